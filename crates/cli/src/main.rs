@@ -1,0 +1,2 @@
+//! The `driftline` binary.
+fn main() {}

@@ -1,0 +1,196 @@
+//! What goes to an upstream and what comes back, apart from HTTP.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{post::Post, upstream_id::UpstreamId};
+
+/// One page of a timeline to ask for. All bounds are exclusive; a client of
+/// an upstream whose `max_id` is inclusive converts (see [`MaxIdBound`]).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageRequest {
+    /// Only posts above this ID, the newest first (`since_id`).
+    pub since: Option<UpstreamId>,
+    /// Only posts below this ID, the newest first (`max_id`).
+    pub below: Option<UpstreamId>,
+    /// The posts just above this ID (`min_id`); with it `since` and `below`
+    /// are not set.
+    pub just_above: Option<UpstreamId>,
+    /// The most posts to answer with.
+    pub limit: u16,
+}
+
+/// Whether an upstream's `max_id` includes the ID it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MaxIdBound {
+    /// Mastodon.
+    Exclusive,
+    /// Twitter's v1.1.
+    Inclusive,
+}
+
+/// What an upstream's timeline can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abilities {
+    /// The most posts that one page holds.
+    pub page_limit: u16,
+    /// Whether it answers `min_id`.
+    pub just_above: bool,
+}
+
+/// A page that arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Its posts as the answer ordered them: newest first, if the upstream
+    /// keeps its word; the timeline machine checks that.
+    pub listed: Vec<Listed>,
+    /// What the answer's headers and the clock said.
+    pub facts: AnswerFacts,
+}
+
+/// A post and its place in the timeline that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The ID that orders the timeline and that bounds name: the post's own,
+    /// except where the timeline lists something around posts (a mention is
+    /// listed by its notification's ID).
+    pub position: UpstreamId,
+    /// The post.
+    pub post: Post,
+}
+
+/// What is known about an answer apart from its content.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AnswerFacts {
+    /// When the request was sent, by the local clock, Unix ms.
+    pub sent_at_ms: i64,
+    /// When the answer was complete, by the local clock, Unix ms.
+    pub received_at_ms: i64,
+    /// From sending to the answer's head, by a monotonic clock, ms.
+    pub round_trip_ms: i64,
+    /// The `Date` header, Unix ms, floored to a second by the sender.
+    pub date_ms: Option<i64>,
+    /// The throttle that the headers report.
+    pub throttle: Option<Throttle>,
+    /// The body's size as it travelled or, when unknown, as it was decoded.
+    pub body_bytes: u64,
+}
+
+/// A rate limit as an upstream's headers report it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttle {
+    /// Requests in a window.
+    pub limit: u32,
+    /// Requests left in the window.
+    pub remaining: u32,
+    /// When the window ends, Unix ms by the upstream's clock.
+    pub reset_at_ms: i64,
+}
+
+/// What a look-up of one post found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookUp {
+    /// The post as it now stands.
+    Found(Box<Post>),
+    /// The upstream says that it does not exist (404 or 410): deleted, or
+    /// hidden from this reader.
+    Gone,
+}
+
+/// A request that brought no usable answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}: {message}")]
+pub struct Failure {
+    /// Its name on the source.
+    pub kind: FailureKind,
+    /// What was wrong, where, and what to do. Never holds a secret.
+    pub message: String,
+    /// The throttle that the headers reported, if there were any.
+    pub throttle: Option<Throttle>,
+    /// How long the upstream asks to wait (`Retry-After`), ms.
+    pub retry_after_ms: Option<i64>,
+}
+
+impl Failure {
+    /// A failure without headers.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            throttle: None,
+            retry_after_ms: None,
+        }
+    }
+}
+
+/// The named errors that a source can stand at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// No connection, or it broke before an answer began.
+    Unreachable,
+    /// Nothing came for too long.
+    TimedOut,
+    /// The certificate or the TLS handshake was refused.
+    Tls,
+    /// The address resolves to a private network, which is not allowed.
+    PrivateAddress,
+    /// A redirect to another host, or too many.
+    Redirected,
+    /// 401 or 403: the token is missing, wrong, or not allowed this.
+    Unauthorized,
+    /// 404 or 410: there is no such timeline or server.
+    NotFound,
+    /// 429.
+    Throttled,
+    /// 5xx.
+    ServerError,
+    /// Any other status.
+    UnexpectedStatus,
+    /// The body is not JSON (an HTML page, say).
+    NotJson,
+    /// The body is JSON but not a list of posts.
+    BadJson,
+    /// A 200 whose body is an error object.
+    ErrorBody,
+    /// The body ended early.
+    Truncated,
+    /// The body is larger than the cap.
+    TooLarge,
+    /// A post without a usable ID.
+    BadId,
+    /// The page's IDs are not in order, repeat, or lie outside the request's
+    /// bounds.
+    WrongOrder,
+}
+
+impl FailureKind {
+    /// The name in reports and in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::TimedOut => "timed_out",
+            Self::Tls => "tls",
+            Self::PrivateAddress => "private_address",
+            Self::Redirected => "redirected",
+            Self::Unauthorized => "unauthorized",
+            Self::NotFound => "not_found",
+            Self::Throttled => "throttled",
+            Self::ServerError => "server_error",
+            Self::UnexpectedStatus => "unexpected_status",
+            Self::NotJson => "not_json",
+            Self::BadJson => "bad_json",
+            Self::ErrorBody => "error_body",
+            Self::Truncated => "truncated",
+            Self::TooLarge => "too_large",
+            Self::BadId => "bad_id",
+            Self::WrongOrder => "wrong_order",
+        }
+    }
+}
+
+impl std::fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

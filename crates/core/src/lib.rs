@@ -1,0 +1,10 @@
+//! Driftline's pure machines and domain types.
+//!
+//! Nothing in this crate reads a clock, draws a random number, or opens a
+//! file or a socket: time and chance come in as arguments. It knows no HTTP,
+//! no SQL and no async runtime.
+
+pub mod answer;
+pub mod post;
+pub mod timeline;
+pub mod upstream_id;

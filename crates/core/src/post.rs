@@ -1,0 +1,93 @@
+//! Posts and their authors as an upstream shows them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::upstream_id::UpstreamId;
+
+/// Who may see a post, in Mastodon's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Visibility {
+    /// Everyone, and it appears in public timelines.
+    Public,
+    /// Everyone, but it stays out of public timelines.
+    Unlisted,
+    /// The author's followers.
+    Private,
+    /// The accounts it names.
+    Direct,
+}
+
+impl Visibility {
+    /// The word for it in the Mastodon API and in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Unlisted => "unlisted",
+            Self::Private => "private",
+            Self::Direct => "direct",
+        }
+    }
+
+    /// The visibility of that name; an unknown one is taken for the
+    /// narrowest, so that nothing is shown that should not be.
+    pub fn named_or_narrowest(name: &str) -> Self {
+        match name {
+            "public" => Self::Public,
+            "unlisted" => Self::Unlisted,
+            "private" => Self::Private,
+            _ => Self::Direct,
+        }
+    }
+}
+
+/// A post's author as the upstream shows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    /// The account's ID at the upstream.
+    pub id: UpstreamId,
+    /// `name`, or `name@host` for an account of another server.
+    pub acct: String,
+    /// The name that people read; may be empty.
+    pub display_name: String,
+    /// The account's address for people.
+    pub url: Option<String>,
+    /// The account object as it came, JSON.
+    pub raw: String,
+}
+
+/// A post as one answer of the upstream showed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Post {
+    /// Its ID at the upstream.
+    pub id: UpstreamId,
+    /// Its name across servers (ActivityPub's `id`).
+    pub uri: Option<String>,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// When its author says that it was written, Unix ms.
+    pub created_at_ms: Option<i64>,
+    /// When it was last edited, Unix ms; `None` if never.
+    pub edited_at_ms: Option<i64>,
+    /// Who may see it.
+    pub visibility: Visibility,
+    /// Its author.
+    pub author: Author,
+    /// The post that this one boosts.
+    pub boost_of: Option<Box<Post>>,
+    /// Replies, boosts and favourites, where the upstream counts them.
+    pub counts: Counts,
+    /// The whole post as it came, JSON.
+    pub raw: String,
+}
+
+/// What an upstream counts on a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Replies.
+    pub replies: Option<i64>,
+    /// Boosts.
+    pub boosts: Option<i64>,
+    /// Favourites.
+    pub favourites: Option<i64>,
+}

@@ -1,0 +1,32 @@
+//! Delays after failures.
+
+/// The delay before the next try after this many failures in a row, ms: it
+/// doubles from `base_ms` to five minutes, and `chance` (any random number)
+/// takes up to half of it away, so that sources which failed together do not
+/// come back together.
+pub(super) fn backoff_ms(base_ms: i64, failures: u32, chance: u64) -> i64 {
+    let whole_ms = base_ms
+        .clamp(LEAST_MS, MOST_MS)
+        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .min(MOST_MS);
+    let half_ms = whole_ms / 2;
+    whole_ms - (chance % (half_ms as u64 + 1)) as i64
+}
+
+const LEAST_MS: i64 = 100;
+const MOST_MS: i64 = 300_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_five_minutes_and_jitter_takes_at_most_half() {
+        assert_eq!(backoff_ms(1_000, 1, 0), 1_000);
+        assert_eq!(backoff_ms(1_000, 4, 0), 8_000);
+        assert_eq!(backoff_ms(1_000, 60, 0), 300_000);
+        for chance in [1, 77, u64::MAX] {
+            assert!((4_000..=8_000).contains(&backoff_ms(1_000, 4, chance)));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The timeline machine: it reads one source so that no post is missed.
+//!
+//! [`Machine`] takes facts (a page arrived, a request failed, the clock says)
+//! and returns steps (fetch this page, look this post up, wait until). All it
+//! knows is committed together with the posts of each page.
+
+mod backoff;
+mod clamp;
+mod histogram;
+mod ladder;
+mod lateness;
+mod ledger;
+mod machine;
+mod plan;
+mod request;
+mod scheme;
+mod server_time;
+mod settings;
+mod throttles;
+
+pub use clamp::since_id;
+pub use histogram::Histogram;
+pub use ladder::{Ladder, Rung, Yield};
+pub use lateness::Lateness;
+pub use ledger::{Gap, GapKind, Ledger, Stretch};
+pub use machine::{Counters, LastError, Machine, Step, Stored};
+pub use plan::{Measured, Plan, make as make_plan};
+pub use request::{Anchor, AnchorQuery, Fetch, Purpose, Reading, Request};
+pub use scheme::{IdScheme, detect_layout, detect_order};
+pub use server_time::{answered_by_ms, retrieved_at_ms};
+pub use settings::{Backfill, Overlap, Settings};
+pub use throttles::Throttles;

@@ -1,0 +1,265 @@
+//! What the machine asks for, and what a page of it proves.
+
+use super::{
+    ledger::Stretch,
+    scheme::{IdScheme, detect_layout, detect_order},
+    server_time::answered_by_ms,
+    settings::Settings,
+};
+use crate::{
+    answer::{Failure, FailureKind, Listed, Page, PageRequest},
+    upstream_id::{IdOrder, Key},
+};
+
+/// A page that the machine wants, before an anchor is looked up for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetch {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Which page it is.
+    pub(super) bounds: Bounds,
+    pub(super) limit: u16,
+}
+
+/// What a page is wanted for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purpose {
+    /// The newest posts.
+    Poll,
+    /// An open gap.
+    Fill {
+        /// The gap's lowest ID.
+        low: Key,
+        /// The ID that it ends below.
+        high: Key,
+    },
+    /// A rung's look at a provisional range.
+    Look {
+        /// The rung; 0 is the second look.
+        rung: usize,
+        /// The range's lowest ID.
+        low: Key,
+        /// The ID that it ends below.
+        high: Key,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Bounds {
+    Head {
+        since: Option<Key>,
+    },
+    Back {
+        below: Key,
+        anchor: Option<AnchorQuery>,
+    },
+    Forward {
+        anchor: AnchorQuery,
+        else_below: Key,
+    },
+}
+
+/// Which stored post is wanted as an anchor: of those that are not known to be
+/// deleted and whose ID is at most `at_most`, the newest after passing over
+/// `skip`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnchorQuery {
+    /// The largest ID that will do.
+    pub at_most: Key,
+    /// How many that would do to pass over, since they were not met.
+    pub skip: u32,
+}
+
+/// A stored post that a page may end at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    /// Its ID.
+    pub key: Key,
+    /// The ID of the stored post before it, for IDs that cannot be counted
+    /// down from.
+    pub before: Option<Key>,
+}
+
+/// A page to ask the upstream for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The bounds and limit to send.
+    pub page: PageRequest,
+    pub(super) since: Option<Key>,
+    pub(super) below: Option<Key>,
+    pub(super) just_above: Option<Key>,
+}
+
+impl Fetch {
+    /// The anchor to look up before the request can be made.
+    pub fn anchor_query(&self) -> Option<&AnchorQuery> {
+        match &self.bounds {
+            Bounds::Head { .. } => None,
+            Bounds::Back { anchor, .. } => anchor.as_ref(),
+            Bounds::Forward { anchor, .. } => Some(anchor),
+        }
+    }
+
+    /// The request, with the anchor that was found, if one was asked for.
+    pub fn request(self, scheme: Option<&IdScheme>, anchor: Option<&Anchor>) -> Request {
+        let under_anchor = anchor.and_then(|anchor| {
+            scheme
+                .and_then(|scheme| scheme.just_below(&anchor.key))
+                .or_else(|| anchor.before.clone())
+        });
+        let (since, below, just_above) = match self.bounds {
+            Bounds::Head { since } => (since, None, None),
+            Bounds::Back { below, .. } => (under_anchor, Some(below), None),
+            Bounds::Forward { else_below, .. } => match under_anchor {
+                Some(key) => (None, None, Some(key)),
+                None => (None, Some(else_below), None),
+            },
+        };
+        let id = |key: &Option<Key>| {
+            let scheme = scheme?;
+            key.as_ref().map(|key| scheme.id(key))
+        };
+        Request {
+            purpose: self.purpose,
+            page: PageRequest {
+                since: id(&since),
+                below: id(&below),
+                just_above: id(&just_above),
+                limit: self.limit,
+            },
+            since,
+            below,
+            just_above,
+        }
+    }
+}
+
+/// A page whose IDs were checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The scheme that its IDs were read by.
+    pub scheme: Option<IdScheme>,
+    /// The key of each listed post, in the page's order.
+    pub keys: Vec<Key>,
+    /// When it was read, Unix ms by the server's clock, on the safe side.
+    pub retrieved_at_ms: i64,
+    /// The server's time when it answered, at most, Unix ms.
+    pub answered_by_ms: i64,
+    /// How many of the first keys are ahead of server time.
+    pub ahead: usize,
+}
+
+impl Reading {
+    /// Checks a page against its request, and finds the source's ID scheme
+    /// if it is not known yet.
+    ///
+    /// # Errors
+    /// A [`Failure`] of kind [`FailureKind::BadId`] or
+    /// [`FailureKind::WrongOrder`]: nothing of such a page may be stored.
+    pub fn check(
+        page: &Page,
+        request: &Request,
+        known: Option<IdScheme>,
+        settings: &Settings,
+    ) -> Result<Self, Failure> {
+        let scheme = known.or_else(|| find_scheme(&page.listed, settings));
+        let keys = match scheme {
+            Some(scheme) => keys_of(&page.listed, scheme.order)?,
+            None => Vec::new(),
+        };
+        let name = |key: &Key| scheme.map_or_else(String::new, |scheme| scheme.id(key).to_string());
+        for pair in keys.windows(2) {
+            if pair[0] <= pair[1] {
+                return Err(Failure::new(
+                    FailureKind::WrongOrder,
+                    format!(
+                        "the page lists {} before {}, which is not newest first; if the server orders its IDs differently, say so with --id-order",
+                        name(&pair[0]),
+                        name(&pair[1])
+                    ),
+                ));
+            }
+        }
+        // A server that does not know `min_id` answers with its newest page,
+        // which proves what it lists all the same: no bound to check there.
+        let outside = |key: &&Key| {
+            request.since.as_ref().is_some_and(|since| *key < since)
+                || request.below.as_ref().is_some_and(|below| *key > below)
+        };
+        if let Some(key) = keys.iter().find(outside) {
+            return Err(Failure::new(
+                FailureKind::WrongOrder,
+                format!(
+                    "the page lists {}, outside the bounds that were asked for",
+                    name(key)
+                ),
+            ));
+        }
+        let answered_by_ms = answered_by_ms(&page.facts);
+        let ahead = keys
+            .iter()
+            .take_while(|key| {
+                scheme
+                    .and_then(|scheme| scheme.time_ms(key))
+                    .is_some_and(|time_ms| time_ms > answered_by_ms)
+            })
+            .count();
+        Ok(Self {
+            scheme,
+            keys,
+            retrieved_at_ms: super::server_time::retrieved_at_ms(&page.facts),
+            answered_by_ms,
+            ahead,
+        })
+    }
+
+    /// The newest ID that is not ahead of server time.
+    pub(super) fn newest(&self) -> Option<&Key> {
+        self.keys.get(self.ahead)
+    }
+
+    /// The oldest ID, if any is not ahead of server time.
+    pub(super) fn oldest(&self) -> Option<&Key> {
+        self.newest().and(self.keys.last())
+    }
+
+    /// The stretch that this page of this request proves.
+    ///
+    /// From a bound that the request set, or from the newest post, downward
+    /// to the oldest post on the page: what the answer lists is contiguous.
+    /// Nothing is proven beyond its last post, however short the page.
+    pub(super) fn stretch(&self, request: &Request) -> Option<Stretch> {
+        let oldest = self.oldest()?.clone();
+        let high = match (&request.purpose, &request.below) {
+            (_, Some(below)) => below.clone(),
+            _ => self.newest()?.clone(),
+        };
+        (oldest < high).then_some(Stretch {
+            low: oldest,
+            high,
+            at_ms: self.retrieved_at_ms,
+        })
+    }
+}
+
+fn find_scheme(listed: &[Listed], settings: &Settings) -> Option<IdScheme> {
+    let ids: Vec<_> = listed.iter().map(|item| &item.position).collect();
+    let order = settings.id_order.or_else(|| detect_order(&ids))?;
+    let layout = settings
+        .named_layout()
+        .unwrap_or_else(|| detect_layout(order, listed));
+    Some(IdScheme { order, layout })
+}
+
+fn keys_of(listed: &[Listed], order: IdOrder) -> Result<Vec<Key>, Failure> {
+    listed
+        .iter()
+        .map(|item| {
+            order
+                .key(&item.position)
+                .map_err(|error| Failure::new(FailureKind::BadId, error.to_string()))
+        })
+        .collect()
+}

@@ -1,0 +1,170 @@
+//! A source's ID scheme: how its IDs are ordered, and whether they tell time.
+
+use driftline_id::Layout;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{
+    answer::Listed,
+    upstream_id::{BadIdError, IdOrder, Key, UpstreamId},
+};
+
+/// How a source's IDs are ordered and, if they carry time, in which layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdScheme {
+    /// The order of its IDs.
+    pub order: IdOrder,
+    /// Where the time stands in an ID; `None` if IDs carry none, or if that
+    /// is not known: then no clamp is used.
+    #[serde(with = "layout_name")]
+    pub layout: Option<Layout>,
+}
+
+impl IdScheme {
+    /// A scheme without time in its IDs.
+    pub const fn untimed(order: IdOrder) -> Self {
+        Self {
+            order,
+            layout: None,
+        }
+    }
+
+    /// The sort key of an ID.
+    ///
+    /// # Errors
+    /// [`BadIdError`] if this order cannot hold the ID.
+    pub fn key(&self, id: &UpstreamId) -> Result<Key, BadIdError> {
+        self.order.key(id)
+    }
+
+    /// The ID of a key.
+    pub fn id(&self, key: &Key) -> UpstreamId {
+        self.order.id(key)
+    }
+
+    /// The time in an ID, Unix ms; `None` where there is none.
+    pub fn time_ms(&self, key: &Key) -> Option<i64> {
+        let (layout, raw) = self.raw(key)?;
+        Some(layout.time_ms(raw))
+    }
+
+    /// The smallest ID of a time; `None` where IDs carry no time.
+    pub fn floor(&self, unix_ms: i64) -> Option<Key> {
+        let layout = self.layout?;
+        self.print(&layout, layout.smallest_at(unix_ms))
+    }
+
+    /// The ID just below another; `None` where it cannot be computed, because
+    /// the text has no known number behind it, or nothing is below it.
+    pub fn just_below(&self, key: &Key) -> Option<Key> {
+        if let Some((layout, raw)) = self.raw(key) {
+            return self.print(&layout, raw.checked_sub(1)?);
+        }
+        match self.order {
+            IdOrder::Numeric => {
+                let number: u128 = self.id(key).as_str().parse().ok()?;
+                self.order
+                    .key(&UpstreamId::new(number.checked_sub(1)?.to_string()))
+                    .ok()
+            }
+            IdOrder::LengthThenText | IdOrder::Text => None,
+        }
+    }
+
+    /// The layout and the number of an ID that carries time.
+    pub(super) fn raw(&self, key: &Key) -> Option<(Layout, u128)> {
+        let layout = self.layout?;
+        let raw = layout.parse(self.id(key).as_str()).ok()?;
+        Some((layout, raw))
+    }
+
+    /// The key of a number in this scheme's layout.
+    pub(super) fn print(&self, layout: &Layout, raw: u128) -> Option<Key> {
+        self.order.key(&UpstreamId::new(layout.print(raw))).ok()
+    }
+}
+
+/// The order of a page's IDs as their looks suggest it.
+///
+/// Numbers are taken as numbers; ULIDs, UUIDs and TIDs, which have one length,
+/// as text; everything else by length and then text, which is right for every
+/// encoding of growing numbers in an alphabet that ASCII orders.
+pub fn detect_order(ids: &[&UpstreamId]) -> Option<IdOrder> {
+    if ids.is_empty() {
+        return None;
+    }
+    let all = |test: fn(&str) -> bool| ids.iter().all(|id| test(id.as_str()));
+    Some(if all(|id| id.bytes().all(|b| b.is_ascii_digit())) {
+        IdOrder::Numeric
+    } else if all(|id| TEXT_LAYOUTS.iter().any(|layout| layout.parse(id).is_ok())) {
+        IdOrder::Text
+    } else {
+        IdOrder::LengthThenText
+    })
+}
+
+/// The layout whose time agrees with the posts' own creation times, if one
+/// does: at least nine posts in ten within a day, and half of them within an
+/// hour. A mixed page has none.
+pub fn detect_layout(order: IdOrder, listed: &[Listed]) -> Option<Layout> {
+    let candidates: &[Layout] = match order {
+        IdOrder::Numeric => NUMERIC_LAYOUTS,
+        IdOrder::Text => TEXT_LAYOUTS,
+        IdOrder::LengthThenText => return None,
+    };
+    let dated: Vec<(&str, i64)> = listed
+        .iter()
+        .filter_map(|item| Some((item.position.as_str(), item.post.created_at_ms?)))
+        .collect();
+    if dated.is_empty() {
+        return None;
+    }
+    candidates
+        .iter()
+        .filter_map(|layout| {
+            let mut distances: Vec<i64> = dated
+                .iter()
+                .map(|(id, created_at_ms)| {
+                    layout
+                        .parse(id)
+                        .map(|raw| layout.time_ms(raw).abs_diff(*created_at_ms))
+                        .map_or(i64::MAX, |ms| i64::try_from(ms).unwrap_or(i64::MAX))
+                })
+                .collect();
+            distances.sort_unstable();
+            let median_ms = distances[distances.len() / 2];
+            let ninth_tenth_ms = distances[(distances.len() * 9).div_ceil(10) - 1];
+            (median_ms <= HOUR_MS && ninth_tenth_ms <= DAY_MS).then_some((median_ms, *layout))
+        })
+        .min_by_key(|(median_ms, _)| *median_ms)
+        .map(|(_, layout)| layout)
+}
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+const NUMERIC_LAYOUTS: &[Layout] = &[
+    Layout::MASTODON,
+    Layout::TWITTER,
+    Layout::PULSATE,
+    Layout::TAKAHE,
+    Layout::DISCORD,
+];
+const TEXT_LAYOUTS: &[Layout] = &[Layout::ULID, Layout::UUIDV7, Layout::TID];
+
+mod layout_name {
+    use super::{Deserialize, Deserializer, Layout, Serialize, Serializer};
+
+    #[allow(clippy::ref_option)]
+    pub(super) fn serialize<S: Serializer>(
+        layout: &Option<Layout>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        layout.map(|layout| layout.name()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Layout>, D::Error> {
+        let name = Option::<String>::deserialize(deserializer)?;
+        Ok(name.and_then(|name| Layout::named(&name)))
+    }
+}

@@ -1,0 +1,61 @@
+//! Server time without a synchronised clock.
+
+use crate::answer::AnswerFacts;
+
+/// The time of a read on the safe side of both clocks, Unix ms:
+/// `min(local send time, Date - round trip)`.
+///
+/// `Date` is floored to a second by its sender, and the read happened at most
+/// one round trip before it, so the server's clock did not stand earlier than
+/// this when it read.
+pub fn retrieved_at_ms(facts: &AnswerFacts) -> i64 {
+    match facts.date_ms {
+        Some(date_ms) => facts
+            .sent_at_ms
+            .min(date_ms.saturating_sub(facts.round_trip_ms.max(0))),
+        None => facts.sent_at_ms,
+    }
+}
+
+/// A time that the server's clock had not passed when it answered, Unix ms:
+/// IDs beyond it are ahead of server time.
+///
+/// The smaller of both clocks, so that a wrong local clock cannot let an ID
+/// from the future move a cursor.
+pub fn answered_by_ms(facts: &AnswerFacts) -> i64 {
+    match facts.date_ms {
+        Some(date_ms) => facts.received_at_ms.min(date_ms.saturating_add(999)),
+        None => facts.received_at_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(sent: i64, received: i64, date: Option<i64>) -> AnswerFacts {
+        AnswerFacts {
+            sent_at_ms: sent,
+            received_at_ms: received,
+            round_trip_ms: received - sent,
+            date_ms: date,
+            ..AnswerFacts::default()
+        }
+    }
+
+    #[test]
+    fn the_earlier_clock_wins() {
+        assert_eq!(retrieved_at_ms(&facts(10_400, 10_500, Some(10_000))), 9_900);
+        assert_eq!(
+            retrieved_at_ms(&facts(10_400, 10_500, Some(90_000))),
+            10_400
+        );
+        assert_eq!(retrieved_at_ms(&facts(10_400, 10_500, None)), 10_400);
+    }
+
+    #[test]
+    fn a_fast_local_clock_does_not_push_the_limit_of_the_future() {
+        assert_eq!(answered_by_ms(&facts(90_000, 90_100, Some(10_000))), 10_999);
+        assert_eq!(answered_by_ms(&facts(10_000, 10_100, Some(90_000))), 10_100);
+    }
+}

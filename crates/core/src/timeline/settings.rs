@@ -1,0 +1,96 @@
+//! What a source's operator decides.
+
+use driftline_id::Layout;
+use serde::{Deserialize, Serialize};
+
+use super::ladder::Rung;
+use crate::upstream_id::IdOrder;
+
+/// A source's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// The time between two polls, ms; it grows when the quota binds.
+    pub every_ms: i64,
+    /// The least time between two requests of any kind, ms.
+    pub spacing_ms: i64,
+    /// How far below the newest ID a poll begins to read.
+    pub overlap: Overlap,
+    /// The history that the source begins with.
+    pub backfill: Backfill,
+    /// Whether gaps are filled without being asked for.
+    pub fill_gaps: bool,
+    /// The second look's least age, ms: it is taken after the longest
+    /// lateness measured, but never earlier than this.
+    pub second_look_ms: i64,
+    /// The least time of timeline that one second look takes together, ms.
+    pub second_look_period_ms: i64,
+    /// The rungs above the second look.
+    pub rungs: Vec<Rung>,
+    /// The share of all requests that rungs above the second look may take
+    /// while the upstream reports a throttle, percent.
+    pub rung_share_percent: u32,
+    /// The order of IDs, where it is not to be detected.
+    pub id_order: Option<IdOrder>,
+    /// The layout of IDs by name, where it is not to be detected; `none` for
+    /// IDs that carry no time.
+    pub id_layout: Option<String>,
+}
+
+impl Settings {
+    /// The layout that the operator names: `None` to detect one,
+    /// `Some(None)` for IDs without time.
+    pub fn named_layout(&self) -> Option<Option<Layout>> {
+        self.id_layout.as_deref().map(Layout::named)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let rung = |age_ms, period_ms| Rung { age_ms, period_ms };
+        Self {
+            every_ms: 3_000,
+            spacing_ms: 200,
+            overlap: Overlap::Adaptive,
+            backfill: Backfill::Duration(DAY_MS),
+            fill_gaps: true,
+            second_look_ms: 15_000,
+            second_look_period_ms: 5_000,
+            rungs: vec![
+                rung(10 * MINUTE_MS, 5 * MINUTE_MS),
+                rung(120 * MINUTE_MS, 60 * MINUTE_MS),
+                rung(DAY_MS, DAY_MS / 4),
+            ],
+            rung_share_percent: 25,
+            id_order: None,
+            id_layout: None,
+        }
+    }
+}
+
+/// How far below the newest ID a poll begins to read (`k`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// Near the measured p99 of lateness.
+    Adaptive,
+    /// This long, ms.
+    Fixed(i64),
+}
+
+/// The history that a source begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backfill {
+    /// What the first page shows.
+    None,
+    /// About this many posts: whole pages until so many are stored.
+    Count(u64),
+    /// Posts of the last so many ms.
+    Duration(i64),
+    /// All that the upstream reaches down to.
+    All,
+}
+
+const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;

@@ -1,0 +1,258 @@
+//! Upstream IDs: opaque text that each source orders in its own way.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest ID that is accepted, in bytes.
+pub const MAX_ID_BYTES: usize = 255;
+
+/// A post's ID as its upstream writes it: opaque text.
+///
+/// Two IDs are compared only through an [`IdOrder`], by their [`Key`]s.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UpstreamId(Box<str>);
+
+impl UpstreamId {
+    /// Takes the text of an ID as it stands.
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text as the upstream wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for UpstreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for UpstreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UpstreamId({})", self.0)
+    }
+}
+
+impl From<&str> for UpstreamId {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+/// How a source orders its IDs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdOrder {
+    /// Decimal numbers of any length.
+    Numeric,
+    /// Shorter before longer, equal lengths byte by byte (Pleroma, Misskey).
+    LengthThenText,
+    /// Byte by byte (ULID, UUIDv7, TID).
+    Text,
+}
+
+impl IdOrder {
+    /// Every order, for command lines and tests.
+    pub const ALL: [Self; 3] = [Self::Numeric, Self::LengthThenText, Self::Text];
+
+    /// The order's name on command lines and in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Numeric => "numeric",
+            Self::LengthThenText => "length-then-text",
+            Self::Text => "text",
+        }
+    }
+
+    /// The order of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.name() == name)
+    }
+
+    /// The sort key of an ID under this order.
+    ///
+    /// # Errors
+    /// [`BadIdError`] if the ID is empty, too long, holds characters other
+    /// than printable ASCII, or, under [`IdOrder::Numeric`], is not a decimal
+    /// number in its shortest form.
+    pub fn key(self, id: &UpstreamId) -> Result<Key, BadIdError> {
+        let text = id.as_str();
+        let bad = |reason| BadIdError {
+            id: shorten(text),
+            reason,
+        };
+        if text.is_empty() {
+            return Err(bad("it is empty"));
+        }
+        if text.len() > MAX_ID_BYTES {
+            return Err(bad("it is longer than 255 bytes"));
+        }
+        if !text.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(bad(
+                "it holds characters other than printable ASCII without spaces",
+            ));
+        }
+        match self {
+            Self::Numeric => {
+                if !text.bytes().all(|b| b.is_ascii_digit()) {
+                    return Err(bad("the source orders its IDs as numbers and this is none"));
+                }
+                if text.len() > 1 && text.starts_with('0') {
+                    return Err(bad("a number must not start with zero"));
+                }
+                Ok(Key(format!("{:03}{text}", text.len()).into()))
+            }
+            Self::LengthThenText => Ok(Key(format!("{:03}{text}", text.len()).into())),
+            Self::Text => Ok(Key(text.into())),
+        }
+    }
+
+    /// The ID that a key of this order stands for.
+    pub fn id(self, key: &Key) -> UpstreamId {
+        match self {
+            Self::Numeric | Self::LengthThenText => {
+                UpstreamId::new(key.0.get(3..).unwrap_or_default())
+            }
+            Self::Text => UpstreamId::new(&*key.0),
+        }
+    }
+}
+
+/// An ID's sort key: byte order of keys is the source's order of IDs, in
+/// Rust, in SQLite (`binary`) and in PostgreSQL (`collate "C"`).
+///
+/// A key need not belong to a post: bounds of ranges are keys too.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Key(Box<str>);
+
+impl Key {
+    /// Below every ID.
+    pub fn lowest() -> Self {
+        Self("".into())
+    }
+
+    /// Above every ID: no printable ASCII text reaches it.
+    pub fn highest() -> Self {
+        Self("\u{7f}".into())
+    }
+
+    /// Takes a key back from the store.
+    pub fn from_stored(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text to store and to compare.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is [`Key::lowest`].
+    pub fn is_lowest(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({})", self.0)
+    }
+}
+
+/// An ID that cannot be ordered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the ID {id:?} cannot be used: {reason}; if the server is right, name its order with --id-order"
+)]
+pub struct BadIdError {
+    /// The ID, shortened.
+    pub id: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(order: IdOrder, id: &str) -> Key {
+        order.key(&id.into()).expect("a good ID")
+    }
+
+    #[test]
+    fn numbers_order_by_value_at_the_boundaries() {
+        let ids = [
+            "0",
+            "9",
+            "10",
+            "4294967295",
+            "4294967296",
+            "9007199254740991",
+            "9007199254740993",
+            "9223372036854775807",
+            "9223372036854775808",
+            "18446744073709551615",
+            "18446744073709551616",
+        ];
+        for pair in ids.windows(2) {
+            assert!(key(IdOrder::Numeric, pair[0]) < key(IdOrder::Numeric, pair[1]));
+        }
+    }
+
+    #[test]
+    fn every_key_lies_between_lowest_and_highest() {
+        for order in IdOrder::ALL {
+            for id in ["0", "1", "999"] {
+                let key = key(order, id);
+                assert!(Key::lowest() < key && key < Key::highest());
+            }
+        }
+        assert!(key(IdOrder::Text, "~~~") < Key::highest());
+    }
+
+    #[test]
+    fn bad_ids_are_refused_with_the_reason() {
+        for (order, id) in [
+            (IdOrder::Numeric, ""),
+            (IdOrder::Numeric, "12a"),
+            (IdOrder::Numeric, "-1"),
+            (IdOrder::Numeric, "007"),
+            (IdOrder::Text, "a b"),
+            (IdOrder::Text, "é"),
+            (IdOrder::Text, "\u{7f}"),
+        ] {
+            assert!(order.key(&id.into()).is_err(), "{order:?} took {id:?}");
+        }
+        assert!(
+            IdOrder::Text
+                .key(&UpstreamId::new("x".repeat(256)))
+                .is_err()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn numeric_keys_order_as_numbers(a: u128, b: u128) {
+            let (ka, kb) = (key(IdOrder::Numeric, &a.to_string()), key(IdOrder::Numeric, &b.to_string()));
+            prop_assert_eq!(a.cmp(&b), ka.cmp(&kb));
+            prop_assert_eq!(IdOrder::Numeric.id(&ka), UpstreamId::new(a.to_string()));
+        }
+
+        #[test]
+        fn length_then_text_orders_so(a in "[0-9a-z]{1,20}", b in "[0-9a-z]{1,20}") {
+            let expected = a.len().cmp(&b.len()).then_with(|| a.cmp(&b));
+            prop_assert_eq!(expected, key(IdOrder::LengthThenText, &a).cmp(&key(IdOrder::LengthThenText, &b)));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Law 1 over random worlds, faults and crashes.
+
+use driftline_core::timeline::{Backfill, Overlap, Rung, Settings};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::{
+    harness::{Harness, Mutant, on_seed, seeds},
+    world::{Recipe, World},
+};
+
+pub(crate) const START_MS: i64 = 1_700_000_000_000;
+
+/// A ladder scaled down, so that its last rung is at five minutes.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        every_ms: 1_000,
+        spacing_ms: 20,
+        backfill: Backfill::All,
+        second_look_ms: 15_000,
+        second_look_period_ms: 5_000,
+        rungs: vec![
+            Rung {
+                age_ms: 60_000,
+                period_ms: 30_000,
+            },
+            Rung {
+                age_ms: 300_000,
+                period_ms: 60_000,
+            },
+        ],
+        ..Settings::default()
+    }
+}
+
+pub(crate) fn recipe(rng: &mut ChaCha8Rng) -> Recipe {
+    Recipe {
+        start_ms: START_MS,
+        length_ms: 300_000,
+        rate_per_s: rng.random_range(0.05..8.0),
+        late_share: 0.05,
+        // The second look at its least age sees all of these.
+        late_up_to_ms: 14_000,
+        deleted_share: 0.02,
+        filtered_share: [0.0, 0.2, 0.4][rng.random_range(0..3)],
+        burst_share: 0.01,
+        page_limit: rng.random_range(15..=40),
+    }
+}
+
+pub(crate) fn run(seed: u64, change: impl Fn(&mut Harness)) -> Harness {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let recipe = recipe(&mut rng);
+    let world = World::random(&recipe, &mut rng);
+    let mut harness = Harness::new(world, settings(), START_MS, seed);
+    harness.fail_share = rng.random_range(0.0..0.2);
+    harness.crash_share = rng.random_range(0.0..0.1);
+    harness.clock_error_ms = rng.random_range(-3_000..3_000);
+    harness.settings.overlap =
+        [Overlap::Adaptive, Overlap::Fixed(0), Overlap::Fixed(2_000)][rng.random_range(0..3)];
+    change(&mut harness);
+    let end_ms = START_MS + recipe.length_ms + 20_000;
+    harness.run(end_ms, Harness::assert_ledger_is_sound);
+    harness.settle(Harness::assert_ledger_is_sound);
+    harness
+}
+
+#[test]
+fn nothing_is_missed_once_the_ladder_has_run() {
+    for seed in seeds(200) {
+        on_seed(seed, |seed| {
+            let harness = run(seed, |_| ());
+            let missed = harness.missed();
+            assert!(
+                missed.is_empty(),
+                "{} missed, first {:?}",
+                missed.len(),
+                missed.first()
+            );
+            assert_eq!(harness.open_gaps(), 0);
+            assert_eq!(harness.unrecoverable(), 0);
+        });
+    }
+}
+
+#[test]
+fn every_incomplete_range_is_in_the_ledger_at_every_moment() {
+    for seed in seeds(60) {
+        on_seed(seed, |seed| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let recipe = Recipe {
+                length_ms: 120_000,
+                ..recipe(&mut rng)
+            };
+            let world = World::random(&recipe, &mut rng);
+            let mut harness = Harness::new(world, settings(), START_MS, seed);
+            harness.fail_share = 0.1;
+            harness.crash_share = 0.05;
+            harness.run(START_MS + 140_000, |harness| {
+                harness.assert_ledger_is_sound();
+                let lost = harness.unaccounted();
+                assert!(
+                    lost.is_empty(),
+                    "unaccounted: {:?} of {:?}",
+                    lost,
+                    harness.machine.ledger()
+                );
+            });
+        });
+    }
+}
+
+#[test]
+fn lateness_beyond_every_overlap_is_caught_by_the_ladder() {
+    for seed in seeds(40) {
+        on_seed(seed, |seed| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let recipe = Recipe {
+                late_share: 0.1,
+                late_up_to_ms: 250_000,
+                filtered_share: 0.0,
+                ..recipe(&mut rng)
+            };
+            let world = World::random(&recipe, &mut rng);
+            let mut harness = Harness::new(world, settings(), START_MS, seed);
+            harness.run(
+                START_MS + recipe.length_ms + 20_000,
+                Harness::assert_ledger_is_sound,
+            );
+            harness.run(
+                harness.now_ms + recipe.late_up_to_ms,
+                Harness::assert_ledger_is_sound,
+            );
+            harness.settle(Harness::assert_ledger_is_sound);
+            let missed = harness.missed();
+            assert!(
+                missed.is_empty(),
+                "{} missed, first {:?}; {:?}; {:?}; {recipe:?}; {:?}",
+                missed.len(),
+                missed.first(),
+                harness.machine.yields(),
+                harness
+                    .machine
+                    .plan(&harness.settings, harness.abilities(), 0),
+                harness.machine.ledger(),
+            );
+        });
+    }
+}
+
+#[test]
+fn the_laws_catch_a_missing_overlap_and_second_look() {
+    assert!(misses(|harness| {
+        harness.settings.overlap = Overlap::Fixed(0);
+        harness.settings.rungs.clear();
+        // No second look: passed as soon as it is read.
+        harness.settings.second_look_ms = -1_000_000;
+    }));
+}
+
+#[test]
+fn the_laws_catch_a_gap_closed_by_a_short_page() {
+    assert!(misses(
+        |harness| harness.mutant = Some(Mutant::GapClosedByShortPage)
+    ));
+}
+
+#[test]
+fn the_laws_catch_a_cursor_committed_before_its_posts() {
+    assert!(misses(|harness| {
+        harness.mutant = Some(Mutant::CursorBeforePosts);
+        harness.settings.rungs.clear();
+        harness.settings.second_look_ms = -1_000_000;
+        harness.settings.overlap = Overlap::Fixed(1_000);
+        harness.crash_share = 0.1;
+    }));
+}
+
+fn misses(change: impl Fn(&mut Harness) + Copy) -> bool {
+    (0..30).any(|seed| !run(seed, change).missed().is_empty())
+}

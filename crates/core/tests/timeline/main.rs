@@ -1,0 +1,9 @@
+//! The timeline machine against seeded worlds under virtual time.
+//!
+//! `DRIFTLINE_SEED=n` replays one seed of every test.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod harness;
+mod laws;
+mod scenes;
+mod world;

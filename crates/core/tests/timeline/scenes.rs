@@ -1,0 +1,286 @@
+//! Fixed scenes: the examples and traps, one test each.
+
+use driftline_core::{
+    answer::PageRequest,
+    timeline::{Backfill, GapKind, Overlap, Settings},
+    upstream_id::Key,
+};
+
+use super::{
+    harness::{Harness, key},
+    laws::{START_MS, settings},
+    world::{World, WorldPost},
+};
+
+fn post(id_ms: i64, sequence: u64, visible_at_ms: i64) -> WorldPost {
+    WorldPost {
+        id: ((id_ms as u64) << 16) | sequence,
+        visible_at_ms,
+        deleted_at_ms: None,
+        filtered: false,
+    }
+}
+
+fn world(mut posts: Vec<WorldPost>) -> World {
+    posts.sort_by_key(|post| post.id);
+    World {
+        posts,
+        page_limit: 40,
+        reach: None,
+        knows_min_id: true,
+    }
+}
+
+/// A has the larger ID and is visible first; B follows 10 ms later with the
+/// smaller ID. The poll at 35 sees A only, the poll at 1035 must bring B.
+#[test]
+fn the_stated_example_of_a_and_b() {
+    let a = post(START_MS + 42, 0, START_MS + 30);
+    let b = post(START_MS + 24, 0, START_MS + 40);
+    let earlier = post(START_MS - 5_000, 0, START_MS - 5_000);
+    let (a_key, b_key) = (key(a.id), key(b.id));
+    let mut harness = Harness::new(
+        world(vec![earlier, a, b]),
+        Settings {
+            overlap: Overlap::Fixed(1_000),
+            ..settings()
+        },
+        START_MS + 20,
+        1,
+    );
+    harness.now_ms = START_MS + 35;
+    let newest_40 = PageRequest {
+        limit: 40,
+        ..PageRequest::default()
+    };
+    let page = harness.world.page(&newest_40, START_MS + 35, START_MS + 35);
+    assert_eq!(page.listed.len(), 2, "A and the earlier one");
+    harness.take(&page);
+    assert!(harness.stored.contains_key(&a_key) && !harness.stored.contains_key(&b_key));
+    harness.run(START_MS + 1_200, |_| ());
+    assert!(
+        harness.stored.contains_key(&b_key),
+        "the next poll brings B"
+    );
+}
+
+#[test]
+fn an_empty_first_page_and_then_a_burst() {
+    let posts = (0..200)
+        .map(|n| post(START_MS + 10_000 + n as i64, n, START_MS + 10_010))
+        .collect();
+    let mut harness = Harness::new(world(posts), settings(), START_MS, 2);
+    harness.run(START_MS + 60_000, Harness::assert_ledger_is_sound);
+    assert_eq!(harness.stored.len(), 200);
+    assert!(harness.machine.is_readable());
+}
+
+#[test]
+fn a_post_dated_tomorrow_never_moves_the_cursor() {
+    let mut posts: Vec<_> = (0..60)
+        .map(|n| post(START_MS + n * 1_000, n as u64, START_MS + n * 1_000))
+        .collect();
+    let tomorrow = post(START_MS + 86_400_000, 0, START_MS + 5_000);
+    let tomorrow_key = key(tomorrow.id);
+    posts.push(tomorrow);
+    let mut harness = Harness::new(world(posts), settings(), START_MS, 3);
+    harness.run(START_MS + 90_000, |harness| {
+        harness.assert_ledger_is_sound();
+        assert!(
+            harness
+                .machine
+                .ledger()
+                .frontier()
+                .is_none_or(|frontier| *frontier < tomorrow_key)
+        );
+    });
+    assert_eq!(harness.stored.len(), 61, "it is stored all the same");
+}
+
+#[test]
+fn a_deleted_newest_post_does_not_hold_the_cursor_up() {
+    let mut newest = post(START_MS + 5_000, 0, START_MS + 5_000);
+    newest.deleted_at_ms = Some(START_MS + 9_000);
+    let later = post(START_MS + 30_000, 0, START_MS + 30_000);
+    let mut harness = Harness::new(
+        world(vec![
+            post(START_MS, 0, START_MS),
+            newest.clone(),
+            later.clone(),
+        ]),
+        settings(),
+        START_MS + 1_000,
+        4,
+    );
+    harness.run(START_MS + 60_000, Harness::assert_ledger_is_sound);
+    assert!(harness.stored[&key(newest.id)].deleted);
+    assert!(harness.stored.contains_key(&key(later.id)));
+    harness.settle(Harness::assert_ledger_is_sound);
+    assert_eq!(harness.open_gaps(), 0);
+}
+
+#[test]
+fn a_lost_anchor_gives_way_to_an_older_one() {
+    let mut posts: Vec<_> = (0..100)
+        .map(|n| post(START_MS - 100_000 + n * 1_000, n as u64, START_MS - 100_000))
+        .collect();
+    // The newest ten vanish while nobody looks, and a hundred come.
+    for post in &mut posts[90..] {
+        post.deleted_at_ms = Some(START_MS + 10_000);
+    }
+    posts.extend((0..100).map(|n| post(START_MS + 10_000 + n, n as u64, START_MS + 10_200)));
+    let mut harness = Harness::new(world(posts), settings(), START_MS, 5);
+    harness.run(START_MS + 9_000, Harness::assert_ledger_is_sound);
+    assert_eq!(harness.stored.len(), 100);
+    harness.now_ms = START_MS + 11_000;
+    harness.run(START_MS + 60_000, Harness::assert_ledger_is_sound);
+    assert_eq!(harness.stored.len(), 200);
+    assert_eq!(harness.open_gaps(), 0);
+    assert_eq!(harness.unrecoverable(), 0);
+}
+
+#[test]
+fn what_lies_beyond_the_reach_is_recorded_with_its_bounds() {
+    let mut posts: Vec<_> = (0..50)
+        .map(|n| post(START_MS - 50_000 + n * 1_000, n as u64, START_MS - 50_000))
+        .collect();
+    // A thousand while the poller is down; only 300 can be had.
+    posts.extend((0..1_000).map(|n| {
+        post(
+            START_MS + 20_000 + n * 10,
+            n as u64,
+            START_MS + 20_000 + n * 10,
+        )
+    }));
+    let mut world = world(posts);
+    world.reach = Some(300);
+    let lost: Vec<Key> = world.posts[50..750]
+        .iter()
+        .map(|post| key(post.id))
+        .collect();
+    let kept: Vec<Key> = world.posts[750..].iter().map(|post| key(post.id)).collect();
+    let mut harness = Harness::new(world, settings(), START_MS, 6);
+    harness.run(START_MS + 10_000, Harness::assert_ledger_is_sound);
+    assert_eq!(harness.stored.len(), 50);
+    harness.now_ms = START_MS + 40_000;
+    harness.run(START_MS + 120_000, Harness::assert_ledger_is_sound);
+    assert!(kept.iter().all(|key| harness.stored.contains_key(key)));
+    let gaps = harness.machine.ledger().gaps();
+    let covers = |key: &Key| {
+        gaps.iter()
+            .any(|gap| gap.kind == GapKind::Unrecoverable && gap.low <= *key && *key < gap.high)
+    };
+    assert!(lost.iter().all(covers), "{gaps:?}");
+    assert!(
+        !kept.iter().any(covers),
+        "what was had is not listed as lost: {gaps:?}"
+    );
+}
+
+#[test]
+fn a_gap_waits_when_the_source_does_not_fill_by_itself() {
+    let mut posts: Vec<_> = (0..10)
+        .map(|n| post(START_MS - 10_000 + n * 1_000, n as u64, START_MS - 10_000))
+        .collect();
+    posts.extend((0..200).map(|n| post(START_MS + 20_000 + n, n as u64, START_MS + 20_200)));
+    let mut harness = Harness::new(
+        world(posts),
+        Settings {
+            fill_gaps: false,
+            ..settings()
+        },
+        START_MS,
+        7,
+    );
+    harness.run(START_MS + 30_000, Harness::assert_ledger_is_sound);
+    assert_eq!(harness.open_gaps(), 1);
+    assert!(harness.stored.len() < 100);
+    let low = harness
+        .machine
+        .ledger()
+        .gaps()
+        .iter()
+        .find(|gap| matches!(gap.kind, GapKind::Open { .. }))
+        .map(|gap| gap.low.clone())
+        .unwrap();
+    assert!(harness.machine.want(&low));
+    harness.run(START_MS + 60_000, Harness::assert_ledger_is_sound);
+    assert_eq!(harness.open_gaps(), 0);
+    assert_eq!(harness.stored.len(), 210);
+}
+
+#[test]
+fn gaps_survive_a_restart() {
+    let mut posts: Vec<_> = (0..10)
+        .map(|n| post(START_MS - 10_000 + n * 1_000, n as u64, START_MS - 10_000))
+        .collect();
+    posts.extend((0..500).map(|n| post(START_MS + 5_000 + n, n as u64, START_MS + 5_600)));
+    let mut harness = Harness::new(
+        world(posts),
+        Settings {
+            fill_gaps: false,
+            ..settings()
+        },
+        START_MS,
+        8,
+    );
+    harness.run(START_MS + 9_000, Harness::assert_ledger_is_sound);
+    let before = harness.machine.ledger().gaps().to_vec();
+    assert!(harness.open_gaps() > 0);
+    harness.restart();
+    assert_eq!(harness.machine.ledger().gaps(), before);
+}
+
+#[test]
+fn history_by_count_and_by_duration_ends_where_it_was_asked_to() {
+    let posts: Vec<_> = (0..1_000)
+        .map(|n| {
+            post(
+                START_MS - 1_000_000 + n * 1_000,
+                n as u64,
+                START_MS - 1_000_000,
+            )
+        })
+        .collect();
+    for (backfill, expected) in [
+        (Backfill::None, 40..=40),
+        (Backfill::Count(100), 100..=140),
+        (Backfill::Duration(500_000), 500..=540),
+        (Backfill::All, 1_000..=1_000),
+    ] {
+        let mut harness = Harness::new(
+            world(posts.clone()),
+            Settings {
+                backfill,
+                ..settings()
+            },
+            START_MS,
+            9,
+        );
+        harness.run(START_MS + 60_000, Harness::assert_ledger_is_sound);
+        assert!(
+            expected.contains(&harness.stored.len()),
+            "{backfill:?}: {}",
+            harness.stored.len()
+        );
+        assert!(
+            harness.machine.is_readable(),
+            "{backfill:?}: {:?}",
+            harness.machine.ledger()
+        );
+        assert_eq!(harness.open_gaps(), 0, "{backfill:?}");
+    }
+}
+
+#[test]
+fn a_poll_that_finds_nothing_fetches_nothing_on_a_quiet_source() {
+    let posts = vec![post(START_MS - 60_000, 0, START_MS - 60_000)];
+    let mut harness = Harness::new(world(posts), settings(), START_MS, 10);
+    harness.run(START_MS + 30_000, |_| ());
+    let before = harness.fetched;
+    harness.run(START_MS + 300_000, |_| ());
+    assert_eq!(
+        harness.fetched, before,
+        "the newest post is not read again and again"
+    );
+}

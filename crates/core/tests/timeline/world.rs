@@ -1,0 +1,189 @@
+//! A small upstream: posts with a time in their ID and a time at which they
+//! become visible, and pages as Mastodon makes them.
+
+use driftline_core::{
+    answer::{AnswerFacts, Listed, Page, PageRequest},
+    post::{Author, Counts, Post, Visibility},
+    upstream_id::UpstreamId,
+};
+use rand::{Rng, RngExt};
+
+#[derive(Debug, Clone)]
+pub(crate) struct WorldPost {
+    pub(crate) id: u64,
+    pub(crate) visible_at_ms: i64,
+    pub(crate) deleted_at_ms: Option<i64>,
+    /// Sliced into pages, but never shown to this reader.
+    pub(crate) filtered: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct World {
+    /// By ID.
+    pub(crate) posts: Vec<WorldPost>,
+    pub(crate) page_limit: usize,
+    /// Only the newest so many posts are in reach.
+    pub(crate) reach: Option<usize>,
+    pub(crate) knows_min_id: bool,
+}
+
+/// What a random world is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe {
+    pub(crate) start_ms: i64,
+    pub(crate) length_ms: i64,
+    pub(crate) rate_per_s: f64,
+    /// Share of posts that are late, and the most they are late by.
+    pub(crate) late_share: f64,
+    pub(crate) late_up_to_ms: i64,
+    pub(crate) deleted_share: f64,
+    pub(crate) filtered_share: f64,
+    pub(crate) burst_share: f64,
+    pub(crate) page_limit: usize,
+}
+
+impl World {
+    pub(crate) fn random(recipe: &Recipe, rng: &mut impl Rng) -> Self {
+        let mut posts = Vec::new();
+        let mut time_ms = recipe.start_ms as f64;
+        let end_ms = (recipe.start_ms + recipe.length_ms) as f64;
+        let mut sequence = 0;
+        while time_ms < end_ms {
+            time_ms += -(1.0 - rng.random::<f64>()).ln() / recipe.rate_per_s * 1000.0;
+            let count = if rng.random_bool(recipe.burst_share) {
+                rng.random_range(1..recipe.page_limit * 4)
+            } else {
+                1
+            };
+            for _ in 0..count {
+                sequence += 1;
+                let id_ms = time_ms as i64 + rng.random_range(-30..=30);
+                let late_ms = if rng.random_bool(recipe.late_share) {
+                    rng.random_range(0..=recipe.late_up_to_ms)
+                } else {
+                    rng.random_range(-20..60)
+                };
+                let visible_at_ms = id_ms + late_ms;
+                posts.push(WorldPost {
+                    id: ((id_ms as u64) << 16) | (sequence & 0xffff),
+                    visible_at_ms,
+                    deleted_at_ms: rng
+                        .random_bool(recipe.deleted_share)
+                        .then(|| visible_at_ms + rng.random_range(0..120_000)),
+                    filtered: rng.random_bool(recipe.filtered_share),
+                });
+            }
+        }
+        posts.sort_by_key(|post| post.id);
+        posts.dedup_by_key(|post| post.id);
+        Self {
+            posts,
+            page_limit: recipe.page_limit,
+            reach: None,
+            knows_min_id: rng.random_bool(0.7),
+        }
+    }
+
+    pub(crate) fn is_visible(post: &WorldPost, now_ms: i64) -> bool {
+        !post.filtered && Self::is_there(post, now_ms)
+    }
+
+    fn first_above(&self, id: u64) -> usize {
+        self.posts.partition_point(|post| post.id <= id)
+    }
+
+    fn is_there(post: &WorldPost, now_ms: i64) -> bool {
+        post.visible_at_ms <= now_ms && post.deleted_at_ms.is_none_or(|at_ms| at_ms > now_ms)
+    }
+
+    pub(crate) fn is_gone(&self, id: &UpstreamId, now_ms: i64) -> bool {
+        let id: u64 = id.as_str().parse().unwrap();
+        !self
+            .posts
+            .iter()
+            .any(|post| post.id == id && Self::is_visible(post, now_ms))
+    }
+
+    /// Mastodon's page: sliced first, filtered after.
+    pub(crate) fn page(&self, request: &PageRequest, now_ms: i64, clock_ms: i64) -> Page {
+        let number =
+            |id: &Option<UpstreamId>| id.as_ref().map(|id| id.as_str().parse::<u64>().unwrap());
+        let (since, below, above) = (
+            number(&request.since),
+            number(&request.below),
+            number(&request.just_above),
+        );
+        let limit = usize::from(request.limit).min(self.page_limit);
+        let above_since = since.map_or(0, |since| self.first_above(since));
+        let under_below = below.map_or(self.posts.len(), |below| {
+            self.posts.partition_point(|post| post.id < below)
+        });
+        let lowest_in_reach = self.reach.map_or(0, |reach| {
+            let there = |(_, post): &(usize, &WorldPost)| Self::is_there(post, now_ms);
+            let mut newest = self.posts.iter().enumerate().rev().filter(there);
+            newest.nth(reach - 1).map_or(0, |(index, _)| index)
+        });
+        let there = |post: &&WorldPost| Self::is_there(post, now_ms);
+        let slice: Vec<&WorldPost> = match above.filter(|_| self.knows_min_id) {
+            Some(above) => {
+                let from = self.first_above(above).max(lowest_in_reach);
+                let mut slice: Vec<_> = self.posts[from..]
+                    .iter()
+                    .filter(there)
+                    .take(limit)
+                    .collect();
+                slice.reverse();
+                slice
+            }
+            None => {
+                let from = above_since.max(lowest_in_reach);
+                let range = from.min(under_below)..under_below;
+                self.posts[range]
+                    .iter()
+                    .rev()
+                    .filter(there)
+                    .take(limit)
+                    .collect()
+            }
+        };
+        Page {
+            listed: slice
+                .into_iter()
+                .filter(|post| !post.filtered)
+                .map(listed)
+                .collect(),
+            facts: AnswerFacts {
+                sent_at_ms: clock_ms,
+                received_at_ms: clock_ms + 40,
+                round_trip_ms: 40,
+                date_ms: Some(now_ms / 1000 * 1000),
+                ..AnswerFacts::default()
+            },
+        }
+    }
+}
+
+pub(crate) fn listed(post: &WorldPost) -> Listed {
+    let id = UpstreamId::new(post.id.to_string());
+    Listed {
+        position: id.clone(),
+        post: Post {
+            id,
+            uri: None,
+            url: None,
+            created_at_ms: Some((post.id >> 16) as i64),
+            edited_at_ms: None,
+            visibility: Visibility::Public,
+            author: Author {
+                id: "1".into(),
+                acct: "a".into(),
+                display_name: String::new(),
+                url: None,
+                raw: "{}".into(),
+            },
+            boost_of: None,
+            counts: Counts::default(),
+            raw: "{}".into(),
+        },
+    }
+}

@@ -1,0 +1,74 @@
+/// A run of bits below the time of an ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Field {
+    name: &'static str,
+    bits: u8,
+    kind: FieldKind,
+}
+
+/// What a [`Field`] is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FieldKind {
+    /// Who made the ID: a worker, process, datacenter, shard, machine or clock.
+    Node,
+    /// Counts the IDs that one node makes within one unit of time.
+    Sequence,
+    /// Chance.
+    Random,
+    /// The kind of the object that the ID names.
+    Tag,
+    /// Always this value; [`compose`](crate::Layout::compose) sets it by itself.
+    Fixed(u8),
+}
+
+impl Field {
+    /// The field's name, in lower case, as in the layout's own documentation.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The field's width in bits, at most 80.
+    pub const fn bits(&self) -> u8 {
+        self.bits
+    }
+
+    /// What the field is for.
+    pub const fn kind(&self) -> FieldKind {
+        self.kind
+    }
+
+    /// The largest value that fits the field's bits.
+    pub const fn max(&self) -> u128 {
+        (1 << self.bits) - 1
+    }
+
+    /// Whether the field always holds the same value.
+    pub const fn is_fixed(&self) -> bool {
+        matches!(self.kind, FieldKind::Fixed(_))
+    }
+
+    pub(crate) const fn node(name: &'static str, bits: u8) -> Self {
+        Self::new(name, bits, FieldKind::Node)
+    }
+
+    pub(crate) const fn sequence(bits: u8) -> Self {
+        Self::new("sequence", bits, FieldKind::Sequence)
+    }
+
+    pub(crate) const fn random(name: &'static str, bits: u8) -> Self {
+        Self::new(name, bits, FieldKind::Random)
+    }
+
+    pub(crate) const fn tag(name: &'static str, bits: u8) -> Self {
+        Self::new(name, bits, FieldKind::Tag)
+    }
+
+    pub(crate) const fn fixed(name: &'static str, bits: u8, value: u8) -> Self {
+        Self::new(name, bits, FieldKind::Fixed(value))
+    }
+
+    const fn new(name: &'static str, bits: u8, kind: FieldKind) -> Self {
+        Self { name, bits, kind }
+    }
+}

@@ -1,0 +1,173 @@
+use alloc::string::{String, ToString};
+use core::error::Error;
+use core::fmt;
+
+use crate::layout::Layout;
+use crate::{base32, decimal, hex, uuid};
+
+/// How a layout's IDs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TextForm {
+    /// Decimal digits without leading zeros; see [`decimal`].
+    Decimal,
+    /// 13 characters of the AT Protocol's sortable base32; see [`base32`].
+    SortableBase32,
+    /// 26 characters of Crockford's base32; see [`base32`].
+    CrockfordBase32,
+    /// 32 hexadecimal digits in five groups; see [`uuid`].
+    Uuid,
+}
+
+/// Text that is not an ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParseIdError {
+    /// There is no text.
+    Empty,
+    /// A sign stands before the digits.
+    Sign {
+        /// `+` or `-`.
+        sign: char,
+    },
+    /// Zeros stand before the first digit that counts.
+    LeadingZero,
+    /// A character is no digit of the form.
+    Character {
+        /// The character.
+        character: char,
+        /// Its place, from 1.
+        position: usize,
+        /// The characters that are allowed.
+        expected: &'static str,
+    },
+    /// The form has a fixed length, and the text has another.
+    Length {
+        /// The form's length in characters.
+        expected: usize,
+        /// The text's length in characters.
+        found: usize,
+    },
+    /// The number needs more bits than it may have.
+    TooLarge {
+        /// How many bits it may have.
+        bits: u8,
+    },
+    /// A UUID has 36 characters with hyphens or 32 without; the text has another number.
+    UuidLength {
+        /// The text's length in characters.
+        found: usize,
+    },
+    /// A hyphen is missing or misplaced in a UUID.
+    UuidHyphens,
+    /// A UUID that carries no time in the way of version 7.
+    NotUuidV7 {
+        /// The UUID's version field.
+        version: u8,
+        /// The UUID's two variant bits; RFC 9562 wants 2.
+        variant: u8,
+    },
+}
+
+impl Layout {
+    /// Parses the layout's text form, strictly: no sign, spaces or leading zeros.
+    ///
+    /// Decimal IDs reach 2^64 - 1 even where the layout leaves the sign bit unused. A TID with
+    /// the topmost bit set, or a UUID that is not version 7, is refused.
+    pub fn parse(&self, text: &str) -> Result<u128, ParseIdError> {
+        match self.text_form() {
+            TextForm::Decimal => decimal::parse_u64(text).map(u128::from),
+            TextForm::SortableBase32 => {
+                let raw = u128::from(base32::parse_sortable(text)?);
+                self.checked_raw(raw)
+            }
+            TextForm::CrockfordBase32 => base32::parse_crockford(text),
+            TextForm::Uuid => self.checked_raw(uuid::parse(text)?),
+        }
+    }
+
+    /// Parses the layout's text form, or else hexadecimal after `0x`, or else decimal.
+    pub fn parse_any(&self, text: &str) -> Result<u128, ParseIdError> {
+        if hex::strip_prefix(text).is_some() {
+            return self.checked_raw(hex::parse(text)?);
+        }
+        self.parse(text).or_else(|error| {
+            let raw = decimal::parse_u128(text).map_err(|_| error)?;
+            self.checked_raw(raw)
+        })
+    }
+
+    /// Prints the layout's text form. Bits above the layout's width are dropped.
+    pub fn print(&self, raw: u128) -> String {
+        let raw = self.within_width(raw);
+        match self.text_form() {
+            TextForm::Decimal => raw.to_string(),
+            TextForm::SortableBase32 => base32::print_sortable(raw as u64),
+            TextForm::CrockfordBase32 => base32::print_crockford(raw),
+            TextForm::Uuid => uuid::print(raw),
+        }
+    }
+
+    fn checked_raw(&self, raw: u128) -> Result<u128, ParseIdError> {
+        match self.text_form() {
+            TextForm::Decimal | TextForm::CrockfordBase32 if raw != self.within_width(raw) => {
+                Err(ParseIdError::TooLarge {
+                    bits: self.width_bits(),
+                })
+            }
+            TextForm::SortableBase32 if !self.contains(raw) => Err(ParseIdError::TooLarge {
+                bits: self.used_bits(),
+            }),
+            TextForm::Uuid if !self.contains(raw) => Err(ParseIdError::NotUuidV7 {
+                version: (raw >> 76 & 0xf) as u8,
+                variant: (raw >> 62 & 0b11) as u8,
+            }),
+            _ => Ok(raw),
+        }
+    }
+}
+
+impl fmt::Display for ParseIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "the ID is empty; write its digits"),
+            Self::Sign { sign } => write!(f, "an ID has no sign; leave out the '{sign}'"),
+            Self::LeadingZero => {
+                write!(f, "the ID begins with digits of value zero; leave them out")
+            }
+            Self::Character {
+                character,
+                position,
+                expected,
+            } => write!(
+                f,
+                "{character:?} at position {position} is not part of an ID here; use {expected}"
+            ),
+            Self::Length { expected, found } => write!(
+                f,
+                "the ID has {found} characters where {expected} are needed; \
+                 check that it is whole"
+            ),
+            Self::TooLarge { bits } => write!(
+                f,
+                "the ID does not fit {bits} bits; check for extra digits, or choose another layout"
+            ),
+            Self::UuidLength { found } => write!(
+                f,
+                "the UUID has {found} characters; write 36 with hyphens, or 32 without"
+            ),
+            Self::UuidHyphens => write!(
+                f,
+                "the UUID's hyphens are misplaced; group its digits 8-4-4-4-12, \
+                 or write all 32 without hyphens"
+            ),
+            Self::NotUuidV7 { version, variant } => write!(
+                f,
+                "the UUID has version {version} and variant {variant}; \
+                 only version 7 with variant 2 carries a time here"
+            ),
+        }
+    }
+}
+
+impl Error for ParseIdError {}

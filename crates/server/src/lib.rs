@@ -1,0 +1,1 @@
+//! Driftline's pollers and HTTP.

@@ -1,0 +1,11 @@
+//! How timelines are usually polled, to compare with.
+//!
+//! Both pollers are given the benefit of the doubt: they page back, their
+//! cursor moves only when a whole poll has succeeded, and they never forget
+//! what they stored.
+
+mod poller;
+mod run;
+
+pub use poller::{Poller, SinceRule, WalkEnd};
+pub use run::{Schedule, run};

@@ -1,0 +1,180 @@
+//! The knobs of a world.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{faults_config::FaultsConfig, lateness::Lateness, layout::IdLayout};
+
+/// Everything that a world is made from, besides its seed.
+///
+/// Shares are between 0 and 1; times are ms; presets are
+/// [`WorldConfig::punctual`], [`WorldConfig::measured`], [`WorldConfig::demo`]
+/// and [`WorldConfig::hard`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorldConfig {
+    /// When publishing starts, Unix ms. Default 1760000000000 (October 2025);
+    /// the HTTP shell sets it to its own start.
+    pub start_ms: i64,
+    /// How long publishing goes on. Default: for ever.
+    pub publish_for_ms: Option<i64>,
+    /// Mean posts per second, arriving at random (Poisson), bursts apart.
+    /// Default 10.
+    pub rate_per_s: f64,
+    /// How IDs are made. Default Mastodon's.
+    pub layout: IdLayout,
+    /// ID workers, each with a clock of its own. Default 8.
+    pub workers: u16,
+    /// The most that a worker's clock is ahead or behind. Default 40, so IDs
+    /// from the future exist.
+    pub worker_offset_max_ms: i64,
+    /// How long after its birth a post becomes visible. Default as measured.
+    pub lateness: Lateness,
+    /// The share of posts that come from other servers, with an ID of the
+    /// time when they were written (where the layout backdates). Default 0.
+    pub federated_share: f64,
+    /// How long before their birth here federated posts were written.
+    /// Default one to ten minutes.
+    pub federated_backdate_ms: SpanMs,
+    /// Bursts. Default none.
+    pub bursts: Option<Bursts>,
+    /// The share of posts that get deleted. Default 0.
+    pub deleted_share: f64,
+    /// How long after becoming visible. Default 10 s to ten minutes.
+    pub deleted_after_ms: SpanMs,
+    /// The share of posts that get edited, once. Default 0.
+    pub edited_share: f64,
+    /// How long after becoming visible. Default 10 s to ten minutes.
+    pub edited_after_ms: SpanMs,
+    /// The share of posts that boost an earlier one, where there is one that
+    /// may be boosted. Default 0.
+    pub boost_share: f64,
+    /// The share of posts that this reader never sees (of muted authors, say)
+    /// and that take a place in a page before it is filtered all the same: so
+    /// a short or empty page is not the end. They are not part of the truth.
+    /// Default 0.
+    pub filtered_share: f64,
+    /// The share of posts that are unlisted, private or direct. Default 0.
+    pub non_public_share: f64,
+    /// How many accounts write. Default 200.
+    pub authors: u32,
+    /// The one account that writes everything, for a timeline of its own.
+    /// Default none.
+    pub only_author: Option<u64>,
+    /// The most posts on one page. Default 40.
+    pub page_limit: u16,
+    /// Only this many of the newest posts can be read (home: 400 to 800).
+    /// Default: all.
+    pub reach: Option<u32>,
+    /// Answers from which posts are hidden after slicing. Default none.
+    pub short_pages: ShortPages,
+    /// Whether `min_id` is ignored, as by servers without it. Default false.
+    pub ignores_min_id: bool,
+    /// One post with an ID far in the future. Default none.
+    pub dated_tomorrow: Option<DatedTomorrow>,
+    /// This world's share of the ID space. Default all of it.
+    pub lane: Lane,
+    /// What goes wrong with answers. Default nothing.
+    pub faults: FaultsConfig,
+}
+
+impl Default for WorldConfig {
+    fn default() -> Self {
+        Self {
+            start_ms: 1_760_000_000_000,
+            publish_for_ms: None,
+            rate_per_s: 10.0,
+            layout: IdLayout::Mastodon,
+            workers: 8,
+            worker_offset_max_ms: 40,
+            lateness: Lateness::default(),
+            federated_share: 0.0,
+            federated_backdate_ms: SpanMs::new(60_000, 600_000),
+            bursts: None,
+            deleted_share: 0.0,
+            deleted_after_ms: SpanMs::new(10_000, 600_000),
+            edited_share: 0.0,
+            edited_after_ms: SpanMs::new(10_000, 600_000),
+            boost_share: 0.0,
+            filtered_share: 0.0,
+            non_public_share: 0.0,
+            authors: 200,
+            only_author: None,
+            page_limit: 40,
+            reach: None,
+            short_pages: ShortPages::default(),
+            ignores_min_id: false,
+            dated_tomorrow: None,
+            lane: Lane::default(),
+            faults: FaultsConfig::default(),
+        }
+    }
+}
+
+/// A span that a duration is drawn from, ms, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpanMs {
+    /// The shortest, ms.
+    pub min: i64,
+    /// The longest, ms.
+    pub max: i64,
+}
+
+impl SpanMs {
+    /// From `min` to `max` ms.
+    pub const fn new(min: i64, max: i64) -> Self {
+        Self { min, max }
+    }
+}
+
+/// Many posts at once, now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bursts {
+    /// From the start of one burst to that of the next; the first comes this
+    /// long after the world's start.
+    pub every_ms: i64,
+    /// Posts in each.
+    pub posts: u32,
+    /// How long a burst lasts; at most `every_ms`.
+    pub span_ms: i64,
+}
+
+/// Posts hidden from an answer after its page was sliced: other answers show
+/// them. So short and empty pages come while there are more posts.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ShortPages {
+    /// The share of answers from which posts are hidden. Default 0.
+    pub share: f64,
+    /// The share of posts hidden from such an answer. Default 0.
+    pub hidden_share: f64,
+    /// The share of such answers from which all posts are hidden. Default 0.
+    pub empty_share: f64,
+}
+
+/// One post whose ID lies far ahead of every clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatedTomorrow {
+    /// When it is published, ms after the world's start.
+    pub after_ms: i64,
+    /// How far its ID is ahead.
+    pub ahead_ms: i64,
+}
+
+/// Which IDs a world may use, so that the worlds of one server share none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lane {
+    /// This world's number, below `of`.
+    pub number: u16,
+    /// How many lanes there are; at most 4096.
+    pub of: u16,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self { number: 0, of: 1 }
+    }
+}

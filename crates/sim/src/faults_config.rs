@@ -1,0 +1,215 @@
+//! The knobs of what goes wrong.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::SpanMs;
+
+/// What goes wrong with answers. By default nothing does.
+///
+/// The shares are of requests, between 0 and 1; their sum should not pass 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FaultsConfig {
+    /// Rate limits, all obeyed at once. Default none.
+    pub throttles: Vec<ThrottleRule>,
+    /// Whether each bearer token has budgets of its own; else all share one.
+    /// Default true.
+    pub budget_per_token: bool,
+    /// Whether answers carry `X-RateLimit-*` headers. Default true.
+    pub throttle_headers: bool,
+    /// How `X-RateLimit-Reset` is written. Default ISO 8601.
+    pub reset_format: ResetFormat,
+    /// 429 without a budget being used up. Default 0.
+    pub throttled_share: f64,
+    /// How far ahead such a 429 says that the window ends. Default 2 to 5 s.
+    pub throttled_reset_ms: SpanMs,
+    /// 500. Default 0.
+    pub internal_error_share: f64,
+    /// 502 with an HTML page. Default 0.
+    pub bad_gateway_share: f64,
+    /// 503 with an HTML page. Default 0.
+    pub unavailable_share: f64,
+    /// Nothing comes, then the connection is closed. Default 0.
+    pub stall_share: f64,
+    /// How long a stall holds the connection. Default 30 s.
+    pub stall_ms: SpanMs,
+    /// The connection ends in the middle of the body. Default 0.
+    pub cut_share: f64,
+    /// 200 with an HTML page. Default 0.
+    pub html_share: f64,
+    /// 200 with an error object. Default 0.
+    pub error_object_share: f64,
+    /// 200 with JSON that is no list of posts. Default 0.
+    pub bad_json_share: f64,
+    /// 200 with an empty list though there are posts. Default 0.
+    pub empty_page_share: f64,
+    /// A right answer that comes late. Default 0.
+    pub delay_share: f64,
+    /// How late. Default 0.5 to 3 s.
+    pub delay_ms: SpanMs,
+    /// Faults that every request meets for a while. Default none.
+    pub outages: Vec<Outage>,
+    /// Faults that each token meets once. Default none.
+    pub mishaps: Vec<Mishap>,
+    /// How far the front end's clock, which `Date` and the resets show, is
+    /// ahead (negative: behind). Default 0.
+    pub date_offset_ms: i64,
+    /// Whether answers carry `Date`; over HTTP they always do. Default true.
+    pub date_header: bool,
+    /// From sending a request to its answer, in virtual time only. Default
+    /// 20 to 120 ms.
+    pub round_trip_ms: SpanMs,
+}
+
+impl Default for FaultsConfig {
+    fn default() -> Self {
+        Self {
+            throttles: Vec::new(),
+            budget_per_token: true,
+            throttle_headers: true,
+            reset_format: ResetFormat::Iso8601,
+            throttled_share: 0.0,
+            throttled_reset_ms: SpanMs::new(2_000, 5_000),
+            internal_error_share: 0.0,
+            bad_gateway_share: 0.0,
+            unavailable_share: 0.0,
+            stall_share: 0.0,
+            stall_ms: SpanMs::new(30_000, 30_000),
+            cut_share: 0.0,
+            html_share: 0.0,
+            error_object_share: 0.0,
+            bad_json_share: 0.0,
+            empty_page_share: 0.0,
+            delay_share: 0.0,
+            delay_ms: SpanMs::new(500, 3_000),
+            outages: Vec::new(),
+            mishaps: Vec::new(),
+            date_offset_ms: 0,
+            date_header: true,
+            round_trip_ms: SpanMs::new(20, 120),
+        }
+    }
+}
+
+impl FaultsConfig {
+    /// The faults that come at random, each with its share.
+    pub(crate) fn shares(&self) -> [(FaultKind, f64); 11] {
+        [
+            (FaultKind::Throttled, self.throttled_share),
+            (FaultKind::InternalError, self.internal_error_share),
+            (FaultKind::BadGateway, self.bad_gateway_share),
+            (FaultKind::Unavailable, self.unavailable_share),
+            (FaultKind::Stall, self.stall_share),
+            (FaultKind::Cut, self.cut_share),
+            (FaultKind::Html, self.html_share),
+            (FaultKind::ErrorObject, self.error_object_share),
+            (FaultKind::BadJson, self.bad_json_share),
+            (FaultKind::EmptyPage, self.empty_page_share),
+            (FaultKind::Delay, self.delay_share),
+        ]
+    }
+}
+
+/// A rate limit: so many requests in each window; windows are aligned to the
+/// Unix epoch, as Mastodon's are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThrottleRule {
+    /// Requests in a window.
+    pub limit: u32,
+    /// The window's length.
+    pub window_ms: i64,
+    /// Which requests count.
+    pub counts: Counted,
+}
+
+impl ThrottleRule {
+    /// A limit on all requests.
+    pub const fn all(limit: u32, window_ms: i64) -> Self {
+        Self {
+            limit,
+            window_ms,
+            counts: Counted::All,
+        }
+    }
+
+    /// A limit on requests with `since_id`, `max_id` or `min_id`.
+    pub const fn paged(limit: u32, window_ms: i64) -> Self {
+        Self {
+            limit,
+            window_ms,
+            counts: Counted::Paged,
+        }
+    }
+}
+
+/// Which requests a throttle counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// Every request.
+    All,
+    /// Requests with `since_id`, `max_id` or `min_id`.
+    Paged,
+}
+
+/// How `X-RateLimit-Reset` is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResetFormat {
+    /// ISO 8601 with microseconds (Mastodon).
+    Iso8601,
+    /// Seconds since the Unix epoch, rounded up (Twitter and others).
+    EpochSeconds,
+}
+
+/// A kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// 429.
+    Throttled,
+    /// 500.
+    InternalError,
+    /// 502.
+    BadGateway,
+    /// 503.
+    Unavailable,
+    /// No answer, then a closed connection.
+    Stall,
+    /// A body that ends early.
+    Cut,
+    /// 200 with an HTML page.
+    Html,
+    /// 200 with an error object.
+    ErrorObject,
+    /// 200 with JSON that is no list of posts.
+    BadJson,
+    /// 200 with an empty list.
+    EmptyPage,
+    /// The right answer, late.
+    Delay,
+}
+
+/// A fault that every request meets for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outage {
+    /// When it begins, after the world's start.
+    pub after_ms: i64,
+    /// How long it lasts.
+    pub for_ms: i64,
+    /// What requests meet.
+    pub fault: FaultKind,
+}
+
+/// A fault that each token's first request after a time meets, once. Of two
+/// requests in a row only one meets a mishap, so that slow pollers live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mishap {
+    /// From when on, after the world's start.
+    pub after_ms: i64,
+    /// What the request meets.
+    pub fault: FaultKind,
+}

@@ -1,0 +1,170 @@
+//! Responses, right and wrong.
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{
+        HeaderName, HeaderValue, StatusCode,
+        header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap},
+    },
+    response::Response,
+};
+use driftline_core::answer::Throttle;
+use futures_util::stream;
+
+use super::sim::Sim;
+use crate::{
+    faults::{Fault, Verdict},
+    faults_config::{FaultKind, ResetFormat},
+    wire::iso_8601,
+};
+
+/// Answers a request as its verdict says; `body` makes the right answer.
+pub(crate) async fn answer(
+    sim: &Arc<Sim>,
+    verdict: Verdict,
+    right: impl FnOnce() -> Response,
+) -> Response {
+    let mut response = match verdict.fault {
+        None => right(),
+        Some(Fault {
+            kind: FaultKind::Delay,
+            hold_ms,
+        }) => {
+            // Read first: a late answer shows the past.
+            let response = right();
+            sim.hold(hold_ms).await;
+            response
+        }
+        Some(fault) => {
+            sim.count(|traffic| traffic.failures += 1);
+            wrong(sim, fault, right).await
+        }
+    };
+    add_throttle(
+        response.headers_mut(),
+        verdict.throttle,
+        sim.world_config().faults.reset_format,
+    );
+    response
+}
+
+/// A JSON answer.
+pub(crate) fn json(status: StatusCode, body: String) -> Response {
+    with_type(status, JSON, Body::from(body))
+}
+
+/// Mastodon's error object.
+pub(crate) fn error(status: StatusCode, message: &str) -> Response {
+    json(status, serde_json::json!({ "error": message }).to_string())
+}
+
+/// The front end's `Date`, on every answer.
+pub(crate) fn add_date(sim: &Sim, headers: &mut HeaderMap) {
+    let Some(date_ms) = sim.date_ms() else { return };
+    let since_epoch = Duration::from_millis(u64::try_from(date_ms).unwrap_or(0));
+    let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + since_epoch);
+    add(headers, DATE, &date);
+}
+
+/// Sets a header; a value that no header can hold is left out.
+pub(crate) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+async fn wrong(sim: &Arc<Sim>, fault: Fault, right: impl FnOnce() -> Response) -> Response {
+    match fault.kind {
+        FaultKind::Throttled => error(StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
+        FaultKind::InternalError => error(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "We're sorry, but something went wrong on our end.",
+        ),
+        FaultKind::BadGateway => html(StatusCode::BAD_GATEWAY),
+        FaultKind::Unavailable => html(StatusCode::SERVICE_UNAVAILABLE),
+        FaultKind::Html => html(StatusCode::OK),
+        FaultKind::ErrorObject => error(StatusCode::OK, "The timeline is being regenerated"),
+        FaultKind::BadJson => json(StatusCode::OK, r#"[1, "two", null]"#.to_owned()),
+        FaultKind::EmptyPage => json(StatusCode::OK, "[]".to_owned()),
+        FaultKind::Stall => {
+            sim.hold(fault.hold_ms).await;
+            broken_before_head()
+        }
+        FaultKind::Cut => cut(right()).await,
+        FaultKind::Delay => right(),
+    }
+}
+
+/// Half of a body under the length of the whole, then a broken connection.
+async fn cut(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    let whole = axum::body::to_bytes(body, usize::MAX)
+        .await
+        .unwrap_or_default();
+    add(
+        &mut head.headers,
+        CONTENT_LENGTH,
+        &(whole.len() + 1).to_string(),
+    );
+    let half = whole.slice(..whole.len() / 2);
+    Response::from_parts(head, Body::from_stream(half_then_break(half)))
+}
+
+fn half_then_break(half: Bytes) -> impl futures_util::Stream<Item = io::Result<Bytes>> + Send {
+    stream::unfold(Some(half), |half| async move {
+        match half {
+            Some(half) if !half.is_empty() => Some((Ok(half), Some(Bytes::new()))),
+            Some(_) => {
+                // The half has to leave the socket's buffer before the break.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                Some((Err(io::Error::from(io::ErrorKind::ConnectionReset)), None))
+            }
+            None => None,
+        }
+    })
+}
+
+/// hyper writes the head together with the first chunk; a body that breaks
+/// before it closes the connection.
+fn broken_before_head() -> Response {
+    let broken =
+        stream::once(async { Err::<Bytes, _>(io::Error::from(io::ErrorKind::ConnectionReset)) });
+    Response::new(Body::from_stream(broken))
+}
+
+fn html(status: StatusCode) -> Response {
+    let title = status.canonical_reason().unwrap_or("OK");
+    let page = format!("<!DOCTYPE html><html><head><title>{title}</title></head></html>");
+    with_type(status, HTML, Body::from(page))
+}
+
+fn with_type(status: StatusCode, content_type: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    add(response.headers_mut(), CONTENT_TYPE, content_type);
+    response
+}
+
+fn add_throttle(headers: &mut HeaderMap, throttle: Option<Throttle>, format: ResetFormat) {
+    let Some(throttle) = throttle else { return };
+    let reset = match format {
+        ResetFormat::Iso8601 => iso_8601(throttle.reset_at_ms, 6),
+        ResetFormat::EpochSeconds => throttle
+            .reset_at_ms
+            .saturating_add(999)
+            .div_euclid(1000)
+            .to_string(),
+    };
+    for (name, value) in [
+        ("x-ratelimit-limit", throttle.limit.to_string()),
+        ("x-ratelimit-remaining", throttle.remaining.to_string()),
+        ("x-ratelimit-reset", reset),
+    ] {
+        add(headers, HeaderName::from_static(name), &value);
+    }
+}
+
+const JSON: &str = "application/json; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";

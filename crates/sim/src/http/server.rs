@@ -1,0 +1,100 @@
+//! The server's life.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
+
+use super::{clock::Clock, config::ServerConfig, routes::router, sim::Sim, timeline::Timeline};
+use crate::{truth::Truth, upstream::Traffic, world::World};
+
+/// A simulated upstream that answers on a loopback port until it is shut
+/// down or dropped.
+pub struct SimServer {
+    address: SocketAddr,
+    sim: Arc<Sim>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+impl SimServer {
+    /// Listens on a free loopback port; publishing starts now, or
+    /// `history_ms` ago. A [`crate::WorldConfig`] alone will do.
+    ///
+    /// # Errors
+    /// If no loopback port can be had.
+    pub async fn start(
+        config: impl Into<ServerConfig>,
+        seed: u64,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let (stop, stopping) = watch::channel(false);
+        let sim = Arc::new(Sim::new(config.into(), seed, clock, stopping.clone()));
+        let serving = tokio::spawn(
+            axum::serve(listener, router(Arc::clone(&sim)))
+                .with_graceful_shutdown(stopped(stopping))
+                .into_future(),
+        );
+        Ok(Self {
+            address,
+            sim,
+            stop,
+            serving,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its address as a URL without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A timeline's world; `None` for a list that does not exist. Whoever
+    /// holds its lock holds up the server.
+    pub fn world(&self, timeline: &Timeline) -> Option<Arc<Mutex<World>>> {
+        self.sim.world(timeline)
+    }
+
+    /// Every post of a timeline that was ever visible up to now; `None` for a
+    /// list that does not exist.
+    pub fn truth(&self, timeline: &Timeline) -> Option<Truth> {
+        self.sim.truth(timeline)
+    }
+
+    /// What all clients asked and were given.
+    pub fn traffic(&self) -> Traffic {
+        self.sim.traffic()
+    }
+
+    /// Ends stalls, lets answers in hand go out, and stops: within two
+    /// seconds, whatever clients do.
+    pub async fn shutdown(mut self) {
+        self.stop.send_replace(true);
+        if timeout(PATIENCE, &mut self.serving).await.is_err() {
+            self.serving.abort();
+        }
+    }
+}
+
+impl Drop for SimServer {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// A dropped sender stops the server too.
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|&stopping| stopping).await;
+}
+
+const PATIENCE: Duration = Duration::from_secs(2);

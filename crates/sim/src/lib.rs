@@ -1,0 +1,37 @@
+//! A simulated upstream that speaks Mastodon's API under a seed and knows the
+//! truth about every post it ever showed.
+//!
+//! Everything outside [`http`] is pure: time is an argument, chance comes
+//! from the seed. [`World`] publishes and answers, [`Faults`] spoils answers,
+//! [`Upstream`] is both for virtual time, and [`http::SimServer`] puts the
+//! same two behind a loopback socket.
+
+pub mod baseline;
+mod chance;
+mod config;
+mod faults;
+mod faults_config;
+pub mod http;
+mod lateness;
+mod layout;
+mod presets;
+mod publisher;
+mod record;
+mod status;
+mod throttles;
+mod truth;
+mod upstream;
+mod wire;
+mod world;
+
+pub use config::{Bursts, DatedTomorrow, Lane, ShortPages, SpanMs, WorldConfig};
+pub use faults::{Fault, Faults, Verdict};
+pub use faults_config::{
+    Counted, FaultKind, FaultsConfig, Mishap, Outage, ResetFormat, ThrottleRule,
+};
+pub use lateness::Lateness;
+pub use layout::IdLayout;
+pub use status::{SimAuthor, Status};
+pub use truth::{TruePost, Truth, content_hash};
+pub use upstream::{Traffic, Upstream};
+pub use world::World;

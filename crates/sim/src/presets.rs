@@ -1,0 +1,158 @@
+//! Worlds for common purposes.
+
+use crate::{
+    config::{Bursts, DatedTomorrow, SpanMs, WorldConfig},
+    faults_config::{FaultKind, FaultsConfig, Mishap, Outage, ThrottleRule},
+    lateness::Lateness,
+};
+
+impl WorldConfig {
+    /// Posts in the order of their IDs, the moment they are born; no faults.
+    pub fn punctual(rate_per_s: f64) -> Self {
+        Self {
+            rate_per_s,
+            worker_offset_max_ms: 0,
+            lateness: Lateness::PUNCTUAL,
+            ..Self::default()
+        }
+    }
+
+    /// Lateness exactly as measured, which includes the workers' clocks; no
+    /// faults.
+    pub fn measured(rate_per_s: f64) -> Self {
+        Self {
+            rate_per_s,
+            worker_offset_max_ms: 0,
+            ..Self::default()
+        }
+    }
+
+    /// Half a minute that shows every kind of miss: about 25 posts a second
+    /// for 18 s, lateness as measured with six times the tail, bursts above
+    /// the page limit, federated posts backdated by 3 to 8 s, deletions,
+    /// edits, pages cut short by filtering, and the faults of [`FaultsConfig::demo`]. Its tail
+    /// is boosted, so its shares of misses are no measurement.
+    pub fn demo() -> Self {
+        Self {
+            publish_for_ms: Some(18_000),
+            rate_per_s: 25.0,
+            lateness: Lateness {
+                scale: 1.0,
+                tail: 6.0,
+            },
+            federated_share: 0.02,
+            federated_backdate_ms: SpanMs::new(3_000, 8_000),
+            bursts: Some(Bursts {
+                every_ms: 5_000,
+                posts: 60,
+                span_ms: 700,
+            }),
+            deleted_share: 0.02,
+            deleted_after_ms: SpanMs::new(1_500, 4_000),
+            edited_share: 0.03,
+            edited_after_ms: SpanMs::new(1_000, 4_000),
+            boost_share: 0.1,
+            non_public_share: 0.05,
+            filtered_share: 0.1,
+            faults: FaultsConfig::demo(),
+            ..Self::default()
+        }
+    }
+
+    /// Everything at once, for seeded tests: long lateness, wide clock
+    /// offsets, deep backdating, big bursts, a post dated tomorrow, home's
+    /// depth, and every fault at random.
+    pub fn hard(rate_per_s: f64) -> Self {
+        Self {
+            rate_per_s,
+            worker_offset_max_ms: 250,
+            lateness: Lateness {
+                scale: 2.0,
+                tail: 10.0,
+            },
+            federated_share: 0.03,
+            federated_backdate_ms: SpanMs::new(5_000, 300_000),
+            bursts: Some(Bursts {
+                every_ms: 20_000,
+                posts: 130,
+                span_ms: 900,
+            }),
+            deleted_share: 0.04,
+            deleted_after_ms: SpanMs::new(0, 120_000),
+            edited_share: 0.04,
+            edited_after_ms: SpanMs::new(0, 120_000),
+            boost_share: 0.1,
+            non_public_share: 0.1,
+            reach: Some(800),
+            filtered_share: 0.2,
+            dated_tomorrow: Some(DatedTomorrow {
+                after_ms: 15_000,
+                ahead_ms: 86_400_000,
+            }),
+            faults: FaultsConfig::hard(),
+            ..Self::default()
+        }
+    }
+}
+
+impl FaultsConfig {
+    /// Mastodon's own rate limits and nothing else wrong: 300 requests in 5
+    /// minutes, and 300 paged ones in 15.
+    pub fn mastodon() -> Self {
+        Self {
+            throttles: vec![
+                ThrottleRule::all(300, 300_000),
+                ThrottleRule::paged(300, 900_000),
+            ],
+            ..Self::default()
+        }
+    }
+
+    /// For each token a cut body, a 429, a stall and a 502, once each; for all
+    /// an outage of 1.5 s; a budget of 60 requests in 10 s for each token.
+    ///
+    /// No empty pages: one in the middle of a walk would cost the baselines
+    /// more than lateness does, and hide what the demo is to show.
+    pub fn demo() -> Self {
+        let mishap = |after_ms, fault| Mishap { after_ms, fault };
+        Self {
+            throttles: vec![ThrottleRule::all(60, 10_000)],
+            stall_ms: SpanMs::new(2_000, 2_000),
+            delay_ms: SpanMs::new(300, 900),
+            throttled_reset_ms: SpanMs::new(500, 1_200),
+            delay_share: 0.02,
+            mishaps: vec![
+                mishap(3_000, FaultKind::Cut),
+                mishap(6_500, FaultKind::Throttled),
+                mishap(11_500, FaultKind::Stall),
+                mishap(15_000, FaultKind::BadGateway),
+            ],
+            outages: vec![Outage {
+                after_ms: 9_000,
+                for_ms: 1_500,
+                fault: FaultKind::Unavailable,
+            }],
+            ..Self::default()
+        }
+    }
+
+    /// Every fault at random, about one request in seven, besides Mastodon's
+    /// own limits and a front end whose clock is 700 ms behind.
+    pub fn hard() -> Self {
+        Self {
+            throttled_share: 0.02,
+            internal_error_share: 0.01,
+            bad_gateway_share: 0.01,
+            unavailable_share: 0.01,
+            stall_share: 0.01,
+            cut_share: 0.01,
+            html_share: 0.01,
+            error_object_share: 0.01,
+            bad_json_share: 0.01,
+            empty_page_share: 0.02,
+            delay_share: 0.03,
+            date_offset_ms: -700,
+            ..Self::mastodon()
+        }
+    }
+}

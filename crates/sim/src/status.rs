@@ -1,0 +1,124 @@
+//! A post as an answer shows it.
+
+use driftline_core::{
+    post::{Author, Counts, Post, Visibility},
+    upstream_id::UpstreamId,
+};
+
+use crate::{truth::content_hash, wire};
+
+/// A post as it stood when it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Its ID.
+    pub id: UpstreamId,
+    /// When it says that it was written, Unix ms.
+    pub created_at_ms: i64,
+    /// When it was last edited, Unix ms.
+    pub edited_at_ms: Option<i64>,
+    /// Who may see it.
+    pub visibility: Visibility,
+    /// Its text, HTML; empty for a boost.
+    pub content: String,
+    /// Who wrote it.
+    pub author: SimAuthor,
+    /// Replies so far.
+    pub replies: i64,
+    /// Boosts so far.
+    pub boosts: i64,
+    /// Favourites so far.
+    pub favourites: i64,
+    /// The post that this one boosts.
+    pub boost_of: Option<Box<Status>>,
+}
+
+/// An account of the world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimAuthor {
+    /// Its ID, a number.
+    pub id: u64,
+    /// Its name on its own server.
+    pub name: String,
+    /// Its own server, if that is another one.
+    pub host: Option<String>,
+}
+
+impl Status {
+    /// The Mastodon JSON of the post.
+    pub fn to_json(&self) -> String {
+        wire::status_json(self)
+    }
+
+    /// The post as a client that read the JSON would hold it.
+    pub fn to_post(&self) -> Post {
+        Post {
+            id: self.id.clone(),
+            uri: Some(self.uri()),
+            url: Some(self.url()),
+            created_at_ms: Some(self.created_at_ms),
+            edited_at_ms: self.edited_at_ms,
+            visibility: self.visibility,
+            author: Author {
+                id: UpstreamId::new(self.author.id.to_string()),
+                acct: self.author.acct(),
+                display_name: self.author.display_name(),
+                url: Some(self.author.url()),
+                raw: wire::account_json(&self.author),
+            },
+            boost_of: self
+                .boost_of
+                .as_ref()
+                .map(|boosted| Box::new(boosted.to_post())),
+            counts: Counts {
+                replies: Some(self.replies),
+                boosts: Some(self.boosts),
+                favourites: Some(self.favourites),
+            },
+            raw: self.to_json(),
+        }
+    }
+
+    /// The hash that [`crate::TruePost::content_hash`] compares with.
+    pub fn content_hash(&self) -> u64 {
+        content_hash(&self.content)
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        format!(
+            "https://{}/users/{}/statuses/{}",
+            self.author.host(),
+            self.author.name,
+            self.id
+        )
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("{}/{}", self.author.url(), self.id)
+    }
+}
+
+impl SimAuthor {
+    /// `name`, or `name@host` for an account of another server.
+    pub fn acct(&self) -> String {
+        match &self.host {
+            Some(host) => format!("{}@{host}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The account's address for people.
+    pub fn url(&self) -> String {
+        format!("https://{}/@{}", self.host(), self.name)
+    }
+
+    pub(crate) fn display_name(&self) -> String {
+        self.name.replacen("drifter", "Drifter ", 1)
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        self.host.as_deref().unwrap_or(HOST)
+    }
+}
+
+/// The simulated server's own name.
+pub(crate) const HOST: &str = "sim.example";

@@ -1,0 +1,77 @@
+//! What really happened in a world.
+
+use std::collections::HashSet;
+
+use driftline_core::upstream_id::UpstreamId;
+use serde::{Deserialize, Serialize};
+
+use crate::chance::hash_text;
+
+/// Every post that was ever visible up to a time, in the order of IDs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Truth {
+    /// The posts.
+    pub posts: Vec<TruePost>,
+}
+
+/// A post's life up to the time that was asked about. Times are Unix ms of
+/// the true clock, except `id_time_ms`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TruePost {
+    /// Its ID.
+    pub id: UpstreamId,
+    /// When it became visible.
+    pub visible_at_ms: i64,
+    /// The time that its ID was made from, by the clock that made it.
+    pub id_time_ms: i64,
+    /// When it was deleted.
+    pub deleted_at_ms: Option<i64>,
+    /// When it was edited.
+    pub edited_at_ms: Option<i64>,
+    /// How long it was visible before it was deleted; `None` while it is.
+    pub visible_for_ms: Option<i64>,
+    /// [`content_hash`] of its text as it last stood, a decimal in JSON.
+    #[serde(with = "decimal")]
+    pub content_hash: u64,
+    /// Its text as edited, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_content: Option<String>,
+}
+
+impl TruePost {
+    /// How late it was, ms; negative if its ID came from the future.
+    pub fn lateness_ms(&self) -> i64 {
+        self.visible_at_ms - self.id_time_ms
+    }
+}
+
+impl Truth {
+    /// The posts that are not in a store, except those that nobody had to
+    /// see: visible for less than `moment_ms` before they were deleted.
+    pub fn missing_from(&self, stored: &HashSet<UpstreamId>, moment_ms: i64) -> Vec<&TruePost> {
+        self.posts
+            .iter()
+            .filter(|post| post.visible_for_ms.is_none_or(|ms| ms >= moment_ms))
+            .filter(|post| !stored.contains(&post.id))
+            .collect()
+    }
+}
+
+/// The hash of a post's text (64-bit FNV-1a over its UTF-8 bytes).
+pub fn content_hash(content: &str) -> u64 {
+    hash_text(content)
+}
+
+/// JSON readers lose numbers above 2^53.
+mod decimal {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(value: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,195 @@
+//! A whole upstream in virtual time.
+
+use driftline_core::{
+    answer::{AnswerFacts, Failure, FailureKind, Listed, LookUp, Page, PageRequest, Throttle},
+    upstream_id::UpstreamId,
+};
+
+use crate::{
+    config::WorldConfig,
+    faults::{Faults, Verdict},
+    faults_config::FaultKind,
+    truth::Truth,
+    world::World,
+};
+
+/// A world and its faults behind one pure call: time goes in, a page or a
+/// failure comes out.
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    world: World,
+    faults: Faults,
+    traffic: Traffic,
+    received_at_ms: i64,
+}
+
+/// What an upstream was asked and what it gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Pages asked for.
+    pub page_requests: u64,
+    /// Posts looked up.
+    pub look_ups: u64,
+    /// Requests, of both kinds, that failed.
+    pub failures: u64,
+    /// Posts on the pages that were answered.
+    pub posts_served: u64,
+}
+
+impl Upstream {
+    /// An upstream at its start; the faults are the configuration's.
+    pub fn new(config: WorldConfig, seed: u64) -> Self {
+        let start_ms = config.start_ms;
+        Self {
+            faults: Faults::new(config.faults.clone(), seed, start_ms),
+            world: World::new(config, seed),
+            traffic: Traffic::default(),
+            received_at_ms: start_ms,
+        }
+    }
+
+    /// Answers a page request that a token sends at a time, Unix ms.
+    ///
+    /// The timeline is read half a round trip later; a delayed answer still
+    /// shows what was read then.
+    ///
+    /// # Errors
+    /// What a client would make of the fault that the request met.
+    pub fn answer(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        request: &PageRequest,
+    ) -> Result<Page, Failure> {
+        self.traffic.page_requests += 1;
+        let paged =
+            request.since.is_some() || request.below.is_some() || request.just_above.is_some();
+        let arrived = self.arrive(sent_at_ms, token, paged)?;
+        let statuses = if arrived.empty {
+            Vec::new()
+        } else {
+            self.world.page(arrived.read_at_ms, request)
+        };
+        let listed: Vec<Listed> = statuses
+            .iter()
+            .map(|status| Listed {
+                position: status.id.clone(),
+                post: status.to_post(),
+            })
+            .collect();
+        self.traffic.posts_served += listed.len() as u64;
+        let posts: usize = listed.iter().map(|listed| listed.post.raw.len()).sum();
+        let commas_and_brackets = listed.len().saturating_sub(1) + 2;
+        Ok(Page {
+            facts: AnswerFacts {
+                body_bytes: (posts + commas_and_brackets) as u64,
+                ..arrived.facts
+            },
+            listed,
+        })
+    }
+
+    /// Looks a post up for a token at a time, Unix ms.
+    ///
+    /// # Errors
+    /// What a client would make of the fault that the request met.
+    pub fn look_up(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        id: &UpstreamId,
+    ) -> Result<LookUp, Failure> {
+        self.traffic.look_ups += 1;
+        let arrived = self.arrive(sent_at_ms, token, false)?;
+        if arrived.empty {
+            return Err(self.fail(FailureKind::BadJson, "the answer is an empty list", None));
+        }
+        Ok(match self.world.look_up(arrived.read_at_ms, id) {
+            Some(status) => LookUp::Found(Box::new(status.to_post())),
+            None => LookUp::Gone,
+        })
+    }
+
+    /// When the last answer or failure reached the client, Unix ms. A stall
+    /// ends when the upstream gives up; a client with a shorter timeout takes
+    /// the earlier time.
+    pub fn received_at_ms(&self) -> i64 {
+        self.received_at_ms
+    }
+
+    /// What was asked and given so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// The world, to ask without faults and without being counted.
+    pub fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// Every post that was ever visible up to a time, Unix ms.
+    pub fn truth(&mut self, now_ms: i64) -> Truth {
+        self.world.truth(now_ms)
+    }
+
+    fn arrive(&mut self, sent_at_ms: i64, token: &str, paged: bool) -> Result<Arrived, Failure> {
+        let verdict = self.faults.verdict(sent_at_ms, token, paged);
+        let hold_ms = verdict.fault.map_or(0, |fault| fault.hold_ms);
+        let there_ms = verdict.round_trip_ms / 2;
+        let answered_at_ms = sent_at_ms + verdict.round_trip_ms + hold_ms;
+        self.received_at_ms = answered_at_ms;
+        let mut empty = false;
+        match verdict.fault.map(|fault| fault.kind) {
+            None | Some(FaultKind::Delay) => {}
+            Some(FaultKind::EmptyPage) => empty = true,
+            Some(kind) => return Err(self.failure(kind, &verdict)),
+        }
+        let facts = AnswerFacts {
+            sent_at_ms,
+            received_at_ms: answered_at_ms,
+            round_trip_ms: verdict.round_trip_ms + hold_ms,
+            date_ms: self.faults.date_ms(sent_at_ms + there_ms + hold_ms),
+            throttle: verdict.throttle,
+            body_bytes: 0,
+        };
+        Ok(Arrived {
+            read_at_ms: sent_at_ms + there_ms,
+            empty,
+            facts,
+        })
+    }
+
+    fn failure(&mut self, kind: FaultKind, verdict: &Verdict) -> Failure {
+        let (kind, message) = match kind {
+            FaultKind::Throttled => (FailureKind::Throttled, "429 Too Many Requests"),
+            FaultKind::InternalError => (FailureKind::ServerError, "500 Internal Server Error"),
+            FaultKind::BadGateway => (FailureKind::ServerError, "502 Bad Gateway"),
+            FaultKind::Unavailable => (FailureKind::ServerError, "503 Service Unavailable"),
+            FaultKind::Stall => (FailureKind::TimedOut, "nothing came for too long"),
+            FaultKind::Cut => (FailureKind::Truncated, "the body ended early"),
+            FaultKind::Html => (FailureKind::NotJson, "the body is an HTML page"),
+            FaultKind::ErrorObject => (FailureKind::ErrorBody, "the body is an error object"),
+            FaultKind::BadJson | FaultKind::EmptyPage | FaultKind::Delay => {
+                (FailureKind::BadJson, "the body is not a list of posts")
+            }
+        };
+        let throttle = verdict.throttle.filter(|_| kind != FailureKind::TimedOut);
+        self.fail(kind, message, throttle)
+    }
+
+    fn fail(&mut self, kind: FailureKind, message: &str, throttle: Option<Throttle>) -> Failure {
+        self.traffic.failures += 1;
+        Failure {
+            throttle,
+            ..Failure::new(kind, message)
+        }
+    }
+}
+
+/// A request that reached the world.
+struct Arrived {
+    read_at_ms: i64,
+    /// Whether it is answered with an empty list all the same.
+    empty: bool,
+    facts: AnswerFacts,
+}

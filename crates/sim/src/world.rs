@@ -1,0 +1,363 @@
+//! A timeline that publishes under a seed and answers as Mastodon does.
+
+use std::collections::BTreeMap;
+
+use driftline_core::{answer::PageRequest, post::Visibility, upstream_id::UpstreamId};
+
+use crate::{
+    chance::{Chance, mix},
+    config::WorldConfig,
+    layout::IdLayout,
+    publisher::{Birth, Publisher},
+    record::Record,
+    status::Status,
+    truth::{TruePost, Truth, content_hash},
+};
+
+/// One timeline's posts, past and to come.
+///
+/// What is published depends on the configuration and the seed alone, never
+/// on how often or when the world is asked. Questions about the past are
+/// answered as they would have been then.
+#[derive(Debug, Clone)]
+pub struct World {
+    config: WorldConfig,
+    seed: u64,
+    publisher: Publisher,
+    chance: Chance,
+    worker_offsets_ms: Vec<i64>,
+    records: Vec<Record>,
+    /// All records by the value of their ID, visible or not.
+    by_value: BTreeMap<u128, u32>,
+    pages_answered: u64,
+}
+
+impl World {
+    /// A world before its first post.
+    pub fn new(config: WorldConfig, seed: u64) -> Self {
+        let mut offsets = Chance::stream(seed, OFFSETS);
+        let most = config.worker_offset_max_ms.max(0);
+        let worker_offsets_ms = (0..config.workers.max(1))
+            .map(|_| offsets.between(-most, most))
+            .collect();
+        Self {
+            publisher: Publisher::new(&config, Chance::stream(seed, ARRIVALS)),
+            chance: Chance::stream(seed, POSTS),
+            worker_offsets_ms,
+            records: Vec::new(),
+            by_value: BTreeMap::new(),
+            pages_answered: 0,
+            config,
+            seed,
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &WorldConfig {
+        &self.config
+    }
+
+    /// The layout of the world's IDs.
+    pub fn layout(&self) -> IdLayout {
+        self.config.layout
+    }
+
+    /// Publishes up to a time, Unix ms. Every question does so itself.
+    pub fn advance(&mut self, now_ms: i64) {
+        while let Some(birth) = self.publisher.next_until(now_ms) {
+            self.admit(birth);
+        }
+    }
+
+    /// A page of the timeline at a time, Unix ms, as Mastodon answers.
+    ///
+    /// `just_above` answers the posts next above it and wins over `since`;
+    /// otherwise the newest posts below `below` are sliced and cut at
+    /// `since`. Posts that an answer hides (see
+    /// [`crate::ShortPages`]) are hidden after slicing, and which ones
+    /// depends on the number of pages answered before.
+    pub fn page(&mut self, now_ms: i64, request: &PageRequest) -> Vec<Status> {
+        self.advance(now_ms);
+        let answer = self.pages_answered;
+        self.pages_answered += 1;
+        let mut slice = self.slice(now_ms, request);
+        self.hide(answer, &mut slice);
+        slice
+            .into_iter()
+            .map(|index| self.status(index, now_ms))
+            .collect()
+    }
+
+    /// The post of an ID, if it is visible at a time, Unix ms.
+    pub fn look_up(&mut self, now_ms: i64, id: &UpstreamId) -> Option<Status> {
+        self.advance(now_ms);
+        let value = self.config.layout.value(id)?;
+        let index = *self.by_value.get(&value)?;
+        let record = self.record(index);
+        (record.is_visible(now_ms) && !self.is_filtered(record)).then(|| self.status(index, now_ms))
+    }
+
+    /// Every post that was ever visible up to a time, Unix ms.
+    pub fn truth(&mut self, now_ms: i64) -> Truth {
+        self.advance(now_ms);
+        let posts = self
+            .by_value
+            .values()
+            .map(|&index| self.record(index))
+            .filter(|record| record.visible_at_ms <= now_ms && !self.is_filtered(record))
+            .map(|record| self.true_post(record, now_ms))
+            .collect();
+        Truth { posts }
+    }
+
+    fn true_post(&self, record: &Record, now_ms: i64) -> TruePost {
+        let content = record.content(now_ms);
+        let deleted_at_ms = record.deleted_at_ms(now_ms);
+        let edited_at_ms = record.edited_at_ms(now_ms);
+        TruePost {
+            id: self.config.layout.id(record.value),
+            visible_at_ms: record.visible_at_ms,
+            id_time_ms: record.id_time_ms,
+            deleted_at_ms,
+            edited_at_ms,
+            visible_for_ms: deleted_at_ms.map(|ms| ms - record.visible_at_ms),
+            content_hash: content_hash(&content),
+            edited_content: edited_at_ms.map(|_| content),
+        }
+    }
+
+    fn slice(&self, now_ms: i64, request: &PageRequest) -> Vec<u32> {
+        let limit = usize::from(request.limit.min(self.config.page_limit));
+        let just_above = request
+            .just_above
+            .as_ref()
+            .filter(|_| !self.config.ignores_min_id);
+        let low = self.low_bound(just_above.or(request.since.as_ref()));
+        let high = self.high_bound(request.below.as_ref());
+        let (Some(low), Some(high)) = (low, high) else {
+            return Vec::new();
+        };
+        let low = low.max(self.reach_floor(now_ms));
+        if low > high {
+            return Vec::new();
+        }
+        let visible = |&(_, &index): &(&u128, &u32)| self.record(index).is_visible(now_ms);
+        let range = self.by_value.range(low..=high);
+        if just_above.is_some() {
+            let mut slice: Vec<u32> = range
+                .filter(visible)
+                .take(limit)
+                .map(|(_, &index)| index)
+                .collect();
+            slice.reverse();
+            slice
+        } else {
+            range
+                .rev()
+                .filter(visible)
+                .take(limit)
+                .map(|(_, &index)| index)
+                .collect()
+        }
+    }
+
+    /// The least value above an exclusive bound; `None` if there is none.
+    fn low_bound(&self, bound: Option<&UpstreamId>) -> Option<u128> {
+        let Some(id) = bound else { return Some(0) };
+        match self.config.layout.first_not_before(id) {
+            Ok(Some(value)) if self.config.layout.id(value) == *id => value.checked_add(1),
+            Ok(first) => first,
+            Err(_) => Some(0),
+        }
+    }
+
+    /// The greatest value below an exclusive bound; `None` if there is none.
+    fn high_bound(&self, bound: Option<&UpstreamId>) -> Option<u128> {
+        let Some(id) = bound else {
+            return Some(u128::MAX);
+        };
+        match self.config.layout.first_not_before(id) {
+            Ok(Some(value)) => value.checked_sub(1),
+            Ok(None) | Err(_) => Some(u128::MAX),
+        }
+    }
+
+    fn reach_floor(&self, now_ms: i64) -> u128 {
+        let Some(reach) = self.config.reach else {
+            return 0;
+        };
+        let Some(deeper) = (reach as usize).checked_sub(1) else {
+            return u128::MAX;
+        };
+        self.by_value
+            .iter()
+            .rev()
+            .filter(|&(_, &index)| self.record(index).is_visible(now_ms))
+            .nth(deeper)
+            .map_or(0, |(&value, _)| value)
+    }
+
+    fn is_filtered(&self, record: &Record) -> bool {
+        self.config.filtered_share > 0.0
+            && Chance::stream(mix(self.seed, record.genes), FILTERED)
+                .happens(self.config.filtered_share)
+    }
+
+    fn hide(&self, answer: u64, slice: &mut Vec<u32>) {
+        slice.retain(|&index| !self.is_filtered(self.record(index)));
+        let knob = self.config.short_pages;
+        let mut chance = Chance::stream(mix(self.seed, answer), HIDDEN);
+        if !chance.happens(knob.share) {
+            return;
+        }
+        if chance.happens(knob.empty_share) {
+            slice.clear();
+        }
+        slice.retain(|_| !chance.happens(knob.hidden_share));
+    }
+
+    fn status(&self, index: u32, now_ms: i64) -> Status {
+        let record = self.record(index);
+        let [replies, boosts, favourites] = record.counts(now_ms);
+        Status {
+            id: self.config.layout.id(record.value),
+            created_at_ms: record.created_at_ms,
+            edited_at_ms: record.edited_at_ms(now_ms),
+            visibility: record.visibility,
+            content: record.content(now_ms),
+            author: record.author(self.config.authors, self.config.only_author),
+            replies,
+            boosts,
+            favourites,
+            boost_of: record
+                .boost_of
+                .map(|boosted| Box::new(self.status(boosted, now_ms))),
+        }
+    }
+
+    /// Indices come from `admit` alone and records are never removed.
+    fn record(&self, index: u32) -> &Record {
+        &self.records[index as usize]
+    }
+
+    /// Draws the same number of times for every post, whatever the knobs, so
+    /// that turning one leaves the rest of the world as it was.
+    fn admit(&mut self, birth: Birth) {
+        let config = &self.config;
+        let chance = &mut self.chance;
+        let worker = chance.between(0, self.worker_offsets_ms.len() as i64 - 1) as usize;
+        let lateness_ms = config.lateness.draw_ms(chance);
+        let federated = chance.happens(config.federated_share);
+        let backdate_ms = span(chance, config.federated_backdate_ms);
+        let deleted = chance.happens(config.deleted_share);
+        let deleted_after_ms = span(chance, config.deleted_after_ms);
+        let edited = chance.happens(config.edited_share);
+        let edited_after_ms = span(chance, config.edited_after_ms);
+        let boosts = chance.happens(config.boost_share);
+        let boosted_back = chance.between(1, 200) as usize;
+        let visibility = visibility(chance.share(), config.non_public_share);
+        let genes = chance.bits();
+
+        let visible_at_ms = birth.at_ms + lateness_ms;
+        let clock_ms =
+            birth.at_ms + self.worker_offsets_ms[worker] + birth.ahead_ms.unwrap_or_default();
+        let created_at_ms = clock_ms - if federated { backdate_ms } else { 0 };
+        let id_time_ms = if config.layout.backdates() {
+            created_at_ms
+        } else {
+            clock_ms
+        };
+        let boost_of = boosts
+            .then(|| self.boostable(boosted_back, birth.at_ms))
+            .flatten();
+        let after = |happens: bool, after_ms: i64| {
+            if happens {
+                visible_at_ms.saturating_add(after_ms.max(0))
+            } else {
+                i64::MAX
+            }
+        };
+        let (value, id_time_ms) = self.free_value(id_time_ms, worker, genes);
+        let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
+        self.records.push(Record {
+            value,
+            id_time_ms,
+            created_at_ms,
+            visible_at_ms,
+            deleted_at_ms: after(deleted, deleted_after_ms),
+            edited_at_ms: after(edited && boost_of.is_none(), edited_after_ms),
+            genes,
+            boost_of,
+            visibility,
+            federated,
+        });
+        self.by_value.insert(value, index);
+    }
+
+    /// An earlier post that anyone may boost and that never gets deleted (a
+    /// server deletes boosts along with what they boost).
+    fn boostable(&self, back: usize, at_ms: i64) -> Option<u32> {
+        let index = self.records.len().checked_sub(back)?;
+        let record = self.records.get(index)?;
+        let may = record.visibility == Visibility::Public
+            && record.boost_of.is_none()
+            && record.visible_at_ms <= at_ms
+            && record.deleted_at_ms == i64::MAX;
+        may.then(|| u32::try_from(index).ok()).flatten()
+    }
+
+    /// IDs differ within a lane because taken ones are stepped over, and
+    /// between lanes because the lane is the lowest part of every ID. When a
+    /// ms is full the next one is taken, as real generators do.
+    fn free_value(&self, id_time_ms: i64, worker: usize, genes: u64) -> (u128, i64) {
+        let layout = self.config.layout;
+        let lanes = u128::from(self.config.lane.of.clamp(1, 4096));
+        let lane = u128::from(self.config.lane.number) % lanes;
+        let slots = (1u128 << layout.tail_bits()) / lanes;
+        let serial = self.records.len() as u128;
+        let first = match layout {
+            IdLayout::Mastodon => u128::from(mix(id_time_ms as u64, 0)) + serial,
+            IdLayout::Twitter | IdLayout::Pulsate => {
+                slots / self.worker_offsets_ms.len() as u128 * worker as u128
+            }
+            IdLayout::Takahe => u128::from(genes) << 3,
+            IdLayout::Ulid => (u128::from(genes) << 16) ^ u128::from(mix(genes, 1)),
+            IdLayout::Sequential => serial + 1,
+        };
+        let mut at_ms = id_time_ms;
+        loop {
+            let free = (0..slots)
+                .map(|step| layout.compose(at_ms, (first + step) % slots * lanes + lane))
+                .find(|value| !self.by_value.contains_key(value));
+            if let Some(value) = free {
+                return (value, at_ms);
+            }
+            at_ms += 1;
+        }
+    }
+}
+
+fn span(chance: &mut Chance, span: crate::config::SpanMs) -> i64 {
+    chance.between(span.min, span.max)
+}
+
+/// Of the posts that are not public, six in ten are unlisted, three private
+/// and one direct.
+fn visibility(draw: f64, non_public_share: f64) -> Visibility {
+    if draw >= non_public_share {
+        Visibility::Public
+    } else if draw < non_public_share * 0.6 {
+        Visibility::Unlisted
+    } else if draw < non_public_share * 0.9 {
+        Visibility::Private
+    } else {
+        Visibility::Direct
+    }
+}
+
+// Streams of chance under a world's seed.
+const ARRIVALS: u64 = 1;
+const POSTS: u64 = 2;
+const OFFSETS: u64 = 3;
+const HIDDEN: u64 = 4;
+const FILTERED: u64 = 5;

@@ -1,0 +1,396 @@
+//! The shell over real sockets: every fault really happens.
+
+use std::time::{Duration, Instant};
+
+use driftline_sim::{
+    FaultKind, FaultsConfig, Mishap, ResetFormat, SpanMs, ThrottleRule, WorldConfig,
+    http::{Clock, ServerConfig, SetClock, SimServer, Timeline},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// An answer as its bytes came.
+struct Raw {
+    text: String,
+}
+
+impl Raw {
+    fn status(&self) -> &str {
+        self.text.get(9..12).unwrap_or("")
+    }
+
+    fn head(&self) -> &str {
+        self.text.split("\r\n\r\n").next().unwrap_or("")
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head().lines().find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    fn body(&self) -> &str {
+        self.text
+            .split_once("\r\n\r\n")
+            .map_or("", |(_, body)| body)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(self.body()).expect("JSON")
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let page = self.json();
+        let ids = page.as_array().expect("a list").iter();
+        ids.map(|post| post["id"].as_str().expect("text").to_owned())
+            .collect()
+    }
+
+    fn whole(&self) -> bool {
+        let length: usize = self
+            .header("content-length")
+            .map_or(0, |v| v.parse().expect("n"));
+        self.body().len() == length
+    }
+}
+
+async fn ask(server: &SimServer, path: &str, token: &str) -> Raw {
+    let mut socket = TcpStream::connect(server.address())
+        .await
+        .expect("connects");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
+        server.address()
+    );
+    socket.write_all(request.as_bytes()).await.expect("sends");
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; 65_536];
+    // A reset ends an answer as the end of the stream does.
+    while let Ok(read @ 1..) = socket.read(&mut chunk).await {
+        bytes.extend_from_slice(&chunk[..read]);
+    }
+    Raw {
+        text: String::from_utf8(bytes).expect("text"),
+    }
+}
+
+const HOME: &str = "/api/v1/timelines/home?limit=40";
+
+/// A server whose clock stands a minute after its start, and the clock.
+async fn standing(config: ServerConfig) -> (SimServer, SetClock) {
+    let clock = SetClock::new(config.world.start_ms);
+    let server = SimServer::start(config, 1, Clock::Set(clock.clone()))
+        .await
+        .expect("starts");
+    clock.set(clock.now_ms() + 60_000);
+    (server, clock)
+}
+
+async fn with_fault(fault: FaultKind) -> SimServer {
+    let faults = FaultsConfig {
+        mishaps: vec![Mishap { after_ms: 0, fault }],
+        stall_ms: SpanMs::new(300, 300),
+        delay_ms: SpanMs::new(300, 300),
+        ..FaultsConfig::default()
+    };
+    let world = WorldConfig {
+        faults,
+        ..WorldConfig::punctual(20.0)
+    };
+    standing(world.into()).await.0
+}
+
+#[tokio::test]
+async fn pages_walk_by_their_links_both_ways() {
+    let (server, _) = standing(WorldConfig::punctual(20.0).into()).await;
+    let first = ask(&server, HOME, "t").await;
+    assert_eq!(first.status(), "200");
+    assert_eq!(
+        first.header("content-type"),
+        Some("application/json; charset=utf-8")
+    );
+    assert_eq!(first.ids().len(), 40);
+    let links = first.header("link").expect("links").to_owned();
+    let link = |rel: &str| {
+        let wanted = format!("rel=\"{rel}\"");
+        let link = links
+            .split(", ")
+            .find(|link| link.ends_with(&wanted))
+            .expect("a link");
+        let url = link
+            .trim_start_matches('<')
+            .split('>')
+            .next()
+            .expect("a URL");
+        url.trim_start_matches(&server.url()).to_owned()
+    };
+    assert!(link("next").contains("max_id=") && link("prev").contains("min_id="));
+    let second = ask(&server, &link("next"), "t").await;
+    assert!(second.ids().first() < first.ids().last());
+    let back = format!("{HOME}&min_id={}", second.ids()[0]);
+    assert_eq!(ask(&server, &back, "t").await.ids(), first.ids());
+    assert!(ask(&server, &link("prev"), "t").await.ids().is_empty());
+    assert_eq!(
+        ask(&server, "/api/v1/timelines/home", "t")
+            .await
+            .ids()
+            .len(),
+        20
+    );
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn every_path_answers() {
+    let config = ServerConfig {
+        world: WorldConfig {
+            non_public_share: 0.5,
+            ..WorldConfig::punctual(20.0)
+        },
+        lists: 2,
+        ..ServerConfig::default()
+    };
+    let (server, _) = standing(config).await;
+    let mut seen = std::collections::HashSet::new();
+    for path in ["home", "public", "tag/tide", "list/1", "list/2"] {
+        let raw = ask(&server, &format!("/api/v1/timelines/{path}?limit=40"), "t").await;
+        assert_eq!(raw.ids().len(), 40, "{path}");
+        assert!(
+            raw.ids().into_iter().all(|id| seen.insert(id)),
+            "IDs differ between timelines"
+        );
+        let public_only = raw
+            .json()
+            .as_array()
+            .expect("a list")
+            .iter()
+            .all(|post| post["visibility"] == "public");
+        assert_eq!(
+            public_only,
+            ["public", "tag/tide"].contains(&path),
+            "{path}"
+        );
+    }
+    let account = ask(&server, "/api/v1/accounts/77/statuses", "t")
+        .await
+        .json();
+    assert!(
+        account
+            .as_array()
+            .expect("a list")
+            .iter()
+            .all(|post| post["account"]["id"] == "77")
+    );
+    for path in [
+        "timelines/list/3",
+        "timelines/list/x",
+        "statuses/12",
+        "nothing",
+    ] {
+        assert_eq!(
+            ask(&server, &format!("/api/v1/{path}"), "t").await.status(),
+            "404"
+        );
+    }
+    let id = ask(&server, HOME, "t").await.ids()[0].clone();
+    let one = ask(&server, &format!("/api/v1/statuses/{id}"), "t")
+        .await
+        .json();
+    assert_eq!(one["id"], id.as_str());
+    assert_eq!(
+        ask(&server, "/api/v1/instance", "t").await.json()["version"],
+        "4.4.0"
+    );
+    assert_eq!(
+        ask(&server, "/api/v2/instance", "t").await.json()["api_versions"]["mastodon"],
+        2
+    );
+    let truth = ask(&server, "/_sim/truth?timeline=list/2", "t")
+        .await
+        .json();
+    let in_process = server.truth(&Timeline::List(2)).expect("a truth");
+    assert_eq!(serde_json::to_value(&in_process).expect("JSON"), truth);
+    assert!(server.truth(&Timeline::List(3)).is_none());
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn errors_and_odd_bodies_come_as_they_should() {
+    for (fault, status, body) in [
+        (FaultKind::Throttled, "429", "Too many requests"),
+        (FaultKind::InternalError, "500", "\"error\""),
+        (FaultKind::BadGateway, "502", "<!DOCTYPE html>"),
+        (FaultKind::Unavailable, "503", "<!DOCTYPE html>"),
+        (FaultKind::Html, "200", "<!DOCTYPE html>"),
+        (FaultKind::ErrorObject, "200", "{\"error\""),
+        (FaultKind::BadJson, "200", "null]"),
+        (FaultKind::EmptyPage, "200", "[]"),
+    ] {
+        let server = with_fault(fault).await;
+        let raw = ask(&server, HOME, "t").await;
+        assert_eq!(raw.status(), status, "{fault:?}");
+        assert!(
+            raw.body().contains(body) && raw.whole(),
+            "{fault:?}: {}",
+            raw.body()
+        );
+        if fault == FaultKind::Throttled {
+            assert_eq!(raw.header("x-ratelimit-remaining"), Some("0"));
+            assert!(raw.header("retry-after").is_none());
+        }
+        assert_eq!(ask(&server, HOME, "t").await.ids().len(), 40, "only once");
+        assert_eq!(
+            ask(&server, HOME, "u").await.status(),
+            status,
+            "once for each token"
+        );
+        assert_eq!(server.traffic().failures, 2);
+        server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_cut_body_ends_before_its_length() {
+    let server = with_fault(FaultKind::Cut).await;
+    let raw = ask(&server, HOME, "t").await;
+    assert_eq!(raw.status(), "200");
+    let length: usize = raw
+        .header("content-length")
+        .expect("a length")
+        .parse()
+        .expect("n");
+    assert!(raw.body().len() > 1_000, "{} bytes came", raw.body().len());
+    assert!(raw.body().len() < length);
+    assert!(ask(&server, HOME, "t").await.whole());
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_stall_holds_the_socket_and_then_says_nothing() {
+    let server = with_fault(FaultKind::Stall).await;
+    let begun = Instant::now();
+    let raw = ask(&server, HOME, "t").await;
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert_eq!(raw.text, "");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_delayed_answer_shows_what_was_there_before() {
+    let server = with_fault(FaultKind::Delay).await;
+    let begun = Instant::now();
+    let raw = ask(&server, HOME, "t").await;
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert_eq!(raw.ids().len(), 40);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn budgets_are_per_token_and_resets_have_two_formats() {
+    for (reset_format, shared) in [
+        (ResetFormat::Iso8601, false),
+        (ResetFormat::EpochSeconds, true),
+    ] {
+        let world = WorldConfig {
+            faults: FaultsConfig {
+                throttles: vec![ThrottleRule::all(2, 3_600_000)],
+                budget_per_token: !shared,
+                reset_format,
+                ..FaultsConfig::default()
+            },
+            ..WorldConfig::punctual(20.0)
+        };
+        let (server, clock) = standing(world.into()).await;
+        for (status, remaining) in [("200", "1"), ("200", "0"), ("429", "0")] {
+            let raw = ask(&server, HOME, "a").await;
+            assert_eq!(raw.status(), status);
+            assert_eq!(raw.header("x-ratelimit-limit"), Some("2"));
+            assert_eq!(raw.header("x-ratelimit-remaining"), Some(remaining));
+            let reset = raw.header("x-ratelimit-reset").expect("a reset");
+            let reset_ms = match reset_format {
+                ResetFormat::EpochSeconds => reset.parse::<i64>().expect("seconds") * 1_000,
+                ResetFormat::Iso8601 => {
+                    assert!(reset.ends_with(".000000Z"), "{reset}");
+                    let reset: jiff::Timestamp = reset.parse().expect("ISO 8601");
+                    reset.as_millisecond()
+                }
+            };
+            assert_eq!(reset_ms, (clock.now_ms() / 3_600_000 + 1) * 3_600_000);
+        }
+        let other = ask(&server, HOME, "b").await;
+        assert_eq!(other.status(), if shared { "429" } else { "200" });
+        server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn the_date_is_the_front_ends() {
+    let world = WorldConfig {
+        faults: FaultsConfig {
+            date_offset_ms: -90_500,
+            ..FaultsConfig::default()
+        },
+        ..WorldConfig::punctual(20.0)
+    };
+    let (server, clock) = standing(world.into()).await;
+    let raw = ask(&server, HOME, "t").await;
+    let date = httpdate::parse_http_date(raw.header("date").expect("a date")).expect("a date");
+    let since = date
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
+    assert_eq!(since.as_secs() as i64, (clock.now_ms() - 90_500) / 1_000);
+    assert_eq!(raw.head().matches("date: ").count(), 1);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn it_starts_at_once_and_stops_though_clients_hang() {
+    let world = WorldConfig {
+        faults: FaultsConfig {
+            stall_share: 1.0,
+            ..FaultsConfig::default()
+        },
+        ..WorldConfig::measured(20.0)
+    };
+    let begun = Instant::now();
+    let server = SimServer::start(world, 1, Clock::Real)
+        .await
+        .expect("starts");
+    assert!(begun.elapsed() < Duration::from_millis(200));
+    let address = server.address();
+    let mut hanging = TcpStream::connect(address).await.expect("connects");
+    let request = format!("GET {HOME} HTTP/1.1\r\nHost: x\r\n\r\n");
+    hanging.write_all(request.as_bytes()).await.expect("sends");
+    let _idle = TcpStream::connect(address).await.expect("connects");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let begun = Instant::now();
+    server.shutdown().await;
+    // Less than its patience of two seconds: the stall ended.
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn history_is_there_from_the_start_under_the_real_clock() {
+    let config = ServerConfig {
+        world: WorldConfig::measured(20.0),
+        lists: 200,
+        history_ms: 60_000,
+    };
+    let server = SimServer::start(config, 1, Clock::Real)
+        .await
+        .expect("starts");
+    let truth = server.truth(&Timeline::List(200)).expect("a truth");
+    assert!((900..1_500).contains(&truth.posts.len()));
+    assert_eq!(
+        ask(&server, "/api/v1/timelines/list/200?limit=40", "t")
+            .await
+            .ids()
+            .len(),
+        40
+    );
+    server.shutdown().await;
+}

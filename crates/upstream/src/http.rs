@@ -1,0 +1,272 @@
+//! The one HTTP client and its policy.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use driftline_core::answer::{AnswerFacts, Failure, FailureKind};
+use reqwest::{
+    Response, StatusCode,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION},
+};
+use url::Url;
+
+use crate::{facts, failure, guard, redirect};
+
+/// How upstreams are asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Whether addresses of private networks may be connected to, and tokens
+    /// may travel over plain `http`.
+    pub allow_private: bool,
+    /// The most that resolving, connecting and the TLS handshake may take.
+    pub connect_timeout: Duration,
+    /// The most that may pass without a byte arriving.
+    pub read_timeout: Duration,
+    /// The most that a request may take, with redirects and its whole body.
+    pub total_timeout: Duration,
+    /// The largest body that is read, in bytes after decompression.
+    pub max_body_bytes: usize,
+    /// The `User-Agent` header.
+    pub user_agent: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            allow_private: false,
+            connect_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_secs(60),
+            max_body_bytes: 8 * 1024 * 1024,
+            user_agent: concat!(
+                "Driftline/",
+                env!("CARGO_PKG_VERSION"),
+                " (+",
+                env!("CARGO_PKG_REPOSITORY"),
+                ")"
+            )
+            .to_owned(),
+        }
+    }
+}
+
+/// A client with its policy and its connections. Clones share both: build one
+/// and give it to every source.
+#[derive(Debug, Clone)]
+pub struct Http {
+    client: reqwest::Client,
+    options: Arc<Options>,
+}
+
+impl Http {
+    /// Builds the client. TLS is verified against the platform's certificates;
+    /// proxies of the environment are not used, because a proxy would connect
+    /// to addresses that were not checked.
+    ///
+    /// # Errors
+    /// [`HttpError`] if the platform has no usable certificates or the user
+    /// agent is not a header's text.
+    pub fn new(options: Options) -> Result<Self, HttpError> {
+        // The process may have chosen a provider already: that one serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .user_agent(&options.user_agent)
+            .default_headers(HeaderMap::from_iter([(
+                ACCEPT,
+                HeaderValue::from_static("application/json"),
+            )]))
+            .redirect(reqwest::redirect::Policy::none())
+            .dns_resolver(Arc::new(guard::GuardedResolver {
+                allow_private: options.allow_private,
+            }))
+            .connect_timeout(options.connect_timeout)
+            .read_timeout(options.read_timeout)
+            .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+            .http1_ignore_invalid_headers_in_responses(true)
+            .gzip(true)
+            .brotli(true)
+            .referer(false)
+            .no_proxy()
+            .build()
+            .map_err(HttpError)?;
+        Ok(Self {
+            client,
+            options: Arc::new(options),
+        })
+    }
+
+    /// The policy.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Gets an address, following redirects of the same server.
+    pub(crate) async fn fetch(
+        &self,
+        url: Url,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Answer, Failure> {
+        let total = self.options.total_timeout;
+        let place = failure::place(&url);
+        match tokio::time::timeout(total, self.follow(url, authorization)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Failure::new(
+                FailureKind::TimedOut,
+                format!(
+                    "{place}: the answer was not complete after {} s; it is tried again later",
+                    total.as_secs_f64()
+                ),
+            )),
+        }
+    }
+
+    async fn follow(
+        &self,
+        mut url: Url,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Answer, Failure> {
+        let refused = |url: &Url, why: &dyn std::fmt::Display| {
+            let place = failure::place(url);
+            Failure::new(FailureKind::Redirected, format!("{place}: {why}"))
+        };
+        for _ in 0..=redirect::MAX_REDIRECTS {
+            let (response, facts) = self.send(&url, authorization).await?;
+            if !is_redirect(response.status()) {
+                return self.read(response, facts).await;
+            }
+            let Some(location) = response.headers().get(LOCATION) else {
+                return self.read(response, facts).await;
+            };
+            url = redirect::target(&url, location).map_err(|why| refused(&url, &why))?;
+        }
+        Err(refused(
+            &url,
+            &format_args!("more than {} redirects", redirect::MAX_REDIRECTS),
+        ))
+    }
+
+    async fn send(
+        &self,
+        url: &Url,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<(Response, AnswerFacts), Failure> {
+        guard::check_literal(url, self.options.allow_private).map_err(|error| {
+            let place = failure::place(url);
+            Failure::new(FailureKind::PrivateAddress, format!("{place}: {error}"))
+        })?;
+        let mut request = self.client.get(url.clone());
+        if let Some(value) = authorization {
+            request = request.header(AUTHORIZATION, value);
+        }
+        let sent_at_ms = facts::now_ms();
+        let sent = Instant::now();
+        let response = request
+            .send()
+            .await
+            .map_err(|error| failure::of_sending(url, &error))?;
+        let facts = AnswerFacts {
+            sent_at_ms,
+            received_at_ms: sent_at_ms,
+            round_trip_ms: i64::try_from(sent.elapsed().as_millis()).unwrap_or(i64::MAX),
+            date_ms: facts::date_ms(response.headers()),
+            throttle: facts::throttle(response.headers()),
+            body_bytes: 0,
+        };
+        Ok((response, facts))
+    }
+
+    async fn read(
+        &self,
+        mut response: Response,
+        mut facts: AnswerFacts,
+    ) -> Result<Answer, Failure> {
+        let status = response.status();
+        let place = failure::place(response.url());
+        let headers = std::mem::take(response.headers_mut());
+        let body = if status == StatusCode::OK {
+            let cap = self.options.max_body_bytes;
+            let body = match body(&mut response, announced(&headers), cap).await {
+                Ok(body) => Ok(body),
+                Err(Broken::TooLarge) => Err(failure::too_large(&place, cap)),
+                Err(Broken::Reading(error)) => Err(failure::of_reading(&place, &error)),
+            };
+            body.map_err(|failure| Failure {
+                throttle: facts.throttle,
+                ..failure
+            })?
+        } else {
+            // Only words for a message come from this body: without it there
+            // are fewer words.
+            body(&mut response, None, MAX_ERROR_BODY_BYTES)
+                .await
+                .unwrap_or_default()
+        };
+        facts.received_at_ms = facts::now_ms();
+        facts.body_bytes = body.len() as u64;
+        Ok(Answer {
+            status,
+            headers,
+            body,
+            facts,
+            place,
+        })
+    }
+}
+
+/// A client that could not be built.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the HTTP client cannot be built; check that the system's certificates are installed (for example the package ca-certificates) and that the user agent is plain text"
+)]
+pub struct HttpError(#[source] reqwest::Error);
+
+/// An answer of any status, its body read.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    pub(crate) facts: AnswerFacts,
+    /// Where it came from, for messages.
+    pub(crate) place: String,
+}
+
+enum Broken {
+    TooLarge,
+    Reading(reqwest::Error),
+}
+
+/// Reads a body chunk by chunk after decompression, so that no more than the
+/// cap and one chunk is ever held.
+async fn body(
+    response: &mut Response,
+    announced: Option<usize>,
+    cap: usize,
+) -> Result<Vec<u8>, Broken> {
+    if announced.is_some_and(|bytes| bytes > cap) {
+        return Err(Broken::TooLarge);
+    }
+    let mut body = Vec::with_capacity(announced.unwrap_or(0));
+    while let Some(chunk) = response.chunk().await.map_err(Broken::Reading)? {
+        if chunk.len() > cap - body.len() {
+            return Err(Broken::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The announced size; a compressed body announces none, because reqwest
+/// takes the header away.
+fn announced(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+const MAX_IDLE_PER_HOST: usize = 2;
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;

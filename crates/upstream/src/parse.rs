@@ -1,0 +1,373 @@
+//! Answers' bodies: from JSON to posts.
+//!
+//! Strict on what completeness rests on (the list, the IDs), tolerant on the
+//! rest: servers leave fields out, send `null`, or send another type. Every
+//! post keeps its JSON whole, so nothing that is not understood is lost.
+
+use std::{borrow::Cow, fmt};
+
+use driftline_core::{
+    answer::{Failure, FailureKind, Listed},
+    post::{Author, Counts, Post, Visibility},
+    upstream_id::UpstreamId,
+};
+use jiff::{Timestamp, civil, tz::TimeZone};
+use serde::{
+    Deserialize, Deserializer as _,
+    de::{Error as _, IgnoredAny, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{Timeline, excerpt, failure};
+
+/// Reads a page of a timeline.
+///
+/// # Errors
+/// A [`Failure`] without a place if the body is not a list of posts that each
+/// have an ID: `Truncated`, `NotJson`, `ErrorBody`, `BadJson` or `BadId`.
+pub fn page(body: &[u8], timeline: &Timeline) -> Result<Vec<Listed>, Failure> {
+    let body = json(body)?;
+    if !body.starts_with(b"[") {
+        return Err(not_what_was_asked(body, "a list of posts"));
+    }
+    let mut failure = None;
+    let items = Items {
+        timeline,
+        failure: &mut failure,
+    };
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let listed = json
+        .deserialize_seq(items)
+        .and_then(|listed| json.end().map(|()| listed));
+    listed.map_err(|error| failure.unwrap_or_else(|| unreadable(body, &error)))
+}
+
+/// Reads one post.
+///
+/// # Errors
+/// A [`Failure`] without a place if the body is not a post with an ID.
+pub fn post(body: &[u8]) -> Result<Post, Failure> {
+    let body = json(body)?;
+    if !body.starts_with(b"{") {
+        return Err(not_what_was_asked(body, "a post"));
+    }
+    let raw: &RawValue = serde_json::from_slice(body).map_err(|error| unreadable(body, &error))?;
+    let fields = StatusFields::read(raw).map_err(|error| unreadable(body, &error))?;
+    if fields.id.is_none()
+        && let Some(said) = failure::said_by_object(body)
+    {
+        return Err(error_body(&said));
+    }
+    fields
+        .post(raw, Boosts::Read)
+        .map_err(|bad| bad.failure("the post"))
+}
+
+/// The JSON in a body that may hold some.
+fn json(body: &[u8]) -> Result<&[u8], Failure> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let body = body.trim_ascii();
+    match body.first() {
+        None => Err(Failure::new(
+            FailureKind::Truncated,
+            "the answer's body is empty",
+        )),
+        Some(b'<') => Err(Failure::new(
+            FailureKind::NotJson,
+            format!(
+                "the answer is an HTML page (“{}”), not JSON; check that the address is that of the server's API and that nothing stands before it",
+                excerpt::html_words(body)
+            ),
+        )),
+        Some(_) => Ok(body),
+    }
+}
+
+fn not_what_was_asked(body: &[u8], asked: &str) -> Failure {
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
+        if error.is_eof() || body.starts_with(b"{") || body.starts_with(b"[") {
+            return unreadable(body, &error);
+        }
+        return Failure::new(
+            FailureKind::NotJson,
+            format!("the answer is not JSON (“{}”)", excerpt::words(body)),
+        );
+    }
+    match failure::said_by_object(body) {
+        Some(said) => error_body(&said),
+        None => Failure::new(
+            FailureKind::BadJson,
+            format!(
+                "the answer is JSON but not {asked} (“{}”)",
+                excerpt::words(body)
+            ),
+        ),
+    }
+}
+
+fn error_body(said: &str) -> Failure {
+    Failure::new(
+        FailureKind::ErrorBody,
+        format!("the answer is an error although its status is 200: “{said}”"),
+    )
+}
+
+fn unreadable(body: &[u8], error: &serde_json::Error) -> Failure {
+    // serde_json calls a number invalid that is cut at its point or exponent.
+    let cut_number =
+        body.last().is_some_and(|last| b".eE+-".contains(last)) && is_at_end(body, error);
+    if error.is_eof() || cut_number {
+        Failure::new(
+            FailureKind::Truncated,
+            format!("the answer's JSON ends early ({error})"),
+        )
+    } else {
+        Failure::new(
+            FailureKind::BadJson,
+            format!("the answer's JSON cannot be read ({error})"),
+        )
+    }
+}
+
+fn is_at_end(body: &[u8], error: &serde_json::Error) -> bool {
+    let mut lines = body.split(|&b| b == b'\n');
+    let last = lines.next_back().unwrap_or_default();
+    error.line() == lines.count() + 1 && error.column() >= last.len()
+}
+
+/// Reads a list item by item, so that a list of millions of nothings is left
+/// at the first.
+struct Items<'t> {
+    timeline: &'t Timeline,
+    failure: &'t mut Option<Failure>,
+}
+
+impl<'de> Visitor<'de> for Items<'_> {
+    type Value = Vec<Listed>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of posts")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Listed>, A::Error> {
+        let mut listed = Vec::new();
+        let mut number = 0_usize;
+        while let Some(raw) = items.next_element::<&'de RawValue>()? {
+            number += 1;
+            match item(raw, self.timeline) {
+                Ok(found) => listed.extend(found),
+                Err(bad) => {
+                    *self.failure = Some(bad.failure(&format!("item {number} of the page")));
+                    return Err(A::Error::custom("a bad item"));
+                }
+            }
+        }
+        Ok(listed)
+    }
+}
+
+fn item(raw: &RawValue, timeline: &Timeline) -> Result<Option<Listed>, BadItem> {
+    if *timeline != Timeline::Mentions {
+        let post = StatusFields::read(raw)?.post(raw, Boosts::Read)?;
+        return Ok(Some(Listed {
+            position: post.id.clone(),
+            post,
+        }));
+    }
+    let notification: NotificationFields<'_> = serde_json::from_str(raw.get())?;
+    let position = id(notification.id)?;
+    // Servers that do not know `types[]` list every kind; a mention whose post
+    // is gone lists none.
+    let kind = text(notification.kind).unwrap_or(Cow::Borrowed("mention"));
+    match notification.status {
+        Some(status) if kind == "mention" => {
+            let post = StatusFields::read(status)?.post(status, Boosts::Read)?;
+            Ok(Some(Listed { position, post }))
+        }
+        _ => Ok(None),
+    }
+}
+
+enum BadItem {
+    Json(serde_json::Error),
+    Id(String),
+}
+
+impl BadItem {
+    fn failure(self, item: &str) -> Failure {
+        match self {
+            Self::Json(error) => Failure::new(
+                FailureKind::BadJson,
+                format!("{item} is not a post ({error})"),
+            ),
+            Self::Id(id) => Failure::new(
+                FailureKind::BadId,
+                format!("{item} has no usable ID (it is {id}); IDs are texts or whole numbers"),
+            ),
+        }
+    }
+}
+
+impl From<serde_json::Error> for BadItem {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
+}
+
+#[derive(Deserialize)]
+struct NotificationFields<'j> {
+    #[serde(borrow)]
+    id: Option<&'j RawValue>,
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'j RawValue>,
+    #[serde(borrow)]
+    status: Option<&'j RawValue>,
+}
+
+/// Whether a post's boosted post is read. Mastodon boosts no boosts, so one
+/// level is enough; a hostile answer could nest them without end.
+#[derive(Clone, Copy)]
+enum Boosts {
+    Read,
+    Leave,
+}
+
+#[derive(Deserialize)]
+struct StatusFields<'j> {
+    #[serde(borrow)]
+    id: Option<&'j RawValue>,
+    #[serde(borrow)]
+    uri: Option<&'j RawValue>,
+    #[serde(borrow)]
+    url: Option<&'j RawValue>,
+    #[serde(borrow)]
+    created_at: Option<&'j RawValue>,
+    #[serde(borrow)]
+    edited_at: Option<&'j RawValue>,
+    #[serde(borrow)]
+    visibility: Option<&'j RawValue>,
+    #[serde(borrow)]
+    account: Option<&'j RawValue>,
+    #[serde(borrow)]
+    reblog: Option<&'j RawValue>,
+    #[serde(borrow)]
+    replies_count: Option<&'j RawValue>,
+    #[serde(borrow)]
+    reblogs_count: Option<&'j RawValue>,
+    #[serde(borrow)]
+    favourites_count: Option<&'j RawValue>,
+}
+
+impl<'j> StatusFields<'j> {
+    fn read(raw: &'j RawValue) -> Result<Self, serde_json::Error> {
+        if !is_object(raw) {
+            return Err(serde_json::Error::custom("it is not an object"));
+        }
+        serde_json::from_str(raw.get())
+    }
+
+    fn post(&self, raw: &RawValue, boosts: Boosts) -> Result<Post, BadItem> {
+        let id = id(self.id)?;
+        let boost_of = match (boosts, self.reblog) {
+            (Boosts::Read, Some(reblog)) if is_object(reblog) => {
+                let boosted = StatusFields::read(reblog)?.post(reblog, Boosts::Leave)?;
+                Some(Box::new(boosted))
+            }
+            _ => None,
+        };
+        Ok(Post {
+            id,
+            uri: text(self.uri).map(Cow::into_owned),
+            url: text(self.url).map(Cow::into_owned),
+            created_at_ms: time_ms(self.created_at),
+            edited_at_ms: time_ms(self.edited_at),
+            visibility: Visibility::named_or_narrowest(&text(self.visibility).unwrap_or_default()),
+            author: author(self.account),
+            boost_of,
+            counts: Counts {
+                replies: count(self.replies_count),
+                boosts: count(self.reblogs_count),
+                favourites: count(self.favourites_count),
+            },
+            raw: raw.get().to_owned(),
+        })
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct AccountFields<'j> {
+    #[serde(borrow)]
+    id: Option<&'j RawValue>,
+    #[serde(borrow)]
+    acct: Option<&'j RawValue>,
+    #[serde(borrow)]
+    display_name: Option<&'j RawValue>,
+    #[serde(borrow)]
+    url: Option<&'j RawValue>,
+}
+
+/// The author; one that the server leaves out has an empty ID, because a post
+/// without an author is still a post.
+fn author(raw: Option<&RawValue>) -> Author {
+    let raw = raw.filter(|raw| is_object(raw));
+    let fields: AccountFields<'_> = raw
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default();
+    Author {
+        id: id(fields.id).unwrap_or_else(|_| UpstreamId::from("")),
+        acct: text(fields.acct).unwrap_or_default().into_owned(),
+        display_name: text(fields.display_name).unwrap_or_default().into_owned(),
+        url: text(fields.url).map(Cow::into_owned),
+        raw: raw.map_or("{}", RawValue::get).to_owned(),
+    }
+}
+
+/// An ID's own text. A number's digits are kept as they stand: a float would
+/// round those above 2^53.
+fn id(raw: Option<&RawValue>) -> Result<UpstreamId, BadItem> {
+    let json = raw.map_or("null", RawValue::get);
+    if json.bytes().all(|b| b.is_ascii_digit()) {
+        return Ok(UpstreamId::from(json));
+    }
+    match text(raw) {
+        Some(id) if !id.is_empty() => Ok(UpstreamId::new(id.into_owned())),
+        _ => Err(BadItem::Id(if raw.is_none() {
+            "missing or null".to_owned()
+        } else {
+            excerpt::words(json.as_bytes())
+        })),
+    }
+}
+
+/// A text, if the JSON is one. U+0000, which databases refuse, turns into
+/// U+FFFD; the post's raw JSON keeps it.
+fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    let json = raw?.get();
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(Cow::Borrowed(inner));
+    }
+    let text: String = serde_json::from_str(json).ok()?;
+    Some(Cow::Owned(text.replace('\0', "\u{fffd}")))
+}
+
+fn count(raw: Option<&RawValue>) -> Option<i64> {
+    raw?.get().parse().ok()
+}
+
+/// A time in ISO 8601, Unix ms; one without an offset is taken for UTC.
+fn time_ms(raw: Option<&RawValue>) -> Option<i64> {
+    let text = text(raw)?;
+    let time = text.parse::<Timestamp>().or_else(|_| {
+        let civil: civil::DateTime = text.parse()?;
+        TimeZone::UTC.to_timestamp(civil)
+    });
+    time.ok().map(Timestamp::as_millisecond)
+}
+
+fn is_object(raw: &RawValue) -> bool {
+    raw.get().starts_with('{')
+}
+
+#[cfg(test)]
+mod tests;

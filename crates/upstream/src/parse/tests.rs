@@ -1,0 +1,311 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const STATUS: &str = r#"{"id":"115045591662261686","created_at":"2025-08-17T18:46:55.745Z","edited_at":"2025-08-17T18:47:00Z","visibility":"unlisted","uri":"https://a.example/users/x/statuses/1","url":"https://a.example/@x/1","replies_count":1,"reblogs_count":2,"favourites_count":3,"content":"<p>caf\u00e9</p>","reblog":null,"unknown":{"kept":[1.0,true,null]},"account":{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}}"#;
+
+fn home(body: &str) -> Result<Vec<Listed>, Failure> {
+    page(body.as_bytes(), &Timeline::Home)
+}
+
+fn one(status: &str) -> Post {
+    let mut listed = home(&format!("[{status}]")).expect("a page");
+    assert_eq!(listed.len(), 1);
+    listed.remove(0).post
+}
+
+fn kind(body: &str) -> FailureKind {
+    home(body).expect_err(body).kind
+}
+
+#[test]
+fn every_field_is_read_and_the_json_kept_whole() {
+    let post = one(STATUS);
+    assert_eq!(
+        post,
+        Post {
+            id: "115045591662261686".into(),
+            uri: Some("https://a.example/users/x/statuses/1".into()),
+            url: Some("https://a.example/@x/1".into()),
+            created_at_ms: Some(1_755_456_415_745),
+            edited_at_ms: Some(1_755_456_420_000),
+            visibility: Visibility::Unlisted,
+            author: Author {
+                id: "7".into(),
+                acct: "x".into(),
+                display_name: "Ex ❤".into(),
+                url: Some("https://a.example/@x".into()),
+                raw: r#"{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}"#.into(),
+            },
+            boost_of: None,
+            counts: Counts { replies: Some(1), boosts: Some(2), favourites: Some(3) },
+            raw: STATUS.into(),
+        }
+    );
+    assert_eq!(super::post(STATUS.as_bytes()), Ok(post));
+}
+
+#[test]
+fn a_boost_holds_the_boosted_post() {
+    let boost = one(&format!(
+        r#"{{"id":"9","reblog":{STATUS},"account":{{"id":"8"}}}}"#
+    ));
+    let boosted = boost.boost_of.expect("a boost");
+    assert_eq!(*boosted, one(STATUS));
+    assert_eq!(boost.author.id, "8".into());
+}
+
+#[test]
+fn boosts_without_end_do_no_harm() {
+    let depth = 200_000;
+    let body = format!(
+        "[{}null{}]",
+        r#"{"id":"1","reblog":"#.repeat(depth),
+        "}".repeat(depth)
+    );
+    let listed = home(&body).expect("a page");
+    assert!(
+        listed[0]
+            .post
+            .boost_of
+            .as_ref()
+            .expect("one level")
+            .boost_of
+            .is_none()
+    );
+}
+
+#[test]
+fn what_is_missing_null_or_odd_is_left_out() {
+    let bare = one(r#"{"id":"1"}"#);
+    let nulls = one(
+        r#"{"id":"1","uri":null,"url":null,"created_at":null,"edited_at":null,"visibility":null,"account":null,"reblog":null,"replies_count":null}"#,
+    );
+    let odd = one(
+        r#"{"id":"1","uri":1,"url":{},"created_at":17,"edited_at":"yesterday","visibility":[],"account":"x","reblog":false,"replies_count":"3","reblogs_count":1.5,"favourites_count":99999999999999999999}"#,
+    );
+    for post in [&bare, &nulls, &odd] {
+        assert_eq!(
+            Post {
+                raw: String::new(),
+                ..post.clone()
+            },
+            Post {
+                id: "1".into(),
+                uri: None,
+                url: None,
+                created_at_ms: None,
+                edited_at_ms: None,
+                visibility: Visibility::Direct,
+                author: Author {
+                    id: "".into(),
+                    acct: String::new(),
+                    display_name: String::new(),
+                    url: None,
+                    raw: "{}".into(),
+                },
+                boost_of: None,
+                counts: Counts::default(),
+                raw: String::new(),
+            }
+        );
+    }
+}
+
+#[test]
+fn broken_text_does_not_break_a_page() {
+    let post = one(
+        r#"{"id":"1","uri":"a\u0000b","url":"\ud800","account":{"id":"2","display_name":"\ud800"}}"#,
+    );
+    assert_eq!(post.uri.as_deref(), Some("a\u{fffd}b"));
+    assert_eq!(post.url, None);
+    assert_eq!(post.author.display_name, "");
+}
+
+#[test]
+fn times_in_the_forms_that_servers_write() {
+    for (text, ms) in [
+        ("2025-08-17T18:46:55.745Z", Some(1_755_456_415_745)),
+        ("2025-08-17T18:46:55.745999Z", Some(1_755_456_415_745)),
+        ("2025-08-17T20:46:55+02:00", Some(1_755_456_415_000)),
+        ("2025-08-17T18:46:55", Some(1_755_456_415_000)),
+        ("2025-08-17 18:46:55", Some(1_755_456_415_000)),
+        ("2025-08-17", Some(1_755_388_800_000)),
+        ("1969-12-31T23:59:59Z", Some(-1000)),
+        ("2025-02-30T00:00:00Z", None),
+        ("1755456415", None),
+        ("", None),
+    ] {
+        assert_eq!(
+            one(&format!(r#"{{"id":"1","created_at":"{text}"}}"#)).created_at_ms,
+            ms,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn numbers_as_ids_are_kept_digit_by_digit() {
+    for digits in [
+        "0",
+        "9007199254740993",
+        "18446744073709551616",
+        "340282366920938463463374607431768211456",
+    ] {
+        assert_eq!(one(&format!(r#"{{"id":{digits}}}"#)).id, digits.into());
+    }
+    assert_eq!(one(r#"{"id":"01H\u0041"}"#).id, "01HA".into());
+}
+
+#[test]
+fn ids_that_cannot_be_used_are_named() {
+    for bad in [
+        "null",
+        "\"\"",
+        "-1",
+        "1.0",
+        "1e3",
+        "true",
+        "{}",
+        "[1]",
+        r#""\ud800""#,
+    ] {
+        let failure = home(&format!(r#"[{{"id":"1"}},{{"id":{bad}}}]"#)).expect_err(bad);
+        assert_eq!(failure.kind, FailureKind::BadId, "{bad}");
+        assert!(failure.message.contains("item 2"), "{}", failure.message);
+    }
+    assert_eq!(kind("[{}]"), FailureKind::BadId);
+    assert_eq!(kind(r#"[{"id":"1","reblog":{}}]"#), FailureKind::BadId);
+}
+
+#[test]
+fn each_wrong_body_has_its_kind() {
+    for (body, expected) in [
+        ("", FailureKind::Truncated),
+        (" \r\n", FailureKind::Truncated),
+        ("[", FailureKind::Truncated),
+        (r#"[{"id":"1"},"#, FailureKind::Truncated),
+        (r#"[{"id":"1"}"#, FailureKind::Truncated),
+        (r#"{"error":"x"#, FailureKind::Truncated),
+        ("<!DOCTYPE html><html>", FailureKind::NotJson),
+        ("  <html>", FailureKind::NotJson),
+        ("Bad Gateway", FailureKind::NotJson),
+        ("ok", FailureKind::NotJson),
+        (r#"{"error":"no"}"#, FailureKind::ErrorBody),
+        (r#"{"errors":[{"code":32}]}"#, FailureKind::ErrorBody),
+        (r#"{"error":null,"x":1}"#, FailureKind::BadJson),
+        (r#"{"id":"1"}"#, FailureKind::BadJson),
+        ("{}", FailureKind::BadJson),
+        ("null", FailureKind::BadJson),
+        ("\"text\"", FailureKind::BadJson),
+        ("12", FailureKind::BadJson),
+        ("{x}", FailureKind::BadJson),
+        ("[1]", FailureKind::BadJson),
+        ("[null]", FailureKind::BadJson),
+        ("[[]]", FailureKind::BadJson),
+        (r#"[{"id":"1"},]"#, FailureKind::BadJson),
+        (r#"[{"id":"1"}]]"#, FailureKind::BadJson),
+        (r#"[{"id":"1"} {"id":"2"}]"#, FailureKind::BadJson),
+    ] {
+        assert_eq!(kind(body), expected, "{body}");
+    }
+    assert_eq!(
+        page(b"[{\"id\":\"1\",\"x\":\"\xff\"}]", &Timeline::Home)
+            .expect_err("not UTF-8")
+            .kind,
+        FailureKind::BadJson
+    );
+}
+
+#[test]
+fn messages_say_where() {
+    let message = |body| home(body).expect_err("a failure").message;
+    assert!(message("[{\"id\":\"1\"}\n  x]").contains("line 2 column 3"));
+    assert!(message("<title>Log in</title>").contains("HTML page (“Log in”)"));
+    assert!(
+        message(r#"{"error":"The access token was revoked"}"#)
+            .contains("“The access token was revoked”")
+    );
+    assert!(message("{}").contains("not a list of posts (“{}”)"));
+}
+
+#[test]
+fn no_cut_body_is_taken_for_a_page() {
+    let body = format!("[{},{STATUS}]", STATUS.replace("1.0", "-1.5e+10"));
+    for cut in 0..body.len() {
+        let failure = home(&body[..cut]).expect_err("cut");
+        assert_eq!(failure.kind, FailureKind::Truncated, "{}", &body[..cut]);
+    }
+    assert_eq!(home(&body).map(|listed| listed.len()), Ok(2));
+}
+
+#[test]
+fn an_empty_page_is_a_page() {
+    for body in ["[]", " [ ] \n", "\u{feff}[]"] {
+        assert_eq!(home(body), Ok(Vec::new()));
+    }
+}
+
+#[test]
+fn a_mention_stands_at_its_notification() {
+    let body = format!(
+        r#"[{{"id":"30","type":"mention","status":{STATUS}}},{{"id":29,"type":"favourite","status":{STATUS}}},{{"id":"28","type":"mention","status":null}},{{"id":"27","type":"follow"}},{{"id":"26","status":{STATUS}}}]"#
+    );
+    let listed = page(body.as_bytes(), &Timeline::Mentions).expect("a page");
+    let positions: Vec<_> = listed.iter().map(|l| l.position.as_str()).collect();
+    assert_eq!(positions, ["30", "26"]);
+    assert_eq!(listed[0].post, one(STATUS));
+    for (body, expected) in [
+        (r#"[{"type":"mention"}]"#, FailureKind::BadId),
+        (
+            r#"[{"id":"1","type":"mention","status":{}}]"#,
+            FailureKind::BadId,
+        ),
+        ("[7]", FailureKind::BadJson),
+    ] {
+        let failure = page(body.as_bytes(), &Timeline::Mentions).expect_err(body);
+        assert_eq!(failure.kind, expected, "{body}");
+    }
+}
+
+#[test]
+fn one_post_alone() {
+    for (body, expected) in [
+        ("", FailureKind::Truncated),
+        ("[]", FailureKind::BadJson),
+        (r#"{"id":"1""#, FailureKind::Truncated),
+        (r#"{"error":"Record not found"}"#, FailureKind::ErrorBody),
+        ("{}", FailureKind::BadId),
+        ("<html>", FailureKind::NotJson),
+        (r#"{"id":"1"}{}"#, FailureKind::BadJson),
+    ] {
+        assert_eq!(
+            super::post(body.as_bytes()).expect_err(body).kind,
+            expected,
+            "{body}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_body_breaks_it(body: Vec<u8>) {
+        let _ = page(&body, &Timeline::Home);
+        let _ = super::post(&body);
+    }
+
+    #[test]
+    fn raw_is_the_very_text(texts in proptest::collection::vec("\\PC{0,20}", 0..5)) {
+        let statuses: Vec<String> = texts
+            .iter()
+            .enumerate()
+            .map(|(n, text)| serde_json::json!({"id": n.to_string(), "uri": text, "x": text}).to_string())
+            .collect();
+        let listed = home(&format!("[ {} ]", statuses.join(" ,\n"))).expect("a page");
+        for ((listed, raw), text) in listed.iter().zip(&statuses).zip(&texts) {
+            prop_assert_eq!(&listed.post.raw, raw);
+            prop_assert_eq!(listed.post.uri.as_ref(), Some(text));
+        }
+        prop_assert_eq!(listed.len(), texts.len());
+    }
+}

@@ -1,0 +1,124 @@
+//! Which redirects are followed.
+
+use reqwest::header::HeaderValue;
+use url::Url;
+
+/// At most this many redirects are followed for one request.
+pub(crate) const MAX_REDIRECTS: usize = 5;
+
+/// Where a redirect leads, if it may be followed: to the same host and port,
+/// and never from `https` to `http`. The token goes along, so another port is
+/// another server, except where `http` turns into `https`.
+pub(crate) fn target(from: &Url, location: &HeaderValue) -> Result<Url, RefusedRedirect> {
+    let location =
+        std::str::from_utf8(location.as_bytes()).map_err(|_| RefusedRedirect::Unreadable)?;
+    let to = from
+        .join(location)
+        .map_err(|_| RefusedRedirect::Unreadable)?;
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err(RefusedRedirect::Scheme(to.scheme().to_owned()));
+    }
+    if !to.username().is_empty() || to.password().is_some() {
+        return Err(RefusedRedirect::UserInfo);
+    }
+    if from.scheme() == "https" && to.scheme() == "http" {
+        return Err(RefusedRedirect::Downgrade);
+    }
+    if to.host() != from.host() || to.port() != from.port() {
+        return Err(RefusedRedirect::OtherServer(
+            to.origin().ascii_serialization(),
+        ));
+    }
+    Ok(to)
+}
+
+/// A redirect that is not followed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RefusedRedirect {
+    #[error("it redirects to an address that cannot be read")]
+    Unreadable,
+    #[error("it redirects to a {0}: address")]
+    Scheme(String),
+    #[error("it redirects to an address with a user name")]
+    UserInfo,
+    #[error("it redirects from https to http, which would show the token")]
+    Downgrade,
+    #[error(
+        "it redirects to another server, {0}; if that is where the timeline now is, use that address for the source"
+    )]
+    OtherServer(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follow(from: &str, location: &str) -> Result<String, RefusedRedirect> {
+        target(
+            &Url::parse(from).expect("a URL"),
+            &HeaderValue::from_bytes(location.as_bytes()).expect("a value"),
+        )
+        .map(String::from)
+    }
+
+    #[test]
+    fn the_same_server_is_followed() {
+        for (from, location, to) in [
+            ("https://a.example/x?y", "/z", "https://a.example/z"),
+            (
+                "https://a.example/x/y",
+                "z?q=1",
+                "https://a.example/x/z?q=1",
+            ),
+            (
+                "http://a.example/x",
+                "https://A.example/x",
+                "https://a.example/x",
+            ),
+            (
+                "http://a.example:1/x",
+                "http://a.example:1/y",
+                "http://a.example:1/y",
+            ),
+            (
+                "https://a.example/x",
+                "https://a.example:443/y",
+                "https://a.example/y",
+            ),
+        ] {
+            assert_eq!(follow(from, location).as_deref(), Ok(to));
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for (location, refused) in [
+            ("http://a.example/", RefusedRedirect::Downgrade),
+            (
+                "//b.example/",
+                RefusedRedirect::OtherServer("https://b.example".into()),
+            ),
+            (
+                "https://a.example:8443/",
+                RefusedRedirect::OtherServer("https://a.example:8443".into()),
+            ),
+            (
+                "https://a.example.b.example/?t",
+                RefusedRedirect::OtherServer("https://a.example.b.example".into()),
+            ),
+            (
+                "https://169.254.169.254/x",
+                RefusedRedirect::OtherServer("https://169.254.169.254".into()),
+            ),
+            ("https://me@a.example/", RefusedRedirect::UserInfo),
+            ("file:///etc/passwd", RefusedRedirect::Scheme("file".into())),
+            ("https://", RefusedRedirect::Unreadable),
+        ] {
+            assert_eq!(
+                follow("https://a.example/x", location),
+                Err(refused),
+                "{location}"
+            );
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The timelines that can be mirrored.
+
+use std::{fmt, str::FromStr};
+
+use driftline_core::upstream_id::UpstreamId;
+
+use crate::segment;
+
+/// A timeline of an upstream, written `home`, `public`, `local`, `remote`,
+/// `mentions`, `tag:NAME`, `list:ID` or `account:ID`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Timeline {
+    /// What the token's owner follows.
+    Home,
+    /// Every public post that the server knows.
+    Public,
+    /// Public posts of the server's own accounts.
+    Local,
+    /// Public posts of other servers' accounts.
+    Remote,
+    /// Public posts under a hashtag, without its `#`.
+    Tag(String),
+    /// A list of the token's owner.
+    List(UpstreamId),
+    /// An account's posts.
+    Account(UpstreamId),
+    /// Posts that mention the token's owner, at the place of the notification
+    /// that told of them.
+    Mentions,
+}
+
+impl Timeline {
+    /// Path and query on a Mastodon server, without a page's bounds.
+    pub fn path_and_query(&self) -> String {
+        match self {
+            Self::Home => "/api/v1/timelines/home".to_owned(),
+            Self::Public => "/api/v1/timelines/public".to_owned(),
+            Self::Local => "/api/v1/timelines/public?local=true".to_owned(),
+            Self::Remote => "/api/v1/timelines/public?remote=true".to_owned(),
+            Self::Tag(name) => format!("/api/v1/timelines/tag/{}", segment::encoded(name)),
+            Self::List(id) => format!("/api/v1/timelines/list/{}", segment::encoded(id.as_str())),
+            Self::Account(id) => format!(
+                "/api/v1/accounts/{}/statuses",
+                segment::encoded(id.as_str())
+            ),
+            Self::Mentions => "/api/v1/notifications?types[]=mention".to_owned(),
+        }
+    }
+
+    /// Whether only a log-in can see it, so that a token is needed.
+    pub const fn needs_token(&self) -> bool {
+        matches!(self, Self::Home | Self::List(_) | Self::Mentions)
+    }
+}
+
+impl FromStr for Timeline {
+    type Err = TimelineError;
+
+    fn from_str(text: &str) -> Result<Self, TimelineError> {
+        match text {
+            "home" => return Ok(Self::Home),
+            "public" => return Ok(Self::Public),
+            "local" => return Ok(Self::Local),
+            "remote" => return Ok(Self::Remote),
+            "mentions" => return Ok(Self::Mentions),
+            _ => {}
+        }
+        match text.split_once(':') {
+            Some(("tag", name)) => tag(name).map(Self::Tag),
+            Some(("list", of)) => id(of).map(Self::List),
+            Some(("account", of)) => id(of).map(Self::Account),
+            _ => Err(TimelineError::Unknown(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Timeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Home => f.write_str("home"),
+            Self::Public => f.write_str("public"),
+            Self::Local => f.write_str("local"),
+            Self::Remote => f.write_str("remote"),
+            Self::Tag(name) => write!(f, "tag:{name}"),
+            Self::List(id) => write!(f, "list:{id}"),
+            Self::Account(id) => write!(f, "account:{id}"),
+            Self::Mentions => f.write_str("mentions"),
+        }
+    }
+}
+
+/// A text that names no timeline.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimelineError {
+    /// None of the forms.
+    #[error(
+        "{0:?} names no timeline; write home, public, local, remote, mentions, tag:NAME, list:ID or account:ID"
+    )]
+    Unknown(String),
+    /// A hashtag that cannot be one.
+    #[error("{0:?} is no hashtag; write it without spaces and punctuation, for example tag:rust")]
+    Tag(String),
+    /// An ID that cannot be one.
+    #[error(
+        "{0:?} is no ID; write it as the server's API does, for example list:42 or account:109348684"
+    )]
+    Id(String),
+}
+
+fn tag(name: &str) -> Result<String, TimelineError> {
+    let bare = name.strip_prefix('#').unwrap_or(name);
+    let never_in_tags = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || (c.is_ascii_punctuation() && c != '_' && c != '-' && c != '\'')
+    };
+    if bare.is_empty() || bare.contains(never_in_tags) {
+        return Err(TimelineError::Tag(name.to_owned()));
+    }
+    Ok(bare.to_owned())
+}
+
+fn id(text: &str) -> Result<UpstreamId, TimelineError> {
+    if !segment::is_usable(text) || !text.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(TimelineError::Id(text.to_owned()));
+    }
+    Ok(UpstreamId::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_has_its_path() {
+        for (text, path) in [
+            ("home", "/api/v1/timelines/home"),
+            ("public", "/api/v1/timelines/public"),
+            ("local", "/api/v1/timelines/public?local=true"),
+            ("remote", "/api/v1/timelines/public?remote=true"),
+            ("tag:rust", "/api/v1/timelines/tag/rust"),
+            ("tag:#rust", "/api/v1/timelines/tag/rust"),
+            ("tag:猫", "/api/v1/timelines/tag/%E7%8C%AB"),
+            ("list:42", "/api/v1/timelines/list/42"),
+            ("account:01H/2", "/api/v1/accounts/01H%2F2/statuses"),
+            ("mentions", "/api/v1/notifications?types[]=mention"),
+        ] {
+            let timeline: Timeline = text.parse().expect(text);
+            assert_eq!(timeline.path_and_query(), path);
+        }
+    }
+
+    #[test]
+    fn what_names_no_timeline_is_refused() {
+        for text in ["", "Home", "homes", "user:1", "tag", "list", "public:"] {
+            assert!(matches!(
+                text.parse::<Timeline>(),
+                Err(TimelineError::Unknown(_))
+            ));
+        }
+        for text in ["tag:", "tag:#", "tag:a b", "tag:a/b", "tag:..", "tag:a?b"] {
+            assert!(
+                matches!(text.parse::<Timeline>(), Err(TimelineError::Tag(_))),
+                "{text}"
+            );
+        }
+        for text in ["list:", "account:", "list:..", "account:a b", "list:é"] {
+            assert!(
+                matches!(text.parse::<Timeline>(), Err(TimelineError::Id(_))),
+                "{text}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_text_of_a_timeline_parses_back(timeline in timelines()) {
+            prop_assert_eq!(timeline.to_string().parse::<Timeline>(), Ok(timeline));
+        }
+    }
+
+    fn timelines() -> impl Strategy<Value = Timeline> {
+        prop_oneof![
+            Just(Timeline::Home),
+            Just(Timeline::Public),
+            Just(Timeline::Local),
+            Just(Timeline::Remote),
+            Just(Timeline::Mentions),
+            "[\\p{L}\\p{N}_]{1,20}".prop_map(Timeline::Tag),
+            "[0-9A-Za-z:_-]{1,30}".prop_map(|id| Timeline::List(id.as_str().into())),
+            "[0-9A-Za-z:_-]{1,30}".prop_map(|id| Timeline::Account(id.as_str().into())),
+        ]
+    }
+}

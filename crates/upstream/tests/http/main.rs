@@ -1,0 +1,6 @@
+//! The client against servers on loopback.
+
+mod client;
+mod secret;
+mod server;
+mod tls;

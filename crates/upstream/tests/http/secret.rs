@@ -1,0 +1,88 @@
+//! The token appears in no error, no `Debug` and no log.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+};
+
+use crate::server::{Server, answer, head, options};
+use driftline_core::answer::PageRequest;
+use driftline_upstream::Timeline;
+
+const TOKEN: &str = "tOkEn-0123456789abcdefghijklmnopqrstuvwxyz";
+
+#[tokio::test]
+async fn a_server_that_repeats_the_token_does_not_make_us_repeat_it() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let padded = format!("[{}{TOKEN}", "x".repeat(60));
+    let location = format!("Location: http://{TOKEN}.example/{TOKEN}?t={TOKEN}");
+    let relative = format!("Location: /{TOKEN}?t={TOKEN}");
+    let echo = format!("X-Echo: {TOKEN}");
+    let error = format!(r#"{{"error":"The token {TOKEN} was revoked"}}"#);
+    let html = format!("<title>{TOKEN}</title>");
+    let mut cut = head("200 OK", &["Content-Length: 1000", &echo]);
+    cut.extend_from_slice(TOKEN.as_bytes());
+    let content_type = format!("Content-Type: {TOKEN}");
+    for bytes in [
+        answer("200 OK", &[], &error),
+        answer("200 OK", &[], &html),
+        answer("200 OK", &[], &padded),
+        answer("200 OK", &[], TOKEN),
+        answer("200 OK", &[], format!(r#"[{{"id":{{"{TOKEN}":1}}}}]"#)),
+        answer("200 OK", &[&content_type], "[x]"),
+        answer("401 Unauthorized", &[&echo], &error),
+        answer("403 Forbidden", &[], &html),
+        answer("500 Internal Server Error", &[], &padded),
+        answer("422 Unprocessable Content", &[], TOKEN),
+        answer("301 Moved Permanently", &[&location], ""),
+        answer("301 Moved Permanently", &[&relative], ""),
+        format!("HTTP/1.1 {TOKEN}\r\n\r\n").into_bytes(),
+        cut,
+        Vec::new(),
+    ] {
+        let server = Server::sending(bytes.clone()).await;
+        let client = server.client_with(options(), Some(TOKEN));
+        let failure = client
+            .page(&Timeline::Home, &PageRequest::default())
+            .await
+            .expect_err("a failure");
+        assert!(server.requests()[0].contains(TOKEN), "it was sent");
+        let shown = format!("{failure} {failure:?} {client:?}").to_ascii_lowercase();
+        let kept = "0123456789";
+        assert!(
+            !shown.contains(kept),
+            "{}\ngave {shown}",
+            String::from_utf8_lossy(&bytes)
+        );
+    }
+    let logged = log.text();
+    assert!(logged.contains("upstream"), "something was logged");
+    assert!(!logged.contains("0123456789"), "{logged}");
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no panic")).to_ascii_lowercase()
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! A server on loopback that sends the very bytes it is told to.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use driftline_upstream::{Http, Mastodon, Options};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+/// What the server does once it has read a request.
+pub(crate) enum Reply {
+    /// Sends and closes.
+    Bytes(Vec<u8>),
+    /// Sends, then keeps the connection open in silence.
+    BytesThenSilence(Vec<u8>),
+    /// Sends, then one space every 20 ms for ever.
+    BytesThenDrip(Vec<u8>),
+}
+
+pub(crate) struct Server {
+    port: u16,
+    requests: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// A server that asks `reply` what to do with the head of each request.
+    pub(crate) async fn start(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        let reply = Arc::new(reply);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (seen, reply) = (Arc::clone(&seen), Arc::clone(&reply));
+                tokio::spawn(async move { serve(stream, &*reply, &seen).await });
+            }
+        });
+        Self {
+            port,
+            requests,
+            task,
+        }
+    }
+
+    /// A server that sends the same bytes to everyone.
+    pub(crate) async fn sending(bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        Self::start(move |_| Reply::Bytes(bytes.clone())).await
+    }
+
+    /// A server that sends at once to whoever connects, and closes.
+    pub(crate) async fn start_at_once(bytes: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let task = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                // Reading first keeps the close from turning into a reset.
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(bytes.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        Self {
+            port,
+            requests: Arc::default(),
+            task,
+        }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The heads of the requests that came.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no panic").clone()
+    }
+
+    /// A client of this server with short timeouts.
+    pub(crate) fn client(&self) -> Mastodon {
+        self.client_with(options(), None)
+    }
+
+    pub(crate) fn client_with(&self, options: Options, token: Option<&str>) -> Mastodon {
+        client(&self.address(), options, token)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub(crate) fn client(address: &str, options: Options, token: Option<&str>) -> Mastodon {
+    Mastodon::new(
+        Http::new(options).expect("a client"),
+        address.parse().expect("an address"),
+        token.map(|token| token.to_owned().into()),
+    )
+    .expect("a token")
+}
+
+/// Private addresses allowed, short timeouts.
+pub(crate) fn options() -> Options {
+    Options {
+        allow_private: true,
+        connect_timeout: Duration::from_secs(5),
+        read_timeout: Duration::from_millis(500),
+        total_timeout: Duration::from_secs(10),
+        ..Options::default()
+    }
+}
+
+/// A whole answer: the status line, the header lines given, `Content-Length`
+/// and the body.
+pub(crate) fn answer(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let mut bytes = head(status, headers);
+    bytes.truncate(bytes.len() - 2);
+    bytes.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// The head of an answer alone.
+pub(crate) fn head(status: &str, headers: &[&str]) -> Vec<u8> {
+    let mut head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
+    for header in headers {
+        head.push_str(header);
+        head.push_str("\r\n");
+    }
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    reply: &(dyn Fn(&str) -> Reply + Send + Sync),
+    seen: &Mutex<Vec<String>>,
+) -> Option<()> {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        if stream.read(&mut byte).await.ok()? == 0 {
+            return None;
+        }
+        request.push(byte[0]);
+    }
+    let request = String::from_utf8(request).ok()?;
+    seen.lock().expect("no panic").push(request.clone());
+    match reply(&request) {
+        Reply::Bytes(bytes) => {
+            stream.write_all(&bytes).await.ok()?;
+            stream.shutdown().await.ok()?;
+        }
+        Reply::BytesThenSilence(bytes) => {
+            stream.write_all(&bytes).await.ok()?;
+            std::future::pending::<()>().await;
+        }
+        Reply::BytesThenDrip(bytes) => {
+            stream.write_all(&bytes).await.ok()?;
+            loop {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                stream.write_all(b" ").await.ok()?;
+            }
+        }
+    }
+    Some(())
+}
