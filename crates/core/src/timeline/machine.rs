@@ -221,6 +221,15 @@ impl Machine {
         !self.ledger.gaps().iter().any(is_history)
     }
 
+    /// Whether a crash that put `stored` in this one's place would lose
+    /// nothing but measurements: the ledger, the history in work and the
+    /// look-ups to come are the same.
+    pub fn is_as_durable_as(&self, stored: &Self) -> bool {
+        self.ledger == stored.ledger
+            && self.history == stored.history
+            && self.suspects == stored.suspects
+    }
+
     /// The plan for what was measured so far, with its reasons.
     pub fn plan(&self, settings: &Settings, abilities: Abilities, now_ms: i64) -> Plan {
         self.make_plan(settings, abilities, now_ms, true)
@@ -541,16 +550,17 @@ impl Machine {
                 return step;
             }
         }
+        // What is due already and was not taken waits for its share of the
+        // quota: the next poll is early enough to ask again.
         let due_ms = self
             .ledger
             .gaps()
             .iter()
             .filter_map(|gap| due_at_ms(gap, plan, settling))
+            .filter(|due_ms| *due_ms > server_now_ms)
             .min();
         Step::Wait {
-            until_ms: due_ms.map_or(i64::MAX, |due_ms| {
-                (due_ms + self.clock_lead_ms).max(now_ms + 1)
-            }),
+            until_ms: due_ms.map_or(i64::MAX, |due_ms| due_ms + self.clock_lead_ms),
         }
     }
 

@@ -1,0 +1,313 @@
+use std::fmt;
+use std::future::Future;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, JoinHandle, Thread};
+
+use tokio::sync::watch;
+
+use crate::dialect::Dialect;
+use crate::error::DbError;
+use crate::job::Call;
+use crate::migrate::migrate;
+use crate::options::{Options, Root, SecretUrl, Target};
+use crate::postgres::{self, Purpose, Server};
+use crate::queue::Queue;
+use crate::sqlite;
+use crate::stats::{Counters, Stats};
+use crate::tx::Tx;
+
+/// An open database; clones are handles to the same one.
+///
+/// Its threads end after [`Db::close`], or some time after the last handle is dropped.
+#[derive(Clone)]
+pub struct Db(Arc<Inner>);
+
+struct Inner {
+    dialect: Dialect,
+    writes: Arc<Queue>,
+    reads: Arc<Queue>,
+    counters: Arc<Counters>,
+    /// Every thread holds a receiver to its end.
+    alive: watch::Sender<()>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Db {
+    /// Opens a database and brings its schema up to date. Blocks while it does.
+    ///
+    /// Fails at once, and says why, if the file or the server cannot be used.
+    pub fn open(options: Options) -> Result<Db, DbError> {
+        // The blocking PostgreSQL client must not be used on a caller's async thread.
+        let opening = spawn("driftline-db-open", move || Inner::open(&options))?;
+        let inner = opening.join().map_err(|_| DbError::Panicked)??;
+        Ok(Db(Arc::new(inner)))
+    }
+
+    /// Runs `job` in a transaction that may write, on one of the database's threads, and commits
+    /// if it returns `Ok` and no statement failed.
+    ///
+    /// `job` may run more than once (see [`DbError::Deadlock`]) but commits once, and must not
+    /// block for anything but the database. If the future is dropped while the job is queued, the
+    /// job is skipped; once it runs, it commits all the same.
+    pub async fn write<T, E>(
+        &self,
+        root: Root,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<DbError> + Send + 'static,
+    {
+        call(&self.0.writes, root, job).await
+    }
+
+    /// Runs `job` on a snapshot of the database, on one of its reading threads.
+    pub async fn read<T, E>(
+        &self,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<DbError> + Send + 'static,
+    {
+        call(&self.0.reads, Root::none(), job).await
+    }
+
+    /// [`Db::write`] for plain threads: blocks until the answer is there.
+    pub fn write_blocking<T, E>(
+        &self,
+        root: Root,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<DbError> + Send + 'static,
+    {
+        block_on(self.write(root, job))
+    }
+
+    /// [`Db::read`] for plain threads: blocks until the answer is there.
+    pub fn read_blocking<T, E>(
+        &self,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<DbError> + Send + 'static,
+    {
+        block_on(self.read(job))
+    }
+
+    /// Takes no further jobs, finishes those that are queued, and waits for the threads to end.
+    pub async fn close(&self) {
+        self.0.stop();
+        self.0.alive.closed().await;
+        let threads = std::mem::take(&mut *lock(&self.0.threads));
+        for thread in threads {
+            // Letting go of its receiver was the last thing that it did.
+            if thread.join().is_err() {
+                tracing::error!("a database thread panicked");
+            }
+        }
+    }
+
+    /// [`Db::close`] for plain threads.
+    pub fn close_blocking(&self) {
+        block_on(self.close());
+    }
+
+    /// Which database this is.
+    pub fn dialect(&self) -> Dialect {
+        self.0.dialect
+    }
+
+    /// Counters, cheap enough to be read at every scrape.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            write_queue: self.0.writes.len(),
+            read_queue: self.0.reads.len(),
+            ..self.0.counters.snapshot()
+        }
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db")
+            .field("dialect", &self.0.dialect)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn open(options: &Options) -> Result<Inner, DbError> {
+        let dialect = match options.target {
+            Target::Sqlite { .. } => Dialect::Sqlite,
+            Target::Postgres { .. } => Dialect::Postgres,
+        };
+        let inner = Inner {
+            dialect,
+            writes: Arc::new(Queue::new(options.queue)),
+            reads: Arc::new(Queue::new(options.queue)),
+            counters: Arc::default(),
+            alive: watch::Sender::new(()),
+            threads: Mutex::default(),
+        };
+        match &options.target {
+            Target::Sqlite { path } => inner.start_sqlite(options, path)?,
+            Target::Postgres { url, schema } => {
+                inner.start_postgres(options, url, schema.as_deref())?;
+            }
+        }
+        Ok(inner)
+    }
+
+    fn start_sqlite(&self, options: &Options, path: &Path) -> Result<(), DbError> {
+        let writer = sqlite::open_writer(path)?;
+        // Beginning the transaction has excluded other processes.
+        migrate(options.migrations, "", |step| {
+            sqlite::command(&writer, "begin immediate")?;
+            let result = step(&mut Tx::sqlite(&writer));
+            sqlite::command(&writer, if result.is_ok() { "commit" } else { "rollback" })?;
+            result
+        })?;
+        for _ in 0..options.readers.max(1) {
+            let reader = sqlite::open_reader(path)?;
+            let queue = Arc::clone(&self.reads);
+            self.start("driftline-db-read", move || {
+                sqlite::read_all(&reader, &queue);
+            })?;
+        }
+        let (queue, counters) = (Arc::clone(&self.writes), Arc::clone(&self.counters));
+        let group = options.group;
+        self.start("driftline-db-write", move || {
+            sqlite::write_all(&writer, &queue, group, &counters);
+        })
+    }
+
+    fn start_postgres(
+        &self,
+        options: &Options,
+        url: &SecretUrl,
+        schema: Option<&str>,
+    ) -> Result<(), DbError> {
+        let server = Server::new(url, schema)?;
+        server.prepare(schema)?;
+        let mut session = server.connect()?;
+        migrate(options.migrations, MIGRATION_LOCK, |step| {
+            session.script("begin")?;
+            let result = step(&mut Tx::postgres(&mut session));
+            if result.is_ok() {
+                session.commit()?;
+            } else {
+                session.roll_back();
+            }
+            result
+        })?;
+        let pools = [
+            (
+                Purpose::Write,
+                "driftline-db-write",
+                &self.writes,
+                options.writers,
+            ),
+            (
+                Purpose::Read,
+                "driftline-db-read",
+                &self.reads,
+                options.readers,
+            ),
+        ];
+        for (purpose, name, queue, size) in pools {
+            for _ in 0..size.max(1) {
+                let (server, queue) = (server.clone(), Arc::clone(queue));
+                let counters = Arc::clone(&self.counters);
+                self.start(name, move || {
+                    postgres::run_all(&server, &queue, purpose, &counters);
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a thread; `work` owns its connection, which is gone before the thread counts as
+    /// ended.
+    fn start(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), DbError> {
+        let alive = self.alive.subscribe();
+        let thread = spawn(name, move || {
+            work();
+            drop(alive);
+        })?;
+        lock(&self.threads).push(thread);
+        Ok(())
+    }
+
+    fn stop(&self) {
+        self.reads.close();
+        self.writes.close();
+    }
+}
+
+impl Drop for Inner {
+    /// Also ends the threads of a database whose opening failed half-way.
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn call<T, E>(
+    queue: &Queue,
+    root: Root,
+    job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<DbError> + Send + 'static,
+{
+    let (job, answer) = Call::boxed(root, job);
+    queue.push(job).await?;
+    answer
+        .await
+        .unwrap_or_else(|_| Err(E::from(DbError::Closed)))
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, DbError> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| DbError::Open(format!("cannot start a thread: {error}")))
+}
+
+/// Runs a future of this crate, which needs no runtime, on a plain thread.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Excludes other processes that migrate the same schema, until the commit. The first number is
+/// this program's own.
+const MIGRATION_LOCK: &str =
+    "select pg_advisory_xact_lock(1147365958, current_schema()::regnamespace::oid::int4)";

@@ -1,0 +1,126 @@
+/// What can go wrong in a database.
+///
+/// No variant carries a connection URL, a password or a value from a row: messages name tables,
+/// columns and constraints only.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DbError {
+    /// Another process holds the database, or the server has no connection to give.
+    #[error("the database is busy: {0}")]
+    Busy(String),
+
+    /// A row with the same unique key exists.
+    #[error("a row with the same key exists in `{table}` ({constraint})")]
+    Conflict {
+        /// The table, the same on both databases.
+        table: String,
+        /// The constraint's name on PostgreSQL, its columns on SQLite: for messages only.
+        constraint: String,
+    },
+
+    /// A check, a not-null or another constraint refused a row.
+    #[error("a constraint was violated: {0}")]
+    Constraint(String),
+
+    /// Writers kept locking each other out, although the write was run again several times.
+    #[error("the transaction was deadlocked too often")]
+    Deadlock,
+
+    /// The database kept refusing the order of concurrent transactions, after several runs.
+    #[error("the transaction could not be serialized")]
+    Serialization,
+
+    /// The server cannot be reached, or the connection broke. Nothing was committed.
+    #[error("the connection to the database is lost: {0}")]
+    ConnectionLost(String),
+
+    /// The connection broke during the commit: it may or may not have happened.
+    #[error("the connection broke during the commit, whose outcome is unknown")]
+    CommitUnknown,
+
+    /// An earlier statement of the transaction failed, so it can only be rolled back.
+    #[error("an earlier statement of the transaction failed: {0}")]
+    Poisoned(Box<DbError>),
+
+    /// The database has been closed.
+    #[error("the database is closed")]
+    Closed,
+
+    /// The closure panicked; its transaction was rolled back.
+    #[error("a transaction's closure panicked")]
+    Panicked,
+
+    /// A read tried to write.
+    #[error("a read tried to write")]
+    ReadOnly,
+
+    /// The root row that a write locks does not exist.
+    #[error("the root row in `{0}` does not exist")]
+    RootMissing(&'static str),
+
+    /// A query that must give a row gave none.
+    #[error("the query gave no row")]
+    NoRow,
+
+    /// A query that may give one row gave several.
+    #[error("the query gave more than one row")]
+    TooManyRows,
+
+    /// A value or parameter does not have the type that was asked for.
+    #[error("wrong type: {0}")]
+    Type(String),
+
+    /// Text with a NUL character, which PostgreSQL cannot hold and so neither database takes.
+    #[error("text must not contain a NUL character")]
+    NulInText,
+
+    /// A cached plan went stale because another process changed the schema.
+    #[error("the schema changed under a prepared statement")]
+    StalePlan,
+
+    /// The database was migrated by a newer version of the program.
+    #[error(
+        "the database has schema version {database}, newer than the {program} that this program \
+         knows: use a newer version of the program"
+    )]
+    Newer {
+        /// The database's version.
+        database: i64,
+        /// The newest version that the program knows.
+        program: i64,
+    },
+
+    /// A migration failed or does not fit the database's history.
+    #[error("migration: {0}")]
+    Migration(String),
+
+    /// The database cannot be opened.
+    #[error("{0}")]
+    Open(String),
+
+    /// Something that this version does not support.
+    #[error("{0}")]
+    Unsupported(String),
+
+    /// Any other error, in the database's words.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl DbError {
+    /// An error for a row that holds what the program cannot understand.
+    pub fn invalid(message: impl Into<String>) -> DbError {
+        DbError::Type(message.into())
+    }
+
+    /// Whether running the whole transaction again can help. Never true once a commit was tried.
+    pub(crate) fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            DbError::Deadlock
+                | DbError::Serialization
+                | DbError::ConnectionLost(_)
+                | DbError::StalePlan
+        )
+    }
+}

@@ -1,0 +1,107 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tokio::sync::oneshot;
+
+use crate::error::DbError;
+use crate::options::Root;
+use crate::tx::Tx;
+
+/// A caller's closure with its types hidden, so that one queue holds them all.
+pub(crate) trait Job: Send {
+    /// Whether the caller still waits.
+    fn wanted(&self) -> bool;
+
+    /// Runs the closure, catching a panic, and keeps its result. The transaction may commit only
+    /// on [`Ran::Commit`].
+    fn run(&mut self, tx: &mut Tx<'_>) -> Ran;
+
+    /// Answers the caller: with the kept result, or with what became of the transaction.
+    fn finish(self: Box<Self>, end: Result<(), DbError>);
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    Commit,
+    RollBack,
+    /// Roll back, and running again can help.
+    Again(DbError),
+}
+
+pub(crate) struct Call<F, T, E> {
+    root: Root,
+    closure: F,
+    result: Option<Result<T, E>>,
+    reply: oneshot::Sender<Result<T, E>>,
+}
+
+impl<F, T, E> Call<F, T, E>
+where
+    F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    T: Send + 'static,
+    E: From<DbError> + Send + 'static,
+{
+    pub(crate) fn boxed(root: Root, closure: F) -> (Box<dyn Job>, oneshot::Receiver<Result<T, E>>) {
+        let (reply, answer) = oneshot::channel();
+        (
+            Box::new(Call {
+                root,
+                closure,
+                result: None,
+                reply,
+            }),
+            answer,
+        )
+    }
+}
+
+impl<F, T, E> Job for Call<F, T, E>
+where
+    F: FnMut(&mut Tx<'_>) -> Result<T, E> + Send,
+    T: Send,
+    E: From<DbError> + Send,
+{
+    fn wanted(&self) -> bool {
+        !self.reply.is_closed()
+    }
+
+    fn run(&mut self, tx: &mut Tx<'_>) -> Ran {
+        // The closure is never run again after a panic, so its broken state is never seen.
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            tx.lock_root(self.root)?;
+            (self.closure)(tx)
+        }));
+        let Ok(result) = ran else {
+            self.result = Some(Err(E::from(DbError::Panicked)));
+            return Ran::RollBack;
+        };
+        match (result, tx.poison()) {
+            (Ok(value), None) => {
+                self.result = Some(Ok(value));
+                Ran::Commit
+            }
+            (Err(error), None) => {
+                self.result = Some(Err(error));
+                Ran::RollBack
+            }
+            (_, Some(poison)) if poison.is_retryable() => Ran::Again(poison.clone()),
+            (Ok(_), Some(poison)) => {
+                self.result = Some(Err(E::from(DbError::Poisoned(Box::new(poison.clone())))));
+                Ran::RollBack
+            }
+            (Err(error), Some(_)) => {
+                self.result = Some(Err(error));
+                Ran::RollBack
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>, end: Result<(), DbError>) {
+        let result = match (end, self.result) {
+            (Ok(()), Some(result)) => result,
+            (Ok(()), None) => Err(E::from(DbError::Closed)),
+            (Err(error), _) => Err(E::from(error)),
+        };
+        // A caller who has gone away gets no answer; the transaction has ended all the same.
+        let _ = self.reply.send(result);
+    }
+}

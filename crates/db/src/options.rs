@@ -1,0 +1,110 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::migrate::Migration;
+
+/// How to open a database.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which database.
+    pub target: Target,
+    /// The schema's history, in ascending order; empty leaves the schema alone and unchecked.
+    pub migrations: &'static [Migration],
+    /// Threads that read, each with a connection of its own.
+    pub readers: usize,
+    /// Threads that write, each with a connection of its own. SQLite always has one.
+    pub writers: usize,
+    /// How many jobs may wait in each queue; further callers wait for a place.
+    pub queue: usize,
+    /// How many writes SQLite may commit together.
+    pub group: usize,
+}
+
+impl Options {
+    /// The usual sizes.
+    pub fn new(target: Target, migrations: &'static [Migration]) -> Options {
+        Options {
+            target,
+            migrations,
+            readers: 4,
+            writers: 4,
+            queue: 1024,
+            group: 128,
+        }
+    }
+}
+
+/// Where the data is.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A database file, made if it does not exist; its folder must.
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A PostgreSQL database. Connections are not encrypted in this version: a URL that requires
+    /// it is refused.
+    Postgres {
+        /// Where and as whom to connect.
+        url: SecretUrl,
+        /// The schema that holds the tables, made if it does not exist; without it, the server's
+        /// default for the user.
+        schema: Option<String>,
+    },
+}
+
+/// A PostgreSQL URL, which may hold a password and so is never shown.
+#[derive(Clone)]
+pub struct SecretUrl(String);
+
+impl SecretUrl {
+    /// Keeps a URL, unchecked until it is used.
+    pub fn new(url: impl Into<String>) -> SecretUrl {
+        SecretUrl(url.into())
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretUrl(…)")
+    }
+}
+
+/// The row that a write locks first: what it reads and changes must hang below that row.
+///
+/// PostgreSQL locks it until the commit; SQLite has one writer anyway. On both, the write fails
+/// with [`crate::DbError::RootMissing`] if the row does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root(Option<RootRow>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RootRow {
+    pub(crate) table: &'static str,
+    pub(crate) key_column: &'static str,
+    pub(crate) key: i64,
+}
+
+impl Root {
+    /// The row of `table` whose unique `key_column` is `key`.
+    pub const fn row(table: &'static str, key_column: &'static str, key: i64) -> Root {
+        Root(Some(RootRow {
+            table,
+            key_column,
+            key,
+        }))
+    }
+
+    /// No root: for writes that cannot lose an update, such as making the root row itself, or a
+    /// claim by one statement.
+    pub const fn none() -> Root {
+        Root(None)
+    }
+
+    pub(crate) fn locked_row(self) -> Option<RootRow> {
+        self.0
+    }
+}

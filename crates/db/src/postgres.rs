@@ -1,0 +1,116 @@
+//! The PostgreSQL driver: pools of threads, each with a connection of its own.
+//!
+//! The blocking client drives a private async runtime, so it must be made, used and dropped on
+//! plain threads; this crate's are.
+
+mod error;
+mod param;
+mod server;
+mod session;
+
+use std::thread;
+use std::time::Duration;
+
+pub(crate) use server::Server;
+pub(crate) use session::Session;
+
+use crate::error::DbError;
+use crate::job::{Job, Ran};
+use crate::queue::Queue;
+use crate::stats::Counters;
+use crate::tx::Tx;
+
+/// What a pool's transactions are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Write,
+    Read,
+}
+
+/// One thread's connection, made when first needed and again whenever it was lost.
+struct Worker<'a> {
+    server: &'a Server,
+    purpose: Purpose,
+    counters: &'a Counters,
+    session: Option<Session>,
+    connected_before: bool,
+}
+
+/// Runs jobs until the queue is closed and empty.
+pub(crate) fn run_all(server: &Server, queue: &Queue, purpose: Purpose, counters: &Counters) {
+    let mut worker = Worker {
+        server,
+        purpose,
+        counters,
+        session: None,
+        connected_before: false,
+    };
+    while let Some(job) = queue.pop() {
+        worker.serve(job);
+    }
+}
+
+impl Worker<'_> {
+    fn serve(&mut self, mut job: Box<dyn Job>) {
+        for tries in 0.. {
+            let error = match self.transact(job.as_mut()) {
+                Ok(()) => return job.finish(Ok(())),
+                Err(error) => error,
+            };
+            if !error.is_retryable() || tries == RERUNS {
+                return job.finish(Err(error));
+            }
+            self.counters.retried();
+            thread::sleep(Duration::from_millis(1 << tries.min(6)));
+        }
+    }
+
+    /// Runs the job once. `Ok` says that its own result stands.
+    fn transact(&mut self, job: &mut dyn Job) -> Result<(), DbError> {
+        let result = self.transact_connected(job);
+        // A connection in doubt is not used again.
+        if self.session.as_ref().is_some_and(Session::is_broken) {
+            self.session = None;
+        }
+        result
+    }
+
+    fn transact_connected(&mut self, job: &mut dyn Job) -> Result<(), DbError> {
+        let session = match &mut self.session {
+            Some(session) => session,
+            none => {
+                let session = none.insert(self.server.connect()?);
+                if self.connected_before {
+                    self.counters.reconnected();
+                }
+                self.connected_before = true;
+                session
+            }
+        };
+        session.script(match self.purpose {
+            Purpose::Write => "begin isolation level read committed read write",
+            Purpose::Read => "begin isolation level repeatable read read only",
+        })?;
+        let ran = job.run(&mut Tx::postgres(session));
+        match ran {
+            Ran::Commit => {
+                session.commit()?;
+                if self.purpose == Purpose::Write {
+                    self.counters.committed(1);
+                }
+                Ok(())
+            }
+            Ran::RollBack => {
+                session.roll_back();
+                Ok(())
+            }
+            Ran::Again(error) => {
+                session.roll_back();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// How often a transaction is run again, waiting 1, 2, 4 … 64 ms: about half a second in all.
+const RERUNS: u32 = 12;

@@ -1,0 +1,54 @@
+use std::error::Error;
+
+use postgres::types::private::BytesMut;
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+use crate::batch::Column;
+use crate::value::ValueRef;
+
+/// A parameter, encoded as the type that the server found for it.
+#[derive(Debug)]
+pub(super) struct Param<'a>(pub(super) ValueRef<'a>);
+
+type Encoded = Result<IsNull, Box<dyn Error + Sync + Send>>;
+
+impl ToSql for Param<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Encoded {
+        match (self.0, kind) {
+            (ValueRef::Null, _) => Ok(IsNull::Yes),
+            (ValueRef::I64(value), &Type::INT8) => value.to_sql(kind, out),
+            (ValueRef::I64(value), &Type::INT4) => i32::try_from(value)?.to_sql(kind, out),
+            (ValueRef::I64(value), &Type::INT2) => i16::try_from(value)?.to_sql(kind, out),
+            (ValueRef::Text(value), kind) if <&str as ToSql>::accepts(kind) => {
+                value.to_sql(kind, out)
+            }
+            (ValueRef::Blob(value), &Type::BYTEA) => value.to_sql(kind, out),
+            (ValueRef::Bool(value), &Type::BOOL) => value.to_sql(kind, out),
+            (ValueRef::List(column), kind) => match (column, kind) {
+                (Column::I64(values), &Type::INT8_ARRAY) => values.to_sql(kind, out),
+                (Column::Text(values), &Type::TEXT_ARRAY) => values.to_sql(kind, out),
+                (Column::Blob(values), &Type::BYTEA_ARRAY) => values.to_sql(kind, out),
+                (Column::Bool(values), &Type::BOOL_ARRAY) => values.to_sql(kind, out),
+                _ => Err(mismatch("a list", kind)),
+            },
+            (ValueRef::I64(_), kind) => Err(mismatch("an integer", kind)),
+            (ValueRef::Text(_), kind) => Err(mismatch("text", kind)),
+            (ValueRef::Blob(_), kind) => Err(mismatch("bytes", kind)),
+            (ValueRef::Bool(_), kind) => Err(mismatch("a truth value", kind)),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+fn mismatch(given: &str, kind: &Type) -> Box<dyn Error + Sync + Send> {
+    format!(
+        "{given} was given where the statement wants {}",
+        kind.name()
+    )
+    .into()
+}

@@ -1,0 +1,56 @@
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+
+use crate::error::DbError;
+
+/// What a driver's error means.
+pub(super) fn classify(error: &rusqlite::Error) -> DbError {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, message) => {
+            let message = message.clone().unwrap_or_else(|| failure.to_string());
+            of_failure(*failure, message)
+        }
+        rusqlite::Error::SqlInputError { error, msg, .. } => of_failure(*error, msg.clone()),
+        rusqlite::Error::ExecuteReturnedResults => gives_rows(),
+        rusqlite::Error::InvalidParameterCount(given, wanted) => wrong_count(*given, *wanted),
+        other => DbError::Other(other.to_string()),
+    }
+}
+
+pub(super) fn gives_rows() -> DbError {
+    DbError::Type("`execute` ran a statement that gives rows: use `query`".into())
+}
+
+pub(super) fn wrong_count(given: usize, wanted: usize) -> DbError {
+    DbError::Type(format!(
+        "the statement has {wanted} parameters, but {given} were given"
+    ))
+}
+
+fn of_failure(failure: ffi::Error, message: String) -> DbError {
+    match failure.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+            DbError::Busy("another process holds the database file".into())
+        }
+        ErrorCode::ReadOnly => DbError::ReadOnly,
+        ErrorCode::ConstraintViolation => match failure.extended_code {
+            ffi::SQLITE_CONSTRAINT_UNIQUE
+            | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+            | ffi::SQLITE_CONSTRAINT_ROWID => conflict(&message),
+            _ => DbError::Constraint(message),
+        },
+        _ => DbError::Other(message),
+    }
+}
+
+/// Reads `UNIQUE constraint failed: t.a, t.b` or `UNIQUE constraint failed: index 'name'`.
+fn conflict(message: &str) -> DbError {
+    let columns = message
+        .split_once(": ")
+        .map_or(message, |(_, columns)| columns);
+    let table = columns.split_once('.').map_or("", |(table, _)| table);
+    DbError::Conflict {
+        table: table.to_owned(),
+        constraint: columns.to_owned(),
+    }
+}

@@ -1,0 +1,7 @@
+//! Throw-away databases for tests.
+
+mod cluster;
+mod fresh;
+
+pub use cluster::{Cluster, ClusterError};
+pub use fresh::{Fresh, databases};

@@ -1,0 +1,297 @@
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, thread};
+
+/// A PostgreSQL cluster of this process's own, on a free loopback port.
+///
+/// It is stopped and removed when dropped, and also when this process ends in any other way, even
+/// killed: a small shell stands between them and waits for the end of a pipe.
+#[derive(Debug)]
+pub struct Cluster {
+    url: String,
+    keeper: Child,
+}
+
+/// Why no cluster could be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// PostgreSQL's programs are not on this machine.
+    #[error("no PostgreSQL programs were found: run `cargo xtask setup`")]
+    NotInstalled,
+
+    /// A program could not be run.
+    #[error("{program}: {error}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// The reason.
+        error: io::Error,
+    },
+
+    /// A program failed.
+    #[error("{program} failed: {output}")]
+    Failed {
+        /// Its name.
+        program: String,
+        /// What it said.
+        output: String,
+    },
+
+    /// The cluster's folder could not be prepared.
+    #[error("the cluster's folder: {0}")]
+    Folder(#[from] io::Error),
+}
+
+impl Cluster {
+    /// Starts a cluster and waits until it takes connections.
+    pub fn start() -> Result<Cluster, ClusterError> {
+        let programs = find_programs().ok_or(ClusterError::NotInstalled)?;
+        let folder = tempfile::Builder::new()
+            .prefix("driftline-postgres-")
+            .tempdir()?;
+        let account = Account::for_owner_of(folder.path())?;
+        account.init(&programs, folder.path())?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match Cluster::start_in(&programs, folder.path(), &account) {
+                // From here on the keeper removes the folder.
+                Ok(cluster) => {
+                    let _ = folder.keep();
+                    return Ok(cluster);
+                }
+                // Another program may have taken the port in between.
+                Err(_) if tries < 5 => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The URL of the cluster's `postgres` database, for its superuser, without a password.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn start_in(
+        programs: &Path,
+        folder: &Path,
+        account: &Account,
+    ) -> Result<Cluster, ClusterError> {
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let mut server = account.command(&programs.join("postgres"));
+        server.push("-D".into());
+        server.push(folder.join("data").into());
+        for setting in SETTINGS {
+            server.push("-c".into());
+            server.push(setting.into());
+        }
+        server.push("-p".into());
+        server.push(port.to_string().into());
+        // A process group of its own: an interrupt at the terminal ends the test process, whose
+        // end then stops the cluster.
+        let keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(folder)
+            .args(server)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| ClusterError::Program {
+                program: "sh".into(),
+                error,
+            })?;
+        let url = format!("postgres://{SUPERUSER}@127.0.0.1:{port}/postgres");
+        let mut cluster = Cluster { url, keeper };
+        cluster.wait_until_ready(folder)?;
+        // Only now may dropping the cluster remove the folder, which a second try would need.
+        fs::write(folder.join("ready"), "")?;
+        Ok(cluster)
+    }
+
+    fn wait_until_ready(&mut self, folder: &Path) -> Result<(), ClusterError> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            if can_connect(&self.url) {
+                return Ok(());
+            }
+            if self.keeper.try_wait()?.is_some() || Instant::now() > deadline {
+                let output = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                return Err(ClusterError::Failed {
+                    program: "postgres".into(),
+                    output,
+                });
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+/// The operating system's account that runs PostgreSQL, which refuses to run as root.
+enum Account {
+    Own,
+    Other(&'static str),
+}
+
+impl Account {
+    /// Root's folders are handed to an account without rights; others keep theirs.
+    fn for_owner_of(folder: &Path) -> Result<Account, ClusterError> {
+        if fs::metadata(folder)?.uid() != 0 {
+            return Ok(Account::Own);
+        }
+        for name in ["postgres", "nobody"] {
+            let Ok(user) = id(name, "-u") else { continue };
+            chown(folder, Some(user), Some(id(name, "-g")?))?;
+            return Ok(Account::Other(name));
+        }
+        Err(ClusterError::NotInstalled)
+    }
+
+    /// A program's command line, as this account. `setpriv` replaces itself by the program, so
+    /// that signals reach it.
+    fn command(&self, program: &Path) -> Vec<OsString> {
+        let mut line: Vec<OsString> = Vec::new();
+        if let Account::Other(name) = self {
+            line.push("setpriv".into());
+            line.push(format!("--reuid={name}").into());
+            line.push(format!("--regid={}", group_of(name)).into());
+            line.push("--clear-groups".into());
+            line.push("--".into());
+        }
+        line.push(program.into());
+        line
+    }
+
+    fn init(&self, programs: &Path, folder: &Path) -> Result<(), ClusterError> {
+        let line = self.command(&programs.join("initdb"));
+        let (program, rest) = line.split_first().ok_or(ClusterError::NotInstalled)?;
+        // An ICU locale, as most servers have: text that must sort by bytes has to say so.
+        let mut command = Command::new(program);
+        command
+            .args(rest)
+            .arg("-D")
+            .arg(folder.join("data"))
+            .current_dir("/")
+            .args([
+                "--username",
+                SUPERUSER,
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--locale-provider=icu",
+                "--icu-locale=en",
+                "--no-sync",
+            ]);
+        output(&mut command, "initdb").map(|_| ())
+    }
+}
+
+/// The folder with `initdb` and `postgres`.
+fn find_programs() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .collect();
+    versions.sort_by_key(|folder| version_of(folder));
+    folders.extend(versions.into_iter().rev());
+    folders
+        .into_iter()
+        .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+}
+
+/// `15` of `/usr/lib/postgresql/15/bin`.
+fn version_of(folder: &Path) -> u32 {
+    let name = folder
+        .parent()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str());
+    name.and_then(|name| name.parse().ok()).unwrap_or_default()
+}
+
+fn id(name: &str, which: &str) -> Result<u32, ClusterError> {
+    let text = output(Command::new("id").args([which, name]), "id")?;
+    text.trim().parse().map_err(|_| ClusterError::Failed {
+        program: "id".into(),
+        output: text,
+    })
+}
+
+fn group_of(name: &str) -> String {
+    id(name, "-g").map_or_else(|_| name.to_owned(), |group| group.to_string())
+}
+
+fn output(command: &mut Command, program: &str) -> Result<String, ClusterError> {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| ClusterError::Program {
+            program: program.into(),
+            error,
+        })?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    if status.success() {
+        Ok(text(stdout))
+    } else {
+        Err(ClusterError::Failed {
+            program: program.into(),
+            output: text(stderr),
+        })
+    }
+}
+
+/// On a plain thread, as the blocking client wants.
+fn can_connect(url: &str) -> bool {
+    let url = url.to_owned();
+    let tried = thread::spawn(move || postgres::Client::connect(&url, postgres::NoTls).is_ok());
+    tried.join().unwrap_or(false)
+}
+
+/// Starts the server and lives as long as it, or until the pipe from the test process ends; then
+/// the server is stopped at once. `$1` is the folder, the rest the server's command line. A folder
+/// that never became ready is left to whoever made it.
+const KEEPER: &str = r#"
+trap '' INT TERM HUP
+folder=$1
+shift
+exec 3<&0
+"$@" </dev/null >"$folder/log" 2>&1 3<&- &
+server=$!
+(cat <&3 >/dev/null; kill -QUIT "$server") 2>/dev/null &
+waiter=$!
+wait "$server"
+kill "$waiter" 2>/dev/null
+if [ -e "$folder/ready" ]; then rm -rf "$folder"; fi
+"#;
+
+const SUPERUSER: &str = "driftline";
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+const SETTINGS: [&str; 6] = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=500",
+    "deadlock_timeout=100ms",
+    "log_min_messages=fatal",
+    "shared_buffers=64MB",
+];

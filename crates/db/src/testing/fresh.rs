@@ -1,0 +1,85 @@
+use std::process;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use tempfile::TempDir;
+
+use super::cluster::Cluster;
+use crate::db::Db;
+use crate::migrate::Migration;
+use crate::options::{Options, SecretUrl, Target};
+
+/// An empty database of a test's own.
+#[derive(Debug)]
+pub struct Fresh {
+    /// Which kind, for messages.
+    pub name: &'static str,
+    /// Where it is; a SQLite file goes when this value is dropped.
+    pub target: Target,
+    _folder: Option<TempDir>,
+}
+
+impl Fresh {
+    /// A new SQLite file in a folder of its own.
+    pub fn sqlite() -> Fresh {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("test.db");
+        Fresh {
+            name: "SQLite",
+            target: Target::Sqlite { path },
+            _folder: Some(folder),
+        }
+    }
+
+    /// A new schema in this process's PostgreSQL cluster, which is started for the first of them;
+    /// or in the one of `DRIFTLINE_TEST_POSTGRES_URL`, where it stays behind.
+    pub fn postgres() -> Fresh {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let schema = format!("test_{}_{}_{number}", process::id(), now.as_millis());
+        let target = Target::Postgres {
+            url: SecretUrl::new(shared_url()),
+            schema: Some(schema),
+        };
+        Fresh {
+            name: "PostgreSQL",
+            target,
+            _folder: None,
+        }
+    }
+
+    /// Options for it.
+    pub fn options(&self, migrations: &'static [Migration]) -> Options {
+        Options::new(self.target.clone(), migrations)
+    }
+
+    /// Opens it.
+    pub fn open(&self, migrations: &'static [Migration]) -> Db {
+        Db::open(self.options(migrations))
+            .unwrap_or_else(|error| panic!("{} does not open: {error}", self.name))
+    }
+}
+
+/// A fresh database of each kind, so that a test runs on both.
+///
+/// # Panics
+/// If PostgreSQL cannot be started, saying how to install it.
+pub fn databases() -> Vec<Fresh> {
+    vec![Fresh::sqlite(), Fresh::postgres()]
+}
+
+fn shared_url() -> &'static str {
+    static URL: OnceLock<String> = OnceLock::new();
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    URL.get_or_init(|| match std::env::var("DRIFTLINE_TEST_POSTGRES_URL") {
+        Ok(url) => url,
+        Err(_) => {
+            let started = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
+            CLUSTER.get_or_init(|| started).url().to_owned()
+        }
+    })
+}

@@ -1,0 +1,299 @@
+use crate::batch::{self, Column};
+use crate::dialect::Dialect;
+use crate::error::DbError;
+use crate::options::Root;
+use crate::postgres::Session;
+use crate::row::Row;
+use crate::sqlite;
+use crate::value::ToValue;
+
+/// A transaction on either database.
+///
+/// Any error from a method poisons it: further calls fail with [`DbError::Poisoned`], and it is
+/// rolled back even if the closure returns `Ok`. Only [`Tx::attempt`] recovers.
+pub struct Tx<'a> {
+    link: Link<'a>,
+    poison: Option<DbError>,
+    depth: usize,
+}
+
+enum Link<'a> {
+    Sqlite(&'a rusqlite::Connection),
+    Postgres(&'a mut Session),
+}
+
+impl<'a> Tx<'a> {
+    /// Runs a statement that gives no rows; returns how many it changed.
+    pub fn execute(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
+        self.guard(|link| {
+            check(params)?;
+            let sql = link.dialect().expand(sql)?;
+            match link {
+                Link::Sqlite(connection) => sqlite::execute(connection, &sql, params),
+                Link::Postgres(session) => session.execute(&sql, params, &[]),
+            }
+        })
+    }
+
+    /// Runs a query and reads each row.
+    pub fn query<T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        let mut found = Vec::new();
+        self.each(sql, params, |read| {
+            found.push(row(read)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Runs a query that gives one row or none; more is [`DbError::TooManyRows`].
+    pub fn query_opt<T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Option<T>, DbError> {
+        let mut found = None;
+        self.each(sql, params, |read| {
+            if found.is_some() {
+                return Err(DbError::TooManyRows);
+            }
+            found = Some(row(read)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Runs a query that gives exactly one row; none is [`DbError::NoRow`].
+    pub fn query_one<T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        match self.query_opt(sql, params, row)? {
+            Some(found) => Ok(found),
+            None => self.guard(|_| Err(DbError::NoRow)),
+        }
+    }
+
+    /// Runs a statement for every row of a batch; returns how many rows it changed in all.
+    ///
+    /// The batch stands in the text in one of these forms:
+    /// - `insert into t(a, b) {rows} on conflict (a) do nothing`: its rows as they are.
+    /// - `insert into t(s, a, b) {rows after $1} on conflict (s, a) do nothing`: each row after
+    ///   one or more parameters.
+    /// - `{rows as r(a, b)}`: as a table with named columns, wherever a table may stand, such as
+    ///   `update t set x = r.x from {rows as r(id, x)} where t.id = r.id`, or
+    ///   `delete from t where (a, b) in (select a, b from {rows as r(a, b)})`, or
+    ///   `insert into t(s, a) select $1, r.a from {rows as r(a)} where true on conflict (s, a) do
+    ///   nothing` (SQLite needs the `where true` before an `on conflict`).
+    ///
+    /// `params` are `$1`, `$2`… as elsewhere; the batch must not be referred to by number.
+    ///
+    /// SQLite runs the statement row by row and PostgreSQL once for all rows, so that for the same
+    /// result on both
+    /// - no two rows may have the same key (an upsert of both is an error on PostgreSQL only);
+    /// - no row's outcome may depend on another row's, and no aggregate may span rows;
+    /// - the order of rows that come back means nothing.
+    ///
+    /// A batch without rows does nothing.
+    pub fn execute_many(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+    ) -> Result<u64, DbError> {
+        self.guard(|link| {
+            check(params)?;
+            let rows = batch::rows(columns)?;
+            let sql = batch::statement(link.dialect(), sql, params.len(), columns)?;
+            match link {
+                _ if rows == 0 => Ok(0),
+                Link::Sqlite(connection) => {
+                    sqlite::execute_many(connection, &sql, params, columns, rows)
+                }
+                Link::Postgres(session) => session.execute(&sql, params, columns),
+            }
+        })
+    }
+
+    /// Like [`Tx::execute_many`], for a statement that gives rows: `… returning a`, or
+    /// `select r.id, t.x from {rows as r(id)} join t on t.id = r.id`.
+    pub fn query_many<T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+        mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        self.guard(|link| {
+            check(params)?;
+            let rows = batch::rows(columns)?;
+            let sql = batch::statement(link.dialect(), sql, params.len(), columns)?;
+            let mut found = Vec::new();
+            let mut each = |read: &Row<'_>| {
+                found.push(row(read)?);
+                Ok(())
+            };
+            match link {
+                _ if rows == 0 => {}
+                Link::Sqlite(connection) => {
+                    sqlite::each_many(connection, &sql, params, columns, rows, &mut each)?;
+                }
+                Link::Postgres(session) => session.each(&sql, params, columns, &mut each)?,
+            }
+            Ok(found)
+        })
+    }
+
+    /// Tries `work` behind a savepoint: if it fails, what it did is undone and the transaction
+    /// goes on. Errors that only a re-run of the whole transaction can cure still poison it.
+    pub fn attempt<T, E: From<DbError>>(
+        &mut self,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let depth = self.depth + 1;
+        self.guard(|link| link.savepoint("savepoint", depth))?;
+        self.depth = depth;
+        let result = work(self);
+        self.depth = depth - 1;
+        let poison = match self.poison.take() {
+            Some(first) if first.is_retryable() => {
+                self.poison = Some(first.clone());
+                return Err(result
+                    .err()
+                    .unwrap_or_else(|| E::from(DbError::Poisoned(Box::new(first)))));
+            }
+            poison => poison,
+        };
+        match (result, poison) {
+            (Ok(value), None) => {
+                self.guard(|link| link.savepoint("release savepoint", depth))?;
+                Ok(value)
+            }
+            (result, poison) => {
+                self.guard(|link| {
+                    link.savepoint("rollback to savepoint", depth)?;
+                    link.savepoint("release savepoint", depth)
+                })?;
+                match (result, poison) {
+                    (Ok(_), Some(first)) => Err(E::from(DbError::Poisoned(Box::new(first)))),
+                    (Ok(value), None) => Ok(value),
+                    (Err(error), _) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Which database this is. Prefer the words of [`Dialect`] to asking.
+    pub fn dialect(&self) -> Dialect {
+        self.link.dialect()
+    }
+
+    pub(crate) fn sqlite(connection: &'a rusqlite::Connection) -> Tx<'a> {
+        Tx {
+            link: Link::Sqlite(connection),
+            poison: None,
+            depth: 0,
+        }
+    }
+
+    pub(crate) fn postgres(session: &'a mut Session) -> Tx<'a> {
+        Tx {
+            link: Link::Postgres(session),
+            poison: None,
+            depth: 0,
+        }
+    }
+
+    /// The first error, unless an attempt undid it.
+    pub(crate) fn poison(&self) -> Option<&DbError> {
+        self.poison.as_ref()
+    }
+
+    pub(crate) fn lock_root(&mut self, root: Root) -> Result<(), DbError> {
+        let Some(root) = root.locked_row() else {
+            return Ok(());
+        };
+        let lock = match self.dialect() {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => " for update",
+        };
+        let sql = format!(
+            "select 1 from {} where {} = $1{lock}",
+            root.table, root.key_column
+        );
+        match self.query_opt(&sql, &[&root.key], |_| Ok(()))? {
+            Some(()) => Ok(()),
+            None => self.guard(|_| Err(DbError::RootMissing(root.table))),
+        }
+    }
+
+    /// Runs statements without parameters, as they are.
+    pub(crate) fn script(&mut self, sql: &str) -> Result<(), DbError> {
+        self.guard(|link| {
+            let sql = link.dialect().expand(sql)?;
+            match link {
+                Link::Sqlite(connection) => sqlite::script(connection, &sql),
+                Link::Postgres(session) => session.script(&sql),
+            }
+        })
+    }
+
+    fn each(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        mut row: impl FnMut(&Row<'_>) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
+        self.guard(|link| {
+            check(params)?;
+            let sql = link.dialect().expand(sql)?;
+            match link {
+                Link::Sqlite(connection) => sqlite::each(connection, &sql, params, &mut row),
+                Link::Postgres(session) => session.each(&sql, params, &[], &mut row),
+            }
+        })
+    }
+
+    /// Every use of the link goes through here, so that no error is forgotten.
+    fn guard<T>(
+        &mut self,
+        work: impl FnOnce(&mut Link<'a>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        if let Some(first) = &self.poison {
+            return Err(DbError::Poisoned(Box::new(first.clone())));
+        }
+        let result = work(&mut self.link);
+        if let Err(error) = &result {
+            self.poison = Some(error.clone());
+        }
+        result
+    }
+}
+
+impl Link<'_> {
+    fn dialect(&self) -> Dialect {
+        match self {
+            Link::Sqlite(_) => Dialect::Sqlite,
+            Link::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    fn savepoint(&mut self, verb: &str, depth: usize) -> Result<(), DbError> {
+        let sql = format!("{verb} attempt_{depth}");
+        match self {
+            Link::Sqlite(connection) => sqlite::command(connection, &sql),
+            Link::Postgres(session) => session.script(&sql),
+        }
+    }
+}
+
+fn check(params: &[&dyn ToValue]) -> Result<(), DbError> {
+    params.iter().try_for_each(|param| param.to_value().check())
+}

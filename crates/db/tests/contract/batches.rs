@@ -1,0 +1,240 @@
+use driftline_db::{Column, Db, DbError};
+use proptest::prelude::*;
+
+use crate::{ids, on_both, read, write};
+
+type Post = (
+    i64,
+    Option<String>,
+    Option<Vec<u8>>,
+    Option<bool>,
+    Option<i64>,
+);
+
+fn columns(posts: &[Post]) -> [Column<'_>; 5] {
+    [
+        Column::i64(posts.iter().map(|post| post.0)),
+        Column::text(posts.iter().map(|post| post.1.as_deref())),
+        Column::blob(posts.iter().map(|post| post.2.as_deref())),
+        Column::bool(posts.iter().map(|post| post.3)),
+        Column::i64(posts.iter().map(|post| post.4)),
+    ]
+}
+
+fn insert_all(db: &Db, posts: Vec<Post>) -> Result<u64, DbError> {
+    write(db, move |tx| {
+        tx.execute_many(
+            "insert into post (source_id, id, body, raw, hidden, likes)
+             select $1, r.id, r.body, r.raw, r.hidden, r.likes
+             from {rows as r(id, body, raw, hidden, likes)} where true
+             on conflict (source_id, id) do update set body = excluded.body, raw = excluded.raw,
+                 hidden = excluded.hidden, likes = excluded.likes",
+            &[&1],
+            &columns(&posts),
+        )
+    })
+}
+
+fn all(db: &Db) -> Vec<Post> {
+    read(db, |tx| {
+        let sql = "select id, body, raw, hidden, likes from post order by id";
+        tx.query(sql, &[], |row| {
+            Ok((
+                row.i64(0)?,
+                row.opt_text(1)?,
+                row.opt_blob(2)?,
+                row.opt_bool(3)?,
+                row.opt_i64(4)?,
+            ))
+        })
+    })
+    .expect("a query")
+}
+
+#[test]
+fn every_value_comes_back_as_it_went_in() {
+    let post = |id| {
+        (
+            Just(id),
+            proptest::option::of("[^\0]{0,12}"),
+            proptest::option::of(prop::collection::vec(any::<u8>(), 0..12)),
+            any::<Option<bool>>(),
+            proptest::option::of(0..=i64::MAX),
+        )
+    };
+    let posts = prop::collection::btree_set(any::<i64>(), 0..30)
+        .prop_flat_map(move |ids| ids.into_iter().map(post).collect::<Vec<_>>());
+    on_both(|db| {
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+            cases: 40,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
+        let checked = runner.run(&posts, |posts| {
+            let count = insert_all(db, posts.clone());
+            prop_assert_eq!(count, Ok(posts.len() as u64));
+            // Once more as an update.
+            prop_assert_eq!(insert_all(db, posts.clone()), Ok(posts.len() as u64));
+            prop_assert_eq!(all(db), posts);
+            write(db, |tx| tx.execute("delete from post", &[])).expect("a write");
+            Ok(())
+        });
+        checked.expect("values survive");
+    });
+}
+
+#[test]
+fn a_column_of_nulls_has_a_type() {
+    on_both(|db| {
+        let posts: Vec<Post> = (1..=3).map(|id| (id, None, None, None, None)).collect();
+        assert_eq!(insert_all(db, posts.clone()), Ok(3));
+        assert_eq!(all(db), posts);
+    });
+}
+
+#[test]
+fn plain_rows_are_inserted_and_come_back() {
+    on_both(|db| {
+        let insert =
+            |ids: &'static [i64]| {
+                write(db, move |tx| {
+                    tx.query_many(
+                    "insert into post (source_id, id) {rows} on conflict (source_id, id) do nothing
+                     returning id",
+                    &[],
+                    &[Column::i64(ids.iter().map(|_| 1)), Column::i64(ids.iter().copied())],
+                    |row| row.i64(0),
+                )
+                })
+                .map(|mut ids| {
+                    ids.sort_unstable();
+                    ids
+                })
+            };
+        assert_eq!(insert(&[3, 1]), Ok(vec![1, 3]));
+        assert_eq!(insert(&[1, 2, 3, 4]), Ok(vec![2, 4]));
+        assert_eq!(insert(&[]), Ok(vec![]));
+        assert_eq!(ids(db), [1, 2, 3, 4]);
+    });
+}
+
+#[test]
+fn rows_may_follow_parameters() {
+    on_both(|db| {
+        let found = write(db, |tx| {
+            tx.execute_many(
+                "insert into post (body, likes, source_id, id, hidden) {rows after $2, $1}
+                 on conflict (source_id, id) do nothing",
+                &[&7, &"same"],
+                &[
+                    Column::i64([1, 1]),
+                    Column::i64([4, 5]),
+                    Column::bool([None, Some(true)]),
+                ],
+            )?;
+            let sql = "select id, body, likes, hidden from post order by id";
+            tx.query(sql, &[], |row| {
+                Ok((row.i64(0)?, row.text(1)?, row.i64(2)?, row.opt_bool(3)?))
+            })
+        });
+        let same = "same".to_owned();
+        assert_eq!(
+            found,
+            Ok(vec![(4, same.clone(), 7, None), (5, same, 7, Some(true))])
+        );
+        // One column alone makes another kind of row on PostgreSQL.
+        let alone = write(db, |tx| {
+            let sql = "insert into post (source_id, id) {rows after $1}";
+            tx.execute_many(sql, &[&1], &[Column::i64([8, 9])])
+        });
+        assert_eq!(alone, Ok(2));
+        assert_eq!(ids(db), [4, 5, 8, 9]);
+    });
+}
+
+#[test]
+fn a_batch_updates_joins_and_deletes() {
+    on_both(|db| {
+        insert_all(
+            db,
+            (1..=4)
+                .map(|id| (id, None, None, None, Some(id * 10)))
+                .collect(),
+        )
+        .expect("a write");
+        let updated = write(db, |tx| {
+            tx.execute_many(
+                "update post set likes = r.likes + $1
+                 from {rows as r(id, likes)} where post.source_id = $2 and post.id = r.id",
+                &[&100, &1],
+                &[Column::i64([2, 3, 9]), Column::i64([5, 6, 7])],
+            )
+        });
+        assert_eq!(updated, Ok(2));
+        let mut joined = read(db, |tx| {
+            tx.query_many(
+                "select r.id, post.likes from {rows as r(id)}
+                 join post on post.source_id = 1 and post.id = r.id",
+                &[],
+                &[Column::i64([3, 1, 8])],
+                |row| Ok((row.i64(0)?, row.i64(1)?)),
+            )
+        })
+        .expect("a query");
+        joined.sort_unstable();
+        assert_eq!(joined, [(1, 10), (3, 106)]);
+        let deleted = write(db, |tx| {
+            tx.execute_many(
+                "delete from post where (source_id, id) in (select a, b from {rows as r(a, b)})",
+                &[],
+                &[Column::i64([1, 1, 2]), Column::i64([1, 4, 2])],
+            )
+        });
+        assert_eq!(deleted, Ok(2));
+        assert_eq!(ids(db), [2, 3]);
+    });
+}
+
+#[test]
+fn a_failing_row_undoes_the_batch() {
+    on_both(|db| {
+        let result = write(db, |tx| {
+            let failed = tx.attempt(|tx| {
+                tx.execute_many(
+                    "insert into post (source_id, id, likes) select 1, r.id, r.likes
+                     from {rows as r(id, likes)}",
+                    &[],
+                    &[Column::i64([1, 2, 3]), Column::i64([0, -1, 0])],
+                )
+            });
+            assert!(matches!(failed, Err(DbError::Constraint(_))), "{failed:?}");
+            Ok(())
+        });
+        assert_eq!(result, Ok(()));
+        assert_eq!(ids(db), []);
+    });
+}
+
+#[test]
+fn a_malformed_batch_is_refused() {
+    on_both(|db| {
+        let refused = |sql: &'static str, columns: Vec<Column<'static>>| {
+            let result = write(db, move |tx| tx.execute_many(sql, &[], &columns));
+            assert!(matches!(result, Err(DbError::Type(_))), "{sql}: {result:?}");
+        };
+        let insert = "insert into post (source_id, id) {rows}";
+        refused(insert, vec![]);
+        refused(insert, vec![Column::i64([1, 2]), Column::i64([1])]);
+        refused("delete from post", vec![Column::i64([1])]);
+        let misnamed = write(db, |tx| {
+            let sql = "delete from post where id in (select a from {rows as r(a, b)})";
+            tx.execute_many(sql, &[], &[Column::i64([1])])
+        });
+        assert!(misnamed.is_err());
+        refused(
+            "insert into post (source_id, id) {rows} returning id",
+            vec![Column::i64([1]), Column::i64([1])],
+        );
+        assert_eq!(ids(db), []);
+    });
+}

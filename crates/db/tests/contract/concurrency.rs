@@ -1,0 +1,90 @@
+use std::collections::BTreeSet;
+use std::thread;
+
+use driftline_db::{Column, DbError, Root};
+
+use crate::{on_both, read, write};
+
+#[test]
+fn no_update_is_lost_below_a_root() {
+    on_both(|db| {
+        let writers: Vec<_> = (0..8)
+            .map(|_| {
+                let db = db.clone();
+                thread::spawn(move || {
+                    for _ in 0..25 {
+                        write(&db, |tx| {
+                            let cursor = tx.query_one(
+                                "select cursor from source where id = 1",
+                                &[],
+                                |row| row.i64(0),
+                            )?;
+                            tx.execute(
+                                "update source set cursor = $1 where id = 1",
+                                &[&(cursor + 1)],
+                            )
+                        })
+                        .expect("a write");
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().expect("no panic");
+        }
+        let cursor = read(db, |tx| {
+            tx.query_one("select cursor from source where id = 1", &[], |row| {
+                row.i64(0)
+            })
+        });
+        assert_eq!(cursor, Ok(200));
+    });
+}
+
+#[test]
+fn each_job_is_claimed_once() {
+    on_both(|db| {
+        write(db, |tx| {
+            tx.execute_many(
+                "insert into post (source_id, id) select 1, r.id from {rows as r(id)}",
+                &[],
+                &[Column::i64(0..100)],
+            )
+        })
+        .expect("a write");
+        let claimers: Vec<_> = (0..8)
+            .map(|_| {
+                let db = db.clone();
+                thread::spawn(move || {
+                    let mut claimed = Vec::new();
+                    loop {
+                        let some = db.write_blocking(Root::none(), |tx| {
+                            tx.query(
+                                "delete from post where source_id = $1 and id in (
+                                     select id from post where source_id = $1
+                                     order by id limit $2 {skip_locked})
+                                 returning id",
+                                &[&1, &3],
+                                |row| row.i64(0),
+                            )
+                        });
+                        match some {
+                            Ok(ids) if ids.is_empty() => return Ok(claimed),
+                            Ok(ids) => claimed.extend(ids),
+                            Err(error) => return Err::<_, DbError>(error),
+                        }
+                    }
+                })
+            })
+            .collect();
+        let claimed: Vec<i64> = claimers
+            .into_iter()
+            .flat_map(|claimer| claimer.join().expect("no panic").expect("no error"))
+            .collect();
+        assert_eq!(claimed.len(), 100);
+        assert_eq!(
+            claimed.into_iter().collect::<BTreeSet<_>>(),
+            (0..100).collect()
+        );
+    });
+}

@@ -1,0 +1,99 @@
+//! What both databases promise, tested on both.
+
+mod batches;
+mod closing;
+mod concurrency;
+mod groups;
+mod migrations;
+mod opening;
+mod reconnects;
+mod statements;
+mod transactions;
+mod values;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+
+use driftline_db::testing::{Fresh, databases};
+use driftline_db::{Db, DbError, Migration, Root, Tx};
+
+/// Tables that most tests share.
+static TABLES: &[Migration] = &[Migration {
+    version: 1,
+    name: "tables",
+    sql: "
+        create table source (id {i64} primary key not null, cursor {i64} not null) {strict};
+        create table post (
+            source_id {i64} not null,
+            id {i64} not null,
+            body text {collate_c},
+            raw {blob},
+            hidden {bool},
+            likes {i64} check (likes >= 0),
+            primary key (source_id, id)
+        ) {clustered} {fillfactor 80};
+        insert into source (id, cursor) values (1, 0), (2, 0);",
+}];
+
+const SOURCE: Root = Root::row("source", "id", 1);
+
+/// Runs a test on a fresh database of each kind, with [`TABLES`].
+fn on_both(test: impl Fn(&Db)) {
+    for fresh in databases() {
+        test_on(&fresh, &test);
+    }
+}
+
+fn on_postgres(test: impl Fn(&Db)) {
+    test_on(&Fresh::postgres(), test);
+}
+
+fn test_on(fresh: &Fresh, test: impl Fn(&Db)) {
+    let db = fresh.open(TABLES);
+    let passed = catch_unwind(AssertUnwindSafe(|| test(&db)));
+    assert!(passed.is_ok(), "on {}", fresh.name);
+    db.close_blocking();
+}
+
+/// A write below source 1 with this crate's own error.
+fn write<T: Send + 'static>(
+    db: &Db,
+    job: impl FnMut(&mut Tx<'_>) -> Result<T, DbError> + Send + 'static,
+) -> Result<T, DbError> {
+    db.write_blocking(SOURCE, job)
+}
+
+fn read<T: Send + 'static>(
+    db: &Db,
+    job: impl FnMut(&mut Tx<'_>) -> Result<T, DbError> + Send + 'static,
+) -> Result<T, DbError> {
+    db.read_blocking(job)
+}
+
+fn insert(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
+    tx.execute("insert into post (source_id, id) values (1, $1)", &[&id])
+        .map(|_| ())
+}
+
+fn ids(db: &Db) -> Vec<i64> {
+    read(db, |tx| {
+        tx.query("select id from post order by id", &[], |row| row.i64(0))
+    })
+    .expect("a query")
+}
+
+/// A gate in a job: the test learns that the job runs, and lets it go on.
+fn gate() -> (
+    impl Fn() -> Result<(), DbError> + Send + 'static,
+    mpsc::Receiver<()>,
+    mpsc::Sender<()>,
+) {
+    let (enter, entered) = mpsc::channel();
+    let (open, opened) = mpsc::channel();
+    let wait = move || {
+        enter.send(()).expect("the test listens");
+        opened.recv().expect("the test opens the gate");
+        Ok(())
+    };
+    (wait, entered, open)
+}

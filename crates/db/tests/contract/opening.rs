@@ -1,0 +1,95 @@
+use std::fs;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use driftline_db::{Db, DbError, Options, SecretUrl, Target};
+
+use crate::TABLES;
+
+fn open_sqlite(path: std::path::PathBuf) -> String {
+    match Db::open(Options::new(Target::Sqlite { path }, TABLES)) {
+        Err(DbError::Open(message)) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn open_postgres(url: &str) -> DbError {
+    let target = Target::Postgres {
+        url: SecretUrl::new(url),
+        schema: None,
+    };
+    Db::open(Options::new(target, TABLES)).expect_err("no server")
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("notes.txt");
+    fs::write(
+        &path,
+        "not a database, but a long enough text to look for a header in".repeat(50),
+    )
+    .expect("a file");
+    let message = open_sqlite(path);
+    assert!(
+        message.ends_with("notes.txt is not a database file"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_missing_folder_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let message = open_sqlite(folder.path().join("nowhere").join("a.db"));
+    assert!(message.contains("nowhere/a.db"), "{message}");
+    assert!(message.contains("does its folder exist"), "{message}");
+    let message = open_sqlite(folder.path().to_owned());
+    assert!(message.contains("cannot open"), "{message}");
+}
+
+#[test]
+fn an_unreachable_server_fails_fast_and_keeps_the_password() {
+    // A port that was free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port")
+        .port();
+    let begun = Instant::now();
+    let error = open_postgres(&format!("postgres://me:hunter2@127.0.0.1:{port}/none"));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let message = error.to_string();
+    assert!(message.contains(&format!("127.0.0.1:{port}")), "{message}");
+    assert!(
+        !format!("{error:?} {message}").contains("hunter2"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_malformed_url_keeps_its_password() {
+    for url in [
+        "postgres://me:hunter2/x@localhost/db",
+        "postgres://me:x?hunter2=1@localhost/db",
+        "postgres://me:%zzhunter2@localhost/db",
+        "host=localhost hunter2=x",
+    ] {
+        let error = open_postgres(url);
+        assert!(
+            !format!("{error:?} {error}").contains("hunter2"),
+            "{url}: {error:?}"
+        );
+    }
+    let shown = format!("{:?}", SecretUrl::new("postgres://me:hunter2@localhost"));
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn tls_is_refused_rather_than_left_out() {
+    for mode in ["require", "verify-ca", "verify-full"] {
+        let error = open_postgres(&format!("postgres://localhost/db?sslmode={mode}"));
+        assert!(
+            matches!(error, DbError::Unsupported(_)),
+            "{mode}: {error:?}"
+        );
+    }
+}

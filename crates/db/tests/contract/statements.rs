@@ -1,0 +1,189 @@
+use driftline_db::{Column, DbError, schema};
+
+use crate::{insert, on_both, read, write};
+
+#[test]
+fn parameters_are_numbered_by_name_not_by_place() {
+    on_both(|db| {
+        let row = read(db, |tx| {
+            tx.query_one(
+                "select cast($2 as text), cast($1 as bigint), cast($2 as text), cast($3 as bigint)",
+                &[&1, &"two", &3],
+                |row| Ok((row.text(0)?, row.i64(1)?, row.text(2)?, row.i64(3)?)),
+            )
+        });
+        assert_eq!(row, Ok(("two".to_owned(), 1, "two".to_owned(), 3)));
+    });
+}
+
+#[test]
+fn parameters_must_match_the_statement() {
+    on_both(|db| {
+        for count in [0, 2] {
+            let result = read(db, move |tx| {
+                let params: [&dyn driftline_db::ToValue; 2] = [&1, &2];
+                tx.query(
+                    "select id from post where id = $1",
+                    &params[..count],
+                    |_| Ok(()),
+                )
+            });
+            let wanted = format!("the statement has 1 parameters, but {count} were given");
+            assert_eq!(result, Err(DbError::Type(wanted)));
+        }
+    });
+}
+
+#[test]
+fn queries_say_how_many_rows_they_expect() {
+    on_both(|db| {
+        let all = "select id from post where source_id = 1";
+        let opt = read(db, move |tx| tx.query_opt(all, &[], |row| row.i64(0)));
+        assert_eq!(opt, Ok(None));
+        assert_eq!(
+            read(db, move |tx| tx.query_one(all, &[], |row| row.i64(0))),
+            Err(DbError::NoRow)
+        );
+        write(db, |tx| insert(tx, 5)).expect("a write");
+        assert_eq!(
+            read(db, move |tx| tx.query_one(all, &[], |row| row.i64(0))),
+            Ok(5)
+        );
+        write(db, |tx| insert(tx, 6)).expect("a write");
+        let opt = read(db, move |tx| tx.query_opt(all, &[], |row| row.i64(0)));
+        assert_eq!(opt, Err(DbError::TooManyRows));
+        let execute = write(db, move |tx| tx.execute(all, &[]));
+        assert!(matches!(execute, Err(DbError::Type(_))), "{execute:?}");
+    });
+}
+
+#[test]
+fn execute_counts_the_rows_it_changed() {
+    on_both(|db| {
+        let counts = write(db, |tx| {
+            (1..=3).try_for_each(|id| insert(tx, id))?;
+            let some = tx.execute("update post set likes = 1 where id > $1", &[&1])?;
+            let none = tx.execute("update post set likes = 1 where id > $1", &[&9])?;
+            Ok((some, none))
+        });
+        assert_eq!(counts, Ok((2, 0)));
+    });
+}
+
+#[test]
+fn a_list_is_a_set_of_keys() {
+    on_both(|db| {
+        write(db, |tx| {
+            for (id, body) in [(1, "a"), (2, "b"), (3, "c\"'\\")] {
+                tx.execute(
+                    "insert into post (source_id, id, body) values (1, $1, $2)",
+                    &[&id, &body],
+                )?;
+            }
+            Ok(())
+        })
+        .expect("a write");
+        let by_id = |ids: Vec<Option<i64>>| {
+            read(db, move |tx| {
+                let sql = "select id from post where source_id = $2 and id {in $1} order by id";
+                tx.query(sql, &[&Column::i64(ids.clone()), &1], |row| row.i64(0))
+            })
+        };
+        assert_eq!(
+            by_id(vec![Some(3), Some(1), Some(3), None, Some(7)]),
+            Ok(vec![1, 3])
+        );
+        assert_eq!(by_id(vec![]), Ok(vec![]));
+        let by_body = read(db, |tx| {
+            let bodies = Column::text(["c\"'\\", "b"]);
+            let sql = "select id from post where body {in $1} order by id";
+            tx.query(sql, &[&bodies], |row| row.i64(0))
+        });
+        assert_eq!(by_body, Ok(vec![2, 3]));
+    });
+}
+
+#[test]
+fn words_in_quotes_and_comments_are_left_alone() {
+    on_both(|db| {
+        let text = read(db, |tx| {
+            tx.query_one(
+                "select '{i64} it''s {', 3 - 1, {greatest}(1, 2) as \"{max}\" -- it's {bool}\n",
+                &[],
+                |row| Ok((row.text(0)?, row.i64(1)?, row.i64(2)?)),
+            )
+        });
+        assert_eq!(text, Ok(("{i64} it's {".to_owned(), 2, 2)));
+        let unknown = read(db, |tx| tx.query("select {nothing}", &[], |_| Ok(())));
+        assert!(matches!(unknown, Err(DbError::Other(_))), "{unknown:?}");
+    });
+}
+
+#[test]
+fn text_sorts_by_bytes_where_it_says_so() {
+    on_both(|db| {
+        let sorted = write(db, |tx| {
+            for (id, body) in ["b", "A", "a", "B", "é", "Z", "_"].iter().enumerate() {
+                tx.execute(
+                    "insert into post (source_id, id, body) values (1, $1, $2)",
+                    &[&(id as u32), body],
+                )?;
+            }
+            tx.query("select body from post order by body", &[], |row| {
+                row.text(0)
+            })
+        });
+        assert_eq!(
+            sorted.map(|bodies| bodies.concat()),
+            Ok("ABZ_abé".to_owned())
+        );
+    });
+}
+
+#[test]
+fn the_schema_is_the_same_on_both() {
+    let schemas: Vec<_> = driftline_db::testing::databases()
+        .iter()
+        .map(|fresh| {
+            let db = fresh.open(INDEXED);
+            let tables = read(&db, schema).expect("a schema");
+            db.close_blocking();
+            tables
+        })
+        .collect();
+    assert_eq!(schemas[0], schemas[1]);
+    let names: Vec<_> = schemas[0].iter().map(|table| table.name.as_str()).collect();
+    assert_eq!(names, ["entry", "library"]);
+    assert_eq!(schemas[0][0].primary_key, ["source_id", "id"]);
+    let indexes = &schemas[0][0].indexes;
+    let shapes: Vec<_> = indexes
+        .iter()
+        .map(|index| (index.columns.join(","), index.unique, index.partial))
+        .collect();
+    assert_eq!(
+        shapes,
+        [
+            ("due_at".to_owned(), false, true),
+            ("id,source_id".to_owned(), false, false),
+            ("uri".to_owned(), true, false)
+        ]
+    );
+}
+
+static INDEXED: &[driftline_db::Migration] = &[driftline_db::Migration {
+    version: 1,
+    name: "indexed",
+    sql: "
+        create table library (id {i64} primary key not null, name text) {strict};
+        create table entry (
+            source_id {i64} not null,
+            id {i64} not null,
+            uri text not null {collate_c} unique,
+            raw {blob},
+            due_at {i64},
+            gone {bool} not null default false,
+            primary key (source_id, id)
+        ) {clustered};
+        create index entry_by_id on entry (id, source_id);
+        create index entry_due on entry (due_at) where not gone;",
+}];

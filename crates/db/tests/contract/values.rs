@@ -1,0 +1,132 @@
+use driftline_db::{Column, DbError, Row, Value};
+
+use crate::{on_both, read, write};
+
+#[test]
+fn text_with_nul_is_refused_alike() {
+    on_both(|db| {
+        let param = write(db, |tx| {
+            tx.execute(
+                "insert into post (source_id, id, body) values (1, 1, $1)",
+                &[&"a\0b"],
+            )
+        });
+        assert_eq!(param, Err(DbError::NulInText));
+        let owned = write(db, |tx| {
+            let body = Some(Value::from("a\0b"));
+            tx.execute(
+                "insert into post (source_id, id, body) values (1, 1, $1)",
+                &[&body],
+            )
+        });
+        assert_eq!(owned, Err(DbError::NulInText));
+        let batch = write(db, |tx| {
+            tx.execute_many(
+                "insert into post (source_id, id, body) {rows}",
+                &[],
+                &[Column::i64([1]), Column::i64([1]), Column::text(["a\0b"])],
+            )
+        });
+        assert_eq!(batch, Err(DbError::NulInText));
+        let list = read(db, |tx| {
+            let bodies = Column::text(["a\0b"]);
+            tx.query("select id from post where body {in $1}", &[&bodies], |_| {
+                Ok(())
+            })
+        });
+        assert_eq!(list, Err(DbError::NulInText));
+        let bytes = write(db, |tx| {
+            tx.execute(
+                "insert into post (source_id, id, raw) values (1, 1, $1)",
+                &[b"a\0b"],
+            )
+        });
+        assert_eq!(bytes, Ok(1));
+    });
+}
+
+#[test]
+fn values_of_every_type_are_bound_and_read() {
+    on_both(|db| {
+        let row = write(db, |tx| {
+            tx.execute(
+                "insert into post (source_id, id, body, raw, hidden, likes)
+                 values ($1, $2, $3, $4, $5, $6)",
+                &[
+                    &1u8,
+                    &i64::MIN,
+                    &"é\u{1f30a}",
+                    &vec![0u8, 255],
+                    &true,
+                    &Value::I64(i64::MAX),
+                ],
+            )?;
+            tx.query_one(
+                "select id, body, raw, hidden, likes, cast(sum(likes) as bigint) from post
+                 where hidden and hidden = true group by id, source_id, body, raw, hidden, likes",
+                &[],
+                |row| {
+                    assert_eq!(row.str(1)?, "é\u{1f30a}");
+                    assert_eq!(row.bytes(2)?, [0, 255]);
+                    Ok((row.i64(0)?, row.bool(3)?, row.i64(4)?, row.i64(5)?))
+                },
+            )
+        });
+        assert_eq!(row, Ok((i64::MIN, true, i64::MAX, i64::MAX)));
+    });
+}
+
+#[test]
+fn a_wrong_type_is_an_error_not_a_guess() {
+    type Read = fn(&Row<'_>) -> Result<(), DbError>;
+    let wrong: [Read; 9] = [
+        |row| row.i64(0).map(|_| ()),
+        |row| row.bool(0).map(|_| ()),
+        |row| row.blob(0).map(|_| ()),
+        |row| row.text(1).map(|_| ()),
+        |row| row.i64(2).map(|_| ()),
+        |row| row.text(2).map(|_| ()),
+        |row| row.i64(3).map(|_| ()),
+        |row| row.bool(1).map(|_| ()),
+        |row| row.opt_text(9).map(|_| ()),
+    ];
+    on_both(|db| {
+        write(db, |tx| {
+            tx.execute(
+                "insert into post (source_id, id, body, raw) values (1, 7, 'text', $1)",
+                &[b"raw"],
+            )
+        })
+        .expect("a write");
+        for (n, wrong) in wrong.into_iter().enumerate() {
+            let result = read(db, move |tx| {
+                tx.query_one("select body, id, raw, likes from post", &[], wrong)
+            });
+            assert!(matches!(result, Err(DbError::Type(_))), "{n}: {result:?}");
+        }
+    });
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_not_stored() {
+    on_both(|db| {
+        let wrong: [(&str, Value); 3] = [
+            ("likes", "many".into()),
+            ("raw", "text".into()),
+            ("id", vec![1u8].into()),
+        ];
+        for (column, value) in wrong {
+            let sql = format!("update post set {column} = $1");
+            write(db, |tx| {
+                let sql = "insert into post (source_id, id) values (1, 1) on conflict do nothing";
+                tx.execute(sql, &[])
+            })
+            .expect("a write");
+            let result = write(db, move |tx| tx.execute(&sql, &[&value]));
+            assert!(
+                matches!(result, Err(DbError::Type(_) | DbError::Constraint(_))),
+                "{column}: {result:?}"
+            );
+        }
+    });
+}

@@ -1,0 +1,408 @@
+//! What the command line asks of a store, in this process or, while a server
+//! holds the data folder, through the server's local socket.
+
+use driftline_core::{answer::Abilities, timeline::Settings, upstream_id::UpstreamId};
+use driftline_store::{
+    CommitMachine, Store, StoreError, clock, commit_machine, export, lease, machine,
+    source::{self, NameRefused, NewSource, Source, TokenPlace},
+    verify,
+};
+use driftline_upstream::{Address, Timeline};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{clock::now_ms, pollers::Pollers, report, session::want};
+
+/// Something to do with a store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Command {
+    /// Add a source.
+    Add(Box<AddSource>),
+    /// List the sources.
+    List,
+    /// Fetch nothing for a source until it is resumed.
+    Pause {
+        /// Its name.
+        name: String,
+    },
+    /// Fetch for a source again.
+    Resume {
+        /// Its name.
+        name: String,
+    },
+    /// Remove a source and the posts that no other source has.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+    /// Report on a source's completeness.
+    Verify {
+        /// Its name.
+        name: String,
+    },
+    /// Fill an open gap.
+    Fill {
+        /// The source's name.
+        name: String,
+        /// The gap's lowest ID, as a report shows it.
+        gap: String,
+    },
+    /// Entries in order of arrival, a page of them.
+    Export {
+        /// The source's name.
+        name: String,
+        /// Only entries that arrived after the one of this number.
+        after: i64,
+        /// Only entries stored at or after this time, Unix ms.
+        since_ms: Option<i64>,
+        /// The most entries to answer with.
+        limit: u32,
+    },
+}
+
+/// A source to add.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AddSource {
+    /// Its name; made from the address and the timeline if not given.
+    pub name: Option<String>,
+    /// The server's address as the operator typed it.
+    pub address: String,
+    /// The timeline as the operator typed it.
+    pub timeline: String,
+    /// The environment variable that holds the token.
+    pub token_env: Option<String>,
+    /// The file that holds the token.
+    pub token_file: Option<String>,
+    /// What the operator decided.
+    pub settings: Settings,
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct AdminError {
+    /// What was wrong and what to do.
+    pub message: String,
+    /// Whether the command itself was wrong, so that trying again is no use.
+    pub usage: bool,
+}
+
+/// Carries a command out. The answer is what `--json` prints.
+///
+/// # Errors
+/// [`AdminError`]: nothing was changed.
+pub async fn execute(
+    store: &Store,
+    pollers: Option<&Pollers>,
+    command: Command,
+) -> Result<Value, AdminError> {
+    match command {
+        Command::Add(new) => add(store, *new).await,
+        Command::List => list(store).await,
+        Command::Pause { name } => pause(store, pollers, &name, true).await,
+        Command::Resume { name } => pause(store, pollers, &name, false).await,
+        Command::Remove { name } => remove(store, pollers, &name).await,
+        Command::Verify { name } => verify(store, pollers, &name).await,
+        Command::Fill { name, gap } => fill(store, pollers, &name, &gap).await,
+        Command::Export {
+            name,
+            after,
+            since_ms,
+            limit,
+        } => export_page(store, &name, after, since_ms, limit).await,
+    }
+}
+
+/// The source of that name.
+///
+/// # Errors
+/// [`AdminError`] if there is none.
+pub async fn find(store: &Store, name: &str) -> Result<Source, AdminError> {
+    let wanted = name.to_owned();
+    store
+        .read(move |tx| source::by_name(tx, &wanted))
+        .await?
+        .ok_or_else(|| {
+            AdminError::usage(format!(
+                "there is no source named {name:?}; `driftline source list` shows the names"
+            ))
+        })
+}
+
+/// The report of a source as it stands, from the running session if there is
+/// one.
+///
+/// # Errors
+/// [`AdminError`] if there is no such source.
+pub async fn report_on(
+    store: &Store,
+    pollers: Option<&Pollers>,
+    name: &str,
+) -> Result<report::Report, AdminError> {
+    let source = find(store, name).await?;
+    let id = source.id;
+    let (counts, stored) = store
+        .read(move |tx| Ok::<_, StoreError>((verify::counts(tx, id)?, machine::load(tx, id)?)))
+        .await?;
+    let mut machine = stored;
+    if let Some(pollers) = pollers
+        && let Some(progress) = pollers
+            .progress()
+            .await
+            .into_iter()
+            .find(|progress| progress.source.id == id)
+    {
+        machine = (*progress.machine).clone();
+    }
+    Ok(report::report(
+        &source,
+        &machine,
+        &counts,
+        ABILITIES,
+        now_ms(),
+    ))
+}
+
+async fn add(store: &Store, new: AddSource) -> Result<Value, AdminError> {
+    let address = Address::parse(&new.address).map_err(AdminError::wrong)?;
+    let timeline: Timeline = new.timeline.parse().map_err(AdminError::wrong)?;
+    let token = match (new.token_env, new.token_file) {
+        (Some(_), Some(_)) => {
+            return Err(AdminError::usage(
+                "give either --token-env or --token-file, not both",
+            ));
+        }
+        (Some(name), None) => Some(TokenPlace::Environment(name)),
+        (None, Some(path)) => Some(TokenPlace::File(path)),
+        (None, None) if timeline.needs_token() => {
+            return Err(AdminError::usage(format!(
+                "the timeline {timeline} needs a token: give --token-env or --token-file"
+            )));
+        }
+        (None, None) => None,
+    };
+    let name = new
+        .name
+        .unwrap_or_else(|| default_name(&address, &timeline));
+    let row = NewSource {
+        name: name.clone(),
+        origin: address.to_string(),
+        timeline: timeline.to_string(),
+        upstream: address.to_string(),
+        settings: new.settings,
+        token,
+    };
+    let added = store
+        .write(clock::root(), move |tx| source::add(tx, &row, now_ms()))
+        .await?;
+    match added {
+        Ok(id) => Ok(json!({ "name": name, "id": id.to_string() })),
+        Err(NameRefused::Taken) => Err(AdminError::usage(format!(
+            "there is a source named {name:?} already; choose another name with --name"
+        ))),
+        Err(refused) => Err(AdminError::wrong(refused)),
+    }
+}
+
+async fn list(store: &Store) -> Result<Value, AdminError> {
+    let sources = store.read(source::list).await?;
+    let rows: Vec<Value> = sources
+        .iter()
+        .map(|source| {
+            json!({
+                "id": source.id.to_string(),
+                "name": source.name,
+                "upstream": source.upstream,
+                "timeline": source.timeline,
+                "paused": source.paused,
+                "readable": source.readable,
+                "update_count": source.update_count,
+                "every_ms": source.settings.every_ms,
+            })
+        })
+        .collect();
+    Ok(Value::Array(rows))
+}
+
+async fn pause(
+    store: &Store,
+    pollers: Option<&Pollers>,
+    name: &str,
+    paused: bool,
+) -> Result<Value, AdminError> {
+    let id = find(store, name).await?.id;
+    let changed = store
+        .write(source::root(id), move |tx| {
+            if paused {
+                source::pause(tx, id)
+            } else {
+                source::resume(tx, id)
+            }
+        })
+        .await?;
+    if paused && let Some(pollers) = pollers {
+        pollers.release(id).await;
+    }
+    Ok(json!({ "name": name, "paused": paused, "changed": changed }))
+}
+
+async fn remove(store: &Store, pollers: Option<&Pollers>, name: &str) -> Result<Value, AdminError> {
+    pause(store, pollers, name, true).await?;
+    let id = find(store, name).await?.id;
+    let removed = store
+        .write(source::root(id), move |tx| source::remove(tx, id, now_ms()))
+        .await?;
+    Ok(json!({ "name": name, "entries": removed.entries, "posts": removed.posts }))
+}
+
+async fn verify(store: &Store, pollers: Option<&Pollers>, name: &str) -> Result<Value, AdminError> {
+    let report = report_on(store, pollers, name).await?;
+    serde_json::to_value(report).map_err(AdminError::wrong)
+}
+
+async fn fill(
+    store: &Store,
+    pollers: Option<&Pollers>,
+    name: &str,
+    gap: &str,
+) -> Result<Value, AdminError> {
+    let id = find(store, name).await?.id;
+    let low = UpstreamId::new(gap);
+    let wanted = match pollers {
+        Some(pollers) => pollers.fill(id, low.clone()).await,
+        None => None,
+    };
+    let wanted = match wanted {
+        Some(wanted) => wanted,
+        None => want_in_store(store, id, low).await?,
+    };
+    if wanted {
+        Ok(json!({ "name": name, "gap": gap, "wanted": true }))
+    } else {
+        Err(AdminError::usage(format!(
+            "{name} has no open gap that begins at {gap:?}; `driftline source verify {name}` lists them"
+        )))
+    }
+}
+
+/// Under a lease of its own, so that no session overwrites the wish.
+async fn want_in_store(
+    store: &Store,
+    id: driftline_store::SourceId,
+    low: UpstreamId,
+) -> Result<bool, AdminError> {
+    let wanted = store
+        .write(source::root(id), move |tx| {
+            let Some(lease) = lease::claim(tx, id, "command line", 1)? else {
+                return Ok(None);
+            };
+            let mut machine = machine::load(tx, id)?;
+            let wanted = want(&mut machine, &low);
+            if wanted {
+                commit_machine(
+                    tx,
+                    &CommitMachine {
+                        source: id,
+                        fence: Some(lease.fence),
+                        machine: &machine,
+                        now_ms: now_ms(),
+                    },
+                )?;
+            }
+            lease::release(tx, &lease)?;
+            Ok::<_, StoreError>(Some(wanted))
+        })
+        .await?;
+    wanted.ok_or_else(|| AdminError {
+        message: "another process reads this source; ask that server, with its --data folder"
+            .into(),
+        usage: false,
+    })
+}
+
+async fn export_page(
+    store: &Store,
+    name: &str,
+    after: i64,
+    since_ms: Option<i64>,
+    limit: u32,
+) -> Result<Value, AdminError> {
+    let id = find(store, name).await?.id;
+    let rows = store
+        .read(move |tx| export::rows(tx, id, after, limit))
+        .await?;
+    let next = rows.last().map(|row| row.first_usn);
+    let rows: Vec<Value> =
+        rows.into_iter()
+            .filter(|row| since_ms.is_none_or(|since_ms| row.arrived_at_ms >= since_ms))
+            .map(|row| {
+                let status = row.post.raw.as_deref().and_then(|raw| {
+                    serde_json::from_str::<Box<serde_json::value::RawValue>>(raw).ok()
+                });
+                json!({
+                    "id": row.id.to_string(),
+                    "post_id": row.post_id.to_string(),
+                    "upstream_id": row.post.upstream_id,
+                    "arrival": row.first_usn,
+                    "usn": row.usn,
+                    "arrived_at_ms": row.arrived_at_ms,
+                    "created_at_ms": row.post.created_at_ms,
+                    "edited_at_ms": row.post.edited_at_ms,
+                    "deleted_at_ms": row.post.deleted_at_ms,
+                    "visibility": row.post.visibility.name(),
+                    "uri": row.post.uri,
+                    "url": row.post.url,
+                    "status": status,
+                })
+            })
+            .collect();
+    Ok(json!({ "rows": rows, "next": next }))
+}
+
+/// A name that people recognise: the host, and the timeline unless it is the
+/// public one.
+fn default_name(address: &Address, timeline: &Timeline) -> String {
+    let mut name = address.host().trim_matches(['[', ']']).replace(':', "-");
+    if let Some(port) = address.port() {
+        name.push_str(&format!("-{port}"));
+    }
+    let timeline = timeline.to_string();
+    if timeline != "public" {
+        name.push('-');
+        name.extend(timeline.chars().map(|c| match c {
+            c if c.is_ascii_alphanumeric() || "-_.".contains(c) => c,
+            _ => '-',
+        }));
+    }
+    name.truncate(64);
+    name
+}
+
+impl AdminError {
+    fn usage(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            usage: true,
+        }
+    }
+
+    fn wrong(error: impl std::fmt::Display) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<StoreError> for AdminError {
+    fn from(error: StoreError) -> Self {
+        Self {
+            message: error.to_string(),
+            usage: false,
+        }
+    }
+}
+
+/// What the Mastodon API's timelines can do.
+const ABILITIES: Abilities = Abilities {
+    page_limit: 40,
+    just_above: true,
+};

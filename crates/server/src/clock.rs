@@ -1,0 +1,20 @@
+//! The local clock, read here and passed to the machines.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The local time, Unix ms.
+pub fn now_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        })
+}
+
+/// Any random number, to spread delays with.
+pub(crate) fn chance() -> u64 {
+    RandomState::new().hash_one(0)
+}

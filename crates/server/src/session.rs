@@ -1,0 +1,335 @@
+//! One source being read: the machine, its client and its place in the store.
+
+use std::sync::Arc;
+
+use driftline_core::{
+    answer::{Abilities, Failure, FailureKind, LookUp, Page},
+    timeline::{Anchor, Fetch, Machine, Purpose, Reading, Request, Step},
+    upstream_id::UpstreamId,
+};
+use driftline_store::{
+    CommitLookUp, CommitMachine, CommitPage, Store, StoreError, Summary, commit_look_up,
+    commit_machine, commit_page, entry, machine,
+    source::{self, Source},
+};
+use driftline_upstream::{Http, Mastodon, Timeline};
+use metrics::counter;
+
+use crate::{
+    client::{ClientError, client_of},
+    clock::{chance, now_ms},
+    recent::Recent,
+};
+
+/// A source being read. It lives as long as its lease.
+pub struct Session {
+    store: Store,
+    client: Mastodon,
+    timeline: Timeline,
+    source: Source,
+    fence: Option<i64>,
+    machine: Machine,
+    recent: Recent,
+    /// The machine in memory knows more than the stored one.
+    unsaved: bool,
+}
+
+/// What a step did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// An answer was committed, or brought nothing to commit.
+    Read(Summary),
+    /// A request failed; the machine knows when to try again.
+    Failed(FailureKind),
+    /// Nothing to do before this time, Unix ms by the local clock.
+    Wait {
+        /// When to step again.
+        until_ms: i64,
+    },
+}
+
+/// Why a session cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The source has no client.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The store failed, or the lease was lost.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Session {
+    /// Opens a source for reading, with the lease's fencing number if there is
+    /// a lease.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the source has no client or cannot be loaded.
+    pub async fn open(
+        store: Store,
+        http: &Http,
+        source: Source,
+        fence: Option<i64>,
+    ) -> Result<Self, SessionError> {
+        let (client, timeline) = client_of(&source, http)?;
+        let id = source.id;
+        let machine = store.read(move |tx| machine::load(tx, id)).await?;
+        Ok(Self {
+            store,
+            client,
+            timeline,
+            source,
+            fence,
+            machine,
+            recent: Recent::default(),
+            unsaved: false,
+        })
+    }
+
+    /// The source.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Its machine as it stands.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// What the upstream's timeline can do.
+    pub fn abilities(&self) -> Abilities {
+        self.client.abilities(&self.timeline)
+    }
+
+    /// Does the next thing that is due, or says until when nothing is.
+    ///
+    /// Dropping the future leaves nothing half done: an answer is committed
+    /// whole or not at all.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`] if the store failed or the lease was lost. What
+    /// the upstream does wrong is no error here: the source stands at it.
+    pub async fn step(&mut self, settling: bool) -> Result<Done, SessionError> {
+        let now = now_ms();
+        let abilities = self.abilities();
+        let step = self
+            .machine
+            .next(&self.source.settings, abilities, now, settling);
+        self.machine.sent(&step, now);
+        match step {
+            Step::Wait { until_ms } => Ok(Done::Wait { until_ms }),
+            Step::LookUp(id) => self.look_up(id).await,
+            Step::Fetch(fetch) => self.fetch(fetch).await,
+        }
+    }
+
+    /// Asks for an open gap to be filled, named by its lowest ID as reports
+    /// show it. `false` if there is none.
+    ///
+    /// # Errors
+    /// As for [`Session::step`].
+    pub async fn want(&mut self, low: &UpstreamId) -> Result<bool, SessionError> {
+        let wanted = want(&mut self.machine, low);
+        if wanted {
+            self.save().await?;
+        }
+        Ok(wanted)
+    }
+
+    /// Keeps what the machine learned since the last commit.
+    ///
+    /// # Errors
+    /// As for [`Session::step`].
+    pub async fn close(&mut self) -> Result<(), SessionError> {
+        if self.unsaved {
+            self.save().await?;
+        }
+        Ok(())
+    }
+
+    async fn fetch(&mut self, fetch: Fetch) -> Result<Done, SessionError> {
+        let anchor = self.anchor(&fetch).await?;
+        let request = fetch.request(self.machine.scheme(), anchor.as_ref());
+        let page = match self.client.page(&self.timeline, &request.page).await {
+            Ok(page) => page,
+            Err(failure) => return self.fail(Some(&request.purpose), &failure).await,
+        };
+        counter!("driftline_requests_total", "purpose" => purpose_name(&request.purpose))
+            .increment(1);
+        counter!("driftline_posts_fetched_total").increment(page.listed.len() as u64);
+        let known = self.machine.scheme().copied();
+        match Reading::check(&page, &request, known, &self.source.settings) {
+            Ok(reading) => self.take_in(request, reading, page).await,
+            Err(failure) => self.fail(Some(&request.purpose), &failure).await,
+        }
+    }
+
+    async fn take_in(
+        &mut self,
+        request: Request,
+        reading: Reading,
+        page: Page,
+    ) -> Result<Done, SessionError> {
+        if self.take_in_without_news(&request, &reading, &page) {
+            return Ok(Done::Read(Summary::default()));
+        }
+        let (source, fence) = (self.source.id, self.fence);
+        let abilities = self.abilities();
+        let settings = self.source.settings.clone();
+        let before = self.machine.clone();
+        let page = Arc::new(page);
+        let shared = Arc::clone(&page);
+        let (machine, summary) = self
+            .store
+            .write(source::root(source), move |tx| {
+                commit_page(
+                    tx,
+                    &CommitPage {
+                        source,
+                        fence,
+                        machine: &before,
+                        settings: &settings,
+                        abilities,
+                        request: &request,
+                        reading: &reading,
+                        page: &shared,
+                        now_ms: now_ms(),
+                    },
+                )
+            })
+            .await?;
+        self.machine = machine;
+        self.unsaved = false;
+        self.recent.note(&page.listed);
+        count(&summary);
+        Ok(Done::Read(summary))
+    }
+
+    /// Takes in a poll that brought nothing new and changed nothing that must
+    /// survive a crash. `false` if it has to be committed.
+    fn take_in_without_news(&mut self, request: &Request, reading: &Reading, page: &Page) -> bool {
+        if request.purpose != Purpose::Poll || !self.recent.holds(&page.listed) {
+            return false;
+        }
+        let stored = driftline_core::timeline::Stored {
+            new: vec![false; page.listed.len()],
+            ..driftline_core::timeline::Stored::default()
+        };
+        let mut machine = self.machine.clone();
+        machine.page(
+            &self.source.settings,
+            self.abilities(),
+            request,
+            reading,
+            &page.facts,
+            &stored,
+        );
+        let changes_nothing = machine.is_as_durable_as(&self.machine);
+        if changes_nothing {
+            self.machine = machine;
+            self.unsaved = true;
+        }
+        changes_nothing
+    }
+
+    async fn look_up(&mut self, id: UpstreamId) -> Result<Done, SessionError> {
+        let (look_up, facts) = match self.client.look_up(&id).await {
+            Ok(answer) => answer,
+            Err(failure) => return self.fail(None, &failure).await,
+        };
+        counter!("driftline_requests_total", "purpose" => "look_up").increment(1);
+        if let LookUp::Found(post) = &look_up {
+            tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but there");
+        }
+        let (source, fence) = (self.source.id, self.fence);
+        let before = self.machine.clone();
+        let (machine, summary) = self
+            .store
+            .write(source::root(source), move |tx| {
+                commit_look_up(
+                    tx,
+                    &CommitLookUp {
+                        source,
+                        fence,
+                        machine: &before,
+                        id: &id,
+                        look_up: &look_up,
+                        facts: &facts,
+                        now_ms: now_ms(),
+                    },
+                )
+            })
+            .await?;
+        self.machine = machine;
+        self.unsaved = false;
+        count(&summary);
+        Ok(Done::Read(summary))
+    }
+
+    async fn fail(
+        &mut self,
+        purpose: Option<&Purpose>,
+        failure: &Failure,
+    ) -> Result<Done, SessionError> {
+        counter!("driftline_request_failures_total", "kind" => failure.kind.name()).increment(1);
+        tracing::info!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
+        self.machine
+            .failed(&self.source.settings, purpose, failure, now_ms(), chance());
+        self.save().await?;
+        Ok(Done::Failed(failure.kind))
+    }
+
+    async fn save(&mut self) -> Result<(), SessionError> {
+        let (source, fence) = (self.source.id, self.fence);
+        let machine = self.machine.clone();
+        self.store
+            .write(source::root(source), move |tx| {
+                commit_machine(
+                    tx,
+                    &CommitMachine {
+                        source,
+                        fence,
+                        machine: &machine,
+                        now_ms: now_ms(),
+                    },
+                )
+            })
+            .await?;
+        self.unsaved = false;
+        Ok(())
+    }
+
+    async fn anchor(&self, fetch: &Fetch) -> Result<Option<Anchor>, SessionError> {
+        let Some(query) = fetch.anchor_query().cloned() else {
+            return Ok(None);
+        };
+        let source = self.source.id;
+        Ok(self
+            .store
+            .read(move |tx| entry::anchor(tx, source, &query))
+            .await?)
+    }
+}
+
+/// Marks the open gap that begins at this ID as wanted.
+pub(crate) fn want(machine: &mut Machine, low: &UpstreamId) -> bool {
+    let Some(key) = machine.scheme().and_then(|scheme| scheme.key(low).ok()) else {
+        return false;
+    };
+    machine.want(&key)
+}
+
+fn purpose_name(purpose: &Purpose) -> &'static str {
+    match purpose {
+        Purpose::Poll => "poll",
+        Purpose::Fill { .. } => "fill",
+        Purpose::Look { rung: 0, .. } => "second_look",
+        Purpose::Look { .. } => "rung",
+    }
+}
+
+fn count(summary: &Summary) {
+    counter!("driftline_posts_stored_total").increment(summary.new);
+    counter!("driftline_edits_total").increment(summary.edited);
+    counter!("driftline_deletions_total").increment(summary.deleted);
+}

@@ -1,0 +1,340 @@
+//! The machine, the store and the simulated upstream under virtual time, with
+//! a crash before and after any commit.
+//!
+//! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use driftline_core::{
+    answer::{Abilities, AnswerFacts},
+    timeline::{Backfill, Gap, GapKind, Machine, Reading, Rung, Settings, Step},
+    upstream_id::UpstreamId,
+};
+use driftline_sim::{Upstream, WorldConfig};
+use driftline_store::{
+    CommitLookUp, CommitMachine, CommitPage, SourceId, Store, StoreError, Target, Tx, clock,
+    commit_look_up, commit_machine, commit_page, entry, export, machine, source,
+};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const HOUR_MS: i64 = 3_600_000;
+const ABILITIES: Abilities = Abilities {
+    page_limit: 40,
+    just_above: true,
+};
+
+#[test]
+fn the_copy_equals_the_truth_whatever_crashes() {
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .map(|text| text.parse::<u64>().unwrap())
+    };
+    let seeds = match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, count) => 0..count.unwrap_or(200),
+    };
+    let next = AtomicU64::new(seeds.start);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            if let Err(panic) = std::panic::catch_unwind(|| Simulation::new(seed).run()) {
+                eprintln!("seed {seed} failed; replay with: cargo xtask sim --seed {seed}");
+                next.store(seeds.end, Ordering::Relaxed);
+                std::panic::resume_unwind(panic);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(work);
+        }
+    });
+}
+
+struct Simulation {
+    upstream: Upstream,
+    settings: Settings,
+    store: Store,
+    source: SourceId,
+    machine: Machine,
+    now_ms: i64,
+    crash_share: f64,
+    waits_in_a_row: u32,
+    rng: ChaCha8Rng,
+    target: Target,
+    _folder: tempfile::TempDir,
+}
+
+impl Simulation {
+    fn new(seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let config = WorldConfig {
+            publish_for_ms: Some(2 * HOUR_MS),
+            // So that two hours stay within the upstream's depth.
+            rate_per_s: rng.random_range(0.005..0.06),
+            bursts: None,
+            ..WorldConfig::hard(1.0)
+        };
+        let now_ms = config.start_ms;
+        let rung = |age_ms, period_ms| Rung { age_ms, period_ms };
+        let settings = Settings {
+            every_ms: rng.random_range(15_000..60_000),
+            backfill: Backfill::All,
+            rungs: vec![rung(600_000, 300_000), rung(HOUR_MS, HOUR_MS / 4)],
+            ..Settings::default()
+        };
+        let folder = folder();
+        let target = Target::Sqlite {
+            path: folder.path().join("driftline.db"),
+        };
+        let store = Store::open(target.clone()).unwrap();
+        let new = source::NewSource {
+            name: "sim".into(),
+            origin: "http://sim".into(),
+            timeline: "home".into(),
+            upstream: "http://sim".into(),
+            settings: settings.clone(),
+            token: None,
+        };
+        let source = store
+            .write_blocking(clock::root(), move |tx| source::add(tx, &new, now_ms))
+            .unwrap()
+            .unwrap();
+        Self {
+            upstream: Upstream::new(config, seed),
+            settings,
+            store,
+            source,
+            machine: Machine::default(),
+            now_ms,
+            crash_share: rng.random_range(0.0..0.05),
+            waits_in_a_row: 0,
+            rng,
+            target,
+            _folder: folder,
+        }
+    }
+
+    fn run(mut self) {
+        let end_ms = self.now_ms + 2 * HOUR_MS + 60_000;
+        while self.now_ms < end_ms {
+            self.step(false);
+        }
+        let (before_ms, deadline_ms) = (self.now_ms + 60_000, self.now_ms + 24 * HOUR_MS);
+        while !self.machine.is_settled(&self.settings, before_ms, 3) {
+            let ledger = self.machine.ledger();
+            assert!(self.now_ms < deadline_ms, "does not settle: {ledger:?}");
+            self.step(true);
+        }
+        self.check();
+        self.store.close_blocking();
+    }
+
+    fn check(&mut self) {
+        let ledger = self.machine.ledger();
+        let unrecoverable = |gap: &&Gap| gap.kind == GapKind::Unrecoverable;
+        let lost = ledger.gaps().iter().find(unrecoverable);
+        assert!(lost.is_none(), "given up: {lost:?}");
+        let source = self.source;
+        let rows = self
+            .store
+            .read_blocking(move |tx| export::rows(tx, source, 0, 1_000_000))
+            .unwrap();
+        let stored: HashSet<UpstreamId> = rows
+            .iter()
+            .map(|row| UpstreamId::new(row.post.upstream_id.as_str()))
+            .collect();
+        assert_eq!(stored.len(), rows.len(), "a post is stored twice");
+        assert!(
+            rows.windows(2)
+                .all(|pair| pair[0].first_usn < pair[1].first_usn)
+        );
+        let truth = self.upstream.truth(self.now_ms);
+        // A deleted post may have gone while nobody could look.
+        let missing = truth.missing_from(&stored, i64::MAX);
+        assert!(
+            missing.is_empty(),
+            "{} missing: {missing:?} of {ledger:?}",
+            missing.len()
+        );
+        let by_id: HashMap<_, _> = truth
+            .posts
+            .iter()
+            .map(|post| (post.id.as_str(), post))
+            .collect();
+        for row in &rows {
+            let post = by_id[row.post.upstream_id.as_str()];
+            if row.post.deleted_at_ms.is_some() {
+                assert!(post.deleted_at_ms.is_some(), "{post:?} is not deleted");
+            }
+        }
+    }
+
+    fn step(&mut self, settling: bool) {
+        let step = self
+            .machine
+            .next(&self.settings, ABILITIES, self.now_ms, settling);
+        self.machine.sent(&step, self.now_ms);
+        match step {
+            Step::Wait { until_ms } => {
+                assert!(until_ms > self.now_ms);
+                self.now_ms = until_ms;
+                self.waits_in_a_row += 1;
+                assert!(self.waits_in_a_row < 10, "waits without end: a busy loop");
+                return;
+            }
+            Step::LookUp(id) => self.look_up(&id),
+            Step::Fetch(fetch) => {
+                let source = self.source;
+                let anchor = fetch.anchor_query().cloned().and_then(|query| {
+                    self.store
+                        .read_blocking(move |tx| entry::anchor(tx, source, &query))
+                        .unwrap()
+                });
+                let request = fetch.request(self.machine.scheme(), anchor.as_ref());
+                let answer = self.upstream.answer(self.now_ms, "t", &request.page);
+                self.now_ms = self.upstream.received_at_ms();
+                let known = self.machine.scheme().copied();
+                let checked = answer.and_then(|page| {
+                    Reading::check(&page, &request, known, &self.settings)
+                        .map(|reading| (page, reading))
+                });
+                match checked {
+                    Ok((page, reading)) => {
+                        let (before, settings, now_ms) =
+                            (self.machine.clone(), self.settings.clone(), self.now_ms);
+                        self.commit(move |tx| {
+                            let commit = CommitPage {
+                                source,
+                                fence: None,
+                                machine: &before,
+                                settings: &settings,
+                                abilities: ABILITIES,
+                                request: &request,
+                                reading: &reading,
+                                page: &page,
+                                now_ms,
+                            };
+                            Ok(commit_page(tx, &commit)?.0)
+                        });
+                    }
+                    Err(failure) => {
+                        let (purpose, chance) = (Some(&request.purpose), self.rng.random());
+                        self.machine
+                            .failed(&self.settings, purpose, &failure, self.now_ms, chance);
+                        self.keep_machine();
+                    }
+                }
+            }
+        }
+        self.waits_in_a_row = 0;
+    }
+
+    fn look_up(&mut self, id: &UpstreamId) {
+        let sent_at_ms = self.now_ms;
+        let answer = self.upstream.look_up(sent_at_ms, "t", id);
+        self.now_ms = self.upstream.received_at_ms();
+        match answer {
+            Ok(look_up) => {
+                let facts = AnswerFacts {
+                    sent_at_ms,
+                    received_at_ms: self.now_ms,
+                    round_trip_ms: self.now_ms - sent_at_ms,
+                    ..AnswerFacts::default()
+                };
+                let (source, id, before, now_ms) =
+                    (self.source, id.clone(), self.machine.clone(), self.now_ms);
+                self.commit(move |tx| {
+                    let commit = CommitLookUp {
+                        source,
+                        fence: None,
+                        machine: &before,
+                        id: &id,
+                        look_up: &look_up,
+                        facts: &facts,
+                        now_ms,
+                    };
+                    Ok(commit_look_up(tx, &commit)?.0)
+                });
+            }
+            Err(failure) => {
+                let chance = self.rng.random();
+                self.machine
+                    .failed(&self.settings, None, &failure, self.now_ms, chance);
+                self.keep_machine();
+            }
+        }
+    }
+
+    fn keep_machine(&mut self) {
+        let (source, machine, now_ms) = (self.source, self.machine.clone(), self.now_ms);
+        self.commit(move |tx| {
+            let commit = CommitMachine {
+                source,
+                fence: None,
+                machine: &machine,
+                now_ms,
+            };
+            commit_machine(tx, &commit)?;
+            Ok(machine.clone())
+        });
+    }
+
+    /// Commits, or dies just before or just after.
+    fn commit(
+        &mut self,
+        mut job: impl FnMut(&mut Tx<'_>) -> Result<Machine, StoreError> + Send + 'static,
+    ) {
+        let dies_before = self.rng.random_bool(self.crash_share);
+        let outcome = self
+            .store
+            .write_blocking(source::root(self.source), move |tx| {
+                let machine = job(tx)?;
+                // Everything is written but the commit.
+                if dies_before {
+                    Err(StoreError::LeaseLost)
+                } else {
+                    Ok(machine)
+                }
+            });
+        match outcome {
+            Ok(machine) => self.machine = machine,
+            Err(StoreError::LeaseLost) if dies_before => {}
+            Err(error) => panic!("{error}"),
+        }
+        if dies_before || self.rng.random_bool(self.crash_share) {
+            self.restart();
+        }
+    }
+
+    fn restart(&mut self) {
+        self.now_ms += self.rng.random_range(100..120_000);
+        self.store.close_blocking();
+        self.store = Store::open(self.target.clone()).unwrap();
+        let source = self.source;
+        self.machine = self
+            .store
+            .read_blocking(move |tx| machine::load(tx, source))
+            .unwrap();
+    }
+}
+
+/// In memory where there is such a place: what is proven here is the order of
+/// commits, not the disk.
+fn folder() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
+    }
+}

@@ -1,0 +1,177 @@
+//! Authors of stored posts.
+
+use std::collections::HashMap;
+
+use driftline_core::post::Author;
+use driftline_db::{Column, DbError, Tx};
+
+use crate::{
+    clock::{self, Counter},
+    error::StoreError,
+    ids::{AccountId, InstanceId, from_sql, sql},
+    text::clean,
+};
+
+/// An account of an instance as it was last seen with a post that was new or edited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its local ID.
+    pub id: AccountId,
+    /// The instance that it was seen through.
+    pub instance: InstanceId,
+    /// Its ID there.
+    pub upstream_id: String,
+    /// `name`, or `name@host`.
+    pub acct: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// The account object as it came, JSON. Counts and pictures in it are as old as the last
+    /// change of a name; the posts' own JSON is newer.
+    pub raw: String,
+}
+
+/// The accounts of those IDs, in no order.
+pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = Column::i64(ids.iter().map(|id| sql(*id)));
+    let accounts = tx.query(
+        "select id, instance_id, upstream_id, acct, display_name, url, raw
+         from account where id {in $1}",
+        &[&ids],
+        |row| {
+            Ok(Account {
+                id: from_sql(row.i64(0)?)?,
+                instance: from_sql(row.i64(1)?)?,
+                upstream_id: row.text(2)?,
+                acct: row.text(3)?,
+                display_name: row.text(4)?,
+                url: row.opt_text(5)?,
+                raw: row.text(6)?,
+            })
+        },
+    )?;
+    Ok(accounts)
+}
+
+/// Stores authors that are new or have changed names; returns their local IDs by upstream ID. An
+/// author whom the upstream left out has no ID and no account. The clock must be held.
+pub(crate) fn store<'a>(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    authors: impl IntoIterator<Item = &'a Author>,
+) -> Result<HashMap<String, i64>, DbError> {
+    let mut wanted: HashMap<String, Fields<'a>> = HashMap::new();
+    for author in authors {
+        let upstream_id = clean(author.id.as_str());
+        if !upstream_id.is_empty() {
+            wanted.insert(upstream_id.into_owned(), Fields::of(author));
+        }
+    }
+    let mut ids = HashMap::with_capacity(wanted.len());
+    let mut changed: Vec<(i64, Fields<'a>)> = Vec::new();
+    let known = tx.query_many(
+        "select a.upstream_id, a.id, a.acct, a.display_name, a.url
+         from {rows as r(upstream_id)}
+         join account a on a.upstream_id = r.upstream_id and a.instance_id = $1",
+        &[&instance_id],
+        &[Column::text(wanted.keys().map(String::as_str))],
+        |row| {
+            Ok((
+                row.text(0)?,
+                row.i64(1)?,
+                row.text(2)?,
+                row.text(3)?,
+                row.opt_text(4)?,
+            ))
+        },
+    )?;
+    for (upstream_id, id, acct, display_name, url) in known {
+        if let Some(fields) = wanted.remove(&upstream_id)
+            && (fields.acct != acct
+                || fields.display_name != display_name
+                || fields.url.as_deref() != url.as_deref())
+        {
+            changed.push((id, fields));
+        }
+        ids.insert(upstream_id, id);
+    }
+    update(tx, &changed)?;
+    let new: Vec<(String, Fields<'a>)> = wanted.into_iter().collect();
+    insert(tx, instance_id, &new, &mut ids)?;
+    Ok(ids)
+}
+
+struct Fields<'a> {
+    acct: std::borrow::Cow<'a, str>,
+    display_name: std::borrow::Cow<'a, str>,
+    url: Option<std::borrow::Cow<'a, str>>,
+    raw: std::borrow::Cow<'a, str>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(author: &'a Author) -> Fields<'a> {
+        Fields {
+            acct: clean(&author.acct),
+            display_name: clean(&author.display_name),
+            url: author.url.as_deref().map(clean),
+            raw: clean(&author.raw),
+        }
+    }
+}
+
+fn update(tx: &mut Tx<'_>, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let fields = || changed.iter().map(|(_, fields)| fields);
+    tx.execute_many(
+        "update account set acct = r.acct, display_name = r.display_name, url = r.url, raw = r.raw
+         from {rows as r(id, acct, display_name, url, raw)} where account.id = r.id",
+        &[],
+        &[
+            Column::i64(changed.iter().map(|(id, _)| *id)),
+            Column::text(fields().map(|f| &*f.acct)),
+            Column::text(fields().map(|f| &*f.display_name)),
+            Column::text(fields().map(|f| f.url.as_deref())),
+            Column::text(fields().map(|f| &*f.raw)),
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    new: &[(String, Fields<'_>)],
+    ids: &mut HashMap<String, i64>,
+) -> Result<(), DbError> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let first = clock::count(tx, Counter::Account, new.len())?;
+    let fields = || new.iter().map(|(_, fields)| fields);
+    tx.execute_many(
+        "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
+         select r.id, $1, r.upstream_id, r.acct, r.display_name, r.url, r.raw
+         from {rows as r(id, upstream_id, acct, display_name, url, raw)}",
+        &[&instance_id],
+        &[
+            Column::i64(first..first + new.len() as i64),
+            Column::text(new.iter().map(|(upstream_id, _)| upstream_id.as_str())),
+            Column::text(fields().map(|f| &*f.acct)),
+            Column::text(fields().map(|f| &*f.display_name)),
+            Column::text(fields().map(|f| f.url.as_deref())),
+            Column::text(fields().map(|f| &*f.raw)),
+        ],
+    )?;
+    ids.extend(
+        (first..)
+            .zip(new)
+            .map(|(id, (upstream_id, _))| (upstream_id.clone(), id)),
+    );
+    Ok(())
+}

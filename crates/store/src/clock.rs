@@ -1,0 +1,68 @@
+//! The local clock: the one row that local IDs come from.
+//!
+//! A transaction that takes IDs updates the row and so holds it until its commit. Commit order is
+//! then ID order, whatever the clocks of the processes say.
+
+use driftline_db::{DbError, Root, Tx};
+use driftline_id::Layout;
+
+/// The root of writes that belong to no source, such as adding one.
+pub const fn root() -> Root {
+    Root::row("local_clock", "one", 1)
+}
+
+/// Holds the clock and takes `count` IDs that follow each other, above every ID given before;
+/// returns the first. With a count of 0 it only holds the clock.
+pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, DbError> {
+    let count = count as i64;
+    let last = tx.query_one(
+        "update local_clock set last_id = {greatest}($1, last_id + 1) + $2 - 1 where one = 1
+         returning last_id",
+        &[&floor(now_ms), &count],
+        |row| row.i64(0),
+    )?;
+    Ok(last - count + 1)
+}
+
+/// Lets later IDs begin above `id`. The clock must be held.
+pub(crate) fn raise(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
+    tx.execute(
+        "update local_clock set last_id = {greatest}(last_id, $1) where one = 1",
+        &[&id],
+    )?;
+    Ok(())
+}
+
+/// A kind of small IDs that count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counter {
+    Instance,
+    Source,
+    Account,
+}
+
+/// Takes `count` small IDs that follow each other; returns the first. Holds the clock.
+pub(crate) fn count(tx: &mut Tx<'_>, counter: Counter, count: usize) -> Result<i64, DbError> {
+    let sql = match counter {
+        Counter::Instance => {
+            "update local_clock set last_instance_id = last_instance_id + $1 where one = 1
+             returning last_instance_id"
+        }
+        Counter::Source => {
+            "update local_clock set last_source_id = last_source_id + $1 where one = 1
+             returning last_source_id"
+        }
+        Counter::Account => {
+            "update local_clock set last_account_id = last_account_id + $1 where one = 1
+             returning last_account_id"
+        }
+    };
+    let count = count as i64;
+    let last = tx.query_one(sql, &[&count], |row| row.i64(0))?;
+    Ok(last - count + 1)
+}
+
+/// The smallest local ID of a time.
+pub(crate) fn floor(unix_ms: i64) -> i64 {
+    i64::try_from(Layout::PULSATE.smallest_at(unix_ms)).unwrap_or(i64::MAX >> 1)
+}

@@ -1,0 +1,207 @@
+//! Entries: the places of posts in a source.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    timeline::{Anchor, AnchorQuery},
+    upstream_id::{Key, UpstreamId},
+};
+use driftline_db::{Column, DbError, Row, Tx};
+
+use crate::{
+    error::StoreError,
+    ids::{SourceId, sql},
+};
+
+/// The stored post that a request may end at: of the entries at or below a position that are not
+/// known to be deleted, the newest after those to pass over.
+pub fn anchor(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    query: &AnchorQuery,
+) -> Result<Option<Anchor>, StoreError> {
+    let found = tx.query(
+        "select position from entry
+         where source_id = $1 and position <= $2 and not gone
+         order by position desc limit 2 offset $3",
+        &[&sql(source), &query.at_most.as_str(), &query.skip],
+        |row| Ok(Key::from_stored(row.str(0)?)),
+    )?;
+    let mut found = found.into_iter();
+    Ok(found.next().map(|key| Anchor {
+        key,
+        before: found.next(),
+    }))
+}
+
+/// A stored entry, as far as a sighting of its post can change it.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) id: i64,
+    pub(crate) post_id: i64,
+    pub(crate) position: String,
+    /// The version of the post that this source's library last told of.
+    pub(crate) content_hash: i64,
+    pub(crate) gone: bool,
+}
+
+/// The entries at those positions, by position.
+pub(crate) fn at(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    positions: &[&str],
+) -> Result<HashMap<String, Known>, DbError> {
+    let found = tx.query_many(
+        "select e.id, e.post_id, e.position, e.content_hash, e.gone
+         from {rows as r(position)}
+         join entry e on e.source_id = $1 and e.position = r.position",
+        &[&source_id],
+        &[Column::text(positions.iter().copied())],
+        read,
+    )?;
+    Ok(found
+        .into_iter()
+        .map(|entry| (entry.position.clone(), entry))
+        .collect())
+}
+
+/// The entries of a post in a source: one, or several where the source lists it more than once.
+pub(crate) fn of_post(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    post_id: i64,
+) -> Result<Vec<Known>, DbError> {
+    tx.query(
+        "select id, post_id, position, content_hash, gone from entry
+         where source_id = $1 and id = $2 and post_id = $2
+         union all
+         select id, post_id, position, content_hash, gone from entry
+         where source_id = $1 and post_id = $2 and id <> post_id",
+        &[&source_id, &post_id],
+        read,
+    )
+}
+
+/// The upstream IDs of posts that have a live entry in `[low, high)` but at none of the listed
+/// positions.
+pub(crate) fn absent(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    (low, high): (&Key, &Key),
+    listed: &[Key],
+) -> Result<Vec<UpstreamId>, DbError> {
+    let live = tx.query(
+        "select position, post_id from entry
+         where source_id = $1 and position >= $2 and position < $3 and not gone
+         order by position desc limit $4",
+        &[&source_id, &low.as_str(), &high.as_str(), &MOST_ABSENT],
+        |row| Ok((Key::from_stored(row.str(0)?), row.i64(1)?)),
+    )?;
+    let listed: std::collections::HashSet<&Key> = listed.iter().collect();
+    let missing: Vec<i64> = live
+        .iter()
+        .filter(|(position, _)| !listed.contains(position))
+        .map(|(_, post_id)| *post_id)
+        .collect();
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    tx.query(
+        "select upstream_id from post where id {in $1}",
+        &[&Column::i64(missing)],
+        |row| Ok(UpstreamId::new(row.str(0)?)),
+    )
+}
+
+/// An entry to store.
+pub(crate) struct Draft<'a> {
+    pub(crate) id: i64,
+    pub(crate) post_id: i64,
+    pub(crate) position: &'a str,
+    pub(crate) usn: i64,
+    pub(crate) content_hash: i64,
+    pub(crate) gone: bool,
+    pub(crate) listed: bool,
+}
+
+/// Stores entries that are new. The clock must be held.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    arrived_at_ms: i64,
+    drafts: &[Draft<'_>],
+) -> Result<(), DbError> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many(
+        "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
+             content_hash, gone, listed)
+         select $1, r.id, r.post_id, r.position, r.usn, r.usn, $2, r.content_hash, r.gone, r.listed
+         from {rows as r(id, post_id, position, usn, content_hash, gone, listed)}",
+        &[&source_id, &arrived_at_ms],
+        &[
+            Column::i64(drafts.iter().map(|d| d.id)),
+            Column::i64(drafts.iter().map(|d| d.post_id)),
+            Column::text(drafts.iter().map(|d| d.position)),
+            Column::i64(drafts.iter().map(|d| d.usn)),
+            Column::i64(drafts.iter().map(|d| d.content_hash)),
+            Column::bool(drafts.iter().map(|d| d.gone)),
+            Column::bool(drafts.iter().map(|d| d.listed)),
+        ],
+    )?;
+    let aliases: Vec<&Draft<'_>> = drafts.iter().filter(|d| d.id != d.post_id).collect();
+    tx.execute_many(
+        "insert into entry_alias (id, post_id) {rows}",
+        &[],
+        &[
+            Column::i64(aliases.iter().map(|d| d.id)),
+            Column::i64(aliases.iter().map(|d| d.post_id)),
+        ],
+    )?;
+    Ok(())
+}
+
+/// A change of a stored entry.
+pub(crate) struct Change {
+    pub(crate) id: i64,
+    pub(crate) usn: i64,
+    pub(crate) content_hash: i64,
+    pub(crate) gone: bool,
+    pub(crate) listed: bool,
+}
+
+/// Tells a source's library of other versions of its posts.
+pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Result<(), DbError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many(
+        "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
+             listed = r.listed
+         from {rows as r(id, usn, content_hash, gone, listed)}
+         where entry.source_id = $1 and entry.id = r.id",
+        &[&source_id],
+        &[
+            Column::i64(changes.iter().map(|c| c.id)),
+            Column::i64(changes.iter().map(|c| c.usn)),
+            Column::i64(changes.iter().map(|c| c.content_hash)),
+            Column::bool(changes.iter().map(|c| c.gone)),
+            Column::bool(changes.iter().map(|c| c.listed)),
+        ],
+    )?;
+    Ok(())
+}
+
+fn read(row: &Row<'_>) -> Result<Known, DbError> {
+    Ok(Known {
+        id: row.i64(0)?,
+        post_id: row.i64(1)?,
+        position: row.text(2)?,
+        content_hash: row.i64(3)?,
+        gone: row.bool(4)?,
+    })
+}
+
+/// An upstream that answers one old post for a long range must not bring the whole range here.
+const MOST_ABSENT: i64 = 1000;

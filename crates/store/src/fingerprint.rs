@@ -1,0 +1,139 @@
+//! What an edit changes of a post, in 64 bits.
+
+use driftline_core::post::Post;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A hash of what an author can edit: counts and whatever else changes by itself stay out. Stored,
+/// so it must never change between versions of the program.
+pub(crate) fn of(post: &Post) -> i64 {
+    let mut hash = Fnv::new();
+    hash.number(post.edited_at_ms);
+    hash.text(post.visibility.name());
+    hash.status(&post.raw, Boosts::Read);
+    hash.0.cast_signed()
+}
+
+#[derive(Clone, Copy)]
+enum Boosts {
+    Read,
+    /// A boost of a boost does not exist; a hostile post could nest them without end.
+    Leave,
+}
+
+#[derive(Deserialize)]
+struct Status<'j> {
+    #[serde(borrow)]
+    content: Option<&'j RawValue>,
+    #[serde(borrow)]
+    spoiler_text: Option<&'j RawValue>,
+    #[serde(borrow)]
+    sensitive: Option<&'j RawValue>,
+    #[serde(borrow)]
+    media_attachments: Option<&'j RawValue>,
+    #[serde(borrow)]
+    poll: Option<&'j RawValue>,
+    #[serde(borrow)]
+    edited_at: Option<&'j RawValue>,
+    #[serde(borrow)]
+    reblog: Option<&'j RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Media<'j> {
+    #[serde(borrow)]
+    id: Option<&'j RawValue>,
+    #[serde(borrow)]
+    description: Option<&'j RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Poll<'j> {
+    #[serde(borrow)]
+    options: Vec<PollOption<'j>>,
+}
+
+#[derive(Deserialize)]
+struct PollOption<'j> {
+    #[serde(borrow)]
+    title: Option<&'j RawValue>,
+}
+
+/// FNV-1a.
+struct Fnv(u64);
+
+impl Fnv {
+    const fn new() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// Ends with a byte that no UTF-8 text holds, so that two texts do not run together.
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+        self.bytes(&[0xff]);
+    }
+
+    fn number(&mut self, number: Option<i64>) {
+        match number {
+            Some(number) => self.bytes(&number.to_le_bytes()),
+            None => self.bytes(&[0xfe]),
+        }
+    }
+
+    fn json(&mut self, json: Option<&RawValue>) {
+        self.text(json.map_or("null", RawValue::get));
+    }
+
+    fn status(&mut self, raw: &str, boosts: Boosts) {
+        let Ok(status) = serde_json::from_str::<Status<'_>>(raw) else {
+            return self.text(raw);
+        };
+        self.json(status.content);
+        self.json(status.spoiler_text);
+        self.json(status.sensitive);
+        self.json(status.edited_at);
+        self.media(status.media_attachments);
+        self.poll(status.poll);
+        if let (Boosts::Read, Some(reblog)) = (boosts, status.reblog) {
+            self.status(reblog.get(), Boosts::Leave);
+        }
+    }
+
+    fn media(&mut self, json: Option<&RawValue>) {
+        let Some(json) = json else {
+            return self.json(None);
+        };
+        match serde_json::from_str::<Vec<Media<'_>>>(json.get()) {
+            Ok(media) => {
+                for item in media {
+                    self.json(item.id);
+                    self.json(item.description);
+                }
+                self.bytes(&[0xfd]);
+            }
+            Err(_) => self.json(Some(json)),
+        }
+    }
+
+    fn poll(&mut self, json: Option<&RawValue>) {
+        let Some(json) = json else {
+            return self.json(None);
+        };
+        match serde_json::from_str::<Poll<'_>>(json.get()) {
+            Ok(poll) => {
+                for option in poll.options {
+                    self.json(option.title);
+                }
+                self.bytes(&[0xfd]);
+            }
+            // Votes would make every reading another version.
+            Err(_) => self.json(None),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The ledger's ranges as rows.
+
+use std::collections::BTreeMap;
+
+use driftline_core::{
+    timeline::{Gap, GapKind},
+    upstream_id::Key,
+};
+use driftline_db::{Column, DbError, Row, Tx};
+
+use crate::error::StoreError;
+
+/// A source's ranges, in order.
+pub(crate) fn load(tx: &mut Tx<'_>, source_id: i64) -> Result<Vec<Gap>, DbError> {
+    tx.query(
+        "select low, high, kind, history, wanted, tries, rung, from_ms, until_ms
+         from gap where source_id = $1 order by low",
+        &[&source_id],
+        read,
+    )
+}
+
+/// Makes the stored ranges equal to these, writing only what differs.
+///
+/// What differs is told from the rows and not from an earlier state in memory: a machine also
+/// changes its ledger when it is asked for its next step.
+pub(crate) fn save(tx: &mut Tx<'_>, source_id: i64, gaps: &[Gap]) -> Result<(), StoreError> {
+    let mut stored: BTreeMap<Key, Gap> = load(tx, source_id)?
+        .into_iter()
+        .map(|gap| (gap.low.clone(), gap))
+        .collect();
+    let changed: Vec<Cells<'_>> = gaps
+        .iter()
+        .filter(|gap| stored.remove(&gap.low).as_ref() != Some(gap))
+        .map(Cells::of)
+        .collect();
+    if !stored.is_empty() {
+        tx.execute_many(
+            "delete from gap where source_id = $1 and low in (select low from {rows as r(low)})",
+            &[&source_id],
+            &[Column::text(stored.keys().map(Key::as_str))],
+        )?;
+    }
+    if !changed.is_empty() {
+        let cells = || changed.iter();
+        tx.execute_many(
+            "insert into gap (source_id, low, high, kind, history, wanted, tries, rung, from_ms,
+                 until_ms)
+             select $1, r.low, r.high, r.kind, r.history, r.wanted, r.tries, r.rung, r.from_ms,
+                 r.until_ms
+             from {rows as r(low, high, kind, history, wanted, tries, rung, from_ms, until_ms)}
+             where true
+             on conflict (source_id, low) do update set high = excluded.high, kind = excluded.kind,
+                 history = excluded.history, wanted = excluded.wanted, tries = excluded.tries,
+                 rung = excluded.rung, from_ms = excluded.from_ms, until_ms = excluded.until_ms",
+            &[&source_id],
+            &[
+                Column::text(cells().map(|c| c.low)),
+                Column::text(cells().map(|c| c.high)),
+                Column::text(cells().map(|c| c.kind)),
+                Column::bool(cells().map(|c| c.history)),
+                Column::bool(cells().map(|c| c.wanted)),
+                Column::i64(cells().map(|c| c.tries)),
+                Column::i64(cells().map(|c| c.rung)),
+                Column::i64(cells().map(|c| c.from_ms)),
+                Column::i64(cells().map(|c| c.until_ms)),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// A range's columns; those that its kind does not have hold zero.
+struct Cells<'a> {
+    low: &'a str,
+    high: &'a str,
+    kind: &'static str,
+    history: bool,
+    wanted: bool,
+    tries: i64,
+    rung: i64,
+    from_ms: i64,
+    until_ms: i64,
+}
+
+impl<'a> Cells<'a> {
+    fn of(gap: &'a Gap) -> Cells<'a> {
+        let blank = Cells {
+            low: gap.low.as_str(),
+            high: gap.high.as_str(),
+            kind: UNRECOVERABLE,
+            history: false,
+            wanted: false,
+            tries: 0,
+            rung: 0,
+            from_ms: 0,
+            until_ms: 0,
+        };
+        match gap.kind {
+            GapKind::Open {
+                history,
+                tries,
+                wanted,
+            } => Cells {
+                kind: OPEN,
+                history,
+                wanted,
+                tries: i64::from(tries),
+                ..blank
+            },
+            GapKind::Provisional {
+                rung,
+                from_ms,
+                until_ms,
+                tries,
+            } => Cells {
+                kind: PROVISIONAL,
+                tries: i64::from(tries),
+                rung: rung as i64,
+                from_ms,
+                until_ms,
+                ..blank
+            },
+            GapKind::Unrecoverable => blank,
+        }
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<Gap, DbError> {
+    let tries = || {
+        let tries = row.i64(5)?;
+        u32::try_from(tries).map_err(|_| DbError::invalid("a gap's tries"))
+    };
+    let kind = match row.str(2)? {
+        OPEN => GapKind::Open {
+            history: row.bool(3)?,
+            tries: tries()?,
+            wanted: row.bool(4)?,
+        },
+        PROVISIONAL => GapKind::Provisional {
+            rung: usize::try_from(row.i64(6)?).map_err(|_| DbError::invalid("a gap's rung"))?,
+            from_ms: row.i64(7)?,
+            until_ms: row.i64(8)?,
+            tries: tries()?,
+        },
+        UNRECOVERABLE => GapKind::Unrecoverable,
+        _ => return Err(DbError::invalid("a gap of an unknown kind")),
+    };
+    Ok(Gap {
+        low: Key::from_stored(row.str(0)?),
+        high: Key::from_stored(row.str(1)?),
+        kind,
+    })
+}
+
+const OPEN: &str = "open";
+const PROVISIONAL: &str = "provisional";
+const UNRECOVERABLE: &str = "unrecoverable";

@@ -1,0 +1,80 @@
+//! Earlier versions of posts.
+
+use driftline_db::{Column, DbError, Tx};
+
+use crate::{
+    error::StoreError,
+    ids::{LocalId, sql},
+};
+
+/// A version of a post that is no longer shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Counts from 1.
+    pub seq: i64,
+    /// What ended it.
+    pub ended_by: EndedBy,
+    /// When that was noticed, Unix ms.
+    pub at_ms: i64,
+    /// The post as it was, JSON.
+    pub raw: String,
+}
+
+/// What ended a version of a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// An edit.
+    Edit,
+    /// Its deletion.
+    Deletion,
+}
+
+/// A post's earlier versions, the oldest first.
+pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreError> {
+    let versions = tx.query(
+        "select seq, kind, at_ms, raw from post_history where post_id = $1 order by seq",
+        &[&sql(post)],
+        |row| {
+            Ok(Version {
+                seq: row.i64(0)?,
+                ended_by: match row.str(1)? {
+                    EDIT => EndedBy::Edit,
+                    DELETION => EndedBy::Deletion,
+                    _ => return Err(DbError::invalid("a version of an unknown kind")),
+                },
+                at_ms: row.i64(2)?,
+                raw: row.text(3)?,
+            })
+        },
+    )?;
+    Ok(versions)
+}
+
+/// Copies what posts hold now into their history. The clock must be held.
+pub(crate) fn keep(
+    tx: &mut Tx<'_>,
+    posts: &[i64],
+    ended_by: EndedBy,
+    at_ms: i64,
+) -> Result<(), DbError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    let kind = match ended_by {
+        EndedBy::Edit => EDIT,
+        EndedBy::Deletion => DELETION,
+    };
+    tx.execute_many(
+        "insert into post_history (post_id, seq, kind, at_ms, raw)
+         select p.id, coalesce((select max(h.seq) from post_history h where h.post_id = p.id), 0) + 1,
+             $1, $2, p.raw
+         from {rows as r(id)} join post p on p.id = r.id
+         where p.raw is not null",
+        &[&kind, &at_ms],
+        &[Column::i64(posts.iter().copied())],
+    )?;
+    Ok(())
+}
+
+const EDIT: &str = "edit";
+const DELETION: &str = "deletion";

@@ -1,0 +1,30 @@
+use driftline_db::DbError;
+use driftline_id::Id;
+
+use crate::{account::Account, instance::Instance, source::Source};
+
+/// What local IDs name: posts, and entries whose ID is not their post's.
+#[derive(Debug)]
+pub enum Local {}
+
+/// The ID of a post or an entry, in the Pulsate layout.
+pub type LocalId = Id<Local>;
+
+/// The ID of a source.
+pub type SourceId = Id<Source>;
+
+/// The local ID of an account of an instance.
+pub type AccountId = Id<Account>;
+
+/// The ID of an instance.
+pub type InstanceId = Id<Instance>;
+
+/// The integer for SQL. The store gives no ID above [`i64::MAX`], so a larger one, which only a
+/// reader can bring, bounds and finds what the largest does.
+pub(crate) fn sql<T>(id: Id<T>) -> i64 {
+    i64::try_from(id).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn from_sql<T>(raw: i64) -> Result<Id<T>, DbError> {
+    Id::try_from(raw).map_err(|error| DbError::invalid(error.to_string()))
+}

@@ -1,0 +1,347 @@
+//! Takes sightings of posts into a source: what is new, what was edited, what came back.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use driftline_core::post::{Author, Post, Visibility};
+use driftline_db::Tx;
+
+use crate::{
+    account, backdate, clock, entry,
+    error::StoreError,
+    fingerprint,
+    history::{self, EndedBy},
+    machine::Held,
+    post,
+    text::clean,
+};
+
+/// A post at its place in the source, as an answer showed it.
+pub(crate) struct Sighting<'a> {
+    pub(crate) post: &'a Post,
+    pub(crate) upstream_id: Cow<'a, str>,
+    pub(crate) content_hash: i64,
+    pub(crate) position: &'a str,
+    /// The time in its position, where there is one, Unix ms.
+    pub(crate) position_ms: Option<i64>,
+    /// The entry that the source has at this place.
+    pub(crate) entry: Option<entry::Known>,
+}
+
+/// When and as what sightings are taken in.
+#[derive(Clone, Copy)]
+pub(crate) struct Circumstances {
+    /// When the answer was asked for, Unix ms by the local clock.
+    pub(crate) asked_at_ms: i64,
+    pub(crate) now_ms: i64,
+    /// Whether they are history, whose IDs come from creation time.
+    pub(crate) history: bool,
+}
+
+/// What taking sightings in has changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) new: u64,
+    pub(crate) edited: u64,
+    pub(crate) revived: u64,
+}
+
+impl<'a> Sighting<'a> {
+    pub(crate) fn new(
+        post: &'a Post,
+        position: &'a str,
+        position_ms: Option<i64>,
+        entry: Option<entry::Known>,
+    ) -> Sighting<'a> {
+        Sighting {
+            post,
+            upstream_id: clean(post.id.as_str()),
+            content_hash: fingerprint::of(post),
+            position,
+            position_ms,
+            entry,
+        }
+    }
+
+    /// Whether it may tell something that the source's library has not told yet.
+    pub(crate) fn may_be_news(&self) -> bool {
+        self.entry
+            .as_ref()
+            .is_none_or(|entry| entry.gone || entry.content_hash != self.content_hash)
+    }
+}
+
+/// Takes in sightings that may be news, at different positions, the oldest first.
+///
+/// Holds the clock before it reads what is stored of the posts, because another source of the
+/// instance may be taking in the same ones.
+pub(crate) fn take_in(
+    tx: &mut Tx<'_>,
+    source: &mut Held,
+    sightings: &[Sighting<'_>],
+    when: Circumstances,
+) -> Result<Taken, StoreError> {
+    if sightings.is_empty() {
+        return Ok(Taken::default());
+    }
+    let mut ids = new_ids(tx, sightings, when)?.into_iter();
+    let upstream_ids: Vec<&str> = sightings.iter().map(|s| &*s.upstream_id).collect();
+    let known = post::known(tx, source.instance_id, &upstream_ids)?;
+    let mut intake = Intake::new(source, when, known);
+    for sighting in sightings {
+        match &sighting.entry {
+            None => {
+                let id = ids.next().ok_or_else(|| {
+                    StoreError::unreadable("the local clock", &"it gave too few IDs")
+                })?;
+                intake.new_entry(tx, sighting, id)?;
+            }
+            Some(entry) => intake.old_entry(tx, sighting, entry)?,
+        }
+    }
+    intake.write(tx)
+}
+
+/// An ID for each sighting without an entry, in their order.
+fn new_ids(
+    tx: &mut Tx<'_>,
+    sightings: &[Sighting<'_>],
+    when: Circumstances,
+) -> Result<Vec<i64>, StoreError> {
+    let new = || sightings.iter().filter(|s| s.entry.is_none());
+    if !when.history {
+        let first = clock::take(tx, when.now_ms, new().count())?;
+        return Ok((first..).take(new().count()).collect());
+    }
+    clock::take(tx, when.now_ms, 0)?;
+    let times_ms: Vec<i64> = new()
+        .map(|s| {
+            s.post
+                .created_at_ms
+                .or(s.position_ms)
+                .unwrap_or(when.now_ms)
+        })
+        .collect();
+    Ok(backdate::take(tx, &times_ms, when.now_ms)?)
+}
+
+/// The changes of one commit, gathered before any is written.
+struct Intake<'s, 'a> {
+    source: &'s mut Held,
+    when: Circumstances,
+    posts: HashMap<String, Now>,
+    new_posts: Vec<post::Draft<'a>>,
+    replaced_posts: Vec<post::Draft<'a>>,
+    /// Posts among the replaced whose version before is kept as one that an edit ended.
+    edited_posts: Vec<i64>,
+    authors: Vec<&'a Author>,
+    new_entries: Vec<entry::Draft<'a>>,
+    changed_entries: Vec<entry::Change>,
+    taken: Taken,
+}
+
+/// A post as it stands with the changes gathered so far.
+struct Now {
+    known: post::Known,
+    /// Whether this commit has written it already; a second sighting in one answer is no edit.
+    settled: bool,
+}
+
+impl<'s, 'a> Intake<'s, 'a> {
+    fn new(
+        source: &'s mut Held,
+        when: Circumstances,
+        known: HashMap<String, post::Known>,
+    ) -> Intake<'s, 'a> {
+        Intake {
+            source,
+            when,
+            posts: known
+                .into_iter()
+                .map(|(upstream_id, known)| {
+                    let settled = false;
+                    (upstream_id, Now { known, settled })
+                })
+                .collect(),
+            new_posts: Vec::new(),
+            replaced_posts: Vec::new(),
+            edited_posts: Vec::new(),
+            authors: Vec::new(),
+            new_entries: Vec::new(),
+            changed_entries: Vec::new(),
+            taken: Taken::default(),
+        }
+    }
+
+    fn new_entry(
+        &mut self,
+        tx: &mut Tx<'_>,
+        sighting: &'a Sighting<'a>,
+        id: i64,
+    ) -> Result<(), StoreError> {
+        if self.posts.contains_key(&*sighting.upstream_id) {
+            self.refresh(tx, sighting)?;
+        } else {
+            self.new_post(sighting, id);
+        }
+        let Some(Now { known, .. }) = self.posts.get(&*sighting.upstream_id) else {
+            return Ok(());
+        };
+        let gone = known.deleted_at_ms.is_some();
+        self.new_entries.push(entry::Draft {
+            id,
+            post_id: known.id,
+            position: sighting.position,
+            usn: self.source.next_usn(),
+            content_hash: known.content_hash,
+            gone,
+            listed: !gone && known.visibility == Visibility::Public,
+        });
+        self.taken.new += 1;
+        Ok(())
+    }
+
+    fn old_entry(
+        &mut self,
+        tx: &mut Tx<'_>,
+        sighting: &'a Sighting<'a>,
+        entry: &entry::Known,
+    ) -> Result<(), StoreError> {
+        // An entry never changes its post: another one at its place is not taken in.
+        let is_its_post = |now: &Now| now.known.id == entry.post_id;
+        if !self
+            .posts
+            .get(&*sighting.upstream_id)
+            .is_some_and(is_its_post)
+        {
+            return Ok(());
+        }
+        self.refresh(tx, sighting)?;
+        let Some(Now { known, .. }) = self.posts.get(&*sighting.upstream_id) else {
+            return Ok(());
+        };
+        let gone = known.deleted_at_ms.is_some();
+        if known.content_hash == entry.content_hash && gone == entry.gone {
+            return Ok(());
+        }
+        if entry.gone && !gone {
+            self.taken.revived += 1;
+        } else if !gone {
+            self.taken.edited += 1;
+        }
+        self.changed_entries.push(entry::Change {
+            id: entry.id,
+            usn: self.source.next_usn(),
+            content_hash: known.content_hash,
+            gone,
+            listed: !gone && known.visibility == Visibility::Public,
+        });
+        Ok(())
+    }
+
+    fn new_post(&mut self, sighting: &'a Sighting<'a>, id: i64) {
+        let post = sighting.post;
+        let listed = self.source.readable && post.visibility == Visibility::Public;
+        self.new_posts.push(post::Draft {
+            id,
+            upstream_id: Cow::Borrowed(&*sighting.upstream_id),
+            post,
+            content_hash: sighting.content_hash,
+            listed,
+        });
+        self.authors.push(&post.author);
+        let known = post::Known {
+            id,
+            first_source_id: self.source.id,
+            edited_at_ms: post.edited_at_ms,
+            read_at_ms: self.when.asked_at_ms,
+            content_hash: sighting.content_hash,
+            deleted_at_ms: None,
+            visibility: post.visibility,
+            listed,
+        };
+        let settled = true;
+        self.posts
+            .insert(sighting.upstream_id.to_string(), Now { known, settled });
+    }
+
+    /// Replaces the stored version if the sighting's is newer: the newest answer wins.
+    fn refresh(&mut self, tx: &mut Tx<'_>, sighting: &'a Sighting<'a>) -> Result<(), StoreError> {
+        let asked_at_ms = self.when.asked_at_ms;
+        let post = sighting.post;
+        let Some(now) = self.posts.get_mut(&*sighting.upstream_id) else {
+            return Ok(());
+        };
+        let known = &mut now.known;
+        let returns = known
+            .deleted_at_ms
+            .is_some_and(|deleted_at_ms| asked_at_ms >= deleted_at_ms);
+        let is_newer = post.edited_at_ms > known.edited_at_ms
+            || (post.edited_at_ms == known.edited_at_ms
+                && sighting.content_hash != known.content_hash
+                && asked_at_ms >= known.read_at_ms);
+        let is_edit = known.deleted_at_ms.is_none() && is_newer;
+        if now.settled || !(returns || is_edit) {
+            return Ok(());
+        }
+        let is_public = post.visibility == Visibility::Public;
+        let listed = if returns {
+            is_public && is_readable(tx, self.source, known.first_source_id)?
+        } else {
+            // Readers have passed its ID: what was not shown there is not shown any more.
+            self.edited_posts.push(known.id);
+            is_public && known.listed
+        };
+        now.settled = true;
+        known.edited_at_ms = post.edited_at_ms;
+        known.read_at_ms = asked_at_ms;
+        known.content_hash = sighting.content_hash;
+        known.deleted_at_ms = None;
+        known.visibility = post.visibility;
+        known.listed = listed;
+        self.authors.push(&post.author);
+        self.replaced_posts.push(post::Draft {
+            id: known.id,
+            upstream_id: Cow::Borrowed(&*sighting.upstream_id),
+            post,
+            content_hash: sighting.content_hash,
+            listed,
+        });
+        Ok(())
+    }
+
+    fn write(self, tx: &mut Tx<'_>) -> Result<Taken, StoreError> {
+        let Circumstances {
+            asked_at_ms,
+            now_ms,
+            ..
+        } = self.when;
+        let source = self.source;
+        if !self.authors.is_empty() {
+            let accounts = account::store(tx, source.instance_id, self.authors)?;
+            post::insert(
+                tx,
+                source.instance_id,
+                source.id,
+                asked_at_ms,
+                &self.new_posts,
+                &accounts,
+            )?;
+        }
+        history::keep(tx, &self.edited_posts, EndedBy::Edit, now_ms)?;
+        post::replace(tx, asked_at_ms, &self.replaced_posts)?;
+        entry::insert(tx, source.id, now_ms, &self.new_entries)?;
+        entry::change(tx, source.id, &self.changed_entries)?;
+        Ok(self.taken)
+    }
+}
+
+/// Whether a source is readable. The clock is held, so that none becomes so meanwhile.
+fn is_readable(tx: &mut Tx<'_>, source: &Held, id: i64) -> Result<bool, StoreError> {
+    if id == source.id {
+        return Ok(source.readable);
+    }
+    let readable = tx.query_opt("select readable from source where id = $1", &[&id], |row| {
+        row.bool(0)
+    })?;
+    Ok(readable.unwrap_or(false))
+}

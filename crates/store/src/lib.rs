@@ -1,0 +1,47 @@
+//! Driftline's schema and operations, by noun.
+//!
+//! Every operation is a synchronous function over one [`Tx`], and what it changes hangs below the
+//! root that its write names: [`source::root`] for what belongs to a source, [`clock::root`] for
+//! what does not. A commit of an answer ([`commit_page`], [`commit_look_up`]) holds posts, entries,
+//! ledger and machine together, so that nothing is half done.
+//!
+//! # Order of locks
+//! The root first, then the local clock, then everything else. Rows that sources share (posts,
+//! accounts, aliases) are changed only while the clock is held, so that no two transactions can
+//! wait for each other.
+
+pub mod account;
+mod backdate;
+pub mod clock;
+mod deletion;
+pub mod entry;
+mod error;
+pub mod export;
+mod fingerprint;
+mod gap;
+pub mod history;
+mod ids;
+mod instance;
+mod intake;
+pub mod lease;
+mod look_up;
+pub mod machine;
+mod page;
+mod post;
+mod removal;
+mod schema;
+pub mod source;
+mod store;
+mod text;
+pub mod timeline;
+pub mod verify;
+
+pub use driftline_db::{Root, SecretUrl, Stats, Target, Tx};
+pub use error::StoreError;
+pub use ids::{AccountId, InstanceId, Local, LocalId, SourceId};
+pub use instance::Instance;
+pub use look_up::{CommitLookUp, commit_look_up};
+pub use machine::{CommitMachine, commit_machine};
+pub use page::{CommitPage, Summary, commit_page};
+pub use schema::MIGRATIONS;
+pub use store::{Store, nonce};

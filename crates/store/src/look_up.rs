@@ -1,0 +1,91 @@
+use driftline_core::{
+    answer::{AnswerFacts, LookUp},
+    post::Post,
+    timeline::Machine,
+    upstream_id::UpstreamId,
+};
+use driftline_db::Tx;
+
+use crate::{
+    deletion, entry,
+    error::StoreError,
+    ids::SourceId,
+    intake::{self, Circumstances, Sighting, Taken},
+    machine::Held,
+    page::Summary,
+    post,
+    text::clean,
+};
+
+/// What a look-up of a post found, to commit, with the machine that asked for it.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitLookUp<'a> {
+    /// The source; the write's root is [`crate::source::root`] of it.
+    pub source: SourceId,
+    /// The lease's fencing number, if there is a lease.
+    pub fence: Option<i64>,
+    /// The machine as it stands before the look-up.
+    pub machine: &'a Machine,
+    /// The post's ID at the upstream.
+    pub id: &'a UpstreamId,
+    /// What was found.
+    pub look_up: &'a LookUp,
+    /// What the answer's headers and the clock said.
+    pub facts: &'a AnswerFacts,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+}
+
+/// Takes in what a look-up found: an edit, a deletion, or nothing new. Returns the machine as it
+/// stands after it.
+pub fn commit_look_up(
+    tx: &mut Tx<'_>,
+    commit: &CommitLookUp<'_>,
+) -> Result<(Machine, Summary), StoreError> {
+    let mut source = Held::load(tx, commit.source, commit.fence)?;
+    let mut taken = Taken::default();
+    let mut deleted = 0;
+    match commit.look_up {
+        LookUp::Found(post) => taken = found(tx, &mut source, post, commit)?,
+        LookUp::Gone => deleted = deletion::take_in(tx, &mut source, commit)?,
+    }
+    let mut machine = commit.machine.clone();
+    let is_gone = matches!(commit.look_up, LookUp::Gone);
+    machine.looked_up(commit.id, is_gone, commit.facts);
+    let opened = source.save(tx, &machine, commit.now_ms)?;
+    let summary = Summary {
+        new: 0,
+        edited: taken.edited,
+        revived: taken.revived,
+        deleted,
+        absent: 0,
+        opened,
+        update_count: source.update_count,
+    };
+    Ok((machine, summary))
+}
+
+fn found(
+    tx: &mut Tx<'_>,
+    source: &mut Held,
+    post: &Post,
+    commit: &CommitLookUp<'_>,
+) -> Result<Taken, StoreError> {
+    let upstream_id = clean(post.id.as_str());
+    let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
+    let Some(known) = known.get(&*upstream_id) else {
+        return Ok(Taken::default());
+    };
+    let entries = entry::of_post(tx, source.id, known.id)?;
+    let sightings: Vec<Sighting<'_>> = entries
+        .into_iter()
+        .map(|entry| Sighting::new(post, "", None, Some(entry)))
+        .filter(Sighting::may_be_news)
+        .collect();
+    let when = Circumstances {
+        asked_at_ms: commit.facts.sent_at_ms,
+        now_ms: commit.now_ms,
+        history: false,
+    };
+    intake::take_in(tx, source, &sightings, when)
+}

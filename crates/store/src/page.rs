@@ -1,0 +1,156 @@
+use std::collections::HashSet;
+
+use driftline_core::{
+    answer::{Abilities, Page},
+    timeline::{Machine, Reading, Request, Settings, Stored},
+    upstream_id::Key,
+};
+use driftline_db::Tx;
+
+use crate::{
+    entry,
+    error::StoreError,
+    ids::SourceId,
+    intake::{self, Circumstances, Sighting},
+    machine::Held,
+};
+
+/// A page to commit, with the machine that asked for it.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitPage<'a> {
+    /// The source; the write's root is [`crate::source::root`] of it.
+    pub source: SourceId,
+    /// The lease's fencing number, if there is a lease.
+    pub fence: Option<i64>,
+    /// The machine as it stands before the page.
+    pub machine: &'a Machine,
+    /// The source's settings.
+    pub settings: &'a Settings,
+    /// What the upstream's timeline can do.
+    pub abilities: Abilities,
+    /// What was asked for.
+    pub request: &'a Request,
+    /// The page's checked IDs.
+    pub reading: &'a Reading,
+    /// The page.
+    pub page: &'a Page,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+}
+
+/// What a commit has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Entries that the source had not had.
+    pub new: u64,
+    /// Entries whose post was edited.
+    pub edited: u64,
+    /// Entries whose post had been deleted and is there again.
+    pub revived: u64,
+    /// Entries whose post is now known to be deleted.
+    pub deleted: u64,
+    /// Stored posts that the page should list and does not, to be looked up.
+    pub absent: u64,
+    /// Whether the source became readable by this commit.
+    pub opened: bool,
+    /// The last USN of the source's library.
+    pub update_count: i64,
+}
+
+/// Takes a page in: its posts, what it says about stored ones, the ledger and the machine. Returns
+/// the machine as it stands after the page.
+pub fn commit_page(
+    tx: &mut Tx<'_>,
+    commit: &CommitPage<'_>,
+) -> Result<(Machine, Summary), StoreError> {
+    let CommitPage {
+        request,
+        reading,
+        page,
+        ..
+    } = *commit;
+    if page.listed.len() != reading.keys.len() {
+        return Err(StoreError::PageMismatch {
+            posts: page.listed.len(),
+            keys: reading.keys.len(),
+        });
+    }
+    let mut source = Held::load(tx, commit.source, commit.fence)?;
+    let is_history = commit.machine.is_history(request);
+    let (sightings, new) = sightings(tx, &source, commit)?;
+    let when = Circumstances {
+        asked_at_ms: page.facts.sent_at_ms,
+        now_ms: commit.now_ms,
+        // Once others read the source, nothing appears below what they have seen.
+        history: is_history && !source.readable,
+    };
+    let taken = intake::take_in(tx, &mut source, &sightings, when)?;
+    let absent = match commit.machine.absence_range(request, reading) {
+        Some((low, high)) => entry::absent(tx, source.id, (&low, &high), &reading.keys)?,
+        None => Vec::new(),
+    };
+    let stored = Stored {
+        new,
+        edited: taken.edited,
+        absent,
+    };
+    let mut machine = commit.machine.clone();
+    machine.page(
+        commit.settings,
+        commit.abilities,
+        request,
+        reading,
+        &page.facts,
+        &stored,
+    );
+    if is_history && let Some(oldest_ms) = oldest_created_at_ms(page) {
+        machine.history_reached(reading, oldest_ms);
+    }
+    let opened = source.save(tx, &machine, commit.now_ms)?;
+    let summary = Summary {
+        new: taken.new,
+        edited: taken.edited,
+        revived: taken.revived,
+        deleted: 0,
+        absent: stored.absent.len() as u64,
+        opened,
+        update_count: source.update_count,
+    };
+    Ok((machine, summary))
+}
+
+/// What may be news on a page, the oldest first and each position once; and for each listed post
+/// whether the source has no entry for it.
+fn sightings<'a>(
+    tx: &mut Tx<'_>,
+    source: &Held,
+    commit: &CommitPage<'a>,
+) -> Result<(Vec<Sighting<'a>>, Vec<bool>), StoreError> {
+    let CommitPage { reading, page, .. } = *commit;
+    let mut once = HashSet::with_capacity(reading.keys.len());
+    let is_first: Vec<bool> = reading.keys.iter().map(|key| once.insert(key)).collect();
+    let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
+    let mut entries = entry::at(tx, source.id, &positions)?;
+    let mut found = Vec::new();
+    let mut new = vec![false; reading.keys.len()];
+    for (index, (key, listed)) in reading.keys.iter().zip(&page.listed).enumerate().rev() {
+        if !is_first[index] {
+            continue;
+        }
+        let entry = entries.remove(key.as_str());
+        new[index] = entry.is_none();
+        let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
+        let sighting = Sighting::new(&listed.post, key.as_str(), position_ms, entry);
+        if sighting.may_be_news() {
+            found.push(sighting);
+        }
+    }
+    Ok((found, new))
+}
+
+fn oldest_created_at_ms(page: &Page) -> Option<i64> {
+    page.listed
+        .iter()
+        .filter_map(|listed| listed.post.created_at_ms)
+        .min()
+}

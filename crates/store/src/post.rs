@@ -1,0 +1,184 @@
+//! Posts, which the sources of an instance share.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use driftline_core::post::{Post, Visibility};
+use driftline_db::{Column, DbError, Tx};
+
+use crate::text::clean;
+
+/// What decides whether an answer tells something new about a stored post.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) id: i64,
+    pub(crate) first_source_id: i64,
+    pub(crate) edited_at_ms: Option<i64>,
+    /// When the answer was asked for that the stored version came with, Unix ms.
+    pub(crate) read_at_ms: i64,
+    pub(crate) content_hash: i64,
+    pub(crate) deleted_at_ms: Option<i64>,
+    pub(crate) visibility: Visibility,
+    pub(crate) listed: bool,
+}
+
+/// The posts of those upstream IDs that are stored, by upstream ID.
+pub(crate) fn known(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: &[&str],
+) -> Result<HashMap<String, Known>, DbError> {
+    let seen: HashMap<i64, String> = tx
+        .query_many(
+            "select s.post_id, s.upstream_id from {rows as r(upstream_id)}
+             join seen s on s.upstream_id = r.upstream_id and s.instance_id = $1",
+            &[&instance_id],
+            &[Column::text(upstream_ids.iter().copied())],
+            |row| Ok((row.i64(0)?, row.text(1)?)),
+        )?
+        .into_iter()
+        .collect();
+    if seen.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let posts = by_ids(tx, &seen.keys().copied().collect::<Vec<_>>())?;
+    Ok(posts
+        .into_iter()
+        .filter_map(|post| Some((seen.get(&post.id)?.clone(), post)))
+        .collect())
+}
+
+fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError> {
+    tx.query(
+        "select id, first_source_id, edited_at_ms, read_at_ms, content_hash, deleted_at_ms,
+             visibility, listed
+         from post where id {in $1}",
+        &[&Column::i64(ids.iter().copied())],
+        |row| {
+            Ok(Known {
+                id: row.i64(0)?,
+                first_source_id: row.i64(1)?,
+                edited_at_ms: row.opt_i64(2)?,
+                read_at_ms: row.i64(3)?,
+                content_hash: row.i64(4)?,
+                deleted_at_ms: row.opt_i64(5)?,
+                visibility: Visibility::named_or_narrowest(row.str(6)?),
+                listed: row.bool(7)?,
+            })
+        },
+    )
+}
+
+/// A post to write, as an answer showed it.
+pub(crate) struct Draft<'a> {
+    pub(crate) id: i64,
+    pub(crate) upstream_id: Cow<'a, str>,
+    pub(crate) post: &'a Post,
+    pub(crate) content_hash: i64,
+    pub(crate) listed: bool,
+}
+
+/// A draft's texts, cleaned.
+struct Texts<'a> {
+    uri: Option<Cow<'a, str>>,
+    url: Option<Cow<'a, str>>,
+    boost_of: Option<Cow<'a, str>>,
+    raw: Cow<'a, str>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(post: &'a Post) -> Texts<'a> {
+        Texts {
+            uri: post.uri.as_deref().map(clean),
+            url: post.url.as_deref().map(clean),
+            boost_of: post
+                .boost_of
+                .as_ref()
+                .map(|boosted| clean(boosted.id.as_str())),
+            raw: clean(&post.raw),
+        }
+    }
+}
+
+/// Stores posts that are new. The clock must be held.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    source_id: i64,
+    read_at_ms: i64,
+    drafts: &[Draft<'_>],
+    accounts: &HashMap<String, i64>,
+) -> Result<(), DbError> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    let texts: Vec<Texts<'_>> = drafts.iter().map(|draft| Texts::of(draft.post)).collect();
+    tx.execute_many(
+        "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
+             created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
+             content_hash, deleted_at_ms, listed, raw)
+         select r.id, $1, r.upstream_id, r.uri, r.url, r.account_id, $2, r.created_at_ms,
+             r.edited_at_ms, $3, r.visibility, r.boost_of, r.content_hash, null, r.listed, r.raw
+         from {rows as r(id, upstream_id, uri, url, account_id, created_at_ms, edited_at_ms,
+             visibility, boost_of, content_hash, listed, raw)}",
+        &[&instance_id, &source_id, &read_at_ms],
+        &[
+            Column::i64(drafts.iter().map(|d| d.id)),
+            Column::text(drafts.iter().map(|d| &*d.upstream_id)),
+            Column::text(texts.iter().map(|t| t.uri.as_deref())),
+            Column::text(texts.iter().map(|t| t.url.as_deref())),
+            Column::i64(
+                drafts
+                    .iter()
+                    .map(|d| accounts.get(&*clean(d.post.author.id.as_str())).copied()),
+            ),
+            Column::i64(drafts.iter().map(|d| d.post.created_at_ms)),
+            Column::i64(drafts.iter().map(|d| d.post.edited_at_ms)),
+            Column::text(drafts.iter().map(|d| d.post.visibility.name())),
+            Column::text(texts.iter().map(|t| t.boost_of.as_deref())),
+            Column::i64(drafts.iter().map(|d| d.content_hash)),
+            Column::bool(drafts.iter().map(|d| d.listed)),
+            Column::text(texts.iter().map(|t| &*t.raw)),
+        ],
+    )?;
+    tx.execute_many(
+        "insert into seen (upstream_id, instance_id, post_id)
+         select r.upstream_id, $1, r.post_id from {rows as r(upstream_id, post_id)}",
+        &[&instance_id],
+        &[
+            Column::text(drafts.iter().map(|d| &*d.upstream_id)),
+            Column::i64(drafts.iter().map(|d| d.id)),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Replaces stored versions by newer ones, which are alive. The clock must be held.
+pub(crate) fn replace(
+    tx: &mut Tx<'_>,
+    read_at_ms: i64,
+    drafts: &[Draft<'_>],
+) -> Result<(), DbError> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    let texts: Vec<Texts<'_>> = drafts.iter().map(|draft| Texts::of(draft.post)).collect();
+    tx.execute_many(
+        "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms, read_at_ms = $1,
+             visibility = r.visibility, content_hash = r.content_hash, deleted_at_ms = null,
+             listed = r.listed, raw = r.raw
+         from {rows as r(id, uri, url, edited_at_ms, visibility, content_hash, listed, raw)}
+         where post.id = r.id",
+        &[&read_at_ms],
+        &[
+            Column::i64(drafts.iter().map(|d| d.id)),
+            Column::text(texts.iter().map(|t| t.uri.as_deref())),
+            Column::text(texts.iter().map(|t| t.url.as_deref())),
+            Column::i64(drafts.iter().map(|d| d.post.edited_at_ms)),
+            Column::text(drafts.iter().map(|d| d.post.visibility.name())),
+            Column::i64(drafts.iter().map(|d| d.content_hash)),
+            Column::bool(drafts.iter().map(|d| d.listed)),
+            Column::text(texts.iter().map(|t| &*t.raw)),
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,328 @@
+//! Sources: upstream timelines that are mirrored.
+
+use driftline_core::timeline::Settings;
+use driftline_db::{DbError, Root, Row, Tx};
+
+use crate::{
+    clock::{self, Counter},
+    error::StoreError,
+    ids::{InstanceId, SourceId, from_sql, sql},
+    instance::{self, Instance},
+    lease::Holding,
+};
+
+pub use crate::removal::{Removed, remove};
+
+/// The root of writes to a source and what hangs below it.
+pub fn root(source: SourceId) -> Root {
+    Root::row("source", "id", sql(source))
+}
+
+/// An upstream timeline that is mirrored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// Its ID; also the ID of its list in the Mastodon API.
+    pub id: SourceId,
+    /// Its name, unique here.
+    pub name: String,
+    /// The server that it comes from.
+    pub instance: Instance,
+    /// Which timeline of the server, as the upstream crate writes it.
+    pub timeline: String,
+    /// The address of the server's API, as the upstream crate writes it.
+    pub upstream: String,
+    /// What its operator decided.
+    pub settings: Settings,
+    /// Where its token is to be found.
+    pub token: Option<TokenPlace>,
+    /// Whether nothing is to be fetched for now.
+    pub paused: bool,
+    /// Whether the history that was asked for is there, so that others may read its entries.
+    pub readable: bool,
+    /// The last USN of its library.
+    pub update_count: i64,
+    /// When it was added, Unix ms.
+    pub created_at_ms: i64,
+    /// Who fetches for it, or did last.
+    pub holding: Option<Holding>,
+}
+
+/// Where a token is kept; the store never holds the token itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenPlace {
+    /// The environment variable of that name.
+    Environment(String),
+    /// The file at that path.
+    File(String),
+}
+
+/// A source to add.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSource {
+    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Its server's origin: scheme, host and port. Sources of one origin share their posts.
+    pub origin: String,
+    /// Which timeline of the server.
+    pub timeline: String,
+    /// The address of the server's API.
+    pub upstream: String,
+    /// What its operator decided.
+    pub settings: Settings,
+    /// Where its token is to be found.
+    pub token: Option<TokenPlace>,
+}
+
+/// Why a name was not given to a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameRefused {
+    /// Another source has it.
+    #[error("another source has that name; choose another one")]
+    Taken,
+    /// It is not a name.
+    #[error("a source's name is 1 to 64 letters, digits, `-`, `_` and `.`")]
+    Bad,
+}
+
+/// Adds a source. To be written below [`clock::root`].
+pub fn add(
+    tx: &mut Tx<'_>,
+    new: &NewSource,
+    now_ms: i64,
+) -> Result<Result<SourceId, NameRefused>, StoreError> {
+    if let Err(refused) = check_name(tx, &new.name)? {
+        return Ok(Err(refused));
+    }
+    let instance = instance::find_or_add(tx, &new.origin)?;
+    let id = clock::count(tx, Counter::Source, 1)?;
+    tx.execute(
+        "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
+             readable, update_count, created_at_ms, lease_holder, lease_fence, lease_until_ms,
+             machine)
+         values ($1, $2, $3, $4, $5, $6, $7, false, false, 0, $8, null, 0, 0, '{}')",
+        &[
+            &id,
+            &instance,
+            &new.name,
+            &new.timeline,
+            &new.upstream,
+            &settings_text(&new.settings)?,
+            &new.token.as_ref().map(TokenPlace::to_text),
+            &now_ms,
+        ],
+    )?;
+    Ok(Ok(from_sql(id)?))
+}
+
+/// Every source, in order of their IDs.
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
+    let rows = tx.query(&select("order by s.id"), &[], read)?;
+    rows.into_iter().map(Stored::parse).collect()
+}
+
+/// The source of that name.
+pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
+    let name = crate::text::clean(name);
+    let row = tx.query_opt(&select("where s.name = $1"), &[&&*name], read)?;
+    row.map(Stored::parse).transpose()
+}
+
+/// The source of that ID.
+pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError> {
+    let row = tx.query_opt(&select("where s.id = $1"), &[&sql(id)], read)?;
+    row.map(Stored::parse).transpose()
+}
+
+/// Every instance, in order of their IDs.
+pub fn instances(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
+    Ok(instance::all(tx)?)
+}
+
+/// Stops fetching for a source until it is resumed; `false` if it was paused already.
+pub fn pause(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "update source set paused = true where id = $1 and not paused",
+        &[&sql(id)],
+    )?;
+    Ok(changed > 0)
+}
+
+/// Fetches for a source again; `false` if it was not paused.
+pub fn resume(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "update source set paused = false where id = $1 and paused",
+        &[&sql(id)],
+    )?;
+    Ok(changed > 0)
+}
+
+/// Gives a source another name. To be written below [`clock::root`], like [`add`].
+pub fn rename(
+    tx: &mut Tx<'_>,
+    id: SourceId,
+    name: &str,
+) -> Result<Result<(), NameRefused>, StoreError> {
+    if let Some(same) = by_id(tx, id)?
+        && same.name == name
+    {
+        return Ok(Ok(()));
+    }
+    if let Err(refused) = check_name(tx, name)? {
+        return Ok(Err(refused));
+    }
+    match tx.execute(
+        "update source set name = $2 where id = $1",
+        &[&sql(id), &name],
+    )? {
+        0 => Err(StoreError::NoSource),
+        _ => Ok(Ok(())),
+    }
+}
+
+/// Replaces a source's settings.
+pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Result<(), StoreError> {
+    match tx.execute(
+        "update source set settings = $2 where id = $1",
+        &[&sql(id), &settings_text(settings)?],
+    )? {
+        0 => Err(StoreError::NoSource),
+        _ => Ok(()),
+    }
+}
+
+/// Says where a source's token is to be found from now on.
+pub fn set_token(
+    tx: &mut Tx<'_>,
+    id: SourceId,
+    token: Option<&TokenPlace>,
+) -> Result<(), StoreError> {
+    match tx.execute(
+        "update source set token = $2 where id = $1",
+        &[&sql(id), &token.map(TokenPlace::to_text)],
+    )? {
+        0 => Err(StoreError::NoSource),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text can be a source's name.
+pub fn is_name(text: &str) -> bool {
+    (1..=MOST_NAME_BYTES).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+impl TokenPlace {
+    fn to_text(&self) -> String {
+        match self {
+            TokenPlace::Environment(name) => format!("env:{name}"),
+            TokenPlace::File(path) => format!("file:{path}"),
+        }
+    }
+
+    fn from_text(text: &str) -> Result<TokenPlace, StoreError> {
+        match text.split_once(':') {
+            Some(("env", name)) => Ok(TokenPlace::Environment(name.to_owned())),
+            Some(("file", path)) => Ok(TokenPlace::File(path.to_owned())),
+            _ => Err(StoreError::unreadable("a token's place", &"unknown kind")),
+        }
+    }
+}
+
+fn check_name(tx: &mut Tx<'_>, name: &str) -> Result<Result<(), NameRefused>, StoreError> {
+    if !is_name(name) {
+        return Ok(Err(NameRefused::Bad));
+    }
+    let taken = tx.query_opt("select id from source where name = $1", &[&name], |row| {
+        row.i64(0)
+    })?;
+    Ok(if taken.is_some() {
+        Err(NameRefused::Taken)
+    } else {
+        Ok(())
+    })
+}
+
+fn settings_text(settings: &Settings) -> Result<String, StoreError> {
+    serde_json::to_string(settings)
+        .map_err(|error| StoreError::unreadable("a source's settings", &error))
+}
+
+fn select(rest: &str) -> String {
+    format!(
+        "select s.id, s.name, s.instance_id, i.origin, s.timeline, s.upstream, s.settings, s.token,
+             s.paused, s.readable, s.update_count, s.created_at_ms, s.lease_holder, s.lease_fence,
+             s.lease_until_ms
+         from source s join instance i on i.id = s.instance_id {rest}"
+    )
+}
+
+/// A row whose JSON is still to be parsed.
+struct Stored {
+    id: SourceId,
+    name: String,
+    instance_id: InstanceId,
+    origin: String,
+    timeline: String,
+    upstream: String,
+    settings: String,
+    token: Option<String>,
+    paused: bool,
+    readable: bool,
+    update_count: i64,
+    created_at_ms: i64,
+    holding: Option<Holding>,
+}
+
+fn read(row: &Row<'_>) -> Result<Stored, DbError> {
+    let (fence, until_ms) = (row.i64(13)?, row.i64(14)?);
+    Ok(Stored {
+        id: from_sql(row.i64(0)?)?,
+        name: row.text(1)?,
+        instance_id: from_sql(row.i64(2)?)?,
+        origin: row.text(3)?,
+        timeline: row.text(4)?,
+        upstream: row.text(5)?,
+        settings: row.text(6)?,
+        token: row.opt_text(7)?,
+        paused: row.bool(8)?,
+        readable: row.bool(9)?,
+        update_count: row.i64(10)?,
+        created_at_ms: row.i64(11)?,
+        holding: row.opt_text(12)?.map(|holder| Holding {
+            holder,
+            fence,
+            until_ms,
+        }),
+    })
+}
+
+impl Stored {
+    fn parse(self) -> Result<Source, StoreError> {
+        Ok(Source {
+            id: self.id,
+            name: self.name,
+            instance: Instance {
+                id: self.instance_id,
+                origin: self.origin,
+            },
+            timeline: self.timeline,
+            upstream: self.upstream,
+            settings: serde_json::from_str(&self.settings)
+                .map_err(|error| StoreError::unreadable("a source's settings", &error))?,
+            token: self
+                .token
+                .as_deref()
+                .map(TokenPlace::from_text)
+                .transpose()?,
+            paused: self.paused,
+            readable: self.readable,
+            update_count: self.update_count,
+            created_at_ms: self.created_at_ms,
+            holding: self.holding,
+        })
+    }
+}
+
+const MOST_NAME_BYTES: usize = 64;

@@ -1,0 +1,271 @@
+//! Timelines as they are read.
+
+use std::collections::HashMap;
+
+use driftline_core::post::Visibility;
+use driftline_db::{Column, DbError, Row, Tx};
+
+use crate::{
+    error::StoreError,
+    ids::{AccountId, InstanceId, LocalId, SourceId, from_sql, sql},
+};
+
+/// A part of a timeline, with Mastodon's bounds.
+///
+/// Without `min` it is the newest posts of what the bounds leave; with `min`, those just above it.
+/// The newest post comes first either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// Only IDs above this one.
+    pub since: Option<LocalId>,
+    /// Only IDs above this one, the lowest of them.
+    pub min: Option<LocalId>,
+    /// Only IDs below this one.
+    pub max: Option<LocalId>,
+    /// The most posts.
+    pub limit: u16,
+}
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Anyone: only public posts, and only of sources whose history is complete.
+    Anyone,
+    /// Someone who may see all that the sources' tokens may see.
+    Trusted,
+}
+
+/// A post in a timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimelinePost {
+    /// Its ID in this timeline: its entry's, or in the public timeline its own.
+    pub id: LocalId,
+    /// Its own ID.
+    pub post_id: LocalId,
+    /// The instance that it was seen through.
+    pub instance: InstanceId,
+    /// Its ID there.
+    pub upstream_id: String,
+    /// Its name across servers.
+    pub uri: Option<String>,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// Its author's local ID; `None` if the upstream left the author out.
+    pub account: Option<AccountId>,
+    /// When its author says that it was written, Unix ms.
+    pub created_at_ms: Option<i64>,
+    /// When it was last edited, Unix ms.
+    pub edited_at_ms: Option<i64>,
+    /// Who may see it at the upstream.
+    pub visibility: Visibility,
+    /// The upstream ID of the post that it boosts.
+    pub boost_of: Option<String>,
+    /// The post as it came, JSON.
+    pub raw: String,
+}
+
+/// The public timeline of all sources.
+pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, StoreError> {
+    read(
+        tx,
+        range,
+        |tx, bounds, count| {
+            let order = bounds.order();
+            tx.query(
+                &format!(
+                    "select id from post where listed and id > $1 and id < $2
+                 order by id {order} limit $3"
+                ),
+                &[&bounds.above, &bounds.below, &count],
+                |row| {
+                    let id = row.i64(0)?;
+                    Ok((id, id))
+                },
+            )
+        },
+        |post, listed| listed && post.visibility == Visibility::Public,
+    )
+}
+
+/// The timeline of a source; empty for anyone while its history is not complete, and if there is no
+/// such source.
+pub fn source(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    range: &Range,
+    reader: Reader,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    let is_trusted = reader == Reader::Trusted;
+    let readable = tx.query_opt(
+        "select readable from source where id = $1",
+        &[&sql(source)],
+        |row| row.bool(0),
+    )?;
+    if !readable.is_some_and(|readable| readable || is_trusted) {
+        return Ok(Vec::new());
+    }
+    let which = if is_trusted { "not gone" } else { "listed" };
+    read(
+        tx,
+        range,
+        |tx, bounds, count| {
+            let order = bounds.order();
+            tx.query(
+                &format!(
+                    "select id, post_id from entry
+                 where source_id = $1 and {which} and id > $2 and id < $3
+                 order by id {order} limit $4"
+                ),
+                &[&sql(source), &bounds.above, &bounds.below, &count],
+                |row| Ok((row.i64(0)?, row.i64(1)?)),
+            )
+        },
+        |post, _| is_trusted || post.visibility == Visibility::Public,
+    )
+}
+
+/// A post by its own ID or by the ID of one of its entries; `None` if it is deleted or not for this
+/// reader.
+pub fn status(
+    tx: &mut Tx<'_>,
+    id: LocalId,
+    reader: Reader,
+) -> Result<Option<TimelinePost>, StoreError> {
+    let raw_id = sql(id);
+    let mut found = posts(tx, &[raw_id])?.remove(&raw_id);
+    if found.is_none() {
+        let post_id = tx.query_opt(
+            "select post_id from entry_alias where id = $1",
+            &[&raw_id],
+            |row| row.opt_i64(0),
+        )?;
+        if let Some(post_id) = post_id.flatten() {
+            found = posts(tx, &[post_id])?.remove(&post_id);
+        }
+    }
+    Ok(found
+        .filter(|(_, listed)| *listed || reader == Reader::Trusted)
+        .map(|(post, _)| TimelinePost { id, ..post }))
+}
+
+/// A post by its ID at an instance; `None` as for [`status`].
+pub fn status_by_upstream_id(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    upstream_id: &str,
+    reader: Reader,
+) -> Result<Option<TimelinePost>, StoreError> {
+    let upstream_id = crate::text::clean(upstream_id);
+    let post_id = tx.query_opt(
+        "select post_id from seen where upstream_id = $1 and instance_id = $2",
+        &[&&*upstream_id, &sql(instance)],
+        |row| from_sql(row.i64(0)?),
+    )?;
+    match post_id {
+        Some(id) => status(tx, id, reader),
+        None => Ok(None),
+    }
+}
+
+/// Exclusive bounds of what is still to be read, and from which end.
+#[derive(Clone, Copy)]
+struct Bounds {
+    above: i64,
+    below: i64,
+    upward: bool,
+}
+
+impl Bounds {
+    fn of(range: &Range) -> Bounds {
+        let above = range.since.max(range.min).map_or(i64::MIN, sql);
+        Bounds {
+            above,
+            below: range.max.map_or(i64::MAX, sql),
+            upward: range.min.is_some(),
+        }
+    }
+
+    fn order(&self) -> &'static str {
+        if self.upward { "asc" } else { "desc" }
+    }
+
+    fn go_on_from(&mut self, id: i64) {
+        if self.upward {
+            self.above = id;
+        } else {
+            self.below = id;
+        }
+    }
+}
+
+/// Reads IDs, then posts, until there are enough that may be shown: a source need not have noticed
+/// yet that a post of its was deleted, and a page that is short for that reason would look like
+/// the timeline's end.
+fn read(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    mut ids: impl FnMut(&mut Tx<'_>, Bounds, i64) -> Result<Vec<(i64, i64)>, DbError>,
+    may_show: impl Fn(&TimelinePost, bool) -> bool,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    let mut bounds = Bounds::of(range);
+    let mut shown = Vec::with_capacity(usize::from(range.limit));
+    while shown.len() < usize::from(range.limit) {
+        let count = i64::from(range.limit) - shown.len() as i64;
+        let found = ids(tx, bounds, count)?;
+        let Some((last, _)) = found.last() else { break };
+        bounds.go_on_from(*last);
+        let post_ids: Vec<i64> = found.iter().map(|(_, post_id)| *post_id).collect();
+        let posts = posts(tx, &post_ids)?;
+        for (id, post_id) in &found {
+            if let Some((post, listed)) = posts.get(post_id)
+                && may_show(post, *listed)
+            {
+                shown.push(TimelinePost {
+                    id: from_sql(*id)?,
+                    ..post.clone()
+                });
+            }
+        }
+        if (found.len() as i64) < count {
+            break;
+        }
+    }
+    if bounds.upward {
+        shown.reverse();
+    }
+    Ok(shown)
+}
+
+/// Posts that are not deleted, by ID, and whether the public timeline shows them.
+fn posts(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, (TimelinePost, bool)>, DbError> {
+    let found = tx.query(
+        "select id, instance_id, upstream_id, uri, url, account_id, created_at_ms, edited_at_ms,
+             visibility, boost_of_upstream_id, listed, raw
+         from post where id {in $1} and deleted_at_ms is null",
+        &[&Column::i64(ids.iter().copied())],
+        read_post,
+    )?;
+    Ok(found
+        .into_iter()
+        .map(|(id, post, listed)| (id, (post, listed)))
+        .collect())
+}
+
+fn read_post(row: &Row<'_>) -> Result<(i64, TimelinePost, bool), DbError> {
+    let id = row.i64(0)?;
+    let post = TimelinePost {
+        id: from_sql(id)?,
+        post_id: from_sql(id)?,
+        instance: from_sql(row.i64(1)?)?,
+        upstream_id: row.text(2)?,
+        uri: row.opt_text(3)?,
+        url: row.opt_text(4)?,
+        account: row.opt_i64(5)?.map(from_sql).transpose()?,
+        created_at_ms: row.opt_i64(6)?,
+        edited_at_ms: row.opt_i64(7)?,
+        visibility: Visibility::named_or_narrowest(row.str(8)?),
+        boost_of: row.opt_text(9)?,
+        raw: row.text(11)?,
+    };
+    Ok((id, post, row.bool(10)?))
+}

@@ -1,0 +1,56 @@
+//! What the store holds of a source, for the report on its completeness.
+
+use driftline_core::upstream_id::Key;
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    ids::{SourceId, sql},
+};
+
+/// What is stored of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries, tombstones included.
+    pub entries: u64,
+    /// Entries that are not tombstones.
+    pub live: u64,
+    /// Live entries whose post has changed since it was stored.
+    pub changed: u64,
+    /// The lowest position.
+    pub first: Option<Key>,
+    /// The highest position.
+    pub last: Option<Key>,
+    /// The last USN of the source's library.
+    pub update_count: i64,
+}
+
+/// Counts what is stored of a source. Reads all its entries.
+pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<Counts, StoreError> {
+    let id = sql(source);
+    let update_count = tx
+        .query_opt(
+            "select update_count from source where id = $1",
+            &[&id],
+            |row| row.i64(0),
+        )?
+        .ok_or(StoreError::NoSource)?;
+    let counts = tx.query_one(
+        "select count(*), count(case when not gone then 1 end),
+             count(case when not gone and usn <> first_usn then 1 end), min(position), max(position)
+         from entry where source_id = $1",
+        &[&id],
+        |row| {
+            let key = |text: Option<&str>| text.map(Key::from_stored);
+            Ok(Counts {
+                entries: row.i64(0)?.unsigned_abs(),
+                live: row.i64(1)?.unsigned_abs(),
+                changed: row.i64(2)?.unsigned_abs(),
+                first: key(row.opt_str(3)?),
+                last: key(row.opt_str(4)?),
+                update_count,
+            })
+        },
+    )?;
+    Ok(counts)
+}

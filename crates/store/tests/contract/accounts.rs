@@ -1,0 +1,30 @@
+//! Authors.
+
+use driftline_store::account;
+
+use crate::world::{World, on_both, post};
+
+#[test]
+fn authors_are_shared_renamed_and_may_be_missing() {
+    on_both(|store| {
+        let mut first = World::readable(store, "first");
+        let mut second = World::readable(store, "second");
+        first.poll(vec![post(2, "text"), post(1, "text")]);
+        let mut renamed = post(3, "text");
+        renamed.author.display_name = "Anna".to_owned();
+        let mut nobody = post(4, "text");
+        nobody.author.id = "".into();
+        second.poll(vec![nobody, renamed]);
+        let posts = first.public();
+        assert_eq!(posts[0].account, None);
+        let id = posts[1].account.expect("an account");
+        assert!(posts[1..].iter().all(|post| post.account == Some(id)));
+        let accounts = first.read(move |tx| account::by_ids(tx, &[id, id]));
+        assert_eq!(accounts.len(), 1);
+        assert_eq!(accounts[0].display_name, "Anna");
+        assert_eq!(
+            (&*accounts[0].acct, &*accounts[0].upstream_id),
+            ("ann", "7")
+        );
+    });
+}

@@ -1,0 +1,42 @@
+//! Anchors.
+
+use driftline_core::{answer::LookUp, timeline::AnchorQuery, upstream_id::Key};
+use driftline_store::entry;
+
+use crate::world::{World, on_both, posts};
+
+#[test]
+fn an_anchor_is_the_newest_live_entry_at_or_below_after_those_to_skip() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let mut other = World::readable(store, "other");
+        world.poll(posts([100, 50, 9, 8, 7]));
+        other.poll(posts([49]));
+        world.look_up("9", LookUp::Gone);
+        let anchor = |at_most: &str, skip| {
+            let source = world.source;
+            let query = AnchorQuery {
+                at_most: Key::from_stored(at_most),
+                skip,
+            };
+            world
+                .read(move |tx| entry::anchor(tx, source, &query))
+                .map(|anchor| {
+                    let text = |key: Key| key.as_str().to_owned();
+                    (text(anchor.key), anchor.before.map(text))
+                })
+        };
+        let found =
+            |key: &str, before: Option<&str>| Some((key.to_owned(), before.map(str::to_owned)));
+        assert_eq!(anchor("00250", 0), found("00250", Some("0018")));
+        assert_eq!(anchor("00249", 0), found("0018", Some("0017")));
+        assert_eq!(anchor("00299", 1), found("0018", Some("0017")));
+        assert_eq!(anchor("00299", 2), found("0017", None));
+        assert_eq!(anchor("00299", 3), None);
+        assert_eq!(anchor("", 0), None);
+        assert_eq!(
+            anchor(Key::highest().as_str(), 0),
+            found("003100", Some("00250"))
+        );
+    });
+}

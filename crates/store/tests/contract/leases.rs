@@ -1,0 +1,130 @@
+//! Leases: one holder at a time, and a fence against the one before.
+
+use std::{thread, time::Duration};
+
+use driftline_store::{
+    CommitMachine, Root, StoreError, commit_machine,
+    lease::{self, Lease},
+    source,
+};
+
+use crate::world::{START_MS, World, names, on_both, posts};
+
+const LONG_MS: i64 = 3_600_000;
+
+fn claim(world: &World, holder: &'static str, ttl_ms: i64) -> Option<Lease> {
+    let source = world.source;
+    world.write(move |tx| lease::claim(tx, source, holder, ttl_ms))
+}
+
+#[test]
+fn a_lease_is_held_until_it_ends_or_is_given_back() {
+    on_both(|store| {
+        let world = World::new(store, "home");
+        let first = claim(&world, "one", LONG_MS).expect("a free source");
+        assert_eq!(first.fence, 1);
+        let now_ms = world.write(|tx| Ok(lease::database_now_ms(tx)?));
+        assert!((first.until_ms - LONG_MS - now_ms).abs() < 60_000);
+        assert_eq!(claim(&world, "two", LONG_MS), None);
+        assert_eq!(
+            claim(&world, "one", LONG_MS),
+            None,
+            "not even to the same holder"
+        );
+        assert!(world.write(move |tx| lease::release(tx, &first)));
+        assert!(!world.write(move |tx| lease::release(tx, &first)));
+        let second = claim(&world, "two", LONG_MS).expect("it was given back");
+        assert_eq!(second.fence, 2);
+        assert!(
+            !world.write(move |tx| lease::release(tx, &first)),
+            "not its own"
+        );
+        assert_eq!(claim(&world, "three", LONG_MS), None);
+    });
+}
+
+#[test]
+fn an_ended_lease_is_taken_over_and_its_fence_is_refused() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let old = claim(&world, "one", 1).expect("a free source");
+        world.fence = Some(old.fence);
+        assert_eq!(world.poll(posts([1])).new, 1);
+        thread::sleep(Duration::from_millis(20));
+        // Ended but not taken over: nobody else can have written.
+        assert_eq!(world.poll(posts([2])).new, 1);
+        let new = claim(&world, "two", LONG_MS).expect("it has ended");
+        assert!(new.fence > old.fence);
+        assert_eq!(world.try_poll(posts([3])), Err(StoreError::LeaseLost));
+        assert_eq!(world.write(move |tx| lease::renew(tx, &old, LONG_MS)), None);
+        let (source, machine) = (world.source, world.machine.clone());
+        let kept = store.write_blocking(source::root(source), move |tx| {
+            let commit = CommitMachine {
+                source,
+                fence: Some(old.fence),
+                machine: &machine,
+                now_ms: START_MS,
+            };
+            commit_machine(tx, &commit)
+        });
+        assert_eq!(kept, Err(StoreError::LeaseLost));
+        assert_eq!(names(&world.timeline()), ["2", "1"]);
+        world.fence = Some(new.fence);
+        assert_eq!(world.poll(posts([3])).new, 1);
+        world.write(move |tx| lease::release(tx, &new));
+        assert_eq!(world.try_poll(posts([4])), Err(StoreError::LeaseLost));
+    });
+}
+
+#[test]
+fn a_renewed_lease_goes_on() {
+    on_both(|store| {
+        let world = World::new(store, "home");
+        let lease = claim(&world, "one", 1).expect("a free source");
+        thread::sleep(Duration::from_millis(20));
+        let renewed = world.write(move |tx| lease::renew(tx, &lease, LONG_MS));
+        let renewed = renewed.expect("nobody took it");
+        assert_eq!(renewed.fence, lease.fence);
+        assert!(renewed.until_ms > lease.until_ms);
+        assert_eq!(claim(&world, "two", LONG_MS), None);
+    });
+}
+
+#[test]
+fn any_free_source_is_claimed_once_and_paused_ones_are_passed_over() {
+    on_both(|store| {
+        let worlds = ["a", "b", "c", "d"].map(|name| World::new(store, name));
+        let paused = worlds[1].source;
+        assert!(worlds[1].write(move |tx| source::pause(tx, paused)));
+        let free = worlds[0].read(lease::free);
+        assert_eq!(free, [worlds[0].source, worlds[2].source, worlds[3].source]);
+        let claimers: Vec<_> = (0..8)
+            .map(|_| {
+                let store = store.clone();
+                thread::spawn(move || {
+                    store
+                        .write_blocking(Root::none(), |tx| lease::claim_any(tx, "any", LONG_MS))
+                        .expect("a claim")
+                })
+            })
+            .collect();
+        let mut claimed: Vec<_> = claimers
+            .into_iter()
+            .filter_map(|claimer| claimer.join().expect("a claimer"))
+            .map(|lease| lease.source)
+            .collect();
+        claimed.sort_unstable();
+        let mut most = claimed.clone();
+        most.dedup();
+        assert_eq!(claimed, most, "claimed twice");
+        // A claimer passes over what another is just claiming, so some may have found nothing.
+        while let Some(lease) = store
+            .write_blocking(Root::none(), |tx| lease::claim_any(tx, "any", LONG_MS))
+            .expect("a claim")
+        {
+            claimed.push(lease.source);
+        }
+        claimed.sort_unstable();
+        assert_eq!(claimed, free);
+    });
+}

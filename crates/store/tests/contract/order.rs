@@ -1,0 +1,235 @@
+//! Law 3: once a reader has seen an ID in a timeline, or a USN in a library, nothing smaller
+//! appears there later, whatever the clocks of the writers say.
+
+use std::{
+    collections::BTreeSet,
+    env,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use driftline_core::post::Post;
+use driftline_db::testing::Cluster;
+use driftline_store::{
+    SecretUrl, SourceId, Store, Target, export, source,
+    timeline::{self, Reader},
+};
+
+use crate::world::{EVERYTHING, START_MS, World, on_both, post};
+
+const SOURCES: usize = 3;
+const PAGES: u64 = 60;
+
+#[test]
+fn threads_keep_the_order_that_readers_saw() {
+    on_both(|store| {
+        let sources = sources(store);
+        let readers = readers(store, &sources);
+        let writers: Vec<JoinHandle<()>> = sources
+            .iter()
+            .enumerate()
+            .map(|(n, source)| {
+                let (store, source) = (store.clone(), *source);
+                thread::spawn(move || write(&store, source, n as u64))
+            })
+            .collect();
+        for writer in writers {
+            writer.join().expect("a writer");
+        }
+        readers.stop();
+        check_whole(store, &sources);
+        assert_eq!(store.stats().retries, 0, "writers locked each other out");
+    });
+}
+
+#[test]
+fn processes_keep_the_order_that_readers_saw() {
+    let cluster = Cluster::start().expect("a cluster");
+    let store = open(cluster.url());
+    let sources = sources(&store);
+    let readers = readers(&store, &sources);
+    let children: Vec<Child> = sources
+        .iter()
+        .enumerate()
+        .map(|(n, source)| {
+            Command::new(env::current_exe().expect("this program"))
+                .args(["--exact", "order::a_process_that_writes", "--ignored"])
+                .env(URL, cluster.url())
+                .env(SOURCE, source.to_string())
+                .env(NUMBER, n.to_string())
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("a process")
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().expect("an end").success());
+    }
+    readers.stop();
+    check_whole(&store, &sources);
+    store.close_blocking();
+}
+
+#[test]
+#[ignore = "started by another test"]
+fn a_process_that_writes() {
+    let Ok(url) = env::var(URL) else { return };
+    let var = |name| {
+        env::var(name)
+            .expect("a variable")
+            .parse::<u64>()
+            .expect("a number")
+    };
+    let store = open(&url);
+    write(&store, SourceId::new(var(SOURCE)), var(NUMBER));
+    assert_eq!(store.stats().retries, 0, "writers locked each other out");
+    store.close_blocking();
+}
+
+fn open(url: &str) -> Store {
+    Store::open(Target::Postgres {
+        url: SecretUrl::new(url),
+        schema: None,
+    })
+    .expect("a store")
+}
+
+fn sources(store: &Store) -> Vec<SourceId> {
+    (0..SOURCES)
+        .map(|n| World::readable(store, &format!("source{n}")).source)
+        .collect()
+}
+
+/// Polls a source whose pages overlap with those of the others and among themselves, and edits
+/// posts on the way; each writer's clock is seconds away from the others'.
+fn write(store: &Store, source: SourceId, number: u64) {
+    let mut world = World::of(store, source);
+    let mut chance = number + 1;
+    let mut roll = move |below: u64| {
+        chance = chance
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (chance >> 33) % below
+    };
+    for turn in 0..PAGES {
+        world.now_ms = START_MS + turn as i64 * 10 - number as i64 * 4000 + roll(50) as i64;
+        let top = turn * 4 + 4;
+        let low = top.saturating_sub(4 + roll(8));
+        let page: Vec<Post> = (low + 1..=top)
+            .rev()
+            .map(|id| {
+                let edited = id % 5 == 0 && turn > id / 4 + 1;
+                Post {
+                    edited_at_ms: edited.then_some(START_MS),
+                    ..post(id, if edited { "edited" } else { "text" })
+                }
+            })
+            .collect();
+        world.poll(page);
+    }
+}
+
+struct Readers {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<u64>>,
+}
+
+impl Readers {
+    fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for reader in self.threads {
+            assert!(reader.join().expect("a reader") > 3, "it read too seldom");
+        }
+    }
+}
+
+fn readers(store: &Store, sources: &[SourceId]) -> Readers {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut threads = vec![reader(store, &stop, "the public timeline", |store| {
+        let posts = store.read_blocking(|tx| timeline::public(tx, &EVERYTHING));
+        posts
+            .expect("a timeline")
+            .iter()
+            .map(|post| post.id.raw())
+            .collect()
+    })];
+    for source in sources.iter().copied() {
+        threads.push(reader(store, &stop, "a list", move |store| {
+            let posts = store
+                .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Reader::Anyone));
+            posts
+                .expect("a timeline")
+                .iter()
+                .map(|post| post.id.raw())
+                .collect()
+        }));
+        threads.push(reader(store, &stop, "a library", move |store| {
+            let rows = store.read_blocking(move |tx| export::rows(tx, source, 0, u32::MAX));
+            rows.expect("rows")
+                .iter()
+                .map(|row| row.usn.unsigned_abs())
+                .collect()
+        }));
+    }
+    Readers { stop, threads }
+}
+
+/// Reads all there is again and again: what was not there before must be above all that was.
+fn reader(
+    store: &Store,
+    stop: &Arc<AtomicBool>,
+    what: &'static str,
+    read: impl Fn(&Store) -> BTreeSet<u64> + Send + 'static,
+) -> JoinHandle<u64> {
+    let (store, stop) = (store.clone(), Arc::clone(stop));
+    thread::spawn(move || {
+        let mut seen: BTreeSet<u64> = BTreeSet::new();
+        let mut reads = 0;
+        loop {
+            let last = stop.load(Ordering::Relaxed);
+            let now = read(&store);
+            if let (Some(newest), Some(appeared)) = (seen.last(), now.difference(&seen).next()) {
+                assert!(appeared > newest, "{appeared} in {what} after {newest}");
+            }
+            seen.extend(now);
+            reads += 1;
+            if last {
+                return reads;
+            }
+        }
+    })
+}
+
+fn check_whole(store: &Store, sources: &[SourceId]) {
+    let all: BTreeSet<String> = (1..=PAGES * 4).map(|id| id.to_string()).collect();
+    for id in sources.iter().copied() {
+        let posts = store
+            .read_blocking(move |tx| timeline::source(tx, id, &EVERYTHING, Reader::Anyone))
+            .expect("a timeline");
+        let names: BTreeSet<String> = posts.iter().map(|post| post.upstream_id.clone()).collect();
+        assert_eq!(names, all);
+        assert_eq!(posts.len(), all.len());
+        let found = store
+            .read_blocking(move |tx| source::by_id(tx, id))
+            .expect("a read")
+            .expect("the source");
+        let rows = store
+            .read_blocking(move |tx| export::rows(tx, id, 0, u32::MAX))
+            .expect("rows");
+        let usns: BTreeSet<i64> = rows.iter().map(|row| row.usn).collect();
+        assert_eq!(usns.len(), rows.len());
+        assert_eq!(usns.last().copied(), Some(found.update_count));
+    }
+    let public = store
+        .read_blocking(|tx| timeline::public(tx, &EVERYTHING))
+        .expect("a timeline");
+    assert_eq!(public.len(), all.len());
+}
+
+const URL: &str = "DRIFTLINE_TEST_ORDER_URL";
+const SOURCE: &str = "DRIFTLINE_TEST_ORDER_SOURCE";
+const NUMBER: &str = "DRIFTLINE_TEST_ORDER_NUMBER";

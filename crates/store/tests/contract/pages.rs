@@ -1,0 +1,357 @@
+//! Pages: law 2, local IDs, USNs, history, the same post in two sources.
+
+use driftline_core::{
+    answer::{Listed, Page},
+    post::Visibility,
+    timeline::Reading,
+};
+use driftline_id::Layout;
+use driftline_store::{
+    CommitPage, LocalId, StoreError, commit_page, export, machine, source,
+    timeline::{self, Reader},
+};
+
+use crate::world::{
+    ABILITIES, START_MS, World, facts, names, newest_page, on_both, page, post, posts,
+};
+
+#[test]
+fn a_page_is_stored_with_ids_and_usns_in_its_order() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let summary = world.poll(posts([3, 2, 1]));
+        assert_eq!((summary.new, summary.update_count), (3, 3));
+        let timeline = world.timeline();
+        assert_eq!(names(&timeline), ["3", "2", "1"]);
+        assert!(timeline.windows(2).all(|pair| pair[0].id > pair[1].id));
+        assert_eq!(timeline, world.public());
+        assert_eq!(world.usns(), [(1, 1), (2, 2), (3, 3)]);
+        let floor = Layout::PULSATE.smallest_at(START_MS);
+        assert_eq!(u128::from(timeline[2].id.raw()), floor);
+        assert_eq!(timeline[0].raw, post(3, "text").raw);
+    });
+}
+
+#[test]
+fn a_page_without_news_changes_nothing_and_leaves_the_clock() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([3, 2, 1]));
+        let clock = |world: &World| {
+            world.read(|tx| {
+                let last =
+                    tx.query_one("select last_id from local_clock", &[], |row| row.i64(0))?;
+                Ok(last)
+            })
+        };
+        let before = clock(&world);
+        world.now_ms += 60_000;
+        let mut same = posts([3, 2, 1]);
+        same[0].raw = same[0]
+            .raw
+            .replace("\"favourites_count\":0", "\"favourites_count\":9");
+        let summary = world.poll(same);
+        assert_eq!(
+            (summary.new, summary.edited, summary.update_count),
+            (0, 0, 3)
+        );
+        assert_eq!(clock(&world), before);
+    });
+}
+
+#[test]
+fn a_clock_that_steps_back_makes_no_smaller_id() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([1]));
+        world.now_ms -= 3_600_000;
+        world.poll(posts([2]));
+        let timeline = world.timeline();
+        assert_eq!(names(&timeline), ["2", "1"]);
+        assert_eq!(timeline[0].id.raw(), timeline[1].id.raw() + 1);
+    });
+}
+
+#[test]
+fn a_closure_that_fails_leaves_nothing() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([1]));
+        let (source_id, before) = (world.source, world.machine.clone());
+        let request = newest_page();
+        let page = page(posts([9, 8]), START_MS);
+        let reading =
+            Reading::check(&page, &request, before.scheme().copied(), &world.settings).expect("ok");
+        let (machine, settings) = (before.clone(), world.settings.clone());
+        let failed: Result<(), StoreError> =
+            store.write_blocking(source::root(source_id), move |tx| {
+                let commit = CommitPage {
+                    source: source_id,
+                    fence: None,
+                    machine: &machine,
+                    settings: &settings,
+                    abilities: ABILITIES,
+                    request: &request,
+                    reading: &reading,
+                    page: &page,
+                    now_ms: START_MS,
+                };
+                assert_eq!(commit_page(tx, &commit)?.1.new, 2);
+                Err(StoreError::LeaseLost)
+            });
+        assert_eq!(failed, Err(StoreError::LeaseLost));
+        assert_eq!(names(&world.timeline()), ["1"]);
+        let stored = world.read(move |tx| machine::load(tx, source_id));
+        assert_eq!(stored, before);
+        for table in ["seen", "post", "entry", "account"] {
+            let rows = world.read(move |tx| {
+                let sql = format!("select count(*) from {table}");
+                Ok(tx.query_one(&sql, &[], |row| row.i64(0))?)
+            });
+            assert_eq!(rows, 1, "{table}");
+        }
+        // What was undone can be done.
+        assert_eq!(world.poll(posts([9, 8])).new, 2);
+    });
+}
+
+#[test]
+fn the_machine_is_stored_with_the_page() {
+    on_both(|store| {
+        let mut world = World::new(store, "home");
+        world.poll(posts([30, 20, 10]));
+        let again = World::of(store, world.source);
+        assert_eq!(again.machine, world.machine);
+        assert!(!again.machine.ledger().gaps().is_empty());
+    });
+}
+
+#[test]
+fn history_takes_ids_from_creation_time_and_opens_the_source_at_its_end() {
+    on_both(|store| {
+        let mut world = World::new(store, "home");
+        world.settings.backfill = driftline_core::timeline::Backfill::Count(5);
+        let created = |id: u64, ms: Option<i64>| {
+            let mut post = post(id, "old");
+            post.created_at_ms = ms;
+            post
+        };
+        let day_ms = 86_400_000;
+        let summary = world.poll(vec![
+            created(9, Some(START_MS + day_ms)),
+            created(8, Some(START_MS - day_ms)),
+            created(7, Some(START_MS - day_ms)),
+            created(6, Some(-12)),
+        ]);
+        assert!(!summary.opened);
+        assert_eq!(world.timeline(), []);
+        assert_eq!(world.public(), []);
+        let trusted = world.timeline_for(Reader::Trusted);
+        assert_eq!(names(&trusted), ["9", "8", "7", "6"]);
+        let at = |ms| (Layout::PULSATE.smallest_at(ms) as u64) | 1 << 21;
+        let ids: Vec<u64> = trusted.iter().map(|post| post.id.raw()).collect();
+        let yesterday = at(START_MS - day_ms);
+        assert_eq!(ids, [at(START_MS), yesterday + 1, yesterday, 1]);
+
+        // The rest of the history ends the import and shows everything at once.
+        let request = world.fill();
+        let summary = world
+            .commit(&request, page(vec![created(5, None)], START_MS))
+            .expect("a commit");
+        assert!(summary.opened);
+        assert_eq!(world.timeline().len(), 5);
+        assert_eq!(world.public().len(), 5);
+        // No creation time and no time in the position: now, after what is there already.
+        assert_eq!(world.timeline()[0].id.raw(), at(world.now_ms));
+
+        // From here on everything is live, above every ID that was read.
+        let newest = world.timeline()[0].id;
+        world.now_ms -= 5000;
+        world.poll(posts([10]));
+        assert!(world.timeline()[0].id > newest);
+        assert_eq!(names(&world.timeline())[0], "10");
+    });
+}
+
+#[test]
+fn history_of_one_moment_gets_different_ids() {
+    on_both(|store| {
+        let mut world = World::new(store, "home");
+        world.poll(posts((1..=40).rev()));
+        let request = world.fill();
+        let mut elsewhere = World::new(store, "elsewhere");
+        elsewhere.poll(posts((1..=40).rev()));
+        let mut more = posts([0]);
+        more[0].created_at_ms = Some(START_MS - 1000);
+        world
+            .commit(&request, page(more, START_MS))
+            .expect("a commit");
+        let mut ids: Vec<_> = world
+            .timeline_for(Reader::Trusted)
+            .iter()
+            .chain(&elsewhere.timeline_for(Reader::Trusted))
+            .map(|post| post.id)
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 81);
+    });
+}
+
+#[test]
+fn a_post_in_two_sources_is_one_post_with_two_ids() {
+    on_both(|store| {
+        let mut first = World::readable(store, "first");
+        let mut second = World::readable(store, "second");
+        first.poll(posts([2, 1]));
+        let summary = second.poll(posts([3, 2]));
+        assert_eq!((summary.new, summary.update_count), (2, 2));
+        let (mine, theirs) = (first.timeline()[0].clone(), second.timeline()[1].clone());
+        assert_eq!(mine.upstream_id, theirs.upstream_id);
+        assert_eq!(mine.post_id, theirs.post_id);
+        assert_eq!(mine.id, mine.post_id);
+        assert!(theirs.id > mine.id);
+        assert_eq!(names(&first.public()), ["3", "2", "1"]);
+        for id in [mine.id, theirs.id] {
+            let found = first.read(move |tx| timeline::status(tx, id, Reader::Anyone));
+            assert_eq!(found.expect("the post").post_id, mine.post_id);
+        }
+        let instance = mine.instance;
+        let found = first
+            .read(move |tx| timeline::status_by_upstream_id(tx, instance, "2", Reader::Anyone));
+        assert_eq!(found.expect("the post").id, mine.id);
+        let unknown = LocalId::new(u64::MAX);
+        let found = first.read(move |tx| timeline::status(tx, unknown, Reader::Trusted));
+        assert_eq!(found, None);
+    });
+}
+
+#[test]
+fn a_post_is_shown_in_public_once_its_first_source_is_readable() {
+    on_both(|store| {
+        let mut importing = World::new(store, "importing");
+        let mut live = World::readable(store, "live");
+        importing.settings.backfill = driftline_core::timeline::Backfill::Count(3);
+        importing.poll(posts([2, 1]));
+        live.poll(posts([2]));
+        assert_eq!(names(&live.timeline()), ["2"]);
+        assert_eq!(live.public(), []);
+        let request = importing.fill();
+        let summary = importing
+            .commit(&request, page(posts([0]), START_MS))
+            .expect("a commit");
+        assert!(summary.opened);
+        assert_eq!(live.public().len(), 3);
+    });
+}
+
+#[test]
+fn a_post_that_one_source_lists_twice_has_two_entries() {
+    on_both(|store| {
+        let mut world = World::readable(store, "mentions");
+        let mention = |position: &str, text: &str| Listed {
+            position: position.into(),
+            post: post("abc", text),
+        };
+        let page = Page {
+            listed: vec![mention("12", "newer"), mention("11", "older")],
+            facts: facts(START_MS),
+        };
+        assert_eq!(world.commit(&newest_page(), page).expect("a commit").new, 2);
+        assert_eq!(world.timeline().len(), 2);
+        assert_eq!(world.public().len(), 1);
+        let gone = world.look_up("abc", driftline_core::answer::LookUp::Gone);
+        assert_eq!(gone.deleted, 2);
+        assert_eq!(world.timeline(), []);
+    });
+}
+
+#[test]
+fn ids_of_every_kind_are_stored_as_they_are() {
+    on_both(|store| {
+        let mut numbers = World::readable(store, "numbers");
+        let huge = [
+            "18446744073709551615",
+            "9223372036854775808",
+            "9007199254740993",
+            "9",
+        ];
+        numbers.poll(huge.iter().map(|id| post(id, "text")).collect());
+        assert_eq!(names(&numbers.timeline()), huge);
+        let mut ulids = World::readable(store, "ulids");
+        let ids = ["01J9ZZZZZZZZZZZZZZZZZZZZZZ", "01J9ZZZZZZZZZZZZZZZZZZZZZA"];
+        ulids.poll(ids.iter().map(|id| post(id, "text")).collect());
+        assert_eq!(names(&ulids.timeline()), ids);
+    });
+}
+
+#[test]
+fn nul_characters_are_left_out_of_text_and_kept_in_json() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let mut bad = post(1, "a\\u0000b");
+        bad.url = Some("https://sim.example/\0x".to_owned());
+        bad.author.display_name = "A\0nn".to_owned();
+        bad.author.acct = "\0ann".to_owned();
+        world.poll(vec![bad]);
+        let stored = world.timeline().remove(0);
+        assert_eq!(stored.raw, post(1, "a\\u0000b").raw);
+        assert_eq!(stored.url.as_deref(), Some("https://sim.example/x"));
+        let id = stored.account.expect("an account");
+        let account = world.read(move |tx| driftline_store::account::by_ids(tx, &[id]));
+        assert_eq!(
+            (&*account[0].acct, &*account[0].display_name),
+            ("ann", "Ann")
+        );
+    });
+}
+
+#[test]
+fn a_reading_of_another_page_is_refused() {
+    on_both(|store| {
+        let world = World::readable(store, "home");
+        let request = newest_page();
+        let right = page(posts([2, 1]), START_MS);
+        let reading = Reading::check(&right, &request, None, &world.settings).expect("ok");
+        let wrong = page(posts([2]), START_MS);
+        let (source_id, machine) = (world.source, world.machine.clone());
+        let settings = world.settings.clone();
+        let result = store.write_blocking(source::root(source_id), move |tx| {
+            let commit = CommitPage {
+                source: source_id,
+                fence: None,
+                machine: &machine,
+                settings: &settings,
+                abilities: ABILITIES,
+                request: &request,
+                reading: &reading,
+                page: &wrong,
+                now_ms: START_MS,
+            };
+            commit_page(tx, &commit)
+        });
+        let mismatch = StoreError::PageMismatch { posts: 1, keys: 2 };
+        assert_eq!(result.map(|_| ()), Err(mismatch));
+    });
+}
+
+#[test]
+fn an_export_goes_on_where_it_stopped() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([3, 2, 1]));
+        let mut private = post(4, "text");
+        private.visibility = Visibility::Private;
+        world.poll(vec![private]);
+        let source = world.source;
+        let mut seen = Vec::new();
+        let mut after = 0;
+        loop {
+            let rows = world.read(move |tx| export::rows(tx, source, after, 2));
+            let Some(last) = rows.last() else { break };
+            after = last.first_usn;
+            seen.extend(rows.into_iter().map(|row| row.post.upstream_id));
+        }
+        assert_eq!(seen, ["1", "2", "3", "4"]);
+    });
+}

@@ -1,0 +1,232 @@
+//! Sources: adding, naming, pausing, removing; the schema.
+
+use driftline_core::answer::LookUp;
+use driftline_db::{Db, schema, testing::databases};
+use driftline_store::{
+    MIGRATIONS, SourceId, Store, StoreError, clock, nonce,
+    source::{self, NameRefused, Removed, TokenPlace},
+    timeline::{self, Reader},
+};
+
+use crate::world::{START_MS, World, names, new_source, on_both, posts};
+
+fn add(store: &Store, name: &str) -> Result<SourceId, NameRefused> {
+    let new = new_source(name);
+    store
+        .write_blocking(clock::root(), move |tx| source::add(tx, &new, START_MS))
+        .expect("a write")
+}
+
+#[test]
+fn the_schema_is_the_same_on_both() {
+    let schemas: Vec<_> = databases()
+        .iter()
+        .map(|fresh| {
+            let db: Db = fresh.open(MIGRATIONS);
+            let found = db.read_blocking(schema).expect("a schema");
+            db.close_blocking();
+            found
+        })
+        .collect();
+    assert!(schemas[0].len() > 8);
+    assert_eq!(schemas[0], schemas[1]);
+}
+
+#[test]
+fn a_source_comes_back_as_it_was_added() {
+    on_both(|store| {
+        let mut new = new_source("home");
+        new.settings.every_ms = 777;
+        new.token = Some(TokenPlace::Environment("HOME_TOKEN".to_owned()));
+        let added = new.clone();
+        let id = store
+            .write_blocking(clock::root(), move |tx| source::add(tx, &added, START_MS))
+            .expect("a write")
+            .expect("a source");
+        let found = store
+            .read_blocking(|tx| source::by_name(tx, "home"))
+            .expect("a read")
+            .expect("the source");
+        assert_eq!(
+            (found.id, &found.settings, &found.token),
+            (id, &new.settings, &new.token)
+        );
+        assert_eq!(
+            (found.paused, found.readable, found.update_count),
+            (false, false, 0)
+        );
+        assert_eq!(
+            (&*found.instance.origin, found.created_at_ms),
+            (&*new.origin, START_MS)
+        );
+        assert_eq!(found.holding, None);
+        add(store, "other").expect("a source");
+        let list = store.read_blocking(source::list).expect("a list");
+        assert_eq!(list.len(), 2);
+        assert_eq!(list[0], found);
+        assert_eq!(list[0].instance, list[1].instance);
+        assert_eq!(
+            store.read_blocking(|tx| source::by_name(tx, "Home")),
+            Ok(None)
+        );
+    });
+}
+
+#[test]
+fn bad_and_taken_names_are_refused() {
+    on_both(|store| {
+        add(store, "a.b-C_9").expect("a good name");
+        assert_eq!(add(store, "a.b-C_9"), Err(NameRefused::Taken));
+        let long = "x".repeat(65);
+        for bad in ["", "a b", "é", "a/b", "a\0", &long] {
+            assert_eq!(add(store, bad), Err(NameRefused::Bad), "{bad:?}");
+        }
+        let id = add(store, &"x".repeat(64)).expect("a good name");
+        let rename = |name: &'static str| {
+            store
+                .write_blocking(clock::root(), move |tx| source::rename(tx, id, name))
+                .expect("a write")
+        };
+        assert_eq!(rename("a.b-C_9"), Err(NameRefused::Taken));
+        assert_eq!(rename("?"), Err(NameRefused::Bad));
+        assert_eq!(rename("new"), Ok(()));
+        assert_eq!(rename("new"), Ok(()));
+    });
+}
+
+#[test]
+fn pausing_and_settings() {
+    on_both(|store| {
+        let world = World::new(store, "home");
+        let id = world.source;
+        assert!(world.write(move |tx| source::pause(tx, id)));
+        assert!(!world.write(move |tx| source::pause(tx, id)));
+        assert!(world.write(move |tx| source::resume(tx, id)));
+        assert!(!world.write(move |tx| source::resume(tx, id)));
+        let mut settings = world.settings.clone();
+        settings.fill_gaps = false;
+        let other = settings.clone();
+        let file = TokenPlace::File("/run/token:1".to_owned());
+        let token = file.clone();
+        world.write(move |tx| {
+            source::set_settings(tx, id, &other)?;
+            source::set_token(tx, id, Some(&token))
+        });
+        let found = world.read(move |tx| source::by_id(tx, id)).expect("it");
+        assert_eq!((found.settings, found.token), (settings, Some(file)));
+    });
+}
+
+#[test]
+fn a_missing_source_is_named_so() {
+    on_both(|store| {
+        let id = SourceId::new(99);
+        let result = store.write_blocking(source::root(id), move |tx| source::pause(tx, id));
+        assert_eq!(result, Err(StoreError::NoSource));
+    });
+}
+
+#[test]
+fn removing_a_source_leaves_what_others_have() {
+    on_both(|store| {
+        let mut first = World::readable(store, "first");
+        let mut second = World::readable(store, "second");
+        first.poll(posts([3, 2, 1]));
+        second.poll(posts([4, 3]));
+        first.look_up("1", LookUp::Gone);
+        let mine = first.timeline();
+        let theirs = second.timeline();
+        let id = first.source;
+        let removed = first.write(move |tx| source::remove(tx, id, START_MS));
+        assert_eq!(
+            removed,
+            Removed {
+                entries: 3,
+                posts: 2
+            }
+        );
+        assert_eq!(
+            store.read_blocking(move |tx| source::by_id(tx, id)),
+            Ok(None)
+        );
+        assert_eq!(second.timeline(), theirs);
+        assert_eq!(names(&second.public()), ["4", "3"]);
+        let status = |id| second.read(move |tx| timeline::status(tx, id, Reader::Trusted));
+        assert_eq!(status(mine[0].id).expect("shared").upstream_id, "3");
+        assert_eq!(status(mine[1].id), None);
+        for table in ["gap", "post_history"] {
+            let left = second.read(move |tx| {
+                let sql = match table {
+                    "gap" => "select count(*) from gap where source_id = 1",
+                    _ => "select count(*) from post_history",
+                };
+                Ok(tx.query_one(sql, &[], |row| row.i64(0))?)
+            });
+            assert_eq!(left, 0, "{table}");
+        }
+        // The name is free, and an ID that was given never comes again.
+        let mut again = World::new(store, "first");
+        assert_ne!(again.source, id);
+        again.poll(posts([3, 2, 1]));
+        let ids: Vec<_> = again
+            .timeline_for(Reader::Trusted)
+            .iter()
+            .map(|post| post.id)
+            .collect();
+        assert!(mine.iter().all(|post| !ids.contains(&post.id)));
+    });
+}
+
+#[test]
+fn ids_of_removed_history_are_not_given_again() {
+    on_both(|store| {
+        let mut world = World::new(store, "home");
+        world.poll(posts([2, 1]));
+        let before: Vec<_> = world
+            .timeline_for(Reader::Trusted)
+            .iter()
+            .map(|p| p.id)
+            .collect();
+        let id = world.source;
+        world.write(move |tx| source::remove(tx, id, START_MS));
+        let mut world = World::new(store, "home");
+        world.poll(posts([9, 8]));
+        let after: Vec<_> = world
+            .timeline_for(Reader::Trusted)
+            .iter()
+            .map(|p| p.id)
+            .collect();
+        assert_eq!((before.len(), after.len()), (2, 2));
+        assert!(after.iter().all(|id| !before.contains(id)));
+    });
+}
+
+#[test]
+fn a_removed_first_source_hands_its_posts_over() {
+    on_both(|store| {
+        let mut importing = World::new(store, "importing");
+        let mut live = World::readable(store, "live");
+        importing.poll(posts([2, 1]));
+        live.poll(posts([2]));
+        assert_eq!(live.public(), []);
+        let id = importing.source;
+        importing.write(move |tx| source::remove(tx, id, START_MS));
+        assert_eq!(names(&live.public()), ["2"]);
+        assert_eq!(names(&live.timeline()), ["2"]);
+    });
+}
+
+#[test]
+fn a_store_keeps_its_name() {
+    for fresh in databases() {
+        let open = || {
+            let store = Store::open(fresh.target.clone()).expect("a store");
+            let name = store.read_blocking(nonce).expect("a name");
+            store.close_blocking();
+            name
+        };
+        let name = open();
+        assert_eq!(name.len(), 32, "{}", fresh.name);
+        assert_eq!(open(), name, "{}", fresh.name);
+    }
+}

@@ -1,0 +1,78 @@
+//! Reading: Mastodon's bounds, and who sees what.
+
+use driftline_core::post::{Post, Visibility};
+use driftline_store::{
+    LocalId,
+    timeline::{self, Range, Reader},
+};
+
+use crate::world::{World, names, on_both, post, posts};
+
+#[test]
+fn bounds_mean_what_they_mean_in_mastodon() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts((1..=9).rev()));
+        let ids: Vec<LocalId> = world.timeline().iter().rev().map(|post| post.id).collect();
+        let id = |n: usize| Some(ids[n - 1]);
+        let check = |range: Range, expected: &[&str]| {
+            let source = world.source;
+            let public = world.read(move |tx| timeline::public(tx, &range));
+            assert_eq!(names(&public), expected, "{range:?}");
+            let list = world.read(move |tx| timeline::source(tx, source, &range, Reader::Anyone));
+            assert_eq!(list, public);
+            let all = world.read(move |tx| timeline::source(tx, source, &range, Reader::Trusted));
+            assert_eq!(all, public);
+        };
+        let range = |since, min, max| Range {
+            since,
+            min,
+            max,
+            limit: 3,
+        };
+        check(range(None, None, None), &["9", "8", "7"]);
+        check(range(id(2), None, None), &["9", "8", "7"]);
+        check(range(id(7), None, None), &["9", "8"]);
+        check(range(None, id(2), None), &["5", "4", "3"]);
+        check(range(None, id(8), None), &["9"]);
+        check(range(None, None, id(3)), &["2", "1"]);
+        check(range(id(3), None, id(6)), &["5", "4"]);
+        check(range(None, id(3), id(6)), &["5", "4"]);
+        check(range(id(4), id(2), None), &["7", "6", "5"]);
+        check(range(id(9), None, None), &[]);
+        check(range(None, None, id(1)), &[]);
+        check(
+            range(None, None, Some(LocalId::new(u64::MAX))),
+            &["9", "8", "7"],
+        );
+        check(range(Some(LocalId::new(u64::MAX)), None, None), &[]);
+        check(Range::default(), &[]);
+    });
+}
+
+#[test]
+fn only_public_posts_are_shown_to_anyone() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let of = |id: u64, visibility| Post {
+            visibility,
+            ..post(id, "text")
+        };
+        world.poll(vec![
+            of(4, Visibility::Direct),
+            of(3, Visibility::Private),
+            of(2, Visibility::Unlisted),
+            of(1, Visibility::Public),
+        ]);
+        assert_eq!(names(&world.timeline()), ["1"]);
+        assert_eq!(names(&world.public()), ["1"]);
+        let all = world.timeline_for(Reader::Trusted);
+        assert_eq!(names(&all), ["4", "3", "2", "1"]);
+        for post in all {
+            let found = world.read(move |tx| timeline::status(tx, post.id, Reader::Anyone));
+            assert_eq!(found.is_some(), post.visibility == Visibility::Public);
+            let found = world.read(move |tx| timeline::status(tx, post.id, Reader::Trusted));
+            assert_eq!(found, Some(post));
+        }
+    });
+}

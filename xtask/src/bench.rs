@@ -1,0 +1,59 @@
+use std::fs;
+
+use clap::{Args, ValueEnum};
+use xshell::cmd;
+
+use crate::error::TaskError;
+use crate::setup;
+use crate::workspace::{Workspace, run as run_program};
+
+/// What `cargo xtask bench` takes.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Which benchmark
+    #[arg(value_enum, default_value_t = Benchmark::All)]
+    name: Benchmark,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Benchmark {
+    Ingest,
+    Read,
+    Sources,
+    Fetched,
+    All,
+}
+
+/// Sets the machine up and runs a benchmark of the workspace in `bench/`, which starts its own
+/// databases as the tests do.
+pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskError> {
+    if !workspace.has(MANIFEST) {
+        return Err(TaskError::message(format!("{MANIFEST} does not exist")));
+    }
+    setup::run(workspace)?;
+    let name = args.name.to_possible_value();
+    let name = name.as_ref().map_or("all", |value| value.get_name());
+    let shell = &workspace.shell;
+    let load = print_load("before");
+    let outcome = run_program(cmd!(
+        shell,
+        "cargo run --release --manifest-path {MANIFEST} -- {name}"
+    ));
+    print_load("after");
+    if load.is_some_and(|load| load > QUIET_LOAD) {
+        println!(
+            "the machine was busy before the start: expect slower figures than on a quiet one"
+        );
+    }
+    outcome
+}
+
+/// Prints the machine's load, and returns that of the last minute.
+fn print_load(when: &str) -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    println!("load {when}: {}", text.trim());
+    text.split_whitespace().next()?.parse().ok()
+}
+
+const MANIFEST: &str = "bench/Cargo.toml";
+const QUIET_LOAD: f64 = 0.5;

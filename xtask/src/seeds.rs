@@ -1,0 +1,72 @@
+use std::path::Path;
+
+use xshell::{Cmd, cmd};
+
+use crate::error::TaskError;
+use crate::setup::python;
+use crate::workspace::{Workspace, run as run_program};
+
+/// A test of a package that runs under a seed.
+pub(crate) struct SeededTest {
+    package: &'static str,
+    folder: &'static str,
+    name: &'static str,
+}
+
+/// The simulations.
+pub(crate) const SIMULATIONS: [SeededTest; 2] = [
+    SeededTest {
+        package: "driftline-core",
+        folder: "crates/core",
+        name: "timeline",
+    },
+    SeededTest {
+        package: "driftline-server",
+        folder: "crates/server",
+        name: "simulation",
+    },
+];
+
+/// The tests that kill the process.
+pub(crate) const KILLS: SeededTest = SeededTest {
+    package: "driftline",
+    folder: "crates/cli",
+    name: "kill",
+};
+
+impl SeededTest {
+    /// Runs the test with `flags` of cargo and the variables given; a test that does not exist
+    /// is passed over with a word.
+    pub(crate) fn run(
+        &self,
+        workspace: &Workspace,
+        flags: &[&str],
+        variables: &[(&str, String)],
+    ) -> Result<(), TaskError> {
+        let SeededTest {
+            package,
+            folder,
+            name,
+        } = self;
+        if !self.exists(workspace) {
+            eprintln!("{package} has no test `{name}` in {folder}/tests: passed over");
+            return Ok(());
+        }
+        let shell = &workspace.shell;
+        let test: Cmd<'_> = cmd!(
+            shell,
+            "cargo test --locked --package {package} --test {name} {flags...} -- --nocapture"
+        );
+        for (variable, value) in variables {
+            eprintln!("{variable}={value}");
+        }
+        let test = test.envs(variables.iter().map(|(variable, value)| (variable, value)));
+        run_program(test.env(python::VARIABLE, python::interpreter(workspace)))
+    }
+
+    fn exists(&self, workspace: &Workspace) -> bool {
+        let tests = Path::new(self.folder).join("tests");
+        workspace.has(tests.join(format!("{}.rs", self.name)))
+            || workspace.has(tests.join(self.name).join("main.rs"))
+    }
+}

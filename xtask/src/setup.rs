@@ -1,0 +1,30 @@
+//! What a fresh machine needs beyond Rust, Node and a package manager.
+
+mod apt;
+mod postgres;
+pub(crate) mod python;
+mod rust;
+
+use crate::error::TaskError;
+use crate::workspace::Workspace;
+
+/// Installs whatever is missing; quick and quiet when nothing is.
+pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
+    rust::install_components(workspace)?;
+    let mut missing = Vec::new();
+    if !postgres::is_installed() {
+        missing.extend(postgres::PACKAGES);
+    }
+    if python::base(&workspace.shell).is_none() {
+        missing.extend(python::PACKAGES);
+    }
+    if !missing.is_empty() {
+        apt::install(&workspace.shell, &missing)?;
+    }
+    if !postgres::is_installed() {
+        return Err(TaskError::message(
+            "PostgreSQL's programs are still missing: put the folder with `initdb` and `postgres` on PATH",
+        ));
+    }
+    python::prepare(workspace)
+}

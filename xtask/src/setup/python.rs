@@ -1,0 +1,50 @@
+use std::fs;
+use std::path::PathBuf;
+
+use xshell::{Shell, cmd};
+
+use crate::error::TaskError;
+use crate::workspace::{Workspace, run as run_program, succeeds};
+
+/// Tells the tests which interpreter has the real clients installed.
+pub(crate) const VARIABLE: &str = "DRIFTLINE_PYTHON";
+
+/// Debian's packages of Python with virtual environments and pip.
+pub(super) const PACKAGES: [&str; 3] = ["python3", "python3-venv", "python3-pip"];
+
+/// The interpreter of the virtual environment.
+pub(crate) fn interpreter(workspace: &Workspace) -> PathBuf {
+    workspace.root.join(FOLDER).join("bin").join("python")
+}
+
+/// The machine's Python that can make virtual environments and has pip, which a test calls.
+pub(super) fn base(shell: &Shell) -> Option<&'static str> {
+    ["python3", "/usr/bin/python3"]
+        .into_iter()
+        .find(|python| succeeds(cmd!(shell, "{python} -c 'import ensurepip, pip, venv'")))
+}
+
+/// Makes the virtual environment with the real clients, unless it stands already.
+pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
+    let shell = &workspace.shell;
+    let python = interpreter(workspace);
+    let stamp = workspace.root.join(FOLDER).join("driftline-requirement");
+    let stamped = fs::read_to_string(&stamp).is_ok_and(|text| text == REQUIREMENT);
+    if stamped && succeeds(cmd!(shell, "{python} --version")) {
+        return Ok(());
+    }
+    let base = base(shell).ok_or_else(|| {
+        TaskError::message("python3 with the modules venv, ensurepip and pip is still missing")
+    })?;
+    eprintln!("setup: {REQUIREMENT} in {FOLDER}");
+    run_program(cmd!(shell, "{base} -m venv --clear {FOLDER}"))?;
+    run_program(cmd!(
+        shell,
+        "{python} -m pip install --quiet --disable-pip-version-check {REQUIREMENT}"
+    ))?;
+    fs::write(&stamp, REQUIREMENT).map_err(|error| TaskError::File { path: stamp, error })
+}
+
+const FOLDER: &str = "target/python";
+/// The version whose recorded answers the upstream crate's tests read.
+const REQUIREMENT: &str = "Mastodon.py==2.1.4";

@@ -1,0 +1,30 @@
+use clap::Args;
+
+use crate::error::TaskError;
+use crate::seeds::SIMULATIONS;
+use crate::setup;
+use crate::workspace::Workspace;
+
+/// What `cargo xtask sim` takes.
+#[derive(Debug, Args)]
+pub(crate) struct SimArgs {
+    /// The seed to replay, as the failing test named it
+    #[arg(long)]
+    seed: u64,
+    /// Hours of simulated time, where a simulation lets them be chosen
+    #[arg(long)]
+    hours: Option<u64>,
+}
+
+/// Replays one seed of every simulation.
+pub(crate) fn run(workspace: &Workspace, args: &SimArgs) -> Result<(), TaskError> {
+    setup::run(workspace)?;
+    let mut variables = vec![("DRIFTLINE_SEED", args.seed.to_string())];
+    if let Some(hours) = args.hours {
+        variables.push(("DRIFTLINE_HOURS", hours.to_string()));
+    }
+    for simulation in &SIMULATIONS {
+        simulation.run(workspace, &[], &variables)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+use clap::Args;
+
+use crate::error::TaskError;
+use crate::seeds::{KILLS, SIMULATIONS};
+use crate::setup;
+use crate::workspace::Workspace;
+
+/// What `cargo xtask soak` takes.
+#[derive(Debug, Args)]
+pub(crate) struct SoakArgs {
+    /// How many seeds each simulation runs
+    #[arg(long, default_value_t = 5000)]
+    seeds: u64,
+    /// How many times the kill tests kill
+    #[arg(long, default_value_t = 50)]
+    kills: u64,
+}
+
+/// Runs every simulation on many seeds and the kill tests many times, built for release.
+pub(crate) fn run(workspace: &Workspace, args: &SoakArgs) -> Result<(), TaskError> {
+    setup::run(workspace)?;
+    let variables = [
+        ("DRIFTLINE_SEEDS", args.seeds.to_string()),
+        ("DRIFTLINE_KILLS", args.kills.to_string()),
+    ];
+    for test in SIMULATIONS.iter().chain([&KILLS]) {
+        test.run(workspace, &["--release"], &variables)?;
+    }
+    Ok(())
+}

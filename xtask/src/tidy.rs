@@ -1,0 +1,88 @@
+//! The rules of the house that no compiler checks.
+
+mod edges;
+mod manifest;
+mod offence;
+mod purity;
+mod source;
+
+use std::fs;
+
+use cargo_metadata::camino::Utf8Path;
+use cargo_metadata::{Metadata, MetadataCommand};
+use xshell::cmd;
+
+use crate::error::TaskError;
+use crate::workspace::Workspace;
+use offence::Offence;
+
+/// Prints one line per offence, and fails if there are any.
+pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
+    let metadata = MetadataCommand::new().current_dir(&workspace.root).exec()?;
+    let mut offences = check_crates(workspace, &metadata)?;
+    offences.extend(check_files(workspace)?);
+    offences.sort();
+    offences.dedup();
+    for offence in &offences {
+        println!("{offence}");
+    }
+    match offences.len() {
+        0 => Ok(()),
+        count => Err(TaskError::message(format!("tidy: {count} offences"))),
+    }
+}
+
+fn check_crates(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Offence>, TaskError> {
+    let mut offences = Vec::new();
+    let packages = metadata.workspace_packages();
+    let members: Vec<&str> = packages.iter().map(|member| member.name.as_str()).collect();
+    for package in &packages {
+        let path = relative(workspace, &package.manifest_path);
+        let text = workspace.read(&path)?;
+        let member = edges::Member {
+            name: package.name.as_str(),
+            path: &path,
+            text: &text,
+            dependencies: package.dependencies.iter().map(Into::into).collect(),
+        };
+        offences.extend(edges::check(&member, &members));
+        offences.extend(manifest::check_lints(&path, &text));
+        for found in purity::unwanted(&purity::graph(metadata), package.name.as_str()) {
+            offences.push(Offence::new(&path, 1, found));
+        }
+    }
+    for path in CLOCKLESS {
+        let text = workspace.read(path).ok();
+        offences.extend(manifest::check_clippy(path, text.as_deref()));
+    }
+    Ok(offences)
+}
+
+/// Looks at every file that git has or would add.
+fn check_files(workspace: &Workspace) -> Result<Vec<Offence>, TaskError> {
+    let shell = &workspace.shell;
+    let list = cmd!(
+        shell,
+        "git ls-files -z --cached --others --exclude-standard"
+    );
+    let list = list.quiet().read()?;
+    let mut offences = Vec::new();
+    for path in list.split('\0').filter(|path| !path.is_empty()) {
+        offences.extend(source::check_name(path));
+        // Deleted, a link to a folder, or not text.
+        let Ok(text) = fs::read_to_string(workspace.root.join(path)) else {
+            continue;
+        };
+        offences.extend(source::check(path, &text));
+    }
+    Ok(offences)
+}
+
+fn relative(workspace: &Workspace, path: &Utf8Path) -> String {
+    let path = path.as_std_path();
+    let inside = path.strip_prefix(&workspace.root).unwrap_or(path);
+    inside.display().to_string()
+}
+
+/// What makes clippy refuse a clock in the pure crates.
+const CLOCKLESS: [&str; 2] = ["crates/core/clippy.toml", "crates/id/clippy.toml"];

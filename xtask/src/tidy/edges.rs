@@ -1,0 +1,235 @@
+use cargo_metadata::DependencyKind;
+
+use super::offence::Offence;
+
+/// A crate of the workspace.
+pub(super) struct Member<'a> {
+    /// The package's name.
+    pub(super) name: &'a str,
+    /// Its manifest, from the root.
+    pub(super) path: &'a str,
+    /// The manifest's text, for line numbers.
+    pub(super) text: &'a str,
+    /// What the manifest names.
+    pub(super) dependencies: Vec<Dependency<'a>>,
+}
+
+/// A dependency that a manifest names.
+pub(super) struct Dependency<'a> {
+    name: &'a str,
+    dev: bool,
+}
+
+impl<'a> From<&'a cargo_metadata::Dependency> for Dependency<'a> {
+    fn from(dependency: &'a cargo_metadata::Dependency) -> Dependency<'a> {
+        Dependency {
+            name: &dependency.name,
+            dev: dependency.kind == DependencyKind::Development,
+        }
+    }
+}
+
+/// Holds a crate's manifest against the table of who may know whom.
+pub(super) fn check(member: &Member<'_>, members: &[&str]) -> Vec<Offence> {
+    let Some(rule) = RULES.iter().find(|rule| rule.name == member.name) else {
+        let text = format!(
+            "crate `{}` is not in the table of edges: add it to xtask/src/tidy/edges.rs",
+            member.name
+        );
+        return vec![Offence::new(member.path, 1, text)];
+    };
+    let mut offences = Vec::new();
+    for dependency in &member.dependencies {
+        let name = dependency.name;
+        let of_workspace = members.contains(&name) && name != member.name;
+        let wrong_edge = of_workspace && !dependency.dev && !rule.may_know(name);
+        let never = !dependency.dev && rule.never.contains(&name);
+        let never_in_tests = dependency.dev && rule.never_in_tests.contains(&name);
+        if wrong_edge || never || never_in_tests {
+            let tests = if dependency.dev {
+                ", even in tests"
+            } else {
+                ""
+            };
+            let text = format!("`{}` must not know `{name}`{tests}: remove it", rule.name);
+            let line = line_of(member.text, name);
+            offences.push(Offence::new(member.path, line, text));
+        }
+    }
+    offences
+}
+
+/// The line that names a dependency first.
+fn line_of(manifest: &str, name: &str) -> usize {
+    let named = |line: &str| {
+        line.trim()
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+    };
+    manifest.lines().position(named).map_or(1, |at| at + 1)
+}
+
+/// What a crate may know.
+struct Rule {
+    name: &'static str,
+    /// Crates of the workspace, none where it is [`ANY`].
+    knows: &'static [&'static str],
+    /// Dependencies it must not name, of any origin.
+    never: &'static [&'static str],
+    /// The same for its tests.
+    never_in_tests: &'static [&'static str],
+}
+
+impl Rule {
+    fn may_know(&self, name: &str) -> bool {
+        self.knows == ANY || self.knows.contains(&name)
+    }
+}
+
+const ANY: &[&str] = &["*"];
+const SHELLS: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "postgres"];
+const SQL: &[&str] = &["rusqlite", "postgres"];
+
+const RULES: [Rule; 10] = [
+    Rule {
+        name: "driftline-id",
+        knows: &[],
+        never: &["tokio", "axum", "reqwest", "rusqlite", "postgres", "rand"],
+        never_in_tests: SHELLS,
+    },
+    Rule {
+        name: "driftline-core",
+        knows: &["driftline-id"],
+        never: &["tokio", "axum", "reqwest", "rusqlite", "postgres", "rand"],
+        never_in_tests: SHELLS,
+    },
+    Rule {
+        name: "driftline-db",
+        knows: &[],
+        never: &["axum", "reqwest"],
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-store",
+        knows: &["driftline-core", "driftline-db", "driftline-id"],
+        never: &["axum", "reqwest"],
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-upstream",
+        knows: &["driftline-core"],
+        never: SQL,
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-replica",
+        knows: &["driftline-core", "driftline-db"],
+        never: &["axum"],
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-sim",
+        knows: &["driftline-core"],
+        never: SQL,
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-server",
+        knows: &[
+            "driftline-store",
+            "driftline-upstream",
+            "driftline-core",
+            "driftline-id",
+        ],
+        never: SQL,
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline",
+        knows: ANY,
+        never: SQL,
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "xtask",
+        knows: &[],
+        never: &[],
+        never_in_tests: &[],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMBERS: [&str; 4] = [
+        "driftline-id",
+        "driftline-core",
+        "driftline-store",
+        "driftline",
+    ];
+
+    fn offences(name: &str, dependencies: &[(&str, bool)]) -> Vec<String> {
+        let text: String = dependencies
+            .iter()
+            .map(|(name, _)| format!("{name}.workspace = true\n"))
+            .collect();
+        let member = Member {
+            name,
+            path: "Cargo.toml",
+            text: &text,
+            dependencies: dependencies
+                .iter()
+                .map(|&(name, dev)| Dependency { name, dev })
+                .collect(),
+        };
+        let found = check(&member, &MEMBERS);
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn arrows_point_one_way() {
+        let found = offences(
+            "driftline-core",
+            &[("driftline-id", false), ("driftline-store", false)],
+        );
+        assert_eq!(
+            found,
+            ["Cargo.toml:2: `driftline-core` must not know `driftline-store`: remove it"]
+        );
+        assert!(offences("driftline-store", &[("driftline-core", false)]).is_empty());
+        assert!(offences("driftline", &[("driftline-store", false)]).is_empty());
+    }
+
+    #[test]
+    fn tests_may_know_more() {
+        assert!(offences("driftline-store", &[("driftline", true), ("axum", true)]).is_empty());
+        assert!(offences("driftline-core", &[("rand", true)]).is_empty());
+    }
+
+    #[test]
+    fn the_pure_crates_know_no_shell_even_in_tests() {
+        for shell in SHELLS {
+            assert_eq!(offences("driftline-core", &[(shell, true)]).len(), 1);
+            assert_eq!(offences("driftline-id", &[(shell, false)]).len(), 1);
+        }
+        assert_eq!(offences("driftline-id", &[("rand", false)]).len(), 1);
+    }
+
+    #[test]
+    fn the_binary_knows_no_sql() {
+        assert_eq!(offences("driftline", &[("rusqlite", false)]).len(), 1);
+        assert_eq!(offences("driftline-store", &[("reqwest", false)]).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_outside_the_table_is_an_offence() {
+        assert_eq!(offences("driftline-extra", &[]).len(), 1);
+    }
+
+    #[test]
+    fn a_longer_name_is_another_dependency() {
+        let manifest = "tokio-util.workspace = true\ntokio = \"1\"\n";
+        assert_eq!(line_of(manifest, "tokio"), 2);
+    }
+}
