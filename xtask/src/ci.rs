@@ -63,13 +63,15 @@ fn test(workspace: &Workspace) -> Result<(), TaskError> {
     run_program(workspace.shell.cmd(program).args(words))
 }
 
-/// The first line of a fenced block that is the test command; a comment after it is cut off.
+/// The first line of a fenced block that is the test command, without a prompt before it and a
+/// comment after it.
 fn readme_test_command(readme: &str) -> Option<&str> {
     let mut in_block = false;
     for line in readme.lines().map(str::trim) {
         if line.starts_with("```") {
             in_block = !in_block;
         } else if in_block {
+            let line = line.strip_prefix("$ ").unwrap_or(line);
             let command = line.split(" #").next().unwrap_or(line).trim();
             if command == COMMAND || command.starts_with(&format!("{COMMAND} ")) {
                 return Some(command);
@@ -102,6 +104,12 @@ mod tests {
             readme_test_command(readme),
             Some("cargo xtask test --filter a")
         );
+    }
+
+    #[test]
+    fn a_prompt_is_not_part_of_the_command() {
+        let readme = "```console\n$ cargo xtask test\nok\n```\n";
+        assert_eq!(readme_test_command(readme), Some("cargo xtask test"));
     }
 
     #[test]

@@ -136,15 +136,16 @@ pub(crate) fn insert(
     }
     tx.execute_many(
         "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-             content_hash, gone, listed)
-         select $1, r.id, r.post_id, r.position, r.usn, r.usn, $2, r.content_hash, r.gone, r.listed
-         from {rows as r(id, post_id, position, usn, content_hash, gone, listed)}",
-        &[&source_id, &arrived_at_ms],
+             content_hash, gone, listed) {rows}",
+        &[],
         &[
+            Column::i64(drafts.iter().map(|_| source_id)),
             Column::i64(drafts.iter().map(|d| d.id)),
             Column::i64(drafts.iter().map(|d| d.post_id)),
             Column::text(drafts.iter().map(|d| d.position)),
             Column::i64(drafts.iter().map(|d| d.usn)),
+            Column::i64(drafts.iter().map(|d| d.usn)),
+            Column::i64(drafts.iter().map(|_| arrived_at_ms)),
             Column::i64(drafts.iter().map(|d| d.content_hash)),
             Column::bool(drafts.iter().map(|d| d.gone)),
             Column::bool(drafts.iter().map(|d| d.listed)),

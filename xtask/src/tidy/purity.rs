@@ -89,4 +89,13 @@ mod tests {
         assert!(unwanted(&graph, "driftline-id").is_empty());
         assert!(unwanted(&graph, "driftline-server").is_empty());
     }
+
+    #[test]
+    fn the_graph_is_that_of_cargo() {
+        let metadata = cargo_metadata::MetadataCommand::new().exec().unwrap();
+        let graph = graph(&metadata);
+        assert!(graph["xtask"].contains("clap"));
+        assert!(graph["driftline-core"].contains("driftline-id"));
+        assert!(!graph["driftline-core"].contains("proptest"), "a test's");
+    }
 }

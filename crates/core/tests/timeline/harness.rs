@@ -210,7 +210,7 @@ impl Harness {
         };
         self.shown()
             .filter(|post| {
-                let key = key(post.id);
+                let key = self.key(post.id);
                 !self.stored.contains_key(&key)
                     && key >= *origin
                     && key < *frontier
@@ -225,7 +225,7 @@ impl Harness {
     /// Posts that were visible and are not stored.
     pub(crate) fn missed(&self) -> Vec<&WorldPost> {
         self.shown()
-            .filter(|post| !self.stored.contains_key(&key(post.id)))
+            .filter(|post| !self.stored.contains_key(&self.key(post.id)))
             .collect()
     }
 
@@ -263,6 +263,11 @@ impl Harness {
         self.machine = machine;
     }
 
+    fn key(&self, number: u64) -> Key {
+        let codec = self.world.codec;
+        codec.order().key(&codec.id(number)).unwrap()
+    }
+
     pub(crate) fn clock_ms(&self) -> i64 {
         self.now_ms + self.clock_error_ms
     }
@@ -293,7 +298,7 @@ impl Harness {
                 self.stored
                     .range(low..high)
                     .filter(|(key, row)| !row.deleted && !on_page.contains(key))
-                    .map(|(key, _)| IdOrder::Numeric.id(key))
+                    .map(|(key, _)| self.world.codec.order().id(key))
                     .collect()
             })
             .unwrap_or_default();
@@ -333,7 +338,7 @@ impl Harness {
         self.machine.looked_up(id, gone, &facts);
         if gone {
             self.stored
-                .entry(IdOrder::Numeric.key(id).unwrap())
+                .entry(self.world.codec.order().key(id).unwrap())
                 .or_default()
                 .deleted = true;
         }

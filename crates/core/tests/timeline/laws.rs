@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{
     harness::{Harness, Mutant, on_seed, seeds},
-    world::{Recipe, World},
+    world::{Codec, Recipe, World},
 };
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -45,6 +45,7 @@ pub(crate) fn recipe(rng: &mut ChaCha8Rng) -> Recipe {
         filtered_share: [0.0, 0.2, 0.4][rng.random_range(0..3)],
         burst_share: 0.01,
         page_limit: rng.random_range(15..=40),
+        codec: Codec::ALL[rng.random_range(0..4)],
     }
 }
 

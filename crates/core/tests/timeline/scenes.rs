@@ -9,7 +9,7 @@ use driftline_core::{
 use super::{
     harness::{Harness, key},
     laws::{START_MS, settings},
-    world::{World, WorldPost},
+    world::{Codec, World, WorldPost},
 };
 
 fn post(id_ms: i64, sequence: u64, visible_at_ms: i64) -> WorldPost {
@@ -28,6 +28,7 @@ fn world(mut posts: Vec<WorldPost>) -> World {
         page_limit: 40,
         reach: None,
         knows_min_id: true,
+        codec: Codec::Decimal,
     }
 }
 

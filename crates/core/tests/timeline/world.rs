@@ -4,8 +4,9 @@
 use driftline_core::{
     answer::{AnswerFacts, Listed, Page, PageRequest},
     post::{Author, Counts, Post, Visibility},
-    upstream_id::UpstreamId,
+    upstream_id::{IdOrder, UpstreamId},
 };
+use driftline_id::Layout;
 use rand::{Rng, RngExt};
 
 #[derive(Debug, Clone)]
@@ -17,6 +18,74 @@ pub(crate) struct WorldPost {
     pub(crate) filtered: bool,
 }
 
+/// How a world writes its numbers as IDs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Codec {
+    /// Mastodon's decimal numbers.
+    #[default]
+    Decimal,
+    /// Takahe's layout: decimal, random inside a millisecond.
+    Takahe,
+    /// ULIDs, as GoToSocial has them.
+    Ulid,
+    /// Base 36 without known time: shorter is smaller.
+    Opaque,
+}
+
+impl Codec {
+    pub(crate) const ALL: [Self; 4] = [Self::Decimal, Self::Takahe, Self::Ulid, Self::Opaque];
+
+    pub(crate) fn order(self) -> IdOrder {
+        match self {
+            Self::Decimal | Self::Takahe => IdOrder::Numeric,
+            Self::Ulid => IdOrder::Text,
+            Self::Opaque => IdOrder::LengthThenText,
+        }
+    }
+
+    pub(crate) fn id(self, number: u64) -> UpstreamId {
+        let time_ms = number >> 16;
+        let low = u128::from(number & 0xffff);
+        UpstreamId::new(match self {
+            Self::Decimal => number.to_string(),
+            Self::Takahe => {
+                let layout = Layout::TAKAHE;
+                (layout.smallest_at(time_ms as i64) + (low << 6)).to_string()
+            }
+            Self::Ulid => Layout::ULID.print((u128::from(time_ms) << 80) | (low << 40)),
+            Self::Opaque => {
+                let mut rest = number;
+                let mut digits = Vec::new();
+                while rest > 0 {
+                    digits.push(b"0123456789abcdefghijklmnopqrstuvwxyz"[(rest % 36) as usize]);
+                    rest /= 36;
+                }
+                digits.reverse();
+                String::from_utf8(digits).unwrap()
+            }
+        })
+    }
+
+    /// The number of an ID, which need not be a post's: those at or above it
+    /// are at or above the ID.
+    fn number(self, id: &UpstreamId) -> u64 {
+        let text = id.as_str();
+        match self {
+            Self::Decimal => text.parse().unwrap(),
+            Self::Takahe => {
+                let raw: u128 = text.parse().unwrap();
+                let time_ms = Layout::TAKAHE.time_ms(raw) as u64;
+                (time_ms << 16) | ((raw & 0x3f_ffff) >> 6) as u64
+            }
+            Self::Ulid => {
+                let raw = Layout::ULID.parse(text).unwrap();
+                (((raw >> 80) as u64) << 16) | ((raw >> 40) & 0xffff) as u64
+            }
+            Self::Opaque => u64::from_str_radix(text, 36).unwrap(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World {
     /// By ID.
@@ -25,6 +94,7 @@ pub(crate) struct World {
     /// Only the newest so many posts are in reach.
     pub(crate) reach: Option<usize>,
     pub(crate) knows_min_id: bool,
+    pub(crate) codec: Codec,
 }
 
 /// What a random world is made of.
@@ -40,6 +110,7 @@ pub(crate) struct Recipe {
     pub(crate) filtered_share: f64,
     pub(crate) burst_share: f64,
     pub(crate) page_limit: usize,
+    pub(crate) codec: Codec,
 }
 
 impl World {
@@ -47,7 +118,6 @@ impl World {
         let mut posts = Vec::new();
         let mut time_ms = recipe.start_ms as f64;
         let end_ms = (recipe.start_ms + recipe.length_ms) as f64;
-        let mut sequence = 0;
         while time_ms < end_ms {
             time_ms += -(1.0 - rng.random::<f64>()).ln() / recipe.rate_per_s * 1000.0;
             let count = if rng.random_bool(recipe.burst_share) {
@@ -56,7 +126,6 @@ impl World {
                 1
             };
             for _ in 0..count {
-                sequence += 1;
                 let id_ms = time_ms as i64 + rng.random_range(-30..=30);
                 let late_ms = if rng.random_bool(recipe.late_share) {
                     rng.random_range(0..=recipe.late_up_to_ms)
@@ -65,7 +134,7 @@ impl World {
                 };
                 let visible_at_ms = id_ms + late_ms;
                 posts.push(WorldPost {
-                    id: ((id_ms as u64) << 16) | (sequence & 0xffff),
+                    id: ((id_ms as u64) << 16) | rng.random_range(0..0x1_0000),
                     visible_at_ms,
                     deleted_at_ms: rng
                         .random_bool(recipe.deleted_share)
@@ -81,6 +150,7 @@ impl World {
             page_limit: recipe.page_limit,
             reach: None,
             knows_min_id: rng.random_bool(0.7),
+            codec: recipe.codec,
         }
     }
 
@@ -97,7 +167,7 @@ impl World {
     }
 
     pub(crate) fn is_gone(&self, id: &UpstreamId, now_ms: i64) -> bool {
-        let id: u64 = id.as_str().parse().unwrap();
+        let id = self.codec.number(id);
         !self
             .posts
             .iter()
@@ -106,8 +176,7 @@ impl World {
 
     /// Mastodon's page: sliced first, filtered after.
     pub(crate) fn page(&self, request: &PageRequest, now_ms: i64, clock_ms: i64) -> Page {
-        let number =
-            |id: &Option<UpstreamId>| id.as_ref().map(|id| id.as_str().parse::<u64>().unwrap());
+        let number = |id: &Option<UpstreamId>| id.as_ref().map(|id| self.codec.number(id));
         let (since, below, above) = (
             number(&request.since),
             number(&request.below),
@@ -150,7 +219,7 @@ impl World {
             listed: slice
                 .into_iter()
                 .filter(|post| !post.filtered)
-                .map(listed)
+                .map(|post| self.listed(post))
                 .collect(),
             facts: AnswerFacts {
                 sent_at_ms: clock_ms,
@@ -161,29 +230,29 @@ impl World {
             },
         }
     }
-}
 
-pub(crate) fn listed(post: &WorldPost) -> Listed {
-    let id = UpstreamId::new(post.id.to_string());
-    Listed {
-        position: id.clone(),
-        post: Post {
-            id,
-            uri: None,
-            url: None,
-            created_at_ms: Some((post.id >> 16) as i64),
-            edited_at_ms: None,
-            visibility: Visibility::Public,
-            author: Author {
-                id: "1".into(),
-                acct: "a".into(),
-                display_name: String::new(),
+    fn listed(&self, post: &WorldPost) -> Listed {
+        let id = self.codec.id(post.id);
+        Listed {
+            position: id.clone(),
+            post: Post {
+                id,
+                uri: None,
                 url: None,
+                created_at_ms: Some((post.id >> 16) as i64),
+                edited_at_ms: None,
+                visibility: Visibility::Public,
+                author: Author {
+                    id: "1".into(),
+                    acct: "a".into(),
+                    display_name: String::new(),
+                    url: None,
+                    raw: "{}".into(),
+                },
+                boost_of: None,
+                counts: Counts::default(),
                 raw: "{}".into(),
             },
-            boost_of: None,
-            counts: Counts::default(),
-            raw: "{}".into(),
-        },
+        }
     }
 }

@@ -1,1 +1,137 @@
-//! HTTP.
+//! What is stored, as a Mastodon server would show it to someone who has not logged in.
+//!
+//! # What clients may rely on
+//! - Only public posts are shown, in every timeline and by every ID.
+//! - IDs are local and only grow: in the public timeline and by themselves posts go by their own
+//!   ID, in a list (a source) by their entry's. `/api/v1/statuses/` takes either.
+//! - A source is a list once the history that was asked for is there. Before that neither
+//!   `/api/v1/lists` nor its timeline knows it (404), since an empty page would read as an empty
+//!   timeline.
+//! - `reblog.id`, and the `id` of an account in it or in `mentions`, is local where the answer has
+//!   found a local one, else the upstream's. `in_reply_to_id` and `in_reply_to_account_id` are local
+//!   or `null`.
+//! - Of an upstream's post only what Mastodon documents is shown, without what concerns the
+//!   account whose token mirrors it (`favourited`, a poll's `voted`…): nobody knows what other keys
+//!   would tell about it. Exports hold the whole.
+//! - No post is written here, so `local=true` finds none.
+
+mod account;
+mod address;
+mod entity;
+mod error;
+mod health;
+mod instance;
+mod link;
+mod lists;
+mod members;
+mod names;
+mod object;
+mod page_query;
+mod path_id;
+mod status;
+mod statuses;
+mod timelines;
+
+use std::{future::Future, io, sync::Arc, time::Duration};
+
+use axum::{Router, http::header::LINK, routing::get, serve::ListenerExt};
+use driftline_store::Store;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+};
+use tower_http::{
+    CompressionLevel,
+    compression::{CompressionLayer, predicate::SizeAbove},
+    cors::{Any, CorsLayer},
+    trace::TraceLayer,
+};
+use url::Url;
+
+use error::ApiError;
+
+/// What is served.
+#[derive(Clone)]
+pub struct App {
+    /// Where posts are read.
+    pub store: Store,
+    /// What `/metrics` shows; without it there is no such page.
+    pub metrics: Option<PrometheusHandle>,
+    /// The address that clients use. Without it links begin with `http` and the host that the
+    /// client named, so behind a proxy that speaks TLS it has to be set.
+    pub public_base: Option<Url>,
+    /// Whether the process has begun its work; `/readyz` asks.
+    pub ready: watch::Receiver<bool>,
+}
+
+/// The routes of the API.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/api/v1/timelines/public", get(timelines::public))
+        .route("/api/v1/timelines/list/{id}", get(timelines::list))
+        .route("/api/v1/lists", get(lists::all))
+        .route("/api/v1/lists/{id}", get(lists::one))
+        .route("/api/v1/statuses/{id}", get(statuses::one))
+        .route("/api/v1/statuses/{id}/history", get(statuses::history))
+        .route("/api/v1/instance", get(instance::v1))
+        .route("/api/v2/instance", get(instance::v2))
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .fallback(async || ApiError::NotFound)
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+        .layer(
+            CompressionLayer::new()
+                .quality(CompressionLevel::Fastest)
+                .compress_when(SizeAbove::new(LEAST_COMPRESSED_BYTES)),
+        )
+        .layer(
+            CorsLayer::new()
+                .allow_origin(Any)
+                .allow_methods(Any)
+                .allow_headers(Any)
+                .expose_headers([LINK]),
+        )
+        .layer(TraceLayer::new_for_http())
+        .with_state(Arc::new(app))
+}
+
+/// Serves until `shutdown` is done and the requests under way are answered, or have had ten
+/// seconds for it.
+///
+/// # Errors
+/// The listener's.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its delay");
+        }
+    });
+    let (stopping, stopped) = oneshot::channel();
+    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
+        shutdown.await;
+        // Nobody listens once the server is gone.
+        let _ = stopping.send(());
+    });
+    let patience = async move {
+        if stopped.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        ended = server => ended,
+        () = patience => {
+            tracing::warn!("requests were still under way when the server stopped");
+            Ok(())
+        }
+    }
+}
+
+const GRACE: Duration = Duration::from_secs(10);
+const LEAST_COMPRESSED_BYTES: u64 = 1024;
