@@ -71,7 +71,8 @@ pub struct Yield {
     pub skipped_idle: u64,
     /// Ranges that passed without a look because the quota's share was spent.
     pub skipped_quota: u64,
-    /// Ranges that the upstream no longer reached down to.
+    /// Ranges of which the upstream showed nothing, down to the end of what it
+    /// has: beyond its depth, or empty.
     pub unreachable: u64,
     barren_posts: u64,
     barren_ranges: u64,

@@ -170,7 +170,7 @@ fn second_look_period_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
         i64::MAX
     };
     let least_ms = settings.second_look_period_ms.max(1);
-    page_ms.clamp(least_ms, least_ms.max(MAX_SECOND_LOOK_PERIOD_MS))
+    page_ms.clamp(least_ms, least_ms * MAX_SECOND_LOOK_PERIODS)
 }
 
 fn small_overlap_ms(lateness: &Lateness, second_look_ms: i64, reasons: &mut Reasons) -> i64 {
@@ -200,7 +200,8 @@ const FIRST_OVERLAP_MS: i64 = 1_000;
 const LEAST_OVERLAP_MS: i64 = 50;
 const ENOUGH_POSTS: u64 = 200;
 const MAX_SECOND_LOOK_MS: i64 = 120_000;
-const MAX_SECOND_LOOK_PERIOD_MS: i64 = 60_000;
+/// A slow source's second look waits for so many least periods at most.
+const MAX_SECOND_LOOK_PERIODS: i64 = 12;
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,8 @@ pub struct Settings {
     /// The second look's least age, ms: it is taken after the longest
     /// lateness measured, but never earlier than this.
     pub second_look_ms: i64,
-    /// The least time of timeline that one second look takes together, ms.
+    /// The least time of timeline that one second look takes together, ms; on
+    /// a slow source it takes up to twelve times as much.
     pub second_look_period_ms: i64,
     /// The rungs above the second look.
     pub rungs: Vec<Rung>,

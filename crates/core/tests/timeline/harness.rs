@@ -383,11 +383,19 @@ pub(crate) fn key(id: u64) -> Key {
         .unwrap()
 }
 
-/// The seeds of a test: `count` of them, or the one in `DRIFTLINE_SEED`.
+/// The seeds of a test: `count` of them, or as many as `DRIFTLINE_SEEDS` says,
+/// or the one in `DRIFTLINE_SEED`.
 pub(crate) fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("DRIFTLINE_SEED") {
-        Ok(seed) => vec![seed.parse().expect("DRIFTLINE_SEED is a number")],
-        Err(_) => (0..count).collect(),
+    let number = |name: &str| {
+        let text = std::env::var(name).ok()?;
+        Some(
+            text.parse()
+                .unwrap_or_else(|_| panic!("{name} is a number")),
+        )
+    };
+    match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
+        (Some(seed), _) => vec![seed],
+        (None, all) => (0..all.unwrap_or(count)).collect(),
     }
 }
 

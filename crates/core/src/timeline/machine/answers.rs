@@ -1,0 +1,457 @@
+//! What an answer, or the lack of one, means.
+
+use super::{LastError, Machine, Stored, Suspect, is_history};
+use crate::{
+    answer::{Abilities, AnswerFacts, Failure, FailureKind},
+    timeline::{
+        backoff::backoff_ms,
+        ledger::{GapKind, Stretch},
+        plan::Plan,
+        request::{Purpose, Reading, Request},
+        scheme::IdScheme,
+        server_time::retrieved_at_ms,
+        settings::{Backfill, Settings},
+    },
+    upstream_id::{Key, UpstreamId},
+};
+
+impl Machine {
+    /// Whether the posts of a request are history, whose entries take their
+    /// IDs from creation time.
+    pub fn is_history(&self, request: &Request) -> bool {
+        match &request.purpose {
+            Purpose::Poll => self.ledger.frontier().is_none() && !self.history.seen_empty,
+            Purpose::Fill { low, .. } => self
+                .ledger
+                .gaps()
+                .iter()
+                .any(|gap| gap.low == *low && is_history(gap)),
+            Purpose::Look { .. } => false,
+        }
+    }
+
+    /// The range in which stored posts that a page does not list are suspected
+    /// of being deleted: what the page proves. `None` if it proves nothing.
+    pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<(Key, Key)> {
+        reading
+            .stretch(request)
+            .map(|stretch| (stretch.low, stretch.high))
+    }
+
+    /// Takes in a page that was checked and whose posts are stored in the same
+    /// commit as the machine.
+    pub fn page(
+        &mut self,
+        settings: &Settings,
+        abilities: Abilities,
+        request: &Request,
+        reading: &Reading,
+        facts: &AnswerFacts,
+        stored: &Stored,
+    ) {
+        let plan = self.make_plan(settings, abilities, facts.received_at_ms, false);
+        self.scheme = self.scheme.or(reading.scheme);
+        self.heard(facts);
+        self.succeeded(&request.purpose);
+        let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+        if self.is_history(request) {
+            self.counters.history += new;
+        }
+        self.counters.fetched += reading.keys.len() as u64;
+        self.counters.stored += new;
+        self.counters.edited += stored.edited;
+        self.measure(&plan, request, reading, stored);
+        let rung = match request.purpose {
+            Purpose::Look { rung, .. } => rung,
+            Purpose::Poll | Purpose::Fill { .. } => 0,
+        };
+        self.suspect(rung, &stored.absent);
+        match &request.purpose {
+            Purpose::Poll => self.polled(settings, &plan, reading, request, new),
+            Purpose::Fill { low, high } => self.filled(&plan, low, high, reading, request),
+            Purpose::Look { rung, low, high } => {
+                let posts = reading.keys.len() as u64;
+                self.yield_of(*rung).read(posts, new, stored.edited);
+                self.looked(&plan, *rung, low, high, reading, request);
+            }
+        }
+    }
+
+    /// Takes in a request that failed. `chance` is any random number: it
+    /// spreads the delays of sources that fail together.
+    pub fn failed(
+        &mut self,
+        settings: &Settings,
+        purpose: Option<&Purpose>,
+        failure: &Failure,
+        now_ms: i64,
+        chance: u64,
+    ) {
+        self.counters.failures += 1;
+        self.last_error = Some(LastError {
+            kind: failure.kind,
+            message: failure.message.clone(),
+            at_ms: now_ms,
+            over: false,
+        });
+        if let Some(mut throttle) = failure.throttle {
+            throttle.reset_at_ms += self.clock_lead_ms;
+            self.throttles.report(throttle, now_ms);
+        }
+        let is_poll = matches!(purpose, Some(Purpose::Poll));
+        let about_the_server = matches!(
+            failure.kind,
+            FailureKind::Unreachable
+                | FailureKind::TimedOut
+                | FailureKind::Tls
+                | FailureKind::PrivateAddress
+                | FailureKind::Unauthorized
+                | FailureKind::Throttled
+                | FailureKind::ServerError
+        );
+        let failures = if is_poll {
+            &mut self.pace.poll_failures
+        } else {
+            &mut self.pace.work_failures
+        };
+        *failures = failures.saturating_add(1);
+        let wait_ms = failure.retry_after_ms.unwrap_or(0).max(backoff_ms(
+            settings.every_ms,
+            *failures,
+            chance,
+        ));
+        let until_ms = now_ms.saturating_add(wait_ms);
+        // The next try asks differently, in case the answer's content stays bad.
+        if !about_the_server
+            && let Some(Purpose::Fill { low, high } | Purpose::Look { low, high, .. }) = purpose
+        {
+            self.ledger.tried(low, high);
+        }
+        if is_poll || about_the_server {
+            self.pace.blocked_until_ms = until_ms;
+        } else {
+            self.pace.work_blocked_until_ms = until_ms;
+        }
+    }
+
+    /// Takes in what a look-up of an absent post found.
+    pub fn looked_up(&mut self, id: &UpstreamId, gone: bool, facts: &AnswerFacts) {
+        self.heard(facts);
+        self.pace.work_failures = 0;
+        let rung = self
+            .suspects
+            .iter()
+            .position(|suspect| suspect.id == *id)
+            .and_then(|index| self.suspects.remove(index))
+            .map(|suspect| suspect.rung);
+        if gone {
+            self.counters.deleted += 1;
+            if let Some(rung) = rung {
+                self.yield_of(rung).confirmed_deletion();
+            }
+        } else {
+            self.counters.hidden += 1;
+        }
+    }
+
+    fn polled(
+        &mut self,
+        settings: &Settings,
+        plan: &Plan,
+        reading: &Reading,
+        request: &Request,
+        new: u64,
+    ) {
+        let (Some(scheme), Some(newest), Some(oldest)) =
+            (self.scheme, reading.newest(), reading.oldest())
+        else {
+            if self.ledger.frontier().is_none() && reading.keys.is_empty() {
+                self.history.seen_empty = true;
+            }
+            self.new_per_poll *= 1.0 - NEW_PER_POLL_WEIGHT;
+            return;
+        };
+        self.learn_rate(reading, new);
+        if self.ledger.frontier().is_none() {
+            let origin = self.first_origin(settings, &scheme, oldest, reading);
+            let is_history = !self.history.seen_empty;
+            self.ledger.begin(origin, newest.clone(), is_history);
+        } else {
+            self.ledger.extend(newest.clone());
+        }
+        self.retrieved_at_ms = Some(reading.retrieved_at_ms);
+        self.read(plan, reading, request);
+        if self.history.left == Some(0) {
+            self.ledger.begin_later(oldest);
+        }
+    }
+
+    /// Where coverage begins, by the history that was asked for.
+    fn first_origin(
+        &mut self,
+        settings: &Settings,
+        scheme: &IdScheme,
+        oldest: &Key,
+        reading: &Reading,
+    ) -> Key {
+        if self.history.seen_empty {
+            return Key::lowest();
+        }
+        match settings.backfill {
+            Backfill::None => oldest.clone(),
+            Backfill::Count(count) => {
+                self.history.left = Some(count.saturating_sub(reading.keys.len() as u64));
+                Key::lowest()
+            }
+            Backfill::Duration(ms) => {
+                let since_ms = reading.retrieved_at_ms - ms;
+                self.history.since_ms = Some(since_ms);
+                scheme.floor(since_ms).unwrap_or_else(Key::lowest)
+            }
+            Backfill::All => Key::lowest(),
+        }
+    }
+
+    fn filled(&mut self, plan: &Plan, low: &Key, high: &Key, reading: &Reading, request: &Request) {
+        if request.just_above.is_some() {
+            // A page that begins above the anchor does not meet it.
+            let joined = reading.oldest().is_some_and(|oldest| oldest <= low);
+            let nearer = reading.newest().is_some_and(|newest| newest > low);
+            if joined && nearer {
+                self.read(plan, reading, request);
+                self.ledger.progressed(low, high);
+            } else {
+                self.ledger.tried(low, high);
+            }
+            return;
+        }
+        let was_history = self.is_history(request);
+        if self.read(plan, reading, request) {
+            self.history.bottom_seen = 0;
+            self.ledger.progressed(low, high);
+            if was_history {
+                self.shorten_history(reading);
+            }
+            return;
+        }
+        self.ledger.tried(low, high);
+        if self.at_bottom(request) {
+            if was_history || low.is_lowest() {
+                self.read_empty(plan, low, high, reading);
+            } else {
+                self.ledger.give_up(low, high);
+            }
+        }
+    }
+
+    /// Ends the history where the count or the time that was asked for is
+    /// reached and the ledger's bounds cannot say so.
+    fn shorten_history(&mut self, reading: &Reading) {
+        let Some(oldest) = reading.oldest().cloned() else {
+            return;
+        };
+        if let Some(left) = &mut self.history.left {
+            *left = left.saturating_sub(reading.keys.len() as u64);
+            if *left == 0 {
+                self.ledger.begin_later(&oldest);
+            }
+        }
+    }
+
+    /// Tells that a page of history holds a post written at this time, Unix
+    /// ms: where IDs carry no time, this ends a history by duration.
+    pub fn history_reached(&mut self, reading: &Reading, created_at_ms: i64) {
+        if self
+            .history
+            .since_ms
+            .is_some_and(|since_ms| created_at_ms < since_ms)
+            && self.scheme.is_some_and(|scheme| scheme.layout.is_none())
+            && let Some(oldest) = reading.oldest()
+            && self
+                .ledger
+                .gaps()
+                .iter()
+                .any(|gap| is_history(gap) && gap.high <= *oldest)
+        {
+            self.ledger.begin_later(oldest);
+        }
+    }
+
+    fn looked(
+        &mut self,
+        plan: &Plan,
+        rung: usize,
+        low: &Key,
+        high: &Key,
+        reading: &Reading,
+        request: &Request,
+    ) {
+        if self.read(plan, reading, request) {
+            self.history.bottom_seen = 0;
+            self.ledger.progressed(low, high);
+            if !self.waits_for(rung, low) {
+                self.yield_of(rung).finished();
+            }
+            return;
+        }
+        self.ledger.tried(low, high);
+        if self.at_bottom(request) {
+            if low.is_lowest() {
+                self.read_empty(plan, low, high, reading);
+            } else {
+                self.ledger.skip_rung(low, high, rung, &plan.ladder);
+                self.yield_of(rung).unreachable += 1;
+            }
+        }
+    }
+
+    /// Takes a range at the timeline's very bottom as read: there was nothing
+    /// in it yet. What comes late into it is found by the rungs.
+    fn read_empty(&mut self, plan: &Plan, low: &Key, high: &Key, reading: &Reading) {
+        if let Some(scheme) = self.scheme {
+            let stretch = Stretch {
+                low: low.clone(),
+                high: high.clone(),
+                at_ms: reading.retrieved_at_ms,
+            };
+            self.ledger.read(&stretch, &scheme, &plan.ladder);
+        }
+    }
+
+    /// Whether the range that begins at `low` still waits for a rung.
+    fn waits_for(&self, wanted_rung: usize, low: &Key) -> bool {
+        self.ledger.gaps().iter().any(|gap| {
+            gap.low == *low
+                && matches!(gap.kind, GapKind::Provisional { rung, .. } if rung == wanted_rung)
+        })
+    }
+
+    /// Whether this was the second empty answer in a row to a request that
+    /// nothing bounds from below: the upstream shows nothing there.
+    fn at_bottom(&mut self, request: &Request) -> bool {
+        if request.since.is_some() {
+            return false;
+        }
+        self.history.bottom_seen += 1;
+        if self.history.bottom_seen < EMPTY_ANSWERS_AT_BOTTOM {
+            return false;
+        }
+        self.history.bottom_seen = 0;
+        true
+    }
+
+    /// Takes what a page proves into the ledger. `false` if it proves nothing.
+    fn read(&mut self, plan: &Plan, reading: &Reading, request: &Request) -> bool {
+        let (Some(scheme), Some(stretch)) = (self.scheme, reading.stretch(request)) else {
+            return false;
+        };
+        self.ledger.read(&stretch, &scheme, &plan.ladder);
+        true
+    }
+
+    /// Lateness of the posts that are new.
+    fn measure(&mut self, plan: &Plan, request: &Request, reading: &Reading, stored: &Stored) {
+        let (Some(scheme), Some(latest), Some(read_before_ms)) = (
+            self.scheme,
+            self.ledger.frontier().cloned(),
+            self.retrieved_at_ms,
+        ) else {
+            return;
+        };
+        let latest_ms = scheme.time_ms(&latest);
+        for (key, is_new) in reading.keys.iter().zip(&stored.new) {
+            if !is_new {
+                continue;
+            }
+            match request.purpose {
+                Purpose::Poll if *key < latest => self.counters.caught_by_overlap += 1,
+                Purpose::Look { .. } => self.counters.caught_by_rescan += 1,
+                _ => {}
+            }
+            let (Some(latest_ms), Some(time_ms)) = (latest_ms, scheme.time_ms(key)) else {
+                continue;
+            };
+            let at_most_ms = reading.answered_by_ms - time_ms;
+            match request.purpose {
+                Purpose::Poll => self.lateness.add(
+                    read_before_ms - time_ms,
+                    at_most_ms,
+                    latest_ms.max(read_before_ms) - time_ms,
+                ),
+                // The reads before did not show it, the last of them at this age.
+                Purpose::Look { rung, .. } => {
+                    let unseen_ms = match rung.checked_sub(1) {
+                        Some(below) => plan.ladder.age_ms(below).unwrap_or(0),
+                        None => plan.overlap_ms + 1,
+                    };
+                    self.lateness.add(unseen_ms, at_most_ms, unseen_ms);
+                }
+                Purpose::Fill { .. } => {}
+            }
+        }
+        if let (Purpose::Poll, Some(newest)) = (&request.purpose, reading.keys.first())
+            && let Some(time_ms) = scheme.time_ms(newest)
+        {
+            self.lateness.newest_ahead_ms = time_ms - reading.answered_by_ms;
+        }
+    }
+
+    fn learn_rate(&mut self, reading: &Reading, new: u64) {
+        self.new_per_poll += NEW_PER_POLL_WEIGHT * (new as f64 - self.new_per_poll);
+        let Some(before_ms) = self.retrieved_at_ms else {
+            return;
+        };
+        let elapsed_s = (reading.retrieved_at_ms - before_ms) as f64 / 1000.0;
+        if elapsed_s > 0.0 {
+            let weight = 1.0 - (-elapsed_s / RATE_MEMORY_S).exp();
+            self.rate_per_s += weight * (new as f64 / elapsed_s - self.rate_per_s);
+        }
+    }
+
+    fn heard(&mut self, facts: &AnswerFacts) {
+        let retrieved_at_ms = retrieved_at_ms(facts);
+        self.clock_lead_ms = (facts.sent_at_ms - retrieved_at_ms).max(0);
+        if let Some(mut throttle) = facts.throttle {
+            // The window ends by the server's clock; ours may stand elsewhere.
+            if let Some(date_ms) = facts.date_ms {
+                throttle.reset_at_ms += facts.received_at_ms - date_ms;
+            }
+            self.throttles.report(throttle, facts.received_at_ms);
+        }
+    }
+
+    fn succeeded(&mut self, purpose: &Purpose) {
+        if *purpose == Purpose::Poll {
+            self.pace.poll_failures = 0;
+        } else {
+            self.pace.work_failures = 0;
+        }
+        if self.pace.poll_failures == 0
+            && self.pace.work_failures == 0
+            && let Some(error) = &mut self.last_error
+        {
+            error.over = true;
+        }
+    }
+
+    fn suspect(&mut self, rung: usize, absent: &[UpstreamId]) {
+        for id in absent {
+            if self.suspects.iter().any(|suspect| suspect.id == *id) {
+                continue;
+            }
+            if self.suspects.len() >= MOST_SUSPECTS {
+                self.counters.suspects_dropped += 1;
+                continue;
+            }
+            self.suspects.push_back(Suspect {
+                id: id.clone(),
+                rung,
+            });
+        }
+    }
+}
+
+const NEW_PER_POLL_WEIGHT: f64 = 0.1;
+const RATE_MEMORY_S: f64 = 60.0;
+const EMPTY_ANSWERS_AT_BOTTOM: u32 = 2;
+const MOST_SUSPECTS: usize = 80;

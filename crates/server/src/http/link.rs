@@ -1,0 +1,21 @@
+use axum::http::HeaderValue;
+use driftline_store::LocalId;
+
+use super::{address::Address, page_query::PageQuery};
+
+/// The `Link` header of a page from its newest to its oldest ID: the older page first, where toot
+/// looks for it.
+pub(super) fn header(
+    address: &Address,
+    path: &str,
+    query: &PageQuery,
+    (newest, oldest): (LocalId, LocalId),
+) -> Option<HeaderValue> {
+    let page = address.of(path);
+    let next = query.neighbour("max_id", oldest);
+    let prev = query.neighbour("min_id", newest);
+    HeaderValue::try_from(format!(
+        "<{page}?{next}>; rel=\"next\", <{page}?{prev}>; rel=\"prev\""
+    ))
+    .ok()
+}

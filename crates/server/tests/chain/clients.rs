@@ -1,0 +1,54 @@
+//! Clients as people write them.
+
+use std::collections::BTreeSet;
+
+use driftline_core::upstream_id::UpstreamId;
+use driftline_server::now_ms;
+use driftline_sim::baseline::Poller;
+use driftline_store::{StoreError, export};
+use driftline_upstream::{Address, Mastodon, Timeline};
+
+use crate::running::{Driftline, http_client};
+
+pub(crate) struct Client {
+    api: Mastodon,
+    timeline: Timeline,
+}
+
+impl Client {
+    pub(crate) fn new(url: &str, timeline: Timeline, token: &str) -> Self {
+        let address = Address::parse(url).unwrap();
+        Self {
+            api: Mastodon::new(http_client(), address, Some(token.to_owned().into())).unwrap(),
+            timeline,
+        }
+    }
+
+    pub(crate) async fn poll(&self, poller: &mut Poller) {
+        let mut request = Some(poller.begin(now_ms()));
+        while let Some(page) = request {
+            match self.api.page(&self.timeline, &page).await {
+                Ok(page) => {
+                    let ids: Vec<UpstreamId> =
+                        page.listed.into_iter().map(|item| item.position).collect();
+                    request = poller.take(&ids);
+                }
+                Err(failure) => {
+                    poller.fail();
+                    panic!("{failure}");
+                }
+            }
+        }
+    }
+}
+
+/// The names across servers of all posts that a Driftline mirrors.
+pub(crate) async fn uris(driftline: &Driftline) -> BTreeSet<String> {
+    let id = driftline.source().await.id;
+    let rows = driftline
+        .store()
+        .read(move |tx| Ok::<_, StoreError>(export::rows(tx, id, 0, 100_000)?))
+        .await
+        .unwrap();
+    rows.into_iter().map(|row| row.post.uri.unwrap()).collect()
+}

@@ -1,0 +1,194 @@
+//! A Driftline in this process, and the simulated upstream.
+
+use std::time::Duration;
+
+use driftline_core::timeline::{Backfill, Rung, Settings};
+use driftline_server::{
+    Pollers, PollersOptions,
+    admin::{self, AddSource, Command},
+    http,
+};
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, SimServer},
+};
+use driftline_store::{SourceId, Store, StoreError, Target, machine, source, timeline, verify};
+use driftline_upstream::{Http, Options};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::Instant};
+
+pub(crate) struct Driftline {
+    store: Store,
+    pollers: Pollers,
+    url: String,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+    _folder: tempfile::TempDir,
+}
+
+pub(crate) async fn upstream(world: WorldConfig) -> SimServer {
+    SimServer::start(world, 1, Clock::Real).await.unwrap()
+}
+
+/// The ladder scaled down to seconds.
+pub(crate) fn settings() -> Settings {
+    let rung = |age_ms, period_ms| Rung { age_ms, period_ms };
+    Settings {
+        every_ms: 300,
+        spacing_ms: 5,
+        backfill: Backfill::All,
+        second_look_ms: 2_000,
+        second_look_period_ms: 500,
+        rungs: vec![rung(11_000, 2_000)],
+        ..Settings::default()
+    }
+}
+
+pub(crate) fn http_client() -> Http {
+    Http::new(Options {
+        allow_private: true,
+        ..Options::default()
+    })
+    .unwrap()
+}
+
+impl Driftline {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("driftline.db");
+        let store = tokio::task::spawn_blocking(|| Store::open(Target::Sqlite { path }).unwrap())
+            .await
+            .unwrap();
+        let pollers = Pollers::start(
+            store.clone(),
+            http_client(),
+            PollersOptions {
+                scan: Duration::from_millis(50),
+                ..PollersOptions::new("test")
+            },
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (_, ready) = watch::channel(true);
+        let app = http::App {
+            store: store.clone(),
+            metrics: None,
+            public_base: None,
+            ready,
+        };
+        let (stop, mut stopped) = watch::channel(false);
+        let serving = tokio::spawn(async move {
+            let until = async move {
+                let _ = stopped.wait_for(|stop| *stop).await;
+            };
+            http::serve(listener, http::router(app), until)
+                .await
+                .unwrap();
+        });
+        Self {
+            store,
+            pollers,
+            url,
+            stop,
+            serving,
+            _folder: folder,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) async fn mirror(&self, address: &str, timeline: &str, settings: Settings) {
+        let token_file = self._folder.path().join("token");
+        std::fs::write(&token_file, "driftline").unwrap();
+        let add = Command::Add(Box::new(AddSource {
+            name: Some("mirrored".into()),
+            address: address.into(),
+            timeline: timeline.into(),
+            token_env: None,
+            token_file: Some(token_file.to_str().unwrap().into()),
+            settings,
+        }));
+        admin::execute(&self.store, Some(&self.pollers), add)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn source(&self) -> source::Source {
+        self.store
+            .read(|tx| source::by_name(tx, "mirrored"))
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    /// Whether nothing is open and every rung has read what is older than now.
+    pub(crate) async fn is_settled(&self) -> bool {
+        let source = self.source().await;
+        let id = source.id;
+        let machine = self
+            .store
+            .read(move |tx| machine::load(tx, id))
+            .await
+            .unwrap();
+        let is_empty = machine.ledger().frontier().is_none();
+        !is_empty && machine.is_settled(&source.settings, driftline_server::now_ms(), 2)
+    }
+
+    pub(crate) async fn stored(&self) -> usize {
+        let id: SourceId = self.source().await.id;
+        let counts = self
+            .store
+            .read(move |tx| verify::counts(tx, id))
+            .await
+            .unwrap();
+        usize::try_from(counts.entries).unwrap()
+    }
+
+    /// Every ID of the public timeline, as the store has it, oldest first.
+    pub(crate) async fn public_ids(&self) -> Vec<String> {
+        let ids = self
+            .store
+            .read(|tx| {
+                let mut ids = Vec::new();
+                let mut range = timeline::Range {
+                    limit: 40,
+                    min: Some(driftline_id::Id::new(0)),
+                    ..timeline::Range::default()
+                };
+                loop {
+                    let page = timeline::public(tx, &range)?;
+                    let Some(newest) = page.first() else { break };
+                    range.min = Some(newest.id);
+                    ids.extend(page.iter().rev().map(|post| post.id.to_string()));
+                }
+                Ok::<_, StoreError>(ids)
+            })
+            .await;
+        ids.unwrap()
+    }
+
+    /// Asks again and again until it is true, for so many seconds at most.
+    pub(crate) async fn until(&self, seconds: u64, mut condition: impl AsyncFnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        while !condition().await {
+            if Instant::now() >= deadline {
+                let id = self.source().await.id;
+                let machine = self.store.read(move |tx| machine::load(tx, id)).await.unwrap();
+                panic!("not within {seconds} s: {} stored, {machine:?}", self.stored().await);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.pollers.stop().await;
+        self.stop.send_replace(true);
+        self.serving.await.unwrap();
+        self.store.close().await;
+    }
+}

@@ -1,0 +1,10 @@
+//! What is served, asked for over a socket.
+
+mod health;
+mod lists;
+mod mirror;
+mod paging;
+mod requests;
+mod shape;
+mod statuses;
+mod world;

@@ -1,0 +1,185 @@
+//! Pages: everything once, in one order, whatever way it is read.
+
+use std::collections::BTreeSet;
+
+use driftline_core::post::Visibility;
+use driftline_db::testing::{Fresh, databases};
+use driftline_sim::Status;
+use serde_json::Value;
+
+use crate::world::{World, id, link, status, uri};
+
+/// Of every five the third is not public.
+fn mixed(ids: std::ops::Range<u64>) -> Vec<Status> {
+    let visibilities = [
+        Visibility::Unlisted,
+        Visibility::Private,
+        Visibility::Direct,
+    ];
+    let of = |n: u64| match n % 5 {
+        2 => Status {
+            visibility: visibilities[(n % 3) as usize],
+            ..status(n)
+        },
+        _ => status(n),
+    };
+    ids.map(of).collect()
+}
+
+fn public_uris(statuses: &[Status]) -> BTreeSet<String> {
+    let posts = statuses.iter().map(Status::to_post);
+    posts
+        .filter(|post| post.visibility == Visibility::Public)
+        .map(|post| post.uri.unwrap())
+        .collect()
+}
+
+fn check_walk(pages: &[Vec<Value>], expected: &BTreeSet<String>) -> Vec<u64> {
+    for page in pages {
+        assert!(page.windows(2).all(|pair| id(&pair[0]) > id(&pair[1])));
+    }
+    let mut ids: Vec<u64> = pages.iter().flatten().map(id).collect();
+    ids.sort_unstable();
+    let shown: BTreeSet<String> = pages.iter().flatten().map(|s| uri(s).to_owned()).collect();
+    assert_eq!(&shown, expected);
+    assert_eq!(ids.len(), expected.len(), "something is shown twice");
+    ids
+}
+
+#[tokio::test]
+async fn both_ways_cover_everything_once() {
+    for fresh in databases() {
+        let world = World::on(fresh, |_| {}).await;
+        let mut feeds = [world.feed("one").await, world.feed("two").await];
+        let mut all = Vec::new();
+        for turn in 0..5 {
+            let batch = mixed(turn * 30..turn * 30 + 30);
+            feeds[0].poll(&batch).await;
+            // The other source sees some of the same posts, later.
+            feeds[1].poll(&batch[10..]).await;
+            all.extend(batch);
+        }
+        let seen_by_two: Vec<Status> = all.chunks(30).flat_map(|c| c[10..].to_vec()).collect();
+        for (path, statuses) in [
+            ("/api/v1/timelines/public".to_owned(), &all),
+            (feeds[0].path(), &all),
+            (feeds[1].path(), &seen_by_two),
+        ] {
+            let expected = public_uris(statuses);
+            for limit in [7, 40] {
+                let down = world.walk(&format!("{path}?limit={limit}"), "next").await;
+                let up = world
+                    .walk(&format!("{path}?limit={limit}&min_id=0"), "prev")
+                    .await;
+                let ids = check_walk(&down, &expected);
+                assert_eq!(check_walk(&up, &expected), ids);
+                assert!(down.iter().rev().skip(1).all(|page| page.len() == limit));
+            }
+        }
+        world.close().await;
+    }
+}
+
+#[tokio::test]
+async fn bounds_are_mastodons() {
+    let world = World::new().await;
+    let mut feed = world.feed("home").await;
+    let statuses: Vec<Status> = (1..=9).map(status).collect();
+    feed.poll(&statuses).await;
+    let all = world.page(&feed.path()).await;
+    let nth = |n: usize| id(&all[9 - n]);
+    for (query, expected) in [
+        (String::new(), [9, 8, 7].as_slice()),
+        (format!("since_id={}", nth(2)), &[9, 8, 7]),
+        (format!("since_id={}", nth(7)), &[9, 8]),
+        (format!("min_id={}", nth(2)), &[5, 4, 3]),
+        (format!("max_id={}", nth(3)), &[2, 1]),
+        (format!("since_id={}&max_id={}", nth(3), nth(6)), &[5, 4]),
+        (format!("min_id={}&max_id={}", nth(3), nth(6)), &[5, 4]),
+        ("since_id=&max_id=&min_id=".to_owned(), &[9, 8, 7]),
+        (format!("max_id={}", u64::MAX), &[9, 8, 7]),
+        (format!("since_id={}", u64::MAX), &[]),
+        (format!("min_id={}", i64::MAX), &[]),
+        ("max_id=0".to_owned(), &[]),
+        ("limit=2".to_owned(), &[9, 8]),
+    ] {
+        let expected: Vec<u64> = expected.iter().map(|n| nth(*n)).collect();
+        for path in [feed.path(), "/api/v1/timelines/public".to_owned()] {
+            let page = world.page(&format!("{path}?limit=3&{query}")).await;
+            assert_eq!(page.iter().map(id).collect::<Vec<_>>(), expected, "{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_naive_since_id_client_misses_nothing() {
+    let world = World::new().await;
+    let mut feed = world.feed("home").await;
+    let path = format!("{}?limit=40", feed.path());
+    let (mut since, mut seen) = (0, BTreeSet::new());
+    let mut visible: Vec<u64> = Vec::new();
+    let mut too_late = 0;
+    for turn in 0..12_u64 {
+        // Of each ten posts the fifth becomes visible only a turn later, below newer ones.
+        let late = turn.checked_sub(1).map(|before| before * 10 + 5);
+        let arriving = (turn * 10..turn * 10 + 10).filter(|n| n % 10 != 5);
+        let newest = visible.iter().max().copied().unwrap_or(0);
+        too_late += u64::from(late.is_some_and(|late| late < newest));
+        visible.extend(late.into_iter().chain(arriving));
+        let mut page = visible.clone();
+        page.sort_unstable_by(|a, b| b.cmp(a));
+        page.truncate(40);
+        feed.poll(&page.into_iter().map(status).collect::<Vec<_>>())
+            .await;
+        let new = world.page(&format!("{path}&since_id={since}")).await;
+        for status in new.iter().rev() {
+            assert!(id(status) > since);
+            since = id(status);
+            assert!(seen.insert(uri(status).to_owned()));
+        }
+    }
+    assert_eq!(too_late, 11, "nothing was late: the test shows nothing");
+    let all: Vec<Status> = visible.into_iter().map(status).collect();
+    assert_eq!(seen, public_uris(&all));
+}
+
+#[tokio::test]
+async fn links_name_the_neighbours() {
+    let world = World::new().await;
+    let mut feed = world.feed("home").await;
+    feed.poll(&(1..=3).map(status).collect::<Vec<_>>()).await;
+    for path in [feed.path(), "/api/v1/timelines/public".to_owned()] {
+        let query = "only=%3C%22%3E&max_id=9223372036854775807&limit=2&since_id=1";
+        let answer = world.answer(&format!("{path}?{query}")).await;
+        let header = answer.headers()["link"].to_str().unwrap().to_owned();
+        let page = crate::world::parsed(answer).await;
+        let (newest, oldest, base) = (id(&page[0]), id(&page[1]), &world.base);
+        assert_eq!(
+            header,
+            format!(
+                "<{base}{path}?only=%3C%22%3E&limit=2&max_id={oldest}>; rel=\"next\", \
+                 <{base}{path}?only=%3C%22%3E&limit=2&min_id={newest}>; rel=\"prev\""
+            )
+        );
+        let empty = world.answer(&format!("{path}?max_id=1")).await;
+        assert!(!empty.headers().contains_key("link"));
+    }
+}
+
+#[tokio::test]
+async fn links_begin_with_the_public_address() {
+    let fresh = Fresh::sqlite();
+    let base = "https://social.example/driftline/".parse().unwrap();
+    let world = World::on(fresh, |app| app.public_base = Some(base)).await;
+    world.feed("home").await.poll(&[status(1)]).await;
+    let answer = world.answer("/api/v1/timelines/public").await;
+    let next = link(&answer, "next").unwrap();
+    let start = "https://social.example/driftline/api/v1/timelines/public?max_id=";
+    assert!(next.starts_with(start), "{next}");
+    let instance = world.json("/api/v2/instance").await;
+    assert_eq!(instance["domain"], "social.example");
+    assert_eq!(
+        instance["configuration"]["urls"]["streaming"],
+        "wss://social.example"
+    );
+}
