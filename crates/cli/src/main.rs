@@ -1,2 +1,67 @@
 //! The `driftline` binary.
-fn main() {}
+
+mod cli;
+mod commands;
+mod config;
+mod duration;
+mod error;
+mod output;
+mod place;
+mod reach;
+mod reader;
+mod socket;
+mod shown;
+mod source_options;
+mod stop;
+mod written;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+use crate::{cli::Cli, config::Config, error::CliError};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log(cli.global.verbose);
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if matches!(error, CliError::Usage(_) | CliError::Failed(_)) {
+                output::note(&format!("driftline: {error}"));
+            }
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), CliError> {
+    let config = Config::load(&cli.global)?;
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed(format!("no threads can be started: {error}")))?
+        .block_on(commands::run(cli, config))
+}
+
+/// Standard output is for results alone.
+fn log(verbose: u8) {
+    let level = match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    let filter = match std::env::var("RUST_LOG") {
+        Ok(directives) if verbose == 0 => EnvFilter::new(directives),
+        _ => EnvFilter::default().add_directive(level.into()),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(output::is_watched())
+        .init();
+}

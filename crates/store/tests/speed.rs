@@ -168,6 +168,11 @@ fn bare(posts: u64) {
     connection
         .execute_batch("pragma synchronous = full; pragma temp_store = memory")
         .expect("pragmas");
+    connection
+        .execute_batch(
+            "insert into source values (1, 1, 'a', 'b', 'c', 'd', null, 0, 1, 0, 0, null, 0, 0, '')",
+        )
+        .expect("a source");
     let machine = serde_json::to_string(&Machine::default()).expect("JSON");
     let mut spent = Duration::ZERO;
     let mut usn = 0_i64;
@@ -195,6 +200,17 @@ fn bare(posts: u64) {
         )
         .and_then(|mut s| s.execute((usn, &machine)))
         .expect("the clock");
+        tx.prepare_cached("update local_clock set last_id = ?1")
+            .and_then(|mut s| s.execute([usn]))
+            .expect("the clock");
+        tx.prepare_cached(
+            "insert or replace into gap values (1, ?1, ?1, 'open', 0, 0, 0, 0, 0, 0)",
+        )
+        .and_then(|mut s| s.execute([(turn % 20).to_string()]))
+        .expect("a range");
+        tx.prepare_cached("update source set machine = ?1, update_count = ?2")
+            .and_then(|mut s| s.execute((&machine, usn)))
+            .expect("the source");
         tx.commit().expect("a commit");
         spent += before.elapsed();
     }

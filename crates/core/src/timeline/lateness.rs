@@ -24,12 +24,19 @@ pub struct Lateness {
     pub ahead: u64,
     /// The largest lower bound seen, ms.
     pub longest_ms: i64,
+    /// The largest lower bound, ms, of posts that were surely less late than
+    /// [`Lateness::SOON_MS`]: what a second look can wait for. Later ones, such
+    /// as backdated federated posts, are for the rungs above it.
+    pub longest_soon_ms: i64,
     /// The newest ID's time less the server's time at the last read that
     /// brought one, ms.
     pub newest_ahead_ms: i64,
 }
 
 impl Lateness {
+    /// The latest that a second look may come, ms.
+    pub const SOON_MS: i64 = 120_000;
+
     /// Takes one post in: the interval of its lateness and the overlap that
     /// it needed, all in ms, signed.
     pub fn add(&mut self, at_least_ms: i64, at_most_ms: i64, needed_ms: i64) {
@@ -40,5 +47,8 @@ impl Lateness {
             self.ahead += 1;
         }
         self.longest_ms = self.longest_ms.max(at_least_ms);
+        if at_most_ms <= Self::SOON_MS {
+            self.longest_soon_ms = self.longest_soon_ms.max(at_least_ms);
+        }
     }
 }

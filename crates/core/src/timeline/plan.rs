@@ -145,18 +145,18 @@ fn poll_interval_ms(settings: &Settings, measured: Measured<'_>, reasons: &mut R
 }
 
 fn second_look_age_ms(settings: &Settings, lateness: &Lateness, reasons: &mut Reasons) -> i64 {
-    let measured_ms = lateness.longest_ms.saturating_add(lateness.longest_ms / 4);
+    let measured_ms = lateness.longest_soon_ms + lateness.longest_soon_ms / 4;
     // A second look gives the first rung above it room.
     let longest_ms = settings
         .rungs
         .first()
-        .map_or(MAX_SECOND_LOOK_MS, |rung| rung.age_ms / 2)
-        .min(MAX_SECOND_LOOK_MS)
+        .map_or(Lateness::SOON_MS, |rung| rung.age_ms / 2)
+        .min(Lateness::SOON_MS)
         .max(settings.second_look_ms);
     let age_ms = measured_ms.clamp(settings.second_look_ms, longest_ms);
     reasons.give(|| format!(
-        "The second look is taken at {age_ms} ms: the longest lateness measured is {} ms, the least age {} ms.",
-        lateness.longest_ms, settings.second_look_ms
+        "The second look is taken at {age_ms} ms: the longest lateness that it can wait for was {} ms, its least age is {} ms.",
+        lateness.longest_soon_ms, settings.second_look_ms
     ));
     age_ms
 }
@@ -199,7 +199,6 @@ fn small_overlap_ms(lateness: &Lateness, second_look_ms: i64, reasons: &mut Reas
 const FIRST_OVERLAP_MS: i64 = 1_000;
 const LEAST_OVERLAP_MS: i64 = 50;
 const ENOUGH_POSTS: u64 = 200;
-const MAX_SECOND_LOOK_MS: i64 = 120_000;
 /// A slow source's second look waits for so many least periods at most.
 const MAX_SECOND_LOOK_PERIODS: i64 = 12;
 
@@ -276,7 +275,7 @@ mod tests {
         let plan = make(&every(1_000), measured(&beyond), true);
         assert_eq!(
             plan.ladder.age_ms(0),
-            Some(120_000),
+            Some(15_000),
             "higher rungs do the rest"
         );
     }

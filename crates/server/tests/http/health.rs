@@ -1,6 +1,12 @@
 //! What those who run the server see, and how it stops.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use driftline_db::testing::Fresh;
 use driftline_server::http::serve;
@@ -40,20 +46,21 @@ async fn requests_under_way_are_answered_before_the_end() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let (begun, begins) = tokio::sync::oneshot::channel::<()>();
-    let begun = std::sync::Mutex::new(Some(begun));
-    let slow = move || {
+    let begun = Mutex::new(Some(begun));
+    let answered = Arc::new(AtomicBool::new(false));
+    let (is_answered, begun) = (answered.clone(), Arc::new(begun));
+    let slow = async move || {
         drop(begun.lock().unwrap().take());
-        async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            "done"
-        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        is_answered.store(true, Ordering::SeqCst);
+        "done"
     };
-    let slow = std::sync::Arc::new(slow);
-    let router = axum::Router::new().route("/", axum::routing::get(move || slow()));
+    let router = axum::Router::new().route("/", axum::routing::get(slow));
     let server = tokio::spawn(serve(listener, router, async {
         let _ = begins.await;
     }));
-    let answer = client().get(url).send().await.unwrap();
-    assert_eq!(answer.text().await.unwrap(), "done");
+    let answer = tokio::spawn(client().get(url).send());
     server.await.unwrap().unwrap();
+    assert!(answered.load(Ordering::SeqCst));
+    assert_eq!(answer.await.unwrap().unwrap().status(), StatusCode::OK);
 }

@@ -227,3 +227,23 @@ async fn versions_are_shown_from_the_first() {
         assert!(edit["sensitive"].is_boolean() && edit["emojis"].is_array());
     }
 }
+
+#[tokio::test]
+async fn versions_from_before_a_return_stay_hidden() {
+    let world = World::new().await;
+    let mut feed = world.feed("home").await;
+    let version = |n: i64, visibility| Status {
+        content: format!("<p>Version {n}</p>"),
+        edited_at_ms: (n > 0).then_some(START_MS + n * 60_000),
+        visibility,
+        ..status(1)
+    };
+    feed.poll(&[version(0, Visibility::Private)]).await;
+    feed.poll(&[version(1, Visibility::Public)]).await;
+    feed.delete(1).await;
+    feed.poll(&[version(1, Visibility::Public)]).await;
+    let page = world.page(&feed.path()).await;
+    let versions = world.page(&format!("{}/history", path(id(&page[0])))).await;
+    assert_eq!(versions.len(), 1, "{versions:?}");
+    assert_eq!(versions[0]["content"], "<p>Version 1</p>");
+}

@@ -3,7 +3,7 @@
 use driftline_core::{
     answer::{Listed, Page},
     post::Visibility,
-    timeline::Reading,
+    timeline::{Machine, Reading},
 };
 use driftline_id::Layout;
 use driftline_store::{
@@ -353,5 +353,18 @@ fn an_export_goes_on_where_it_stopped() {
             seen.extend(rows.into_iter().map(|row| row.post.upstream_id));
         }
         assert_eq!(seen, ["1", "2", "3", "4"]);
+    });
+}
+
+#[test]
+fn a_machine_that_begins_anew_does_not_import_below_what_readers_have_seen() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([2, 1]));
+        let newest = world.timeline()[0].id;
+        world.machine = Machine::default();
+        world.poll(posts([3]));
+        assert_eq!(names(&world.timeline())[0], "3");
+        assert!(world.timeline()[0].id > newest);
     });
 }
