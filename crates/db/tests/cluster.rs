@@ -32,12 +32,7 @@ fn a_dropped_cluster_is_stopped() {
 fn a_killed_process_leaves_no_cluster() {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program)
-        .args([
-            "--exact",
-            "child_that_is_killed",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "child_that_is_killed", "--nocapture"])
         .env(CHILD, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -58,7 +53,6 @@ fn a_killed_process_leaves_no_cluster() {
 }
 
 #[test]
-#[ignore = "the child of another test"]
 fn child_that_is_killed() {
     if std::env::var_os(CHILD).is_some() {
         let cluster = Cluster::start().expect("a cluster");

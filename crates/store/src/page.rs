@@ -103,8 +103,8 @@ pub fn commit_page(
         &page.facts,
         &stored,
     );
-    if is_history && let Some(oldest_ms) = oldest_created_at_ms(page) {
-        machine.history_reached(reading, oldest_ms);
+    if is_history && let Some(newest_ms) = newest_created_at_ms(page) {
+        machine.history_reached(reading, newest_ms);
     }
     let opened = source.save(tx, &machine, commit.now_ms)?;
     let summary = Summary {
@@ -148,9 +148,10 @@ fn sightings<'a>(
     Ok((found, new))
 }
 
-fn oldest_created_at_ms(page: &Page) -> Option<i64> {
+/// The newest, so that one backdated post does not end a history early.
+fn newest_created_at_ms(page: &Page) -> Option<i64> {
     page.listed
         .iter()
         .filter_map(|listed| listed.post.created_at_ms)
-        .min()
+        .max()
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, vtab};
+use rusqlite::{Connection, OpenFlags, config::DbConfig, vtab};
 
 use super::error::classify;
 use crate::error::DbError;
@@ -47,6 +47,11 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection
         .busy_timeout(BUSY_TIMEOUT)
+        .map_err(|error| refused(path, &error))?;
+    // A plan that hung on bound values would be made anew each time that a
+    // cached statement, whose values were cleared, is used again.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(|error| refused(path, &error))?;
     vtab::array::load_module(&connection).map_err(|error| refused(path, &error))?;
     Ok(connection)

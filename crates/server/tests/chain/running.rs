@@ -178,8 +178,15 @@ impl Driftline {
         while !condition().await {
             if Instant::now() >= deadline {
                 let id = self.source().await.id;
-                let machine = self.store.read(move |tx| machine::load(tx, id)).await.unwrap();
-                panic!("not within {seconds} s: {} stored, {machine:?}", self.stored().await);
+                let machine = self
+                    .store
+                    .read(move |tx| machine::load(tx, id))
+                    .await
+                    .unwrap();
+                panic!(
+                    "not within {seconds} s: {} stored, {machine:?}",
+                    self.stored().await
+                );
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

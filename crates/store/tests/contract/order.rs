@@ -57,7 +57,7 @@ fn processes_keep_the_order_that_readers_saw() {
         .enumerate()
         .map(|(n, source)| {
             Command::new(env::current_exe().expect("this program"))
-                .args(["--exact", "order::a_process_that_writes", "--ignored"])
+                .args(["--exact", "order::a_process_that_writes"])
                 .env(URL, cluster.url())
                 .env(SOURCE, source.to_string())
                 .env(NUMBER, n.to_string())
@@ -75,7 +75,6 @@ fn processes_keep_the_order_that_readers_saw() {
 }
 
 #[test]
-#[ignore = "started by another test"]
 fn a_process_that_writes() {
     let Ok(url) = env::var(URL) else { return };
     let var = |name| {

@@ -258,8 +258,8 @@ impl Machine {
         }
     }
 
-    /// Tells that a page of history holds a post written at this time, Unix
-    /// ms: where IDs carry no time, this ends a history by duration.
+    /// Tells that the newest post of a page of history was written at this
+    /// time, Unix ms: where IDs carry no time, this ends a history by duration.
     pub fn history_reached(&mut self, reading: &Reading, created_at_ms: i64) {
         if self
             .history
