@@ -1,5 +1,7 @@
 //! What is served, asked for over a socket.
 
+#![allow(clippy::unwrap_used)]
+
 mod health;
 mod lists;
 mod mirror;

@@ -1,0 +1,154 @@
+//! Two processes on one PostgreSQL: when the one that reads a source dies, the
+//! other takes it over within seconds.
+
+use std::{
+    env,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use driftline_db::testing::Cluster;
+use driftline_server::{
+    Pollers, PollersOptions,
+    admin::{self, AddSource},
+};
+use driftline_sim::http::Timeline as SimTimeline;
+use driftline_store::{SecretUrl, Store, StoreError, Target, machine, source, verify};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    running::{http_client, settings, upstream},
+    world,
+};
+
+const URL: &str = "DRIFTLINE_TEST_TAKEOVER";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
+    let cluster = tokio::task::spawn_blocking(|| Cluster::start().unwrap())
+        .await
+        .unwrap();
+    let store = open(cluster.url()).await;
+    let sim = upstream(world(15_000)).await;
+    let add = admin::Command::Add(Box::new(AddSource {
+        name: Some("shared".into()),
+        address: sim.url(),
+        timeline: "public".into(),
+        token_env: None,
+        token_file: None,
+        settings: settings(),
+    }));
+    admin::execute(&store, None, add).await.unwrap();
+    let mut first = start_process(cluster.url());
+    wait(&store, "the first process reads", |state| state.entries > 0).await;
+    let before = state(&store).await;
+    assert!(before.holder.contains("process"), "{}", before.holder);
+
+    let second = Pollers::start(
+        store.clone(),
+        http_client(),
+        PollersOptions::new("survivor"),
+    );
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let died = Instant::now();
+    wait(&store, "the second process reads", |state| {
+        state.holder == "survivor" && state.entries > before.entries
+    })
+    .await;
+    assert!(
+        died.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        died.elapsed()
+    );
+    assert!(state(&store).await.fence > before.fence);
+
+    let published = || sim.truth(&SimTimeline::Public).unwrap().posts.len() as u64;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let now = state(&store).await;
+        if now.settled && now.entries >= published() {
+            break;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{} of {} posts",
+            now.entries,
+            published()
+        );
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(
+        state(&store).await.entries,
+        published(),
+        "none is missed, none is doubled"
+    );
+    second.stop().await;
+    store.close().await;
+    sim.shutdown().await;
+}
+
+/// Run by the test above in a process of its own, until it is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn process_that_is_killed() {
+    let Ok(url) = env::var(URL) else { return };
+    let store = open(&url).await;
+    let holder = format!("process {}", std::process::id());
+    let _pollers = Pollers::start(store, http_client(), PollersOptions::new(holder));
+    std::future::pending::<()>().await;
+}
+
+struct State {
+    holder: String,
+    fence: i64,
+    entries: u64,
+    settled: bool,
+}
+
+fn start_process(url: &str) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", "takeover::process_that_is_killed"])
+        .env(URL, url)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+async fn open(url: &str) -> Store {
+    let target = Target::Postgres {
+        url: SecretUrl::new(url),
+        schema: None,
+    };
+    tokio::task::spawn_blocking(|| Store::open(target).unwrap())
+        .await
+        .unwrap()
+}
+
+async fn state(store: &Store) -> State {
+    store
+        .read(|tx| {
+            let source = source::by_name(tx, "shared")?.unwrap();
+            let machine = machine::load(tx, source.id)?;
+            let entries = verify::counts(tx, source.id)?.entries;
+            let holding = source.holding.clone();
+            Ok::<_, StoreError>(State {
+                holder: holding
+                    .as_ref()
+                    .map_or_else(String::new, |held| held.holder.clone()),
+                fence: holding.map_or(0, |held| held.fence),
+                entries,
+                settled: machine.ledger().frontier().is_some()
+                    && machine.is_settled(&source.settings, driftline_server::now_ms(), 2),
+            })
+        })
+        .await
+        .unwrap()
+}
+
+async fn wait(store: &Store, what: &str, condition: impl Fn(&State) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition(&state(store).await) {
+        assert!(Instant::now() < deadline, "not in 30 s: {what}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
