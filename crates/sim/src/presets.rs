@@ -31,7 +31,8 @@ impl WorldConfig {
     /// for 18 s, lateness as measured with six times the tail, bursts above
     /// the page limit, federated posts backdated by 3 to 8 s, deletions,
     /// edits, pages cut short by filtering, and the faults of [`FaultsConfig::demo`]. Its tail
-    /// is boosted, so its shares of misses are no measurement.
+    /// is boosted, so its shares of misses are no measurement. What is deleted
+    /// is so after seven seconds at least: longer than the faults blind anyone.
     pub fn demo() -> Self {
         Self {
             publish_for_ms: Some(18_000),
@@ -48,7 +49,7 @@ impl WorldConfig {
                 span_ms: 700,
             }),
             deleted_share: 0.02,
-            deleted_after_ms: SpanMs::new(1_500, 4_000),
+            deleted_after_ms: SpanMs::new(7_000, 10_000),
             edited_share: 0.03,
             edited_after_ms: SpanMs::new(1_000, 4_000),
             boost_share: 0.1,

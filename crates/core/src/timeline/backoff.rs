@@ -1,13 +1,14 @@
 //! Delays after failures.
 
-/// The delay before the next try after this many failures in a row, ms: it
-/// doubles from `base_ms` to five minutes, and `chance` (any random number)
+/// The delay before the next try after this many failures in a row, ms:
+/// `base_ms` after each of the first two, for most faults are over by then;
+/// from there it doubles up to five minutes; and `chance` (any random number)
 /// takes up to half of it away, so that sources which failed together do not
 /// come back together.
 pub(super) fn backoff_ms(base_ms: i64, failures: u32, chance: u64) -> i64 {
     let whole_ms = base_ms
         .clamp(LEAST_MS, MOST_MS)
-        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .saturating_mul(1 << failures.saturating_sub(2).min(16))
         .min(MOST_MS);
     let half_ms = whole_ms / 2;
     whole_ms - (chance % (half_ms as u64 + 1)) as i64
@@ -23,10 +24,11 @@ mod tests {
     #[test]
     fn delays_double_up_to_five_minutes_and_jitter_takes_at_most_half() {
         assert_eq!(backoff_ms(1_000, 1, 0), 1_000);
-        assert_eq!(backoff_ms(1_000, 4, 0), 8_000);
+        assert_eq!(backoff_ms(1_000, 2, 0), 1_000);
+        assert_eq!(backoff_ms(1_000, 5, 0), 8_000);
         assert_eq!(backoff_ms(1_000, 60, 0), 300_000);
         for chance in [1, 77, u64::MAX] {
-            assert!((4_000..=8_000).contains(&backoff_ms(1_000, 4, chance)));
+            assert!((4_000..=8_000).contains(&backoff_ms(1_000, 5, chance)));
         }
     }
 }

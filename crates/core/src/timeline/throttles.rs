@@ -79,7 +79,8 @@ impl Throttles {
 }
 
 /// Reports whose windows end this close together speak of one window.
-const SAME_WINDOW_MS: u64 = 30_000;
+/// Next windows end later by a whole window, however short.
+const SAME_WINDOW_MS: u64 = 2_000;
 /// More windows than any server is known to have at once.
 const MOST: usize = 8;
 
@@ -116,6 +117,15 @@ mod tests {
         throttles.spend();
         throttles.report(throttle(300, 200, 60_500), 0);
         assert_eq!(throttles.tightest(0).map(|t| t.remaining), Some(4));
+    }
+
+    #[test]
+    fn the_next_window_begins_anew_however_short_windows_are() {
+        let mut throttles = Throttles::default();
+        throttles.report(throttle(60, 0, 10_000), 5_000);
+        throttles.report(throttle(60, 59, 20_000), 9_999);
+        assert_eq!(throttles.blocked_until_ms(9_999), Some(10_000));
+        assert_eq!(throttles.blocked_until_ms(10_000), None);
     }
 
     #[test]

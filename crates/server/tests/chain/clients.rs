@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use driftline_core::upstream_id::UpstreamId;
 use driftline_server::now_ms;
 use driftline_sim::baseline::Poller;
-use driftline_store::{StoreError, export};
+use driftline_store::export;
 use driftline_upstream::{Address, Mastodon, Timeline};
 
 use crate::running::{Driftline, http_client};
@@ -47,7 +47,7 @@ pub(crate) async fn uris(driftline: &Driftline) -> BTreeSet<String> {
     let id = driftline.source().await.id;
     let rows = driftline
         .store()
-        .read(move |tx| Ok::<_, StoreError>(export::rows(tx, id, 0, 100_000)?))
+        .read(move |tx| export::rows(tx, id, 0, 100_000))
         .await
         .unwrap();
     rows.into_iter().map(|row| row.post.uri.unwrap()).collect()

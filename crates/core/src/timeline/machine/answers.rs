@@ -109,7 +109,9 @@ impl Machine {
                 | FailureKind::Throttled
                 | FailureKind::ServerError
         );
-        let failures = if is_poll {
+        let failures = if about_the_server {
+            &mut self.pace.server_failures
+        } else if is_poll {
             &mut self.pace.poll_failures
         } else {
             &mut self.pace.work_failures
@@ -409,6 +411,7 @@ impl Machine {
     }
 
     fn heard(&mut self, facts: &AnswerFacts) {
+        self.pace.server_failures = 0;
         let retrieved_at_ms = retrieved_at_ms(facts);
         self.clock_lead_ms = (facts.sent_at_ms - retrieved_at_ms).max(0);
         if let Some(mut throttle) = facts.throttle {

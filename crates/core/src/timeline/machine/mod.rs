@@ -139,7 +139,11 @@ struct Pace {
     last_was_poll: bool,
     blocked_until_ms: i64,
     work_blocked_until_ms: i64,
+    /// In a row, whatever was asked for: the server or the way to it.
+    server_failures: u32,
+    /// In a row: answers to polls that could not be used.
     poll_failures: u32,
+    /// In a row: answers to other requests that could not be used.
     work_failures: u32,
     /// Requests lately, and those of rungs above the second look among them.
     recent: u32,
