@@ -1,4 +1,8 @@
 //! The `driftline` binary.
+#![allow(
+    unreachable_pub,
+    reason = "nothing of a binary can be reached; `pub` says what a module offers"
+)]
 
 mod cli;
 mod commands;
@@ -9,8 +13,8 @@ mod output;
 mod place;
 mod reach;
 mod reader;
-mod socket;
 mod shown;
+mod socket;
 mod source_options;
 mod stop;
 mod written;

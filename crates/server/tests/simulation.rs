@@ -90,6 +90,8 @@ impl Simulation {
             every_ms: rng.random_range(15_000..60_000),
             backfill: Backfill::All,
             rungs: vec![rung(600_000, 300_000), rung(HOUR_MS, HOUR_MS / 4)],
+            // A rung that the quota skips may miss what only it would find.
+            rung_share_percent: 100,
             ..Settings::default()
         };
         let folder = folder();

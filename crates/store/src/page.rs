@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use driftline_core::{
     answer::{Abilities, Page},
-    timeline::{Machine, Reading, Request, Settings, Stored},
+    timeline::{AnchorQuery, Machine, Reading, Request, Settings, Stored},
     upstream_id::Key,
 };
 use driftline_db::Tx;
@@ -89,7 +89,18 @@ pub fn commit_page(
         Some((low, high)) => entry::absent(tx, source.id, (&low, &high), &reading.keys)?,
         None => Vec::new(),
     };
+    let live_at_bottom = match request.bottom() {
+        Some(low) if page.listed.is_empty() => {
+            let query = AnchorQuery {
+                at_most: low.clone(),
+                skip: 0,
+            };
+            entry::anchor(tx, commit.source, &query)?.map(|anchor| anchor.key)
+        }
+        _ => None,
+    };
     let stored = Stored {
+        live_at_bottom,
         new,
         edited: taken.edited,
         absent,

@@ -90,6 +90,8 @@ pub struct Request {
     pub(super) since: Option<Key>,
     pub(super) below: Option<Key>,
     pub(super) just_above: Option<Key>,
+    /// The stored post that the page was to meet.
+    pub(super) anchor: Option<Key>,
 }
 
 impl Fetch {
@@ -132,6 +134,23 @@ impl Fetch {
             since,
             below,
             just_above,
+            anchor: anchor.map(|anchor| anchor.key.clone()),
+        }
+    }
+}
+
+impl Request {
+    /// The low end of the range, for a request that no ID bounds from below:
+    /// an empty answer to it may mean that nothing is there any more, or that
+    /// the upstream does not reach down to it.
+    pub fn bottom(&self) -> Option<&Key> {
+        match &self.purpose {
+            Purpose::Fill { low, .. } | Purpose::Look { low, .. }
+                if self.since.is_none() && self.just_above.is_none() =>
+            {
+                Some(low)
+            }
+            _ => None,
         }
     }
 }

@@ -310,6 +310,13 @@ impl Harness {
                 .collect(),
             edited: 0,
             absent,
+            live_at_bottom: request.bottom().and_then(|low| {
+                let query = AnchorQuery {
+                    at_most: low.clone(),
+                    skip: 0,
+                };
+                Some(self.anchor(&query)?.key)
+            }),
         }
     }
 

@@ -15,6 +15,23 @@ use crate::{
     upstream_id::{Key, UpstreamId},
 };
 
+/// A page with all that is known about it.
+#[derive(Clone, Copy)]
+struct Answer<'a> {
+    plan: &'a Plan,
+    request: &'a Request,
+    reading: &'a Reading,
+    stored: &'a Stored,
+}
+
+/// What lies below a range of which nothing is shown.
+enum Bottom {
+    /// Nothing.
+    Empty,
+    /// Posts that the timeline no longer reaches down to.
+    OutOfReach,
+}
+
 impl Machine {
     /// Whether the posts of a request are history, whose entries take their
     /// IDs from creation time.
@@ -60,19 +77,25 @@ impl Machine {
         self.counters.fetched += reading.keys.len() as u64;
         self.counters.stored += new;
         self.counters.edited += stored.edited;
-        self.measure(&plan, request, reading, stored);
+        let answer = Answer {
+            plan: &plan,
+            request,
+            reading,
+            stored,
+        };
+        self.measure(&answer);
         let rung = match request.purpose {
             Purpose::Look { rung, .. } => rung,
             Purpose::Poll | Purpose::Fill { .. } => 0,
         };
         self.suspect(rung, &stored.absent);
         match &request.purpose {
-            Purpose::Poll => self.polled(settings, &plan, reading, request, new),
-            Purpose::Fill { low, high } => self.filled(&plan, low, high, reading, request),
+            Purpose::Poll => self.polled(settings, &answer, new),
+            Purpose::Fill { low, high } => self.filled(&answer, low, high),
             Purpose::Look { rung, low, high } => {
                 let posts = reading.keys.len() as u64;
                 self.yield_of(*rung).read(posts, new, stored.edited);
-                self.looked(&plan, *rung, low, high, reading, request);
+                self.looked(&answer, *rung, low, high);
             }
         }
     }
@@ -153,17 +176,12 @@ impl Machine {
             }
         } else {
             self.counters.hidden += 1;
+            self.history.out_of_reach = Some(id.clone());
         }
     }
 
-    fn polled(
-        &mut self,
-        settings: &Settings,
-        plan: &Plan,
-        reading: &Reading,
-        request: &Request,
-        new: u64,
-    ) {
+    fn polled(&mut self, settings: &Settings, answer: &Answer<'_>, new: u64) {
+        let reading = answer.reading;
         let (Some(scheme), Some(newest), Some(oldest)) =
             (self.scheme, reading.newest(), reading.oldest())
         else {
@@ -182,7 +200,7 @@ impl Machine {
             self.ledger.extend(newest.clone());
         }
         self.retrieved_at_ms = Some(reading.retrieved_at_ms);
-        self.read(plan, reading, request);
+        self.read(answer);
         if self.history.left == Some(0) {
             self.ledger.begin_later(oldest);
         }
@@ -214,21 +232,23 @@ impl Machine {
         }
     }
 
-    fn filled(&mut self, plan: &Plan, low: &Key, high: &Key, reading: &Reading, request: &Request) {
+    fn filled(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) {
+        let (request, reading) = (answer.request, answer.reading);
         if request.just_above.is_some() {
             // A page that begins above the anchor does not meet it.
             let joined = reading.oldest().is_some_and(|oldest| oldest <= low);
             let nearer = reading.newest().is_some_and(|newest| newest > low);
             if joined && nearer {
-                self.read(plan, reading, request);
+                self.read(answer);
                 self.ledger.progressed(low, high);
             } else {
                 self.ledger.tried(low, high);
+                self.suspect_anchor(request.anchor.as_ref());
             }
             return;
         }
         let was_history = self.is_history(request);
-        if self.read(plan, reading, request) {
+        if self.read(answer) {
             self.history.bottom_seen = 0;
             self.ledger.progressed(low, high);
             if was_history {
@@ -237,12 +257,11 @@ impl Machine {
             return;
         }
         self.ledger.tried(low, high);
-        if self.at_bottom(request) {
-            if was_history || low.is_lowest() {
-                self.read_empty(plan, low, high, reading);
-            } else {
-                self.ledger.give_up(low, high);
-            }
+        self.suspect_anchor(request.anchor.as_ref());
+        match self.bottom(answer) {
+            Some(Bottom::Empty) => self.read_empty(answer, low, high),
+            Some(Bottom::OutOfReach) => self.ledger.give_up(low, high),
+            None => {}
         }
     }
 
@@ -279,16 +298,9 @@ impl Machine {
         }
     }
 
-    fn looked(
-        &mut self,
-        plan: &Plan,
-        rung: usize,
-        low: &Key,
-        high: &Key,
-        reading: &Reading,
-        request: &Request,
-    ) {
-        if self.read(plan, reading, request) {
+    fn looked(&mut self, answer: &Answer<'_>, rung: usize, low: &Key, high: &Key) {
+        let request = answer.request;
+        if self.read(answer) {
             self.history.bottom_seen = 0;
             self.ledger.progressed(low, high);
             if !self.waits_for(rung, low) {
@@ -297,26 +309,35 @@ impl Machine {
             return;
         }
         self.ledger.tried(low, high);
-        if self.at_bottom(request) {
-            if low.is_lowest() {
-                self.read_empty(plan, low, high, reading);
-            } else {
-                self.ledger.skip_rung(low, high, rung, &plan.ladder);
+        self.suspect_anchor(request.anchor.as_ref());
+        match self.bottom(answer) {
+            Some(Bottom::Empty) => self.read_empty(answer, low, high),
+            Some(Bottom::OutOfReach) => {
+                self.ledger.skip_rung(low, high, rung, &answer.plan.ladder);
                 self.yield_of(rung).unreachable += 1;
             }
+            None => {}
         }
     }
 
-    /// Takes a range at the timeline's very bottom as read: there was nothing
-    /// in it yet. What comes late into it is found by the rungs.
-    fn read_empty(&mut self, plan: &Plan, low: &Key, high: &Key, reading: &Reading) {
+    /// Has an anchor that was not met looked up: it may be deleted, and an
+    /// older one is to take its place.
+    fn suspect_anchor(&mut self, anchor: Option<&Key>) {
+        if let (Some(scheme), Some(anchor)) = (self.scheme, anchor) {
+            self.suspect(0, &[scheme.id(anchor)]);
+        }
+    }
+
+    /// Takes a range as read that the upstream shows nothing of, nor of what
+    /// is stored below it. What comes late into it is found by the rungs.
+    fn read_empty(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) {
         if let Some(scheme) = self.scheme {
             let stretch = Stretch {
                 low: low.clone(),
                 high: high.clone(),
-                at_ms: reading.retrieved_at_ms,
+                at_ms: answer.reading.retrieved_at_ms,
             };
-            self.ledger.read(&stretch, &scheme, &plan.ladder);
+            self.ledger.read(&stretch, &scheme, &answer.plan.ladder);
         }
     }
 
@@ -328,31 +349,48 @@ impl Machine {
         })
     }
 
-    /// Whether this was the second empty answer in a row to a request that
-    /// nothing bounds from below: the upstream shows nothing there.
-    fn at_bottom(&mut self, request: &Request) -> bool {
-        if request.since.is_some() {
-            return false;
-        }
+    /// What it means that nothing is shown below a range, once two answers in
+    /// a row were empty to requests that nothing bounds from below.
+    ///
+    /// A stored post below that is still there when it is looked up shows that
+    /// the timeline no longer reaches down to it. Without one nothing is there.
+    fn bottom(&mut self, answer: &Answer<'_>) -> Option<Bottom> {
+        answer.request.bottom()?;
         self.history.bottom_seen += 1;
         if self.history.bottom_seen < EMPTY_ANSWERS_AT_BOTTOM {
-            return false;
+            return None;
         }
-        self.history.bottom_seen = 0;
-        true
+        let Some(live) = &answer.stored.live_at_bottom else {
+            self.history.bottom_seen = 0;
+            return Some(Bottom::Empty);
+        };
+        let id = self.scheme?.id(live);
+        if self.history.out_of_reach.as_ref() == Some(&id) {
+            self.history.bottom_seen = 0;
+            return Some(Bottom::OutOfReach);
+        }
+        self.suspect(0, &[id]);
+        None
     }
 
     /// Takes what a page proves into the ledger. `false` if it proves nothing.
-    fn read(&mut self, plan: &Plan, reading: &Reading, request: &Request) -> bool {
-        let (Some(scheme), Some(stretch)) = (self.scheme, reading.stretch(request)) else {
+    fn read(&mut self, answer: &Answer<'_>) -> bool {
+        let (Some(scheme), Some(stretch)) = (self.scheme, answer.reading.stretch(answer.request))
+        else {
             return false;
         };
-        self.ledger.read(&stretch, &scheme, &plan.ladder);
+        self.ledger.read(&stretch, &scheme, &answer.plan.ladder);
         true
     }
 
     /// Lateness of the posts that are new.
-    fn measure(&mut self, plan: &Plan, request: &Request, reading: &Reading, stored: &Stored) {
+    fn measure(&mut self, answer: &Answer<'_>) {
+        let Answer {
+            plan,
+            request,
+            reading,
+            stored,
+        } = *answer;
         let (Some(scheme), Some(latest), Some(read_before_ms)) = (
             self.scheme,
             self.ledger.frontier().cloned(),

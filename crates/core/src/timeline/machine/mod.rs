@@ -70,6 +70,9 @@ pub struct Stored {
     /// Posts that are stored, not known to be deleted, inside the stretch that
     /// a look read, and not on its page.
     pub absent: Vec<UpstreamId>,
+    /// For an empty answer, the newest stored post that is not known to be
+    /// deleted at or below [`Request::bottom`](super::Request::bottom).
+    pub live_at_bottom: Option<Key>,
 }
 
 /// Sums since the source began.
@@ -130,6 +133,9 @@ struct History {
     since_ms: Option<i64>,
     /// Empty answers without an anchor, in a row, at the bottom of a range.
     bottom_seen: u32,
+    /// The last anchor that was looked up and is there, though the timeline no
+    /// longer shows it.
+    out_of_reach: Option<UpstreamId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -132,16 +132,22 @@ impl Machine {
         settling: bool,
     ) -> Step {
         let server_now_ms = now_ms - self.clock_lead_ms;
-        if let Some(step) = self.due_look(plan, abilities, server_now_ms, settling, 0) {
-            return step;
+        // Whether a range lies beyond the upstream's depth hangs on a look-up.
+        if self.history.bottom_seen > 0
+            && let Some(suspect) = self.suspects.front()
+        {
+            return Step::LookUp(suspect.id.clone());
         }
-        if let Some(step) = self.due_fill(settings, abilities) {
+        if let Some(step) = self.due_look(plan, abilities, server_now_ms, settling, 0) {
             return step;
         }
         if let Some(suspect) = self.suspects.front()
             && self.within_share(settings, now_ms)
         {
             return Step::LookUp(suspect.id.clone());
+        }
+        if let Some(step) = self.due_fill(settings, abilities) {
+            return step;
         }
         for rung in 1..plan.ladder.len() {
             self.pass_idle_ranges(plan, server_now_ms, settling, rung);
@@ -257,8 +263,11 @@ impl Machine {
         }))
     }
 
+    /// Whether a rung above the second look may take a request: always while
+    /// the throttles leave several requests a poll, else within its share.
     fn within_share(&self, settings: &Settings, now_ms: i64) -> bool {
-        if self.throttles.spacing_ms(now_ms) <= settings.spacing_ms {
+        let spacing_ms = self.throttles.spacing_ms(now_ms).max(settings.spacing_ms);
+        if spacing_ms * ROOMY_REQUESTS_PER_POLL <= settings.every_ms {
             return true;
         }
         self.pace.recent_rungs * 100 <= self.pace.recent.max(1) * settings.rung_share_percent
@@ -325,3 +334,5 @@ fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
 
 /// From this many new posts a poll on, a poll reads its anchor along.
 const BUSY_POSTS_PER_POLL: f64 = 0.5;
+/// With so many requests a poll there is room for every rung.
+const ROOMY_REQUESTS_PER_POLL: i64 = 4;

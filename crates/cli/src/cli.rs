@@ -1,0 +1,72 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    commands::{demo, export, id, mirror, serve, source},
+    config::DatabaseUrl,
+};
+
+/// Driftline keeps complete copies of timelines.
+///
+/// Exit status: 0 done, 1 failed, 2 wrong usage or configuration.
+#[derive(Debug, Parser)]
+#[command(name = "driftline", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Global {
+    /// The data folder [default: the platform's data folder + driftline].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// A PostgreSQL database instead of a file in the data folder:
+    /// postgres://USER@HOST:PORT/DATABASE. A password is better kept in
+    /// DRIFTLINE_STORE__DATABASE_URL, where no process list shows it.
+    #[arg(long, global = true, value_name = "URL", value_parser = database_url)]
+    pub database_url: Option<DatabaseUrl>,
+    /// The configuration [default: driftline.toml, here or in the platform's
+    /// folder for configurations].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Tell more on standard error; -vv tells all.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Read every source and serve what is stored.
+    Serve(serve::Serve),
+    /// Add, list, check and remove sources.
+    #[command(subcommand)]
+    Source(source::Source),
+    /// Mirror one timeline, then report on its completeness.
+    Mirror(mirror::Mirror),
+    /// Print a source's posts as JSON lines, in order of arrival.
+    Export(export::Export),
+    /// Take IDs apart.
+    #[command(subcommand)]
+    Id(id::Id),
+    /// Mirror a simulated server beside two usual pollers and compare.
+    Demo(demo::Demo),
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a parser of clap's")]
+fn database_url(text: &str) -> Result<DatabaseUrl, std::convert::Infallible> {
+    Ok(DatabaseUrl::new(text))
+}

@@ -1,0 +1,191 @@
+//! Driftline's part of the demo.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use driftline_core::upstream_id::UpstreamId;
+use driftline_server::{
+    Session,
+    admin::{self, AddSource, Command},
+    now_ms,
+};
+use driftline_store::{SourceId, Store, StoreError, Target, export};
+use driftline_upstream::{Http, Options};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep_until},
+};
+
+use super::{Shared, lock, scene::Scene, score::Seen};
+use crate::{
+    error::CliError,
+    reader::{End, Reader},
+};
+
+/// Driftline at work, on a database of its own that goes with it.
+pub(super) struct Mirrored {
+    pub(super) seen: Shared,
+    store: Store,
+    source: SourceId,
+    reading: JoinHandle<Result<String, CliError>>,
+    counting: JoinHandle<Result<(), StoreError>>,
+    _folder: tempfile::TempDir,
+}
+
+/// What it came to.
+pub(super) struct Outcome {
+    pub(super) seen: Seen,
+    /// How the ledger stood at the end.
+    pub(super) ledger: String,
+}
+
+impl Mirrored {
+    /// Sets it to work.
+    ///
+    /// # Errors
+    /// [`CliError`] if there is no room for it.
+    pub(super) async fn start(
+        url: &str,
+        scene: &Scene,
+        begun_ms: i64,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, CliError> {
+        let wrong =
+            |error| CliError::failed(format!("there is no room for temporary files: {error}"));
+        let folder = tempfile::Builder::new()
+            .prefix("driftline-demo-")
+            .tempdir()
+            .map_err(wrong)?;
+        let token_file = folder.path().join("token");
+        std::fs::write(&token_file, "driftline").map_err(wrong)?;
+        let target = Target::Sqlite {
+            path: folder.path().join("driftline.db"),
+        };
+        let store = tokio::task::spawn_blocking(move || Store::open(target))
+            .await
+            .map_err(|error| CliError::failed(format!("the store was not opened: {error}")))??;
+        let http = Http::new(Options {
+            allow_private: true,
+            ..Options::default()
+        })
+        .map_err(|error| CliError::failed(error.to_string()))?;
+
+        let add = AddSource {
+            name: Some("demo".into()),
+            address: url.to_owned(),
+            timeline: "public".into(),
+            token_env: None,
+            token_file: Some(token_file.to_string_lossy().into_owned()),
+            settings: scene.settings(),
+        };
+        admin::execute(&store, None, Command::Add(Box::new(add))).await?;
+        let source = admin::find(&store, "demo").await?;
+        let id = source.id;
+        let reader = Reader::open(store.clone(), &http, source, "demo").await?;
+
+        let seen = Shared::new(Mutex::new(Seen::default()));
+        let end = End {
+            // Nothing is published after this.
+            at_ms: Some(begun_ms + scene.publish_ms() + 500),
+            settle_rungs: Some(scene.settings().rungs.len() + 1),
+            settle_ms: LONGEST_SETTLING_MS,
+            at_hopeless: true,
+        };
+        let reading = tokio::spawn(Box::pin(read(reader, end, stop, Arc::clone(&seen))));
+        let counting = tokio::spawn(count(store.clone(), id, Arc::clone(&seen)));
+        Ok(Self {
+            seen,
+            store,
+            source: id,
+            reading,
+            counting,
+            _folder: folder,
+        })
+    }
+
+    /// Waits until nothing is left to be read again.
+    ///
+    /// # Errors
+    /// [`CliError`] if it broke.
+    pub(super) async fn end(self) -> Result<Outcome, CliError> {
+        let read = self
+            .reading
+            .await
+            .map_err(|error| CliError::failed(format!("driftline broke: {error}")));
+        self.counting.abort();
+        let _ = self.counting.await;
+        let counted = count_once(&self.store, self.source, &self.seen).await;
+        self.store.close().await;
+        let ledger = read??;
+        counted?;
+        Ok(Outcome {
+            seen: lock(&self.seen).clone(),
+            ledger,
+        })
+    }
+}
+
+async fn read(
+    mut reader: Reader,
+    end: End,
+    mut stop: watch::Receiver<bool>,
+    seen: Shared,
+) -> Result<String, CliError> {
+    reader
+        .run(end, &mut stop, |session, _| tell(session, &seen))
+        .await?;
+    tell(reader.session(), &seen);
+    let machine = reader.session().machine();
+    let plan = machine.plan(
+        &reader.session().source().settings,
+        reader.session().abilities(),
+        now_ms(),
+    );
+    let ledger = serde_json::json!({
+        "ledger": machine.ledger(),
+        "counters": machine.counters(),
+        "yields": machine.yields(),
+        "ladder": plan.ladder,
+        "last_error": machine.last_error(),
+    });
+    reader.close().await?;
+    Ok(ledger.to_string())
+}
+
+fn tell(session: &Session, seen: &Shared) {
+    let machine = session.machine();
+    let counters = machine.counters();
+    let mut seen = lock(seen);
+    seen.requests = counters.requests;
+    seen.redundant = counters.fetched.saturating_sub(counters.stored);
+    seen.remark = Some(format!(
+        "{} caught by the overlap, {} by a rescan",
+        counters.caught_by_overlap, counters.caught_by_rescan
+    ));
+}
+
+async fn count(store: Store, source: SourceId, seen: Shared) -> Result<(), StoreError> {
+    let mut next = Instant::now();
+    loop {
+        next += Duration::from_millis(500);
+        sleep_until(next).await;
+        count_once(&store, source, &seen).await?;
+    }
+}
+
+/// The store says what is stored, not the machine.
+async fn count_once(store: &Store, source: SourceId, seen: &Shared) -> Result<(), StoreError> {
+    let rows = store
+        .read(move |tx| export::rows(tx, source, 0, u32::MAX))
+        .await?;
+    lock(seen).stored_at_ms = rows
+        .into_iter()
+        .map(|row| (UpstreamId::new(row.post.upstream_id), row.arrived_at_ms))
+        .collect();
+    Ok(())
+}
+
+const LONGEST_SETTLING_MS: i64 = 40_000;

@@ -1,0 +1,190 @@
+//! `demo`: a simulated server, Driftline, and two usual pollers beside it.
+
+mod mirrored;
+mod scene;
+mod score;
+mod script;
+mod table;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use clap::Args;
+use driftline_server::now_ms;
+use driftline_sim::{
+    baseline::{Poller, WalkEnd},
+    http::{Clock, SimServer, Timeline},
+};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use mirrored::Mirrored;
+use scene::Scene;
+use score::{Published, Score, Seen};
+use script::Script;
+use tokio::time::sleep;
+
+use crate::{
+    duration::{duration, parse_ms, show_ms},
+    error::CliError,
+    output, stop,
+};
+
+/// Mirrors a simulated server beside two usual pollers and compares what each
+/// of them missed.
+///
+/// The server publishes posts of which some become visible late, some are
+/// backdated, edited or deleted, and it fails as servers do. All three pollers
+/// have the same request budget. Exit status 0 only if Driftline missed
+/// nothing.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// How long it takes; at least 20s.
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_ms, default_value = "30s")]
+    for_ms: i64,
+    /// Another seed is another world.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Everything that a poller has seen, for all to look at.
+type Shared = Arc<Mutex<Seen>>;
+
+impl Demo {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, json: bool) -> Result<(), CliError> {
+        let scene = Scene::lasting(self.for_ms)?;
+        let stop = stop::on_signal()
+            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let server = SimServer::start(scene.world(), self.seed, Clock::Real)
+            .await
+            .map_err(|error| CliError::failed(format!("no loopback port can be had: {error}")))?;
+        let begun_ms = now_ms();
+        output::note(&format!(
+            "a simulated server publishes for {} with seed {}; all polls come every {} with {}; done in {}",
+            show_ms(scene.publish_ms()),
+            self.seed,
+            show_ms(scene.every_ms()),
+            scene.budget(),
+            show_ms(self.for_ms)
+        ));
+        // First, so that the process has its TLS provider.
+        let mirrored = Mirrored::start(&server.url(), &scene, begun_ms, stop.clone()).await?;
+        let [naive, clamp] = [
+            ("naive", Poller::naive()),
+            ("clamp", Poller::clamp(CLAMP_MS)),
+        ]
+        .map(|(token, poller)| {
+            Script {
+                url: server.url(),
+                token,
+                poller: poller.walking_to(WalkEnd::EmptyPage),
+                every: duration(scene.every_ms()),
+                until_ms: begun_ms + self.for_ms,
+            }
+            .start(stop.clone())
+        });
+        let (naive, clamp) = (naive?, clamp?);
+
+        let shared = [
+            ("naive", Arc::clone(&naive.seen)),
+            ("clamp", Arc::clone(&clamp.seen)),
+            ("driftline", Arc::clone(&mirrored.seen)),
+        ];
+        let watching = tokio::spawn(watch(shared, begun_ms, self.for_ms));
+        let naive = naive.end().await?;
+        let clamp = clamp.end().await?;
+        let mirrored = mirrored.end().await;
+        watching.abort();
+        let _ = watching.await;
+        let mirrored = mirrored?;
+        if *stop.borrow() {
+            server.shutdown().await;
+            return Err(CliError::failed("stopped before the end"));
+        }
+        let truth = server.truth(&Timeline::Public).unwrap_or_default();
+        server.shutdown().await;
+        let published = Published::new(truth, scene.stay_ms());
+        let [naive, clamp, driftline] =
+            [&naive, &clamp, &mirrored.seen].map(|seen| Score::new(&published, seen));
+        if json {
+            output::json(&serde_json::json!({
+                "seed": self.seed,
+                "published": published.counted.len(),
+                "short_lived": published.short_lived.len(),
+                "naive": naive,
+                "clamp": clamp,
+                "driftline": driftline,
+            }))?;
+        } else {
+            let scores = [
+                ("naive", &naive),
+                ("clamp", &clamp),
+                ("driftline", &driftline),
+            ];
+            for line in table::lines(&published, &scene, &scores) {
+                output::line(&line)?;
+            }
+        }
+        if driftline.missed == 0 {
+            return Ok(());
+        }
+        for post in published.missed_by(&mirrored.seen) {
+            output::note(&format!(
+                "driftline missed {}: visible {} after the start, {} after its ID's time, for {}",
+                post.id,
+                show_ms(post.visible_at_ms - begun_ms),
+                show_ms(post.lateness_ms()),
+                post.visible_for_ms.map_or("good".into(), show_ms)
+            ));
+        }
+        output::note(&format!("where driftline stood: {}", mirrored.ledger));
+        Err(CliError::failed(format!(
+            "driftline missed {} posts",
+            driftline.missed
+        )))
+    }
+}
+
+/// Shows how all three stand, until it is aborted.
+async fn watch(pollers: [(&'static str, Shared); 3], begun_ms: i64, for_ms: i64) {
+    let bars = output::is_watched().then(|| {
+        let all = MultiProgress::new();
+        pollers.each_ref().map(|(name, _)| {
+            let bar = all.add(ProgressBar::new(u64::try_from(for_ms).unwrap_or(0)));
+            if let Ok(style) = ProgressStyle::with_template("{prefix:>9} [{bar:24}] {msg}") {
+                bar.set_style(style);
+            }
+            bar.set_prefix(*name);
+            bar
+        })
+    });
+    let between = match bars {
+        Some(_) => Duration::from_millis(200),
+        None => Duration::from_secs(5),
+    };
+    loop {
+        sleep(between).await;
+        let elapsed_ms = now_ms() - begun_ms;
+        for (number, (name, seen)) in pollers.iter().enumerate() {
+            let text = lock(seen).line();
+            match &bars {
+                Some(bars) => {
+                    bars[number].set_position(u64::try_from(elapsed_ms).unwrap_or(0));
+                    bars[number].set_message(text);
+                }
+                None => output::note(&format!("{:>6}  {name:<9} {text}", show_ms(elapsed_ms))),
+            }
+        }
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The seed's `k`.
+const CLAMP_MS: i64 = 1_000;

@@ -1,0 +1,90 @@
+//! The demo's world and the settings that fit it.
+
+use driftline_core::timeline::{Backfill, Rung, Settings};
+use driftline_sim::WorldConfig;
+
+use crate::error::CliError;
+
+/// A demo of some length.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scene {
+    for_ms: i64,
+}
+
+impl Scene {
+    /// A demo that takes this long.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if that is too short for the last rung.
+    pub(super) fn lasting(for_ms: i64) -> Result<Self, CliError> {
+        if for_ms < SHORTEST_MS {
+            return Err(CliError::usage(
+                "the demo needs at least 20s: the last posts are read again 13.5s after they were published",
+            ));
+        }
+        Ok(Self { for_ms })
+    }
+
+    /// The world: it falls silent early enough for the last rung to pass.
+    pub(super) fn world(self) -> WorldConfig {
+        WorldConfig {
+            publish_for_ms: Some(self.publish_ms()),
+            ..WorldConfig::demo()
+        }
+    }
+
+    /// How long posts are published.
+    pub(super) fn publish_ms(self) -> i64 {
+        self.for_ms - SILENCE_MS
+    }
+
+    /// The time between two polls, the same for all.
+    pub(super) fn every_ms(self) -> i64 {
+        EVERY_MS
+    }
+
+    /// A post that stays this long is there when the last rung reads posts of
+    /// its age, however late it became visible.
+    pub(super) fn stay_ms(self) -> i64 {
+        LAST_RUNG_MS
+    }
+
+    /// The request budget in words.
+    pub(super) fn budget(self) -> String {
+        self.world().faults.throttles.first().map_or_else(
+            || "no request budget".into(),
+            |rule| {
+                format!(
+                    "a budget of {} requests in {}",
+                    rule.limit,
+                    crate::duration::show_ms(rule.window_ms)
+                )
+            },
+        )
+    }
+
+    /// Driftline's settings: the usual ladder, of which the day is scaled
+    /// down to 13.5 s. The world's posts are backdated by at most 8 s and all
+    /// but one in 17,000 are at most 5.13 s late.
+    pub(super) fn settings(self) -> Settings {
+        Settings {
+            every_ms: EVERY_MS,
+            spacing_ms: 50,
+            backfill: Backfill::All,
+            second_look_ms: 5_000,
+            second_look_period_ms: 1_000,
+            rungs: vec![Rung {
+                age_ms: LAST_RUNG_MS,
+                period_ms: 1_000,
+            }],
+            rung_share_percent: 100,
+            ..Settings::default()
+        }
+    }
+}
+
+const SHORTEST_MS: i64 = 20_000;
+/// From the last post's birth to the end.
+const SILENCE_MS: i64 = LAST_RUNG_MS + 1_500;
+const LAST_RUNG_MS: i64 = 13_500;
+const EVERY_MS: i64 = 1_000;

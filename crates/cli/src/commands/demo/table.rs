@@ -1,0 +1,59 @@
+//! The demo's result as a table.
+
+use super::{
+    scene::Scene,
+    score::{Published, Score},
+};
+use crate::duration::show_ms;
+
+/// One line a poller, below a head; and what does not count.
+pub(super) fn lines(
+    published: &Published,
+    scene: &Scene,
+    scores: &[(&str, &Score)],
+) -> Vec<String> {
+    let row = |cells: [String; 8]| {
+        let [name, cells @ ..] = cells;
+        cells.iter().fold(format!("{name:<10}"), |row, cell| {
+            row + &format!("{cell:>11}")
+        })
+    };
+    let head = [
+        "",
+        "published",
+        "stored",
+        "missed",
+        "duplicates",
+        "requests",
+        "delay p50",
+        "delay p99",
+    ];
+    let ms = |ms: Option<i64>| ms.map_or_else(|| "-".to_owned(), show_ms);
+    let caught: Vec<String> = scores
+        .iter()
+        .map(|(name, score)| format!("{name} {}", score.short_lived_stored))
+        .collect();
+    let short_lived = (!published.short_lived.is_empty()).then(|| {
+        format!(
+            "Besides, {} posts were deleted within {}, before a poller can be sure to see them; stored all the same: {}.",
+            published.short_lived.len(),
+            show_ms(scene.stay_ms()),
+            caught.join(", ")
+        )
+    });
+    std::iter::once(row(head.map(str::to_owned)))
+        .chain(scores.iter().map(|(name, score)| {
+            row([
+                (*name).to_owned(),
+                published.counted.len().to_string(),
+                score.stored.to_string(),
+                score.missed.to_string(),
+                score.redundant.to_string(),
+                score.requests.to_string(),
+                ms(score.delay_p50_ms),
+                ms(score.delay_p99_ms),
+            ])
+        }))
+        .chain(short_lived)
+        .collect()
+}

@@ -1,0 +1,88 @@
+//! `export`: what is stored, as JSON lines.
+
+use std::io::{self, BufWriter, Write as _};
+
+use clap::{Args, ValueEnum};
+use driftline_server::{admin::Command, now_ms};
+
+use crate::{
+    config::Config,
+    error::CliError,
+    output,
+    reach::{Missing, Reach},
+    shown,
+};
+
+/// Prints a source's posts in order of arrival, one JSON object a line.
+///
+/// `status` in it is the post as the upstream wrote it; a post known to be
+/// deleted has `deleted_at_ms`, and what was stored of it is gone.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The source's name.
+    name: String,
+    /// How posts are written.
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    format: Format,
+    /// Only posts that were stored since: a time such as
+    /// 2026-03-01T12:00:00Z, or how long ago, such as 2h.
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<i64>,
+}
+
+/// How posts are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object a line.
+    Jsonl,
+}
+
+impl Export {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config) -> Result<(), CliError> {
+        let Format::Jsonl = self.format;
+        let mut reach = Reach::open(config, Missing::Refuse).await?;
+        let outcome = self.pages(&mut reach).await;
+        reach.close().await;
+        outcome
+    }
+
+    async fn pages(&self, reach: &mut Reach) -> Result<(), CliError> {
+        let mut after = 0;
+        loop {
+            let page = reach
+                .execute(Command::Export {
+                    name: self.name.clone(),
+                    after,
+                    since_ms: self.since,
+                    limit: PAGE,
+                })
+                .await?;
+            if let Some(rows) = page["rows"].as_array() {
+                print(rows).map_err(|error| output::broken(&error))?;
+            }
+            match page["next"].as_i64() {
+                Some(next) => after = next,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn print(rows: &[serde_json::Value]) -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    for row in rows {
+        serde_json::to_writer(&mut out, row)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+fn since(text: &str) -> Result<i64, String> {
+    shown::ago_or_time_ms(text, now_ms())
+}
+
+const PAGE: u32 = 500;

@@ -1,0 +1,170 @@
+//! `id`: IDs taken apart.
+
+use clap::{Args, Subcommand};
+use driftline_id::{Decoded, Layout, MayPredate, candidates};
+use driftline_server::now_ms;
+use serde_json::{Map, Value, json};
+
+use crate::{error::CliError, output, shown, written};
+
+/// What can be done with IDs.
+#[derive(Debug, Subcommand)]
+pub enum Id {
+    /// Tell what an ID is made of.
+    Decode(Decode),
+}
+
+/// Tells what an ID is made of.
+#[derive(Debug, Args)]
+pub struct Decode {
+    /// The ID: decimal, 0x and hexadecimal digits, or as its layout writes it.
+    id: String,
+    /// Its layout; without it, all that it may have are listed, the likely
+    /// ones first.
+    #[arg(long, value_name = "NAME", value_parser = written::layout)]
+    layout: Option<Layout>,
+}
+
+impl Id {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the text is no ID.
+    pub fn run(self, json: bool) -> Result<(), CliError> {
+        let Self::Decode(decode) = self;
+        let readings = decode.readings(now_ms())?;
+        if json {
+            let all: Vec<Value> = readings.iter().map(Reading::json).collect();
+            return match all.as_slice() {
+                [only] if decode.layout.is_some() => output::json(only),
+                all => output::json(&all),
+            };
+        }
+        for (number, reading) in readings.iter().enumerate() {
+            if number > 0 {
+                output::line("")?;
+            }
+            for line in reading.lines() {
+                output::line(&line)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Decode {
+    fn readings(&self, now_ms: i64) -> Result<Vec<Reading>, CliError> {
+        if let Some(layout) = self.layout {
+            let raw = layout
+                .parse_any(&self.id)
+                .map_err(|error| CliError::usage(format!("{:?}: {error}", self.id)))?;
+            return Ok(vec![Reading::new(layout, raw, now_ms)]);
+        }
+        let mut readings: Vec<Reading> = candidates(&self.id)
+            .into_iter()
+            .map(|guess| Reading::new(guess.layout, guess.raw, now_ms))
+            .collect();
+        if readings.is_empty() {
+            return Err(CliError::usage(format!(
+                "{:?} is an ID of no known layout; write it whole, in decimal, as 0x…, or as its system does",
+                self.id
+            )));
+        }
+        // Stable: equally likely ones keep the order of the layouts.
+        readings.sort_by_key(|reading| reading.likelihood);
+        Ok(readings)
+    }
+}
+
+/// An ID read by one layout.
+struct Reading {
+    decoded: Decoded,
+    likelihood: Likelihood,
+    may_predate: Option<MayPredate>,
+}
+
+/// How likely a reading is by its time, the likely first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Likelihood {
+    /// Between the layout's first use and now.
+    InUse,
+    /// Before the layout came into use.
+    Before,
+    /// In the future.
+    Future,
+}
+
+impl Reading {
+    fn new(layout: Layout, raw: u128, now_ms: i64) -> Self {
+        let decoded = layout.decode(raw);
+        let may_predate = layout.may_predate(raw);
+        let likelihood = if decoded.time_ms > now_ms + CLOCK_SLACK_MS {
+            Likelihood::Future
+        } else if may_predate.is_some() {
+            Likelihood::Before
+        } else {
+            Likelihood::InUse
+        };
+        Self {
+            decoded,
+            likelihood,
+            may_predate,
+        }
+    }
+
+    fn json(&self) -> Value {
+        let decoded = &self.decoded;
+        let fields: Map<String, Value> = decoded
+            .fields
+            .iter()
+            .map(|field| (field.name().to_owned(), json!(field.value.to_string())))
+            .collect();
+        json!({
+            "layout": decoded.layout.name(),
+            "id": decoded.text(),
+            "decimal": decoded.decimal(),
+            "hex": decoded.hex(),
+            "time_ms": decoded.time_ms,
+            "time": shown::time(decoded.time_ms),
+            "fields": fields,
+            "plausible": self.likelihood == Likelihood::InUse,
+            "remark": self.remark(),
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let decoded = &self.decoded;
+        let item = |title: &str, text: &str| format!("  {title:<10} {text}");
+        let mut lines = vec![
+            format!("{} {}", decoded.layout.name(), decoded.text()),
+            item(
+                "time",
+                &format!("{} ({} ms)", shown::time(decoded.time_ms), decoded.time_ms),
+            ),
+            item("decimal", &decoded.decimal()),
+            item("hex", &decoded.hex()),
+        ];
+        lines.extend(
+            decoded
+                .fields
+                .iter()
+                .map(|field| item(field.name(), &field.value.to_string())),
+        );
+        lines.extend(self.remark().map(|remark| item("note", &remark)));
+        lines
+    }
+
+    fn remark(&self) -> Option<String> {
+        if let Some(may_predate) = &self.may_predate {
+            return Some(format!(
+                "may be older than the layout, in use since {}: then it is sequential and carries no time (or it is backdated)",
+                shown::time(may_predate.in_use_since_ms)
+            ));
+        }
+        (self.likelihood == Likelihood::Future)
+            .then(|| "its time is in the future: hardly this layout".to_owned())
+    }
+}
+
+/// Clocks differ.
+const CLOCK_SLACK_MS: i64 = 60_000;

@@ -1,0 +1,164 @@
+//! `mirror`: one timeline, in the foreground.
+
+mod progress;
+
+use clap::Args;
+use driftline_server::{
+    admin::{self, AddSource, Command, report_on},
+    now_ms,
+};
+use driftline_store::{
+    Store,
+    source::{self, Source},
+};
+use driftline_upstream::{Address, Timeline};
+use progress::Progress;
+
+use crate::{
+    config::Config,
+    duration::parse_ms,
+    error::CliError,
+    output,
+    place::{Place, holder_name},
+    reader::{End, Reader},
+    shown,
+    source_options::SourceOptions,
+    stop,
+};
+
+/// Mirrors a timeline and reports on its completeness.
+///
+/// The source is added if it is not there. Ctrl-C ends it with the report; a
+/// second one ends it at once.
+#[derive(Debug, Args)]
+pub struct Mirror {
+    #[command(flatten)]
+    source: SourceOptions,
+    /// How long to go on; then the last posts are read once more.
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_ms)]
+    for_ms: Option<i64>,
+    /// End at once, without reading the last posts once more.
+    #[arg(long)]
+    no_settle: bool,
+    /// Allow servers in private networks and tokens over plain http.
+    #[arg(long)]
+    allow_private: bool,
+}
+
+impl Mirror {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let http = config.http(self.allow_private)?;
+        let wanted = self.source.add_source(config)?;
+        let place = Place::new(&config.store)?;
+        let mut stop = stop::on_signal()
+            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let Some(lock) = place.try_lock()? else {
+            return Err(CliError::failed(format!(
+                "{} works with the data folder {}; add the source to a server with `driftline source add`, or name another folder with --data",
+                place.holder().0,
+                place.data().display()
+            )));
+        };
+        let store = place.open(&lock).await?;
+        let source = find_or_add(&store, &wanted).await?;
+        let name = source.name.clone();
+        output::note(&format!(
+            "mirroring {} of {} as {name}",
+            source.timeline, source.upstream
+        ));
+
+        let mut reader = Reader::open(store.clone(), &http, source, &holder_name()).await?;
+        let end = End {
+            at_ms: self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms)),
+            settle_rungs: (!self.no_settle).then_some(1),
+            settle_ms: LONGEST_SETTLING_MS,
+            at_hopeless: true,
+        };
+        let mut progress = Progress::start();
+        let read = reader
+            .run(end, &mut stop, |session, settling| {
+                progress.tell(session, settling);
+            })
+            .await;
+        progress.finish();
+        let closed = reader.close().await;
+        let outcome = match read.and(closed) {
+            Ok(()) => self.report(&store, &name, json, *stop.borrow()).await,
+            Err(error) => Err(error),
+        };
+        store.close().await;
+        drop(lock);
+        outcome
+    }
+
+    async fn report(
+        &self,
+        store: &Store,
+        name: &str,
+        json: bool,
+        stopped: bool,
+    ) -> Result<(), CliError> {
+        let report = report_on(store, None, name).await?;
+        let value = serde_json::to_value(report)
+            .map_err(|error| CliError::failed(format!("the report is not JSON: {error}")))?;
+        let report: shown::ShownReport = serde_json::from_value(value.clone())
+            .map_err(|error| CliError::failed(format!("the report is not read: {error}")))?;
+        if json {
+            output::json(&value)?;
+        } else {
+            shown::print(&report)?;
+        }
+        if let Some(error) = report.never_fetched() {
+            return Err(CliError::failed(format!(
+                "nothing was ever fetched: {}",
+                error.message
+            )));
+        }
+        let settled = !self.no_settle && !stopped;
+        match report.open_gaps() {
+            gaps if gaps > 0 && settled => Err(CliError::failed(format!(
+                "{gaps} gaps are still open; mirror again to fill them"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The source of that name, or of that timeline, or a new one.
+async fn find_or_add(store: &Store, wanted: &AddSource) -> Result<Source, CliError> {
+    let address = Address::parse(&wanted.address)
+        .map_err(|error| CliError::usage(error.to_string()))?
+        .to_string();
+    let timeline = wanted
+        .timeline
+        .parse::<Timeline>()
+        .map_err(|error| CliError::usage(error.to_string()))?
+        .to_string();
+    let same = |source: &Source| source.upstream == address && source.timeline == timeline;
+    let sources = store.read(source::list).await?;
+    let known = match &wanted.name {
+        Some(name) => sources.into_iter().find(|source| source.name == *name),
+        None => sources.into_iter().find(same),
+    };
+    if let Some(source) = known {
+        if !same(&source) {
+            return Err(CliError::usage(format!(
+                "the source {:?} is {} of {}; choose another name with --name",
+                source.name, source.timeline, source.upstream
+            )));
+        }
+        if source.settings != wanted.settings {
+            output::note("the source is there already; it keeps its settings");
+        }
+        return Ok(source);
+    }
+    let added = admin::execute(store, None, Command::Add(Box::new(wanted.clone()))).await?;
+    let name = added["name"].as_str().unwrap_or_default();
+    Ok(admin::find(store, name).await?)
+}
+
+const LONGEST_SETTLING_MS: i64 = 5 * 60_000;

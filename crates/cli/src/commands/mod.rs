@@ -1,0 +1,30 @@
+//! The commands, one file each.
+
+pub mod demo;
+pub mod export;
+pub mod id;
+pub mod mirror;
+pub mod serve;
+pub mod source;
+
+use crate::{
+    cli::{Cli, Command},
+    config::Config,
+    error::CliError,
+};
+
+/// Carries a command out.
+///
+/// # Errors
+/// [`CliError`], which is how the process ends.
+pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
+    let json = cli.global.json;
+    match cli.command {
+        Command::Serve(serve) => Box::pin(serve.run(&config, json)).await,
+        Command::Source(source) => source.run(&config, json).await,
+        Command::Mirror(mirror) => Box::pin(mirror.run(&config, json)).await,
+        Command::Export(export) => export.run(&config).await,
+        Command::Id(id) => id.run(json),
+        Command::Demo(demo) => Box::pin(demo.run(json)).await,
+    }
+}

@@ -1,0 +1,182 @@
+//! `serve`: every source read, and what is stored served.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use clap::Args;
+use driftline_server::{Pollers, PollersOptions, http};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use serde_json::json;
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+};
+use url::Url;
+
+use crate::{
+    config::Config,
+    error::CliError,
+    output,
+    place::{Place, holder_name},
+    socket::Listening,
+    stop,
+};
+
+/// Reads every source and serves what is stored.
+///
+/// SIGTERM and Ctrl-C end it in order; a second one ends it at once.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Where to listen; port 0 is any free one [default: 127.0.0.1:7171].
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Allow sources in private networks and tokens over plain http.
+    #[arg(long)]
+    allow_private: bool,
+}
+
+impl Serve {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let wanted = self.listen.as_ref().or(config.server.listen.as_ref());
+        let address = wanted.map_or(Ok(USUAL), |text| loopback(text))?;
+        let upstreams = config.http(self.allow_private)?;
+        let public_base = config.server.public_url.as_deref().map(base).transpose()?;
+        let place = Place::new(&config.store)?;
+        let stop = stop::on_signal()
+            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let Some(lock) = place.try_lock()? else {
+            return Err(CliError::failed(format!(
+                "{} works with the data folder {} already; end it, or name another folder with --data",
+                place.holder().0,
+                place.data().display()
+            )));
+        };
+        let metrics = metrics()?;
+        let listener = TcpListener::bind(address).await.map_err(|error| {
+            CliError::failed(format!(
+                "{address} cannot be listened on: {error}; choose another address with --listen"
+            ))
+        })?;
+        let store = place.open(&lock).await?;
+        let options = PollersOptions::new(holder_name());
+        let pollers = Pollers::start(store.clone(), upstreams, options);
+        let outcome = match Listening::start(&place.socket(), store.clone(), Some(pollers.clone()))
+        {
+            Ok(socket) => {
+                let (ready, is_ready) = watch::channel(true);
+                let app = http::App {
+                    store: store.clone(),
+                    metrics: Some(metrics),
+                    public_base,
+                    ready: is_ready,
+                };
+                let ended = serve(listener, app, stop, json, async || {
+                    ready.send_replace(false);
+                    pollers.stop().await;
+                });
+                let ended = ended.await;
+                socket.close().await;
+                ended
+            }
+            Err(error) => Err(error),
+        };
+        pollers.stop().await;
+        store.close().await;
+        drop(lock);
+        outcome
+    }
+}
+
+/// Serves HTTP until it is told to stop, and while `wind_down` runs.
+async fn serve(
+    listener: TcpListener,
+    app: http::App,
+    mut stop: watch::Receiver<bool>,
+    json: bool,
+    wind_down: impl AsyncFnOnce(),
+) -> Result<(), CliError> {
+    let wrong = |error: &dyn std::fmt::Display| CliError::failed(format!("HTTP broke: {error}"));
+    let address = listener.local_addr().map_err(|error| wrong(&error))?;
+    let (end, ended) = oneshot::channel::<()>();
+    let mut serving = tokio::spawn(http::serve(listener, http::router(app), async {
+        let _ = ended.await;
+    }));
+    let told = tell(address, json);
+    let early = if told.is_ok() {
+        tokio::select! {
+            _ = stop.wait_for(|&stop| stop) => None,
+            early = &mut serving => Some(early),
+        }
+    } else {
+        None
+    };
+    wind_down().await;
+    let _ = end.send(());
+    let served = match early {
+        Some(early) => early,
+        None => serving.await,
+    };
+    told?;
+    served
+        .map_err(|error| wrong(&error))?
+        .map_err(|error| wrong(&error))
+}
+
+fn tell(address: SocketAddr, json: bool) -> Result<(), CliError> {
+    let url = format!("http://{address}");
+    if json {
+        output::json(&json!({ "listening": url }))
+    } else {
+        output::line(&format!("listening on {url}"))
+    }
+}
+
+/// An address that only this machine reaches.
+fn loopback(text: &str) -> Result<SocketAddr, CliError> {
+    let numbers = text.replacen("localhost:", "127.0.0.1:", 1);
+    let address: SocketAddr = numbers.parse().map_err(|_| {
+        CliError::usage(format!(
+            "{text:?} is no address to listen on; write it as 127.0.0.1:7171"
+        ))
+    })?;
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    Err(CliError::usage(format!(
+        "{text} can be reached from other machines, and this version has no log-in to protect it; listen on 127.0.0.1 and put a proxy with a log-in before it"
+    )))
+}
+
+fn base(text: &str) -> Result<Url, CliError> {
+    Url::parse(text)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .ok_or_else(|| {
+            CliError::usage(format!(
+                "server.public_url {text:?} is no address; write it as https://driftline.example"
+            ))
+        })
+}
+
+fn metrics() -> Result<PrometheusHandle, CliError> {
+    let handle = PrometheusBuilder::new()
+        .install_recorder()
+        .map_err(|error| CliError::failed(format!("metrics cannot be recorded: {error}")))?;
+    let kept = handle.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            kept.run_upkeep();
+        }
+    });
+    Ok(handle)
+}
+
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
+const UPKEEP: Duration = Duration::from_secs(5);

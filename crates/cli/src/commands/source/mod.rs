@@ -1,0 +1,115 @@
+//! `source`: the sources of a store.
+
+mod list;
+
+use clap::{Args, Subcommand};
+use driftline_server::admin::Command;
+use serde_json::Value;
+
+use crate::{
+    config::Config,
+    error::CliError,
+    output,
+    reach::{Missing, once},
+    shown,
+    source_options::SourceOptions,
+};
+
+/// What can be done with sources.
+#[derive(Debug, Subcommand)]
+pub enum Source {
+    /// Add a source; a running server begins to read it at once.
+    Add(Box<SourceOptions>),
+    /// List the sources.
+    List,
+    /// Fetch nothing for a source until it is resumed.
+    Pause(Named),
+    /// Fetch for a source again.
+    Resume(Named),
+    /// Remove a source and the posts that no other source has.
+    Remove(Named),
+    /// Report on a source's completeness.
+    Verify(Named),
+    /// Fill an open gap.
+    Fill(Fill),
+}
+
+/// A source's name.
+#[derive(Debug, Args)]
+pub struct Named {
+    /// The source's name.
+    name: String,
+}
+
+/// An open gap of a source.
+#[derive(Debug, Args)]
+pub struct Fill {
+    /// The source's name.
+    name: String,
+    /// The gap's first ID, as `source verify` shows it.
+    gap: String,
+}
+
+impl Source {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let command = self.command(config)?;
+        let missing = match self {
+            Self::Add(_) => Missing::Make,
+            _ => Missing::Refuse,
+        };
+        let answer = once(config, missing, command).await?;
+        if json {
+            return output::json(&answer);
+        }
+        match self {
+            Self::Add(_) => said(&answer, "added; `driftline serve` reads it"),
+            Self::List => list::print(&answer),
+            Self::Pause(_) if answer["changed"] == false => said(&answer, "is paused already"),
+            Self::Pause(_) => said(&answer, "paused"),
+            Self::Resume(_) if answer["changed"] == false => said(&answer, "is not paused"),
+            Self::Resume(_) => said(&answer, "resumed"),
+            Self::Remove(_) => said(
+                &answer,
+                &format!(
+                    "removed, with {} entries and {} posts",
+                    answer["entries"], answer["posts"]
+                ),
+            ),
+            Self::Fill(_) => said(&answer, "will fill the gap"),
+            Self::Verify(_) => {
+                let report = serde_json::from_value(answer).map_err(|error| {
+                    CliError::failed(format!(
+                        "the server's report is not understood ({error}); use the same version of driftline for both"
+                    ))
+                })?;
+                shown::print(&report)
+            }
+        }
+    }
+
+    fn command(&self, config: &Config) -> Result<Command, CliError> {
+        Ok(match self {
+            Self::Add(options) => Command::Add(Box::new(options.add_source(config)?)),
+            Self::List => Command::List,
+            Self::Pause(Named { name }) => Command::Pause { name: name.clone() },
+            Self::Resume(Named { name }) => Command::Resume { name: name.clone() },
+            Self::Remove(Named { name }) => Command::Remove { name: name.clone() },
+            Self::Verify(Named { name }) => Command::Verify { name: name.clone() },
+            Self::Fill(Fill { name, gap }) => Command::Fill {
+                name: name.clone(),
+                gap: gap.clone(),
+            },
+        })
+    }
+}
+
+fn said(answer: &Value, what: &str) -> Result<(), CliError> {
+    output::line(&format!(
+        "{} {what}",
+        answer["name"].as_str().unwrap_or_default()
+    ))
+}

@@ -1,0 +1,307 @@
+//! The configuration: a TOML file, then the environment, then flags.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use driftline_core::timeline::{Backfill, Overlap, Settings};
+use driftline_upstream::{Http, Options};
+use figment::{
+    Figment,
+    error::Kind,
+    providers::{Env, Format as _, Toml},
+};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use url::Url;
+
+use crate::{cli::Global, duration::HumanMs, error::CliError, written};
+
+/// Everything that can be configured. What is not set has the default that
+/// `docs/operating.md` tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The server.
+    pub server: ServerSection,
+    /// Where data is kept.
+    pub store: StoreSection,
+    /// How upstreams are asked.
+    pub upstream: UpstreamSection,
+    /// What new sources begin with.
+    pub defaults: DefaultsSection,
+}
+
+/// `[server]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSection {
+    /// The address that it listens on.
+    pub listen: Option<String>,
+    /// The address that clients use, where a proxy stands before it.
+    pub public_url: Option<String>,
+}
+
+/// `[store]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSection {
+    /// The data folder.
+    pub data: Option<PathBuf>,
+    /// The PostgreSQL database that replaces the database file.
+    pub database_url: Option<DatabaseUrl>,
+    /// The schema in it.
+    pub database_schema: Option<String>,
+}
+
+/// `[upstream]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UpstreamSection {
+    /// Whether upstreams may be in private networks.
+    pub allow_private: bool,
+    /// The most that connecting may take.
+    pub connect_timeout: Option<HumanMs>,
+    /// The most that may pass without a byte.
+    pub read_timeout: Option<HumanMs>,
+    /// The most that a request may take.
+    pub total_timeout: Option<HumanMs>,
+    /// The largest answer, bytes.
+    pub max_body_bytes: Option<usize>,
+    /// How Driftline introduces itself.
+    pub user_agent: Option<String>,
+}
+
+/// `[defaults]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DefaultsSection {
+    /// The time between two polls.
+    pub every: Option<HumanMs>,
+    /// The least time between two requests.
+    pub spacing: Option<HumanMs>,
+    /// The overlap.
+    #[serde(deserialize_with = "overlap")]
+    pub overlap: Option<Overlap>,
+    /// The history that a source begins with.
+    #[serde(deserialize_with = "backfill")]
+    pub backfill: Option<Backfill>,
+    /// The second look's least age.
+    pub second_look: Option<HumanMs>,
+    /// Whether gaps are filled without being asked for.
+    pub fill_gaps: Option<bool>,
+}
+
+/// A PostgreSQL URL. It is never shown whole: it may hold a password.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct DatabaseUrl(String);
+
+impl DatabaseUrl {
+    /// Takes a URL as it was typed.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The whole URL, for the database only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Host, port and database: what may be shown.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if it is no PostgreSQL URL.
+    pub fn shown(&self) -> Result<String, CliError> {
+        let wrong = || {
+            CliError::usage(
+                "the database URL is none; write it as postgres://USER@HOST:PORT/DATABASE",
+            )
+        };
+        let url = Url::parse(&self.0).map_err(|_| wrong())?;
+        if !matches!(url.scheme(), "postgres" | "postgresql") {
+            return Err(wrong());
+        }
+        let host = url.host_str().unwrap_or("");
+        let port = url.port().map_or(String::new(), |port| format!(":{port}"));
+        Ok(format!("postgres://{host}{port}{}", url.path()))
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DatabaseUrl(…)")
+    }
+}
+
+impl Config {
+    /// Reads the file and the environment and puts the flags above them.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] naming the key and the place that are wrong.
+    pub fn load(global: &Global) -> Result<Self, CliError> {
+        let mut figment = Figment::new();
+        let file = file(global);
+        if let Some(path) = &file {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                CliError::usage(format!(
+                    "the configuration {} cannot be read: {error}",
+                    path.display()
+                ))
+            })?;
+            figment = figment.merge(Toml::string(&text));
+        }
+        let environment = Env::prefixed("DRIFTLINE_")
+            .filter(|key| key.as_str().contains("__"))
+            .split("__");
+        let mut config: Self = figment
+            .merge(environment)
+            .extract()
+            .map_err(|error| wrong(&error, file.as_deref()))?;
+        if let Some(data) = &global.data {
+            config.store.data = Some(data.clone());
+        }
+        if let Some(url) = &global.database_url {
+            config.store.database_url = Some(url.clone());
+        }
+        Ok(config)
+    }
+
+    /// The client that asks upstreams.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if it cannot be built.
+    pub fn http(&self, allow_private: bool) -> Result<Http, CliError> {
+        let usual = Options::default();
+        let time = |set: Option<HumanMs>, usual| {
+            set.map_or(usual, |HumanMs(ms)| crate::duration::duration(ms))
+        };
+        let upstream = &self.upstream;
+        let options = Options {
+            allow_private: allow_private || upstream.allow_private,
+            connect_timeout: time(upstream.connect_timeout, usual.connect_timeout),
+            read_timeout: time(upstream.read_timeout, usual.read_timeout),
+            total_timeout: time(upstream.total_timeout, usual.total_timeout),
+            max_body_bytes: upstream.max_body_bytes.unwrap_or(usual.max_body_bytes),
+            user_agent: upstream.user_agent.clone().unwrap_or(usual.user_agent),
+        };
+        let timeouts = [
+            options.connect_timeout,
+            options.read_timeout,
+            options.total_timeout,
+        ];
+        if timeouts.contains(&Duration::ZERO) {
+            return Err(CliError::usage(
+                "a timeout in [upstream] is zero; leave it out for the usual one",
+            ));
+        }
+        Http::new(options).map_err(|error| CliError::usage(error.to_string()))
+    }
+
+    /// The settings that new sources begin with.
+    pub fn settings(&self) -> Settings {
+        let usual = Settings::default();
+        let ms = |set: Option<HumanMs>, usual| set.map_or(usual, |HumanMs(ms)| ms);
+        let defaults = &self.defaults;
+        Settings {
+            every_ms: ms(defaults.every, usual.every_ms),
+            spacing_ms: ms(defaults.spacing, usual.spacing_ms),
+            overlap: defaults.overlap.unwrap_or(usual.overlap),
+            backfill: defaults.backfill.unwrap_or(usual.backfill),
+            second_look_ms: ms(defaults.second_look, usual.second_look_ms),
+            fill_gaps: defaults.fill_gaps.unwrap_or(usual.fill_gaps),
+            ..usual
+        }
+    }
+}
+
+/// The file that was named; or `driftline.toml` here; or the one in the
+/// platform's folder for configurations.
+fn file(global: &Global) -> Option<PathBuf> {
+    if let Some(path) = &global.config {
+        return Some(path.clone());
+    }
+    let here = PathBuf::from(FILE);
+    let usual = directories::ProjectDirs::from("", "", "driftline")
+        .map(|folders| folders.config_dir().join(FILE));
+    [Some(here), usual]
+        .into_iter()
+        .flatten()
+        .find(|path| path.is_file())
+}
+
+/// One line, without any value: it may be a secret.
+fn wrong(error: &figment::Error, file: Option<&Path>) -> CliError {
+    let from_environment = error
+        .metadata
+        .as_ref()
+        .is_some_and(|metadata| metadata.name.contains("environment"));
+    let place = match file {
+        _ if from_environment => "the environment".to_owned(),
+        Some(file) => file.display().to_string(),
+        None => "the configuration".to_owned(),
+    };
+    let key = |last: Option<&str>| {
+        let mut path: Vec<&str> = error.path.iter().map(String::as_str).collect();
+        if let Some(last) = last
+            && path.last() != Some(&last)
+        {
+            path.push(last);
+        }
+        if from_environment {
+            format!("DRIFTLINE_{}", path.join("__").to_uppercase())
+        } else {
+            path.join(".")
+        }
+    };
+    let message = match &error.kind {
+        Kind::UnknownField(field, known) => format!(
+            "{place}: there is no key {:?}; the keys there are {}",
+            key(Some(field)),
+            known.join(", ")
+        ),
+        Kind::InvalidType(_, wanted) => {
+            format!("{place}: {:?} must be {wanted}", key(None))
+        }
+        Kind::InvalidValue(_, wanted) => {
+            format!("{place}: {:?} must be {wanted}", key(None))
+        }
+        Kind::Message(message) if error.path.is_empty() => {
+            format!("{place} is not TOML: {}", without_source(message))
+        }
+        Kind::Message(message) => format!("{place}: {:?}: {message}", key(None)),
+        _ => format!("{place}: {:?} cannot be used", key(None)),
+    };
+    CliError::usage(message)
+}
+
+/// A parser's message without the lines of the file that it quotes.
+fn without_source(message: &str) -> String {
+    let kept: Vec<&str> = message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.contains('|'))
+        .collect();
+    kept.join(": ")
+}
+
+fn overlap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Overlap>, D::Error> {
+    let text = String::deserialize(from)?;
+    written::overlap(&text).map(Some).map_err(D::Error::custom)
+}
+
+fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Count(u64),
+        Text(String),
+    }
+    match Written::deserialize(from)? {
+        Written::Count(count) => Ok(Some(Backfill::Count(count))),
+        Written::Text(text) => written::backfill(&text).map(Some).map_err(D::Error::custom),
+    }
+}
+
+const FILE: &str = "driftline.toml";

@@ -1,0 +1,92 @@
+//! Durations as people write them, kept in ms.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+/// Reads `500ms`, `90s`, `1h30m`, `1d`.
+///
+/// # Errors
+/// A sentence that says how durations are written.
+pub fn parse_ms(text: &str) -> Result<i64, String> {
+    humantime::parse_duration(text)
+        .ok()
+        .and_then(|duration| i64::try_from(duration.as_millis()).ok())
+        .filter(|&ms| ms <= LONGEST_MS)
+        .ok_or_else(|| {
+            format!("{text:?} is no duration; write it as 500ms, 90s, 1h30m or 1d, for example")
+        })
+}
+
+/// Writes ms as [`parse_ms`] reads them, without parts that do not matter.
+pub fn show_ms(ms: i64) -> String {
+    if ms < 0 {
+        return format!("-{}", show_ms(ms.saturating_neg()));
+    }
+    let whole = match ms {
+        ..10_000 => ms,
+        10_000..600_000 => ms / 100 * 100,
+        _ => ms / 1_000 * 1_000,
+    };
+    match humantime::format_duration(duration(whole))
+        .to_string()
+        .replace(' ', "")
+    {
+        zero if zero == "0s" => "0ms".into(),
+        text => text,
+    }
+}
+
+/// ms as a duration; negative ones are none.
+pub fn duration(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+/// A duration in a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HumanMs(pub i64);
+
+impl<'de> Deserialize<'de> for HumanMs {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        parse_ms(&text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// A thousand years: sums with the time of day do not overflow.
+const LONGEST_MS: i64 = 1_000 * 366 * 86_400_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("90s", 90_000),
+            ("1h30m", 5_400_000),
+            ("1h 30m", 5_400_000),
+            ("1d", 86_400_000),
+        ] {
+            assert_eq!(parse_ms(text), Ok(ms), "{text}");
+        }
+        for text in ["", "5", "fast", "-1s", "9999999years"] {
+            let refused = parse_ms(text).unwrap_err();
+            assert!(refused.contains("is no duration"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn durations_are_shown_as_they_are_read() {
+        for (ms, text) in [
+            (0, "0ms"),
+            (1_234, "1s234ms"),
+            (61_234, "1m1s200ms"),
+            (5_400_000, "1h30m"),
+            (-500, "-500ms"),
+        ] {
+            assert_eq!(show_ms(ms), text);
+        }
+    }
+}

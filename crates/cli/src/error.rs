@@ -1,0 +1,67 @@
+//! How a command ends when it does not end well.
+
+use driftline_server::{SessionError, admin::AdminError};
+use driftline_store::StoreError;
+
+/// Why a command was not carried out. Never holds a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The command line or the configuration is wrong: exit status 2.
+    #[error("{0}")]
+    Usage(String),
+    /// What was asked for failed: exit status 1.
+    #[error("{0}")]
+    Failed(String),
+    /// Nobody reads the output any more: exit status 0, in silence.
+    #[error("nobody reads the output")]
+    BrokenPipe,
+}
+
+impl CliError {
+    /// A wrong command line or configuration.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    /// A failure.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    /// The process's exit status.
+    pub const fn status(&self) -> u8 {
+        match self {
+            Self::BrokenPipe => 0,
+            Self::Failed(_) => 1,
+            Self::Usage(_) => 2,
+        }
+    }
+}
+
+impl From<AdminError> for CliError {
+    fn from(error: AdminError) -> Self {
+        if error.usage {
+            Self::Usage(error.message)
+        } else {
+            Self::Failed(error.message)
+        }
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(format!("the store: {error}"))
+    }
+}
+
+impl From<SessionError> for CliError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Client(error) => Self::Usage(error.to_string()),
+            SessionError::Store(StoreError::LeaseLost) => Self::Failed(
+                "another process took the source over; only one may read it at a time".into(),
+            ),
+            SessionError::Store(error) => error.into(),
+        }
+    }
+}

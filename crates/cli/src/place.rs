@@ -1,0 +1,213 @@
+//! The data folder and the store in it.
+
+use std::{
+    fs::{File, TryLockError},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use driftline_store::{
+    SecretUrl, Store, StoreError, Target,
+    lease::{self, Lease},
+    source,
+};
+
+use crate::{config::StoreSection, error::CliError};
+
+/// Where data is kept.
+#[derive(Debug, Clone)]
+pub struct Place {
+    data: PathBuf,
+    target: Target,
+    shown: String,
+}
+
+/// The data folder's lock: this process alone works with the folder until it
+/// is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Place {
+    /// The place that a configuration names, or the platform's usual one.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if it names none.
+    pub fn new(store: &StoreSection) -> Result<Self, CliError> {
+        let data = match &store.data {
+            Some(data) => data.clone(),
+            None => directories::ProjectDirs::from("", "", "driftline")
+                .map(|folders| folders.data_dir().to_owned())
+                .ok_or_else(|| {
+                    CliError::usage("this system has no folder for data; name one with --data")
+                })?,
+        };
+        let (target, shown) = match &store.database_url {
+            Some(url) => {
+                let shown = url.shown()?;
+                let target = Target::Postgres {
+                    url: SecretUrl::new(url.expose()),
+                    schema: store.database_schema.clone(),
+                };
+                let schema = store.database_schema.iter();
+                (
+                    target,
+                    schema.fold(shown, |shown, schema| format!("{shown} schema {schema}")),
+                )
+            }
+            None => {
+                let path = data.join(DATABASE);
+                (Target::Sqlite { path }, DATABASE.to_owned())
+            }
+        };
+        Ok(Self {
+            data,
+            target,
+            shown,
+        })
+    }
+
+    /// The folder.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// The database, without secrets.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Where a server of this folder listens for commands.
+    pub fn socket(&self) -> PathBuf {
+        self.data.join("driftline.sock")
+    }
+
+    /// Whether there may be anything to read here.
+    pub fn exists(&self) -> bool {
+        match &self.target {
+            Target::Sqlite { path } => path.exists(),
+            Target::Postgres { .. } => true,
+        }
+    }
+
+    /// Makes the folder, for its owner only.
+    ///
+    /// # Errors
+    /// [`CliError::Failed`] if that cannot be done.
+    pub fn make(&self) -> Result<(), CliError> {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.data).map_err(|error| {
+            CliError::failed(format!(
+                "the data folder {} cannot be made: {error}; name another one with --data",
+                self.data.display()
+            ))
+        })
+    }
+
+    /// Takes the folder's lock; `None` if another process has it.
+    ///
+    /// # Errors
+    /// [`CliError::Failed`] if the folder cannot be written.
+    pub fn try_lock(&self) -> Result<Option<Lock>, CliError> {
+        self.make()?;
+        let path = self.data.join("lock");
+        let wrong = |error: io::Error| {
+            CliError::failed(format!(
+                "the lock {} cannot be taken: {error}",
+                path.display()
+            ))
+        };
+        let mut file = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(wrong)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(wrong(error)),
+        }
+        let holder = format!("{}\n{}\n", std::process::id(), self.shown);
+        file.set_len(0)
+            .and_then(|()| file.write_all(holder.as_bytes()))
+            .map_err(wrong)?;
+        Ok(Some(Lock { _file: file }))
+    }
+
+    /// Who holds the lock, and which database they said to use.
+    pub fn holder(&self) -> (String, Option<String>) {
+        let text = std::fs::read_to_string(self.data.join("lock")).unwrap_or_default();
+        let mut lines = text.lines().map(str::to_owned);
+        let process = match lines.next() {
+            Some(id) if !id.is_empty() => format!("process {id}"),
+            _ => "another process".to_owned(),
+        };
+        (process, lines.next())
+    }
+
+    /// Opens the store under the lock.
+    ///
+    /// # Errors
+    /// [`CliError::Failed`] if it cannot be opened.
+    pub async fn open(&self, _lock: &Lock) -> Result<Store, CliError> {
+        let target = self.target.clone();
+        let opened = tokio::task::spawn_blocking(move || Store::open(target))
+            .await
+            .map_err(|error| CliError::failed(format!("the store was not opened: {error}")))?;
+        let store = opened.map_err(|error| {
+            CliError::failed(format!(
+                "the store {} cannot be opened: {error}",
+                self.shown
+            ))
+        })?;
+        if matches!(self.target, Target::Sqlite { .. }) {
+            end_leases_of_the_dead(&store).await?;
+        }
+        Ok(store)
+    }
+}
+
+/// A database file belongs to the process with the folder's lock, so whoever
+/// else has a lease is dead.
+async fn end_leases_of_the_dead(store: &Store) -> Result<(), CliError> {
+    for source in store.read(source::list).await? {
+        let Some(holding) = source.holding else {
+            continue;
+        };
+        let lease = Lease {
+            source: source.id,
+            fence: holding.fence,
+            until_ms: holding.until_ms,
+        };
+        store
+            .write(source::root(source.id), move |tx| {
+                lease::release(tx, &lease)
+            })
+            .await
+            .or_else(|error| match error {
+                StoreError::NoSource => Ok(false),
+                error => Err(error),
+            })?;
+    }
+    Ok(())
+}
+
+/// A name for this process's leases that no other process has.
+pub fn holder_name() -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+        .iter()
+        .find_map(|path| std::fs::read_to_string(path).ok())
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .unwrap_or_else(|| "host".into());
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{}-{}-{random:016x}", host.trim(), std::process::id())
+}
+
+const DATABASE: &str = "driftline.db";

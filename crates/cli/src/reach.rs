@@ -1,0 +1,121 @@
+//! The way to a store: opened here, or through the process that holds the
+//! data folder.
+
+use std::time::Duration;
+
+use driftline_server::admin::{self, Command};
+use driftline_store::Store;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    config::Config,
+    error::CliError,
+    place::{Lock, Place},
+    socket::Client,
+};
+
+/// A store within reach.
+pub enum Reach {
+    /// Opened by this process, which holds the folder's lock meanwhile.
+    Here {
+        /// The store.
+        store: Store,
+        /// The lock.
+        lock: Lock,
+    },
+    /// Held by another process.
+    Server(Client),
+}
+
+/// Whether a store may be made where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// It is made.
+    Make,
+    /// It is an error.
+    Refuse,
+}
+
+impl Reach {
+    /// Finds the way.
+    ///
+    /// # Errors
+    /// [`CliError`] if there is no store, or a process that takes no commands
+    /// holds it.
+    pub async fn open(config: &Config, missing: Missing) -> Result<Self, CliError> {
+        let place = Place::new(&config.store)?;
+        if missing == Missing::Refuse && !place.exists() {
+            return Err(CliError::usage(format!(
+                "there is no store in {}; add a source first, or name another folder with --data",
+                place.data().display()
+            )));
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(lock) = place.try_lock()? {
+                let store = place.open(&lock).await?;
+                return Ok(Self::Here { store, lock });
+            }
+            // It may be starting or ending, or carry a short command out.
+            match Client::connect(&place.socket()).await {
+                Ok(client) => {
+                    same_database(&place)?;
+                    return Ok(Self::Server(client));
+                }
+                Err(_) if Instant::now() < deadline => sleep(PATIENCE / 100).await,
+                Err(error) => {
+                    return Err(CliError::failed(format!(
+                        "{} works with the data folder {} and takes no commands ({error}); wait until it ends",
+                        place.holder().0,
+                        place.data().display()
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Has a command carried out.
+    ///
+    /// # Errors
+    /// [`CliError`] as for [`admin::execute`].
+    pub async fn execute(&mut self, command: Command) -> Result<Value, CliError> {
+        match self {
+            Self::Here { store, .. } => Ok(admin::execute(store, None, command).await?),
+            Self::Server(client) => client.execute(&command).await,
+        }
+    }
+
+    /// Lets the store go.
+    pub async fn close(self) {
+        if let Self::Here { store, lock } = self {
+            store.close().await;
+            drop(lock);
+        }
+    }
+}
+
+/// Has one command carried out.
+///
+/// # Errors
+/// As for [`Reach::open`] and [`Reach::execute`].
+pub async fn once(config: &Config, missing: Missing, command: Command) -> Result<Value, CliError> {
+    let mut reach = Reach::open(config, missing).await?;
+    let outcome = reach.execute(command).await;
+    reach.close().await;
+    outcome
+}
+
+/// A command must not go to another database than the one that was named.
+fn same_database(place: &Place) -> Result<(), CliError> {
+    match place.holder() {
+        (process, Some(used)) if used != place.shown() => Err(CliError::usage(format!(
+            "{process} serves the data folder {} with the database {used}, not {}; name another folder with --data",
+            place.data().display(),
+            place.shown()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,237 @@
+//! One source read by this process, under a lease, with an end.
+
+use std::time::Duration;
+
+use driftline_core::timeline::{Purpose, Step};
+use driftline_server::{Done, Session, SessionError, now_ms};
+use driftline_store::{
+    Store, StoreError,
+    lease::{self, Lease},
+    source::{self, Source},
+};
+use driftline_upstream::Http;
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+
+use crate::{duration::duration, error::CliError};
+
+/// A source that is read until its end.
+pub struct Reader {
+    store: Store,
+    session: Session,
+    lease: Lease,
+    renewing: JoinHandle<()>,
+    /// A step was given up: the stored machine may know more than ours.
+    abandoned: bool,
+}
+
+/// When reading ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct End {
+    /// When to stop waiting for news, Unix ms; never if not set.
+    pub at_ms: Option<i64>,
+    /// Then: until how many rungs have passed over all before; `None` to end
+    /// at once.
+    pub settle_rungs: Option<usize>,
+    /// How long settling may take, ms.
+    pub settle_ms: i64,
+    /// Whether an error that only the operator can cure ends it before
+    /// anything was fetched.
+    pub at_hopeless: bool,
+}
+
+impl Reader {
+    /// Claims a source and opens it, waiting for a dead process's lease.
+    ///
+    /// # Errors
+    /// [`CliError`] if a living process holds it, or it cannot be opened.
+    pub async fn open(
+        store: Store,
+        http: &Http,
+        source: Source,
+        holder: &str,
+    ) -> Result<Self, CliError> {
+        let lease = claim(&store, &source, holder).await?;
+        let session = Session::open(store.clone(), http, source, Some(lease.fence)).await?;
+        let renewing = tokio::spawn(renew(store.clone(), lease));
+        Ok(Self {
+            store,
+            session,
+            lease,
+            renewing,
+            abandoned: false,
+        })
+    }
+
+    /// The session as it stands.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Reads until the end or until it is told to stop, telling of each step.
+    ///
+    /// # Errors
+    /// [`CliError`] if the store failed or the lease was lost.
+    pub async fn run(
+        &mut self,
+        end: End,
+        stop: &mut watch::Receiver<bool>,
+        mut tell: impl FnMut(&Session, bool),
+    ) -> Result<(), CliError> {
+        let mut settling = Settling::default();
+        while !*stop.borrow() {
+            let now = now_ms();
+            let over = end.at_ms.is_some_and(|at_ms| now >= at_ms);
+            if over && settling.is_over(&self.session, end, now) {
+                break;
+            }
+            let polls = over && !settling.polled && self.polls_next(now);
+            let Some(done) = self.step(over, stop).await? else {
+                break;
+            };
+            settling.polled |= polls && matches!(done, Done::Read(_));
+            tell(&self.session, over);
+            if end.at_hopeless && is_hopeless(&self.session, &done) {
+                break;
+            }
+            if let Done::Wait { until_ms } = done {
+                let until_ms = match end.at_ms {
+                    Some(at_ms) if !over => until_ms.min(at_ms),
+                    _ => until_ms,
+                };
+                let wait_ms = until_ms.saturating_sub(now_ms()).clamp(0, LONGEST_WAIT_MS);
+                tokio::select! {
+                    () = sleep(duration(wait_ms)) => {}
+                    _ = stop.changed() => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what was learned and gives the lease back.
+    ///
+    /// # Errors
+    /// [`CliError`] if the store failed or the lease was lost.
+    pub async fn close(mut self) -> Result<(), CliError> {
+        let closed = if self.abandoned {
+            Ok(())
+        } else {
+            self.session.close().await
+        };
+        self.renewing.abort();
+        let lease = self.lease;
+        let released = self
+            .store
+            .write(source::root(lease.source), move |tx| {
+                lease::release(tx, &lease)
+            })
+            .await;
+        closed?;
+        released?;
+        Ok(())
+    }
+
+    /// A step, or `None` if it did not end soon after the stop.
+    async fn step(
+        &mut self,
+        settling: bool,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<Option<Done>, SessionError> {
+        let step = self.session.step(settling);
+        tokio::pin!(step);
+        tokio::select! {
+            done = &mut step => return done.map(Some),
+            _ = stop.changed() => {}
+        }
+        if let Ok(done) = tokio::time::timeout(PATIENCE, step).await {
+            return done.map(Some);
+        }
+        self.abandoned = true;
+        Ok(None)
+    }
+
+    fn polls_next(&self, now_ms: i64) -> bool {
+        let settings = &self.session.source().settings;
+        let mut machine = self.session.machine().clone();
+        let step = machine.next(settings, self.session.abilities(), now_ms, true);
+        matches!(step, Step::Fetch(fetch) if fetch.purpose == Purpose::Poll)
+    }
+}
+
+/// What settling needs to know.
+#[derive(Debug, Default)]
+struct Settling {
+    /// A poll that began after the end has succeeded: what is settled then is
+    /// all there was, not only all that was known.
+    polled: bool,
+}
+
+impl Settling {
+    fn is_over(&self, session: &Session, end: End, now_ms: i64) -> bool {
+        let (Some(at_ms), Some(rungs)) = (end.at_ms, end.settle_rungs) else {
+            return true;
+        };
+        let machine = session.machine();
+        let never_answered = machine.counters().requests == machine.counters().failures
+            && machine.counters().failures > 0;
+        let settled = machine.is_settled(&session.source().settings, at_ms, rungs);
+        never_answered || (self.polled && settled) || now_ms >= at_ms + end.settle_ms
+    }
+}
+
+/// Whether nothing was ever fetched and only the operator can change that.
+fn is_hopeless(session: &Session, done: &Done) -> bool {
+    use driftline_core::answer::FailureKind::{NotFound, PrivateAddress, Unauthorized};
+    let counters = session.machine().counters();
+    matches!(done, Done::Failed(PrivateAddress | Unauthorized | NotFound))
+        && counters.requests == counters.failures
+}
+
+async fn claim(store: &Store, source: &Source, holder: &str) -> Result<Lease, CliError> {
+    let deadline = Instant::now() + 2 * LEASE;
+    loop {
+        let (id, holder) = (source.id, holder.to_owned());
+        let lease = store
+            .write(source::root(id), move |tx| {
+                lease::claim(tx, id, &holder, LEASE_MS)
+            })
+            .await?;
+        if let Some(lease) = lease {
+            return Ok(lease);
+        }
+        if Instant::now() >= deadline {
+            return Err(CliError::failed(format!(
+                "another process reads the source {:?}; stop it first, or use its server",
+                source.name
+            )));
+        }
+        sleep(LEASE / 20).await;
+    }
+}
+
+async fn renew(store: Store, lease: Lease) {
+    loop {
+        sleep(LEASE / 5).await;
+        let renewed = store
+            .write(source::root(lease.source), move |tx| {
+                lease::renew(tx, &lease, LEASE_MS)
+            })
+            .await;
+        match renewed {
+            Ok(Some(_)) => {}
+            // The next commit finds out.
+            Ok(None) | Err(StoreError::NoSource) => return,
+            Err(error) => tracing::warn!(%error, "the lease was not renewed; trying again"),
+        }
+    }
+}
+
+const LEASE: Duration = Duration::from_secs(5);
+const LEASE_MS: i64 = 5_000;
+/// How long a step may go on after it was told to stop.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_WAIT_MS: i64 = 60_000;

@@ -1,0 +1,8 @@
+//! Reports as people read them.
+
+mod histogram;
+mod report;
+mod time;
+
+pub use report::{ShownReport, print};
+pub use time::{ago_or_time_ms, time};

@@ -1,0 +1,41 @@
+//! Moments as people read and write them.
+
+use jiff::Timestamp;
+
+use crate::duration::parse_ms;
+
+/// Unix ms in UTC, to the ms.
+pub fn time(unix_ms: i64) -> String {
+    Timestamp::from_millisecond(unix_ms).map_or_else(
+        |_| format!("{unix_ms} ms"),
+        |time| time.strftime("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
+    )
+}
+
+/// An RFC 3339 time, or a duration before now, as Unix ms.
+///
+/// # Errors
+/// A sentence that says what can be written.
+pub fn ago_or_time_ms(text: &str, now_ms: i64) -> Result<i64, String> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time.as_millisecond());
+    }
+    parse_ms(text).map(|ago_ms| now_ms - ago_ms).map_err(|_| {
+        format!(
+            "{text:?} is no time; write one as 2026-03-01T12:00:00Z, or how long ago, such as 2h"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates_or_durations_ago() {
+        assert_eq!(ago_or_time_ms("1970-01-01T00:00:05Z", 9), Ok(5_000));
+        assert_eq!(ago_or_time_ms("2s", 9_000), Ok(7_000));
+        assert!(ago_or_time_ms("yesterday", 0).is_err());
+        assert_eq!(time(1_760_000_000_123), "2025-10-09 08:53:20.123Z");
+    }
+}

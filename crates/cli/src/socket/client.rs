@@ -1,0 +1,64 @@
+//! The command line's end.
+
+use std::{io, path::Path};
+
+use driftline_server::admin::Command;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+};
+
+use super::Answer;
+use crate::error::CliError;
+
+/// A conversation with the process that holds the data folder.
+pub struct Client {
+    lines: BufReader<OwnedReadHalf>,
+    write: OwnedWriteHalf,
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    /// If nobody listens there.
+    pub async fn connect(path: &Path) -> io::Result<Self> {
+        let (read, write) = UnixStream::connect(path).await?.into_split();
+        Ok(Self {
+            lines: BufReader::new(read),
+            write,
+        })
+    }
+
+    /// Has a command carried out.
+    ///
+    /// # Errors
+    /// [`CliError`] as the other process says, or if it ends meanwhile.
+    pub async fn execute(&mut self, command: &Command) -> Result<Value, CliError> {
+        let gone = |error: io::Error| {
+            CliError::failed(format!(
+                "the server ended before it answered ({error}); look at its log and try again"
+            ))
+        };
+        let not_json = |error: serde_json::Error| {
+            CliError::failed(format!(
+                "the server's answer is not understood ({error}); use the same version of driftline for both"
+            ))
+        };
+        let mut text = serde_json::to_string(command).map_err(not_json)?;
+        text.push('\n');
+        self.write.write_all(text.as_bytes()).await.map_err(gone)?;
+        let mut line = String::new();
+        if self.lines.read_line(&mut line).await.map_err(gone)? == 0 {
+            return Err(gone(io::ErrorKind::UnexpectedEof.into()));
+        }
+        match serde_json::from_str(&line).map_err(not_json)? {
+            Answer::Ok(value) => Ok(value),
+            Answer::Error(error) => Err(error.into()),
+        }
+    }
+}

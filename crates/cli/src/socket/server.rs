@@ -1,0 +1,119 @@
+//! The end of the process that holds the data folder.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use driftline_server::{
+    Pollers,
+    admin::{self, AdminError},
+};
+use driftline_store::Store;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{UnixListener, UnixStream},
+    task::{JoinHandle, JoinSet},
+};
+
+use super::{Answer, LONGEST_COMMAND};
+use crate::error::CliError;
+
+/// A socket that is listened on until it is closed.
+pub struct Listening {
+    path: PathBuf,
+    accepting: JoinHandle<()>,
+}
+
+impl Listening {
+    /// Listens, under the folder's lock: a socket that lies there was left
+    /// behind by a process that was killed.
+    ///
+    /// # Errors
+    /// [`CliError::Failed`] if the socket cannot be made.
+    pub fn start(path: &Path, store: Store, pollers: Option<Pollers>) -> Result<Self, CliError> {
+        let listener = bind(path).map_err(|error| {
+            CliError::failed(format!(
+                "the socket {} cannot be made: {error}; a shorter --data may help",
+                path.display()
+            ))
+        })?;
+        let accepting = tokio::spawn(accept(listener, store, pollers));
+        Ok(Self {
+            path: path.to_owned(),
+            accepting,
+        })
+    }
+
+    /// Ends all conversations and removes the socket.
+    pub async fn close(self) {
+        let _ = std::fs::remove_file(&self.path);
+        self.accepting.abort();
+        let _ = self.accepting.await;
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::PermissionsExt as _;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+async fn accept(listener: UnixListener, store: Store, pollers: Option<Pollers>) {
+    let mut conversations = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    conversations.spawn(converse(stream, store.clone(), pollers.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a command was not accepted");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            },
+            Some(_) = conversations.join_next() => {}
+        }
+    }
+}
+
+async fn converse(stream: UnixStream, store: Store, pollers: Option<Pollers>) {
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read);
+    loop {
+        let mut line = String::new();
+        match (&mut lines)
+            .take(LONGEST_COMMAND)
+            .read_line(&mut line)
+            .await
+        {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let answer = match serde_json::from_str(&line) {
+            Ok(command) => admin::execute(&store, pollers.as_ref(), command).await,
+            Err(error) => Err(AdminError {
+                message: format!(
+                    "the server does not understand the command ({error}); use the same version of driftline for both"
+                ),
+                usage: true,
+            }),
+        };
+        let answer = match answer {
+            Ok(value) => Answer::Ok(value),
+            Err(error) => Answer::Error(error),
+        };
+        let Ok(mut text) = serde_json::to_string(&answer) else {
+            return;
+        };
+        text.push('\n');
+        if write.write_all(text.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}

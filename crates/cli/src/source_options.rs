@@ -1,0 +1,123 @@
+//! The options that make a source.
+
+use clap::{Args, ValueEnum};
+use driftline_core::{
+    timeline::{Backfill, Overlap, Rung, Settings},
+    upstream_id::IdOrder,
+};
+use driftline_server::admin::AddSource;
+
+use crate::{config::Config, duration::parse_ms, error::CliError, written};
+
+/// A source as the command line describes it.
+#[derive(Debug, Clone, Args)]
+pub struct SourceOptions {
+    /// The server's address, such as https://mastodon.social.
+    pub url: String,
+    /// The API that it speaks.
+    #[arg(long, value_enum, default_value_t = Kind::Mastodon)]
+    pub kind: Kind,
+    /// home, public, local, remote, mentions, tag:NAME, list:ID or account:ID.
+    #[arg(long, default_value = "public")]
+    pub timeline: String,
+    /// The environment variable that holds the token.
+    #[arg(long, value_name = "VAR", conflicts_with = "token_file")]
+    pub token_env: Option<String>,
+    /// The file that holds the token.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<String>,
+    /// The time between two polls [default: 3s].
+    #[arg(long, value_name = "DURATION", value_parser = parse_ms)]
+    pub every: Option<i64>,
+    /// How far below the newest post a poll begins: adaptive or a duration
+    /// [default: adaptive].
+    #[arg(long, value_parser = written::overlap)]
+    pub overlap: Option<Overlap>,
+    /// The history to begin with: none, all, a number of posts or a duration
+    /// [default: 1d].
+    #[arg(long, value_parser = written::backfill)]
+    pub backfill: Option<Backfill>,
+    /// Fill gaps only when asked to.
+    #[arg(long)]
+    pub no_fill: bool,
+    /// The order of IDs, where it is not to be detected: numeric,
+    /// length-then-text or text.
+    #[arg(long, value_name = "ORDER", value_parser = written::id_order)]
+    pub id_order: Option<IdOrder>,
+    /// The layout of IDs, where it is not to be detected; none for IDs
+    /// without time.
+    #[arg(long, value_name = "NAME", value_parser = written::id_layout)]
+    pub id_layout: Option<String>,
+    /// The source's name [default: made from the address and the timeline].
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The second look's least age.
+    #[arg(long, value_name = "DURATION", value_parser = parse_ms, hide = true)]
+    pub second_look: Option<i64>,
+    /// Rungs instead of the usual ones.
+    #[arg(long, value_name = "AGE/PERIOD", value_parser = written::rung, hide = true)]
+    pub rung: Vec<Rung>,
+    /// The least time between two requests.
+    #[arg(long, value_name = "DURATION", value_parser = parse_ms, hide = true)]
+    pub spacing: Option<i64>,
+}
+
+/// An API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Mastodon's, which many servers speak.
+    Mastodon,
+}
+
+impl SourceOptions {
+    /// The command that adds the source.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] for times that make no sense.
+    pub fn add_source(&self, config: &Config) -> Result<AddSource, CliError> {
+        Ok(AddSource {
+            name: self.name.clone(),
+            address: self.url.clone(),
+            timeline: self.timeline.clone(),
+            token_env: self.token_env.clone(),
+            token_file: self.token_file.as_deref().map(absolute).transpose()?,
+            settings: self.settings(config)?,
+        })
+    }
+
+    fn settings(&self, config: &Config) -> Result<Settings, CliError> {
+        let usual = config.settings();
+        let second_look_ms = self.second_look.unwrap_or(usual.second_look_ms);
+        let settings = Settings {
+            every_ms: self.every.unwrap_or(usual.every_ms),
+            spacing_ms: self.spacing.unwrap_or(usual.spacing_ms),
+            overlap: self.overlap.unwrap_or(usual.overlap),
+            backfill: self.backfill.unwrap_or(usual.backfill),
+            fill_gaps: usual.fill_gaps && !self.no_fill,
+            second_look_ms,
+            second_look_period_ms: usual.second_look_period_ms.min(second_look_ms.max(1)),
+            rungs: if self.rung.is_empty() {
+                usual.rungs
+            } else {
+                self.rung.clone()
+            },
+            id_order: self.id_order,
+            id_layout: self.id_layout.clone(),
+            ..usual
+        };
+        if settings.every_ms == 0 {
+            return Err(CliError::usage(
+                "the time between two polls is zero; write --every 3s, for example",
+            ));
+        }
+        Ok(settings)
+    }
+}
+
+/// A server may be started in another folder.
+fn absolute(path: &str) -> Result<String, CliError> {
+    std::path::absolute(path)
+        .ok()
+        .and_then(|path| path.into_os_string().into_string().ok())
+        .ok_or_else(|| CliError::usage(format!("{path:?} is no path to a file")))
+}

@@ -1,0 +1,31 @@
+//! `demo`.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::Place;
+
+#[test]
+fn driftline_misses_nothing_where_usual_pollers_do() {
+    let place = Place::new();
+    let result = place.json(&["demo", "--for", "30s"]);
+    let missed = |poller: &str| result[poller]["missed"].as_u64().unwrap();
+    assert!(result["published"].as_u64() > Some(300), "{result}");
+    assert_eq!(missed("driftline"), 0, "{result}");
+    assert!(missed("naive") > 0, "{result}");
+    assert!(missed("clamp") > 0, "{result}");
+    for poller in ["naive", "clamp", "driftline"] {
+        let number = |key: &str| result[poller][key].as_u64().unwrap();
+        let published = result["published"].as_u64().unwrap();
+        assert_eq!(number("stored") + number("missed"), published, "{result}");
+        assert!(number("requests") > 20, "{result}");
+        assert!(number("delay_p50_ms") <= number("delay_p99_ms"), "{result}");
+    }
+}
+
+#[test]
+fn a_demo_too_short_for_its_last_rung_is_refused() {
+    let ended = Place::new().run(&["demo", "--for", "5s"]);
+    assert_eq!(ended.status, 2, "{ended:?}");
+    assert!(ended.stderr.contains("at least 20s"), "{ended:?}");
+}

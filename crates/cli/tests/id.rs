@@ -1,0 +1,69 @@
+//! `id decode`.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::Place;
+
+#[test]
+fn an_id_is_taken_apart_in_every_form() {
+    let place = Place::new();
+    for text in ["1050118621198921728", "0xe92c5527c95b000"] {
+        let decoded = place.json(&["id", "decode", text, "--layout", "twitter"]);
+        assert_eq!(decoded["time_ms"], 1_539_202_764_211_i64, "{text}");
+    }
+    let uuid = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
+    let decoded = place.json(&["id", "decode", uuid]);
+    assert_eq!(decoded[0]["layout"], "uuidv7");
+    assert_eq!(decoded[0]["time_ms"], 1_645_557_742_000_i64);
+    assert_eq!(decoded[0]["id"], uuid);
+    assert_eq!(decoded[0]["fields"]["version"], "7");
+}
+
+#[test]
+fn the_likely_layouts_come_first() {
+    let place = Place::new();
+    let decoded = place.json(&["id", "decode", "109348684123456789"]);
+    let all = decoded.as_array().unwrap();
+    let plausible: Vec<bool> = all
+        .iter()
+        .map(|reading| reading["plausible"].as_bool().unwrap())
+        .collect();
+    assert!(plausible[0], "{all:?}");
+    assert!(plausible.is_sorted_by(|a, b| a >= b), "{all:?}");
+    assert!(all.iter().any(|reading| reading["layout"] == "mastodon"));
+}
+
+#[test]
+fn an_old_id_is_said_to_be_perhaps_older_than_its_layout() {
+    let place = Place::new();
+    let decode = ["id", "decode", "15214161783", "--layout", "twitter"];
+    let text = place.run(&decode).stdout;
+    assert!(text.contains("may be older than the layout"), "{text}");
+    let decoded = place.json(&["id", "decode", "15214161783"]);
+    let twitter = decoded
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|reading| reading["layout"] == "twitter")
+        .unwrap();
+    assert_eq!(twitter["plausible"], false);
+    assert!(twitter["remark"].as_str().unwrap().contains("sequential"));
+}
+
+#[test]
+fn what_is_no_id_is_refused() {
+    let place = Place::new();
+    for (arguments, word) in [
+        (&["id", "decode", "hello!"][..], "no known layout"),
+        (
+            &["id", "decode", "12x", "--layout", "mastodon"],
+            "'x' at position 3",
+        ),
+        (&["id", "decode", "12", "--layout", "snow"], "is no layout"),
+    ] {
+        let ended = place.run(arguments);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.stderr.contains(word), "{ended:?}");
+    }
+}

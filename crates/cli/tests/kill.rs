@@ -1,0 +1,154 @@
+//! Killed at random moments, the copy still equals the truth.
+//!
+//! `DRIFTLINE_SEED=n` replays a world and its moments, `DRIFTLINE_KILLS=n`
+//! kills that often.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod support;
+
+use std::{collections::HashMap, time::Duration};
+
+use driftline_db::testing::Cluster;
+use driftline_sim::{
+    Lateness, SpanMs, Truth, WorldConfig, content_hash,
+    http::{Clock, ServerConfig, SimServer, Timeline},
+};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+use support::{Place, wait_for};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_doubled_on_sqlite() {
+    kill_often(&Place::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_doubled_on_postgresql() {
+    let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
+    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
+    kill_often(&place).await;
+}
+
+async fn kill_often(place: &Place) {
+    let number =
+        |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse::<u64>().unwrap());
+    let seed = number("DRIFTLINE_SEED", rand::random());
+    let kills = number("DRIFTLINE_KILLS", 5);
+    eprintln!("DRIFTLINE_SEED={seed} DRIFTLINE_KILLS={kills}");
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+
+    let server = SimServer::start(world(kills), seed, Clock::Real)
+        .await
+        .unwrap();
+    let url = server.url();
+    let mut add = vec!["source", "add", &url, "--name", "sim"];
+    add.extend(SETTINGS);
+    place.json(&add);
+    let mut mirror = vec!["mirror", &url, "--name", "sim", "--allow-private"];
+    mirror.extend(SETTINGS);
+    for _ in 0..kills {
+        let running = if rng.random_bool(0.5) {
+            place.start(&mirror)
+        } else {
+            place.start(&["serve", "--listen", "127.0.0.1:0", "--allow-private"])
+        };
+        // The moment is the experiment.
+        let moment = Duration::from_millis(rng.random_range(20..2_500));
+        tokio::time::sleep(moment).await;
+        running.kill();
+    }
+
+    let (mut running, _) = place.serve(&["--allow-private"]);
+    let end_ms = world(kills).world.publish_for_ms.unwrap();
+    let begun = server.world(&Timeline::Public).unwrap();
+    let started_ms = begun.lock().unwrap().config().start_ms;
+    wait_for("the timeline falls silent", || {
+        Clock::Real.now_ms() > started_ms + end_ms + LATEST_MS
+    });
+    wait_for("everything is settled", || {
+        let report = place.json(&["source", "verify", "sim"]);
+        let asked = server.traffic().page_requests;
+        asked > 0 && report["settled"] == true
+    });
+    running.signal("TERM");
+    assert_eq!(running.ended().code(), Some(0));
+
+    let truth = server.truth(&Timeline::Public).unwrap();
+    assert!(truth.posts.len() > 100);
+    compare(&truth, &place.export("sim"));
+}
+
+/// Everything that happens to a post happens before the second look.
+fn world(kills: u64) -> ServerConfig {
+    ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(HISTORY_MS + i64::try_from(kills).unwrap() * 2_500),
+            lateness: Lateness {
+                scale: 0.2,
+                tail: 6.0,
+            },
+            deleted_share: 0.05,
+            deleted_after_ms: SpanMs::new(100, 1_000),
+            edited_share: 0.05,
+            edited_after_ms: SpanMs::new(100, 1_000),
+            boost_share: 0.1,
+            rate_per_s: 15.0,
+            ..WorldConfig::default()
+        },
+        history_ms: HISTORY_MS,
+        ..ServerConfig::default()
+    }
+}
+
+fn compare(truth: &Truth, rows: &[Value]) {
+    let mut stored: HashMap<&str, &Value> = HashMap::new();
+    for row in rows {
+        let id = row["upstream_id"].as_str().unwrap();
+        assert!(stored.insert(id, row).is_none(), "{id} is stored twice");
+    }
+    let arrivals: Vec<i64> = rows
+        .iter()
+        .map(|row| row["arrival"].as_i64().unwrap())
+        .collect();
+    assert!(
+        arrivals.is_sorted_by(|a, b| a < b),
+        "arrivals are not in order"
+    );
+    for post in &truth.posts {
+        let row = stored.remove(post.id.as_str());
+        match (row, post.deleted_at_ms) {
+            // Nobody had to see it.
+            (None, Some(_)) => {}
+            (None, None) => panic!("not stored: {post:?}"),
+            (Some(row), Some(_)) => {
+                assert!(row["deleted_at_ms"].is_i64(), "still there: {row} {post:?}");
+            }
+            (Some(row), None) => {
+                assert!(
+                    row["deleted_at_ms"].is_null(),
+                    "not deleted: {row} {post:?}"
+                );
+                let content = row["status"]["content"].as_str().unwrap();
+                assert_eq!(content_hash(content), post.content_hash, "{row} {post:?}");
+            }
+        }
+    }
+    assert!(stored.is_empty(), "never published: {stored:?}");
+}
+
+const SETTINGS: [&str; 10] = [
+    "--backfill",
+    "all",
+    "--every",
+    "300ms",
+    "--spacing",
+    "10ms",
+    "--second-look",
+    "5s",
+    "--rung",
+    "7s/1s",
+];
+const HISTORY_MS: i64 = 10_000;
+/// The longest lateness, a deletion or edit after it, and some.
+const LATEST_MS: i64 = 5_000;

@@ -1,0 +1,167 @@
+//! `mirror` and what is read of it afterwards.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{collections::HashSet, io::Read as _, process::Stdio};
+
+use driftline_core::upstream_id::UpstreamId;
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, ServerConfig, SimServer, Timeline},
+};
+use support::{Place, lines, wait_for};
+
+/// A timeline that has fallen silent, with 20 s of posts in it.
+async fn quiet() -> SimServer {
+    let config = ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(19_000),
+            ..WorldConfig::punctual(20.0)
+        },
+        history_ms: 20_000,
+        ..ServerConfig::default()
+    };
+    SimServer::start(config, 1, Clock::Real).await.unwrap()
+}
+
+const FAST: [&str; 11] = [
+    "--allow-private",
+    "--backfill",
+    "all",
+    "--every",
+    "100ms",
+    "--spacing",
+    "10ms",
+    "--second-look",
+    "200ms",
+    "--rung",
+    "1d/1h",
+];
+
+fn mirror<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["mirror", url];
+    arguments.extend(FAST);
+    arguments.extend(more);
+    arguments
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeline_is_mirrored_reported_and_exported() {
+    let server = quiet().await;
+    let url = server.url();
+    let place = Place::new();
+    let report = place.json(&mirror(&url, &["--for", "1s", "--name", "sim"]));
+    let truth = server.truth(&Timeline::Public).unwrap();
+    assert!(truth.posts.len() > 200);
+    assert_eq!(report["posts"], truth.posts.len());
+    assert_eq!(report["complete"], true);
+    assert_eq!(report["name"], "sim");
+
+    let rows = place.export("sim");
+    let stored: HashSet<UpstreamId> = rows
+        .iter()
+        .map(|row| UpstreamId::new(row["upstream_id"].as_str().unwrap()))
+        .collect();
+    assert_eq!(stored.len(), rows.len());
+    assert_eq!(truth.missing_from(&stored, 0), Vec::<&_>::new());
+    assert_eq!(rows[0]["status"]["id"], rows[0]["upstream_id"]);
+
+    let text = place.run(&["source", "verify", "sim"]);
+    assert_eq!(text.status, 0);
+    for words in [
+        "sim: public of",
+        "open gaps    none",
+        "lateness",
+        "second look",
+    ] {
+        assert!(
+            text.stdout.contains(words),
+            "no {words:?} in {}",
+            text.stdout
+        );
+    }
+    let again = place.json(&mirror(&url, &["--for", "1s"]));
+    assert_eq!(again["posts"], truth.posts.len(), "the same source goes on");
+    assert_eq!(place.json(&["source", "list"]).as_array().unwrap().len(), 1);
+
+    let other = mirror(&url, &["--name", "sim", "--timeline", "tag:rust"]);
+    let refused = place.run(&other);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(
+        refused.stderr.contains("choose another name"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_can_begin_at_a_time_and_end_early() {
+    let server = quiet().await;
+    let place = Place::new();
+    place.json(&mirror(&server.url(), &["--for", "1s", "--name", "sim"]));
+    let all = place.export("sim").len();
+    let since = |time: &str| lines(&place.run(&["export", "sim", "--since", time]).stdout).len();
+    assert_eq!(since("1h"), all);
+    assert_eq!(since("2999-01-01T00:00:00Z"), 0);
+    let wrong = place.run(&["export", "sim", "--since", "noon"]);
+    assert_eq!(wrong.status, 2);
+
+    let mut child = place
+        .command(&["export", "sim"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut told = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
+    assert_eq!(told, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_ends_it_with_the_report() {
+    let server = quiet().await;
+    let url = server.url();
+    let place = Place::new();
+    let mut arguments = mirror(&url, &["--name", "sim"]);
+    arguments.push("--json");
+    let mut running = place.start(&arguments);
+    // Nobody else may open the folder, so the server's count tells.
+    wait_for("it reads", || server.traffic().page_requests > 5);
+    let blocked = place.run(&mirror(&url, &[]));
+    assert_eq!(blocked.status, 1);
+    assert!(
+        blocked.stderr.contains("works with the data folder"),
+        "{blocked:?}"
+    );
+    running.signal("INT");
+    assert_eq!(running.ended().code(), Some(0));
+    let report = lines(&running.line());
+    assert_eq!(report[0]["name"], "sim");
+}
+
+#[test]
+fn what_cannot_be_fetched_ends_with_1() {
+    let place = Place::new();
+    let ended = place.run(&["mirror", "http://127.0.0.1:9", "--for", "1s"]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(
+        ended.stderr.contains("nothing was ever fetched"),
+        "{ended:?}"
+    );
+    assert!(ended.stderr.contains("private"), "{ended:?}");
+    let ended = place.run(&[
+        "mirror",
+        "http://127.0.0.1:9",
+        "--allow-private",
+        "--for",
+        "1s",
+    ]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+}

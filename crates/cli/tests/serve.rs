@@ -1,0 +1,109 @@
+//! `serve` and the commands that reach it.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, SimServer},
+};
+use driftline_store::{Store, Target, source};
+use driftline_upstream::{Http, Options};
+use support::{Place, wait_for};
+
+async fn get(url: &str) -> (u16, String) {
+    // This chooses the process's TLS provider, which every client needs.
+    Http::new(Options::default()).unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = client.get(url).send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_takes_commands_and_ends_in_order() {
+    let upstream = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real)
+        .await
+        .unwrap();
+    let place = Place::new();
+    let (mut server, url) = place.serve(&["--allow-private"]);
+    let add = [
+        "source",
+        "add",
+        &upstream.url(),
+        "--name",
+        "sim",
+        "--every",
+        "200ms",
+    ];
+    assert_eq!(place.json(&add)["name"], "sim");
+    wait_for("posts are there", || {
+        place.json(&["source", "verify", "sim"])["posts"].as_u64() > Some(20)
+    });
+    let exported = place.export("sim");
+    assert!(exported.len() > 20);
+    let refused = place.run(&["source", "verify", "other"]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(refused.stderr.contains("no source named"), "{refused:?}");
+    let second = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(second.status, 1, "{second:?}");
+    let other = place.run(&["--database-url", "postgres://h/d", "source", "list"]);
+    assert_eq!(other.status, 2, "{other:?}");
+    assert!(
+        other.stderr.contains("with the database driftline.db"),
+        "{other:?}"
+    );
+
+    assert_eq!(get(&format!("{url}/readyz")).await.0, 200);
+    let (status, metrics) = get(&format!("{url}/metrics")).await;
+    assert_eq!(status, 200);
+    assert!(
+        metrics.contains("driftline_posts_stored_total"),
+        "{metrics}"
+    );
+    let (status, page) = get(&format!("{url}/api/v1/timelines/public")).await;
+    assert_eq!(status, 200);
+    assert_eq!(
+        serde_json::from_str::<Vec<serde_json::Value>>(&page)
+            .unwrap()
+            .len(),
+        20
+    );
+
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+    assert!(!place.data().join("driftline.sock").exists());
+    let path = place.data().join("driftline.db");
+    let holding = tokio::task::spawn_blocking(|| {
+        let store = Store::open(Target::Sqlite { path }).unwrap();
+        let sources = store.read_blocking(source::list).unwrap();
+        store.close_blocking();
+        sources[0].holding.clone()
+    });
+    assert_eq!(holding.await.unwrap(), None, "the lease was given back");
+    assert!(place.export("sim").len() >= exported.len());
+}
+
+#[test]
+fn a_killed_server_leaves_nothing_in_the_way() {
+    let place = Place::new();
+    let (server, _) = place.serve(&[]);
+    server.kill();
+    assert!(place.data().join("driftline.sock").exists());
+    let list = place.json(&["source", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 0);
+    let (mut server, _) = place.serve(&[]);
+    let list = place.json(&["source", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 0);
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn addresses_that_others_reach_are_refused() {
+    let place = Place::new();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "nonsense"] {
+        let ended = place.run(&["serve", "--listen", address]);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.stderr.contains(address), "{ended:?}");
+    }
+}

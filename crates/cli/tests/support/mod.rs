@@ -1,0 +1,192 @@
+//! The real binary, run in a folder of its own.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file uses a part of this"
+)]
+
+use std::{
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+/// A data folder, and how the binary is run on it.
+pub struct Place {
+    folder: tempfile::TempDir,
+    environment: Vec<(String, String)>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            environment: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn with(mut self, variable: &str, value: &str) -> Self {
+        self.environment.push((variable.into(), value.into()));
+        self
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A file beside the data folder.
+    pub fn file(&self, name: &str, content: &str) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// The binary, with none of the settings of whoever runs the test.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_driftline"));
+        for (name, _) in std::env::vars() {
+            if name.starts_with("DRIFTLINE_") || name == "RUST_LOG" {
+                command.env_remove(name);
+            }
+        }
+        command
+            .current_dir(self.folder.path())
+            .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
+            .env("XDG_DATA_HOME", self.folder.path().join("share"))
+            .env("HOME", self.folder.path())
+            .envs(self.environment.iter().cloned())
+            .arg("--data")
+            .arg(self.data())
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        let output = self.command(arguments).output().unwrap();
+        Ended {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs it and reads the one JSON value that it must print.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let mut all = vec!["--json"];
+        all.extend(arguments);
+        let ended = self.run(&all);
+        assert_eq!(ended.status, 0, "{arguments:?}: {ended:?}");
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+    }
+
+    /// What is exported.
+    pub fn export(&self, name: &str) -> Vec<Value> {
+        let ended = self.run(&["export", name]);
+        assert_eq!(ended.status, 0, "{ended:?}");
+        lines(&ended.stdout)
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        let mut child = self
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Running { child, stdout }
+    }
+
+    /// A server on a free port, and its URL.
+    pub fn serve(&self, arguments: &[&str]) -> (Running, String) {
+        let mut all = vec!["--json", "serve", "--listen", "127.0.0.1:0"];
+        all.extend(arguments);
+        let mut running = self.start(&all);
+        let line = running.line();
+        let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("told {line:?}"));
+        (running, told["listening"].as_str().unwrap().to_owned())
+    }
+}
+
+/// A process that is killed when it is dropped.
+pub struct Running {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    /// The next line of standard output; empty at its end.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args([format!("-{name}"), self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    pub fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_for("the process ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}")))
+        .collect()
+}
+
+/// Asks until it is so.
+///
+/// # Panics
+/// If it is not so after a minute.
+pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited a minute: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,168 @@
+//! Exit statuses, messages and configuration.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::Place;
+
+/// Runs it and checks the status and that one line tells what is wanted.
+fn refused(place: &Place, arguments: &[&str], status: i32, words: &[&str]) -> String {
+    let ended = place.run(arguments);
+    assert_eq!(ended.status, status, "{arguments:?}: {ended:?}");
+    assert_eq!(ended.stdout, "", "{arguments:?}: {ended:?}");
+    for word in words {
+        assert!(ended.stderr.contains(word), "no {word:?} in {ended:?}");
+    }
+    ended.stderr
+}
+
+#[test]
+fn a_wrong_command_line_is_2_and_help_is_0() {
+    let place = Place::new();
+    assert_eq!(place.run(&["--version"]).status, 0);
+    assert_eq!(place.run(&["source", "add", "--help"]).status, 0);
+    refused(&place, &["fly"], 2, &["fly"]);
+    refused(
+        &place,
+        &["source", "add", "https://a.example", "--every", "3"],
+        2,
+        &["--every", "500ms"],
+    );
+    for (timeline, words) in [
+        ("nowhere", ["names no timeline", "tag:NAME"]),
+        ("home", ["needs a token", "--token-env"]),
+    ] {
+        let add = ["source", "add", "https://a.example", "--timeline", timeline];
+        let message = refused(&place, &add, 2, &words);
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}
+
+#[test]
+fn commands_on_nothing_say_what_to_do() {
+    let place = Place::new();
+    for command in [
+        &["source", "list"][..],
+        &["source", "verify", "gone"],
+        &["export", "gone"],
+    ] {
+        refused(&place, command, 2, &["there is no store", "--data"]);
+    }
+    assert!(!place.data().exists(), "a question makes no folder");
+    assert_eq!(place.run(&["source", "add", "https://a.example"]).status, 0);
+    for command in [
+        &["source", "verify", "gone"][..],
+        &["source", "pause", "gone"],
+        &["export", "gone"],
+    ] {
+        refused(&place, command, 2, &["no source named \"gone\""]);
+    }
+    refused(
+        &place,
+        &["source", "add", "https://a.example"],
+        2,
+        &["already", "--name"],
+    );
+}
+
+#[test]
+fn a_source_is_added_listed_paused_and_removed() {
+    let place = Place::new();
+    let added = place.json(&["source", "add", "https://a.example/", "--every", "1m30s"]);
+    assert_eq!(added["name"], "a.example");
+    let list = place.json(&["source", "list"]);
+    assert_eq!(list[0]["every_ms"], 90_000);
+    assert_eq!(list[0]["paused"], false);
+    let paused = place.json(&["source", "pause", "a.example"]);
+    assert_eq!(paused["changed"], true);
+    let again = place.run(&["source", "pause", "a.example"]);
+    assert_eq!(again.stdout, "a.example is paused already\n");
+    let table = place.run(&["source", "list"]).stdout;
+    assert!(table.contains("paused"), "{table}");
+    let removed = place.json(&["source", "remove", "a.example"]);
+    assert_eq!(removed["posts"], 0);
+    assert_eq!(place.json(&["source", "list"]).as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
+    let listen = |place: &Place, arguments: &[&str]| {
+        let mut all = arguments.to_vec();
+        all.push("serve");
+        refused(place, &all, 2, &["log-in"])
+    };
+    let place = Place::new();
+    let file = place.file("my.toml", "[server]\nlisten = \"0.0.0.0:1\"\n");
+    let message = listen(&place, &["--config", &file]);
+    assert!(message.contains("0.0.0.0:1 "), "{message}");
+
+    let place = place.with("DRIFTLINE_SERVER__LISTEN", "0.0.0.0:2");
+    let message = listen(&place, &["--config", &file]);
+    assert!(message.contains("0.0.0.0:2 "), "{message}");
+
+    let flag = ["--config", &file, "serve", "--listen", "0.0.0.0:3"];
+    let message = refused(&place, &flag, 2, &["log-in"]);
+    assert!(message.contains("0.0.0.0:3 "), "{message}");
+}
+
+#[test]
+fn the_configuration_here_sets_what_sources_begin_with() {
+    let place = Place::new();
+    let defaults = "[defaults]\nevery = \"1d\"\nbackfill = 100\noverlap = \"2s\"\n";
+    place.file("driftline.toml", defaults);
+    place.json(&["source", "add", "https://a.example"]);
+    place.json(&["source", "add", "https://b.example", "--every", "5s"]);
+    let list = place.json(&["source", "list"]);
+    assert_eq!(list[0]["every_ms"], 86_400_000);
+    assert_eq!(list[1]["every_ms"], 5_000);
+}
+
+#[test]
+fn wrong_configurations_are_2_and_name_the_key() {
+    let place = Place::new();
+    for (text, words) in [
+        (
+            "[server]\nlissten = \"x\"\n",
+            &["server.lissten", "listen"][..],
+        ),
+        ("[sever]\n", &["\"sever\"", "server"]),
+        ("[defaults]\nevery = 3\n", &["defaults.every", "string"]),
+        ("[defaults]\nevery = \"3\"\n", &["defaults.every", "500ms"]),
+        (
+            "[defaults]\noverlap = \"big\"\n",
+            &["defaults.overlap", "adaptive"],
+        ),
+        ("[server\n", &["line 1"]),
+    ] {
+        let file = place.file("wrong.toml", text);
+        let arguments = ["--config", &file, "source", "list"];
+        let message = refused(&place, &arguments, 2, words);
+        assert!(message.contains("wrong.toml"), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    let missing = ["--config", "missing.toml", "source", "list"];
+    refused(&place, &missing, 2, &["missing.toml"]);
+    let place = Place::new().with("DRIFTLINE_DEFAULTS__EVRY", "3s");
+    let words = ["DRIFTLINE_DEFAULTS__EVRY", "environment"];
+    refused(&place, &["source", "list"], 2, &words);
+}
+
+#[test]
+fn a_database_urls_password_is_never_printed() {
+    let secret = "hunter2hunter2";
+    let url = format!("postgres://me:{secret}@127.0.0.1:1/none");
+    let place = Place::new();
+    let flag = ["--database-url", &url, "-vv", "source", "list"];
+    let message = refused(&place, &flag, 1, &["127.0.0.1:1/none"]);
+    assert!(!message.contains(secret), "{message}");
+    let file = place.file("d.toml", &format!("[store]\ndatabase_url = \"{url}\n"));
+    let broken = refused(&place, &["--config", &file, "source", "list"], 2, &["TOML"]);
+    assert!(!broken.contains(secret), "{broken}");
+    let wrong = format!("mysql://me:{secret}@host/db");
+    let flag = ["--database-url", &wrong, "source", "list"];
+    let message = refused(&place, &flag, 2, &["postgres://"]);
+    assert!(!message.contains(secret), "{message}");
+    let place = place.with("DRIFTLINE_STORE__DATABASE_URL", &url);
+    let message = refused(&place, &["source", "list"], 1, &["127.0.0.1:1/none"]);
+    assert!(!message.contains(secret), "{message}");
+}
