@@ -12,7 +12,7 @@ use crate::{config::Config, duration::parse_ms, error::CliError, written};
 /// A source as the command line describes it.
 #[derive(Debug, Clone, Args)]
 pub struct SourceOptions {
-    /// The server's address, such as https://mastodon.social.
+    /// The server's address, such as `https://mastodon.social`.
     pub url: String,
     /// The API that it speaks.
     #[arg(long, value_enum, default_value_t = Kind::Mastodon)]

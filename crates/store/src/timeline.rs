@@ -148,23 +148,51 @@ pub fn status(
         .map(|(post, _)| TimelinePost { id, ..post }))
 }
 
-/// A post by its ID at an instance; `None` as for [`status`].
-pub fn status_by_upstream_id(
+/// A post that anyone may see, by name only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its ID at its instance.
+    pub upstream_id: String,
+    /// Its own ID here.
+    pub id: LocalId,
+    /// Its author.
+    pub account: Option<AccountId>,
+}
+
+/// Those of an instance's posts that are stored and that anyone may see; two statements, however
+/// many they are.
+pub fn named(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    upstream_id: &str,
-    reader: Reader,
-) -> Result<Option<TimelinePost>, StoreError> {
-    let upstream_id = crate::text::clean(upstream_id);
-    let post_id = tx.query_opt(
-        "select post_id from seen where upstream_id = $1 and instance_id = $2",
-        &[&&*upstream_id, &sql(instance)],
-        |row| from_sql(row.i64(0)?),
-    )?;
-    match post_id {
-        Some(id) => status(tx, id, reader),
-        None => Ok(None),
+    upstream_ids: &[&str],
+) -> Result<Vec<Named>, StoreError> {
+    if upstream_ids.is_empty() {
+        return Ok(Vec::new());
     }
+    let seen = tx.query(
+        "select post_id, upstream_id from seen where upstream_id {in $1} and instance_id = $2",
+        &[&Column::text(upstream_ids.iter().copied()), &sql(instance)],
+        |row| Ok((row.i64(0)?, row.text(1)?)),
+    )?;
+    let mut names: HashMap<i64, String> = seen.into_iter().collect();
+    let posts = tx.query(
+        "select id, account_id from post where id {in $1} and listed",
+        &[&Column::i64(names.keys().copied())],
+        |row| Ok((row.i64(0)?, row.opt_i64(1)?)),
+    )?;
+    let named = posts.into_iter().filter_map(|(id, account)| {
+        let upstream_id = names.remove(&id)?;
+        Some((upstream_id, id, account))
+    });
+    named
+        .map(|(upstream_id, id, account)| {
+            Ok(Named {
+                upstream_id,
+                id: from_sql(id)?,
+                account: account.map(from_sql).transpose()?,
+            })
+        })
+        .collect()
 }
 
 /// Exclusive bounds of what is still to be read, and from which end.

@@ -1,8 +1,8 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use driftline_store::{
     AccountId, InstanceId, LocalId, StoreError, Tx, source,
-    timeline::{self, Reader, TimelinePost},
+    timeline::{self, TimelinePost},
 };
 
 use super::status::Status;
@@ -36,12 +36,7 @@ impl Names {
                 accounts.insert(id.into_owned(), account);
             }
         }
-        for status in statuses {
-            let instance = status.post().instance;
-            for id in status.references() {
-                names.look_up(tx, instance, &id)?;
-            }
-        }
+        names.look_up(tx, statuses)?;
         Ok(names)
     }
 
@@ -69,17 +64,27 @@ impl Names {
         posts.insert(post.upstream_id.clone(), named);
     }
 
-    fn look_up(
-        &mut self,
-        tx: &mut Tx<'_>,
-        instance: InstanceId,
-        upstream_id: &str,
-    ) -> Result<(), StoreError> {
-        if self.post(instance, upstream_id).is_none()
-            && let Some(post) =
-                timeline::status_by_upstream_id(tx, instance, upstream_id, Reader::Anyone)?
-        {
-            self.add(&post);
+    /// Looks up what statuses refer to and what is not among them.
+    fn look_up(&mut self, tx: &mut Tx<'_>, statuses: &[Status<'_>]) -> Result<(), StoreError> {
+        let mut wanted: HashMap<InstanceId, HashSet<String>> = HashMap::new();
+        for status in statuses {
+            let instance = status.post().instance;
+            for id in status.references() {
+                if self.post(instance, &id).is_none() {
+                    wanted.entry(instance).or_default().insert(id.into_owned());
+                }
+            }
+        }
+        for (instance, ids) in wanted {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            for found in timeline::named(tx, instance, &ids)? {
+                let named = Named {
+                    id: found.id,
+                    account: found.account,
+                };
+                let posts = self.posts.entry(instance).or_default();
+                posts.insert(found.upstream_id, named);
+            }
         }
         Ok(())
     }

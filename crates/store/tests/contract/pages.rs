@@ -217,9 +217,15 @@ fn a_post_in_two_sources_is_one_post_with_two_ids() {
             assert_eq!(found.expect("the post").post_id, mine.post_id);
         }
         let instance = mine.instance;
-        let found = first
-            .read(move |tx| timeline::status_by_upstream_id(tx, instance, "2", Reader::Anyone));
-        assert_eq!(found.expect("the post").id, mine.id);
+        let found = first.read(move |tx| timeline::named(tx, instance, &["2", "unknown", "3"]));
+        let mut ids: Vec<&str> = found.iter().map(|named| &*named.upstream_id).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, ["2", "3"]);
+        assert!(
+            found
+                .iter()
+                .any(|named| named.id == mine.id && named.account == mine.account)
+        );
         let unknown = LocalId::new(u64::MAX);
         let found = first.read(move |tx| timeline::status(tx, unknown, Reader::Trusted));
         assert_eq!(found, None);
