@@ -10,13 +10,13 @@ use std::{collections::HashMap, time::Duration};
 
 use driftline_db::testing::Cluster;
 use driftline_sim::{
-    Lateness, SpanMs, Truth, WorldConfig, content_hash,
+    Lateness, SpanMs, TruePost, Truth, WorldConfig, content_hash,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
-use support::{Place, wait_for};
+use support::{Place, soon, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_doubled_on_sqlite() {
@@ -71,12 +71,33 @@ async fn kill_often(place: &Place) {
         let asked = server.traffic().page_requests;
         asked > 0 && report["settled"] == true
     });
+    // A post that was missing from a page is looked up before it counts as
+    // deleted, and look-ups keep nothing from being settled.
+    let truth = server.truth(&Timeline::Public).unwrap();
+    let mut unconfirmed = Vec::new();
+    let confirmed = soon(|| {
+        unconfirmed = still_there(&truth, &place.export("sim"));
+        unconfirmed.is_empty()
+    });
+    assert!(confirmed, "deleted, and still there: {unconfirmed:#?}");
     running.signal("TERM");
     assert_eq!(running.ended().code(), Some(0));
 
-    let truth = server.truth(&Timeline::Public).unwrap();
     assert!(truth.posts.len() > 100);
     compare(&truth, &place.export("sim"));
+}
+
+/// Posts that were deleted and are not known to be.
+fn still_there<'t>(truth: &'t Truth, rows: &[Value]) -> Vec<&'t TruePost> {
+    truth
+        .posts
+        .iter()
+        .filter(|post| post.deleted_at_ms.is_some())
+        .filter(|post| {
+            rows.iter()
+                .any(|row| row["upstream_id"] == post.id.as_str() && row["deleted_at_ms"].is_null())
+        })
+        .collect()
 }
 
 /// Everything that happens to a post happens before the second look.

@@ -183,10 +183,18 @@ pub fn lines(text: &str) -> Vec<Value> {
 ///
 /// # Panics
 /// If it is not so after a minute.
-pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait_for(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(soon(is_so), "waited a minute: {what}");
+}
+
+/// Asks until it is so, for a minute.
+pub fn soon(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited a minute: {what}");
+    while Instant::now() < deadline {
+        if is_so() {
+            return true;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
+    false
 }

@@ -52,14 +52,14 @@ impl Ladder {
 
 /// What a rung's looks have found, and how often it is worth a look.
 ///
-/// A rung above the second look is used as long as it finds something. When
-/// [`Yield::PATIENCE_POSTS`] posts, over at least [`Yield::PATIENCE_RANGES`]
-/// ranges, were read again in a row and nothing was found, it takes only every
-/// second due range, and with each doubling of the barren posts half as many,
-/// down to every 64th. A find starts it again at every range.
+/// A rung above the second look is used as long as it finds something. When it
+/// has read as many posts again in vain as the source's patience allows, it
+/// leaves the rest of the range, reads one page of every second range, and
+/// with each doubling of the posts read in vain of half as many, down to every
+/// 64th. A find starts it again at every range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Yield {
-    /// Ranges that were read.
+    /// Ranges that were read to their end.
     pub looks: u64,
     /// Posts that looks found which nothing before had found.
     pub found: u64,
@@ -67,7 +67,8 @@ pub struct Yield {
     pub edited: u64,
     /// Deletions that looks found and look-ups confirmed.
     pub deleted: u64,
-    /// Ranges that passed without a look because the rung found nothing.
+    /// Ranges that passed, whole or from somewhere on, without a look because
+    /// the rung found nothing.
     pub skipped_idle: u64,
     /// Ranges that passed without a look because the quota's share was spent.
     pub skipped_quota: u64,
@@ -75,16 +76,10 @@ pub struct Yield {
     /// has: beyond its depth, or empty.
     pub unreachable: u64,
     barren_posts: u64,
-    barren_ranges: u64,
     pass_over: u32,
 }
 
 impl Yield {
-    /// Posts read again in vain before a rung slows down.
-    pub const PATIENCE_POSTS: u64 = 400;
-    /// Ranges read again in vain before a rung slows down.
-    pub const PATIENCE_RANGES: u64 = 3;
-
     /// Whether the next due range may pass without a look.
     pub fn is_idle(&self) -> bool {
         self.pass_over > 0
@@ -97,24 +92,20 @@ impl Yield {
     }
 
     /// Counts a page of a look.
-    pub fn read(&mut self, posts: u64, found: u64, edited: u64) {
+    pub fn read(&mut self, posts: u64, found: u64, edited: u64, patience_posts: u64) {
         self.found += found;
         self.edited += edited;
         self.barren_posts += posts;
         if found + edited > 0 {
             self.rewarded();
+        } else if let Some(times) = (self.barren_posts / patience_posts.max(1)).checked_ilog2() {
+            self.pass_over = (1 << (times + 1).min(6)) - 1;
         }
     }
 
     /// Counts a range that was read to its end.
     pub fn finished(&mut self) {
         self.looks += 1;
-        self.barren_ranges += 1;
-        if self.barren_ranges >= Self::PATIENCE_RANGES
-            && let Some(times) = (self.barren_posts / Self::PATIENCE_POSTS).checked_ilog2()
-        {
-            self.pass_over = (1 << (times + 1).min(6)) - 1;
-        }
     }
 
     /// Counts a deletion that a look came upon.
@@ -125,7 +116,6 @@ impl Yield {
 
     fn rewarded(&mut self) {
         self.barren_posts = 0;
-        self.barren_ranges = 0;
         self.pass_over = 0;
     }
 }
@@ -142,17 +132,17 @@ mod tests {
             if rung.is_idle() {
                 rung.passed_over();
             } else {
-                rung.read(100, 0, 0);
+                rung.read(40, 0, 0, 400);
                 rung.finished();
                 looks += 1;
             }
         }
         assert!(
-            (40..100).contains(&looks),
+            (60..160).contains(&looks),
             "{looks} looks over 1000 barren ranges"
         );
         assert_eq!(rung.looks + rung.skipped_idle, 1000);
-        rung.read(40, 1, 0);
+        rung.read(40, 1, 0, 400);
         assert!(!rung.is_idle());
     }
 }

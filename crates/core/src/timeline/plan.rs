@@ -71,7 +71,8 @@ pub fn make(settings: &Settings, measured: Measured<'_>, explain: bool) -> Plan 
             (0, two_reads(0))
         }
         Overlap::Adaptive => {
-            let small_ms = small_overlap_ms(measured.lateness, second_look_ms, &mut reasons);
+            let small_ms =
+                small_overlap_ms(measured.lateness, every_ms, second_look_ms, &mut reasons);
             if one_read < two_reads(small_ms) {
                 reasons.give(|| format!(
                     "At {every_ms} ms between polls an overlap of {second_look_ms} ms reads each post {one_read:.2} times, less than a second look would ({:.2}).",
@@ -173,23 +174,33 @@ fn second_look_period_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     page_ms.clamp(least_ms, least_ms * MAX_SECOND_LOOK_PERIODS)
 }
 
-fn small_overlap_ms(lateness: &Lateness, second_look_ms: i64, reasons: &mut Reasons) -> i64 {
+/// Near the p99 of what posts needed, but never as long as the interval: that
+/// would cost another fetch a post. Later posts wait for the second look.
+fn small_overlap_ms(
+    lateness: &Lateness,
+    every_ms: i64,
+    second_look_ms: i64,
+    reasons: &mut Reasons,
+) -> i64 {
+    let longest_ms = every_ms.min(second_look_ms).max(LEAST_OVERLAP_MS);
     let posts = lateness.needed.total();
     match lateness.needed.quantile_ms(0.99) {
         Some(p99_ms) if posts >= ENOUGH_POSTS => {
-            let overlap_ms = (p99_ms + p99_ms / 4)
-                .max(LEAST_OVERLAP_MS)
-                .min(second_look_ms);
-            reasons.give(|| format!(
-                "The overlap is {overlap_ms} ms: 99% of the last {posts} posts needed at most {p99_ms} ms."
-            ));
+            let overlap_ms = (p99_ms + p99_ms / 4).clamp(LEAST_OVERLAP_MS, longest_ms);
+            reasons.give(|| {
+                format!(
+                    "The overlap is {overlap_ms} ms: 99% of the last {posts} posts needed at most {p99_ms} ms, and more than the interval is not worth its price."
+                )
+            });
             overlap_ms
         }
         _ => {
-            let overlap_ms = FIRST_OVERLAP_MS.min(second_look_ms);
-            reasons.give(|| format!(
-                "The overlap is {overlap_ms} ms until the lateness of {ENOUGH_POSTS} posts is known ({posts} so far)."
-            ));
+            let overlap_ms = FIRST_OVERLAP_MS.min(longest_ms);
+            reasons.give(|| {
+                format!(
+                    "The overlap is {overlap_ms} ms until the lateness of {ENOUGH_POSTS} posts is known ({posts} so far)."
+                )
+            });
             overlap_ms
         }
     }
@@ -241,6 +252,17 @@ mod tests {
         let slow = make(&every(60_000), measured(&lateness), true);
         assert_eq!(slow.overlap_ms, 15_000);
         assert!(slow.fetched_per_post < 1.3, "{slow:?}");
+    }
+
+    #[test]
+    fn a_source_with_many_backdated_posts_leaves_them_to_the_second_look() {
+        let mut lateness = late_by(160);
+        for _ in 0..50 {
+            lateness.add(15_000, 200_000, 15_000);
+        }
+        let plan = make(&every(3_000), measured(&lateness), true);
+        assert_eq!(plan.overlap_ms, 3_000);
+        assert!(plan.fetched_per_post < 3.1, "{plan:?}");
     }
 
     #[test]

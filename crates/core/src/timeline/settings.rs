@@ -28,6 +28,9 @@ pub struct Settings {
     pub second_look_period_ms: i64,
     /// The rungs above the second look.
     pub rungs: Vec<Rung>,
+    /// How many posts a rung above the second look reads again in vain before
+    /// it slows down.
+    pub rung_patience_posts: u64,
     /// The share of all requests that rungs above the second look may take
     /// while the upstream reports a throttle, percent.
     pub rung_share_percent: u32,
@@ -62,6 +65,7 @@ impl Default for Settings {
                 rung(120 * MINUTE_MS, 60 * MINUTE_MS),
                 rung(DAY_MS, DAY_MS / 4),
             ],
+            rung_patience_posts: 400,
             rung_share_percent: 25,
             id_order: None,
             id_layout: None,

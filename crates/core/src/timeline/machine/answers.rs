@@ -94,7 +94,8 @@ impl Machine {
             Purpose::Fill { low, high } => self.filled(&answer, low, high),
             Purpose::Look { rung, low, high } => {
                 let posts = reading.keys.len() as u64;
-                self.yield_of(*rung).read(posts, new, stored.edited);
+                self.yield_of(*rung)
+                    .read(posts, new, stored.edited, settings.rung_patience_posts);
                 self.looked(&answer, *rung, low, high);
             }
         }
