@@ -96,6 +96,12 @@ impl SourceOptions {
             fill_gaps: usual.fill_gaps && !self.no_fill,
             second_look_ms,
             second_look_period_ms: usual.second_look_period_ms.min(second_look_ms.max(1)),
+            // Whoever names rungs wants all of them taken.
+            rung_patience_posts: if self.rung.is_empty() {
+                usual.rung_patience_posts
+            } else {
+                u64::MAX
+            },
             rungs: if self.rung.is_empty() {
                 usual.rungs
             } else {

@@ -107,7 +107,7 @@ impl Place {
         let mut child = self
             .command(arguments)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log())
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -171,6 +171,19 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Where a process that is started tells what it does: to the file that
+/// `DRIFTLINE_TEST_LOG` names, or nowhere.
+fn log() -> Stdio {
+    let Ok(path) = std::env::var("DRIFTLINE_TEST_LOG") else {
+        return Stdio::null();
+    };
+    let file = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(path);
+    file.unwrap().into()
 }
 
 pub fn lines(text: &str) -> Vec<Value> {

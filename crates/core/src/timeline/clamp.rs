@@ -10,7 +10,7 @@ use crate::upstream_id::Key;
 /// latest ID itself while its time part is at or below `k`.
 ///
 /// `retrieved_at_ms` is the server's time at the last proven read (see
-/// [`super::server_time`]), `overlap_ms` is `k`. `None` if the scheme's IDs
+/// [`super::retrieved_at_ms`]), `overlap_ms` is `k`. `None` if the scheme's IDs
 /// carry no time.
 pub fn since_id(
     scheme: &IdScheme,

@@ -1,0 +1,284 @@
+//! Driftline's machine over a simulated upstream, with a set in memory as its store.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use driftline_core::{
+    answer::{Abilities, AnswerFacts, Failure, FailureKind, LookUp, Page},
+    timeline::{
+        Anchor, AnchorQuery, Fetch, Machine, Purpose, Reading, Request, Settings, Step, Stored,
+    },
+    upstream_id::{Key, UpstreamId},
+};
+use driftline_sim::Upstream;
+
+/// A source being copied in virtual time.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    settings: Settings,
+    machine: Machine,
+    stored: BTreeMap<Key, Row>,
+    now_ms: i64,
+    chance: u64,
+    /// What was asked for and came, by purpose.
+    pub(crate) spent: BTreeMap<Reason, Spent>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    edited_at_ms: Option<i64>,
+    deleted: bool,
+}
+
+/// What a request was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reason {
+    Poll,
+    Fill,
+    /// A rung; 0 is the second look.
+    Look(usize),
+    LookUp,
+}
+
+/// What was asked for one purpose, and what came.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spent {
+    pub(crate) requests: u64,
+    pub(crate) failures: u64,
+    pub(crate) fetched: u64,
+    pub(crate) new: u64,
+}
+
+impl Copy {
+    /// Nothing stored, nothing asked.
+    pub(crate) fn new(settings: Settings, start_ms: i64) -> Self {
+        Self {
+            settings,
+            machine: Machine::default(),
+            stored: BTreeMap::new(),
+            now_ms: start_ms,
+            chance: 0,
+            spent: BTreeMap::new(),
+        }
+    }
+
+    /// Reads until a time, Unix ms.
+    pub(crate) fn run(&mut self, upstream: &mut Upstream, until_ms: i64) {
+        while self.now_ms < until_ms {
+            self.step(upstream, until_ms, false);
+        }
+    }
+
+    /// Reads on until the last rung of all that was published has passed; `false` if that has not
+    /// come by `deadline_ms`.
+    pub(crate) fn settle(&mut self, upstream: &mut Upstream, deadline_ms: i64) -> bool {
+        let before_ms = self.now_ms;
+        let rungs = self.settings.rungs.len() + 1;
+        while !self.machine.is_settled(&self.settings, before_ms, rungs) {
+            if self.now_ms >= deadline_ms {
+                return false;
+            }
+            self.step(upstream, deadline_ms, true);
+        }
+        true
+    }
+
+    /// The time, Unix ms.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// The machine as it stands.
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The IDs of every post that was stored.
+    pub(crate) fn ids(&self) -> HashSet<UpstreamId> {
+        let Some(scheme) = self.machine.scheme() else {
+            return HashSet::new();
+        };
+        self.stored.keys().map(|key| scheme.id(key)).collect()
+    }
+
+    /// The sums over all purposes.
+    pub(crate) fn total(&self) -> Spent {
+        let mut total = Spent::default();
+        for spent in self.spent.values() {
+            total.requests += spent.requests;
+            total.failures += spent.failures;
+            total.fetched += spent.fetched;
+            total.new += spent.new;
+        }
+        total
+    }
+
+    fn step(&mut self, upstream: &mut Upstream, until_ms: i64, settling: bool) {
+        let step = self
+            .machine
+            .next(&self.settings, ABILITIES, self.now_ms, settling);
+        self.machine.sent(&step, self.now_ms);
+        match step {
+            Step::Wait { until_ms: wait_ms } => self.now_ms = wait_ms.min(until_ms),
+            Step::LookUp(id) => self.look_up(upstream, &id),
+            Step::Fetch(fetch) => self.fetch(upstream, fetch),
+        }
+    }
+
+    fn fetch(&mut self, upstream: &mut Upstream, fetch: Fetch) {
+        let anchor = fetch.anchor_query().and_then(|query| self.anchor(query));
+        let request = fetch.request(self.machine.scheme(), anchor.as_ref());
+        let reason = Reason::of(&request.purpose);
+        let answer = upstream.answer(self.now_ms, TOKEN, &request.page);
+        let answer = self.wait(upstream, answer);
+        let known = self.machine.scheme().copied();
+        let checked = answer.and_then(|page| {
+            Reading::check(&page, &request, known, &self.settings).map(|reading| (page, reading))
+        });
+        let spent = self.spent.entry(reason).or_default();
+        spent.requests += 1;
+        match checked {
+            Ok((page, reading)) => self.take(reason, &request, &reading, &page),
+            Err(failure) => {
+                spent.failures += 1;
+                self.fail(Some(&request.purpose), &failure);
+            }
+        }
+    }
+
+    fn take(&mut self, reason: Reason, request: &Request, reading: &Reading, page: &Page) {
+        let mut outcome = Stored {
+            absent: self.absent(request, reading),
+            ..Stored::default()
+        };
+        for (key, listed) in reading.keys.iter().zip(&page.listed) {
+            let edited_at_ms = listed.post.edited_at_ms;
+            let before = self.stored.insert(
+                key.clone(),
+                Row {
+                    edited_at_ms,
+                    deleted: false,
+                },
+            );
+            outcome.new.push(before.is_none());
+            outcome.edited += u64::from(before.is_some_and(|row| row.edited_at_ms < edited_at_ms));
+        }
+        let spent = self.spent.entry(reason).or_default();
+        spent.fetched += page.listed.len() as u64;
+        spent.new += outcome.new.iter().filter(|is_new| **is_new).count() as u64;
+        self.machine.page(
+            &self.settings,
+            ABILITIES,
+            request,
+            reading,
+            &page.facts,
+            &outcome,
+        );
+    }
+
+    fn look_up(&mut self, upstream: &mut Upstream, id: &UpstreamId) {
+        let sent_at_ms = self.now_ms;
+        let answer = upstream.look_up(sent_at_ms, TOKEN, id);
+        let answer = self.wait(upstream, answer);
+        let spent = self.spent.entry(Reason::LookUp).or_default();
+        spent.requests += 1;
+        let look_up = match answer {
+            Ok(look_up) => look_up,
+            Err(failure) => {
+                spent.failures += 1;
+                return self.fail(None, &failure);
+            }
+        };
+        let gone = look_up == LookUp::Gone;
+        spent.fetched += u64::from(!gone);
+        let facts = AnswerFacts {
+            sent_at_ms,
+            received_at_ms: self.now_ms,
+            round_trip_ms: self.now_ms - sent_at_ms,
+            ..AnswerFacts::default()
+        };
+        self.machine.looked_up(id, gone, &facts);
+        let key = self.machine.scheme().and_then(|scheme| scheme.key(id).ok());
+        if let (true, Some(row)) = (gone, key.and_then(|key| self.stored.get_mut(&key))) {
+            row.deleted = true;
+        }
+    }
+
+    /// Lets the time pass until the answer is there, or the client's patience at its end.
+    fn wait<T>(&mut self, upstream: &Upstream, answer: Result<T, Failure>) -> Result<T, Failure> {
+        let waited_ms = upstream.received_at_ms() - self.now_ms;
+        self.now_ms += waited_ms.min(TIMEOUT_MS);
+        if waited_ms > TIMEOUT_MS {
+            return Err(Failure::new(
+                FailureKind::TimedOut,
+                "nothing came for too long",
+            ));
+        }
+        answer
+    }
+
+    fn fail(&mut self, purpose: Option<&Purpose>, failure: &Failure) {
+        // Any numbers will do, as long as they are the same in every run.
+        self.chance = self
+            .chance
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(1);
+        self.machine
+            .failed(&self.settings, purpose, failure, self.now_ms, self.chance);
+    }
+
+    fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
+        let mut keys = self
+            .stored
+            .range(..=query.at_most.clone())
+            .rev()
+            .filter(|(_, row)| !row.deleted)
+            .map(|(key, _)| key.clone())
+            .skip(query.skip as usize);
+        Some(Anchor {
+            key: keys.next()?,
+            before: keys.next(),
+        })
+    }
+
+    fn absent(&self, request: &Request, reading: &Reading) -> Vec<UpstreamId> {
+        let range = self.machine.absence_range(request, reading);
+        let (Some((low, high)), Some(scheme)) = (range, reading.scheme) else {
+            return Vec::new();
+        };
+        let on_page: BTreeSet<&Key> = reading.keys.iter().collect();
+        self.stored
+            .range(low..high)
+            .filter(|(key, row)| !row.deleted && !on_page.contains(key))
+            .map(|(key, _)| scheme.id(key))
+            .collect()
+    }
+}
+
+impl Reason {
+    fn of(purpose: &Purpose) -> Self {
+        match purpose {
+            Purpose::Poll => Self::Poll,
+            Purpose::Fill { .. } => Self::Fill,
+            Purpose::Look { rung, .. } => Self::Look(*rung),
+        }
+    }
+
+    /// Its name in tables.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Poll => "polls".to_owned(),
+            Self::Fill => "filling gaps".to_owned(),
+            Self::Look(0) => "second look".to_owned(),
+            Self::Look(rung) => format!("rung {rung}"),
+            Self::LookUp => "look-ups".to_owned(),
+        }
+    }
+}
+
+pub(crate) const ABILITIES: Abilities = Abilities {
+    page_limit: 40,
+    just_above: true,
+};
+/// The client's read timeout.
+const TIMEOUT_MS: i64 = 30_000;
+pub(crate) const TOKEN: &str = "t";

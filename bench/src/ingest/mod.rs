@@ -1,0 +1,144 @@
+//! `ingest`: pages as JSON to committed posts, beside a bare driver that writes the same rows.
+
+mod bare;
+mod ours;
+mod postgres_peer;
+mod sqlite_peer;
+
+use std::time::{Duration, Instant};
+
+use driftline_db::testing::Cluster;
+use driftline_store::{SecretUrl, Target};
+
+pub(crate) use self::ours::add_source;
+use crate::{
+    Effort,
+    failure::Failure,
+    pages::{self, RawPage},
+    rounds::Spread,
+    table::{Table, met},
+};
+
+/// Measures both databases.
+pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
+    let posts = if effort.quick { 800 } else { 20_000 };
+    let pages = pages::forward(posts)?;
+    let bytes: usize = pages.iter().map(|page| page.body.len()).sum();
+    let listed = pages.len() * usize::from(pages::LIMIT);
+    let mut table = Table::new(
+        format!(
+            "ingest: {posts} posts in pages of {} ({} bytes a post as JSON), a commit a page",
+            pages::LIMIT,
+            bytes / listed
+        ),
+        [
+            "database",
+            "Driftline, posts/s",
+            "bare driver, posts/s",
+            "ratio",
+            "target",
+            "met",
+        ],
+    );
+    let rounds = effort.rounds(5);
+    table.row(sqlite(&pages, rounds)?);
+    table.row(postgres(&pages, rounds)?);
+    table.print();
+    Ok(())
+}
+
+fn sqlite(pages: &[RawPage], rounds: usize) -> Result<[String; 6], Failure> {
+    measure(
+        "SQLite, synchronous = full",
+        rounds,
+        |_| {
+            let folder = tempfile::tempdir()?;
+            let path = folder.path().join("ours.db");
+            ours::ingest(Target::Sqlite { path }, pages)
+        },
+        |_| {
+            let folder = tempfile::tempdir()?;
+            sqlite_peer::ingest(&folder.path().join("bare.db"), pages)
+        },
+    )
+}
+
+fn postgres(pages: &[RawPage], rounds: usize) -> Result<[String; 6], Failure> {
+    // As for the tests, a cluster that is there already may serve.
+    let (url, _cluster) = match std::env::var("DRIFTLINE_TEST_POSTGRES_URL") {
+        Ok(url) => (url, None),
+        Err(_) => {
+            let cluster = Cluster::start()?;
+            (cluster.url().to_owned(), Some(cluster))
+        }
+    };
+    let name = |who: &str, round: usize| format!("bench_{}_{who}_{round}", std::process::id());
+    let target = |schema: &str| Target::Postgres {
+        url: SecretUrl::new(url.as_str()),
+        schema: Some(schema.to_owned()),
+    };
+    measure(
+        "PostgreSQL, on this machine",
+        rounds,
+        |round| ours::ingest(target(&name("ours", round)), pages),
+        |round| {
+            let schema = name("bare", round);
+            postgres_peer::ingest(target(&schema), &url, &schema, pages)
+        },
+    )
+}
+
+/// Interleaves rounds of both, each in a fresh database, and takes turns in who comes first.
+fn measure(
+    database: &str,
+    rounds: usize,
+    ours: impl Fn(usize) -> Result<Speed, Failure>,
+    peer: impl Fn(usize) -> Result<Speed, Failure>,
+) -> Result<[String; 6], Failure> {
+    let (mut of_ours, mut of_peer) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        if round % 2 == 0 {
+            of_ours.push(ours(round)?.posts_per_s());
+            of_peer.push(peer(round)?.posts_per_s());
+        } else {
+            of_peer.push(peer(round)?.posts_per_s());
+            of_ours.push(ours(round)?.posts_per_s());
+        }
+    }
+    let ratios = of_ours.iter().zip(&of_peer).map(|(ours, peer)| ours / peer);
+    let ratio = Spread::of(ratios, 2);
+    Ok([
+        database.to_owned(),
+        Spread::of(of_ours.iter().copied(), 0).to_string(),
+        Spread::of(of_peer.iter().copied(), 0).to_string(),
+        ratio.to_string(),
+        format!(">= {TARGET}"),
+        met(ratio.median >= TARGET),
+    ])
+}
+
+/// Posts that were committed in a time.
+#[derive(Debug, Clone, Copy)]
+struct Speed {
+    posts: u64,
+    spent: Duration,
+}
+
+impl Speed {
+    /// What was stored since a moment.
+    fn since(start: Instant, posts: u64) -> Self {
+        let spent = start.elapsed();
+        Self { posts, spent }
+    }
+
+    fn posts_per_s(self) -> f64 {
+        self.posts as f64 / self.spent.as_secs_f64()
+    }
+}
+
+/// How many posts all pages bring.
+fn new_posts(pages: &[RawPage]) -> u64 {
+    pages.iter().map(|page| page.new).sum()
+}
+
+const TARGET: f64 = 0.7;

@@ -1,0 +1,121 @@
+//! Driftline's own way: parse, check, commit, with the timeline machine.
+
+use std::{sync::Arc, time::Instant};
+
+use driftline_core::{
+    answer::{Abilities, AnswerFacts, Page},
+    timeline::{Machine, Reading, Settings, Step},
+};
+use driftline_store::{
+    CommitPage, SourceId, Store, Target, clock, commit_page,
+    source::{self, NewSource},
+};
+use driftline_upstream::{Timeline, parse};
+
+use super::{Speed, new_posts};
+use crate::{failure::Failure, pages::RawPage};
+
+/// Takes all pages in.
+pub(super) fn ingest(target: Target, pages: &[RawPage]) -> Result<Speed, Failure> {
+    let store = Store::open(target)?;
+    let source = add_source(&store)?;
+    let settings = Arc::new(Settings::default());
+    // A timeline that was seen empty: what comes after is news, not history.
+    let empty = Page {
+        listed: Vec::new(),
+        facts: facts(pages.first().map_or(0, |page| page.at_ms) - 1_000, 2),
+    };
+    let mut machine = take(&store, source, &settings, Machine::default(), empty)?;
+    let start = Instant::now();
+    for page in pages {
+        let listed = parse::page(&page.body, &Timeline::Public)?;
+        let facts = facts(page.at_ms, page.body.len() as u64);
+        machine = take(&store, source, &settings, machine, Page { listed, facts })?;
+        keep_last_ranges(&mut machine);
+    }
+    let speed = Speed::since(start, new_posts(pages));
+    let stored = machine.counters().stored;
+    store.close_blocking();
+    if stored == speed.posts {
+        Ok(speed)
+    } else {
+        Err(Failure::new(format!(
+            "{stored} posts were stored of {}",
+            speed.posts
+        )))
+    }
+}
+
+/// Adds the source that the posts belong to; the peers need it too.
+pub(crate) fn add_source(store: &Store) -> Result<SourceId, Failure> {
+    let new = NewSource {
+        name: "bench".to_owned(),
+        origin: "https://sim.example".to_owned(),
+        timeline: "public".to_owned(),
+        upstream: "https://sim.example".to_owned(),
+        settings: Settings::default(),
+        token: None,
+    };
+    let added = store.write_blocking(clock::root(), move |tx| source::add(tx, &new, 0))?;
+    added.map_err(|_| Failure::new("the source's name is refused"))
+}
+
+fn take(
+    store: &Store,
+    source: SourceId,
+    settings: &Arc<Settings>,
+    mut machine: Machine,
+    page: Page,
+) -> Result<Machine, Failure> {
+    let now_ms = page.facts.received_at_ms;
+    // The step is not told to have been sent, so that the next is a poll again.
+    let Step::Fetch(fetch) = machine.next(settings, ABILITIES, now_ms, false) else {
+        return Err(Failure::new("the machine does not poll"));
+    };
+    let request = fetch.request(machine.scheme(), None);
+    let reading = Reading::check(&page, &request, machine.scheme().copied(), settings)?;
+    let settings = Arc::clone(settings);
+    let (machine, _) = store.write_blocking(source::root(source), move |tx| {
+        commit_page(
+            tx,
+            &CommitPage {
+                source,
+                fence: None,
+                machine: &machine,
+                settings: &settings,
+                abilities: ABILITIES,
+                request: &request,
+                reading: &reading,
+                page: &page,
+                now_ms,
+            },
+        )
+    })?;
+    Ok(machine)
+}
+
+/// As if the ladder had been climbed: only the last ranges still wait for it.
+fn keep_last_ranges(machine: &mut Machine) {
+    let gaps = machine.ledger().gaps();
+    if gaps.len() > WAITING_RANGES {
+        let last = gaps[gaps.len() - WAITING_RANGES..].to_vec();
+        machine.restore_gaps(last);
+    }
+}
+
+fn facts(at_ms: i64, body_bytes: u64) -> AnswerFacts {
+    AnswerFacts {
+        sent_at_ms: at_ms,
+        received_at_ms: at_ms + 50,
+        round_trip_ms: 50,
+        date_ms: Some(at_ms.div_euclid(1000) * 1000),
+        body_bytes,
+        ..AnswerFacts::default()
+    }
+}
+
+const ABILITIES: Abilities = Abilities {
+    page_limit: crate::pages::LIMIT,
+    just_above: true,
+};
+const WAITING_RANGES: usize = 20;

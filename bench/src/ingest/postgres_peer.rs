@@ -1,0 +1,221 @@
+//! The blocking `postgres` client over the same tables: one `unnest` a table and one transaction a
+//! page.
+
+use std::{collections::HashMap, time::Instant};
+
+use driftline_store::{Store, Target};
+use postgres::{Client, NoTls, Statement, Transaction};
+
+use super::{
+    Speed,
+    bare::{self, Row},
+    new_posts, ours,
+};
+use crate::{failure::Failure, pages::RawPage};
+
+/// Takes all pages in.
+pub(super) fn ingest(
+    target: Target,
+    url: &str,
+    schema: &str,
+    pages: &[RawPage],
+) -> Result<Speed, Failure> {
+    let store = Store::open(target)?;
+    ours::add_source(&store)?;
+    store.close_blocking();
+    let mut client = Client::connect(url, NoTls)?;
+    client.batch_execute(&format!("set search_path to {schema}"))?;
+    let statements = Statements::prepare(&mut client)?;
+    let machine = bare::machine_json()?;
+    let (mut last_id, mut usn, mut accounts) = (0, 0, 0);
+    let start = Instant::now();
+    for (number, page) in pages.iter().enumerate() {
+        let rows = bare::rows(page)?;
+        let mut tx = client.transaction()?;
+        let first = (last_id + 1).max(page.at_ms << 22);
+        let ids: Vec<i64> = (first..).take(rows.len()).collect();
+        let upstream_ids: Vec<&str> = rows.iter().map(|row| row.upstream_id).collect();
+        let new = tx.query(&statements.seen, &[&upstream_ids, &ids])?;
+        let new: Vec<String> = new.iter().map(|row| row.get(0)).collect();
+        let found: Vec<(&Row<'_>, i64)> = rows
+            .iter()
+            .zip(ids)
+            .filter(|(row, _)| new.iter().any(|id| id == row.upstream_id))
+            .collect();
+        let of_accounts = store_accounts(&mut tx, &statements, &found, &mut accounts)?;
+        store_posts(&mut tx, &statements, &found, &of_accounts, page.at_ms)?;
+        store_entries(&mut tx, &statements, &found, page.at_ms, usn)?;
+        last_id = found.last().map_or(last_id, |(_, id)| *id);
+        usn += i64::try_from(found.len())?;
+        tx.execute(&statements.clock, &[&last_id, &accounts])?;
+        tx.execute(&statements.source, &[&machine, &usn])?;
+        let high = rows.last().map_or("", |row| &row.position);
+        tx.execute(&statements.gap, &[&format!("{:06}", number / 5), &high])?;
+        tx.commit()?;
+    }
+    let speed = Speed::since(start, new_posts(pages));
+    let stored: i64 = client.query_one("select count(*) from entry", &[])?.get(0);
+    if u64::try_from(stored)? == speed.posts {
+        Ok(speed)
+    } else {
+        Err(Failure::new(format!(
+            "the peer stored {stored} posts of {}",
+            speed.posts
+        )))
+    }
+}
+
+struct Statements {
+    seen: Statement,
+    known_accounts: Statement,
+    accounts: Statement,
+    posts: Statement,
+    entries: Statement,
+    clock: Statement,
+    source: Statement,
+    gap: Statement,
+}
+
+impl Statements {
+    fn prepare(client: &mut Client) -> Result<Self, postgres::Error> {
+        Ok(Self {
+            seen: client.prepare(
+                "insert into seen (upstream_id, instance_id, post_id)
+                 select u, 1, p from unnest($1::text[], $2::bigint[]) as r(u, p)
+                 on conflict do nothing returning upstream_id",
+            )?,
+            known_accounts: client.prepare(
+                "select upstream_id, id from account
+                 where upstream_id = any($1::text[]) and instance_id = 1",
+            )?,
+            accounts: client.prepare(
+                "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
+                 select i, 1, u, a, d, l, r
+                 from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+                     as r(i, u, a, d, l, r)",
+            )?,
+            posts: client.prepare(
+                "insert into post (id, instance_id, upstream_id, uri, url, account_id,
+                     first_source_id, created_at_ms, edited_at_ms, read_at_ms, visibility,
+                     boost_of_upstream_id, content_hash, listed, raw)
+                 select i, 1, u, ri, rl, a, 1, c, e, $11, v, b, h, v = 'public', r
+                 from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[],
+                     $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $12::text[])
+                     as r(i, u, ri, rl, a, c, e, v, b, h, r)",
+            )?,
+            entries: client.prepare(
+                "insert into entry (source_id, id, post_id, position, first_usn, usn,
+                     arrived_at_ms, content_hash, gone, listed)
+                 select 1, i, i, p, u, u, $6, h, false, l
+                 from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[])
+                     as r(i, p, u, h, l)",
+            )?,
+            clock: client.prepare(
+                "update local_clock set last_id = $1, last_account_id = $2 where one = 1",
+            )?,
+            source: client
+                .prepare("update source set machine = $1, update_count = $2 where id = 1")?,
+            gap: client.prepare(
+                "insert into gap (source_id, low, high, kind, history, wanted, tries, rung, from_ms,
+                     until_ms)
+                 values (1, $1, $2, 'provisional', false, false, 0, 0, 1, 2)
+                 on conflict (source_id, low) do update set high = excluded.high",
+            )?,
+        })
+    }
+}
+
+/// The local IDs of all authors; those that are new are stored.
+fn store_accounts<'j>(
+    tx: &mut Transaction<'_>,
+    statements: &Statements,
+    found: &[(&Row<'j>, i64)],
+    last: &mut i64,
+) -> Result<HashMap<String, i64>, postgres::Error> {
+    let mut wanted: HashMap<&str, &Row<'j>> = HashMap::new();
+    for (row, _) in found {
+        wanted.insert(row.account.id, row);
+    }
+    let upstream_ids: Vec<&str> = wanted.keys().copied().collect();
+    let mut ids = HashMap::new();
+    for row in tx.query(&statements.known_accounts, &[&upstream_ids])? {
+        let upstream_id: String = row.get(0);
+        wanted.remove(upstream_id.as_str());
+        ids.insert(upstream_id, row.get(1));
+    }
+    if wanted.is_empty() {
+        return Ok(ids);
+    }
+    let new: Vec<&Row<'j>> = wanted.into_values().collect();
+    let numbers: Vec<i64> = (*last + 1..).take(new.len()).collect();
+    *last += new.len() as i64;
+    tx.execute(
+        &statements.accounts,
+        &[
+            &numbers,
+            &new.iter().map(|row| row.account.id).collect::<Vec<_>>(),
+            &new.iter().map(|row| row.account.acct).collect::<Vec<_>>(),
+            &new.iter()
+                .map(|row| row.account.display_name)
+                .collect::<Vec<_>>(),
+            &new.iter().map(|row| row.account.url).collect::<Vec<_>>(),
+            &new.iter().map(|row| row.account_raw).collect::<Vec<_>>(),
+        ],
+    )?;
+    ids.extend(new.iter().map(|row| row.account.id.to_owned()).zip(numbers));
+    Ok(ids)
+}
+
+fn store_posts(
+    tx: &mut Transaction<'_>,
+    statements: &Statements,
+    found: &[(&Row<'_>, i64)],
+    accounts: &HashMap<String, i64>,
+    now_ms: i64,
+) -> Result<(), postgres::Error> {
+    let rows = || found.iter().map(|(row, _)| row);
+    tx.execute(
+        &statements.posts,
+        &[
+            &found.iter().map(|(_, id)| *id).collect::<Vec<_>>(),
+            &rows().map(|row| row.upstream_id).collect::<Vec<_>>(),
+            &rows().map(|row| row.uri).collect::<Vec<_>>(),
+            &rows().map(|row| row.url).collect::<Vec<_>>(),
+            &rows()
+                .map(|row| accounts.get(row.account.id).copied())
+                .collect::<Vec<_>>(),
+            &rows().map(|row| row.created_at_ms).collect::<Vec<_>>(),
+            &rows().map(|row| row.edited_at_ms).collect::<Vec<_>>(),
+            &rows().map(|row| row.visibility).collect::<Vec<_>>(),
+            &rows().map(|row| row.boost_of).collect::<Vec<_>>(),
+            &rows().map(|row| row.content_hash).collect::<Vec<_>>(),
+            &now_ms,
+            &rows().map(|row| row.raw).collect::<Vec<_>>(),
+        ],
+    )?;
+    Ok(())
+}
+
+fn store_entries(
+    tx: &mut Transaction<'_>,
+    statements: &Statements,
+    found: &[(&Row<'_>, i64)],
+    now_ms: i64,
+    usn: i64,
+) -> Result<(), postgres::Error> {
+    let rows = || found.iter().map(|(row, _)| row);
+    tx.execute(
+        &statements.entries,
+        &[
+            &found.iter().map(|(_, id)| *id).collect::<Vec<_>>(),
+            &rows().map(|row| row.position.as_str()).collect::<Vec<_>>(),
+            &(usn + 1..).take(found.len()).collect::<Vec<_>>(),
+            &rows().map(|row| row.content_hash).collect::<Vec<_>>(),
+            &rows()
+                .map(|row| row.visibility == "public")
+                .collect::<Vec<_>>(),
+            &now_ms,
+        ],
+    )?;
+    Ok(())
+}

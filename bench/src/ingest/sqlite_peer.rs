@@ -1,0 +1,167 @@
+//! A bare rusqlite loop over the same tables, a transaction a page.
+
+use std::{path::Path, time::Instant};
+
+use driftline_store::{Store, Target};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::{
+    Speed,
+    bare::{self, Row},
+    new_posts, ours,
+};
+use crate::{failure::Failure, pages::RawPage};
+
+/// Takes all pages in.
+pub(super) fn ingest(path: &Path, pages: &[RawPage]) -> Result<Speed, Failure> {
+    let store = Store::open(Target::Sqlite {
+        path: path.to_owned(),
+    })?;
+    ours::add_source(&store)?;
+    store.close_blocking();
+    let mut connection = Connection::open(path)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.execute_batch(
+        "pragma synchronous = full;
+         pragma foreign_keys = off;
+         pragma journal_size_limit = 67108864;
+         pragma temp_store = memory;",
+    )?;
+    let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Failure::new("the peer's database has no write-ahead log"));
+    }
+    let machine = bare::machine_json()?;
+    let mut next = Next {
+        id: 0,
+        usn: 0,
+        account: 0,
+    };
+    let start = Instant::now();
+    for (number, page) in pages.iter().enumerate() {
+        let rows = bare::rows(page)?;
+        let tx = connection.transaction()?;
+        next.id = next.id.max(page.at_ms << 22);
+        for row in &rows {
+            insert(&tx, row, page.at_ms, &mut next)?;
+        }
+        finish(&tx, &rows, number, &machine, &next)?;
+        tx.commit()?;
+    }
+    let speed = Speed::since(start, new_posts(pages));
+    let stored: i64 = connection.query_row("select count(*) from entry", [], |row| row.get(0))?;
+    if u64::try_from(stored)? == speed.posts {
+        Ok(speed)
+    } else {
+        Err(Failure::new(format!(
+            "the peer stored {stored} posts of {}",
+            speed.posts
+        )))
+    }
+}
+
+/// The last numbers that were given.
+struct Next {
+    id: i64,
+    usn: i64,
+    account: i64,
+}
+
+fn insert(
+    tx: &Transaction<'_>,
+    row: &Row<'_>,
+    now_ms: i64,
+    next: &mut Next,
+) -> rusqlite::Result<()> {
+    let seen = tx
+        .prepare_cached("insert into seen (upstream_id, instance_id, post_id) values (?1, 1, ?2) on conflict do nothing")?
+        .execute(params![row.upstream_id, next.id + 1])?;
+    if seen == 0 {
+        return Ok(());
+    }
+    next.id += 1;
+    next.usn += 1;
+    let account = account(tx, row, next)?;
+    tx.prepare_cached(
+        "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
+             created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
+             content_hash, listed, raw)
+         values (?1, 1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?
+    .execute(params![
+        next.id,
+        row.upstream_id,
+        row.uri,
+        row.url,
+        account,
+        row.created_at_ms,
+        row.edited_at_ms,
+        now_ms,
+        row.visibility,
+        row.boost_of,
+        row.content_hash,
+        row.visibility == "public",
+        row.raw,
+    ])?;
+    tx.prepare_cached(
+        "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
+             content_hash, gone, listed)
+         values (1, ?1, ?1, ?2, ?3, ?3, ?4, ?5, 0, ?6)",
+    )?
+    .execute(params![
+        next.id,
+        row.position,
+        next.usn,
+        now_ms,
+        row.content_hash,
+        row.visibility == "public",
+    ])?;
+    Ok(())
+}
+
+fn account(tx: &Transaction<'_>, row: &Row<'_>, next: &mut Next) -> rusqlite::Result<i64> {
+    let known: Option<i64> = tx
+        .prepare_cached("select id from account where upstream_id = ?1 and instance_id = 1")?
+        .query_row([row.account.id], |row| row.get(0))
+        .optional()?;
+    if let Some(id) = known {
+        return Ok(id);
+    }
+    next.account += 1;
+    tx.prepare_cached(
+        "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
+         values (?1, 1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        next.account,
+        row.account.id,
+        row.account.acct,
+        row.account.display_name,
+        row.account.url,
+        row.account_raw,
+    ])?;
+    Ok(next.account)
+}
+
+/// The rows that a page changes besides its posts'.
+fn finish(
+    tx: &Transaction<'_>,
+    rows: &[Row<'_>],
+    number: usize,
+    machine: &str,
+    next: &Next,
+) -> rusqlite::Result<()> {
+    tx.prepare_cached("update local_clock set last_id = ?1, last_account_id = ?2 where one = 1")?
+        .execute([next.id, next.account])?;
+    tx.prepare_cached("update source set machine = ?1, update_count = ?2 where id = 1")?
+        .execute(params![machine, next.usn])?;
+    // Ranges grow over some pages before the next begins.
+    let low = format!("{:06}", number / 5);
+    tx.prepare_cached(
+        "insert into gap (source_id, low, high, kind, history, wanted, tries, rung, from_ms, until_ms)
+         values (1, ?1, ?2, 'provisional', 0, 0, 0, 0, 1, 2)
+         on conflict (source_id, low) do update set high = excluded.high",
+    )?
+    .execute(params![low, rows.last().map_or("", |row| &row.position)])?;
+    Ok(())
+}

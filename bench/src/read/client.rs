@@ -1,0 +1,161 @@
+//! Readers that cost little beside the server that they measure.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{SocketAddr, TcpStream},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::failure::Failure;
+
+/// A kind of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The newest of a list's posts above a random one.
+    ListSince,
+    /// The posts of a list just above a random one.
+    ListMin,
+    /// The newest public posts above a random one.
+    PublicSince,
+    /// The public posts just above a random one.
+    PublicMin,
+}
+
+impl Wanted {
+    /// Every kind.
+    pub(super) const ALL: [Self; 4] = [
+        Self::ListSince,
+        Self::ListMin,
+        Self::PublicSince,
+        Self::PublicMin,
+    ];
+
+    /// Its name in tables.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::ListSince => "list, since_id",
+            Self::ListMin => "list, min_id",
+            Self::PublicSince => "public, since_id",
+            Self::PublicMin => "public, min_id",
+        }
+    }
+
+    fn target(self, id: i64) -> String {
+        let (path, bound) = match self {
+            Self::ListSince => ("list/1", "since_id"),
+            Self::ListMin => ("list/1", "min_id"),
+            Self::PublicSince => ("public", "since_id"),
+            Self::PublicMin => ("public", "min_id"),
+        };
+        format!("/api/v1/timelines/{path}?{bound}={id}&limit=40")
+    }
+}
+
+/// How much is asked at once and in all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) connections: usize,
+    pub(super) requests: usize,
+}
+
+/// Sends requests over several connections and answers how long each took.
+pub(super) fn read(
+    address: SocketAddr,
+    wanted: Wanted,
+    ids: &Arc<Vec<i64>>,
+    load: Load,
+    seed: u64,
+) -> Result<Vec<Duration>, Failure> {
+    let each = load.requests / load.connections;
+    let readers: Vec<_> = (0..load.connections)
+        .map(|reader| {
+            let ids = Arc::clone(ids);
+            let seed = seed * 100 + reader as u64;
+            thread::spawn(move || one(address, wanted, &ids, each, seed))
+        })
+        .collect();
+    let mut times = Vec::with_capacity(load.requests);
+    for reader in readers {
+        let read = reader
+            .join()
+            .map_err(|_| Failure::new("a reader panicked"))?;
+        times.extend(read?);
+    }
+    Ok(times)
+}
+
+fn one(
+    address: SocketAddr,
+    wanted: Wanted,
+    ids: &[i64],
+    requests: usize,
+    seed: u64,
+) -> Result<Vec<Duration>, Failure> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let mut answers = BufReader::with_capacity(256 * 1024, stream.try_clone()?);
+    let mut stream = stream;
+    let mut chance = seed;
+    let mut body = Vec::new();
+    let mut times = Vec::with_capacity(requests);
+    // Above every position there is a full page.
+    let positions = ids.len().saturating_sub(50).max(1);
+    for _ in 0..requests {
+        chance = mixed(chance);
+        let id = ids[(chance % positions as u64) as usize];
+        let target = wanted.target(id);
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let start = Instant::now();
+        stream.write_all(request.as_bytes())?;
+        answer(&mut answers, &mut body)?;
+        times.push(start.elapsed());
+        if body.len() < LEAST_BODY_BYTES {
+            let text = String::from_utf8_lossy(&body);
+            return Err(Failure::new(format!(
+                "{target} answers no full page: {text}"
+            )));
+        }
+    }
+    Ok(times)
+}
+
+/// Reads one answer's body.
+fn answer(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<(), Failure> {
+    let mut line = String::new();
+    let mut length = None;
+    loop {
+        line.clear();
+        stream.read_line(&mut line)?;
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = Some(value.trim().parse()?);
+        }
+        match line.trim_end() {
+            "" => break,
+            status if status.starts_with("HTTP/1.1") && !status.contains(" 200 ") => {
+                return Err(Failure::new(format!("the server answers {status}")));
+            }
+            _ => {}
+        }
+    }
+    body.resize(
+        length.ok_or_else(|| Failure::new("an answer without a length"))?,
+        0,
+    );
+    stream.read_exact(body)?;
+    Ok(())
+}
+
+/// SplitMix64.
+fn mixed(state: u64) -> u64 {
+    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// 40 posts of 2 to 3 kB.
+const LEAST_BODY_BYTES: usize = 40 * 1_500;
