@@ -222,7 +222,9 @@ fn a_deadlock_is_run_again() {
             })
         });
         assert_eq!(cursors, Ok(vec![2, 2]));
-        assert_eq!(runs.load(Ordering::Relaxed), 3);
-        assert_eq!(db.stats().retries, 1);
+        // The loser may meet the winner once more before that one has ended.
+        let retries = db.stats().retries;
+        assert!(retries >= 1);
+        assert_eq!(u64::from(runs.load(Ordering::Relaxed)), 2 + retries);
     });
 }
