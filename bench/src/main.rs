@@ -75,7 +75,7 @@ enum Name {
 
 fn main() -> ExitCode {
     let Arguments { name, effort } = Arguments::parse();
-    match run(name, effort) {
+    match run(&name, effort) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("driftline-bench: {failure}");
@@ -84,16 +84,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(name: Name, effort: Effort) -> Result<(), Failure> {
-    if let Name::PollSources(options) = &name {
+fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
+    if let Name::PollSources(options) = name {
         return sources::run_child(options);
     }
     let before = Load::now();
     match name {
         Name::Ingest => ingest::run(effort)?,
-        Name::Read(options) => read::run(options, effort)?,
+        Name::Read(options) => read::run(*options, effort)?,
         Name::Sources => sources::run(effort)?,
-        Name::Fetched(options) => fetched::run(&options, effort)?,
+        Name::Fetched(options) => fetched::run(options, effort)?,
         Name::All => {
             ingest::run(effort)?;
             read::run(read::Options::default(), effort)?;

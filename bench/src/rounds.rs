@@ -18,7 +18,7 @@ impl Spread {
         figures.sort_by(f64::total_cmp);
         let at = |index: usize| figures.get(index).copied().unwrap_or(f64::NAN);
         let middle = figures.len() / 2;
-        let median = if figures.len() % 2 == 0 && middle > 0 {
+        let median = if figures.len().is_multiple_of(2) && middle > 0 {
             f64::midpoint(at(middle - 1), at(middle))
         } else {
             at(middle)
