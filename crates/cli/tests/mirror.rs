@@ -85,7 +85,10 @@ async fn a_timeline_is_mirrored_reported_and_exported() {
     assert_eq!(again["posts"], truth.posts.len(), "the same source goes on");
     assert_eq!(place.json(&["source", "list"]).as_array().unwrap().len(), 1);
 
-    let other = mirror(&url, &["--name", "sim", "--timeline", "tag:rust"]);
+    let other = mirror(
+        &url,
+        &["--name", "sim", "--timeline", "tag:rust", "--for", "1s"],
+    );
     let refused = place.run(&other);
     assert_eq!(refused.status, 2, "{refused:?}");
     assert!(
