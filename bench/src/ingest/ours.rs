@@ -22,15 +22,19 @@ pub(super) fn ingest(target: Target, pages: &[RawPage]) -> Result<Speed, Failure
     let settings = Arc::new(Settings::default());
     // A timeline that was seen empty: what comes after is news, not history.
     let empty = Page {
-        listed: Vec::new(),
         facts: facts(pages.first().map_or(0, |page| page.at_ms) - 1_000, 2),
+        ..Page::default()
     };
     let mut machine = take(&store, source, &settings, Machine::default(), empty)?;
     let start = Instant::now();
     for page in pages {
-        let listed = parse::page(&page.body, &Timeline::Public)?;
-        let facts = facts(page.at_ms, page.body.len() as u64);
-        machine = take(&store, source, &settings, machine, Page { listed, facts })?;
+        let items = parse::page(&page.body, &Timeline::Public)?;
+        let page = Page {
+            listed: items.listed,
+            passed: items.passed,
+            facts: facts(page.at_ms, page.body.len() as u64),
+        };
+        machine = take(&store, source, &settings, machine, page)?;
         keep_last_ranges(&mut machine);
     }
     let speed = Speed::since(start, new_posts(pages));

@@ -39,11 +39,15 @@ pub struct Abilities {
 }
 
 /// A page that arrived.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
     /// Its posts as the answer ordered them: newest first, if the upstream
     /// keeps its word; the timeline machine checks that.
     pub listed: Vec<Listed>,
+    /// The places of what it lists besides posts, in its order: a follow among
+    /// the notifications that mentions are read from. They show, as posts do,
+    /// how far the page reaches.
+    pub passed: Vec<UpstreamId>,
     /// What the answer's headers and the clock said.
     pub facts: AnswerFacts,
 }

@@ -124,6 +124,52 @@ pub(crate) fn statement(
     Ok(text.into_owned())
 }
 
+/// The statement that looks a row up for each row of a batch.
+pub(crate) fn look_up(
+    dialect: Dialect,
+    sql: &str,
+    scalars: usize,
+    columns: &[Column<'_>],
+) -> Result<String, DbError> {
+    let mut used = false;
+    let text = dialect.expand_with(sql, |word, out| {
+        let number = word.strip_prefix("row ").and_then(|n| n.parse().ok());
+        let Some(number @ 1..) = number.filter(|number: &usize| *number <= columns.len()) else {
+            return false;
+        };
+        used = true;
+        out.push_str(&match dialect {
+            Dialect::Sqlite => format!("${}", scalars + number),
+            Dialect::Postgres => format!("batch.c{number}"),
+        });
+        true
+    })?;
+    if !used {
+        return Err(DbError::Type(
+            "a look-up's statement needs `{row 1}`".into(),
+        ));
+    }
+    Ok(match dialect {
+        Dialect::Sqlite => format!("{text} limit 1"),
+        Dialect::Postgres => {
+            let names = (1..=columns.len()).map(|number| format!("c{number}"));
+            format!(
+                "select found.* from unnest({}) as batch({})
+                 cross join lateral ({text} limit 1) as found",
+                arrays(scalars, columns),
+                names.collect::<Vec<_>>().join(", ")
+            )
+        }
+    })
+}
+
+/// The batch's columns as parameters. They are cast, because one of nulls only would have no type.
+fn arrays(scalars: usize, columns: &[Column<'_>]) -> String {
+    let arrays = columns.iter().zip(1..);
+    let arrays = arrays.map(|(column, n)| format!("${}::{}", scalars + n, column.array_type()));
+    arrays.collect::<Vec<_>>().join(", ")
+}
+
 /// How a batch stands in a statement.
 enum Form<'a> {
     /// `{rows}`, or `{rows after $1, $2}`: an insert's source, each row after some parameters.
@@ -182,11 +228,8 @@ impl Form<'_> {
         }
     }
 
-    /// Arrays are cast, because one of nulls only would have no type.
     fn of_all_rows(&self, scalars: usize, columns: &[Column<'_>]) -> String {
-        let arrays = columns.iter().zip(1..);
-        let arrays = arrays.map(|(column, n)| format!("${}::{}", scalars + n, column.array_type()));
-        let arrays = arrays.collect::<Vec<_>>().join(", ");
+        let arrays = arrays(scalars, columns);
         match self {
             Form::Source { before: None, .. } => format!("select * from unnest({arrays})"),
             Form::Source {

@@ -198,7 +198,7 @@ impl Inner {
         server.prepare(schema)?;
         let mut session = server.connect()?;
         migrate(options.migrations, MIGRATION_LOCK, |step| {
-            session.script("begin")?;
+            session.begin("begin");
             let result = step(&mut Tx::postgres(&mut session));
             if result.is_ok() {
                 session.commit()?;

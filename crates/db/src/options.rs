@@ -1,5 +1,6 @@
 use std::fmt;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 
 use crate::migrate::Migration;
 
@@ -23,10 +24,17 @@ pub struct Options {
 impl Options {
     /// The usual sizes.
     pub fn new(target: Target, migrations: &'static [Migration]) -> Options {
+        let readers = match target {
+            // These compute: more of them than cores would only share each other's time, and a
+            // read that is short would wait for one that is long.
+            Target::Sqlite { .. } => available_parallelism().map_or(2, usize::from).clamp(2, 8),
+            // These wait for a server.
+            Target::Postgres { .. } => 4,
+        };
         Options {
             target,
             migrations,
-            readers: 4,
+            readers,
             writers: 4,
             queue: 1024,
             group: 128,

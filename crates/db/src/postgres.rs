@@ -1,12 +1,13 @@
 //! The PostgreSQL driver: pools of threads, each with a connection of its own.
 //!
-//! The blocking client drives a private async runtime, so it must be made, used and dropped on
-//! plain threads; this crate's are.
+//! Each connection drives a private async runtime, so it must be made, used and dropped on plain
+//! threads; this crate's are. The async client is there because it pipelines: see [`Session`].
 
 mod error;
 mod param;
 mod server;
 mod session;
+mod wire;
 
 use std::thread;
 use std::time::Duration;
@@ -87,10 +88,10 @@ impl Worker<'_> {
                 session
             }
         };
-        session.script(match self.purpose {
+        session.begin(match self.purpose {
             Purpose::Write => "begin isolation level read committed read write",
             Purpose::Read => "begin isolation level repeatable read read only",
-        })?;
+        });
         let ran = job.run(&mut Tx::postgres(session));
         match ran {
             Ran::Commit => {

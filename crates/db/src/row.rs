@@ -1,5 +1,5 @@
-use postgres::types::{FromSql, Type};
 use rusqlite::types::ValueRef as SqliteRef;
+use tokio_postgres::types::{FromSql, Type};
 
 use crate::error::DbError;
 
@@ -11,7 +11,7 @@ pub struct Row<'a>(Inner<'a>);
 
 enum Inner<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
-    Postgres(&'a postgres::Row),
+    Postgres(&'a tokio_postgres::Row),
 }
 
 impl<'a> Row<'a> {
@@ -133,7 +133,7 @@ impl<'a> Row<'a> {
         Row(Inner::Sqlite(row))
     }
 
-    pub(crate) fn postgres(row: &'a postgres::Row) -> Row<'a> {
+    pub(crate) fn postgres(row: &'a tokio_postgres::Row) -> Row<'a> {
         Row(Inner::Postgres(row))
     }
 }
@@ -142,14 +142,14 @@ fn sqlite<'a>(row: &'a rusqlite::Row<'a>, index: usize) -> Result<SqliteRef<'a>,
     row.get_ref(index).map_err(|_| no_column(index))
 }
 
-fn column_type(row: &postgres::Row, index: usize) -> Result<&Type, DbError> {
+fn column_type(row: &tokio_postgres::Row, index: usize) -> Result<&Type, DbError> {
     row.columns()
         .get(index)
-        .map(postgres::Column::type_)
+        .map(tokio_postgres::Column::type_)
         .ok_or_else(|| no_column(index))
 }
 
-fn postgres<'a, T: FromSql<'a>>(row: &'a postgres::Row, index: usize) -> Result<T, DbError> {
+fn postgres<'a, T: FromSql<'a>>(row: &'a tokio_postgres::Row, index: usize) -> Result<T, DbError> {
     row.try_get(index)
         .map_err(|_| mismatch(index, "the declared type", "something else"))
 }

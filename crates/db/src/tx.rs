@@ -35,6 +35,20 @@ impl<'a> Tx<'a> {
         })
     }
 
+    /// Runs a statement that gives no rows and whose outcome nobody waits for: at the latest
+    /// before the next answer or the commit, which fails if it does. On PostgreSQL it travels
+    /// together with what comes next and so costs no journey of its own.
+    pub fn execute_later(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<(), DbError> {
+        self.guard(|link| {
+            check(params)?;
+            let sql = link.dialect().expand(sql)?;
+            match link {
+                Link::Sqlite(connection) => sqlite::execute(connection, &sql, params).map(|_| ()),
+                Link::Postgres(session) => session.execute_later(&sql, params, &[]),
+            }
+        })
+    }
+
     /// Runs a query and reads each row.
     pub fn query<T>(
         &mut self,
@@ -122,6 +136,27 @@ impl<'a> Tx<'a> {
         })
     }
 
+    /// Like [`Tx::execute_many`], later: see [`Tx::execute_later`].
+    pub fn execute_many_later(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+    ) -> Result<(), DbError> {
+        self.guard(|link| {
+            check(params)?;
+            let rows = batch::rows(columns)?;
+            let sql = batch::statement(link.dialect(), sql, params.len(), columns)?;
+            match link {
+                _ if rows == 0 => Ok(()),
+                Link::Sqlite(connection) => {
+                    sqlite::execute_many(connection, &sql, params, columns, rows).map(|_| ())
+                }
+                Link::Postgres(session) => session.execute_later(&sql, params, columns),
+            }
+        })
+    }
+
     /// Like [`Tx::execute_many`], for a statement that gives rows: `… returning a`, or
     /// `select r.id, t.x from {rows as r(id)} join t on t.id = r.id`.
     pub fn query_many<T>(
@@ -129,12 +164,23 @@ impl<'a> Tx<'a> {
         sql: &str,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
+        row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        let made = batch::statement(self.dialect(), sql, params.len(), columns);
+        self.gather(made, params, columns, row)
+    }
+
+    fn gather<T>(
+        &mut self,
+        sql: Result<String, DbError>,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
         mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
     ) -> Result<Vec<T>, DbError> {
         self.guard(|link| {
             check(params)?;
             let rows = batch::rows(columns)?;
-            let sql = batch::statement(link.dialect(), sql, params.len(), columns)?;
+            let sql = sql?;
             let mut found = Vec::new();
             let mut each = |read: &Row<'_>| {
                 found.push(row(read)?);
@@ -151,6 +197,23 @@ impl<'a> Tx<'a> {
         })
     }
 
+    /// Runs a query that gives one row or none for every row of a batch, whose values it names
+    /// `{row 1}`, `{row 2}`…: `select x from t where s = $1 and id = {row 1}`.
+    ///
+    /// Each row is looked up by itself, through the index that the conditions fit. A join with
+    /// the batch leaves PostgreSQL the choice to read the table instead, which it takes, and keeps
+    /// to, where the plan was made while the table was small or had no statistics.
+    pub fn query_each<T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+        row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        let made = batch::look_up(self.dialect(), sql, params.len(), columns);
+        self.gather(made, params, columns, row)
+    }
+
     /// Tries `work` behind a savepoint: if it fails, what it did is undone and the transaction
     /// goes on. Errors that only a re-run of the whole transaction can cure still poison it.
     pub fn attempt<T, E: From<DbError>>(
@@ -161,6 +224,10 @@ impl<'a> Tx<'a> {
         self.guard(|link| link.savepoint("savepoint", depth))?;
         self.depth = depth;
         let result = work(self);
+        if self.poison.is_none() {
+            // What still waits belongs to the attempt; its failure is kept as the poison.
+            let _ = self.guard(Link::settle);
+        }
         self.depth = depth - 1;
         let poison = match self.poison.take() {
             Some(first) if first.is_retryable() => {
@@ -220,18 +287,21 @@ impl<'a> Tx<'a> {
         let Some(root) = root.locked_row() else {
             return Ok(());
         };
-        let lock = match self.dialect() {
-            Dialect::Sqlite => "",
-            Dialect::Postgres => " for update",
-        };
         let sql = format!(
-            "select 1 from {} where {} = $1{lock}",
+            "select 1 from {} where {} = $1",
             root.table, root.key_column
         );
-        match self.query_opt(&sql, &[&root.key], |_| Ok(()))? {
-            Some(()) => Ok(()),
-            None => self.guard(|_| Err(DbError::RootMissing(root.table))),
+        let missing = DbError::RootMissing(root.table);
+        if self.dialect() == Dialect::Sqlite {
+            let found = self.query_opt(&sql, &[&root.key], |_| Ok(()))?;
+            return self.guard(|_| found.ok_or(missing));
         }
+        self.guard(|link| match link {
+            Link::Sqlite(_) => Ok(()),
+            Link::Postgres(session) => {
+                session.require_later(&format!("{sql} for update"), &[&root.key], missing)
+            }
+        })
     }
 
     /// Runs statements without parameters, as they are.
@@ -282,6 +352,13 @@ impl Link<'_> {
         match self {
             Link::Sqlite(_) => Dialect::Sqlite,
             Link::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), DbError> {
+        match self {
+            Link::Sqlite(_) => Ok(()),
+            Link::Postgres(session) => session.settle(),
         }
     }
 

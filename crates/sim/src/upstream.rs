@@ -86,6 +86,7 @@ impl Upstream {
                 ..arrived.facts
             },
             listed,
+            passed: Vec::new(),
         })
     }
 

@@ -73,10 +73,9 @@ pub(crate) fn store<'a>(
     }
     let mut ids = HashMap::with_capacity(wanted.len());
     let mut changed: Vec<(i64, Fields<'a>)> = Vec::new();
-    let known = tx.query_many(
-        "select a.upstream_id, a.id, a.acct, a.display_name, a.url
-         from {rows as r(upstream_id)}
-         join account a on a.upstream_id = r.upstream_id and a.instance_id = $1",
+    let known = tx.query_each(
+        "select upstream_id, id, acct, display_name, url from account
+         where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(wanted.keys().map(String::as_str))],
         |row| {
@@ -128,7 +127,7 @@ fn update(tx: &mut Tx<'_>, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError>
         return Ok(());
     }
     let fields = || changed.iter().map(|(_, fields)| fields);
-    tx.execute_many(
+    tx.execute_many_later(
         "update account set acct = r.acct, display_name = r.display_name, url = r.url, raw = r.raw
          from {rows as r(id, acct, display_name, url, raw)} where account.id = r.id",
         &[],
@@ -154,7 +153,7 @@ fn insert(
     }
     let first = clock::count(tx, Counter::Account, new.len())?;
     let fields = || new.iter().map(|(_, fields)| fields);
-    tx.execute_many(
+    tx.execute_many_later(
         "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
          select r.id, $1, r.upstream_id, r.acct, r.display_name, r.url, r.raw
          from {rows as r(id, upstream_id, acct, display_name, url, raw)}",

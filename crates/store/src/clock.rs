@@ -26,7 +26,7 @@ pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, Db
 
 /// Lets later IDs begin above `id`. The clock must be held.
 pub(crate) fn raise(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
-    tx.execute(
+    tx.execute_later(
         "update local_clock set last_id = {greatest}(last_id, $1) where one = 1",
         &[&id],
     )?;

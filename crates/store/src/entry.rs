@@ -51,10 +51,9 @@ pub(crate) fn at(
     source_id: i64,
     positions: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let found = tx.query_many(
-        "select e.id, e.post_id, e.position, e.content_hash, e.gone
-         from {rows as r(position)}
-         join entry e on e.source_id = $1 and e.position = r.position",
+    let found = tx.query_each(
+        "select id, post_id, position, content_hash, gone from entry
+         where source_id = $1 and position = {row 1}",
         &[&source_id],
         &[Column::text(positions.iter().copied())],
         read,
@@ -134,7 +133,7 @@ pub(crate) fn insert(
     if drafts.is_empty() {
         return Ok(());
     }
-    tx.execute_many(
+    tx.execute_many_later(
         "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
              content_hash, gone, listed) {rows}",
         &[],
@@ -152,7 +151,7 @@ pub(crate) fn insert(
         ],
     )?;
     let aliases: Vec<&Draft<'_>> = drafts.iter().filter(|d| d.id != d.post_id).collect();
-    tx.execute_many(
+    tx.execute_many_later(
         "insert into entry_alias (id, post_id) {rows}",
         &[],
         &[
@@ -177,7 +176,7 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
     if changes.is_empty() {
         return Ok(());
     }
-    tx.execute_many(
+    tx.execute_many_later(
         "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
              listed = r.listed
          from {rows as r(id, usn, content_hash, gone, listed)}

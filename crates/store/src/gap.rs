@@ -35,7 +35,7 @@ pub(crate) fn save(tx: &mut Tx<'_>, source_id: i64, gaps: &[Gap]) -> Result<(), 
         .map(Cells::of)
         .collect();
     if !stored.is_empty() {
-        tx.execute_many(
+        tx.execute_many_later(
             "delete from gap where source_id = $1 and low in (select low from {rows as r(low)})",
             &[&source_id],
             &[Column::text(stored.keys().map(Key::as_str))],
@@ -43,7 +43,7 @@ pub(crate) fn save(tx: &mut Tx<'_>, source_id: i64, gaps: &[Gap]) -> Result<(), 
     }
     if !changed.is_empty() {
         let cells = || changed.iter();
-        tx.execute_many(
+        tx.execute_many_later(
             "insert into gap (source_id, low, high, kind, history, wanted, tries, rung, from_ms,
                  until_ms)
              select $1, r.low, r.high, r.kind, r.history, r.wanted, r.tries, r.rung, r.from_ms,

@@ -64,7 +64,7 @@ pub(crate) fn keep(
         EndedBy::Edit => EDIT,
         EndedBy::Deletion => DELETION,
     };
-    tx.execute_many(
+    tx.execute_many_later(
         "insert into post_history (post_id, seq, kind, at_ms, raw)
          select p.id, coalesce((select max(h.seq) from post_history h where h.post_id = p.id), 0) + 1,
              $1, $2, p.raw

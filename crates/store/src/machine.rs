@@ -98,7 +98,7 @@ impl Held {
         let json = serde_json::to_string(machine)
             .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
         let opens = !self.readable && machine.is_readable();
-        tx.execute(
+        tx.execute_later(
             "update source set machine = $2, update_count = $3, readable = $4 where id = $1",
             &[
                 &self.id,
@@ -117,7 +117,7 @@ impl Held {
 
     /// Shows the posts that this source had first in the public timeline. The clock must be held.
     fn list_posts(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        tx.execute(
+        tx.execute_later(
             "update post set listed = true
              where id in (select post_id from entry where source_id = $1)
                  and first_source_id = $1 and visibility = 'public' and deleted_at_ms is null",

@@ -28,9 +28,9 @@ pub(crate) fn known(
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
     let seen: HashMap<i64, String> = tx
-        .query_many(
-            "select s.post_id, s.upstream_id from {rows as r(upstream_id)}
-             join seen s on s.upstream_id = r.upstream_id and s.instance_id = $1",
+        .query_each(
+            "select post_id, upstream_id from seen
+             where upstream_id = {row 1} and instance_id = $1",
             &[&instance_id],
             &[Column::text(upstream_ids.iter().copied())],
             |row| Ok((row.i64(0)?, row.text(1)?)),
@@ -114,7 +114,7 @@ pub(crate) fn insert(
         return Ok(());
     }
     let texts: Vec<Texts<'_>> = drafts.iter().map(|draft| Texts::of(draft.post)).collect();
-    tx.execute_many(
+    tx.execute_many_later(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
              content_hash, listed, raw) {rows}",
@@ -141,7 +141,7 @@ pub(crate) fn insert(
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
-    tx.execute_many(
+    tx.execute_many_later(
         "insert into seen (upstream_id, instance_id, post_id) {rows}",
         &[],
         &[
@@ -163,7 +163,7 @@ pub(crate) fn replace(
         return Ok(());
     }
     let texts: Vec<Texts<'_>> = drafts.iter().map(|draft| Texts::of(draft.post)).collect();
-    tx.execute_many(
+    tx.execute_many_later(
         "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms, read_at_ms = $1,
              visibility = r.visibility, content_hash = r.content_hash, deleted_at_ms = null,
              listed = r.listed, raw = r.raw

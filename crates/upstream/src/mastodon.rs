@@ -71,8 +71,9 @@ impl Mastodon {
             return Err(self.status_failure(&answer));
         }
         match parse::page(&answer.body, timeline) {
-            Ok(listed) => Ok(Page {
-                listed,
+            Ok(items) => Ok(Page {
+                listed: items.listed,
+                passed: items.passed,
                 facts: answer.facts,
             }),
             Err(failure) => Err(self.parse_failure(&answer, failure)),

@@ -20,26 +20,35 @@ use serde_json::value::RawValue;
 
 use crate::{Timeline, excerpt, failure};
 
+/// What a page of a timeline lists.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Items {
+    /// Its posts, in its order.
+    pub listed: Vec<Listed>,
+    /// The places of what is no post, in its order.
+    pub passed: Vec<UpstreamId>,
+}
+
 /// Reads a page of a timeline.
 ///
 /// # Errors
 /// A [`Failure`] without a place if the body is not a list of posts that each
 /// have an ID: `Truncated`, `NotJson`, `ErrorBody`, `BadJson` or `BadId`.
-pub fn page(body: &[u8], timeline: &Timeline) -> Result<Vec<Listed>, Failure> {
+pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
     let body = json(body)?;
     if !body.starts_with(b"[") {
         return Err(not_what_was_asked(body, "a list of posts"));
     }
     let mut failure = None;
-    let items = Items {
+    let reader = ItemReader {
         timeline,
         failure: &mut failure,
     };
     let mut json = serde_json::Deserializer::from_slice(body);
-    let listed = json
-        .deserialize_seq(items)
-        .and_then(|listed| json.end().map(|()| listed));
-    listed.map_err(|error| failure.unwrap_or_else(|| unreadable(body, &error)))
+    let items = json
+        .deserialize_seq(reader)
+        .and_then(|items| json.end().map(|()| items));
+    items.map_err(|error| failure.unwrap_or_else(|| unreadable(body, &error)))
 }
 
 /// Reads one post.
@@ -137,42 +146,47 @@ fn is_at_end(body: &[u8], error: &serde_json::Error) -> bool {
 
 /// Reads a list item by item, so that a list of millions of nothings is left
 /// at the first.
-struct Items<'t> {
+struct ItemReader<'t> {
     timeline: &'t Timeline,
     failure: &'t mut Option<Failure>,
 }
 
-impl<'de> Visitor<'de> for Items<'_> {
-    type Value = Vec<Listed>;
+impl<'de> Visitor<'de> for ItemReader<'_> {
+    type Value = Items;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of posts")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Listed>, A::Error> {
-        let mut listed = Vec::new();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Items, A::Error> {
+        let mut found = Items::default();
         let mut number = 0_usize;
         while let Some(raw) = items.next_element::<&'de RawValue>()? {
             number += 1;
             match item(raw, self.timeline) {
-                Ok(found) => listed.extend(found),
+                Ok(Item::Post(post)) => found.listed.push(*post),
+                Ok(Item::Other(position)) => found.passed.push(position),
                 Err(bad) => {
                     *self.failure = Some(bad.failure(&format!("item {number} of the page")));
                     return Err(A::Error::custom("a bad item"));
                 }
             }
         }
-        Ok(listed)
+        Ok(found)
     }
 }
 
-fn item(raw: &RawValue, timeline: &Timeline) -> Result<Option<Listed>, BadItem> {
+enum Item {
+    Post(Box<Listed>),
+    /// The place of something that is no post.
+    Other(UpstreamId),
+}
+
+fn item(raw: &RawValue, timeline: &Timeline) -> Result<Item, BadItem> {
+    let at = |position, post| Item::Post(Box::new(Listed { position, post }));
     if *timeline != Timeline::Mentions {
         let post = StatusFields::read(raw)?.post(raw, Boosts::Read)?;
-        return Ok(Some(Listed {
-            position: post.id.clone(),
-            post,
-        }));
+        return Ok(at(post.id.clone(), post));
     }
     let notification: NotificationFields<'_> = serde_json::from_str(raw.get())?;
     let position = id(notification.id)?;
@@ -182,9 +196,9 @@ fn item(raw: &RawValue, timeline: &Timeline) -> Result<Option<Listed>, BadItem> 
     match notification.status {
         Some(status) if kind == "mention" => {
             let post = StatusFields::read(status)?.post(status, Boosts::Read)?;
-            Ok(Some(Listed { position, post }))
+            Ok(at(position, post))
         }
-        _ => Ok(None),
+        _ => Ok(Item::Other(position)),
     }
 }
 

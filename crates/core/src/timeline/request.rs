@@ -7,8 +7,8 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    answer::{Failure, FailureKind, Listed, Page, PageRequest},
-    upstream_id::{IdOrder, Key},
+    answer::{Failure, FailureKind, Page, PageRequest},
+    upstream_id::{IdOrder, Key, UpstreamId},
 };
 
 /// A page that the machine wants, before an anchor is looked up for it.
@@ -162,6 +162,9 @@ pub struct Reading {
     pub scheme: Option<IdScheme>,
     /// The key of each listed post, in the page's order.
     pub keys: Vec<Key>,
+    /// The newest and the oldest key of what the page lists besides posts and
+    /// that is not ahead of server time.
+    pub passed: Option<(Key, Key)>,
     /// When it was read, Unix ms by the server's clock, on the safe side.
     pub retrieved_at_ms: i64,
     /// The server's time when it answered, at most, Unix ms.
@@ -183,13 +186,19 @@ impl Reading {
         known: Option<IdScheme>,
         settings: &Settings,
     ) -> Result<Self, Failure> {
-        let scheme = known.or_else(|| find_scheme(&page.listed, settings));
-        let keys = match scheme {
-            Some(scheme) => keys_of(&page.listed, scheme.order)?,
-            None => Vec::new(),
+        let scheme = known.or_else(|| find_scheme(page, settings));
+        let (keys, passed) = match scheme {
+            Some(scheme) => {
+                let listed = page.listed.iter().map(|item| &item.position);
+                (
+                    keys_of(listed, scheme.order)?,
+                    keys_of(page.passed.iter(), scheme.order)?,
+                )
+            }
+            None => (Vec::new(), Vec::new()),
         };
         let name = |key: &Key| scheme.map_or_else(String::new, |scheme| scheme.id(key).to_string());
-        for pair in keys.windows(2) {
+        for pair in keys.windows(2).chain(passed.windows(2)) {
             if pair[0] <= pair[1] {
                 return Err(Failure::new(
                     FailureKind::WrongOrder,
@@ -207,7 +216,7 @@ impl Reading {
             request.since.as_ref().is_some_and(|since| *key < since)
                 || request.below.as_ref().is_some_and(|below| *key > below)
         };
-        if let Some(key) = keys.iter().find(outside) {
+        if let Some(key) = keys.iter().chain(&passed).find(outside) {
             return Err(Failure::new(
                 FailureKind::WrongOrder,
                 format!(
@@ -217,17 +226,21 @@ impl Reading {
             ));
         }
         let answered_by_ms = answered_by_ms(&page.facts);
-        let ahead = keys
-            .iter()
-            .take_while(|key| {
-                scheme
-                    .and_then(|scheme| scheme.time_ms(key))
-                    .is_some_and(|time_ms| time_ms > answered_by_ms)
-            })
-            .count();
+        let is_ahead = |key: &&Key| {
+            scheme
+                .and_then(|scheme| scheme.time_ms(key))
+                .is_some_and(|time_ms| time_ms > answered_by_ms)
+        };
+        let ahead = keys.iter().take_while(is_ahead).count();
+        let passed = match &passed[passed.iter().take_while(is_ahead).count()..] {
+            [newest, .., oldest] => Some((newest.clone(), oldest.clone())),
+            [only] => Some((only.clone(), only.clone())),
+            [] => None,
+        };
         Ok(Self {
             scheme,
             keys,
+            passed,
             retrieved_at_ms: super::server_time::retrieved_at_ms(&page.facts),
             answered_by_ms,
             ahead,
@@ -236,12 +249,15 @@ impl Reading {
 
     /// The newest ID that is not ahead of server time.
     pub(super) fn newest(&self) -> Option<&Key> {
-        self.keys.get(self.ahead)
+        let passed = self.passed.as_ref().map(|(newest, _)| newest);
+        self.keys.get(self.ahead).max(passed)
     }
 
     /// The oldest ID, if any is not ahead of server time.
     pub(super) fn oldest(&self) -> Option<&Key> {
-        self.newest().and(self.keys.last())
+        let listed = self.keys[self.ahead..].last();
+        let passed = self.passed.as_ref().map(|(_, oldest)| oldest);
+        [listed, passed].into_iter().flatten().min()
     }
 
     /// The stretch that this page of this request proves.
@@ -263,22 +279,24 @@ impl Reading {
     }
 }
 
-fn find_scheme(listed: &[Listed], settings: &Settings) -> Option<IdScheme> {
-    let ids: Vec<_> = listed.iter().map(|item| &item.position).collect();
+fn find_scheme(page: &Page, settings: &Settings) -> Option<IdScheme> {
+    let listed = page.listed.iter().map(|item| &item.position);
+    let ids: Vec<_> = listed.chain(&page.passed).collect();
     let order = settings.id_order.or_else(|| detect_order(&ids))?;
     let layout = settings
         .named_layout()
-        .unwrap_or_else(|| detect_layout(order, listed));
+        .unwrap_or_else(|| detect_layout(order, &page.listed));
     Some(IdScheme { order, layout })
 }
 
-fn keys_of(listed: &[Listed], order: IdOrder) -> Result<Vec<Key>, Failure> {
-    listed
-        .iter()
-        .map(|item| {
-            order
-                .key(&item.position)
-                .map_err(|error| Failure::new(FailureKind::BadId, error.to_string()))
-        })
-        .collect()
+fn keys_of<'a>(
+    ids: impl Iterator<Item = &'a UpstreamId>,
+    order: IdOrder,
+) -> Result<Vec<Key>, Failure> {
+    ids.map(|id| {
+        order
+            .key(id)
+            .map_err(|error| Failure::new(FailureKind::BadId, error.to_string()))
+    })
+    .collect()
 }

@@ -28,6 +28,7 @@ fn world(mut posts: Vec<WorldPost>) -> World {
         page_limit: 40,
         reach: None,
         knows_min_id: true,
+        names_filtered: false,
         codec: Codec::Decimal,
     }
 }
@@ -284,4 +285,30 @@ fn a_poll_that_finds_nothing_fetches_nothing_on_a_quiet_source() {
         harness.fetched, before,
         "the newest post is not read again and again"
     );
+}
+
+/// Of forty recorded notifications of mentions, thirty-six had lost their post.
+#[test]
+fn what_is_no_post_shows_how_far_a_page_reaches() {
+    // A run of whole pages that name nothing looks like the timeline's end.
+    for (names_filtered, stored) in [(true, 200), (false, 100)] {
+        let posts = (0..400)
+            .map(|n| WorldPost {
+                filtered: (100..300).contains(&n),
+                ..post(START_MS + n * 10, n as u64, START_MS + n * 10)
+            })
+            .collect();
+        let world = World {
+            names_filtered,
+            ..world(posts)
+        };
+        let all = Settings {
+            backfill: Backfill::All,
+            ..settings()
+        };
+        let mut harness = Harness::new(world, all, START_MS + 10_000, 11);
+        harness.run(START_MS + 100_000, Harness::assert_ledger_is_sound);
+        assert_eq!(harness.stored.len(), stored);
+        assert_eq!(harness.open_gaps(), 0);
+    }
 }

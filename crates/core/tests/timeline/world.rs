@@ -94,6 +94,8 @@ pub(crate) struct World {
     /// Only the newest so many posts are in reach.
     pub(crate) reach: Option<usize>,
     pub(crate) knows_min_id: bool,
+    /// Whether a page tells the places of what is filtered.
+    pub(crate) names_filtered: bool,
     pub(crate) codec: Codec,
 }
 
@@ -150,6 +152,7 @@ impl World {
             page_limit: recipe.page_limit,
             reach: None,
             knows_min_id: rng.random_bool(0.7),
+            names_filtered: rng.random_bool(0.2),
             codec: recipe.codec,
         }
     }
@@ -215,11 +218,17 @@ impl World {
                     .collect()
             }
         };
+        let (others, posts): (Vec<_>, Vec<_>) = slice.into_iter().partition(|post| post.filtered);
+        let others = if self.names_filtered {
+            others
+        } else {
+            Vec::new()
+        };
         Page {
-            listed: slice
+            listed: posts.into_iter().map(|post| self.listed(post)).collect(),
+            passed: others
                 .into_iter()
-                .filter(|post| !post.filtered)
-                .map(|post| self.listed(post))
+                .map(|post| self.codec.id(post.id))
                 .collect(),
             facts: AnswerFacts {
                 sent_at_ms: clock_ms,

@@ -1,11 +1,11 @@
 use std::error::Error;
 
-use postgres::error::SqlState;
+use tokio_postgres::error::SqlState;
 
 use crate::error::DbError;
 
 /// What a driver's error means.
-pub(super) fn classify(error: &postgres::Error) -> DbError {
+pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
     let Some(report) = error.as_db_error() else {
         let source = error.source();
         if error.is_closed() || source.is_some_and(|source| source.is::<std::io::Error>()) {

@@ -1,7 +1,7 @@
 use std::error::Error;
 
-use postgres::types::private::BytesMut;
-use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use crate::batch::Column;
 use crate::value::ValueRef;
@@ -10,10 +10,43 @@ use crate::value::ValueRef;
 #[derive(Debug)]
 pub(super) struct Param<'a>(pub(super) ValueRef<'a>);
 
-type Encoded = Result<IsNull, Box<dyn Error + Sync + Send>>;
+/// A parameter as it travels: what it was made from need not live until it is sent.
+#[derive(Debug)]
+pub(super) struct Encoded(Option<BytesMut>);
+
+type Written = Result<IsNull, Box<dyn Error + Sync + Send>>;
+
+impl Encoded {
+    pub(super) fn of(
+        param: &Param<'_>,
+        kind: &Type,
+    ) -> Result<Encoded, Box<dyn Error + Sync + Send>> {
+        let mut bytes = BytesMut::new();
+        Ok(Encoded(match param.to_sql(kind, &mut bytes)? {
+            IsNull::Yes => None,
+            IsNull::No => Some(bytes),
+        }))
+    }
+}
+
+impl ToSql for Encoded {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Written {
+        let Some(bytes) = &self.0 else {
+            return Ok(IsNull::Yes);
+        };
+        out.extend_from_slice(bytes);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
 
 impl ToSql for Param<'_> {
-    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Encoded {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Written {
         match (self.0, kind) {
             (ValueRef::Null, _) => Ok(IsNull::Yes),
             (ValueRef::I64(value), &Type::INT8) => value.to_sql(kind, out),

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
-use postgres::config::{Host, SslMode};
-use postgres::{Client, Config, NoTls};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
 
 use super::error::classify;
 use super::session::Session;
+use super::wire::Wire;
 use crate::error::DbError;
 use crate::options::SecretUrl;
 
@@ -46,28 +47,30 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> Result<Session, DbError> {
-        let mut client = self.client()?;
+        let wire = self.wire()?;
         if let Some(search_path) = &self.search_path {
-            client
-                .batch_execute(search_path)
+            wire.wait(|client| client.batch_execute(search_path))
                 .map_err(|error| classify(&error))?;
         }
-        Ok(Session::new(client))
+        Ok(Session::new(wire))
     }
 
     /// Makes the schema if it does not exist; fails at once if the server cannot be used.
     pub(crate) fn prepare(&self, schema: Option<&str>) -> Result<(), DbError> {
-        let mut client = self
-            .client()
+        let wire = self
+            .wire()
             .map_err(|error| DbError::Open(error.to_string()))?;
         let Some(schema) = schema else { return Ok(()) };
-        let exists = client
-            .query_opt("select 1 from pg_namespace where nspname = $1", &[&schema])
+        let exists = wire
+            .wait(async |client| {
+                let named = "select 1 from pg_namespace where nspname = $1";
+                client.query_opt(named, &[&schema]).await
+            })
             .map_err(|error| classify(&error))?;
         if exists.is_none() {
             // Two processes may both find it missing; `if not exists` can still collide.
-            let made =
-                client.batch_execute(&format!("create schema if not exists {}", quote(schema)));
+            let make = format!("create schema if not exists {}", quote(schema));
+            let made = wire.wait(|client| client.batch_execute(&make));
             match made.map_err(|error| classify(&error)) {
                 Err(DbError::Conflict { .. }) | Ok(()) => {}
                 Err(error) => return Err(error),
@@ -76,8 +79,8 @@ impl Server {
         Ok(())
     }
 
-    fn client(&self) -> Result<Client, DbError> {
-        self.config.connect(NoTls).map_err(|error| {
+    fn wire(&self) -> Result<Wire, DbError> {
+        Wire::connect(&self.config)?.map_err(|error| {
             let reason = match error.as_db_error() {
                 Some(refusal) => refusal.message().to_owned(),
                 None => std::error::Error::source(&error)

@@ -1,27 +1,46 @@
 use std::collections::HashMap;
+use std::mem;
 
-use postgres::types::ToSql;
-use postgres::{Client, Statement};
+use futures_util::future::{join, join_all};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Row as ServerRow, Statement};
 
 use super::error::{classify, is_ended};
-use super::param::Param;
+use super::param::{Encoded, Param};
+use super::wire::Wire;
 use crate::batch::Column;
 use crate::error::DbError;
 use crate::row::Row;
 use crate::value::{ToValue, ValueRef};
 
 /// A connection with its prepared statements.
+///
+/// What nobody waits for is kept back and goes out together with the next question: each question
+/// is a journey to the server and back, however many statements travel with it.
 pub(crate) struct Session {
-    client: Client,
+    wire: Wire,
     statements: HashMap<String, Statement>,
+    waiting: Vec<Waiting>,
     broken: bool,
 }
 
+/// A statement that is sent along with the next question.
+enum Waiting {
+    Script(&'static str),
+    Prepared {
+        statement: Statement,
+        params: Vec<Encoded>,
+        /// Where it must find a row, what its absence means.
+        else_missing: Option<DbError>,
+    },
+}
+
 impl Session {
-    pub(crate) fn new(client: Client) -> Session {
+    pub(super) fn new(wire: Wire) -> Session {
         Session {
-            client,
+            wire,
             statements: HashMap::new(),
+            waiting: Vec::new(),
             broken: false,
         }
     }
@@ -33,15 +52,33 @@ impl Session {
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
     ) -> Result<u64, DbError> {
-        let statement = self.prepare(sql, params.len(), columns.len())?;
-        if !statement.columns().is_empty() {
-            return Err(DbError::Type(
-                "`execute` ran a statement that gives rows: use `query`".into(),
-            ));
-        }
+        let statement = self.prepare_without_rows(sql, params, columns)?;
         let params = bind(params, columns);
-        let result = self.client.execute(&statement, &references(&params));
-        result.map_err(|error| self.failed(&error))
+        let params = references(&params);
+        self.ask(async |client| client.execute(&statement, &params).await)
+    }
+
+    /// Runs a statement that gives no rows at the latest before the next question is answered or
+    /// the transaction commits, which then fail if it does.
+    pub(crate) fn execute_later(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+    ) -> Result<(), DbError> {
+        let statement = self.prepare_without_rows(sql, params, columns)?;
+        self.keep_back(statement, params, columns, None)
+    }
+
+    /// Runs a query later, as [`Session::execute_later`] does, and fails if it gives no row.
+    pub(crate) fn require_later(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        else_missing: DbError,
+    ) -> Result<(), DbError> {
+        let statement = self.prepare(sql, params.len(), 0)?;
+        self.keep_back(statement, params, &[], Some(else_missing))
     }
 
     pub(crate) fn each(
@@ -53,16 +90,29 @@ impl Session {
     ) -> Result<(), DbError> {
         let statement = self.prepare(sql, params.len(), columns.len())?;
         let params = bind(params, columns);
-        let result = self.client.query(&statement, &references(&params));
-        let rows = result.map_err(|error| self.failed(&error))?;
+        let params = references(&params);
+        let rows: Vec<ServerRow> =
+            self.ask(async |client| client.query(&statement, &params).await)?;
         rows.iter().try_for_each(|found| row(&Row::postgres(found)))
     }
 
     /// Runs statements without parameters.
     pub(crate) fn script(&mut self, sql: &str) -> Result<(), DbError> {
-        self.client
-            .batch_execute(sql)
-            .map_err(|error| self.failed(&error))
+        self.ask(async |client| client.batch_execute(sql).await)
+    }
+
+    /// Begins a transaction along with its first question.
+    pub(crate) fn begin(&mut self, command: &'static str) {
+        self.waiting.clear();
+        self.waiting.push(Waiting::Script(command));
+    }
+
+    /// Waits until everything that was kept back is done.
+    pub(crate) fn settle(&mut self) -> Result<(), DbError> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        self.ask(async |_| Ok(()))
     }
 
     /// Commits. Only an error that came from the server says that nothing was committed.
@@ -79,23 +129,87 @@ impl Session {
 
     /// Rolls back; if even that fails, the connection goes, and the transaction with it.
     pub(crate) fn roll_back(&mut self) {
-        if !self.is_broken() && self.script("rollback").is_err() {
+        let is_begun = !matches!(self.waiting.first(), Some(Waiting::Script(_)));
+        self.waiting.clear();
+        if is_begun && !self.is_broken() && self.script("rollback").is_err() {
             self.broken = true;
         }
     }
 
     pub(crate) fn is_broken(&self) -> bool {
-        self.broken || self.client.is_closed()
+        self.broken || self.wire.is_closed()
+    }
+
+    /// Sends what was kept back and then the question, and waits for all the answers. The first
+    /// failure counts: in a transaction, those after it follow from it.
+    fn ask<T>(
+        &mut self,
+        question: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, DbError> {
+        let waiting = mem::take(&mut self.waiting);
+        let (before, answer) = self.wire.wait(|client| {
+            let before = join_all(waiting.iter().map(|waiting| waiting.run(client)));
+            join(before, question(client))
+        });
+        for (waiting, outcome) in waiting.into_iter().zip(before) {
+            let rows = outcome.map_err(|error| self.failed(&error))?;
+            if let Waiting::Prepared {
+                else_missing: Some(error),
+                ..
+            } = waiting
+                && rows == 0
+            {
+                return Err(error);
+            }
+        }
+        answer.map_err(|error| self.failed(&error))
+    }
+
+    fn keep_back(
+        &mut self,
+        statement: Statement,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+        else_missing: Option<DbError>,
+    ) -> Result<(), DbError> {
+        // More would be sent in no fixed order: see `join_all`.
+        if self.waiting.len() >= MOST_WAITING {
+            self.settle()?;
+        }
+        let params = bind(params, columns);
+        let kinds = statement.params().iter();
+        let params = params.iter().zip(kinds).map(|(param, kind)| {
+            Encoded::of(param, kind).map_err(|error| DbError::Type(error.to_string()))
+        });
+        let params = params.collect::<Result<_, _>>()?;
+        self.waiting.push(Waiting::Prepared {
+            statement,
+            params,
+            else_missing,
+        });
+        Ok(())
+    }
+
+    fn prepare_without_rows(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+    ) -> Result<Statement, DbError> {
+        let statement = self.prepare(sql, params.len(), columns.len())?;
+        if !statement.columns().is_empty() {
+            return Err(DbError::Type(
+                "`execute` ran a statement that gives rows: use `query`".into(),
+            ));
+        }
+        Ok(statement)
     }
 
     fn prepare(&mut self, sql: &str, params: usize, columns: usize) -> Result<Statement, DbError> {
         let statement = match self.statements.get(sql) {
             Some(statement) => statement.clone(),
             None => {
-                let statement = self
-                    .client
-                    .prepare(sql)
-                    .map_err(|error| self.failed(&error))?;
+                let statement = self.ask(async |client| client.prepare(sql).await)?;
                 if self.statements.len() >= STATEMENTS {
                     self.statements.clear();
                 }
@@ -113,7 +227,7 @@ impl Session {
         Ok(statement)
     }
 
-    fn failed(&mut self, error: &postgres::Error) -> DbError {
+    fn failed(&mut self, error: &Error) -> DbError {
         let meaning = classify(error);
         if meaning == DbError::StalePlan {
             self.statements.clear();
@@ -122,6 +236,22 @@ impl Session {
             self.broken = true;
         }
         meaning
+    }
+}
+
+impl Waiting {
+    /// Runs it; how many rows it gave or changed.
+    async fn run(&self, client: &Client) -> Result<u64, Error> {
+        match self {
+            Waiting::Script(sql) => client.batch_execute(sql).await.map(|()| 0),
+            Waiting::Prepared {
+                statement, params, ..
+            } => {
+                let params = params.iter().map(|param| param as &(dyn ToSql + Sync));
+                let params: Vec<_> = params.collect();
+                client.execute(statement, &params).await
+            }
+        }
     }
 }
 
@@ -140,3 +270,5 @@ fn references<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 
 /// A program has fewer statements than this; if not, they are all prepared anew.
 const STATEMENTS: usize = 256;
+/// `join_all` polls, and so sends, up to 30 in order.
+const MOST_WAITING: usize = 24;

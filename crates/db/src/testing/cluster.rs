@@ -260,11 +260,18 @@ fn output(command: &mut Command, program: &str) -> Result<String, ClusterError> 
     }
 }
 
-/// On a plain thread, as the blocking client wants.
+/// On a plain thread, because it may be asked for on one that drives a runtime already.
 fn can_connect(url: &str) -> bool {
     let url = url.to_owned();
-    let tried = thread::spawn(move || postgres::Client::connect(&url, postgres::NoTls).is_ok());
-    tried.join().unwrap_or(false)
+    let tried = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let connected = runtime.block_on(tokio_postgres::connect(&url, tokio_postgres::NoTls));
+        Ok::<_, std::io::Error>(connected.is_ok())
+    });
+    let tried = tried.join().map(|tried| tried.unwrap_or(false));
+    tried.unwrap_or(false)
 }
 
 /// Starts the server and lives as long as it, or until the pipe from the test process ends; then

@@ -4,6 +4,7 @@ mod batches;
 mod closing;
 mod concurrency;
 mod groups;
+mod later;
 mod migrations;
 mod opening;
 mod reconnects;

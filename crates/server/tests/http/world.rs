@@ -168,6 +168,7 @@ impl Feed {
         let page = Page {
             listed: listed.collect(),
             facts: self.facts(),
+            ..Page::default()
         };
         let (request, settings) = (newest_page(), settings());
         let scheme = self.machine.scheme().copied();

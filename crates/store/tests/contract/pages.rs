@@ -262,6 +262,7 @@ fn a_post_that_one_source_lists_twice_has_two_entries() {
         let page = Page {
             listed: vec![mention("12", "newer"), mention("11", "older")],
             facts: facts(START_MS),
+            ..Page::default()
         };
         assert_eq!(world.commit(&newest_page(), page).expect("a commit").new, 2);
         assert_eq!(world.timeline().len(), 2);

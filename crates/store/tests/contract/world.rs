@@ -104,6 +104,7 @@ pub(crate) fn page(posts: Vec<Post>, now_ms: i64) -> Page {
     Page {
         listed,
         facts: facts(now_ms),
+        ..Page::default()
     }
 }
 

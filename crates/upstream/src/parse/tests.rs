@@ -4,12 +4,13 @@ use super::*;
 
 const STATUS: &str = r#"{"id":"115045591662261686","created_at":"2025-08-17T18:46:55.745Z","edited_at":"2025-08-17T18:47:00Z","visibility":"unlisted","uri":"https://a.example/users/x/statuses/1","url":"https://a.example/@x/1","replies_count":1,"reblogs_count":2,"favourites_count":3,"content":"<p>caf\u00e9</p>","reblog":null,"unknown":{"kept":[1.0,true,null]},"account":{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}}"#;
 
-fn home(body: &str) -> Result<Vec<Listed>, Failure> {
+fn home(body: &str) -> Result<Items, Failure> {
     page(body.as_bytes(), &Timeline::Home)
 }
 
 fn one(status: &str) -> Post {
-    let mut listed = home(&format!("[{status}]")).expect("a page");
+    let Items { mut listed, passed } = home(&format!("[{status}]")).expect("a page");
+    assert_eq!(passed, []);
     assert_eq!(listed.len(), 1);
     listed.remove(0).post
 }
@@ -63,9 +64,9 @@ fn boosts_without_end_do_no_harm() {
         r#"{"id":"1","reblog":"#.repeat(depth),
         "}".repeat(depth)
     );
-    let listed = home(&body).expect("a page");
+    let items = home(&body).expect("a page");
     assert!(
-        listed[0]
+        items.listed[0]
             .post
             .boost_of
             .as_ref()
@@ -236,13 +237,13 @@ fn no_cut_body_is_taken_for_a_page() {
         let failure = home(&body[..cut]).expect_err("cut");
         assert_eq!(failure.kind, FailureKind::Truncated, "{}", &body[..cut]);
     }
-    assert_eq!(home(&body).map(|listed| listed.len()), Ok(2));
+    assert_eq!(home(&body).map(|items| items.listed.len()), Ok(2));
 }
 
 #[test]
 fn an_empty_page_is_a_page() {
     for body in ["[]", " [ ] \n", "\u{feff}[]"] {
-        assert_eq!(home(body), Ok(Vec::new()));
+        assert_eq!(home(body), Ok(Items::default()));
     }
 }
 
@@ -251,9 +252,15 @@ fn a_mention_stands_at_its_notification() {
     let body = format!(
         r#"[{{"id":"30","type":"mention","status":{STATUS}}},{{"id":29,"type":"favourite","status":{STATUS}}},{{"id":"28","type":"mention","status":null}},{{"id":"27","type":"follow"}},{{"id":"26","status":{STATUS}}}]"#
     );
-    let listed = page(body.as_bytes(), &Timeline::Mentions).expect("a page");
+    let Items { listed, passed } = page(body.as_bytes(), &Timeline::Mentions).expect("a page");
     let positions: Vec<_> = listed.iter().map(|l| l.position.as_str()).collect();
     assert_eq!(positions, ["30", "26"]);
+    let passed: Vec<_> = passed.iter().map(UpstreamId::as_str).collect();
+    assert_eq!(
+        passed,
+        ["29", "28", "27"],
+        "they show how far the page reaches"
+    );
     assert_eq!(listed[0].post, one(STATUS));
     for (body, expected) in [
         (r#"[{"type":"mention"}]"#, FailureKind::BadId),
@@ -301,7 +308,7 @@ proptest! {
             .enumerate()
             .map(|(n, text)| serde_json::json!({"id": n.to_string(), "uri": text, "x": text}).to_string())
             .collect();
-        let listed = home(&format!("[ {} ]", statuses.join(" ,\n"))).expect("a page");
+        let Items { listed, .. } = home(&format!("[ {} ]", statuses.join(" ,\n"))).expect("a page");
         for ((listed, raw), text) in listed.iter().zip(&statuses).zip(&texts) {
             prop_assert_eq!(&listed.post.raw, raw);
             prop_assert_eq!(listed.post.uri.as_ref(), Some(text));

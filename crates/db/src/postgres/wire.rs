@@ -1,0 +1,67 @@
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::{Client, Config, Error, NoTls};
+
+use crate::error::DbError;
+
+/// A connection with a small runtime of its own that drives it, for use on a plain thread.
+pub(super) struct Wire {
+    runtime: Runtime,
+    /// There until the end.
+    client: Option<Client>,
+    driver: JoinHandle<()>,
+}
+
+impl Wire {
+    /// Connects; the outer error is this machine's, the inner one the server's or the network's.
+    pub(super) fn connect(config: &Config) -> Result<Result<Wire, Error>, DbError> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| DbError::Open(format!("cannot start a runtime: {error}")))?;
+        let connected = runtime.block_on(config.connect(NoTls));
+        Ok(connected.map(|(client, connection)| {
+            let driver = runtime.spawn(async move {
+                // Whoever waits for an answer is told of the error as well.
+                if let Err(error) = connection.await {
+                    tracing::debug!(%error, "a PostgreSQL connection ended");
+                }
+            });
+            Wire {
+                runtime,
+                client: Some(client),
+                driver,
+            }
+        }))
+    }
+
+    /// Waits for what `work` does with the client.
+    pub(super) fn wait<'a, F: Future>(&'a self, work: impl FnOnce(&'a Client) -> F) -> F::Output {
+        let client = self.client.as_ref().expect("there until the end");
+        self.runtime.block_on(work(client))
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.as_ref().is_none_or(Client::is_closed)
+    }
+}
+
+impl Drop for Wire {
+    /// Says goodbye to the server.
+    fn drop(&mut self) {
+        self.client = None;
+        let driver = &mut self.driver;
+        let ended = self
+            .runtime
+            .block_on(async { timeout(GOODBYE, driver).await });
+        if ended.is_err() {
+            tracing::debug!("a PostgreSQL connection was cut");
+        }
+    }
+}
+
+const GOODBYE: Duration = Duration::from_secs(1);

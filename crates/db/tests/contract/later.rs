@@ -1,0 +1,123 @@
+use driftline_db::{Column, DbError};
+
+use crate::{ids, insert, on_both, read, write};
+
+const INSERT: &str = "insert into post (source_id, id, body) values ($1, $2, $3)";
+
+#[test]
+fn what_runs_later_runs_in_order_before_the_next_answer() {
+    on_both(|db| {
+        let seen = write(db, |tx| {
+            tx.execute_later(INSERT, &[&1, &7, &""])?;
+            for letter in ["a", "b", "c"].iter().cycle().take(90) {
+                let text = (*letter).to_owned();
+                tx.execute_later(
+                    "update post set body = body || $1 where source_id = 1 and id = 7",
+                    &[&text],
+                )?;
+                // What a statement was made from need not outlive its call.
+                drop(text);
+            }
+            tx.query_one("select body from post where id = 7", &[], |row| row.text(0))
+        });
+        assert_eq!(seen, Ok("abc".repeat(30)));
+    });
+}
+
+#[test]
+fn what_runs_later_is_committed() {
+    on_both(|db| {
+        write(db, |tx| {
+            let columns = [Column::i64([1, 2]), Column::i64([5, 6])];
+            tx.execute_many_later(
+                "insert into post (source_id, id) {rows}",
+                &[],
+                &[Column::i64([1, 1]), columns[1].clone()],
+            )?;
+            tx.execute_many_later(
+                "insert into post (source_id, id) {rows}",
+                &[],
+                &[Column::i64([]), Column::i64([])],
+            )
+        })
+        .expect("a write");
+        assert_eq!(ids(db), [5, 6]);
+    });
+}
+
+#[test]
+fn a_failure_of_what_runs_later_fails_the_transaction() {
+    on_both(|db| {
+        for asks_again in [false, true] {
+            let result = write(db, move |tx| {
+                insert(tx, 1)?;
+                // SQLite tells at once, PostgreSQL with the next answer or the commit.
+                let _ = tx.execute_later(INSERT, &[&1, &1, &"again"]);
+                let _ = tx.execute_later(INSERT, &[&1, &2, &""]);
+                if asks_again {
+                    let asked = tx.query("select id from post", &[], |row| row.i64(0));
+                    assert!(asked.is_err(), "{asked:?}");
+                }
+                Ok(())
+            });
+            let is_told = matches!(result, Err(DbError::Conflict { .. } | DbError::Poisoned(_)));
+            assert!(is_told, "{result:?}");
+            assert_eq!(ids(db), []);
+        }
+    });
+}
+
+#[test]
+fn an_attempt_ends_with_all_that_it_began() {
+    on_both(|db| {
+        let result = write(db, |tx| {
+            insert(tx, 1)?;
+            let tried = tx.attempt(|tx| {
+                tx.execute_later(INSERT, &[&1, &2, &""])?;
+                tx.execute_later(INSERT, &[&1, &1, &"again"])
+            });
+            assert!(tried.is_err(), "{tried:?}");
+            tx.execute_later(INSERT, &[&1, &3, &""])
+        });
+        assert_eq!(result, Ok(()));
+        assert_eq!(ids(db), [1, 3]);
+    });
+}
+
+#[test]
+fn each_row_of_a_batch_is_looked_up() {
+    on_both(|db| {
+        write(db, |tx| {
+            for id in 1..=9 {
+                insert(tx, id)?;
+            }
+            Ok(())
+        })
+        .expect("a write");
+        let found = read(db, |tx| {
+            tx.query_each(
+                "select id, {row 2} from post where source_id = $1 and id = {row 1}",
+                &[&1],
+                &[
+                    Column::i64([4, 40, 2]),
+                    Column::text(["four", "forty", "two"].map(Some)),
+                ],
+                |row| Ok((row.i64(0)?, row.text(1)?)),
+            )
+        });
+        let mut found = found.expect("a query");
+        found.sort();
+        assert_eq!(found, [(2, "two".to_owned()), (4, "four".to_owned())]);
+        let several = read(db, |tx| {
+            let above = "select id from post where source_id = 1 and id > {row 1} order by id";
+            tx.query_each(above, &[], &[Column::i64([3, 9])], |row| row.i64(0))
+        });
+        assert_eq!(several, Ok(vec![4]), "one row at most");
+        let none = read(db, |tx| {
+            tx.query_each("select 1 from post where id = {row 2}", &[], &[Column::i64([3])], |row| {
+                row.i64(0)
+            })
+        });
+        assert!(matches!(none, Err(DbError::Other(_))), "{none:?}");
+    });
+}
