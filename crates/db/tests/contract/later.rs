@@ -28,17 +28,11 @@ fn what_runs_later_runs_in_order_before_the_next_answer() {
 fn what_runs_later_is_committed() {
     on_both(|db| {
         write(db, |tx| {
-            let columns = [Column::i64([1, 2]), Column::i64([5, 6])];
-            tx.execute_many_later(
-                "insert into post (source_id, id) {rows}",
-                &[],
-                &[Column::i64([1, 1]), columns[1].clone()],
-            )?;
-            tx.execute_many_later(
-                "insert into post (source_id, id) {rows}",
-                &[],
-                &[Column::i64([]), Column::i64([])],
-            )
+            let insert = "insert into post (source_id, id) {rows}";
+            let rows = [Column::i64([1, 1]), Column::i64([5, 6])];
+            tx.execute_many_later(insert, &[], &rows)?;
+            let none = || Column::i64(std::iter::empty::<i64>());
+            tx.execute_many_later(insert, &[], &[none(), none()])
         })
         .expect("a write");
         assert_eq!(ids(db), [5, 6]);
@@ -114,9 +108,12 @@ fn each_row_of_a_batch_is_looked_up() {
         });
         assert_eq!(several, Ok(vec![4]), "one row at most");
         let none = read(db, |tx| {
-            tx.query_each("select 1 from post where id = {row 2}", &[], &[Column::i64([3])], |row| {
-                row.i64(0)
-            })
+            tx.query_each(
+                "select 1 from post where id = {row 2}",
+                &[],
+                &[Column::i64([3])],
+                |row| row.i64(0),
+            )
         });
         assert!(matches!(none, Err(DbError::Other(_))), "{none:?}");
     });
