@@ -199,6 +199,18 @@ impl Scene {
         let fetched = copy.total().fetched;
         let ids = copy.ids();
         let (posts, missed) = self.judge(&mut upstream, copy.now_ms(), &ids);
+        for post in upstream
+            .truth(copy.now_ms())
+            .missing_from(&ids, self.moment_ms)
+        {
+            println!(
+                "seed {seed}, missed: {} dated {} ms after the start, visible {} ms after it, deleted {:?}",
+                post.id,
+                post.id_time_ms - start_ms,
+                post.visible_at_ms - start_ms,
+                post.deleted_at_ms.map(|ms| ms - start_ms)
+            );
+        }
         Outcome {
             posts,
             stored: ids.len() as u64,
