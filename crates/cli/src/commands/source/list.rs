@@ -14,7 +14,7 @@ pub(super) fn print(answer: &Value) -> Result<(), CliError> {
     let width = name_width.max().unwrap_or(0).max(4);
     output::line(&format!(
         "{:<width$}  {:>7}  {:>8}  {:<8}  TIMELINE",
-        "NAME", "POSTS", "EVERY", "STATE"
+        "NAME", "UPDATES", "EVERY", "STATE"
     ))?;
     for source in sources {
         let state = match (&source["paused"], &source["readable"]) {
@@ -26,7 +26,7 @@ pub(super) fn print(answer: &Value) -> Result<(), CliError> {
             "{:<width$}  {:>7}  {:>8}  {state:<8}  {} of {}",
             text(source, "name"),
             source["update_count"],
-            show_ms(source["every_ms"].as_i64().unwrap_or(0)),
+            show_ms(source["every_ms"].as_i64().unwrap_or(0)).to_string(),
             text(source, "timeline"),
             text(source, "upstream"),
         ))?;
