@@ -87,8 +87,13 @@ impl Layout {
     }
 
     /// Parses the layout's text form, or else hexadecimal after `0x`, or else decimal.
+    ///
+    /// A ULID may begin with `0X`, as it is printed in upper case; with `0x` it is hexadecimal.
     pub fn parse_any(&self, text: &str) -> Result<u128, ParseIdError> {
-        if hex::strip_prefix(text).is_some() {
+        let is_ulid = self.text_form() == TextForm::CrockfordBase32
+            && text.starts_with("0X")
+            && self.parse(text).is_ok();
+        if hex::strip_prefix(text).is_some() && !is_ulid {
             return self.checked_raw(hex::parse(text)?);
         }
         self.parse(text).or_else(|error| {
