@@ -23,6 +23,16 @@ pub enum FieldKind {
 }
 
 impl Field {
+    /// A field that says who made the ID.
+    pub const fn node(name: &'static str, bits: u8) -> Self {
+        Self::new(name, bits, FieldKind::Node)
+    }
+
+    /// The field that counts the IDs of one node within one unit of time.
+    pub const fn sequence(bits: u8) -> Self {
+        Self::new("sequence", bits, FieldKind::Sequence)
+    }
+
     /// The field's name, in lower case, as in the layout's own documentation.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -46,14 +56,6 @@ impl Field {
     /// Whether the field always holds the same value.
     pub const fn is_fixed(&self) -> bool {
         matches!(self.kind, FieldKind::Fixed(_))
-    }
-
-    pub(crate) const fn node(name: &'static str, bits: u8) -> Self {
-        Self::new(name, bits, FieldKind::Node)
-    }
-
-    pub(crate) const fn sequence(bits: u8) -> Self {
-        Self::new("sequence", bits, FieldKind::Sequence)
     }
 
     pub(crate) const fn random(name: &'static str, bits: u8) -> Self {

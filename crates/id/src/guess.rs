@@ -43,6 +43,7 @@ pub fn candidates(text: &str) -> Vec<Guess> {
         .iter()
         .filter_map(|layout| {
             let raw = match hexadecimal {
+                Some(_) if layout.prints_as_hexadecimal(text) => layout.parse(text).ok()?,
                 Some(raw) => raw.filter(|&raw| width_of(raw) == layout.width_bits())?,
                 None => layout.parse(text).ok()?,
             };

@@ -283,17 +283,29 @@ impl Layout {
             })
     }
 
-    const fn milliseconds(name: &'static str, time_bits: u8, epoch_ms: i64) -> Self {
+    pub(crate) const fn from_parts(
+        name: &'static str,
+        unit: TimeUnit,
+        epoch_ms: i64,
+        time_bits: u8,
+        fields: &'static [Field],
+        text_form: TextForm,
+    ) -> Self {
         Self {
             name,
-            unit: TimeUnit::Millisecond,
+            unit,
             epoch_ms,
             time_bits,
-            fields: &[],
+            fields,
             width_bits: 64,
-            text_form: TextForm::Decimal,
+            text_form,
             in_use_since_ms: epoch_ms,
         }
+    }
+
+    const fn milliseconds(name: &'static str, time_bits: u8, epoch_ms: i64) -> Self {
+        let unit = TimeUnit::Millisecond;
+        Self::from_parts(name, unit, epoch_ms, time_bits, &[], TextForm::Decimal)
     }
 
     const fn checked(self) -> Self {

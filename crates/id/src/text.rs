@@ -87,8 +87,10 @@ impl Layout {
     }
 
     /// Parses the layout's text form, or else hexadecimal after `0x`, or else decimal.
+    ///
+    /// A ULID may begin with `0X`, as it is printed in upper case; with `0x` it is hexadecimal.
     pub fn parse_any(&self, text: &str) -> Result<u128, ParseIdError> {
-        if hex::strip_prefix(text).is_some() {
+        if hex::strip_prefix(text).is_some() && !self.prints_as_hexadecimal(text) {
             return self.checked_raw(hex::parse(text)?);
         }
         self.parse(text).or_else(|error| {
@@ -106,6 +108,13 @@ impl Layout {
             TextForm::CrockfordBase32 => base32::print_crockford(raw),
             TextForm::Uuid => uuid::print(raw),
         }
+    }
+
+    /// Whether the text is an ID in the layout's own form that begins as hexadecimal does.
+    pub(crate) fn prints_as_hexadecimal(&self, text: &str) -> bool {
+        self.text_form() == TextForm::CrockfordBase32
+            && text.starts_with("0X")
+            && self.parse(text).is_ok()
     }
 
     fn checked_raw(&self, raw: u128) -> Result<u128, ParseIdError> {

@@ -291,6 +291,15 @@ fn errors_say_what_to_do() {
     );
 }
 
+#[test]
+fn a_ulid_that_begins_as_hexadecimal_does_is_a_ulid() {
+    let text = "0X000000000000000000000000";
+    let raw = Layout::ULID.parse(text).unwrap();
+    assert_eq!(Layout::ULID.parse_any(text), Ok(raw));
+    assert_eq!(Layout::ULID.parse_any("0x10"), Ok(16));
+    assert_eq!(Layout::ULID.parse_any("0X10"), Ok(16));
+}
+
 proptest! {
     #[test]
     fn numbers_round_trip(raw: u64, wide: u128) {

@@ -18,6 +18,8 @@ pub(super) struct Member<'a> {
 pub(super) struct Dependency<'a> {
     name: &'a str,
     dev: bool,
+    optional: bool,
+    features: &'a [String],
 }
 
 impl<'a> From<&'a cargo_metadata::Dependency> for Dependency<'a> {
@@ -25,9 +27,14 @@ impl<'a> From<&'a cargo_metadata::Dependency> for Dependency<'a> {
         Dependency {
             name: &dependency.name,
             dev: dependency.kind == DependencyKind::Development,
+            optional: dependency.optional,
+            features: &dependency.features,
         }
     }
 }
+
+/// Crates that a feature brings, which shells ask for and pure crates do not.
+pub(super) const FEATURES: [(&str, &str); 1] = [("driftline-id", "tokio")];
 
 /// Holds a crate's manifest against the table of who may know whom.
 pub(super) fn check(member: &Member<'_>, members: &[&str]) -> Vec<Offence> {
@@ -43,8 +50,10 @@ pub(super) fn check(member: &Member<'_>, members: &[&str]) -> Vec<Offence> {
         let name = dependency.name;
         let of_workspace = members.contains(&name) && name != member.name;
         let wrong_edge = of_workspace && !dependency.dev && !rule.may_know(name);
-        let never = !dependency.dev && rule.never.contains(&name);
-        let never_in_tests = dependency.dev && rule.never_in_tests.contains(&name);
+        let of_feature = FEATURES.contains(&(rule.name, name));
+        let never =
+            !dependency.dev && rule.never.contains(&name) && !(of_feature && dependency.optional);
+        let never_in_tests = dependency.dev && rule.never_in_tests.contains(&name) && !of_feature;
         if wrong_edge || never || never_in_tests {
             let tests = if dependency.dev {
                 ", even in tests"
@@ -54,6 +63,12 @@ pub(super) fn check(member: &Member<'_>, members: &[&str]) -> Vec<Offence> {
             let text = format!("`{}` must not know `{name}`{tests}: remove it", rule.name);
             let line = line_of(member.text, name);
             offences.push(Offence::new(member.path, line, text));
+        }
+        if rule.name == "driftline-core" && name == "driftline-id" && !dependency.dev {
+            for feature in dependency.features.iter().filter(|name| *name != "serde") {
+                let text = format!("`{}` must not ask `{name}` for `{feature}`", rule.name);
+                offences.push(Offence::new(member.path, line_of(member.text, name), text));
+            }
         }
     }
     offences
@@ -180,7 +195,12 @@ mod tests {
             text: &text,
             dependencies: dependencies
                 .iter()
-                .map(|&(name, dev)| Dependency { name, dev })
+                .map(|&(name, dev)| Dependency {
+                    name,
+                    dev,
+                    optional: false,
+                    features: &[],
+                })
                 .collect(),
         };
         let found = check(&member, &MEMBERS);
@@ -213,7 +233,40 @@ mod tests {
             assert_eq!(offences("driftline-core", &[(shell, true)]).len(), 1);
             assert_eq!(offences("driftline-id", &[(shell, false)]).len(), 1);
         }
+        assert_eq!(offences("driftline-id", &[("axum", true)]).len(), 1);
         assert_eq!(offences("driftline-id", &[("rand", false)]).len(), 1);
+    }
+
+    #[test]
+    fn what_a_feature_brings_is_for_shells() {
+        let found = |name: &str, dependency: Dependency<'_>| {
+            let member = Member {
+                name,
+                path: "Cargo.toml",
+                text: "",
+                dependencies: vec![dependency],
+            };
+            check(&member, &MEMBERS).len()
+        };
+        let tokio = |optional| Dependency {
+            name: "tokio",
+            dev: false,
+            optional,
+            features: &[],
+        };
+        assert_eq!(found("driftline-id", tokio(true)), 0);
+        assert_eq!(found("driftline-id", tokio(false)), 1);
+        assert_eq!(found("driftline-core", tokio(true)), 1);
+        let features = ["serde".to_owned(), "file".to_owned()];
+        let id = |features| Dependency {
+            name: "driftline-id",
+            dev: false,
+            optional: false,
+            features,
+        };
+        assert_eq!(found("driftline-core", id(&features[..1])), 0);
+        assert_eq!(found("driftline-core", id(&features)), 1);
+        assert_eq!(found("driftline-store", id(&features)), 0);
     }
 
     #[test]

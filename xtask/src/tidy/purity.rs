@@ -2,7 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Metadata};
 
-/// The names that each package depends on, tests aside.
+use super::edges::FEATURES;
+
+/// The names that each package depends on, tests and [`FEATURES`] aside.
 pub(super) type Graph<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// Reads the graph of resolved packages.
@@ -22,7 +24,8 @@ pub(super) fn graph(metadata: &Metadata) -> Graph<'_> {
         for dependency in &node.deps {
             let built = |kind: &cargo_metadata::DepKindInfo| kind.kind == DependencyKind::Normal;
             if dependency.dep_kinds.iter().any(built) {
-                known.extend(names.get(&dependency.pkg));
+                let brought = names.get(&dependency.pkg).copied();
+                known.extend(brought.filter(|brought| !FEATURES.contains(&(*name, *brought))));
             }
         }
     }

@@ -1,0 +1,54 @@
+//! Clocks for generators.
+//!
+//! A generator takes its clock as an argument. [`ManualClock`] is for tests and simulations;
+//! with the feature `std`, `SystemClock` reads the system's time at each use, and
+//! `TickedClock` costs a tenth of that and follows the system's time all the same.
+
+mod manual;
+#[cfg(feature = "std")]
+mod system;
+#[cfg(feature = "std")]
+mod ticked;
+
+pub use manual::ManualClock;
+#[cfg(feature = "std")]
+pub use system::SystemClock;
+#[cfg(feature = "std")]
+pub use ticked::TickedClock;
+
+use alloc::sync::Arc;
+
+/// Tells the time, in Unix µs. It may step either way; it need not be monotonic.
+pub trait Clock {
+    /// The time, cheaply: possibly a little late.
+    ///
+    /// Generators use it to tell whether the current tick may be over, and never to enter a new
+    /// one.
+    fn now_us(&self) -> i64;
+
+    /// The time, exactly. Generators call it before they enter a tick, refuse or wait, and once
+    /// in a while within a tick, so that a cheap time that has stopped does no harm.
+    fn fresh_us(&self) -> i64 {
+        self.now_us()
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    fn now_us(&self) -> i64 {
+        (**self).now_us()
+    }
+
+    fn fresh_us(&self) -> i64 {
+        (**self).fresh_us()
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now_us(&self) -> i64 {
+        (**self).now_us()
+    }
+
+    fn fresh_us(&self) -> i64 {
+        (**self).fresh_us()
+    }
+}

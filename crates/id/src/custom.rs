@@ -1,0 +1,92 @@
+use core::error::Error;
+use core::fmt;
+
+use crate::field::Field;
+use crate::layout::{Layout, TimeUnit};
+use crate::text::TextForm;
+
+/// Time and fields that make no layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// Time and fields must fill 64 bits, or 63 and leave the sign bit unused.
+    Width {
+        /// How many bits they fill.
+        bits: u32,
+    },
+    /// The time has no bits.
+    NoTime,
+    /// The layout begins before, or ends after, what Unix µs in 64 signed bits express.
+    Life,
+}
+
+impl Layout {
+    /// A layout of one's own: 64 bits, in decimal, time above the fields.
+    ///
+    /// In a `const`, a mistake fails the build:
+    ///
+    /// ```
+    /// use driftline_id::{Field, Layout, TimeUnit};
+    ///
+    /// const FIELDS: &[Field] = &[Field::node("shard", 4), Field::sequence(18)];
+    /// const WIDE: Layout =
+    ///     match Layout::custom("wide", TimeUnit::Millisecond, 1_700_000_000_000, 41, FIELDS) {
+    ///         Ok(layout) => layout,
+    ///         Err(_) => panic!("the fields must fill 63 or 64 bits"),
+    ///     };
+    /// assert!(WIDE.sign_bit_unused());
+    /// ```
+    pub const fn custom(
+        name: &'static str,
+        unit: TimeUnit,
+        epoch_ms: i64,
+        time_bits: u8,
+        fields: &'static [Field],
+    ) -> Result<Self, LayoutError> {
+        let mut bits = time_bits as u32;
+        let mut rest = fields;
+        while let [field, tail @ ..] = rest {
+            bits += field.bits() as u32;
+            rest = tail;
+        }
+        if time_bits == 0 {
+            return Err(LayoutError::NoTime);
+        }
+        if bits != 63 && bits != 64 {
+            return Err(LayoutError::Width { bits });
+        }
+        let layout = Self::from_parts(name, unit, epoch_ms, time_bits, fields, TextForm::Decimal);
+        if layout.life_us().is_none() {
+            return Err(LayoutError::Life);
+        }
+        Ok(layout)
+    }
+
+    /// The Unix µs of the epoch and of the end, both within 64 signed bits.
+    pub(crate) const fn life_us(&self) -> Option<(i64, i64)> {
+        let epoch_us = self.epoch_ms() as i128 * 1_000;
+        let end_us = epoch_us + (1_i128 << self.time_bits()) * self.unit().us() as i128;
+        if epoch_us < i64::MIN as i128 || end_us > i64::MAX as i128 {
+            return None;
+        }
+        Some((epoch_us as i64, end_us as i64))
+    }
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Width { bits } => write!(
+                f,
+                "time and fields fill {bits} bits; make them fill 63 or 64"
+            ),
+            Self::NoTime => write!(f, "the time has no bits; give it some"),
+            Self::Life => write!(
+                f,
+                "the layout's times do not fit Unix microseconds in 64 bits; \
+                 give it an epoch nearer to 1970 or fewer time bits"
+            ),
+        }
+    }
+}
+
+impl Error for LayoutError {}

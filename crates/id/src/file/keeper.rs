@@ -1,0 +1,108 @@
+use std::io;
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::file::KeeperError;
+use crate::window::{Lease, Retired};
+
+/// Extends a lease's window ahead of need, on a thread of its own.
+///
+/// An extension that fails is tried again every 100 ms; until one succeeds the window runs out,
+/// and the generator then waits or refuses. Dropped, the keeper stops, and its lease is dropped
+/// without being released.
+#[derive(Debug)]
+pub struct Keeper<L: Lease> {
+    thread: Option<JoinHandle<L>>,
+    shared: Arc<Shared<L::Error>>,
+    process: u32,
+}
+
+#[derive(Debug)]
+struct Shared<E> {
+    stopped: AtomicBool,
+    failure: Mutex<Option<E>>,
+}
+
+impl<L> Keeper<L>
+where
+    L: Lease + Send + 'static,
+    L::Error: Send + 'static,
+{
+    /// Starts the thread. An error means that none could be started.
+    pub fn start<C: Clock + Send + 'static>(lease: L, clock: C) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            stopped: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        });
+        let of_thread = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("id-window".into())
+            .spawn(move || of_thread.keep(lease, &clock))?;
+        Ok(Self {
+            thread: Some(thread),
+            shared,
+            process: process::id(),
+        })
+    }
+
+    /// Takes out why the last extension failed. `None` if it succeeded, or was asked for before.
+    pub fn take_failure(&self) -> Option<L::Error> {
+        self.shared.failure().take()
+    }
+
+    /// Stops, and releases the lease as used up to where the retired generator got.
+    pub fn close(mut self, retired: Retired) -> Result<(), KeeperError<L::Error>> {
+        if self.process != process::id() {
+            return Err(KeeperError::Forked);
+        }
+        self.stop();
+        let thread = self.thread.take().ok_or(KeeperError::Panicked)?;
+        let lease = thread.join().map_err(|_| KeeperError::Panicked)?;
+        lease.release(retired).map_err(KeeperError::Lease)
+    }
+}
+
+impl<L: Lease> Keeper<L> {
+    fn stop(&self) {
+        self.shared.stopped.store(true, Ordering::Release);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+/// Does not wait for the thread: in a forked process there is none.
+impl<L: Lease> Drop for Keeper<L> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl<E> Shared<E> {
+    fn keep<L: Lease<Error = E>>(&self, mut lease: L, clock: &impl Clock) -> L {
+        while !self.stopped.load(Ordering::Acquire) {
+            let renewed = lease.renew(clock.fresh_us());
+            let rest_us = match &renewed {
+                // Clocks step: never longer than a while.
+                Ok(()) => lease
+                    .due_us()
+                    .saturating_sub(clock.fresh_us())
+                    .clamp(1_000, 250_000),
+                Err(_) => RETRY_US,
+            };
+            *self.failure() = renewed.err();
+            thread::park_timeout(Duration::from_micros(rest_us as u64));
+        }
+        lease
+    }
+
+    fn failure(&self) -> std::sync::MutexGuard<'_, Option<E>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const RETRY_US: i64 = 100_000;

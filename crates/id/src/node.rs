@@ -1,0 +1,254 @@
+use core::error::Error;
+use core::fmt;
+
+use crate::field::FieldKind;
+use crate::layout::Layout;
+
+/// Who makes IDs: a value for the node fields of one layout, checked to fit.
+///
+/// Two generators with one node at one time make the same IDs: a [`Window`](crate::Window) says
+/// which times are whose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    layout: Layout,
+    number: u64,
+    placed: u64,
+}
+
+/// A node that the layout cannot express, or a layout that no generator can serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeError {
+    /// IDs of the layout cannot be generated.
+    Unfit(UnfitLayoutError),
+    /// The number needs more bits than all node fields have together.
+    TooLarge {
+        /// The layout's name.
+        layout: &'static str,
+        /// The number given.
+        number: u64,
+        /// The largest that fits; 0 where the layout has no node field.
+        max: u64,
+    },
+    /// A field's value needs more bits than the field has.
+    FieldTooLarge {
+        /// The field's name.
+        field: &'static str,
+        /// The value given.
+        value: u64,
+        /// The largest that fits.
+        max: u64,
+    },
+    /// No value was given for a node field.
+    FieldMissing {
+        /// The field's name.
+        field: &'static str,
+    },
+    /// A value was given for what is no node field of the layout, or twice for one.
+    FieldUnknown {
+        /// The layout's name.
+        layout: &'static str,
+        /// The value given.
+        value: u64,
+    },
+}
+
+/// A layout whose IDs cannot be generated from time, node and sequence alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnfitLayoutError {
+    /// IDs of the layout have 128 bits.
+    Width,
+    /// A field is neither a node nor a sequence.
+    Field {
+        /// The field's name.
+        field: &'static str,
+    },
+    /// The layout has more than one sequence field.
+    Sequences,
+    /// The layout's times do not fit Unix µs in 64 signed bits.
+    Life,
+}
+
+impl Node {
+    /// The node of that number, over all node fields from the highest bits to the lowest: in the
+    /// Twitter layout, datacenter × 32 + worker. A layout without node fields takes 0 only.
+    pub fn new(layout: &Layout, number: u64) -> Result<Self, NodeError> {
+        check_layout(layout)?;
+        let max = max_number(layout);
+        if number > max {
+            return Err(NodeError::TooLarge {
+                layout: layout.name(),
+                number,
+                max,
+            });
+        }
+        let (mut placed, mut rest_bits) = (0, node_bits(layout));
+        for (field, shift) in node_fields(layout) {
+            rest_bits -= u32::from(field.bits());
+            placed |= ((number >> rest_bits) & field.max() as u64) << shift;
+        }
+        Ok(Self {
+            layout: *layout,
+            number,
+            placed,
+        })
+    }
+
+    /// The node of those field values, by the fields' names in any order, each once.
+    pub fn from_fields(layout: &Layout, values: &[(&str, u64)]) -> Result<Self, NodeError> {
+        check_layout(layout)?;
+        let mut number = 0;
+        let mut used = 0;
+        for (field, _) in node_fields(layout) {
+            let mut given = values.iter().filter(|(name, _)| *name == field.name());
+            let Some(&(_, value)) = given.next() else {
+                return Err(NodeError::FieldMissing {
+                    field: field.name(),
+                });
+            };
+            let max = field.max() as u64;
+            if value > max {
+                return Err(NodeError::FieldTooLarge {
+                    field: field.name(),
+                    value,
+                    max,
+                });
+            }
+            number = number << field.bits() | value;
+            used += 1;
+        }
+        let is_known = |name: &str| node_fields(layout).any(|(field, _)| field.name() == name);
+        let unknown = values.iter().find(|(name, _)| !is_known(name));
+        let surplus = unknown.or_else(|| values.last().filter(|_| values.len() > used));
+        if let Some(&(_, value)) = surplus {
+            return Err(NodeError::FieldUnknown {
+                layout: layout.name(),
+                value,
+            });
+        }
+        Self::new(layout, number)
+    }
+
+    /// The largest number that fits the layout's node fields.
+    pub fn max(layout: &Layout) -> Result<u64, NodeError> {
+        check_layout(layout)?;
+        Ok(max_number(layout))
+    }
+
+    /// The layout.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The number over all node fields.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The node fields where they stand in an ID.
+    pub(crate) const fn placed(&self) -> u64 {
+        self.placed
+    }
+}
+
+fn check_layout(layout: &Layout) -> Result<(), UnfitLayoutError> {
+    if layout.width_bits() != 64 {
+        return Err(UnfitLayoutError::Width);
+    }
+    let is_other = |kind| !matches!(kind, FieldKind::Node | FieldKind::Sequence);
+    if let Some(field) = layout.fields().iter().find(|field| is_other(field.kind())) {
+        return Err(UnfitLayoutError::Field {
+            field: field.name(),
+        });
+    }
+    let is_sequence = |field: &&crate::Field| field.kind() == FieldKind::Sequence;
+    if layout.fields().iter().filter(is_sequence).count() > 1 {
+        return Err(UnfitLayoutError::Sequences);
+    }
+    layout.life_us().map(|_| ()).ok_or(UnfitLayoutError::Life)
+}
+
+fn node_fields(layout: &Layout) -> impl Iterator<Item = (&'static crate::Field, u8)> {
+    layout
+        .placed_fields()
+        .filter(|(field, _)| field.kind() == FieldKind::Node)
+}
+
+fn node_bits(layout: &Layout) -> u32 {
+    node_fields(layout)
+        .map(|(field, _)| u32::from(field.bits()))
+        .sum()
+}
+
+fn max_number(layout: &Layout) -> u64 {
+    (1 << node_bits(layout)) - 1
+}
+
+impl From<UnfitLayoutError> for NodeError {
+    fn from(error: UnfitLayoutError) -> Self {
+        Self::Unfit(error)
+    }
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfit(error) => error.fmt(f),
+            Self::TooLarge {
+                layout,
+                number,
+                max,
+            } => write!(
+                f,
+                "the node {number} does not fit {layout}; give at most {max}"
+            ),
+            Self::FieldTooLarge { field, value, max } => write!(
+                f,
+                "{value} does not fit the field {field}; give at most {max}"
+            ),
+            Self::FieldMissing { field } => {
+                write!(f, "the field {field} has no value; give it one")
+            }
+            Self::FieldUnknown { layout, value } => write!(
+                f,
+                "the value {value} belongs to no node field of {layout}, or to one named twice; \
+                 name each node field once"
+            ),
+        }
+    }
+}
+
+impl Error for NodeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unfit(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for UnfitLayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Width => write!(
+                f,
+                "IDs of 128 bits are not generated here; use a 64-bit layout"
+            ),
+            Self::Field { field } => write!(
+                f,
+                "the field {field} is neither a node nor a sequence, so its IDs are not \
+                 generated here; use a layout without it"
+            ),
+            Self::Sequences => write!(
+                f,
+                "the layout has several sequence fields; make one of them"
+            ),
+            Self::Life => write!(
+                f,
+                "the layout's times do not fit Unix microseconds in 64 bits; \
+                 give it an epoch nearer to 1970"
+            ),
+        }
+    }
+}
+
+impl Error for UnfitLayoutError {}

@@ -1,0 +1,164 @@
+use core::error::Error;
+use core::fmt;
+
+use crate::span::TimeError;
+
+/// Why there is no ID at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// There will be one in a while.
+    Wait(Wait),
+    /// Waiting does not help, or the policy forbids it.
+    Refused(Refusal),
+}
+
+/// How long to wait for an ID, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// After how many µs to try again; an estimate, as clocks step and windows are extended.
+    pub us: u64,
+    /// What is waited for.
+    pub reason: WaitReason,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitReason {
+    /// The tick has no IDs left: wait for the next tick.
+    SequenceExhausted,
+    /// The clock is behind the last ID's time.
+    ClockBehind {
+        /// By how many ms, rounded up.
+        behind_ms: u64,
+    },
+    /// The clock is before the window's beginning: the time up to there may have been used by
+    /// the node's last holder.
+    WindowAhead {
+        /// By how many ms, rounded up.
+        behind_ms: u64,
+    },
+    /// The clock is past the window's end: it has yet to be extended.
+    WindowEnded {
+        /// The end, in Unix µs.
+        until_us: i64,
+    },
+}
+
+/// Why a generator refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The clock is behind the last ID's time.
+    ClockBehind {
+        /// By how many ms, rounded up.
+        behind_ms: u64,
+    },
+    /// The clock is before the window's beginning: the time up to there may have been used by
+    /// the node's last holder.
+    WindowAhead {
+        /// By how many ms, rounded up.
+        behind_ms: u64,
+    },
+    /// The clock is past the window's end, and it has not been extended.
+    WindowEnded {
+        /// The end, in Unix µs.
+        until_us: i64,
+    },
+    /// The layout cannot express the clock's time.
+    Time(TimeError),
+    /// The generator was retired.
+    Retired,
+    /// The generator belongs to the process that this one was forked from.
+    Forked,
+}
+
+/// Why a generator cannot start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The layout cannot express the clock's time.
+    Time(TimeError),
+    /// The C library refused to register the handler that notices forks.
+    ForkGuard,
+}
+
+impl Wait {
+    /// The refusal for a caller that does not wait. `None` for an exhausted sequence, which is
+    /// always waited for.
+    pub fn refusal(self) -> Option<Refusal> {
+        match self.reason {
+            WaitReason::SequenceExhausted => None,
+            WaitReason::ClockBehind { behind_ms } => Some(Refusal::ClockBehind { behind_ms }),
+            WaitReason::WindowAhead { behind_ms } => Some(Refusal::WindowAhead { behind_ms }),
+            WaitReason::WindowEnded { until_us } => Some(Refusal::WindowEnded { until_us }),
+        }
+    }
+}
+
+impl From<Refusal> for NotNow {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl fmt::Display for NotNow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wait(wait) => wait.fmt(f),
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.refusal() {
+            Some(refusal) => write!(f, "{refusal}; ")?,
+            None => write!(f, "the tick has no IDs left; ")?,
+        }
+        write!(f, "try again in {} us", self.us)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClockBehind { behind_ms } => {
+                write!(f, "the clock is {behind_ms} ms behind the last ID's time")
+            }
+            Self::WindowAhead { behind_ms } => write!(
+                f,
+                "the clock is {behind_ms} ms before the window of this node begins"
+            ),
+            Self::WindowEnded { until_us } => write!(
+                f,
+                "the window of this node ended at Unix us {until_us} and was not extended"
+            ),
+            Self::Time(error) => error.fmt(f),
+            Self::Retired => write!(f, "the generator was retired; start another"),
+            Self::Forked => write!(
+                f,
+                "the generator belongs to the process that this one was forked from; \
+                 start one with a node of its own"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time(error) => error.fmt(f),
+            Self::ForkGuard => write!(
+                f,
+                "the handler that notices forks could not be registered; free some memory"
+            ),
+        }
+    }
+}
+
+impl Error for NotNow {}
+impl Error for Wait {}
+impl Error for Refusal {}
+impl Error for StartError {}

@@ -1,0 +1,139 @@
+use crate::node::Node;
+use crate::origin::Origin;
+use crate::plan::Plan;
+use crate::policy::{ClockPolicy, SequenceStart};
+use crate::refusal::{NotNow, Refusal, StartError, Wait, WaitReason};
+use crate::window::{Retired, Window};
+
+/// Decides which IDs come next; the generators differ only in where they keep their state.
+///
+/// The state is the next count: every ID of a smaller count may have been made, none from there
+/// on. At the end of a tick it is the first count of the tick after.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) plan: Plan,
+    pub(crate) origin: Origin,
+    pub(crate) policy: ClockPolicy,
+    pub(crate) start: SequenceStart,
+    window: Window,
+    /// The state before the first ID.
+    pub(crate) first_count: u64,
+}
+
+/// Counts to be made into IDs, all of one tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) first: u64,
+    pub(crate) length: u64,
+}
+
+/// The state of a retired generator. It is no ID's count: the last ID of a layout that fills 64
+/// bits is never made.
+pub(crate) const RETIRED: u64 = u64::MAX;
+
+impl Rules {
+    pub(crate) fn new(
+        window: Window,
+        now_us: i64,
+        policy: ClockPolicy,
+    ) -> Result<Self, StartError> {
+        let plan = Plan::new(window.node());
+        plan.tick_at(now_us).map_err(StartError::Time)?;
+        let first_tick = plan.tick_from(window.from_us());
+        Ok(Self {
+            first_count: u128::from(first_tick)
+                .checked_shl(plan.sequence_bits)
+                .map_or(RETIRED, |count| u64::try_from(count).unwrap_or(RETIRED)),
+            origin: Origin::here().ok_or(StartError::ForkGuard)?,
+            start: SequenceStart::Zero,
+            plan,
+            policy,
+            window,
+        })
+    }
+
+    /// The next IDs, at most `length` of one tick and at least one, at a fresh time. What is
+    /// refused leaves the state as it is.
+    pub(crate) fn decide(&self, next: u64, now_us: i64, length: u64) -> Result<Grant, NotNow> {
+        if self.origin.is_elsewhere() {
+            return Err(Refusal::Forked.into());
+        }
+        if next == RETIRED {
+            return Err(Refusal::Retired.into());
+        }
+        let plan = &self.plan;
+        let tick = plan.tick_at(now_us).map_err(Refusal::Time)?;
+        let tick_start_us = plan.tick_start_us(tick);
+        if plan.tick_of(next) > tick {
+            return Err(self.not_yet(next, tick, now_us));
+        }
+        let until_us = self.window.until_us();
+        if tick_start_us >= until_us {
+            let reason = WaitReason::WindowEnded { until_us };
+            return Err(self.wait(ENDED_WINDOW_US, reason));
+        }
+        let entered = plan.tick_of(next) == tick && plan.sequence_of(next) > 0;
+        let first = if entered {
+            next
+        } else {
+            plan.count(tick, self.start.at(tick, plan.max_sequence()))
+        };
+        let left = plan.max_sequence() - plan.sequence_of(first) + 1;
+        let length = length.clamp(1, left).min(RETIRED - first);
+        if length == 0 {
+            return Err(Refusal::Retired.into());
+        }
+        Ok(Grant { first, length })
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        self.window.node()
+    }
+
+    /// Proof that nothing comes after that state.
+    pub(crate) fn retired(&self, next: u64) -> Retired {
+        let used_until_tick = match next.checked_sub(1) {
+            Some(last) if next > self.first_count => self.plan.tick_of(last) + 1,
+            _ => self.plan.tick_of(next),
+        };
+        self.window
+            .retired(self.plan.tick_start_us(used_until_tick))
+    }
+
+    /// The clock shows an earlier tick than the state's.
+    fn not_yet(&self, next: u64, tick: u64, now_us: i64) -> NotNow {
+        let until = |tick| self.plan.tick_start_us(tick).abs_diff(now_us);
+        let us = until(self.plan.tick_of(next));
+        let is_next_tick = self.plan.tick_of(next) == tick + 1;
+        if next <= self.first_count {
+            let behind_ms = us.div_ceil(1_000);
+            let reason = WaitReason::WindowAhead { behind_ms };
+            return if is_next_tick {
+                NotNow::Wait(Wait { us, reason })
+            } else {
+                self.wait(us, reason)
+            };
+        }
+        let last_tick = self.plan.tick_of(next - 1);
+        if last_tick == tick {
+            let reason = WaitReason::SequenceExhausted;
+            return NotNow::Wait(Wait { us, reason });
+        }
+        let behind_ms = until(last_tick).div_ceil(1_000);
+        self.wait(us, WaitReason::ClockBehind { behind_ms })
+    }
+
+    fn wait(&self, us: u64, reason: WaitReason) -> NotNow {
+        let wait = Wait { us, reason };
+        match (self.policy, wait.refusal()) {
+            (ClockPolicy::Wait { at_most_ms }, _) if us <= u64::from(at_most_ms) * 1_000 => {
+                NotNow::Wait(wait)
+            }
+            (_, Some(refusal)) => NotNow::Refused(refusal),
+            (_, None) => NotNow::Wait(wait),
+        }
+    }
+}
+
+/// How often to look whether a window has been extended.
+const ENDED_WINDOW_US: u64 = 1_000;

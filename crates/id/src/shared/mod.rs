@@ -1,0 +1,201 @@
+mod lane;
+#[cfg(test)]
+mod model;
+
+pub use lane::Lane;
+
+use crate::atomic::{AtomicU64, Ordering};
+use crate::batch::Batch;
+use crate::clock::Clock;
+use crate::node::Node;
+use crate::plan::is_check;
+use crate::policy::{ClockPolicy, SequenceStart};
+use crate::refusal::{NotNow, StartError};
+use crate::rules::{Grant, RETIRED, Rules};
+use crate::typed::Id;
+use crate::window::{Retired, Window};
+
+/// Makes IDs for many threads, without a lock. Of two calls one after the other, on whatever
+/// threads, the later gets the larger ID.
+///
+/// In all else it is as a [`Generator`](crate::Generator).
+#[derive(Debug)]
+pub struct SharedGenerator<C> {
+    state: State,
+    rules: Rules,
+    clock: C,
+}
+
+/// The next count, on cache lines of its own: threads take it from each other all the time.
+#[derive(Debug)]
+#[repr(align(128))]
+struct State {
+    next: AtomicU64,
+}
+
+impl<C: Clock> SharedGenerator<C> {
+    /// A generator that makes the window's IDs.
+    pub fn new(window: Window, clock: C, policy: ClockPolicy) -> Result<Self, StartError> {
+        let rules = Rules::new(window, clock.fresh_us(), policy)?;
+        Ok(Self {
+            state: State {
+                next: AtomicU64::new(rules.first_count),
+            },
+            rules,
+            clock,
+        })
+    }
+
+    /// Starts the sequence of each tick elsewhere than at 0.
+    #[must_use]
+    pub fn with_sequence_start(mut self, start: SequenceStart) -> Self {
+        self.rules.start = start;
+        self
+    }
+
+    /// An ID, if there is one at this moment. Never blocks.
+    #[inline]
+    pub fn try_next(&self) -> Result<u64, NotNow> {
+        let plan = &self.rules.plan;
+        let mut next = self.state.next.load(Ordering::Acquire);
+        loop {
+            let tick_start_us = plan.tick_start_us(plan.tick_of(next));
+            let since_us = self.clock.now_us().wrapping_sub(tick_start_us) as u64;
+            let in_run = since_us < plan.unit_us && !is_check(plan.sequence_of(next));
+            if !in_run || next == RETIRED || self.rules.origin.is_elsewhere() {
+                return self.take(1).map(|grant| plan.raw(grant.first));
+            }
+            match self.advance(next, next + 1) {
+                Ok(()) => return Ok(plan.raw(next)),
+                Err(seen) => next = seen,
+            }
+        }
+    }
+
+    /// [`try_next`](Self::try_next) as an ID of `T`.
+    #[inline]
+    pub fn try_next_as<T>(&self) -> Result<Id<T>, NotNow> {
+        self.try_next().map(Id::new)
+    }
+
+    /// Up to `length` IDs of this tick at once, and at least one.
+    pub fn reserve(&self, length: usize) -> Result<Batch, NotNow> {
+        let grant = self.take(length as u64)?;
+        let plan = &self.rules.plan;
+        Ok(Batch::new(
+            plan.raw(grant.first),
+            grant.length as usize,
+            plan.step(),
+            self.rules.origin.clone(),
+        ))
+    }
+
+    /// Fills the slice from its beginning, and says how far: less than all of it where the tick
+    /// has fewer. An error only where there is not even one.
+    pub fn fill(&self, ids: &mut [u64]) -> Result<usize, NotNow> {
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let batch = self.reserve(ids.len())?;
+        let slots = ids.iter_mut().zip(batch);
+        Ok(slots.map(|(slot, raw)| *slot = raw).count())
+    }
+
+    /// The node and, through it, the layout.
+    pub fn node(&self) -> &Node {
+        self.rules.node()
+    }
+
+    /// The clock policy.
+    pub fn policy(&self) -> ClockPolicy {
+        self.rules.policy
+    }
+
+    /// Ends the generator for all threads: from then on it refuses. `None` if it had ended
+    /// before.
+    pub fn retire(&self) -> Option<Retired> {
+        let next = self.state.next.swap(RETIRED, Ordering::AcqRel);
+        (next != RETIRED).then(|| self.rules.retired(next))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take(&self, length: u64) -> Result<Grant, NotNow> {
+        let mut next = self.state.next.load(Ordering::Acquire);
+        loop {
+            // Read after the state: no thread has left a tick that this time is not yet in,
+            // unless the clock has stepped back.
+            let now_us = self.clock.fresh_us();
+            let grant = self.rules.decide(next, now_us, length)?;
+            match self.advance(next, grant.first + grant.length) {
+                Ok(()) => return Ok(grant),
+                Err(seen) => next = seen,
+            }
+        }
+    }
+
+    /// Moves the state from one count to another, or says which it was instead. Another thread
+    /// that was faster is left alone for a moment, since it is likely to want the next ID too:
+    /// two threads in turns are slower than each of them in a row.
+    #[inline]
+    fn advance(&self, from: u64, to: u64) -> Result<(), u64> {
+        let swapped =
+            self.state
+                .next
+                .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        match swapped {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                crate::atomic::pause();
+                Err(self.state.next.load(Ordering::Acquire))
+            }
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl<C: Clock> SharedGenerator<C> {
+    /// An ID, after a wait if need be: for the next tick, or as long as the policy allows. Many
+    /// threads wait side by side, and none while holding anything.
+    #[inline]
+    pub fn next_id(&self) -> Result<u64, crate::Refusal> {
+        match self.try_next() {
+            Ok(raw) => Ok(raw),
+            Err(not_now) => crate::blocking::wait(self.policy(), not_now, || self.try_next()),
+        }
+    }
+
+    /// [`next_id`](Self::next_id) as an ID of `T`.
+    #[inline]
+    pub fn next_id_as<T>(&self) -> Result<Id<T>, crate::Refusal> {
+        self.next_id().map(Id::new)
+    }
+
+    /// Up to `length` IDs of one tick, after a wait if need be.
+    pub fn reserve_waiting(&self, length: usize) -> Result<Batch, crate::Refusal> {
+        match self.reserve(length) {
+            Ok(batch) => Ok(batch),
+            Err(not_now) => crate::blocking::wait(self.policy(), not_now, || self.reserve(length)),
+        }
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl<C: Clock> SharedGenerator<C> {
+    /// An ID before the deadline. Cancel-safe: an ID is taken only when it is returned.
+    pub async fn next_before(
+        &self,
+        deadline: tokio::time::Instant,
+    ) -> Result<u64, crate::waiting::DeadlineError> {
+        crate::waiting::wait(deadline, || self.try_next()).await
+    }
+
+    /// Up to `length` IDs of one tick before the deadline. Cancel-safe.
+    pub async fn reserve_before(
+        &self,
+        length: usize,
+        deadline: tokio::time::Instant,
+    ) -> Result<Batch, crate::waiting::DeadlineError> {
+        crate::waiting::wait(deadline, || self.reserve(length)).await
+    }
+}

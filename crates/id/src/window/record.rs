@@ -1,0 +1,238 @@
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use crate::layout::Layout;
+use crate::node::Node;
+use crate::window::{BeginError, RecordError, Window, WindowEnd};
+
+/// What is recorded for one node: which of its times are given out.
+///
+/// Displays as lines of text with a version and a checksum, and parses from them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    layout: String,
+    node: u64,
+    from_us: i64,
+    until_us: i64,
+    fence: u64,
+    place: String,
+}
+
+/// How long windows are, and how much of a wrong clock is borne.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How far ahead of now a window reaches, in ms. A longer window is written less often and
+    /// bears a longer stall of the disk; after a crash the next holder waits up to this long.
+    pub length_ms: u32,
+    /// How far beyond `length_ms` a recorded window may lie ahead of now, in ms. Further ahead,
+    /// either the clock was wrong then or it is wrong now, and beginning is refused.
+    pub patience_ms: u32,
+}
+
+impl Record {
+    /// The record of the node's next window: from `max(until, now)`, where `previous` is the
+    /// node's last record, if it has one.
+    ///
+    /// `place` says where the record is kept, in a form of the store's own.
+    pub fn begin(
+        previous: Option<&Self>,
+        node: &Node,
+        place: &str,
+        now_us: i64,
+        terms: &Terms,
+    ) -> Result<Self, BeginError> {
+        let layout = fingerprint(node.layout());
+        let mut record = Self {
+            layout,
+            node: node.number(),
+            from_us: now_us,
+            until_us: now_us,
+            fence: 1,
+            place: place.replace(['\n', '\r'], "?"),
+        };
+        if let Some(previous) = previous {
+            previous.check_subject(&record)?;
+            let ahead_us = previous.until_us.saturating_sub(now_us);
+            if ahead_us > terms.length_us().saturating_add(terms.patience_us()) {
+                return Err(BeginError::ClockBehind {
+                    behind_ms: ahead_us as u64 / 1_000,
+                    until_us: previous.until_us,
+                });
+            }
+            record.from_us = previous.until_us.max(now_us);
+            record.fence = previous.fence.saturating_add(1);
+        }
+        record.until_us = record.from_us.saturating_add(terms.length_us());
+        Ok(record)
+    }
+
+    /// The Unix µs from which on the window wants to be extended: half a length before its end.
+    pub fn due_us(&self, terms: &Terms) -> i64 {
+        self.until_us.saturating_sub(terms.length_us() / 2)
+    }
+
+    /// The record with the window extended to a length from now. `None` while that is not due.
+    pub fn extended(&self, now_us: i64, terms: &Terms) -> Option<Self> {
+        (now_us >= self.due_us(terms)).then(|| Self {
+            until_us: self.until_us.max(now_us.saturating_add(terms.length_us())),
+            ..self.clone()
+        })
+    }
+
+    /// The record with the window ended where a retired generator got: never before its
+    /// beginning, never after its end.
+    #[must_use]
+    pub fn ended(&self, used_until_us: i64) -> Self {
+        Self {
+            until_us: used_until_us.clamp(self.from_us, self.until_us),
+            ..self.clone()
+        }
+    }
+
+    /// The window, once the record is durable; to be called once for each window begun.
+    pub fn window(&self, node: Node) -> (Window, WindowEnd) {
+        Window::recorded(node, self.from_us, self.until_us)
+    }
+
+    /// The same record kept at another place.
+    #[must_use]
+    pub fn moved_to(&self, place: &str) -> Self {
+        Self {
+            place: place.replace(['\n', '\r'], "?"),
+            ..self.clone()
+        }
+    }
+
+    /// Parses what a record displays as.
+    pub fn parse(text: &str) -> Result<Self, RecordError> {
+        let (body, check) = text
+            .strip_suffix('\n')
+            .and_then(|text| text.rsplit_once("\ncheck "))
+            .ok_or(RecordError::Torn)?;
+        if check != checksum(body) {
+            return Err(RecordError::Torn);
+        }
+        let mut lines = body.split('\n');
+        if lines.next() != Some(HEAD) {
+            return Err(RecordError::Version);
+        }
+        let mut value = |name: &'static str| {
+            let line = lines.next().ok_or(RecordError::Line { name })?;
+            let rest = line.strip_prefix(name).and_then(|s| s.strip_prefix(' '));
+            rest.ok_or(RecordError::Line { name })
+        };
+        let record = Self {
+            layout: value("layout")?.to_string(),
+            node: number(value("node")?, "node")?,
+            from_us: number(value("from_us")?, "from_us")?,
+            until_us: number(value("until_us")?, "until_us")?,
+            fence: number(value("fence")?, "fence")?,
+            place: value("place")?.to_string(),
+        };
+        match lines.next() {
+            None if record.from_us <= record.until_us => Ok(record),
+            _ => Err(RecordError::Line { name: "until_us" }),
+        }
+    }
+
+    /// The node's number.
+    pub const fn node(&self) -> u64 {
+        self.node
+    }
+
+    /// The first Unix µs of the window.
+    pub const fn from_us(&self) -> i64 {
+        self.from_us
+    }
+
+    /// The end of the window in Unix µs: the next window begins there or later.
+    pub const fn until_us(&self) -> i64 {
+        self.until_us
+    }
+
+    /// Counts the node's windows that were begun.
+    pub const fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    /// Where the record is kept.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn check_subject(&self, wanted: &Self) -> Result<(), BeginError> {
+        if self.layout != wanted.layout {
+            return Err(BeginError::ForeignLayout {
+                recorded: self.layout.clone(),
+                wanted: wanted.layout.clone(),
+            });
+        }
+        if self.node != wanted.node {
+            return Err(BeginError::ForeignNode {
+                recorded: self.node,
+                wanted: wanted.node,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = format!(
+            "{HEAD}\nlayout {}\nnode {}\nfrom_us {}\nuntil_us {}\nfence {}\nplace {}",
+            self.layout, self.node, self.from_us, self.until_us, self.fence, self.place
+        );
+        writeln!(f, "{body}\ncheck {}", checksum(&body))
+    }
+}
+
+impl Terms {
+    fn length_us(&self) -> i64 {
+        i64::from(self.length_ms) * 1_000
+    }
+
+    fn patience_us(&self) -> i64 {
+        i64::from(self.patience_ms) * 1_000
+    }
+}
+
+impl Default for Terms {
+    /// Windows of 3 s, and a minute of patience.
+    fn default() -> Self {
+        Self {
+            length_ms: 3_000,
+            patience_ms: 60_000,
+        }
+    }
+}
+
+/// The layout in one line: two layouts with one fingerprint make the same IDs.
+fn fingerprint(layout: &Layout) -> String {
+    let mut text = format!(
+        "{} epoch_ms={} unit_us={} time:{}",
+        layout.name(),
+        layout.epoch_ms(),
+        layout.unit().us(),
+        layout.time_bits()
+    );
+    for field in layout.fields() {
+        text += &format!(" {}:{}", field.name(), field.bits());
+    }
+    text
+}
+
+fn number<N: core::str::FromStr>(text: &str, name: &'static str) -> Result<N, RecordError> {
+    text.parse().map_err(|_| RecordError::Line { name })
+}
+
+/// FNV-1a of 64 bits (Fowler, Noll, Vo), in hexadecimal: against accidents, not against malice.
+fn checksum(body: &str) -> String {
+    let hash = body.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+const HEAD: &str = "driftline-id window 1";

@@ -1,0 +1,249 @@
+//! Windows in files, within one process.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use driftline_id::clock::{Clock, ManualClock, SystemClock};
+use driftline_id::file::{FileError, Keeper, NodeFolder, ReservationFile};
+use driftline_id::window::{BeginError, Lease, LeaseStore, RecordError, Terms};
+use driftline_id::{ClockPolicy, Field, Generator, Layout, Node, TimeUnit, Window};
+
+const NOW_US: i64 = 1_700_000_000_000_000;
+const TERMS: Terms = Terms {
+    length_ms: 3_000,
+    patience_ms: 60_000,
+};
+
+#[test]
+fn a_node_is_held_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (held, _) = open(folder.path(), NOW_US).unwrap();
+    assert!(matches!(
+        open(folder.path(), NOW_US),
+        Err(FileError::Held { .. })
+    ));
+    drop(held);
+    assert!(open(folder.path(), NOW_US).is_ok());
+}
+
+#[test]
+fn after_a_crash_the_next_window_begins_where_the_last_one_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (held, window) = open(folder.path(), NOW_US).unwrap();
+    assert_eq!(
+        (window.from_us(), window.until_us()),
+        (NOW_US, NOW_US + 3_000_000)
+    );
+    drop(held);
+    let (held, window) = open(folder.path(), NOW_US - 1_000_000).unwrap();
+    assert_eq!(window.from_us(), NOW_US + 3_000_000);
+    assert_eq!(held.fence(), 2);
+    drop(held);
+    let refused = open(folder.path(), NOW_US - 3_600_000_000);
+    let Err(FileError::Begin { error, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(matches!(error, BeginError::ClockBehind { .. }));
+}
+
+#[test]
+fn the_file_is_written_before_the_window_is_extended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut held, window) = open(folder.path(), NOW_US).unwrap();
+    let recorded = || {
+        let text = fs::read_to_string(folder.path().join("twitter-5.window")).unwrap();
+        driftline_id::window::Record::parse(&text)
+            .unwrap()
+            .until_us()
+    };
+    assert_eq!(recorded(), window.until_us());
+    held.renew(held.due_us() - 1).unwrap();
+    assert_eq!(window.until_us(), NOW_US + 3_000_000);
+    held.renew(held.due_us()).unwrap();
+    assert_eq!(window.until_us(), NOW_US + 4_500_000);
+    assert_eq!(recorded(), window.until_us());
+
+    // Where nothing can be written, nothing is extended.
+    fs::remove_dir_all(folder.path()).unwrap();
+    assert!(matches!(
+        held.renew(held.due_us()),
+        Err(FileError::Io { .. })
+    ));
+    assert_eq!(window.until_us(), NOW_US + 4_500_000);
+}
+
+#[test]
+fn after_a_release_the_next_holder_begins_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (held, window) = open(folder.path(), NOW_US).unwrap();
+    let clock = ManualClock::at_us(NOW_US);
+    let mut ids = Generator::new(window, clock.clone(), ClockPolicy::Refuse).unwrap();
+    let last = ids.try_next().unwrap();
+    held.release(ids.retire()).unwrap();
+    clock.advance_us(1_000);
+    let (_held, window) = open(folder.path(), clock.now_us()).unwrap();
+    let mut ids = Generator::new(window, clock, ClockPolicy::Refuse).unwrap();
+    assert!(ids.try_next().unwrap() > last);
+}
+
+#[test]
+fn a_lease_is_released_with_its_own_window_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let (held, _window) = open(folder.path(), NOW_US).unwrap();
+    let other = Window::unrecorded_ids_may_repeat(node());
+    let ids = Generator::new(other, ManualClock::at_us(NOW_US), ClockPolicy::Refuse).unwrap();
+    assert!(matches!(
+        held.release(ids.retire()),
+        Err(FileError::OtherWindow)
+    ));
+    let (_, window) = open(folder.path(), NOW_US).unwrap();
+    assert_eq!(window.from_us(), NOW_US + 3_000_000);
+}
+
+#[test]
+fn a_damaged_record_is_never_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path(), NOW_US).unwrap());
+    let path = folder.path().join("twitter-5.window");
+    let text = fs::read(&path).unwrap();
+    for damaged in [
+        &text[..0],
+        &text[..40],
+        &text[..text.len() - 1],
+        b"\xff\xfe\0",
+    ] {
+        fs::write(&path, damaged).unwrap();
+        let refused = open(folder.path(), NOW_US + 60_000_000);
+        let Err(FileError::Record { error, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(error, RecordError::Torn);
+        assert_eq!(fs::read(&path).unwrap(), damaged);
+    }
+    fs::write(&path, &text).unwrap();
+    // A draft that a crash left behind is nothing.
+    fs::write(folder.path().join("twitter-5.draft"), b"torn").unwrap();
+    assert!(open(folder.path(), NOW_US).is_ok());
+}
+
+#[test]
+fn a_copied_folder_is_refused_until_it_is_adopted() {
+    let parent = tempfile::tempdir().unwrap();
+    let (original, copy) = (parent.path().join("original"), parent.path().join("copy"));
+    let (_held, window) = open(&original, NOW_US).unwrap();
+    copy_folder(&original, &copy);
+    let refused = open(&copy, NOW_US);
+    assert!(
+        matches!(refused, Err(FileError::Copied { .. })),
+        "{refused:?}"
+    );
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("copy") && text.contains("adopt"), "{text}");
+
+    ReservationFile::adopt(&copy, &node()).unwrap();
+    let (_, adopted) = open(&copy, NOW_US).unwrap();
+    assert_eq!(adopted.from_us(), window.until_us());
+}
+
+#[test]
+fn a_restored_folder_is_refused_and_a_moved_one_is_not() {
+    let parent = tempfile::tempdir().unwrap();
+    let at = |name: &str| parent.path().join(name);
+    drop(open(&at("data"), NOW_US).unwrap());
+    copy_folder(&at("data"), &at("backup"));
+    fs::rename(at("data"), at("moved")).unwrap();
+    assert!(open(&at("moved"), NOW_US).is_ok());
+    fs::rename(at("backup"), at("data")).unwrap();
+    assert!(matches!(
+        open(&at("data"), NOW_US),
+        Err(FileError::Copied { .. })
+    ));
+}
+
+#[test]
+fn a_folder_gives_each_holder_the_lowest_free_node() {
+    const FOUR: &[Field] = &[Field::node("node", 2), Field::sequence(20)];
+    let layout = Layout::custom("four", TimeUnit::Millisecond, 0, 41, FOUR).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = NodeFolder::new(folder.path(), layout, TERMS);
+    let acquire = || nodes.acquire(NOW_US);
+    let mut held: Vec<_> = (0..4).map(|_| acquire().unwrap().0).collect();
+    let numbers: Vec<u64> = held.iter().map(|lease| lease.node().number()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    assert!(matches!(acquire(), Err(FileError::AllHeld { .. })));
+    held.remove(2);
+    let (lease, window) = acquire().unwrap();
+    assert_eq!(lease.node().number(), 2);
+    assert_eq!(window.from_us(), NOW_US + 3_000_000);
+    let none = NodeFolder::new(folder.path(), Layout::ULID, TERMS);
+    assert!(matches!(none.acquire(NOW_US), Err(FileError::Node(_))));
+}
+
+#[test]
+fn a_keeper_extends_ahead_of_need_and_closes_for_an_instant_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = SystemClock;
+    let terms = Terms {
+        length_ms: 40,
+        patience_ms: 60_000,
+    };
+    let now_us = clock.now_us();
+    let (held, window) = ReservationFile::open(folder.path(), node(), terms, now_us).unwrap();
+    let keeper = Keeper::start(held, clock).unwrap();
+    let policy = ClockPolicy::Wait { at_most_ms: 10_000 };
+    let mut ids = Generator::new(window, clock, policy).unwrap();
+    let mut last = 0;
+    // Four windows and more.
+    while Layout::TWITTER.time_us(u128::from(last)) < now_us + 200_000 {
+        let id = ids.next_id().unwrap();
+        assert!(id > last);
+        last = id;
+    }
+    assert!(keeper.take_failure().is_none());
+    keeper.close(ids.retire()).unwrap();
+    let (_, window) = ReservationFile::open(folder.path(), node(), terms, now_us).unwrap();
+    let time_us = Layout::TWITTER.time_us(last.into());
+    assert_eq!(window.from_us(), time_us + 1_000);
+}
+
+#[test]
+fn a_keeper_that_cannot_write_says_so_and_extends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let terms = Terms {
+        length_ms: 10,
+        patience_ms: 60_000,
+    };
+    let clock = ManualClock::at_us(NOW_US);
+    let (held, window) = ReservationFile::open(folder.path(), node(), terms, NOW_US).unwrap();
+    fs::remove_dir_all(folder.path()).unwrap();
+    clock.advance_us(8_000);
+    let keeper = Keeper::start(held, clock).unwrap();
+    let until_us = SystemClock.now_us() + 10_000_000;
+    let failure = loop {
+        if let Some(failure) = keeper.take_failure() {
+            break failure;
+        }
+        assert!(SystemClock.now_us() < until_us, "no failure in 10 s");
+        std::thread::yield_now();
+    };
+    assert!(matches!(failure, FileError::Io { .. }));
+    assert_eq!(window.until_us(), NOW_US + 10_000);
+}
+
+fn node() -> Node {
+    Node::new(&Layout::TWITTER, 5).unwrap()
+}
+
+fn open(folder: &Path, now_us: i64) -> Result<(ReservationFile, Window), FileError> {
+    ReservationFile::open(folder, node(), TERMS, now_us)
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}

@@ -1,0 +1,392 @@
+//! The exclusive generator: what it makes of each layout, and what it refuses.
+
+#![allow(clippy::unwrap_used)]
+
+use driftline_id::clock::ManualClock;
+use driftline_id::{
+    ClockPolicy, Field, Generator, Id, Layout, LayoutError, LifeWarning, Node, NodeError, NotNow,
+    Refusal, SequenceStart, SharedGenerator, StartError, TimeError, TimeUnit, UnfitLayoutError,
+    Wait, WaitReason, Window,
+};
+
+const NOW_MS: i64 = 1_700_000_000_000;
+const FIT: &[Layout] = &[
+    Layout::TWITTER,
+    Layout::PULSATE,
+    Layout::MASTODON,
+    Layout::DISCORD,
+    Layout::INSTAGRAM,
+    Layout::SONYFLAKE,
+    Layout::TID,
+];
+
+#[test]
+fn every_layout_of_time_node_and_sequence_is_served() {
+    for layout in FIT {
+        let node = Node::new(layout, Node::max(layout).unwrap()).unwrap();
+        let clock = ManualClock::at_ms(NOW_MS);
+        let mut exclusive = Generator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+        let shared = SharedGenerator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+        for tick in 0..3 {
+            for sequence in 0..sequences(layout) {
+                let id = exclusive.try_next().unwrap();
+                assert_eq!(shared.try_next(), Ok(id));
+                let decoded = layout.decode(id.into());
+                let expected_us = NOW_MS * 1_000 + tick * i64::from(layout.unit().us());
+                assert_eq!(decoded.time_us, expected_us, "{decoded}");
+                for value in &decoded.fields {
+                    let is_sequence = value.name() == "sequence";
+                    let expected = if is_sequence {
+                        sequence.into()
+                    } else {
+                        value.field.max()
+                    };
+                    assert_eq!(value.value, expected, "{decoded}");
+                }
+            }
+            let exhausted = Err(NotNow::Wait(Wait {
+                us: layout.unit().us().into(),
+                reason: WaitReason::SequenceExhausted,
+            }));
+            assert_eq!(exclusive.try_next(), exhausted);
+            assert_eq!(shared.try_next(), exhausted);
+            clock.advance_us(layout.unit().us().into());
+        }
+    }
+}
+
+#[test]
+fn other_layouts_are_refused() {
+    let unfit = |layout| Node::new(layout, 0).unwrap_err();
+    let field = |field| NodeError::Unfit(UnfitLayoutError::Field { field });
+    assert_eq!(unfit(&Layout::TAKAHE), field("random"));
+    assert_eq!(
+        unfit(&Layout::ULID),
+        NodeError::Unfit(UnfitLayoutError::Width)
+    );
+    assert_eq!(
+        unfit(&Layout::UUIDV7),
+        NodeError::Unfit(UnfitLayoutError::Width)
+    );
+    const TWO: &[Field] = &[Field::sequence(10), Field::sequence(12)];
+    let two = Layout::custom("two", TimeUnit::Millisecond, 0, 41, TWO).unwrap();
+    assert_eq!(unfit(&two), NodeError::Unfit(UnfitLayoutError::Sequences));
+    let ancient = Layout::TID.with_epoch(i64::MIN);
+    assert_eq!(unfit(&ancient), NodeError::Unfit(UnfitLayoutError::Life));
+}
+
+#[test]
+fn custom_layouts_are_checked() {
+    const NODE: &[Field] = &[Field::node("node", 10)];
+    const NODE_11: &[Field] = &[Field::node("node", 11)];
+    const ALL: &[Field] = &[Field::sequence(63)];
+    let custom =
+        |time_bits, fields| Layout::custom("x", TimeUnit::Millisecond, 0, time_bits, fields);
+    assert!(custom(53, NODE).is_ok());
+    assert!(custom(53, NODE_11).is_ok());
+    assert_eq!(custom(54, NODE), Err(LayoutError::Life));
+    assert_eq!(custom(52, NODE), Err(LayoutError::Width { bits: 62 }));
+    assert_eq!(custom(55, NODE), Err(LayoutError::Width { bits: 65 }));
+    assert_eq!(custom(0, ALL), Err(LayoutError::NoTime));
+    let coarse = Layout::custom("x", TimeUnit::TenMilliseconds, 0, 63, &[]);
+    assert_eq!(coarse, Err(LayoutError::Life));
+}
+
+#[test]
+fn nodes_must_fit() {
+    let node = |fields: &[(&str, u64)]| Node::from_fields(&Layout::TWITTER, fields);
+    assert_eq!(
+        node(&[("worker", 3), ("datacenter", 2)]),
+        Node::new(&Layout::TWITTER, 67)
+    );
+    let too_large = NodeError::FieldTooLarge {
+        field: "worker",
+        value: 32,
+        max: 31,
+    };
+    assert_eq!(node(&[("datacenter", 2), ("worker", 32)]), Err(too_large));
+    let missing = NodeError::FieldMissing { field: "worker" };
+    assert_eq!(node(&[("datacenter", 2)]), Err(missing));
+    let unknown = |value| NodeError::FieldUnknown {
+        layout: "twitter",
+        value,
+    };
+    assert_eq!(
+        node(&[("datacenter", 2), ("worker", 1), ("sequence", 7)]),
+        Err(unknown(7))
+    );
+    assert_eq!(
+        node(&[("datacenter", 2), ("worker", 1), ("worker", 9)]),
+        Err(unknown(9))
+    );
+    let above = |layout: &Layout, number, max| {
+        let layout_name = layout.name();
+        let error = NodeError::TooLarge {
+            layout: layout_name,
+            number,
+            max,
+        };
+        assert_eq!(Node::new(layout, number), Err(error));
+    };
+    above(&Layout::TWITTER, 1_024, 1_023);
+    above(&Layout::MASTODON, 1, 0);
+    above(&Layout::SONYFLAKE, u64::MAX, 65_535);
+}
+
+#[test]
+fn the_sequence_restarts_in_each_tick() {
+    let (mut ids, clock) = twitter(ClockPolicy::Refuse);
+    let sequence = |id: u64| id & 0xfff;
+    assert_eq!(sequence(ids.try_next().unwrap()), 0);
+    assert_eq!(sequence(ids.try_next().unwrap()), 1);
+    clock.advance_us(999);
+    assert_eq!(sequence(ids.try_next().unwrap()), 2);
+    clock.advance_us(1);
+    assert_eq!(sequence(ids.try_next().unwrap()), 0);
+}
+
+#[test]
+fn a_clock_behind_is_refused_and_touches_nothing() {
+    let (mut ids, clock) = twitter(ClockPolicy::Refuse);
+    let shared =
+        SharedGenerator::new(open(twitter_node()), clock.clone(), ClockPolicy::Refuse).unwrap();
+    let before = ids.try_next().unwrap();
+    assert_eq!(shared.try_next(), Ok(before));
+    clock.advance_us(-5_000);
+    for _ in 0..5_000 {
+        let refused = Err(NotNow::Refused(Refusal::ClockBehind { behind_ms: 5 }));
+        assert_eq!(ids.try_next(), refused);
+        assert_eq!(shared.try_next(), refused);
+    }
+    clock.advance_us(5_000);
+    assert_eq!(ids.try_next(), Ok(before + 1));
+    assert_eq!(shared.try_next(), Ok(before + 1));
+}
+
+#[test]
+fn a_bounded_wait_waits_within_its_bound() {
+    let (mut ids, clock) = twitter(ClockPolicy::Wait { at_most_ms: 5 });
+    ids.try_next().unwrap();
+    clock.advance_us(-5_000);
+    let reason = WaitReason::ClockBehind { behind_ms: 5 };
+    assert_eq!(
+        ids.try_next(),
+        Err(NotNow::Wait(Wait { us: 5_000, reason }))
+    );
+    clock.advance_us(-1);
+    let refusal = Refusal::ClockBehind { behind_ms: 6 };
+    assert_eq!(ids.try_next(), Err(NotNow::Refused(refusal)));
+}
+
+#[test]
+fn times_outside_the_layouts_life_are_errors() {
+    let layout = Layout::TWITTER;
+    let start = |us| {
+        Generator::new(
+            open(twitter_node()),
+            ManualClock::at_us(us),
+            ClockPolicy::Refuse,
+        )
+    };
+    let end_us = layout.end_of_life_ms() * 1_000 + 999;
+    let early = layout.epoch_ms() * 1_000 - 1;
+    assert!(matches!(
+        start(early),
+        Err(StartError::Time(TimeError::BeforeEpoch { .. }))
+    ));
+    assert!(matches!(
+        start(end_us + 1),
+        Err(StartError::Time(TimeError::PastEnd { .. }))
+    ));
+    assert!(start(i64::MIN).is_err() && start(i64::MAX).is_err());
+
+    let clock = ManualClock::at_us(end_us);
+    let mut ids = Generator::new(open(twitter_node()), clock.clone(), ClockPolicy::Refuse).unwrap();
+    let last_tick = ids.try_next().unwrap();
+    assert_eq!(layout.time_ms(last_tick.into()), layout.end_of_life_ms());
+    for _ in 1..4_096 {
+        assert!(ids.try_next().unwrap() > last_tick);
+    }
+    clock.advance_us(1);
+    let refused = |result| matches!(result, Err(NotNow::Refused(Refusal::Time(_))));
+    assert!(refused(ids.try_next()));
+    clock.set_us(early);
+    assert!(refused(ids.try_next()));
+}
+
+#[test]
+fn a_layout_of_all_bits_ends_without_overflow() {
+    let layout = Layout::MASTODON;
+    let node = Node::new(&layout, 0).unwrap();
+    let clock = ManualClock::at_ms(layout.end_of_life_ms());
+    let mut exclusive = Generator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+    let shared = SharedGenerator::new(open(node), clock, ClockPolicy::Refuse).unwrap();
+    for below in (1..=65_535).rev() {
+        assert_eq!(exclusive.try_next(), Ok(u64::MAX - below));
+        assert_eq!(shared.try_next(), Ok(u64::MAX - below));
+    }
+    for _ in 0..3 {
+        assert!(matches!(exclusive.try_next(), Err(NotNow::Refused(_))));
+        assert!(matches!(shared.try_next(), Err(NotNow::Refused(_))));
+    }
+}
+
+#[test]
+fn the_end_of_life_is_announced() {
+    let layout = Layout::TWITTER;
+    let year_ms = 366 * 24 * 3_600_000;
+    let end = layout.end_of_life_ms();
+    assert_eq!(layout.expires_within_a_year(end - year_ms - 1), None);
+    let warning = LifeWarning::Ends {
+        layout: "twitter",
+        end_of_life_ms: end,
+    };
+    assert_eq!(layout.expires_within_a_year(end - year_ms), Some(warning));
+    let signed = Layout::PULSATE.signed_limit_ms().unwrap();
+    let warning = LifeWarning::PassesSigned {
+        layout: "pulsate",
+        signed_limit_ms: signed,
+    };
+    assert_eq!(
+        Layout::PULSATE.expires_within_a_year(signed - 1),
+        Some(warning)
+    );
+}
+
+#[test]
+fn a_batch_is_of_one_tick_and_steps_as_single_ids_do() {
+    for layout in FIT {
+        let node = Node::new(layout, Node::max(layout).unwrap()).unwrap();
+        let clock = ManualClock::at_ms(NOW_MS);
+        let mut singly = Generator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+        let mut ids = Generator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+        let shared = SharedGenerator::new(open(node), clock.clone(), ClockPolicy::Refuse).unwrap();
+        let sequences = sequences(layout) as usize;
+        let expected: Vec<u64> = (0..sequences).map(|_| singly.try_next().unwrap()).collect();
+
+        let first = ids.try_next().unwrap();
+        let mut made = vec![first];
+        if sequences > 1 {
+            let batch = ids.reserve(10).unwrap();
+            assert_eq!(batch.len(), 10);
+            made.extend(batch);
+            made.push(ids.try_next().unwrap());
+            made.extend(ids.reserve(usize::MAX).unwrap());
+        }
+        assert_eq!(made, expected, "{layout:?}");
+        assert!(ids.reserve(1).is_err());
+        assert_eq!(
+            shared.reserve(usize::MAX).unwrap().collect::<Vec<_>>(),
+            expected
+        );
+        clock.advance_us(layout.unit().us().into());
+        assert_eq!(ids.reserve(0).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_slice_is_filled_as_far_as_the_tick_goes() {
+    let (mut ids, clock) = twitter(ClockPolicy::Refuse);
+    let mut slots = [0; 5_000];
+    assert_eq!(ids.fill(&mut slots), Ok(4_096));
+    assert!(slots[..4_096].is_sorted_by(|a, b| a < b));
+    assert!(ids.fill(&mut slots).is_err());
+    assert_eq!(ids.fill(&mut []), Ok(0));
+    clock.advance_us(1_000);
+    assert_eq!(ids.fill(&mut slots[..10]), Ok(10));
+}
+
+#[test]
+fn ids_can_be_typed() {
+    struct Post;
+    let (mut ids, _) = twitter(ClockPolicy::Refuse);
+    let first: Id<Post> = ids.try_next_as().unwrap();
+    let second: Id<Post> = ids.next_id_as().unwrap();
+    assert!(first < second);
+    let batch: Vec<Id<Post>> = ids.reserve(3).unwrap().typed().collect();
+    assert!(second < batch[0] && batch.len() == 3);
+}
+
+#[test]
+fn a_scattered_start_spreads_and_never_wraps() {
+    let below = 1_024;
+    let start = SequenceStart::Scattered { seed: 7, below };
+    let (ids, clock) = twitter(ClockPolicy::Refuse);
+    let mut ids = ids.with_sequence_start(start);
+    let mut seen = std::collections::HashSet::new();
+    let mut last = 0;
+    for _ in 0..200 {
+        let all: Vec<u64> = std::iter::from_fn(|| ids.try_next().ok()).collect();
+        assert!(all.is_sorted_by(|a, b| a < b) && all[0] > last);
+        assert!(all[0] & 0xfff < below && all.last().unwrap() & 0xfff == 0xfff);
+        seen.insert(all[0] & 0xfff);
+        last = *all.last().unwrap();
+        clock.advance_us(1_000);
+    }
+    assert!(seen.len() > 150, "{} of 200 starts differ", seen.len());
+}
+
+#[test]
+fn a_window_bounds_times_on_both_sides() {
+    let from_us = NOW_MS * 1_000 + 3_500;
+    let (window, end) = Window::recorded(twitter_node(), from_us, from_us + 2_000);
+    let clock = ManualClock::at_ms(NOW_MS);
+    let mut ids = Generator::new(window, clock.clone(), ClockPolicy::Refuse).unwrap();
+    assert_eq!(
+        ids.try_next(),
+        Err(NotNow::Refused(Refusal::WindowAhead { behind_ms: 4 }))
+    );
+    clock.advance_us(3_900);
+    // The window begins within this tick, so the next is the first: no policy minds 100 us.
+    let reason = WaitReason::WindowAhead { behind_ms: 1 };
+    assert_eq!(ids.try_next(), Err(NotNow::Wait(Wait { us: 100, reason })));
+    clock.advance_us(100);
+    let first = ids.try_next().unwrap();
+    assert!(Layout::TWITTER.time_us(first.into()) >= from_us);
+    clock.advance_us(2_000);
+    let ended = Refusal::WindowEnded {
+        until_us: from_us + 2_000,
+    };
+    assert_eq!(ids.try_next(), Err(NotNow::Refused(ended)));
+    end.extend(from_us + 1_000);
+    assert_eq!(end.until_us(), from_us + 2_000);
+    end.extend(from_us + 9_000);
+    assert!(ids.try_next().is_ok());
+}
+
+#[test]
+fn retirement_tells_how_far_times_are_used() {
+    let (mut ids, clock) = twitter(ClockPolicy::Refuse);
+    clock.advance_us(700);
+    ids.try_next().unwrap();
+    assert_eq!(ids.retire().until_us(), NOW_MS * 1_000 + 1_000);
+
+    let from_us = NOW_MS * 1_000;
+    let (window, _) = Window::recorded(twitter_node(), from_us, from_us + 2_000);
+    let unused = Generator::new(window, clock, ClockPolicy::Refuse).unwrap();
+    assert_eq!(unused.retire().until_us(), from_us);
+}
+
+fn twitter(policy: ClockPolicy) -> (Generator<ManualClock>, ManualClock) {
+    let clock = ManualClock::at_ms(NOW_MS);
+    let ids = Generator::new(open(twitter_node()), clock.clone(), policy).unwrap();
+    (ids, clock)
+}
+
+fn twitter_node() -> Node {
+    Node::new(&Layout::TWITTER, 67).unwrap()
+}
+
+fn open(node: Node) -> Window {
+    Window::unrecorded_ids_may_repeat(node)
+}
+
+fn sequences(layout: &Layout) -> u32 {
+    let is_sequence = |field: &&Field| field.name() == "sequence";
+    let bits = layout
+        .fields()
+        .iter()
+        .find(is_sequence)
+        .map_or(0, |f| f.bits());
+    1 << bits
+}

@@ -1,0 +1,147 @@
+//! Waiting for an ID: on a thread, and on a Tokio runtime.
+
+#![allow(clippy::unwrap_used)]
+
+use std::future::Future;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use driftline_id::clock::{Clock, ManualClock, SystemClock, TickedClock};
+use driftline_id::{
+    ClockPolicy, DeadlineError, Generator, Layout, Node, NotNow, Refusal, SharedGenerator,
+    WaitReason, Window,
+};
+use tokio::time::Instant;
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+#[test]
+fn an_exhausted_sequence_is_waited_for() {
+    let clock = TickedClock::start();
+    let mut ids = Generator::new(open(Layout::INSTAGRAM), clock, ClockPolicy::Refuse).unwrap();
+    let made: Vec<u64> = (0..10_000).map(|_| ids.next_id().unwrap()).collect();
+    assert!(made.is_sorted_by(|a, b| a < b));
+    let ticks = |id: u64| Layout::INSTAGRAM.time_ms(id.into());
+    assert!(ticks(made[9_999]) - ticks(made[0]) >= 9);
+}
+
+#[test]
+fn a_blocking_call_waits_for_a_clock_as_long_as_it_may() {
+    let clock = Offset::default();
+    let policy = ClockPolicy::Wait { at_most_ms: 300 };
+    let ids = SharedGenerator::new(open(Layout::TWITTER), clock.clone(), policy).unwrap();
+    let before = ids.next_id().unwrap();
+    clock.us.set_us(-50_000);
+    assert!(ids.next_id().unwrap() > before);
+    clock.us.set_us(-10_000_000);
+    assert!(matches!(
+        ids.next_id(),
+        Err(Refusal::ClockBehind { behind_ms: 9_000.. })
+    ));
+}
+
+#[test]
+fn a_clock_that_stands_still_does_not_hold_a_call_for_ever() {
+    let clock = ManualClock::at_ms(NOW_MS);
+    let policy = ClockPolicy::Wait { at_most_ms: 30 };
+    let mut ids = Generator::new(open(Layout::TWITTER), clock.clone(), policy).unwrap();
+    ids.next_id().unwrap();
+    clock.advance_us(-20_000);
+    assert_eq!(ids.next_id(), Err(Refusal::ClockBehind { behind_ms: 20 }));
+}
+
+#[test]
+fn a_window_is_waited_for_until_it_is_extended() {
+    let now_us = SystemClock.now_us();
+    let (window, end) = Window::recorded(node(Layout::TWITTER), now_us, now_us + 2_000);
+    let policy = ClockPolicy::Wait { at_most_ms: 10_000 };
+    let ids = SharedGenerator::new(window, SystemClock, policy).unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            std::iter::repeat_with(|| ids.next_id().unwrap())
+                .find(|&id| Layout::TWITTER.time_us(id.into()) >= now_us + 2_000)
+        });
+        let is_ended = || {
+            let reason = ids.try_next().err();
+            matches!(reason, Some(NotNow::Wait(wait))
+                if matches!(wait.reason, WaitReason::WindowEnded { .. }))
+        };
+        while !is_ended() {
+            std::hint::spin_loop();
+        }
+        end.extend(now_us + 60_000_000);
+        assert!(waiter.join().unwrap().is_some());
+    });
+}
+
+#[test]
+fn a_deadline_ends_a_wait() {
+    runtime().block_on(async {
+        let clock = ManualClock::at_ms(NOW_MS);
+        let policy = ClockPolicy::Wait { at_most_ms: 1_000 };
+        let ids = SharedGenerator::new(open(Layout::TWITTER), clock.clone(), policy).unwrap();
+        let soon = || Instant::now() + Duration::from_millis(45);
+        let first = ids.next_before(soon()).await.unwrap();
+        clock.advance_us(-500_000);
+        let begun = Instant::now();
+        let late = ids.next_before(soon()).await.unwrap_err();
+        assert!(matches!(late, DeadlineError::Deadline(wait) if wait.us == 500_000));
+        assert_eq!(begun.elapsed(), Duration::from_millis(45));
+        clock.advance_us(-600_000);
+        let refusal = Refusal::ClockBehind { behind_ms: 1_100 };
+        let refused = ids.next_before(soon()).await;
+        assert_eq!(refused, Err(DeadlineError::Refused(refusal)));
+        clock.advance_us(1_100_000);
+        assert_eq!(ids.next_before(soon()).await, Ok(first + 1));
+        // A deadline that is over does not keep back what is there.
+        assert_eq!(ids.next_before(begun).await, Ok(first + 2));
+        assert_eq!(ids.reserve_before(5, soon()).await.unwrap().len(), 5);
+    });
+}
+
+#[test]
+fn a_cancelled_wait_takes_nothing() {
+    runtime().block_on(async {
+        let clock = ManualClock::at_ms(NOW_MS);
+        let policy = ClockPolicy::Refuse;
+        let mut ids = Generator::new(open(Layout::TWITTER), clock.clone(), policy).unwrap();
+        let last = ids.reserve(usize::MAX).unwrap().last().unwrap();
+        for _ in 0..3 {
+            let mut wait = Box::pin(ids.next_before(Instant::now() + Duration::from_secs(1)));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(wait.as_mut().poll(&mut context).is_pending());
+        }
+        clock.advance_us(1_000);
+        let next = ids.next_before(Instant::now()).await.unwrap();
+        assert_eq!(next, ((last >> 22) + 1) << 22);
+    });
+}
+
+/// Virtual time for Tokio's timers.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+}
+
+fn node(layout: Layout) -> Node {
+    Node::new(&layout, 0).unwrap()
+}
+
+fn open(layout: Layout) -> Window {
+    Window::unrecorded_ids_may_repeat(node(layout))
+}
+
+/// The system's time, set wrong by as much as a manual clock shows.
+#[derive(Clone, Default)]
+struct Offset {
+    us: ManualClock,
+}
+
+impl Clock for Offset {
+    fn now_us(&self) -> i64 {
+        SystemClock.now_us() + self.us.now_us()
+    }
+}

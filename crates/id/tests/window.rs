@@ -1,0 +1,160 @@
+//! The record of a window: what it decides, and what text it refuses.
+
+#![allow(clippy::unwrap_used)]
+
+use driftline_id::window::{BeginError, Record, RecordError, Terms};
+use driftline_id::{Layout, Node};
+use proptest::prelude::*;
+
+const NOW_US: i64 = 1_700_000_000_000_000;
+const TERMS: Terms = Terms {
+    length_ms: 3_000,
+    patience_ms: 60_000,
+};
+
+#[test]
+fn a_window_begins_at_the_end_of_the_last_or_now() {
+    let first = begin(None, NOW_US).unwrap();
+    assert_eq!(
+        (first.from_us(), first.until_us()),
+        (NOW_US, NOW_US + 3_000_000)
+    );
+    assert_eq!(first.fence(), 1);
+    let crashed = begin(Some(&first), NOW_US + 1_000).unwrap();
+    assert_eq!(crashed.from_us(), first.until_us());
+    assert_eq!(crashed.until_us(), first.until_us() + 3_000_000);
+    assert_eq!(crashed.fence(), 2);
+    let later = begin(Some(&first), NOW_US + 10_000_000).unwrap();
+    assert_eq!(later.from_us(), NOW_US + 10_000_000);
+}
+
+#[test]
+fn a_clock_far_behind_the_record_is_refused() {
+    let first = begin(None, NOW_US).unwrap();
+    let borne_us = 60_000_000;
+    assert!(begin(Some(&first), NOW_US - borne_us).is_ok());
+    let refused = begin(Some(&first), NOW_US - borne_us - 1);
+    let until_us = first.until_us();
+    assert_eq!(
+        refused,
+        Err(BeginError::ClockBehind {
+            behind_ms: 63_000,
+            until_us
+        })
+    );
+    assert!(begin(Some(&first), i64::MIN).is_err());
+}
+
+#[test]
+fn a_record_of_something_else_is_refused() {
+    let record = begin(None, NOW_US).unwrap();
+    let with = |layout: &Layout, number| {
+        let node = Node::new(layout, number).unwrap();
+        Record::begin(Some(&record), &node, "here", NOW_US, &TERMS)
+    };
+    assert!(matches!(
+        with(&Layout::DISCORD, 5),
+        Err(BeginError::ForeignLayout { .. })
+    ));
+    let other_epoch = Layout::TWITTER.with_epoch(0);
+    assert!(matches!(
+        with(&other_epoch, 5),
+        Err(BeginError::ForeignLayout { .. })
+    ));
+    let foreign = BeginError::ForeignNode {
+        recorded: 5,
+        wanted: 6,
+    };
+    assert_eq!(with(&Layout::TWITTER, 6), Err(foreign));
+}
+
+#[test]
+fn a_window_is_extended_when_half_of_it_is_left() {
+    let record = begin(None, NOW_US).unwrap();
+    assert_eq!(record.due_us(&TERMS), NOW_US + 1_500_000);
+    assert_eq!(record.extended(NOW_US + 1_499_999, &TERMS), None);
+    let extended = record.extended(NOW_US + 1_500_000, &TERMS).unwrap();
+    assert_eq!(extended.until_us(), NOW_US + 4_500_000);
+    assert_eq!(extended.from_us(), record.from_us());
+    assert_eq!(extended.fence(), record.fence());
+}
+
+#[test]
+fn a_window_ends_early_where_it_was_used_to_and_nowhere_else() {
+    let record = begin(None, NOW_US).unwrap();
+    let end = |us| record.ended(us).until_us();
+    assert_eq!(end(NOW_US + 5), NOW_US + 5);
+    assert_eq!(end(NOW_US - 5), NOW_US);
+    assert_eq!(end(i64::MAX), record.until_us());
+}
+
+#[test]
+fn a_record_is_text_of_this_form() {
+    let record = begin(None, NOW_US).unwrap();
+    let text = "driftline-id window 1\n\
+        layout twitter epoch_ms=1288834974657 unit_us=1000 time:41 datacenter:5 worker:5 sequence:12\n\
+        node 5\nfrom_us 1700000000000000\nuntil_us 1700000003000000\nfence 1\nplace here\n\
+        check 3c2c8e97a6364cea\n";
+    assert_eq!(record.to_string(), text);
+    assert_eq!(Record::parse(text), Ok(record));
+}
+
+#[test]
+fn another_version_is_told_apart_from_damage() {
+    let text = begin(None, NOW_US).unwrap().to_string();
+    let other = text.replace("window 1", "window 2");
+    assert_eq!(Record::parse(&other), Err(RecordError::Torn));
+    assert_eq!(Record::parse(&checked(&other)), Err(RecordError::Version));
+    let without = text.replace("fence 1\n", "");
+    assert_eq!(
+        Record::parse(&checked(&without)),
+        Err(RecordError::Line { name: "fence" })
+    );
+    let backward = text.replace("until_us 17", "until_us 16");
+    assert_eq!(
+        Record::parse(&checked(&backward)),
+        Err(RecordError::Line { name: "until_us" })
+    );
+    assert_eq!(Record::parse(&checked(&text)).map(|r| r.node()), Ok(5));
+}
+
+proptest! {
+    #[test]
+    fn damage_is_noticed(at in any::<prop::sample::Index>(), byte: u8) {
+        let text = begin(None, NOW_US).unwrap().to_string();
+        let mut bytes = text.clone().into_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let damaged = String::from_utf8_lossy(&bytes);
+        prop_assert_eq!(Record::parse(&damaged).is_ok(), damaged == text);
+        prop_assert_eq!(Record::parse(&text[..at]), Err(RecordError::Torn));
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC*|(driftline-id window 1\n)?[a-z_0-9 \n-]*") {
+        prop_assert!(Record::parse(&text).is_err());
+        let _ = Record::parse(&checked(&text));
+    }
+
+    #[test]
+    fn a_place_survives(place in "[^\n\r]*") {
+        let node = Node::new(&Layout::TWITTER, 5).unwrap();
+        let record = Record::begin(None, &node, &place, NOW_US, &TERMS).unwrap();
+        prop_assert_eq!(record.place(), &place);
+        prop_assert_eq!(Record::parse(&record.to_string()), Ok(record));
+    }
+}
+
+fn begin(previous: Option<&Record>, now_us: i64) -> Result<Record, BeginError> {
+    let node = Node::new(&Layout::TWITTER, 5).unwrap();
+    Record::begin(previous, &node, "here", now_us, &TERMS)
+}
+
+/// The text with its checksum made right (FNV-1a).
+fn checked(text: &str) -> String {
+    let body = text.rsplit_once("\ncheck ").map_or(text, |(body, _)| body);
+    let hash = body.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{body}\ncheck {hash:016x}\n")
+}
