@@ -2,6 +2,12 @@
 //!
 //! A transaction that takes IDs updates the row and so holds it until its commit. Commit order is
 //! then ID order, whatever the clocks of the processes say.
+//!
+//! No local ID is given twice: the row never falls, each ID that the clock gives is above all it
+//! gave before, and the row is recorded in the same commit that uses the ID. So a restart, a clock
+//! that steps back and a second process all go on where the last commit left it. IDs of history
+//! are given while the row is held: what was ever taken is passed over, and the row is raised to
+//! them.
 
 use driftline_db::{DbError, Root, Tx};
 use driftline_id::Layout;

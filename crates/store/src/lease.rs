@@ -136,8 +136,9 @@ pub fn database_now_ms(tx: &mut Tx<'_>) -> Result<i64, DbError> {
     tx.query_one(&format!("select {now}"), &[], |row| row.i64(0))
 }
 
-/// Not the transaction's start: it may have waited for the row.
-fn now_ms(dialect: Dialect) -> &'static str {
+/// The database's clock in SQL, Unix ms. Not the transaction's start: it may have waited for the
+/// row.
+pub(crate) fn now_ms(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => "cast(unixepoch('subsec') * 1000 as integer)",
         Dialect::Postgres => "cast(extract(epoch from clock_timestamp()) * 1000 as bigint)",

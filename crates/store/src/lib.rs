@@ -4,6 +4,7 @@
 //! root that its write names: [`source::root`] for what belongs to a source, [`clock::root`] for
 //! what does not. A commit of an answer ([`commit_page`], [`commit_look_up`]) holds posts, entries,
 //! ledger and machine together, so that nothing is half done.
+//! [`node_lease`] names no root: each of its writes is one statement that says what it replaces.
 //!
 //! # Order of locks
 //! The root first, then the local clock, then everything else. Rows that sources share (posts,
@@ -26,6 +27,7 @@ mod intake;
 pub mod lease;
 mod look_up;
 pub mod machine;
+pub mod node_lease;
 mod page;
 mod post;
 mod removal;

@@ -4,11 +4,18 @@ use driftline_db::Migration;
 ///
 /// Unique keys of large tables contain the key that would distribute them (a source, a post, an
 /// upstream ID), there are no foreign keys and no sequences: see `docs/sql.md`.
-pub static MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "timelines",
-    sql: TIMELINES,
-}];
+pub static MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "timelines",
+        sql: TIMELINES,
+    },
+    Migration {
+        version: 2,
+        name: "node leases",
+        sql: NODE_LEASES,
+    },
+];
 
 const TIMELINES: &str = "
 create table store_identity (
@@ -135,4 +142,18 @@ create table account (
     raw text not null,
     unique (upstream_id, instance_id)
 ) {strict} {fillfactor 90};
+";
+
+/// `record` is what a `driftline_id::window::Record` displays as. It holds the window, the node
+/// and the fence too; the columns repeat what statements compare.
+const NODE_LEASES: &str = "
+create table node_lease (
+    layout text {collate_c} not null,
+    node {i64} not null,
+    record text not null,
+    lease_holder text,
+    lease_fence {i64} not null,
+    lease_until_ms {i64} not null,
+    primary key (layout, node)
+) {strict} {fillfactor 50};
 ";

@@ -3,7 +3,7 @@ use driftline_db::{Db, DbError, Dialect, Options, Root, Stats, Target, Tx};
 use crate::{error::StoreError, schema::MIGRATIONS};
 
 /// An open store; clones are handles to the same one.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Store {
     db: Db,
 }

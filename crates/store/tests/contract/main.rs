@@ -2,10 +2,12 @@
 
 mod accounts;
 mod anchors;
+mod clock;
 mod deletions;
 mod edits;
 mod gaps;
 mod leases;
+mod node_leases;
 mod order;
 mod pages;
 

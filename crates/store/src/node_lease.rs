@@ -1,0 +1,274 @@
+//! Node leases: which process makes the IDs of which node.
+//!
+//! The rule is that of [`driftline_id::window`]: every ID's time lies inside a window
+//! `[from, until)` that was recorded for its node before use, and the node's next window begins
+//! at `max(until, now)`. Here the records are rows of `node_lease`, and [`Record`] decides what
+//! they say.
+//!
+//! Two clocks matter, for two things. Windows are told by their holders' clocks, and it is them
+//! that keep IDs from repeating. When a node may be taken over is told by the database's clock: a
+//! lease outlasts its window by [`LEASE_MARGIN_MS`], so that a holder that renews in time keeps
+//! its node. Were the database's clock wrong, a holder would lose its node; no ID would repeat.
+//! Each holder has a larger fencing number than all before it. What comes with another one is
+//! refused ([`NodeLeaseError::Lost`]), so that a holder that was suspended and taken over can use
+//! what is left of its own window and nothing else.
+//!
+//! The calls block: call them on plain threads.
+//!
+//! ```
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("driftline.db");
+//! use driftline_id::clock::{Clock, TickedClock};
+//! use driftline_id::file::Keeper;
+//! use driftline_id::window::{LeaseStore, Terms};
+//! use driftline_id::{ClockPolicy, Layout, SharedGenerator};
+//! use driftline_store::node_lease::NodeLeases;
+//! use driftline_store::{Store, Target};
+//!
+//! let store = Store::open(Target::Sqlite { path })?;
+//! let nodes = NodeLeases::new(store.clone(), Layout::TWITTER, Terms::default(), "host-a 4711");
+//! let clock = TickedClock::start();
+//! let (lease, window) = nodes.acquire(clock.fresh_us())?;
+//! let keeper = Keeper::start(lease, clock.clone())?;
+//! let policy = ClockPolicy::Wait { at_most_ms: 5_000 };
+//! let ids = SharedGenerator::new(window, clock, policy)?;
+//!
+//! let id = ids.next_id()?;
+//!
+//! if let Some(retired) = ids.retire() {
+//!     keeper.close(retired)?;
+//! }
+//! # store.close_blocking();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What a store can and cannot tell
+//!
+//! - A holder that dies keeps its node until its lease ends. The next one begins where the dead
+//!   one's window ended.
+//! - A commit must be durable when it is answered. A PostgreSQL server with `synchronous_commit`
+//!   off, or one that fails over to a replica without the last commits, forgets windows that are
+//!   in use; so does a store that is put back from a backup. Stop the holders before. As long as
+//!   no clock has also been moved back, their successors then begin after all times used.
+//! - A holder that goes on over such a change is refused if its row has another fencing number or
+//!   another holder's name by then: give every process a name of its own.
+//! - Two copies of one store know nothing of each other: processes on both must not make IDs of
+//!   one layout. A deleted row is as none.
+
+mod error;
+mod table;
+
+use driftline_id::window::{BeginError, Lease, LeaseStore, Record, Retired, Terms, WindowEnd};
+use driftline_id::{Layout, Node, Window};
+
+pub use error::NodeLeaseError;
+pub use table::{NodeHolding, list};
+
+use crate::{Root, Store, text};
+use table::Key;
+
+/// How much longer than its window a lease lasts, in ms.
+///
+/// A holder begins to renew half a window before the window's end, and has this much more before
+/// another may take its node: for a database that is away, and for a clock that stepped back.
+pub const LEASE_MARGIN_MS: i64 = 10_000;
+
+/// The nodes of a layout, leased from a store. [`acquire`](LeaseStore::acquire) takes the lowest
+/// that nobody holds.
+///
+/// Layouts are told apart by their names. A node whose record lies too far ahead of the clock is
+/// passed over, and is the error only if no other node is free.
+#[derive(Clone, Debug)]
+pub struct NodeLeases {
+    store: Store,
+    claim: Claim,
+}
+
+/// A node held by a row of the store.
+///
+/// Dropped without [`release`](Lease::release), the node stays held until the lease ends. Once
+/// the lease is known to be lost, every call fails with that error and asks the store no more;
+/// what fails otherwise may be tried again.
+#[derive(Debug)]
+pub struct NodeLease {
+    store: Store,
+    key: Key,
+    node: Node,
+    /// What is recorded, or less: after a commit of unknown outcome the row may reach further.
+    record: Record,
+    end: WindowEnd,
+    terms: Terms,
+    /// The error with which the lease was lost.
+    lost: Option<NodeLeaseError>,
+}
+
+/// Who wants which node, and on what terms.
+#[derive(Clone, Debug)]
+struct Claim {
+    layout: Layout,
+    terms: Terms,
+    holder: String,
+}
+
+impl NodeLeases {
+    /// The nodes of a layout in a store. `holder` names this process to others: no two that run
+    /// at a time should have one name.
+    pub fn new(store: Store, layout: Layout, terms: Terms, holder: impl Into<String>) -> Self {
+        let holder = text::clean(&holder.into()).into_owned();
+        let claim = Claim {
+            layout,
+            terms,
+            holder,
+        };
+        Self { store, claim }
+    }
+
+    /// That node of the layout and no other, with a window that begins where its last one ended
+    /// or now, whichever is later.
+    pub fn acquire_node(
+        &self,
+        node: Node,
+        now_us: i64,
+    ) -> Result<(NodeLease, Window), NodeLeaseError> {
+        if *node.layout() != self.claim.layout {
+            return Err(NodeLeaseError::OtherLayout {
+                layout: self.claim.layout.name(),
+                given: node.layout().name(),
+            });
+        }
+        let claim = self.claim.clone();
+        let record = self.store.write_blocking(Root::none(), move |tx| {
+            table::take_node(tx, &claim, &node, now_us)
+        })?;
+        self.begin(node, record)
+    }
+
+    /// The lease and the window of a record that has been committed.
+    fn begin(&self, node: Node, record: Record) -> Result<(NodeLease, Window), NodeLeaseError> {
+        let key = Key::new(&self.claim, &record)?;
+        let (window, end) = record.window(node);
+        let lease = NodeLease {
+            store: self.store.clone(),
+            key,
+            node,
+            record,
+            end,
+            terms: self.claim.terms,
+            lost: None,
+        };
+        Ok((lease, window))
+    }
+}
+
+impl LeaseStore for NodeLeases {
+    type Lease = NodeLease;
+
+    fn acquire(&self, now_us: i64) -> Result<(NodeLease, Window), NodeLeaseError> {
+        let claim = self.claim.clone();
+        let (node, record) = self.store.write_blocking(Root::none(), move |tx| {
+            table::take_lowest(tx, &claim, now_us)
+        })?;
+        self.begin(node, record)
+    }
+}
+
+impl NodeLease {
+    /// The record as last written.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    fn check_held(&self) -> Result<(), NodeLeaseError> {
+        self.lost.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Lease for NodeLease {
+    type Error = NodeLeaseError;
+
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn fence(&self) -> u64 {
+        self.record.fence()
+    }
+
+    fn due_us(&self) -> i64 {
+        self.record.due_us(&self.terms)
+    }
+
+    fn renew(&mut self, now_us: i64) -> Result<(), NodeLeaseError> {
+        self.check_held()?;
+        let Some(record) = self.record.extended(now_us, &self.terms) else {
+            return Ok(());
+        };
+        let (key, text) = (self.key.clone(), record.to_string());
+        let life_ms = life_ms(&record, now_us);
+        let renewed = self.store.write_blocking(Root::none(), move |tx| {
+            table::renew(tx, &key, &text, life_ms)
+        });
+        if let Err(error @ NodeLeaseError::Lost { .. }) = &renewed {
+            self.lost = Some(error.clone());
+        }
+        renewed?;
+        self.end.extend(record.until_us());
+        self.record = record;
+        Ok(())
+    }
+
+    fn release(self, retired: Retired) -> Result<(), NodeLeaseError> {
+        self.check_held()?;
+        if !self.end.belongs_to(&retired) {
+            return Err(NodeLeaseError::OtherWindow);
+        }
+        let key = self.key;
+        let text = self.record.ended(retired.until_us()).to_string();
+        self.store
+            .write_blocking(Root::none(), move |tx| table::release(tx, &key, &text))
+    }
+}
+
+impl Claim {
+    /// The record of the node's next window, after the one in that text.
+    fn next_record(
+        &self,
+        node: &Node,
+        previous: Option<&str>,
+        now_us: i64,
+    ) -> Result<Record, NodeLeaseError> {
+        let (layout, number) = (self.layout.name(), node.number());
+        let previous = previous.map(Record::parse).transpose();
+        let previous = previous.map_err(|error| NodeLeaseError::Record {
+            layout,
+            node: number,
+            error,
+        })?;
+        Record::begin(previous.as_ref(), node, PLACE, now_us, &self.terms).map_err(|error| {
+            NodeLeaseError::Begin {
+                layout,
+                node: number,
+                error,
+            }
+        })
+    }
+}
+
+impl NodeLeaseError {
+    /// Whether another node may do.
+    fn is_clock_behind(&self) -> bool {
+        let Self::Begin { error, .. } = self else {
+            return false;
+        };
+        matches!(error, BeginError::ClockBehind { .. })
+    }
+}
+
+/// How long a lease lasts from a commit on: to its window's end and the margin more. The window
+/// of one who took over from a crashed holder ends later than a length from now.
+fn life_ms(record: &Record, now_us: i64) -> i64 {
+    let left_us = record.until_us().saturating_sub(now_us).max(0);
+    left_us / 1_000 + LEASE_MARGIN_MS
+}
+
+const PLACE: &str = "node_lease";

@@ -1,0 +1,100 @@
+use driftline_db::DbError;
+use driftline_id::NodeError;
+use driftline_id::window::{BeginError, RecordError};
+
+/// A node that cannot be leased, or a lease that cannot be kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeLeaseError {
+    /// Another process holds the node.
+    #[error(
+        "the node {node} of {layout} is held by '{holder}'; stop that process, or use another \
+         node: if it crashed, its lease ends in {ends_in_ms} ms"
+    )]
+    Held {
+        /// The layout's name.
+        layout: &'static str,
+        /// The node's number.
+        node: u64,
+        /// Who holds it.
+        holder: String,
+        /// When the lease ends unless it is renewed, in ms from now.
+        ends_in_ms: i64,
+    },
+
+    /// All nodes of the layout are held.
+    #[error(
+        "all {count} nodes of {layout} are held; stop a process that holds one, wait for the lease \
+         of one that crashed to end, or use a layout with more nodes"
+    )]
+    AllHeld {
+        /// The layout's name.
+        layout: &'static str,
+        /// How many nodes it has.
+        count: u64,
+    },
+
+    /// The record does not let a window begin.
+    #[error("the node {node} of {layout}: {error}")]
+    Begin {
+        /// The layout's name.
+        layout: &'static str,
+        /// The node's number.
+        node: u64,
+        /// Why.
+        #[source]
+        error: BeginError,
+    },
+
+    /// The store holds what is no record.
+    #[error("the node {node} of {layout}: {error}")]
+    Record {
+        /// The layout's name.
+        layout: &'static str,
+        /// The node's number.
+        node: u64,
+        /// Why.
+        #[source]
+        error: RecordError,
+    },
+
+    /// The lease has ended and the node was taken over, or its row was changed by hand. Not to be
+    /// tried again.
+    #[error(
+        "the lease on the node {node} of {layout} was lost{}; lease a node anew, and find out why \
+         this one was not renewed in time", taken_by(.holder.as_deref())
+    )]
+    Lost {
+        /// The layout's name.
+        layout: &'static str,
+        /// The node's number.
+        node: u64,
+        /// Who holds the node now, if anybody does.
+        holder: Option<String>,
+    },
+
+    /// The layout has no nodes that could be leased.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+
+    /// The node is of another layout than those that are leased here.
+    #[error("the node is of {given}, and leased here are those of {layout}; give one of them")]
+    OtherLayout {
+        /// The name of the layout that is leased.
+        layout: &'static str,
+        /// The name of the node's layout.
+        given: &'static str,
+    },
+
+    /// The generator had another window.
+    #[error("the retired generator had another window; release each lease with its own")]
+    OtherWindow,
+
+    /// The database failed. Renewing may be tried again: the window ends where it did.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+fn taken_by(holder: Option<&str>) -> String {
+    holder.map_or_else(String::new, |holder| format!(" to '{holder}'"))
+}
