@@ -27,6 +27,21 @@ pub(crate) const SIMULATIONS: [SeededTest; 2] = [
     },
 ];
 
+/// Other tests that draw more where they are told to: what the store does under leases, and the
+/// codec of the ID service under any bytes.
+pub(crate) const DRAWN: [SeededTest; 2] = [
+    SeededTest {
+        package: "driftline-store",
+        folder: "crates/store",
+        name: "contract",
+    },
+    SeededTest {
+        package: "driftline-server",
+        folder: "crates/server",
+        name: "ids",
+    },
+];
+
 /// The tests that kill the process.
 pub(crate) const KILLS: SeededTest = SeededTest {
     package: "driftline",

@@ -1,7 +1,7 @@
 use clap::Args;
 
 use crate::error::TaskError;
-use crate::seeds::{KILLS, SIMULATIONS};
+use crate::seeds::{DRAWN, KILLS, SIMULATIONS};
 use crate::setup;
 use crate::workspace::Workspace;
 
@@ -14,6 +14,9 @@ pub(crate) struct SoakArgs {
     /// How many times the kill tests kill
     #[arg(long, default_value_t = 50)]
     kills: u64,
+    /// How many inputs each test of a codec draws
+    #[arg(long, default_value_t = 1_000_000)]
+    cases: u32,
 }
 
 /// Runs every simulation on many seeds and the kill tests many times, built for release.
@@ -22,8 +25,9 @@ pub(crate) fn run(workspace: &Workspace, args: &SoakArgs) -> Result<(), TaskErro
     let variables = [
         ("DRIFTLINE_SEEDS", args.seeds.to_string()),
         ("DRIFTLINE_KILLS", args.kills.to_string()),
+        ("PROPTEST_CASES", args.cases.to_string()),
     ];
-    for test in SIMULATIONS.iter().chain([&KILLS]) {
+    for test in SIMULATIONS.iter().chain(&DRAWN).chain([&KILLS]) {
         test.run(workspace, &["--release"], &variables)?;
     }
     Ok(())

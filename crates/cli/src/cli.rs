@@ -59,7 +59,7 @@ pub enum Command {
     Mirror(mirror::Mirror),
     /// Print a source's posts as JSON lines, in order of arrival.
     Export(export::Export),
-    /// Take IDs apart.
+    /// Make IDs, serve them, take them apart.
     #[command(subcommand)]
     Id(id::Id),
     /// Mirror a simulated server beside two usual pollers and compare.

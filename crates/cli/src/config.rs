@@ -16,7 +16,13 @@ use figment::{
 use serde::{Deserialize, Deserializer, de::Error as _};
 use url::Url;
 
-use crate::{cli::Global, duration::HumanMs, error::CliError, written};
+use crate::{
+    cli::Global,
+    duration::HumanMs,
+    error::CliError,
+    ids::{LeasePlace, NodeText},
+    written,
+};
 
 /// Everything that can be configured. What is not set has the default that
 /// `docs/operating.md` tells.
@@ -31,6 +37,8 @@ pub struct Config {
     pub upstream: UpstreamSection,
     /// What new sources begin with.
     pub defaults: DefaultsSection,
+    /// The service of IDs.
+    pub id: IdSection,
 }
 
 /// `[server]`.
@@ -53,6 +61,34 @@ pub struct StoreSection {
     pub database_url: Option<DatabaseUrl>,
     /// The schema in it.
     pub database_schema: Option<String>,
+}
+
+/// `[id]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IdSection {
+    /// Whether `serve` gives out IDs too.
+    pub serve: bool,
+    /// Where Thrift clients are listened to; `none` for nowhere.
+    pub listen_thrift: Option<String>,
+    /// Where `id serve` listens to HTTP clients.
+    pub listen_http: Option<String>,
+    /// Whether other machines may reach those addresses.
+    pub allow_remote: bool,
+    /// The layout's name.
+    pub layout: Option<String>,
+    /// The layout's epoch, where it is not the usual one.
+    pub epoch_ms: Option<i64>,
+    /// The node: its number, or the values of its fields.
+    pub node: Option<NodeText>,
+    /// Where a node is leased.
+    pub lease: Option<LeasePlace>,
+    /// How long a clock that is behind is waited for.
+    pub wait: Option<HumanMs>,
+    /// Other services, to be asked about their nodes and clocks.
+    pub peers: Vec<std::net::SocketAddr>,
+    /// Whether they are not asked.
+    pub skip_sanity_check: bool,
 }
 
 /// `[upstream]`.

@@ -9,6 +9,8 @@ mod commands;
 mod config;
 mod duration;
 mod error;
+mod ids;
+mod listen;
 mod output;
 mod place;
 mod reach;

@@ -171,6 +171,34 @@ impl Place {
         }
         Ok(store)
     }
+
+    /// Opens the store for leases of nodes, which other processes have too. A database file needs
+    /// the folder's lock, PostgreSQL does not.
+    ///
+    /// # Errors
+    /// [`CliError::Failed`] if it cannot be opened, or is another process's file.
+    pub async fn open_beside_others(&self) -> Result<(Option<Lock>, Store), CliError> {
+        let lock = match self.target {
+            Target::Sqlite { .. } => Some(self.try_lock()?.ok_or_else(|| {
+                CliError::failed(format!(
+                    "{} works with {} already; use --lease file, or share a PostgreSQL database",
+                    self.holder().0,
+                    self.shown
+                ))
+            })?),
+            Target::Postgres { .. } => None,
+        };
+        let target = self.target.clone();
+        let opened = tokio::task::spawn_blocking(move || Store::open(target)).await;
+        let opened = opened.map_err(|error| CliError::failed(error.to_string()))?;
+        let store = opened.map_err(|error| {
+            CliError::failed(format!(
+                "the store {} cannot be opened: {error}",
+                self.shown
+            ))
+        })?;
+        Ok((lock, store))
+    }
 }
 
 /// A database file belongs to the process with the folder's lock, so whoever

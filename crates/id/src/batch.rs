@@ -6,6 +6,7 @@ use crate::typed::Id;
 /// IDs of one tick, taken and not yet handed out. Those not used are lost, which does no harm.
 ///
 /// In a process forked while the batch is held, the batch is empty: its IDs are the parent's.
+#[must_use = "IDs taken and not used are lost"]
 #[derive(Debug)]
 pub struct Batch {
     next_raw: u64,

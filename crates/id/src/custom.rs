@@ -17,10 +17,24 @@ pub enum LayoutError {
     NoTime,
     /// The layout begins before, or ends after, what Unix µs in 64 signed bits express.
     Life,
+    /// The layout's name, or that of a field, does not consist of 1 to 32 of the characters a to
+    /// z, 0 to 9, `_` and `-`. Names stand in the names and the text of files.
+    Name {
+        /// The name.
+        name: &'static str,
+    },
+    /// A field must have 1 to 63 bits.
+    FieldWidth {
+        /// The field's name.
+        field: &'static str,
+        /// How many it has.
+        bits: u8,
+    },
 }
 
 impl Layout {
-    /// A layout of one's own: 64 bits, in decimal, time above the fields.
+    /// A layout of one's own: 64 bits, in decimal, time above the fields. Names are 1 to 32
+    /// characters of a to z, 0 to 9, `_` and `-`.
     ///
     /// In a `const`, a mistake fails the build:
     ///
@@ -44,8 +58,21 @@ impl Layout {
     ) -> Result<Self, LayoutError> {
         let mut bits = time_bits as u32;
         let mut rest = fields;
+        if !is_name(name) {
+            return Err(LayoutError::Name { name });
+        }
         while let [field, tail @ ..] = rest {
-            bits += field.bits() as u32;
+            let (name, width) = (field.name(), field.bits());
+            if !is_name(name) {
+                return Err(LayoutError::Name { name });
+            }
+            if width == 0 || width > 63 {
+                return Err(LayoutError::FieldWidth {
+                    field: name,
+                    bits: width,
+                });
+            }
+            bits += width as u32;
             rest = tail;
         }
         if time_bits == 0 {
@@ -72,6 +99,20 @@ impl Layout {
     }
 }
 
+const fn is_name(name: &str) -> bool {
+    let mut rest = name.as_bytes();
+    if rest.is_empty() || rest.len() > LONGEST_NAME {
+        return false;
+    }
+    while let [byte, tail @ ..] = rest {
+        if !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-') {
+            return false;
+        }
+        rest = tail;
+    }
+    true
+}
+
 impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,8 +126,19 @@ impl fmt::Display for LayoutError {
                 "the layout's times do not fit Unix microseconds in 64 bits; \
                  give it an epoch nearer to 1970 or fewer time bits"
             ),
+            Self::Name { name } => write!(
+                f,
+                "{name:?} is no name; take 1 to {LONGEST_NAME} characters of a to z, 0 to 9, \
+                 '_' and '-'"
+            ),
+            Self::FieldWidth { field, bits } => write!(
+                f,
+                "the field {field} has {bits} bits; give it 1 to 63, or leave it out"
+            ),
         }
     }
 }
 
 impl Error for LayoutError {}
+
+const LONGEST_NAME: usize = 32;

@@ -23,7 +23,8 @@ pub enum FieldKind {
 }
 
 impl Field {
-    /// A field that says who made the ID.
+    /// A field that says who made the ID. [`Layout::custom`](crate::Layout::custom) says which
+    /// names and widths it takes.
     pub const fn node(name: &'static str, bits: u8) -> Self {
         Self::new(name, bits, FieldKind::Node)
     }
@@ -50,7 +51,11 @@ impl Field {
 
     /// The largest value that fits the field's bits.
     pub const fn max(&self) -> u128 {
-        (1 << self.bits) - 1
+        match self.bits {
+            0 => 0,
+            bits @ 1..=127 => u128::MAX >> (128 - bits),
+            128.. => u128::MAX,
+        }
     }
 
     /// Whether the field always holds the same value.

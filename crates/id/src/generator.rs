@@ -106,12 +106,17 @@ impl<C: Clock> Generator<C> {
         self.rules.node()
     }
 
+    /// The end of the window in Unix µs, as extended so far.
+    pub fn window_until_us(&self) -> i64 {
+        self.rules.window_until_us()
+    }
+
     /// The clock policy.
     pub fn policy(&self) -> ClockPolicy {
         self.rules.policy
     }
 
-    /// Ends the generator.
+    /// Ends the generator. In a forked process the proof ends no record early.
     pub fn retire(self) -> Retired {
         self.rules.retired(self.next_count())
     }
@@ -157,7 +162,7 @@ impl<C: Clock> Generator<C> {
     pub fn next_id(&mut self) -> Result<u64, crate::Refusal> {
         match self.try_next() {
             Ok(raw) => Ok(raw),
-            Err(not_now) => crate::blocking::wait(self.policy(), not_now, || self.try_next()),
+            Err(not_now) => crate::blocking::wait(self, not_now, |ids| ids.try_next()),
         }
     }
 
@@ -171,14 +176,31 @@ impl<C: Clock> Generator<C> {
     pub fn reserve_waiting(&mut self, length: usize) -> Result<Batch, crate::Refusal> {
         match self.reserve(length) {
             Ok(batch) => Ok(batch),
-            Err(not_now) => crate::blocking::wait(self.policy(), not_now, || self.reserve(length)),
+            Err(not_now) => crate::blocking::wait(self, not_now, |ids| ids.reserve(length)),
         }
+    }
+}
+
+#[cfg(feature = "std")]
+impl<C: Clock> crate::blocking::Source for Generator<C> {
+    fn limits(&self) -> (ClockPolicy, u64) {
+        (self.rules.policy, self.rules.plan.unit_us)
+    }
+
+    fn fresh_us(&self) -> i64 {
+        self.clock.fresh_us()
     }
 }
 
 #[cfg(feature = "tokio")]
 impl<C: Clock> Generator<C> {
-    /// An ID before the deadline. Cancel-safe: an ID is taken only when it is returned.
+    /// An ID before the deadline, on a Tokio runtime with its timer enabled. Cancel-safe: an ID
+    /// is taken only when it is returned.
+    ///
+    /// The runtime's timer counts whole ms, so that on a busy runtime a wait may miss a tick.
+    /// Where more IDs are asked for than the layout has, take many of a tick at once, by
+    /// [`reserve_before`](Self::reserve_before). Waits below 50 µs give way to the runtime's other
+    /// tasks instead of sleeping.
     pub async fn next_before(
         &mut self,
         deadline: tokio::time::Instant,
@@ -186,7 +208,8 @@ impl<C: Clock> Generator<C> {
         crate::waiting::wait(deadline, || self.try_next()).await
     }
 
-    /// Up to `length` IDs of one tick before the deadline. Cancel-safe.
+    /// Up to `length` IDs of one tick before the deadline, as
+    /// [`next_before`](Self::next_before). Cancel-safe.
     pub async fn reserve_before(
         &mut self,
         length: usize,

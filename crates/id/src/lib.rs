@@ -7,7 +7,7 @@
 //! A [`Generator`], or a [`SharedGenerator`] for many threads, makes IDs of a 64-bit layout of
 //! time, node and sequence. It owns a [`Window`]: the times of its [`Node`] that are recorded to
 //! be its own. [`window`] says why no ID ever repeats, and the module `file` (feature `file`)
-//! keeps the records. It takes its [`Clock`](clock::Clock) as an argument.
+//! keeps the records. A generator takes its [`Clock`](clock::Clock) as an argument.
 //!
 //! Without features the crate needs `alloc` only, and reads no clock, no randomness, no file and
 //! no socket. The target needs 64-bit atomics.
@@ -29,6 +29,26 @@
 //! let since = Layout::TWITTER.smallest_at(Layout::TWITTER.time_ms(raw) - hour_ms);
 //! assert!(since < raw);
 //! # Ok::<(), driftline_id::ParseIdError>(())
+//! ```
+//!
+//! The short way to new IDs, with the feature `file`, is `file::LocalIds`:
+//!
+//! ```
+//! # #[cfg(feature = "file")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! use driftline_id::Layout;
+//! use driftline_id::file::LocalIds;
+//!
+//! let ids = LocalIds::open(folder, Layout::TWITTER)?;
+//! let id = ids.next_id()?;
+//! # assert!(id > 0);
+//! ids.close()?;
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "file"))]
+//! # fn main() {}
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]

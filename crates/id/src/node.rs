@@ -144,6 +144,12 @@ impl Node {
         self.number
     }
 
+    /// The node fields' names and values, from the highest bits to the lowest.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        node_fields(&self.layout)
+            .map(|(field, shift)| (field.name(), self.placed >> shift & field.max() as u64))
+    }
+
     /// The node fields where they stand in an ID.
     pub(crate) const fn placed(&self) -> u64 {
         self.placed

@@ -1,8 +1,8 @@
-/// The process that a generator was made in.
+/// The process that a window was made in.
 ///
-/// A fork copies a generator with its state; the copy must not make the IDs that the original
-/// makes. The C library calls a handler in every child that its `fork` makes; the handler counts,
-/// and a generator compares the count. Where there is no `fork` this is nothing.
+/// A fork copies a window, or a generator with its state; the copy must not make the IDs that the
+/// original makes. The C library calls a handler in every child that its `fork` makes; the handler counts,
+/// and a generator compares the count with its window's. Where there is no `fork` this is nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     #[cfg(all(unix, feature = "std"))]

@@ -2,14 +2,19 @@
 /// time, before the window's beginning, or past the window's end.
 ///
 /// Whichever it is, the generator's state stays untouched, and no ID has a time that the clock
-/// has not reached. The rest of a single tick is waited for under either policy.
+/// has not reached.
+///
+/// Two waits are no policy's: for the next tick, where a tick has no IDs left, and for a window
+/// that begins in the very next tick. A clock that is behind the last ID's tick is refused, or
+/// waited for, as the policy says, even by less than a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockPolicy {
     /// Refuses at once.
     Refuse,
     /// Waits, unless the clock has to catch up by more than this.
     ///
-    /// After a crash a window begins up to a window's length ahead: allow that much.
+    /// After a crash a window begins up to its length ahead, and after several in a row up to
+    /// about two lengths: allow that much.
     Wait {
         /// The longest wait of one call, in ms.
         at_most_ms: u32,

@@ -60,11 +60,15 @@ pub enum Refusal {
         /// By how many ms, rounded up.
         behind_ms: u64,
     },
-    /// The clock is past the window's end, and it has not been extended.
+    /// The clock is past the window's end, and it has not been extended: its keeper is gone, or
+    /// cannot record.
     WindowEnded {
         /// The end, in Unix µs.
         until_us: i64,
     },
+    /// The tick has no IDs left, and the clock stands still: a blocking call has waited for two
+    /// ticks and 100 ms, or as long as the policy allows if that is longer.
+    SequenceExhausted,
     /// The layout cannot express the clock's time.
     Time(TimeError),
     /// The generator was retired.
@@ -85,7 +89,7 @@ pub enum StartError {
 
 impl Wait {
     /// The refusal for a caller that does not wait. `None` for an exhausted sequence, which is
-    /// always waited for.
+    /// waited for under any policy while the clock moves.
     pub fn refusal(self) -> Option<Refusal> {
         match self.reason {
             WaitReason::SequenceExhausted => None,
@@ -133,7 +137,12 @@ impl fmt::Display for Refusal {
             ),
             Self::WindowEnded { until_us } => write!(
                 f,
-                "the window of this node ended at Unix us {until_us} and was not extended"
+                "the window of this node ended at Unix us {until_us} and was not extended; \
+                 its keeper must be alive, and able to record"
+            ),
+            Self::SequenceExhausted => write!(
+                f,
+                "the tick has no IDs left, and the clock stands still; set it going"
             ),
             Self::Time(error) => error.fmt(f),
             Self::Retired => write!(f, "the generator was retired; start another"),

@@ -12,6 +12,7 @@ use crate::window::{Retired, Window};
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) plan: Plan,
+    /// The window's: a generator made in a forked process has its parent's times.
     pub(crate) origin: Origin,
     pub(crate) policy: ClockPolicy,
     pub(crate) start: SequenceStart,
@@ -38,13 +39,14 @@ impl Rules {
         policy: ClockPolicy,
     ) -> Result<Self, StartError> {
         let plan = Plan::new(window.node());
+        let origin = window.origin().ok_or(StartError::ForkGuard)?.clone();
         plan.tick_at(now_us).map_err(StartError::Time)?;
         let first_tick = plan.tick_from(window.from_us());
         Ok(Self {
             first_count: u128::from(first_tick)
                 .checked_shl(plan.sequence_bits)
                 .map_or(RETIRED, |count| u64::try_from(count).unwrap_or(RETIRED)),
-            origin: Origin::here().ok_or(StartError::ForkGuard)?,
+            origin,
             start: SequenceStart::Zero,
             plan,
             policy,
@@ -90,8 +92,16 @@ impl Rules {
         self.window.node()
     }
 
-    /// Proof that nothing comes after that state.
+    pub(crate) fn window_until_us(&self) -> i64 {
+        self.window.until_us()
+    }
+
+    /// Proof that nothing comes after that state: in this process, so that in a forked one it
+    /// proves nothing.
     pub(crate) fn retired(&self, next: u64) -> Retired {
+        if self.origin.is_elsewhere() {
+            return self.window.retired(i64::MAX);
+        }
         let used_until_tick = match next.checked_sub(1) {
             Some(last) if next > self.first_count => self.plan.tick_of(last) + 1,
             _ => self.plan.tick_of(next),

@@ -2,6 +2,8 @@
 
 use core::error::Error;
 use core::fmt;
+use core::future::poll_fn;
+use core::task::Poll;
 use core::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -23,6 +25,7 @@ pub(crate) async fn wait<T>(
     deadline: Instant,
     mut attempt: impl FnMut() -> Result<T, NotNow>,
 ) -> Result<T, DeadlineError> {
+    let mut turns = 0;
     loop {
         let wait = match attempt() {
             Ok(value) => return Ok(value),
@@ -33,9 +36,33 @@ pub(crate) async fn wait<T>(
         if now >= deadline {
             return Err(DeadlineError::Deadline(wait));
         }
-        let pause = Duration::from_micros(wait.us.min(LONGEST_SLEEP_US));
-        sleep_until(deadline.min(now + pause)).await;
+        if wait.us < YIELD_BELOW_US && turns < MOST_TURNS {
+            turns += 1;
+            give_turn().await;
+            continue;
+        }
+        // The timer sleeps for up to 1 ms longer than it is asked to, and never for less.
+        let pause_us = wait
+            .us
+            .min(LONGEST_SLEEP_US)
+            .saturating_sub(TIMER_US)
+            .max(1);
+        sleep_until(deadline.min(now + Duration::from_micros(pause_us))).await;
     }
+}
+
+/// Lets the runtime's other tasks go first, once.
+async fn give_turn() {
+    let mut given = false;
+    poll_fn(|context| {
+        if given {
+            return Poll::Ready(());
+        }
+        given = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl fmt::Display for DeadlineError {
@@ -49,5 +76,12 @@ impl fmt::Display for DeadlineError {
 
 impl Error for DeadlineError {}
 
+/// Below this the timer would take many times as long as the wait.
+const YIELD_BELOW_US: u64 = 50;
+/// What one call gives before it sleeps all the same, as when a clock stands still: of an
+/// otherwise idle runtime this takes about as long as the longest wait that is yielded for.
+const MOST_TURNS: u32 = 256;
+/// The resolution of Tokio's timer.
+const TIMER_US: u64 = 1_000;
 /// Clocks step and windows are extended during a wait: look again after this.
 const LONGEST_SLEEP_US: u64 = 10_000;

@@ -65,13 +65,17 @@ fn the_file_is_written_before_the_window_is_extended() {
     assert_eq!(window.until_us(), NOW_US + 4_500_000);
     assert_eq!(recorded(), window.until_us());
 
-    // Where nothing can be written, nothing is extended.
-    fs::remove_dir_all(folder.path()).unwrap();
+    // Where nothing can be written, nothing is extended; once it can, all is well again.
+    let draft = folder.path().join("twitter-5.draft");
+    fs::create_dir(&draft).unwrap();
     assert!(matches!(
         held.renew(held.due_us()),
         Err(FileError::Io { .. })
     ));
     assert_eq!(window.until_us(), NOW_US + 4_500_000);
+    fs::remove_dir(&draft).unwrap();
+    held.renew(held.due_us()).unwrap();
+    assert_eq!(recorded(), NOW_US + 6_000_000);
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn a_folder_gives_each_holder_the_lowest_free_node() {
     let numbers: Vec<u64> = held.iter().map(|lease| lease.node().number()).collect();
     assert_eq!(numbers, [0, 1, 2, 3]);
     assert!(matches!(acquire(), Err(FileError::AllHeld { .. })));
-    held.remove(2);
+    drop(held.remove(2));
     let (lease, window) = acquire().unwrap();
     assert_eq!(lease.node().number(), 2);
     assert_eq!(window.from_us(), NOW_US + 3_000_000);
@@ -211,14 +215,10 @@ fn a_keeper_extends_ahead_of_need_and_closes_for_an_instant_restart() {
 #[test]
 fn a_keeper_that_cannot_write_says_so_and_extends_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let terms = Terms {
-        length_ms: 10,
-        patience_ms: 60_000,
-    };
     let clock = ManualClock::at_us(NOW_US);
-    let (held, window) = ReservationFile::open(folder.path(), node(), terms, NOW_US).unwrap();
-    fs::remove_dir_all(folder.path()).unwrap();
-    clock.advance_us(8_000);
+    let (held, window) = open(folder.path(), NOW_US).unwrap();
+    fs::create_dir(folder.path().join("twitter-5.draft")).unwrap();
+    clock.advance_us(2_000_000);
     let keeper = Keeper::start(held, clock).unwrap();
     let until_us = SystemClock.now_us() + 10_000_000;
     let failure = loop {
@@ -229,11 +229,76 @@ fn a_keeper_that_cannot_write_says_so_and_extends_nothing() {
         std::thread::yield_now();
     };
     assert!(matches!(failure, FileError::Io { .. }));
-    assert_eq!(window.until_us(), NOW_US + 10_000);
+    assert_eq!(window.until_us(), NOW_US + 3_000_000);
+    assert!(keeper.is_alive());
+}
+
+#[test]
+fn all_records_of_a_copied_folder_are_adopted_at_once() {
+    let parent = tempfile::tempdir().unwrap();
+    let (original, copy) = (parent.path().join("original"), parent.path().join("copy"));
+    let at = |folder: &Path, number| {
+        let node = Node::new(&Layout::TWITTER, number).unwrap();
+        ReservationFile::open(folder, node, TERMS, NOW_US)
+    };
+    for number in [9, 10, 2] {
+        drop(at(&original, number).unwrap());
+    }
+    drop(open_of(&original, &Layout::DISCORD).unwrap());
+    copy_folder(&original, &copy);
+    let nodes = NodeFolder::new(&copy, Layout::TWITTER, TERMS);
+    let adopted = nodes.adopt().unwrap();
+    let numbers: Vec<u64> = adopted.iter().map(Node::number).collect();
+    assert_eq!(numbers, [2, 9, 10]);
+    assert!([2, 9, 10].iter().all(|&number| at(&copy, number).is_ok()));
+    assert!(matches!(
+        open_of(&copy, &Layout::DISCORD),
+        Err(FileError::Copied { .. })
+    ));
+    let none = NodeFolder::new(parent.path().join("none"), Layout::TWITTER, TERMS);
+    assert!(matches!(none.adopt(), Err(FileError::Io { .. })));
+}
+
+#[test]
+fn layouts_that_differ_in_kinds_only_do_not_share_a_record() {
+    const HIGH: &[Field] = &[Field::node("sequence", 11), Field::sequence(11)];
+    const LOW: &[Field] = &[Field::sequence(11), Field::node("sequence", 11)];
+    let folder = tempfile::tempdir().unwrap();
+    let open = |fields| {
+        let layout = Layout::custom("twins", TimeUnit::Millisecond, 0, 41, fields).unwrap();
+        open_of(folder.path(), &layout)
+    };
+    drop(open(HIGH).unwrap());
+    assert!(open(HIGH).is_ok());
+    let Err(FileError::Begin { error, .. }) = open(LOW) else {
+        panic!("another layout's record was taken");
+    };
+    assert!(matches!(error, BeginError::ForeignLayout { .. }));
+}
+
+#[test]
+fn an_older_record_without_a_birth_time_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (held, _) = open(folder.path(), NOW_US).unwrap();
+    let place = held.record().place().to_string();
+    let without: Vec<&str> = place
+        .split(' ')
+        .filter(|part| !part.starts_with("born_ns="))
+        .collect();
+    let older = held.record().moved_to(&without.join(" "));
+    drop(held);
+    fs::write(folder.path().join("twitter-5.window"), older.to_string()).unwrap();
+    let (held, _) = open(folder.path(), NOW_US).unwrap();
+    assert_eq!(held.record().place(), place);
 }
 
 fn node() -> Node {
     Node::new(&Layout::TWITTER, 5).unwrap()
+}
+
+fn open_of(folder: &Path, layout: &Layout) -> Result<(ReservationFile, Window), FileError> {
+    let node = Node::new(layout, 5).unwrap();
+    ReservationFile::open(folder, node, TERMS, NOW_US)
 }
 
 fn open(folder: &Path, now_us: i64) -> Result<(ReservationFile, Window), FileError> {

@@ -3,14 +3,19 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
-use std::io::{BufRead, BufReader, Write};
+use std::error::Error;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use driftline_id::clock::{Clock, SystemClock, TickedClock};
+use driftline_id::clock::{Clock, ManualClock, SystemClock, TickedClock};
 use driftline_id::file::{FileError, Keeper, KeeperError, NodeFolder, ReservationFile};
 use driftline_id::window::{Lease, LeaseStore, Terms};
 use driftline_id::{
-    Batch, ClockPolicy, Generator, Lane, Layout, Node, NotNow, Refusal, SharedGenerator,
+    Batch, ClockPolicy, Generator, Lane, Layout, Node, NotNow, Refusal, Retired, SharedGenerator,
+    Window,
 };
 use fork::Fork;
 
@@ -93,6 +98,144 @@ fn a_forked_process_makes_none_of_its_parents_ids() {
             lane.next_id().unwrap();
             held.release(exclusive.retire()).unwrap();
             keeper.close(shared.retire().unwrap()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_window_is_used_in_its_own_process_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::new(&Layout::TWITTER, 5).unwrap();
+    let clock = ManualClock::at_ms(1_700_000_000_000);
+    let now_us = clock.now_us();
+    let (held, window) = ReservationFile::open(folder.path(), node, TERMS, now_us).unwrap();
+    let generator = |window| Generator::new(window, clock.clone(), ClockPolicy::Refuse).unwrap();
+    let forked = Err(NotNow::Refused(Refusal::Forked));
+    let child = in_child(|| {
+        let mut ids = generator(window);
+        let refused = ids.try_next() == forked;
+        let until_us = ids.retire().until_us();
+        let recorded = held.record().ended(until_us);
+        format!(
+            "{refused} {} {}",
+            until_us == i64::MAX,
+            recorded == *held.record()
+        )
+    });
+    assert_eq!(child, "true true true");
+}
+
+/// In a tick that does not end, so that the fast path is what the child meets.
+#[test]
+fn fast_paths_refuse_in_a_child() {
+    let node = Node::new(&Layout::TWITTER, 0).unwrap();
+    let window = || Window::unrecorded_ids_may_repeat(node);
+    let clock = ManualClock::at_ms(1_700_000_000_000);
+    let mut exclusive = Generator::new(window(), clock.clone(), ClockPolicy::Refuse).unwrap();
+    let shared = SharedGenerator::new(window(), clock.clone(), ClockPolicy::Refuse).unwrap();
+    let mut lane = Lane::new(&shared);
+    for _ in 0..6 {
+        exclusive.try_next().unwrap();
+        shared.try_next().unwrap();
+        lane.try_next().unwrap();
+    }
+    for _ in 0..6 {
+        shared.try_next().unwrap();
+    }
+    let forked = Err(NotNow::Refused(Refusal::Forked));
+    let child = in_child(|| {
+        let refused = [exclusive.try_next(), shared.try_next(), lane.try_next()];
+        format!("{:?}", refused.map(|outcome| outcome == forked))
+    });
+    assert_eq!(child, "[true, true, true]");
+}
+
+/// The fork copies the keeper's lock, which nobody releases in the child.
+#[test]
+fn a_keepers_failure_is_asked_for_in_a_child_without_blocking() {
+    let keeper = Keeper::start(Failing, SystemClock).unwrap();
+    while !DROPPING.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    let child = in_child(|| {
+        let failure = keeper.take_failure();
+        format!("{} {}", failure.is_none(), keeper.is_alive())
+    });
+    DROPPED.store(true, Ordering::SeqCst);
+    assert_eq!(child, "true false");
+    assert!(keeper.is_alive());
+}
+
+static DROPPING: AtomicBool = AtomicBool::new(false);
+static DROPPED: AtomicBool = AtomicBool::new(false);
+
+/// Each renewal fails, and a failure stays in the keeper's lock while it is replaced.
+struct Failing;
+
+#[derive(Debug)]
+struct Slow;
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        DROPPING.store(true, Ordering::SeqCst);
+        while !DROPPED.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl fmt::Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slow")
+    }
+}
+
+impl Error for Slow {}
+
+impl Lease for Failing {
+    type Error = Slow;
+
+    fn node(&self) -> &Node {
+        unreachable!("not asked for")
+    }
+
+    fn fence(&self) -> u64 {
+        0
+    }
+
+    fn due_us(&self) -> i64 {
+        i64::MIN
+    }
+
+    fn renew(&mut self, _: i64) -> Result<(), Slow> {
+        Err(Slow)
+    }
+
+    fn release(self, _: Retired) -> Result<(), Slow> {
+        Ok(())
+    }
+}
+
+/// What that says in a forked process, which is given 10 s.
+fn in_child(say: impl FnOnce() -> String) -> String {
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    match fork::fork().unwrap() {
+        Fork::Child => {
+            drop(reader);
+            std::thread::spawn(|| {
+                std::thread::park_timeout(Duration::from_secs(10));
+                exit(1);
+            });
+            let _ = writer.write_all(say().as_bytes());
+            drop(writer);
+            exit(0);
+        }
+        Fork::Parent(child) => {
+            drop(writer);
+            let mut said = String::new();
+            reader.read_to_string(&mut said).unwrap();
+            fork::waitpid(child).unwrap();
+            said
         }
     }
 }

@@ -92,6 +92,43 @@ fn custom_layouts_are_checked() {
     assert_eq!(coarse, Err(LayoutError::Life));
 }
 
+/// They become the names of files, and lines in them.
+#[test]
+fn custom_names_are_plain() {
+    const NODE: &[Field] = &[Field::node("node", 22)];
+    let named = |name| Layout::custom(name, TimeUnit::Millisecond, 0, 41, NODE).map(drop);
+    const LONGEST: &str = "abcdefghijklmnopqrstuvwxyz-_0189";
+    assert_eq!(LONGEST.len(), 32);
+    for name in ["a", "0", "my_own-2", LONGEST] {
+        assert_eq!(named(name), Ok(()));
+    }
+    for name in ["", "a\nb", "a/b", "../a", "a b", "Wide", "a:", "ä", "a.b"] {
+        assert_eq!(named(name), Err(LayoutError::Name { name }));
+    }
+    let name = "abcdefghijklmnopqrstuvwxyz-_01890";
+    assert_eq!(named(name), Err(LayoutError::Name { name }));
+    const BAD: &[Field] = &[Field::node("no de", 22)];
+    let of_field = Layout::custom("x", TimeUnit::Millisecond, 0, 41, BAD);
+    assert_eq!(of_field, Err(LayoutError::Name { name: "no de" }));
+}
+
+#[test]
+fn custom_fields_have_bits_and_not_too_many() {
+    const NONE: &[Field] = &[Field::node("node", 0), Field::sequence(22)];
+    const WIDE: &[Field] = &[Field::node("node", 200)];
+    for (fields, bits) in [(NONE, 0), (WIDE, 200)] {
+        let refused = Layout::custom("x", TimeUnit::Millisecond, 0, 41, fields);
+        let field = "node";
+        assert_eq!(refused, Err(LayoutError::FieldWidth { field, bits }));
+    }
+    let max = |bits| Field::node("node", bits).max();
+    assert_eq!([max(0), max(1), max(63)], [0, 1, (1 << 63) - 1]);
+    assert_eq!(
+        [max(127), max(128), max(255)],
+        [u128::MAX >> 1, u128::MAX, u128::MAX]
+    );
+}
+
 #[test]
 fn nodes_must_fit() {
     let node = |fields: &[(&str, u64)]| Node::from_fields(&Layout::TWITTER, fields);

@@ -140,6 +140,10 @@ proptest! {
                     }
                     Err(not_now) => {
                         check_policy(policy, not_now, now_us);
+                        let expected = expected_refusal(&layout, now_us, last, from_us, until_us);
+                        if let (ClockPolicy::Refuse, NotNow::Refused(refusal)) = (policy, not_now) {
+                            prop_assert_eq!(refusal, expected);
+                        }
                         if let NotNow::Wait(wait) = not_now
                             && !matches!(wait.reason, WaitReason::WindowEnded { .. })
                         {
@@ -176,7 +180,7 @@ proptest! {
     ) {
         let layout = Layout::TWITTER;
         let node = Node::new(&layout, 5).unwrap();
-        let terms = Terms { length_ms: 4, patience_ms: 1_000 };
+        let terms = Terms { length_ms: 20, patience_ms: 1_000 };
         let clock = ManualClock::at_us(START_US);
         let mut now_us = START_US;
         let mut durable: Option<Record> = None;
@@ -219,6 +223,28 @@ proptest! {
             prop_assert!(last == 0 || layout.time_us(last.into()) < kept.until_us());
             durable = Some(kept);
         }
+    }
+}
+
+/// Why there is no ID, under a policy that waits for no clock.
+fn expected_refusal(
+    layout: &Layout,
+    now_us: i64,
+    last: Option<u64>,
+    from_us: i64,
+    until_us: i64,
+) -> Refusal {
+    let (epoch_us, unit_us) = (layout.epoch_ms() * 1_000, i64::from(layout.unit().us()));
+    let first_us = from_us + (epoch_us - from_us).rem_euclid(unit_us);
+    let behind_ms = |us: i64| us.abs_diff(now_us).div_ceil(1_000);
+    match last.map(|id| layout.time_us(id.into())) {
+        Some(last_us) if last_us > now_us => Refusal::ClockBehind {
+            behind_ms: behind_ms(last_us),
+        },
+        None if first_us > now_us => Refusal::WindowAhead {
+            behind_ms: behind_ms(first_us),
+        },
+        _ => Refusal::WindowEnded { until_us },
     }
 }
 

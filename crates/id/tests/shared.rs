@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::thread;
 
 use driftline_id::clock::{Clock, ManualClock, SystemClock, TickedClock};
-use driftline_id::{ClockPolicy, Lane, Layout, Node, NotNow, Refusal, SharedGenerator, Window};
+use driftline_id::{
+    ClockPolicy, Field, Id, Lane, Layout, Node, NotNow, Refusal, SharedGenerator, TimeUnit, Window,
+};
 
 const THREADS: usize = 4;
 
@@ -66,6 +68,29 @@ fn lanes_leave_their_tick_behind() {
     clock.advance_us(1_000);
     assert!(Layout::TWITTER.time_us(last.into()) < retired.until_us());
     assert_eq!(first.try_next(), Err(NotNow::Refused(Refusal::Retired)));
+}
+
+#[test]
+fn lanes_leave_ids_for_others_where_a_tick_has_few() {
+    const FEW: &[Field] = &[Field::node("node", 17), Field::sequence(5)];
+    let few = Layout::custom("few", TimeUnit::Millisecond, 0, 41, FEW).unwrap();
+    for (layout, at_once) in [(Layout::SONYFLAKE, 4), (few, 1), (Layout::TWITTER, 64)] {
+        let clock = ManualClock::at_ms(1_700_000_000_000);
+        let ids = shared(layout, clock.clone());
+        let mut lanes: Vec<_> = (0..16).map(|_| Lane::new(&ids)).collect();
+        assert!(lanes.iter_mut().all(|lane| lane.try_next().is_ok()));
+        let left = ids.reserve(usize::MAX).unwrap();
+        let sequence = layout
+            .fields()
+            .iter()
+            .find(|field| field.name() == "sequence");
+        let all = 1 << sequence.unwrap().bits();
+        assert_eq!(left.len(), all - 16 * at_once);
+    }
+    let typed: Id<Layout> = Lane::new(&shared(Layout::TWITTER, SystemClock))
+        .next_id_as()
+        .unwrap();
+    assert!(typed.raw() > 0);
 }
 
 #[test]

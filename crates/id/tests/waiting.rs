@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use driftline_id::clock::{Clock, ManualClock, SystemClock, TickedClock};
 use driftline_id::{
-    ClockPolicy, DeadlineError, Generator, Layout, Node, NotNow, Refusal, SharedGenerator,
-    WaitReason, Window,
+    ClockPolicy, DeadlineError, Field, Generator, Lane, Layout, Node, NotNow, Refusal,
+    SharedGenerator, TimeUnit, WaitReason, Window,
 };
 use tokio::time::Instant;
 
@@ -48,6 +48,81 @@ fn a_clock_that_stands_still_does_not_hold_a_call_for_ever() {
     ids.next_id().unwrap();
     clock.advance_us(-20_000);
     assert_eq!(ids.next_id(), Err(Refusal::ClockBehind { behind_ms: 20 }));
+}
+
+#[test]
+fn an_exhausted_sequence_under_a_clock_that_stands_still_is_refused() {
+    let refusal = |policy, from_us: Option<i64>| {
+        let clock = ManualClock::at_ms(NOW_MS);
+        let node = node(Layout::TWITTER);
+        let (window, _end) = match from_us {
+            Some(us) => Window::recorded(node, NOW_MS * 1_000 + us, i64::MAX),
+            None => Window::recorded(node, i64::MIN, i64::MAX),
+        };
+        let ids = SharedGenerator::new(window, clock, policy).unwrap();
+        drop(ids.reserve(usize::MAX));
+        let begun_us = SystemClock.now_us();
+        let refused = ids.next_id().unwrap_err();
+        (refused, (SystemClock.now_us() - begun_us) / 1_000)
+    };
+    let waited = |bounds: std::ops::Range<i64>, policy, from_us| {
+        let (refused, ms) = refusal(policy, from_us);
+        assert!(bounds.contains(&ms), "{ms} ms");
+        refused
+    };
+    let exhausted = Refusal::SequenceExhausted;
+    assert_eq!(waited(102..3_000, ClockPolicy::Refuse, None), exhausted);
+    let short = ClockPolicy::Wait { at_most_ms: 10 };
+    assert_eq!(waited(102..3_000, short, None), exhausted);
+    let long = ClockPolicy::Wait { at_most_ms: 400 };
+    assert_eq!(waited(400..3_000, long, None), exhausted);
+    // The window begins in the next tick, which never comes.
+    let ahead = Refusal::WindowAhead { behind_ms: 1 };
+    assert_eq!(waited(102..3_000, ClockPolicy::Refuse, Some(500)), ahead);
+}
+
+/// A thread that never gets a tick's ID, though the clock goes on, is not refused.
+#[test]
+fn a_thread_that_others_outrun_waits_on() {
+    const ONE: &[Field] = &[Field::node("node", 22)];
+    let layout = Layout::custom("one", TimeUnit::Millisecond, 0, 41, ONE).unwrap();
+    let clock = ManualClock::at_ms(NOW_MS);
+    let ids = SharedGenerator::new(open(layout), clock.clone(), ClockPolicy::Refuse).unwrap();
+    let take = || ids.try_next().is_ok();
+    take();
+    std::thread::scope(|scope| {
+        let outrun = scope.spawn(|| ids.next_id());
+        let until_us = SystemClock.now_us() + 400_000;
+        let mut left = 0;
+        while SystemClock.now_us() < until_us {
+            // A whole tick: the wait that is left is always the same.
+            clock.advance_us(1_000);
+            left += u32::from(!take());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if left == 0 {
+            assert!(!outrun.is_finished());
+        }
+        clock.advance_us(1_000);
+        assert!(outrun.join().unwrap().is_ok());
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_wait_sleeps() {
+    let clock = ManualClock::at_ms(NOW_MS);
+    let policy = ClockPolicy::Wait { at_most_ms: 300 };
+    let mut ids = Generator::new(open(Layout::TWITTER), clock.clone(), policy).unwrap();
+    ids.next_id().unwrap();
+    clock.advance_us(-20_000);
+    let used_ns = || -> u64 {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        text.split(' ').next().unwrap().parse().unwrap_or(0)
+    };
+    let before_ns = used_ns();
+    assert!(ids.next_id().is_err());
+    assert!(used_ns() - before_ns < 100_000_000);
 }
 
 #[test]
@@ -114,6 +189,48 @@ fn a_cancelled_wait_takes_nothing() {
         clock.advance_us(1_000);
         let next = ids.next_before(Instant::now()).await.unwrap();
         assert_eq!(next, ((last >> 22) + 1) << 22);
+    });
+}
+
+/// A timer of 1 ms would make 1,000 a second of them.
+#[test]
+fn ticks_shorter_than_the_timer_are_not_slept_away() {
+    let clock = TickedClock::start();
+    let ids = SharedGenerator::new(open(Layout::TID), clock, ClockPolicy::Refuse).unwrap();
+    let mut lane = Lane::new(&ids);
+    let real = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    real.block_on(async {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let begun = Instant::now();
+        let mut last = 0;
+        for _ in 0..1_000 {
+            for id in [
+                ids.next_before(deadline).await.unwrap(),
+                lane.next_before(deadline).await.unwrap(),
+            ] {
+                assert!(id > last);
+                last = id;
+            }
+        }
+        let elapsed = begun.elapsed();
+        assert!(elapsed < Duration::from_secs(1), "{elapsed:?}");
+    });
+}
+
+/// Turns are given up only so often: the timer moves on, and the deadline comes.
+#[test]
+fn a_short_wait_under_a_clock_that_stands_still_ends_at_its_deadline() {
+    runtime().block_on(async {
+        let clock = ManualClock::at_us(NOW_MS * 1_000 + 990);
+        let ids = SharedGenerator::new(open(Layout::TWITTER), clock, ClockPolicy::Refuse).unwrap();
+        drop(ids.reserve(usize::MAX));
+        let begun = Instant::now();
+        let late = ids.next_before(begun + Duration::from_millis(45)).await;
+        assert!(matches!(late, Err(DeadlineError::Deadline(wait)) if wait.us == 10));
+        assert_eq!(begun.elapsed(), Duration::from_millis(45));
     });
 }
 

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use driftline_id::clock::ManualClock;
 use driftline_id::window::{BeginError, Record, RecordError, Terms};
-use driftline_id::{Layout, Node};
+use driftline_id::{ClockPolicy, Generator, Layout, Node, NotNow, Refusal};
 use proptest::prelude::*;
 
 const NOW_US: i64 = 1_700_000_000_000_000;
@@ -26,6 +27,56 @@ fn a_window_begins_at_the_end_of_the_last_or_now() {
     assert_eq!(crashed.fence(), 2);
     let later = begin(Some(&first), NOW_US + 10_000_000).unwrap();
     assert_eq!(later.from_us(), NOW_US + 10_000_000);
+}
+
+#[test]
+fn crashes_in_a_row_keep_the_end_within_two_lengths() {
+    let mut record = begin(None, NOW_US).unwrap();
+    for crash in 1..2_000 {
+        // As fast as a supervisor starts anew.
+        let now_us = NOW_US + crash * 200_000;
+        let next = begin(Some(&record), now_us).unwrap();
+        assert!(next.from_us() >= record.until_us());
+        assert!(next.until_us() - next.from_us() >= 3_000_000 / 16);
+        assert!(next.until_us() - now_us <= 6_000_000 + 3_000_000 / 16);
+        record = next;
+    }
+    // It is extended as any other.
+    let until_us = record.until_us();
+    let extended = record.extended(until_us, &TERMS).unwrap();
+    assert_eq!(extended.until_us(), until_us + 3_000_000);
+}
+
+#[test]
+fn lengths_too_short_for_a_tick_are_longer() {
+    for length_ms in [0, 1, Terms::SHORTEST_MS] {
+        let terms = Terms {
+            length_ms,
+            patience_ms: 0,
+        };
+        let node = Node::new(&Layout::TWITTER, 5).unwrap();
+        let record = Record::begin(None, &node, "here", NOW_US, &terms).unwrap();
+        assert_eq!(record.until_us(), NOW_US + 20_000);
+        assert_eq!(record.due_us(&terms), NOW_US + 10_000);
+    }
+}
+
+#[test]
+fn a_window_is_only_for_the_records_own_node() {
+    let record = begin(None, NOW_US).unwrap();
+    let clock = ManualClock::at_us(NOW_US);
+    for (layout, number) in [(Layout::TWITTER, 6), (Layout::DISCORD, 5)] {
+        let node = Node::new(&layout, number).unwrap();
+        let (window, end) = record.window(node);
+        assert_eq!((window.from_us(), window.until_us()), (NOW_US, NOW_US));
+        end.extend(NOW_US + 1_000_000);
+        let mut ids = Generator::new(window, clock.clone(), ClockPolicy::Refuse).unwrap();
+        let ended = Refusal::WindowEnded { until_us: NOW_US };
+        assert_eq!(ids.try_next(), Err(NotNow::Refused(ended)));
+        assert!(!end.belongs_to(&ids.retire()));
+    }
+    let text = Refusal::WindowEnded { until_us: NOW_US }.to_string();
+    assert!(text.contains("keeper must be alive"), "{text}");
 }
 
 #[test]

@@ -1,13 +1,14 @@
-//! Driftline's pollers and HTTP.
+//! Driftline's pollers, HTTP and the service of IDs.
 //!
 //! [`Pollers`] runs a [`Session`] for each source that it holds a lease on;
-//! [`http`] serves what is stored; [`admin`] is what the command line asks of
+//! [`http`] serves what is stored; [`ids`] gives out IDs; [`admin`] is what the command line asks of
 //! a store, in this process or through a running server.
 
 pub mod admin;
 mod client;
 mod clock;
 pub mod http;
+pub mod ids;
 mod pollers;
 mod recent;
 mod report;

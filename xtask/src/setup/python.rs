@@ -29,22 +29,24 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
     let shell = &workspace.shell;
     let python = interpreter(workspace);
     let stamp = workspace.root.join(FOLDER).join("driftline-requirement");
-    let stamped = fs::read_to_string(&stamp).is_ok_and(|text| text == REQUIREMENT);
+    let wanted = REQUIREMENTS.join(" ");
+    let stamped = fs::read_to_string(&stamp).is_ok_and(|text| text == wanted);
     if stamped && succeeds(cmd!(shell, "{python} --version")) {
         return Ok(());
     }
     let base = base(shell).ok_or_else(|| {
         TaskError::message("python3 with the modules venv, ensurepip and pip is still missing")
     })?;
-    eprintln!("setup: {REQUIREMENT} in {FOLDER}");
+    eprintln!("setup: {wanted} in {FOLDER}");
     run_program(cmd!(shell, "{base} -m venv --clear {FOLDER}"))?;
     run_program(cmd!(
         shell,
-        "{python} -m pip install --quiet --disable-pip-version-check {REQUIREMENT}"
+        "{python} -m pip install --quiet --disable-pip-version-check {REQUIREMENTS...}"
     ))?;
-    fs::write(&stamp, REQUIREMENT).map_err(|error| TaskError::File { path: stamp, error })
+    fs::write(&stamp, wanted).map_err(|error| TaskError::File { path: stamp, error })
 }
 
 const FOLDER: &str = "target/python";
-/// The version whose recorded answers the upstream crate's tests read.
-const REQUIREMENT: &str = "Mastodon.py==2.1.4";
+/// Mastodon.py in the version whose recorded answers the upstream crate's tests read, and two
+/// clients of Thrift that know nothing of each other.
+const REQUIREMENTS: [&str; 3] = ["Mastodon.py==2.1.4", "thriftpy2==0.7.1", "thrift==0.25.0"];

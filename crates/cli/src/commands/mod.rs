@@ -24,7 +24,7 @@ pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Command::Source(source) => source.run(&config, json).await,
         Command::Mirror(mirror) => Box::pin(mirror.run(&config, json)).await,
         Command::Export(export) => export.run(&config).await,
-        Command::Id(id) => id.run(json),
+        Command::Id(id) => Box::pin(id.run(&config, json)).await,
         Command::Demo(demo) => Box::pin(demo.run(json)).await,
     }
 }

@@ -5,8 +5,10 @@ use std::{
     time::Duration,
 };
 
+use axum::Router;
 use clap::Args;
 use driftline_server::{Pollers, PollersOptions, http};
+use driftline_store::Store;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde_json::json;
 use tokio::{
@@ -18,7 +20,8 @@ use url::Url;
 use crate::{
     config::Config,
     error::CliError,
-    output,
+    ids::{Maker, Running, thrift_address},
+    listen, output,
     place::{Place, holder_name},
     socket::Listening,
     stop,
@@ -57,14 +60,17 @@ impl Serve {
                 place.data().display()
             )));
         };
-        let metrics = metrics()?;
-        let listener = TcpListener::bind(address).await.map_err(|error| {
-            CliError::failed(format!(
-                "{address} cannot be listened on: {error}; choose another address with --listen"
-            ))
-        })?;
+        let metrics = record_metrics()?;
+        let listener = listen::bind(address, "--listen").await?;
         let store = place.open(&lock).await?;
         let options = PollersOptions::new(holder_name());
+        let ids = match start_ids(config, &place, &store, stop.clone()).await {
+            Ok(ids) => ids,
+            Err(error) => {
+                store.close().await;
+                return Err(error);
+            }
+        };
         let pollers = Pollers::start(store.clone(), upstreams, options);
         let outcome = match Listening::start(&place.socket(), store.clone(), Some(pollers.clone()))
         {
@@ -76,7 +82,11 @@ impl Serve {
                     public_base,
                     ready: is_ready,
                 };
-                let ended = serve(listener, app, stop, json, async || {
+                let mut router = http::router(app);
+                if let Some(ids) = &ids {
+                    router = router.merge(driftline_server::ids::router(&ids.service));
+                }
+                let ended = serve(listener, router, stop, json, async || {
                     ready.send_replace(false);
                     pollers.stop().await;
                 });
@@ -87,16 +97,37 @@ impl Serve {
             Err(error) => Err(error),
         };
         pollers.stop().await;
+        if let Some(ids) = ids {
+            ids.stop().await;
+        }
         store.close().await;
         drop(lock);
         outcome
     }
 }
 
+/// The service of IDs, where it is configured.
+async fn start_ids(
+    config: &Config,
+    place: &Place,
+    store: &Store,
+    stop: watch::Receiver<bool>,
+) -> Result<Option<Running>, CliError> {
+    if !config.id.serve {
+        return Ok(None);
+    }
+    let maker = Maker::default().or(&config.id)?;
+    let node = maker.choice(place.data(), Some(store))?;
+    let thrift = thrift_address(None, &config.id)?;
+    Running::start(&config.id, node, thrift, stop)
+        .await
+        .map(Some)
+}
+
 /// Serves HTTP until it is told to stop, and while `wind_down` runs.
 async fn serve(
     listener: TcpListener,
-    app: http::App,
+    router: Router,
     mut stop: watch::Receiver<bool>,
     json: bool,
     wind_down: impl AsyncFnOnce(),
@@ -104,7 +135,7 @@ async fn serve(
     let wrong = |error: &dyn std::fmt::Display| CliError::failed(format!("HTTP broke: {error}"));
     let address = listener.local_addr().map_err(|error| wrong(&error))?;
     let (end, ended) = oneshot::channel::<()>();
-    let mut serving = tokio::spawn(http::serve(listener, http::router(app), async {
+    let mut serving = tokio::spawn(http::serve(listener, router, async {
         let _ = ended.await;
     }));
     let told = tell(address, json);
@@ -139,12 +170,7 @@ fn tell(address: SocketAddr, json: bool) -> Result<(), CliError> {
 
 /// An address that only this machine reaches.
 fn loopback(text: &str) -> Result<SocketAddr, CliError> {
-    let numbers = text.replacen("localhost:", "127.0.0.1:", 1);
-    let address: SocketAddr = numbers.parse().map_err(|_| {
-        CliError::usage(format!(
-            "{text:?} is no address to listen on; write it as 127.0.0.1:7171"
-        ))
-    })?;
+    let address = listen::address(text, USUAL)?;
     if address.ip().is_loopback() {
         return Ok(address);
     }
@@ -164,7 +190,11 @@ fn base(text: &str) -> Result<Url, CliError> {
         })
 }
 
-fn metrics() -> Result<PrometheusHandle, CliError> {
+/// Records the process's metrics from now on.
+///
+/// # Errors
+/// [`CliError::Failed`] if they are recorded already.
+pub fn record_metrics() -> Result<PrometheusHandle, CliError> {
     let handle = PrometheusBuilder::new()
         .install_recorder()
         .map_err(|error| CliError::failed(format!("metrics cannot be recorded: {error}")))?;

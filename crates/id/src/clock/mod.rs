@@ -31,6 +31,12 @@ pub trait Clock {
     fn fresh_us(&self) -> i64 {
         self.now_us()
     }
+
+    /// The time, exactly, for whoever makes no IDs and only looks now and then, as a keeper does:
+    /// a clock that pauses without use stays paused.
+    fn exact_us(&self) -> i64 {
+        self.fresh_us()
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for &C {
@@ -41,6 +47,10 @@ impl<C: Clock + ?Sized> Clock for &C {
     fn fresh_us(&self) -> i64 {
         (**self).fresh_us()
     }
+
+    fn exact_us(&self) -> i64 {
+        (**self).exact_us()
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
@@ -50,5 +60,9 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 
     fn fresh_us(&self) -> i64 {
         (**self).fresh_us()
+    }
+
+    fn exact_us(&self) -> i64 {
+        (**self).exact_us()
     }
 }

@@ -14,7 +14,9 @@ use crate::origin::Origin;
 /// `fresh_us` also notices when the thread is gone or late, as in a forked process, and starts
 /// another. If no thread can be started, every use reads the system's clock.
 ///
-/// The thread pauses after a second without use, and ends with the last clone.
+/// The thread pauses after a second without `fresh_us`, which generators call at least once a
+/// tick in which they make IDs, and ends with the last clone.
+/// [`exact_us`](Clock::exact_us) reads the system's clock and leaves the thread alone.
 #[derive(Clone, Debug)]
 pub struct TickedClock {
     ticker: Arc<Ticker>,
@@ -94,6 +96,10 @@ impl Clock for TickedClock {
             ticker.replace_thread();
         }
         now_us
+    }
+
+    fn exact_us(&self) -> i64 {
+        SystemClock.now_us()
     }
 }
 

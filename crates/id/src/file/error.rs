@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::string::String;
 
 use crate::node::NodeError;
+use crate::refusal::StartError;
 use crate::window::{BeginError, RecordError};
 
 /// A node that cannot be held, or a window that cannot be recorded.
@@ -58,6 +59,16 @@ pub enum FileError {
     OtherWindow,
     /// This process was forked from the one that holds the node.
     Forked,
+    /// The node's files are not those that were locked and written: they were removed, replaced
+    /// or moved, or another holder has written. Nothing more is recorded for this lease.
+    Lost {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// No thread can be started.
+    Thread(io::Error),
+    /// The generator cannot start.
+    Start(StartError),
 }
 
 /// A keeper that could not end well.
@@ -114,6 +125,14 @@ impl fmt::Display for FileError {
                 f,
                 "the node belongs to the process that this one was forked from; lease another"
             ),
+            Self::Lost { path } => write!(
+                f,
+                "{} or the record beside it was removed, replaced or moved while the node was \
+                 held: another process may hold it; leave the folder alone, and start again",
+                path.display()
+            ),
+            Self::Thread(error) => write!(f, "no thread can be started: {error}"),
+            Self::Start(error) => error.fmt(f),
         }
     }
 }
@@ -123,7 +142,8 @@ impl Error for FileError {
         match self {
             Self::Begin { error, .. } => Some(error),
             Self::Record { error, .. } => Some(error),
-            Self::Io { error, .. } => Some(error),
+            Self::Io { error, .. } | Self::Thread(error) => Some(error),
+            Self::Start(error) => Some(error),
             Self::Node(error) => Some(error),
             _ => None,
         }

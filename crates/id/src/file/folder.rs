@@ -1,5 +1,8 @@
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::vec::Vec;
 
+use crate::file::error::at;
 use crate::file::{FileError, ReservationFile};
 use crate::layout::Layout;
 use crate::node::Node;
@@ -7,6 +10,9 @@ use crate::window::{LeaseStore, Terms, Window};
 
 /// Nodes for the processes of one machine that share a folder: each gets the lowest that nobody
 /// holds.
+///
+/// Only nodes that are held are passed over. A record that is damaged, copied or ahead of the
+/// clock is an error even if the nodes above it are free: it wants somebody to look.
 #[derive(Clone, Debug)]
 pub struct NodeFolder {
     folder: PathBuf,
@@ -22,6 +28,28 @@ impl NodeFolder {
             layout,
             terms,
         }
+    }
+
+    /// [Adopts](ReservationFile::adopt) all records of the layout in the folder, and says which
+    /// nodes' they were. An error leaves those of higher nodes as they are.
+    pub fn adopt(&self) -> Result<Vec<Node>, FileError> {
+        let mut nodes = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(at(&self.folder))? {
+            let name = entry.map_err(at(&self.folder))?.file_name();
+            let number = name
+                .to_str()
+                .and_then(|name| name.strip_suffix(".window")?.rsplit_once('-'))
+                .filter(|(layout, _)| *layout == self.layout.name())
+                .and_then(|(_, number)| number.parse().ok());
+            if let Some(number) = number {
+                nodes.push(Node::new(&self.layout, number).map_err(FileError::Node)?);
+            }
+        }
+        nodes.sort_by_key(Node::number);
+        for node in &nodes {
+            ReservationFile::adopt(&self.folder, node)?;
+        }
+        Ok(nodes)
     }
 }
 

@@ -12,8 +12,9 @@ use crate::window::{Lease, Retired};
 /// Extends a lease's window ahead of need, on a thread of its own.
 ///
 /// An extension that fails is tried again every 100 ms; until one succeeds the window runs out,
-/// and the generator then waits or refuses. Dropped, the keeper stops, and its lease is dropped
-/// without being released.
+/// and the generator then waits or refuses. Dropped, the keeper stops, and soon, on its thread,
+/// drops the lease without releasing it.
+#[must_use = "a keeper dropped extends no window"]
 #[derive(Debug)]
 pub struct Keeper<L: Lease> {
     thread: Option<JoinHandle<L>>,
@@ -33,6 +34,8 @@ where
     L::Error: Send + 'static,
 {
     /// Starts the thread. An error means that none could be started.
+    ///
+    /// The clock is read by [`exact_us`](Clock::exact_us), a few times a second.
     pub fn start<C: Clock + Send + 'static>(lease: L, clock: C) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             stopped: AtomicBool::new(false),
@@ -49,14 +52,23 @@ where
         })
     }
 
-    /// Takes out why the last extension failed. `None` if it succeeded, or was asked for before.
+    /// Takes out why the last extension failed. `None` if it succeeded, or was asked for before;
+    /// and in a process forked since, where nothing is known of it.
     pub fn take_failure(&self) -> Option<L::Error> {
-        self.shared.failure().take()
+        // The fork may have copied the lock while the keeper's thread held it.
+        self.is_here().then(|| self.shared.failure().take())?
+    }
+
+    /// Whether the keeper's thread runs. It ends only by a panic of the lease or the clock, after
+    /// which nothing is extended any more; and a forked process has none.
+    pub fn is_alive(&self) -> bool {
+        let ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        self.is_here() && !ended
     }
 
     /// Stops, and releases the lease as used up to where the retired generator got.
     pub fn close(mut self, retired: Retired) -> Result<(), KeeperError<L::Error>> {
-        if self.process != process::id() {
+        if !self.is_here() {
             return Err(KeeperError::Forked);
         }
         self.stop();
@@ -67,6 +79,10 @@ where
 }
 
 impl<L: Lease> Keeper<L> {
+    fn is_here(&self) -> bool {
+        self.process == process::id()
+    }
+
     fn stop(&self) {
         self.shared.stopped.store(true, Ordering::Release);
         if let Some(thread) = &self.thread {
@@ -85,12 +101,12 @@ impl<L: Lease> Drop for Keeper<L> {
 impl<E> Shared<E> {
     fn keep<L: Lease<Error = E>>(&self, mut lease: L, clock: &impl Clock) -> L {
         while !self.stopped.load(Ordering::Acquire) {
-            let renewed = lease.renew(clock.fresh_us());
+            let renewed = lease.renew(clock.exact_us());
             let rest_us = match &renewed {
                 // Clocks step: never longer than a while.
                 Ok(()) => lease
                     .due_us()
-                    .saturating_sub(clock.fresh_us())
+                    .saturating_sub(clock.exact_us())
                     .clamp(1_000, 250_000),
                 Err(_) => RETRY_US,
             };

@@ -1,5 +1,22 @@
 //! Windows recorded in files, and nodes leased from a folder.
 //!
+//! [`LocalIds`] is all of it in one:
+//!
+//! ```
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! use driftline_id::Layout;
+//! use driftline_id::file::LocalIds;
+//!
+//! let ids = LocalIds::open(folder, Layout::TWITTER)?;
+//! let first = ids.next_id()?;
+//! assert!(ids.next_id()? > first);
+//! ids.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The parts
+//!
 //! [`ReservationFile`] keeps the record of one node. [`NodeFolder`] hands out the nodes of a
 //! folder that the processes of one machine share. A [`Keeper`] extends the window on a thread
 //! of its own; a server may call [`renew`](crate::window::Lease::renew) itself instead.
@@ -7,17 +24,16 @@
 //! ```
 //! # let folder = tempfile::tempdir()?;
 //! # let folder = folder.path();
-//! use driftline_id::clock::{Clock, TickedClock};
+//! use driftline_id::clock::{Clock, SystemClock, TickedClock};
 //! use driftline_id::file::{Keeper, NodeFolder};
 //! use driftline_id::window::{LeaseStore, Terms};
 //! use driftline_id::{ClockPolicy, Layout, SharedGenerator};
 //!
-//! let clock = TickedClock::start();
 //! let nodes = NodeFolder::new(folder, Layout::TWITTER, Terms::default());
-//! let (lease, window) = nodes.acquire(clock.fresh_us())?;
-//! let keeper = Keeper::start(lease, clock.clone())?;
-//! let policy = ClockPolicy::Wait { at_most_ms: 5_000 };
-//! let ids = SharedGenerator::new(window, clock, policy)?;
+//! let (lease, window) = nodes.acquire(SystemClock.now_us())?;
+//! let keeper = Keeper::start(lease, SystemClock)?;
+//! let policy = ClockPolicy::Wait { at_most_ms: 10_000 };
+//! let ids = SharedGenerator::new(window, TickedClock::start(), policy)?;
 //!
 //! let id = ids.next_id()?;
 //!
@@ -30,30 +46,41 @@
 //! # What a file can and cannot tell
 //!
 //! - A process holds an exclusive lock on its node's lock file for as long as it lives; the
-//!   operating system releases it at its death, however it dies. Lock files are never deleted.
-//!   The folder must be on a file system whose locks all processes see: not every network file
-//!   system is one.
+//!   operating system releases it at its death, however it dies. Lock files are never deleted
+//!   here. The folder must be on a file system whose locks all processes see: not every network
+//!   file system is one.
+//! - Before each write, a holder makes sure that the lock file in the folder is the one it
+//!   locked, and the record the one it wrote; off Unix, that there is a lock file, and the record.
+//!   If somebody has removed, replaced or moved them, the lease is [lost](FileError::Lost): it
+//!   writes nothing more, and its window ends. The other holder begins where the record that it
+//!   found ends, so the two share no time, unless it found none.
 //! - A record is written anew beside the old one, synced, and renamed over it, and the folder is
 //!   synced: after a crash either the old or the new one is there, whole. Nothing is used before
 //!   that. A damaged record is an error, and never begun anew by itself.
-//! - A record names its folder by device, inode and path. A folder with another inode is a copy
-//!   or was restored: it is refused until it is [adopted](ReservationFile::adopt). A moved folder
-//!   is accepted. Not noticed is a folder whose files were put back without making the folder
-//!   anew, and a copy of a whole disk or machine: two such copies in use at once must have
-//!   different nodes by the operator's care, or nodes from a store that both reach. Off Unix only
-//!   the path is compared.
+//! - A record names its folder by device, inode, birth time and path. A folder with another inode
+//!   or birth time is a copy or was restored: it is refused until it is
+//!   [adopted](ReservationFile::adopt). A moved folder is accepted. Not noticed is a folder whose
+//!   files were put back without making the folder anew, the root of a file system made anew
+//!   where birth times are not kept, and a copy of a whole disk or machine: two such copies in
+//!   use at once must have different nodes by the operator's care, or nodes from a store that
+//!   both reach. Off Unix only birth time and path are compared.
 //! - A record put back from a backup is older than the last window. As long as the clock has not
-//!   also been moved back, the next window begins after all times used, and nothing repeats. A
-//!   deleted record is as none.
+//!   also been moved back, the next window begins after all times used, and nothing repeats.
+//! - A deleted record is as none: the next window begins now, which is safe only if the node's
+//!   last holder is dead and the clock is past all its times. Deleting records, or moving the
+//!   folder away, while a holder lives lets a second one begin inside the times of the first.
 //! - A forked process holds its parent's lock with it, and can renew nothing.
 
 mod error;
+mod files;
 mod folder;
 mod keeper;
+mod local;
 mod place;
 mod reservation;
 
 pub use error::{FileError, KeeperError};
 pub use folder::NodeFolder;
 pub use keeper::Keeper;
+pub use local::LocalIds;
 pub use reservation::ReservationFile;

@@ -8,8 +8,8 @@ use crate::typed::Id;
 
 /// One thread's lane through a [`SharedGenerator`], nearly as fast as a generator of its own.
 ///
-/// A lane takes IDs of a tick from the generator some dozens at a time; what it has left when
-/// the tick is over is lost. IDs of one lane rise, and no two lanes get the same; but within a
+/// A lane takes IDs of a tick from the generator up to 64 at a time, and never more than a 64th
+/// of the tick's; what it has left when the tick is over is lost. IDs of one lane rise, and no two lanes get the same; but within a
 /// tick an ID may be smaller than one that another lane has given before. Where that matters,
 /// ask the generator itself.
 ///
@@ -55,8 +55,8 @@ where
     #[inline(never)]
     fn try_next_run(&mut self) -> Result<u64, NotNow> {
         let generator = &*self.generator;
-        let grant = generator.take(RUN_LENGTH)?;
         let plan = &generator.rules.plan;
+        let grant = generator.take(run_length(plan.max_sequence()))?;
         let raw = plan.raw(grant.first);
         self.run = plan.run_after(&grant);
         Ok(raw)
@@ -74,12 +74,52 @@ where
     pub fn next_id(&mut self) -> Result<u64, crate::Refusal> {
         match self.try_next() {
             Ok(raw) => Ok(raw),
-            Err(not_now) => {
-                let policy = self.generator.policy();
-                crate::blocking::wait(policy, not_now, || self.try_next())
-            }
+            Err(not_now) => crate::blocking::wait(self, not_now, |lane| lane.try_next()),
         }
+    }
+
+    /// [`next_id`](Self::next_id) as an ID of `T`.
+    #[inline]
+    pub fn next_id_as<T>(&mut self) -> Result<Id<T>, crate::Refusal> {
+        self.next_id().map(Id::new)
     }
 }
 
-const RUN_LENGTH: u64 = 64;
+#[cfg(feature = "std")]
+impl<R, C> crate::blocking::Source for Lane<R>
+where
+    R: Deref<Target = SharedGenerator<C>>,
+    C: Clock,
+{
+    fn limits(&self) -> (crate::ClockPolicy, u64) {
+        (
+            self.generator.rules.policy,
+            self.generator.rules.plan.unit_us,
+        )
+    }
+
+    fn fresh_us(&self) -> i64 {
+        self.generator.clock.fresh_us()
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl<R, C> Lane<R>
+where
+    R: Deref<Target = SharedGenerator<C>>,
+    C: Clock,
+{
+    /// An ID before the deadline, on a Tokio runtime with its timer enabled. Cancel-safe: an ID
+    /// is taken only when it is returned.
+    pub async fn next_before(
+        &mut self,
+        deadline: tokio::time::Instant,
+    ) -> Result<u64, crate::waiting::DeadlineError> {
+        crate::waiting::wait(deadline, || self.try_next()).await
+    }
+}
+
+/// How many IDs a lane takes at once: so few that one lane leaves some for 63 others.
+fn run_length(max_sequence: u64) -> u64 {
+    ((max_sequence + 1) / 64).clamp(1, 64)
+}

@@ -106,13 +106,18 @@ impl<C: Clock> SharedGenerator<C> {
         self.rules.node()
     }
 
+    /// The end of the window in Unix µs, as extended so far.
+    pub fn window_until_us(&self) -> i64 {
+        self.rules.window_until_us()
+    }
+
     /// The clock policy.
     pub fn policy(&self) -> ClockPolicy {
         self.rules.policy
     }
 
     /// Ends the generator for all threads: from then on it refuses. `None` if it had ended
-    /// before.
+    /// before. In a forked process the proof ends no record early.
     pub fn retire(&self) -> Option<Retired> {
         let next = self.state.next.swap(RETIRED, Ordering::AcqRel);
         (next != RETIRED).then(|| self.rules.retired(next))
@@ -161,7 +166,7 @@ impl<C: Clock> SharedGenerator<C> {
     pub fn next_id(&self) -> Result<u64, crate::Refusal> {
         match self.try_next() {
             Ok(raw) => Ok(raw),
-            Err(not_now) => crate::blocking::wait(self.policy(), not_now, || self.try_next()),
+            Err(not_now) => crate::blocking::wait(&mut &*self, not_now, |ids| ids.try_next()),
         }
     }
 
@@ -175,14 +180,31 @@ impl<C: Clock> SharedGenerator<C> {
     pub fn reserve_waiting(&self, length: usize) -> Result<Batch, crate::Refusal> {
         match self.reserve(length) {
             Ok(batch) => Ok(batch),
-            Err(not_now) => crate::blocking::wait(self.policy(), not_now, || self.reserve(length)),
+            Err(not_now) => crate::blocking::wait(&mut &*self, not_now, |ids| ids.reserve(length)),
         }
+    }
+}
+
+#[cfg(feature = "std")]
+impl<C: Clock> crate::blocking::Source for &SharedGenerator<C> {
+    fn limits(&self) -> (ClockPolicy, u64) {
+        (self.rules.policy, self.rules.plan.unit_us)
+    }
+
+    fn fresh_us(&self) -> i64 {
+        self.clock.fresh_us()
     }
 }
 
 #[cfg(feature = "tokio")]
 impl<C: Clock> SharedGenerator<C> {
-    /// An ID before the deadline. Cancel-safe: an ID is taken only when it is returned.
+    /// An ID before the deadline, on a Tokio runtime with its timer enabled. Cancel-safe: an ID
+    /// is taken only when it is returned.
+    ///
+    /// The runtime's timer counts whole ms, so that on a busy runtime a wait may miss a tick.
+    /// Where more IDs are asked for than the layout has, take many of a tick at once, by
+    /// [`reserve_before`](Self::reserve_before). Waits below 50 µs give way to the runtime's other
+    /// tasks instead of sleeping.
     pub async fn next_before(
         &self,
         deadline: tokio::time::Instant,
@@ -190,7 +212,8 @@ impl<C: Clock> SharedGenerator<C> {
         crate::waiting::wait(deadline, || self.try_next()).await
     }
 
-    /// Up to `length` IDs of one tick before the deadline. Cancel-safe.
+    /// Up to `length` IDs of one tick before the deadline, as
+    /// [`next_before`](Self::next_before). Cancel-safe.
     pub async fn reserve_before(
         &self,
         length: usize,

@@ -26,17 +26,24 @@ pub use record::{Record, Terms};
 
 use crate::atomic::{AtomicI64, Ordering};
 use crate::node::Node;
+use crate::origin::Origin;
 
 /// The times that one generator may use. It is used up by the generator: a second one with the
 /// same window would repeat its IDs.
+///
+/// A window belongs to the process that it was made in: in one forked since, a generator refuses.
+#[must_use = "whoever drops a window leaves its times unused, and its node recorded as used"]
 #[derive(Debug)]
 pub struct Window {
     node: Node,
     from_us: i64,
     end: Arc<AtomicI64>,
+    /// `None` where forks cannot be noticed.
+    origin: Option<Origin>,
 }
 
 /// The end of a [`Window`], in the hands of whoever records it.
+#[must_use = "without it the window is never extended"]
 #[derive(Debug)]
 pub struct WindowEnd {
     end: Arc<AtomicI64>,
@@ -63,7 +70,12 @@ impl Window {
         let window_end = WindowEnd {
             end: Arc::clone(&end),
         };
-        let window = Self { node, from_us, end };
+        let window = Self {
+            node,
+            from_us,
+            end,
+            origin: Origin::here(),
+        };
         (window, window_end)
     }
 
@@ -87,6 +99,11 @@ impl Window {
     /// The end of the window in Unix µs, as extended so far.
     pub fn until_us(&self) -> i64 {
         self.end.load(Ordering::Acquire)
+    }
+
+    /// The process that the window was made in.
+    pub(crate) const fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
     }
 
     pub(crate) fn retired(&self, until_us: i64) -> Retired {
@@ -117,6 +134,9 @@ impl WindowEnd {
 
 impl Retired {
     /// The generator's IDs have times before this, in Unix µs.
+    ///
+    /// In a process forked from the generator's this is [`i64::MAX`], which ends no record early:
+    /// the parent goes on, and how far is not known here.
     pub const fn until_us(&self) -> i64 {
         self.until_us
     }

@@ -2,6 +2,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use crate::field::FieldKind;
 use crate::layout::Layout;
 use crate::node::Node;
 use crate::window::{BeginError, RecordError, Window, WindowEnd};
@@ -22,17 +23,24 @@ pub struct Record {
 /// How long windows are, and how much of a wrong clock is borne.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// How far ahead of now a window reaches, in ms. A longer window is written less often and
-    /// bears a longer stall of the disk; after a crash the next holder waits up to this long.
+    /// How far ahead of now a window reaches, in ms; less than [`SHORTEST_MS`](Self::SHORTEST_MS)
+    /// is taken as that. A longer window is written less often and bears a longer stall of the
+    /// disk; after a crash the next holder waits up to this long, and after several in a row up
+    /// to about two lengths.
     pub length_ms: u32,
     /// How far beyond `length_ms` a recorded window may lie ahead of now, in ms. Further ahead,
-    /// either the clock was wrong then or it is wrong now, and beginning is refused.
+    /// either the clock was wrong then or it is wrong now, and beginning is refused. Give it a
+    /// length at least, for crashes in a row.
     pub patience_ms: u32,
 }
 
 impl Record {
     /// The record of the node's next window: from `max(until, now)`, where `previous` is the
     /// node's last record, if it has one.
+    ///
+    /// The window is a length long, or as much shorter, down to a sixteenth, as keeps its end
+    /// within two lengths from now: holders that crash one after the other, however soon, do not
+    /// push the end away from the clock.
     ///
     /// `place` says where the record is kept, in a form of the store's own.
     pub fn begin(
@@ -63,7 +71,11 @@ impl Record {
             record.from_us = previous.until_us.max(now_us);
             record.fence = previous.fence.saturating_add(1);
         }
-        record.until_us = record.from_us.saturating_add(terms.length_us());
+        let length_us = terms.length_us();
+        let least_us = record.from_us.saturating_add(length_us / 16);
+        let most_us = record.from_us.saturating_add(length_us);
+        let two_lengths_us = now_us.saturating_add(2 * length_us);
+        record.until_us = two_lengths_us.clamp(least_us, most_us);
         Ok(record)
     }
 
@@ -90,9 +102,21 @@ impl Record {
         }
     }
 
-    /// The window, once the record is durable; to be called once for each window begun.
+    /// The window, once the record is durable.
+    ///
+    /// **To be called once for each window begun**, and never for an extended or parsed record:
+    /// two windows of one record are the same times, and their generators repeat each other's
+    /// IDs.
+    ///
+    /// A node that is not the record's gets an empty window, in which a generator can only
+    /// refuse, and the end of no window.
     pub fn window(&self, node: Node) -> (Window, WindowEnd) {
-        Window::recorded(node, self.from_us, self.until_us)
+        if node.number() == self.node && fingerprint(node.layout()) == self.layout {
+            return Window::recorded(node, self.from_us, self.until_us);
+        }
+        let (empty, _) = Window::recorded(node, self.from_us, self.from_us);
+        let (_, end) = Window::recorded(node, self.from_us, self.from_us);
+        (empty, end)
     }
 
     /// The same record kept at another place.
@@ -189,8 +213,11 @@ impl fmt::Display for Record {
 }
 
 impl Terms {
+    /// The shortest length of a window, in ms: two ticks of the coarsest unit.
+    pub const SHORTEST_MS: u32 = 20;
+
     fn length_us(&self) -> i64 {
-        i64::from(self.length_ms) * 1_000
+        i64::from(self.length_ms.max(Self::SHORTEST_MS)) * 1_000
     }
 
     fn patience_us(&self) -> i64 {
@@ -219,6 +246,10 @@ fn fingerprint(layout: &Layout) -> String {
     );
     for field in layout.fields() {
         text += &format!(" {}:{}", field.name(), field.bits());
+        // A layout with a node has no fields but these two kinds, and all sequences are named so.
+        if field.kind() == FieldKind::Node && field.name() == "sequence" {
+            text += ":node";
+        }
     }
     text
 }

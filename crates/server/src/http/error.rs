@@ -8,13 +8,17 @@ use serde::Serialize;
 
 /// Why a request has no answer, as its client is told.
 #[derive(Debug)]
-pub(super) enum ApiError {
+pub(crate) enum ApiError {
     /// A parameter makes no sense.
     BadParameter(String),
     /// There is nothing at that address, or nothing for this reader.
     NotFound,
     /// Not with that method.
     MethodNotAllowed,
+    /// In none of the forms that the client takes.
+    NotAcceptable(&'static str),
+    /// Not at this moment.
+    Refused(String),
     /// The server is not ready.
     NotReady(&'static str),
     /// Something that only the log tells.
@@ -34,6 +38,8 @@ impl IntoResponse for ApiError {
             Self::BadParameter(error) => (StatusCode::BAD_REQUEST, error.as_str()),
             Self::NotFound => (StatusCode::NOT_FOUND, "Record not found"),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
+            Self::NotAcceptable(forms) => (StatusCode::NOT_ACCEPTABLE, *forms),
+            Self::Refused(why) => (StatusCode::SERVICE_UNAVAILABLE, why.as_str()),
             Self::NotReady(why) => (StatusCode::SERVICE_UNAVAILABLE, *why),
             Self::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,

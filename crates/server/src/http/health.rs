@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use driftline_store::nonce;
+use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::{App, error::ApiError};
 
@@ -34,7 +35,11 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, A
 /// The metrics in Prometheus' text form.
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, ApiError> {
     let metrics = app.metrics.as_ref().ok_or(ApiError::NotFound)?;
-    Ok(([(CONTENT_TYPE, PROMETHEUS_TEXT)], metrics.render()).into_response())
+    Ok(rendered(metrics))
+}
+
+pub(crate) fn rendered(metrics: &PrometheusHandle) -> Response {
+    ([(CONTENT_TYPE, PROMETHEUS_TEXT)], metrics.render()).into_response()
 }
 
 const READ_TIMEOUT: Duration = Duration::from_secs(1);

@@ -49,7 +49,8 @@ use tower_http::{
 };
 use url::Url;
 
-use error::ApiError;
+pub(crate) use error::ApiError;
+pub(crate) use health::rendered;
 
 /// What is served.
 #[derive(Clone)]

@@ -1,18 +1,11 @@
-//! `id`: IDs taken apart.
+//! `id decode`: IDs taken apart.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use driftline_id::{Decoded, Layout, MayPredate, candidates};
 use driftline_server::now_ms;
 use serde_json::{Map, Value, json};
 
 use crate::{error::CliError, output, shown, written};
-
-/// What can be done with IDs.
-#[derive(Debug, Subcommand)]
-pub enum Id {
-    /// Tell what an ID is made of.
-    Decode(Decode),
-}
 
 /// Tells what an ID is made of.
 #[derive(Debug, Args)]
@@ -25,18 +18,17 @@ pub struct Decode {
     layout: Option<Layout>,
 }
 
-impl Id {
+impl Decode {
     /// Runs it.
     ///
     /// # Errors
     /// [`CliError::Usage`] if the text is no ID.
-    pub fn run(self, json: bool) -> Result<(), CliError> {
-        let Self::Decode(decode) = self;
-        let readings = decode.readings(now_ms())?;
+    pub fn run(&self, json: bool) -> Result<(), CliError> {
+        let readings = self.readings(now_ms())?;
         if json {
             let all: Vec<Value> = readings.iter().map(Reading::json).collect();
             return match all.as_slice() {
-                [only] if decode.layout.is_some() => output::json(only),
+                [only] if self.layout.is_some() => output::json(only),
                 all => output::json(&all),
             };
         }
@@ -50,9 +42,7 @@ impl Id {
         }
         Ok(())
     }
-}
 
-impl Decode {
     fn readings(&self, now_ms: i64) -> Result<Vec<Reading>, CliError> {
         if let Some(layout) = self.layout {
             let raw = layout

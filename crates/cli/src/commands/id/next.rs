@@ -1,0 +1,107 @@
+//! `id next`: IDs for scripts.
+
+use std::io::{BufWriter, Write as _};
+
+use clap::Args;
+use driftline_id::{
+    ClockPolicy, Generator,
+    clock::{Clock as _, SystemClock},
+    file::{FileError, Keeper, NodeFolder, ReservationFile},
+    window::{LeaseStore as _, Terms},
+};
+
+use crate::{
+    config::Config,
+    error::CliError,
+    ids::{LeasePlace, Maker, folder},
+    output,
+    place::Place,
+};
+
+/// Prints new IDs, one a line, each larger than the one before.
+///
+/// Without --node it takes the lowest node of the data folder that no other
+/// process holds, so it may run beside a service.
+#[derive(Debug, Args)]
+pub struct Next {
+    /// How many.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    count: u64,
+    #[command(flatten)]
+    maker: Maker,
+}
+
+impl Next {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let place = Place::new(&config.store)?;
+        place.make()?;
+        // A configured node is the service's.
+        let maker = self.maker.with_layout_of(&config.id)?;
+        if maker.lease == Some(LeasePlace::Store) {
+            return Err(CliError::usage(
+                "id next leases its node in the data folder; leave --lease out, or name a --node",
+            ));
+        }
+        let count = self.count;
+        let folder = folder(place.data());
+        tokio::task::spawn_blocking(move || print(&maker, &folder, count, json))
+            .await
+            .map_err(|error| CliError::failed(error.to_string()))?
+    }
+}
+
+fn print(maker: &Maker, folder: &std::path::Path, count: u64, json: bool) -> Result<(), CliError> {
+    let wrong = |error: FileError| CliError::failed(error.to_string());
+    let refused = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
+    let (terms, now_us) = (Terms::default(), SystemClock.fresh_us());
+    let (lease, window) = match maker.named_node()? {
+        Some(node) => ReservationFile::open(folder, node, terms, now_us),
+        None => NodeFolder::new(folder, maker.layout(), terms).acquire(now_us),
+    }
+    .map_err(wrong)?;
+    let keeper = Keeper::start(lease, SystemClock).map_err(|error| refused(&error))?;
+    let policy = ClockPolicy::Wait {
+        at_most_ms: LONGEST_WAIT_MS,
+    };
+    let mut ids = Generator::new(window, SystemClock, policy).map_err(|error| refused(&error))?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut printed = || -> Result<(), CliError> {
+        let mut left = count;
+        let mut first = true;
+        if json {
+            write!(out, "[").map_err(|error| output::broken(&error))?;
+        }
+        while left > 0 {
+            let length = usize::try_from(left).unwrap_or(usize::MAX);
+            let batch = ids
+                .reserve_waiting(length)
+                .map_err(|error| refused(&error))?;
+            for id in batch {
+                let written = match (json, first) {
+                    (true, true) => write!(out, "\"{id}\""),
+                    (true, false) => write!(out, ",\"{id}\""),
+                    (false, _) => writeln!(out, "{id}"),
+                };
+                written.map_err(|error| output::broken(&error))?;
+                first = false;
+                left -= 1;
+            }
+        }
+        if json {
+            writeln!(out, "]").map_err(|error| output::broken(&error))?;
+        }
+        out.flush().map_err(|error| output::broken(&error))
+    };
+    let outcome = printed();
+    keeper
+        .close(ids.retire())
+        .map_err(|error| refused(&error))?;
+    outcome
+}
+
+/// Longer than a window: the last process on the node may have been killed.
+const LONGEST_WAIT_MS: u32 = 10_000;

@@ -1,0 +1,363 @@
+//! Nodes and layouts as people name them, and the service of IDs as they configure it.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    path::Path,
+    str::FromStr,
+};
+
+use clap::{Args, ValueEnum};
+use driftline_id::{ClockPolicy, Layout, Node, clock::TickedClock, window::Terms};
+use driftline_server::ids::{NodeChoice, Service, ServiceError, Settings, SharedClock, thrift};
+use driftline_store::{Store, node_lease::NodeLeases};
+use serde::{Deserialize, Deserializer};
+use tokio::sync::watch;
+
+use crate::{
+    config::IdSection, duration::HumanMs, error::CliError, listen, place::holder_name, written,
+};
+
+/// Which IDs: their layout and who makes them.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Maker {
+    /// The layout of the IDs [default: twitter].
+    #[arg(long, value_name = "NAME", value_parser = written::layout)]
+    pub layout: Option<Layout>,
+    /// The layout's time zero, where it is not the usual one, in Unix ms.
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
+    pub epoch_ms: Option<i64>,
+    /// The node: its number over all node fields, or as datacenter=1,worker=5.
+    /// No other machine may have it.
+    #[arg(long, value_name = "NODE", conflicts_with = "lease")]
+    pub node: Option<NodeText>,
+    /// Take the lowest node that nobody holds: of the data folder, or of the
+    /// store that several machines share.
+    #[arg(long, value_name = "PLACE")]
+    pub lease: Option<LeasePlace>,
+}
+
+/// A node as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeText {
+    /// Its number.
+    Number(u64),
+    /// The values of its fields.
+    Fields(Vec<(String, u64)>),
+}
+
+/// Where nodes are leased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeasePlace {
+    /// In the data folder.
+    File,
+    /// In the store.
+    Store,
+}
+
+/// A running service, with its Thrift server if it has one.
+pub struct Running {
+    /// The service.
+    pub service: Service,
+    /// The Thrift server.
+    pub thrift: Option<thrift::Server>,
+}
+
+impl Maker {
+    /// The layout that was not said is as configured.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the configuration names none that there is.
+    pub fn with_layout_of(mut self, config: &IdSection) -> Result<Self, CliError> {
+        if self.layout.is_none()
+            && let Some(name) = &config.layout
+        {
+            let layout = written::layout(name);
+            let layout = layout.map_err(|error| CliError::usage(format!("id.layout: {error}")))?;
+            self.layout = Some(layout);
+        }
+        self.epoch_ms = self.epoch_ms.or(config.epoch_ms);
+        Ok(self)
+    }
+
+    /// Whatever was not said is as configured.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the configuration contradicts itself.
+    pub fn or(self, config: &IdSection) -> Result<Self, CliError> {
+        let mut maker = self.with_layout_of(config)?;
+        if maker.node.is_none() && maker.lease.is_none() {
+            if config.node.is_some() && config.lease.is_some() {
+                return Err(CliError::usage(
+                    "id.node and id.lease are both set; a node is either configured or leased",
+                ));
+            }
+            maker.node.clone_from(&config.node);
+            maker.lease = config.lease;
+        }
+        Ok(maker)
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> Layout {
+        let layout = self.layout.unwrap_or(Layout::TWITTER);
+        match self.epoch_ms {
+            Some(epoch_ms) => layout.with_epoch(epoch_ms),
+            None => layout,
+        }
+    }
+
+    /// The node that was named.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the layout has no such node.
+    pub fn named_node(&self) -> Result<Option<Node>, CliError> {
+        let layout = self.layout();
+        let node = match &self.node {
+            None => return Ok(None),
+            Some(NodeText::Number(number)) => Node::new(&layout, *number),
+            Some(NodeText::Fields(fields)) => {
+                let fields: Vec<(&str, u64)> = fields
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), *value))
+                    .collect();
+                Node::from_fields(&layout, &fields)
+            }
+        };
+        node.map(Some)
+            .map_err(|error| CliError::usage(error.to_string()))
+    }
+
+    /// Whose node the service has: node 0 unless something else is said.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the layout has no such node, or generates no IDs.
+    pub fn choice(&self, data: &Path, store: Option<&Store>) -> Result<NodeChoice, CliError> {
+        let layout = self.layout();
+        let folder = folder(data);
+        match (self.lease, store) {
+            (None, _) => {
+                let node = match self.named_node()? {
+                    Some(node) => node,
+                    None => {
+                        Node::new(&layout, 0).map_err(|error| CliError::usage(error.to_string()))?
+                    }
+                };
+                Ok(NodeChoice::Configured { node, folder })
+            }
+            (Some(LeasePlace::File), _) => Ok(NodeChoice::Folder { layout, folder }),
+            (Some(LeasePlace::Store), Some(store)) => {
+                let terms = Terms::default();
+                let leases = NodeLeases::new(store.clone(), layout, terms, holder_name());
+                Ok(NodeChoice::Store {
+                    leases: Box::new(leases),
+                })
+            }
+            (Some(LeasePlace::Store), None) => Err(CliError::usage(
+                "this command leases no node in the store; use --lease file",
+            )),
+        }
+    }
+}
+
+impl Running {
+    /// Starts the service, and Thrift where an address for it is given.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn start(
+        config: &IdSection,
+        node: NodeChoice,
+        thrift: Option<SocketAddr>,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, CliError> {
+        listen::raise_file_limit();
+        // Listened on before the node is taken: a wrong address costs nothing then.
+        let listener = match thrift {
+            Some(address) => {
+                let listener = listen::bind(address, "--listen-thrift").await?;
+                let listener = listener.into_std();
+                Some(listener.map_err(|error| CliError::failed(error.to_string()))?)
+            }
+            None => None,
+        };
+        let own = listener.as_ref().and_then(|bound| bound.local_addr().ok());
+        let settings = Settings {
+            node,
+            policy: policy(config.wait),
+            // One list of peers may serve all of them.
+            peers: config
+                .peers
+                .iter()
+                .copied()
+                .filter(|peer| !own.is_some_and(|own| is_own(*peer, own)))
+                .collect(),
+            skip_sanity_check: config.skip_sanity_check,
+        };
+        let clock = SharedClock::new(TickedClock::start());
+        let service = Service::start(settings, clock, stop).await?;
+        let started = listener.map(|listener| {
+            let issuer = service.issuer().clone();
+            thrift::Server::start(listener, issuer, thrift::Limits::default())
+        });
+        match started.transpose() {
+            Ok(thrift) => Ok(Self { service, thrift }),
+            Err(error) => {
+                service.stop().await;
+                Err(CliError::failed(format!(
+                    "the Thrift server cannot be started: {error}"
+                )))
+            }
+        }
+    }
+
+    /// Answers what has been asked, then gives the node back.
+    pub async fn stop(self) {
+        if let Some(thrift) = self.thrift {
+            thrift.stop().await;
+        }
+        self.service.stop().await;
+    }
+}
+
+/// Where Thrift clients are listened to; `None` for nowhere.
+///
+/// # Errors
+/// [`CliError::Usage`] if it is no address, or one that others reach and may not.
+pub fn thrift_address(
+    flag: Option<&str>,
+    config: &IdSection,
+) -> Result<Option<SocketAddr>, CliError> {
+    match flag.or(config.listen_thrift.as_deref()) {
+        Some("none") => Ok(None),
+        Some(text) => open_address(text, USUAL_THRIFT, config.allow_remote).map(Some),
+        None => Ok(Some(USUAL_THRIFT)),
+    }
+}
+
+/// An address that only this machine reaches, unless others may.
+///
+/// # Errors
+/// [`CliError::Usage`] if it is none.
+pub fn open_address(
+    text: &str,
+    usual: SocketAddr,
+    allow_remote: bool,
+) -> Result<SocketAddr, CliError> {
+    let address = listen::address(text, usual)?;
+    if address.ip().is_loopback() || allow_remote {
+        return Ok(address);
+    }
+    Err(CliError::usage(format!(
+        "{text} can be reached from other machines, and the service of IDs has no log-in; add --allow-remote if whoever reaches it may take IDs"
+    )))
+}
+
+/// Where the windows of this data folder's nodes are recorded.
+pub fn folder(data: &Path) -> std::path::PathBuf {
+    data.join("ids")
+}
+
+/// What is said of the node: its number and its fields.
+pub fn node_shown(node: &Node) -> String {
+    let fields: Vec<String> = node
+        .fields()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    format!("node {} ({})", node.number(), fields.join(", "))
+}
+
+/// Whether a peer's address is the one that this process listens on, which may be all of the
+/// machine's.
+fn is_own(peer: SocketAddr, own: SocketAddr) -> bool {
+    if peer.port() != own.port() {
+        return false;
+    }
+    // Only an address of this machine can be bound to.
+    peer.ip() == own.ip() || own.ip().is_unspecified() && UdpSocket::bind((peer.ip(), 0)).is_ok()
+}
+
+fn policy(wait: Option<HumanMs>) -> ClockPolicy {
+    match wait {
+        Some(HumanMs(ms)) if ms > 0 => ClockPolicy::Wait {
+            at_most_ms: u32::try_from(ms).unwrap_or(u32::MAX),
+        },
+        _ => ClockPolicy::Refuse,
+    }
+}
+
+impl FromStr for NodeText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no node; write a number, or datacenter=1,worker=5");
+        if let Ok(number) = text.parse() {
+            return Ok(Self::Number(number));
+        }
+        let field = |part: &str| {
+            let (name, value) = part.split_once('=')?;
+            Some((name.trim().to_owned(), value.trim().parse().ok()?))
+        };
+        let fields: Option<Vec<_>> = text.split(',').map(field).collect();
+        fields.map(Self::Fields).ok_or_else(wrong)
+    }
+}
+
+impl<'de> Deserialize<'de> for NodeText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(u64),
+            Text(String),
+        }
+        match Written::deserialize(from)? {
+            Written::Number(number) => Ok(Self::Number(number)),
+            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+impl From<ServiceError> for CliError {
+    fn from(error: ServiceError) -> Self {
+        let help = match &error {
+            ServiceError::Sanity(_) => "; --skip-sanity-check starts it all the same",
+            _ => "",
+        };
+        Self::Failed(format!("the service of IDs does not start: {error}{help}"))
+    }
+}
+
+/// The port of the service of 2010.
+const USUAL_THRIFT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7609);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_numbers_or_fields() {
+        assert_eq!("37".parse(), Ok(NodeText::Number(37)));
+        let fields = vec![("datacenter".to_owned(), 1), ("worker".to_owned(), 5)];
+        let parsed = "datacenter=1, worker=5".parse();
+        assert_eq!(parsed, Ok(NodeText::Fields(fields)));
+        for text in ["", "worker", "worker=", "worker=x", "-1", "1,2"] {
+            let refused = text.parse::<NodeText>().unwrap_err();
+            assert!(refused.contains(&format!("{text:?}")), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_not_its_own_peer() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let all = address("0.0.0.0:7609");
+        assert!(is_own(address("127.0.0.1:7609"), all));
+        assert!(is_own(address("127.0.0.1:7609"), address("127.0.0.1:7609")));
+        assert!(!is_own(address("127.0.0.1:7610"), all));
+        assert!(!is_own(address("192.0.2.1:7609"), all));
+        assert!(!is_own(
+            address("192.0.2.1:7609"),
+            address("127.0.0.1:7609")
+        ));
+    }
+}

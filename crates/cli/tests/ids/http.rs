@@ -1,0 +1,153 @@
+//! IDs over HTTP, beside the mirror and beside Thrift, and what is counted of them.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::{
+    service::{Service, ask, assert_rising, client, id, node_of},
+    support::{Place, Running},
+};
+
+const JSON: [(&str, &str); 1] = [("accept", "application/json")];
+
+fn ids(text: &str) -> Vec<u64> {
+    let ids: Vec<String> = serde_json::from_str(text).unwrap();
+    ids.iter().map(|id| id.parse().unwrap()).collect()
+}
+
+/// `serve` with a Thrift port that was free a moment ago; again while another process takes it.
+fn mirror_with_ids(place: &Place) -> (Running, String, std::net::SocketAddr) {
+    for _ in 0..10 {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let thrift = free.local_addr().unwrap();
+        drop(free);
+        let config = format!("[id]\nserve = true\nnode = 77\nlisten_thrift = \"{thrift}\"\n");
+        place.file("driftline.toml", &config);
+        let mut server = place.start(&["--json", "serve", "--listen", "127.0.0.1:0"]);
+        let line = server.line();
+        if let Ok(told) = serde_json::from_str::<Value>(&line) {
+            return (server, told["listening"].as_str().unwrap().into(), thrift);
+        }
+        assert_eq!(server.ended().code(), Some(1), "told {line:?}");
+    }
+    panic!("each port was taken by another process");
+}
+
+#[test]
+fn the_mirror_gives_out_ids_where_it_is_told_to() {
+    let place = Place::new();
+    let (mut server, url, thrift) = mirror_with_ids(&place);
+    let mut thrift = client(thrift);
+    let mut all = vec![id(&mut thrift)];
+    let (status, text) = ask("POST", &format!("{url}/api/v1/ids?count=1000"), &JSON);
+    assert_eq!(status, 200, "{text}");
+    all.extend(ids(&text));
+    all.push(id(&mut thrift));
+    assert_eq!(all.len(), 1_002);
+    assert_rising(&all);
+    assert!(all.iter().all(|&id| node_of(id) == 77));
+
+    let (status, text) = ask("GET", &format!("{url}/api/v1/ids"), &[]);
+    assert_eq!(status, 200, "{text}");
+    let state: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(state["fields"], json!({"datacenter": 2, "worker": 13}));
+    // The mirror is as it was.
+    assert_eq!(ask("GET", &format!("{url}/readyz"), &[]).0, 200);
+    let (status, text) = ask("GET", &format!("{url}/api/v1/timelines/public"), &[]);
+    assert_eq!((status, text.as_str()), (200, "[]"));
+    let (_, metrics) = ask("GET", &format!("{url}/metrics"), &[]);
+    assert!(metrics.contains("driftline_id_issued_total"), "{metrics}");
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+
+    place.file("driftline.toml", "");
+    let (_server, url) = place.serve(&[]);
+    let (status, _) = ask("POST", &format!("{url}/api/v1/ids"), &[]);
+    assert_eq!(status, 404, "not where it is not told to");
+}
+
+#[test]
+fn counts_that_make_no_sense_are_refused() {
+    let place = Place::new();
+    let service = Service::with_http(&place);
+    for count in [
+        "0",
+        "100001",
+        "-1",
+        "1.5",
+        "many",
+        "",
+        "18446744073709551617",
+    ] {
+        let url = service.url(&format!("/api/v1/ids?count={count}"));
+        let (status, text) = ask("POST", &url, &JSON);
+        assert_eq!(status, 400, "count={count}: {text}");
+        let told: Value = serde_json::from_str(&text).unwrap();
+        let error = told["error"].as_str().unwrap();
+        assert!(error.contains("1 to 100000"), "count={count}: {text}");
+    }
+    let mut all = Vec::new();
+    for (path, count) in [("/api/v1/ids", 1), ("/api/v1/ids?count=100000", 100_000)] {
+        let (status, text) = ask("POST", &service.url(path), &JSON);
+        assert_eq!(status, 200, "{path}");
+        let made = ids(&text);
+        assert_eq!(made.len(), count, "{path}");
+        all.extend(made);
+    }
+    assert_rising(&all);
+    service.stop();
+}
+
+/// The value of each series of a metric, with its labels.
+fn series<'a>(metrics: &'a str, name: &str) -> Vec<(&'a str, u64)> {
+    let lines = metrics.lines().filter_map(|line| line.strip_prefix(name));
+    lines
+        .filter_map(|line| line.strip_prefix('{')?.split_once("} "))
+        .map(|(labels, value)| (labels, value.parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn ids_are_counted_by_agent_and_refusals_by_kind() {
+    let place = Place::new();
+    let service = Service::with_http(&place);
+    let metrics = || ask("GET", &service.url("/metrics"), &[]).1;
+    let mut client = service.client();
+    for _ in 0..3 {
+        client.call("get_id", Some("web")).unwrap();
+    }
+    for agent in ["", "no_agent", "two words"] {
+        client.call("get_id", Some(agent)).unwrap_err();
+    }
+    let post = service.url("/api/v1/ids?count=5");
+    assert_eq!(ask("POST", &post, &[("user-agent", "curl/8.5.0")]).0, 200);
+    assert_eq!(ask("POST", &post, &[("user-agent", "~")]).0, 200);
+    let text = metrics();
+    let issued = series(&text, "driftline_id_issued_total");
+    for expected in [
+        ("agent=\"web\"", 3),
+        ("agent=\"curl\"", 5),
+        ("agent=\"http\"", 5),
+    ] {
+        assert!(issued.contains(&expected), "{expected:?} in {issued:?}");
+    }
+    assert_eq!(issued.len(), 3, "{issued:?}");
+    let refused = series(&text, "driftline_id_refusals_total");
+    assert_eq!(refused, [("kind=\"user_agent\"", 3)]);
+
+    for number in 0..150 {
+        let agent = format!("agent-{number}");
+        client.call("get_id", Some(&agent)).unwrap();
+    }
+    let text = metrics();
+    let issued = series(&text, "driftline_id_issued_total");
+    assert!(issued.len() <= 101, "{} series", issued.len());
+    assert!(
+        issued.len() > 90,
+        "the first have a series each: {issued:?}"
+    );
+    let sum: u64 = issued.iter().map(|series| series.1).sum();
+    assert_eq!(sum, 13 + 150, "no ID is left out");
+    service.stop();
+}

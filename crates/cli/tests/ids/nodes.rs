@@ -1,0 +1,114 @@
+//! Who has which node: services and scripts on one data folder, and copies of it.
+
+use std::{collections::HashSet, fs, path::Path, process::Command};
+
+use crate::{
+    service::{PATIENT, Service, assert_rising, id, node_of, run, serve},
+    support::{Ended, Place},
+    taker::Taker,
+};
+
+fn assert_failed(ended: &Ended, why: &str) {
+    assert_eq!(ended.status, 1, "{ended:?}");
+    assert!(ended.stderr.contains(why), "{ended:?}");
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn a_node_of_a_folder_is_held_by_one_service() {
+    let place = Place::new();
+    let first = Service::start(&place, &[&["--node", "9"], &PATIENT[..]].concat());
+    let taker = Taker::start(first.thrift);
+    for node in [["--node", "9"], ["--node", "datacenter=0,worker=9"]] {
+        assert_failed(&run(&place, &serve(&node)), "is held by another process");
+    }
+    let other = Service::start(&place, &["--node", "10"]);
+    taker.wait_for_more(100);
+    other.stop();
+    let taken = taker.stop();
+    assert!(
+        taken.refused.is_empty() && taken.broken.is_none(),
+        "{taken:?}"
+    );
+    first.stop();
+    let again = Service::start(&place, &["--node", "9"]);
+    assert!(id(&mut again.client()) > *taken.ids.last().unwrap());
+}
+
+#[test]
+fn leased_nodes_are_the_lowest_that_nobody_holds() {
+    let place = Place::new();
+    let start = || Service::start(&place, &["--lease", "file"]);
+    let mut services = vec![start(), start(), start()];
+    let nodes: Vec<u64> = services.iter().map(|service| service.node).collect();
+    assert_eq!(nodes, [0, 1, 2]);
+    let takers: Vec<Taker> = services
+        .iter()
+        .map(|service| Taker::start(service.thrift))
+        .collect();
+
+    let printed = place.run(&["id", "next", "-n", "20000"]);
+    assert_eq!(printed.status, 0, "{printed:?}");
+    let printed: Vec<u64> = printed
+        .stdout
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    assert_eq!(printed.len(), 20_000);
+    assert_rising(&printed);
+    assert!(printed.iter().all(|&id| node_of(id) == 3));
+
+    let mut all: HashSet<u64> = printed.iter().copied().collect();
+    let mut count = printed.len();
+    for (node, taker) in (0..).zip(takers) {
+        taker.wait_for_more(100);
+        let taken = taker.stop();
+        assert!(taken.ids.iter().all(|&id| node_of(id) == node));
+        assert_rising(&taken.ids);
+        count += taken.ids.len();
+        all.extend(taken.ids);
+    }
+    assert_eq!(all.len(), count, "no ID twice");
+
+    services.remove(1).stop();
+    let again = place.json(&["id", "next"]);
+    let again: u64 = again[0].as_str().unwrap().parse().unwrap();
+    assert_eq!(node_of(again), 1);
+    services.remove(0).running.kill();
+    assert_eq!(start().node, 0, "also of a service that was killed");
+}
+
+#[test]
+fn a_copied_folder_makes_no_ids_until_it_is_adopted() {
+    let original = Place::new();
+    let service = Service::start(&original, &[]);
+    let before = id(&mut service.client());
+    service.stop();
+    let copy = Place::new();
+    copy_folder(&original.data(), &copy.data());
+
+    let recorded = fs::read(copy.data().join("ids/twitter-0.window")).unwrap();
+    for refused in [run(&copy, &serve(&[])), copy.run(&["id", "next"])] {
+        assert_failed(&refused, "it is a copy, or was restored");
+        assert!(refused.stderr.contains("adopt"), "{refused:?}");
+    }
+    let left = fs::read(copy.data().join("ids/twitter-0.window")).unwrap();
+    assert!(left == recorded, "refused, it records nothing");
+    // A node without a record is as good there as anywhere.
+    Service::start(&copy, &["--node", "1"]).stop();
+
+    let adopted = copy.run(&["id", "adopt"]);
+    assert_eq!(adopted.status, 0, "{adopted:?}");
+    assert!(adopted.stdout.contains("node 0"), "{adopted:?}");
+    let service = Service::start(&copy, &[]);
+    assert!(id(&mut service.client()) > before);
+    assert_failed(&copy.run(&["id", "adopt"]), "is held by another process");
+    service.stop();
+    // The original notices nothing; that it is not used is the operator's promise.
+    Service::start(&original, &[]).stop();
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-r").args([from, to]).status();
+    assert!(copied.unwrap().success());
+}

@@ -1,0 +1,93 @@
+//! A client that takes IDs while something happens to the server.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use driftline_server::ids::thrift::{Client, ClientError};
+
+use crate::{service::client, support::wait_for};
+
+/// Takes one ID after the other, until it is told to stop or the connection fails.
+pub struct Taker {
+    shared: Arc<Shared>,
+    thread: JoinHandle<Taken>,
+}
+
+/// What it got.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub ids: Vec<u64>,
+    /// What the service refused with; the same in a row is kept once.
+    pub refused: Vec<String>,
+    /// Why the connection failed.
+    pub broken: Option<ClientError>,
+}
+
+#[derive(Default)]
+struct Shared {
+    count: AtomicUsize,
+    stopped: AtomicBool,
+}
+
+impl Taker {
+    pub fn start(address: SocketAddr) -> Self {
+        let client = client(address);
+        let shared = Arc::<Shared>::default();
+        let of_thread = Arc::clone(&shared);
+        let thread = thread::spawn(move || of_thread.take(client));
+        Self { shared, thread }
+    }
+
+    pub fn count(&self) -> usize {
+        self.shared.count.load(Ordering::Relaxed)
+    }
+
+    /// Waits until it has that many IDs more.
+    pub fn wait_for_more(&self, count: usize) {
+        let enough = self.count() + count;
+        wait_for("IDs are taken", || {
+            self.count() >= enough || self.thread.is_finished()
+        });
+    }
+
+    /// Tells it to stop.
+    pub fn stop(self) -> Taken {
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        self.end()
+    }
+
+    /// Waits until its connection fails.
+    pub fn end(self) -> Taken {
+        self.thread.join().unwrap()
+    }
+}
+
+impl Shared {
+    fn take(&self, mut client: Client) -> Taken {
+        let mut taken = Taken::default();
+        while !self.stopped.load(Ordering::Relaxed) {
+            match client.call("get_id", Some("a-taker")) {
+                Ok(id) => {
+                    taken.ids.push(u64::try_from(id).unwrap());
+                    self.count.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(ClientError::Refused(why)) => {
+                    if taken.refused.last() != Some(&why) {
+                        taken.refused.push(why);
+                    }
+                }
+                Err(error) => {
+                    taken.broken = Some(error);
+                    break;
+                }
+            }
+        }
+        taken
+    }
+}

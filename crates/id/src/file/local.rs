@@ -1,0 +1,113 @@
+use std::path::Path;
+
+use crate::batch::Batch;
+use crate::clock::{Clock, SystemClock, TickedClock};
+use crate::file::{FileError, Keeper, KeeperError, NodeFolder, ReservationFile};
+use crate::layout::Layout;
+use crate::node::Node;
+use crate::policy::ClockPolicy;
+use crate::refusal::Refusal;
+use crate::shared::{Lane, SharedGenerator};
+use crate::typed::Id;
+use crate::window::{LeaseStore, Terms, Window};
+
+/// IDs for this process, from a node of a folder: clock, lease, keeper and generator in one.
+///
+/// It takes the [usual terms](Terms::default), and waits up to [`LONGEST_WAIT_MS`] for a clock or
+/// a window: longer than crashes hold back the next process on the node. Whoever wants other
+/// terms, another policy or another clock puts the parts together, as the
+/// [module](crate::file#the-parts) shows.
+///
+/// Threads share it by reference. Dropped without [`close`](Self::close), it leaves the node free
+/// soon, and its next holder waits for the end of the window.
+///
+/// [`LONGEST_WAIT_MS`]: Self::LONGEST_WAIT_MS
+#[derive(Debug)]
+pub struct LocalIds {
+    generator: SharedGenerator<TickedClock>,
+    keeper: Keeper<ReservationFile>,
+}
+
+impl LocalIds {
+    /// How long a call waits at most for the clock, or for the window, in ms.
+    pub const LONGEST_WAIT_MS: u32 = 10_000;
+
+    /// IDs of the lowest node of the folder that no process holds. Makes the folder if there is
+    /// none.
+    pub fn open(folder: impl AsRef<Path>, layout: Layout) -> Result<Self, FileError> {
+        let nodes = NodeFolder::new(folder, layout, Terms::default());
+        Self::begin(nodes.acquire(SystemClock.now_us())?)
+    }
+
+    /// IDs of that node, which no other machine may have.
+    pub fn open_node(folder: impl AsRef<Path>, node: Node) -> Result<Self, FileError> {
+        let now_us = SystemClock.now_us();
+        let held = ReservationFile::open(folder.as_ref(), node, Terms::default(), now_us)?;
+        Self::begin(held)
+    }
+
+    fn begin((lease, window): (ReservationFile, Window)) -> Result<Self, FileError> {
+        let policy = ClockPolicy::Wait {
+            at_most_ms: Self::LONGEST_WAIT_MS,
+        };
+        let generator = SharedGenerator::new(window, TickedClock::start(), policy);
+        Ok(Self {
+            generator: generator.map_err(FileError::Start)?,
+            keeper: Keeper::start(lease, SystemClock).map_err(FileError::Thread)?,
+        })
+    }
+
+    /// An ID, after a wait if need be.
+    #[inline]
+    pub fn next_id(&self) -> Result<u64, Refusal> {
+        self.generator.next_id()
+    }
+
+    /// [`next_id`](Self::next_id) as an ID of `T`.
+    #[inline]
+    pub fn next_id_as<T>(&self) -> Result<Id<T>, Refusal> {
+        self.generator.next_id_as()
+    }
+
+    /// Up to `length` IDs of one tick, after a wait if need be.
+    pub fn reserve_waiting(&self, length: usize) -> Result<Batch, Refusal> {
+        self.generator.reserve_waiting(length)
+    }
+
+    /// An ID before the deadline, as [`SharedGenerator::next_before`].
+    #[cfg(feature = "tokio")]
+    pub async fn next_before(
+        &self,
+        deadline: tokio::time::Instant,
+    ) -> Result<u64, crate::waiting::DeadlineError> {
+        self.generator.next_before(deadline).await
+    }
+
+    /// A lane for one thread.
+    pub fn lane(&self) -> Lane<&SharedGenerator<TickedClock>> {
+        Lane::new(&self.generator)
+    }
+
+    /// The node.
+    pub fn node(&self) -> &Node {
+        self.generator.node()
+    }
+
+    /// The end of the window in Unix µs, as extended so far.
+    pub fn window_until_us(&self) -> i64 {
+        self.generator.window_until_us()
+    }
+
+    /// Takes out why the window was last not extended, as [`Keeper::take_failure`].
+    pub fn take_failure(&self) -> Option<FileError> {
+        self.keeper.take_failure()
+    }
+
+    /// Ends it, and gives the node back, so that its next holder need not wait.
+    pub fn close(self) -> Result<(), KeeperError<FileError>> {
+        match self.generator.retire() {
+            Some(retired) => self.keeper.close(retired),
+            None => Ok(()),
+        }
+    }
+}

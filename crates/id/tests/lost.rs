@@ -1,0 +1,209 @@
+//! A holder whose files are taken away writes nothing more, and a folder put back is noticed.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use driftline_id::clock::{Clock, ManualClock};
+use driftline_id::file::{FileError, ReservationFile};
+use driftline_id::window::{Lease, Record, Terms};
+use driftline_id::{ClockPolicy, Generator, Layout, Node, Window};
+
+const NOW_US: i64 = 1_700_000_000_000_000;
+const TERMS: Terms = Terms {
+    length_ms: 3_000,
+    patience_ms: 60_000,
+};
+
+#[test]
+#[cfg(unix)]
+fn a_holder_whose_lock_file_was_removed_loses_the_node_to_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, first_window) = open(folder.path(), NOW_US).unwrap();
+    fs::remove_file(folder.path().join("twitter-5.lock")).unwrap();
+    let (mut second, second_window) = open(folder.path(), NOW_US + 2_000_000).unwrap();
+    let clock = ManualClock::at_us(NOW_US);
+    let generator = |window| Generator::new(window, clock.clone(), ClockPolicy::Refuse).unwrap();
+    let mut generators = [generator(first_window), generator(second_window)];
+    let mut made = Vec::new();
+    for _ in 0..60 {
+        clock.advance_us(500_000);
+        let late = clock.now_us() >= first.due_us();
+        assert_eq!(is_lost(&first.renew(clock.now_us())), late);
+        second.renew(clock.now_us()).unwrap();
+        made.extend(generators.iter_mut().flat_map(Generator::try_next));
+    }
+    let all = made.len();
+    made.sort_unstable();
+    made.dedup();
+    assert!(all > 50 && made.len() == all, "an ID was made twice");
+
+    // The record is the second's, and stays so.
+    let [first_ids, second_ids] = generators;
+    assert!(is_lost(&first.release(first_ids.retire())));
+    assert_eq!(recorded(folder.path()), *second.record());
+    second.release(second_ids.retire()).unwrap();
+}
+
+#[test]
+fn a_lost_lease_stays_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut held, window) = open(folder.path(), NOW_US).unwrap();
+    let lock = folder.path().join("twitter-5.lock");
+    fs::rename(&lock, folder.path().join("aside")).unwrap();
+    assert!(is_lost(&held.renew(held.due_us())));
+    fs::rename(folder.path().join("aside"), &lock).unwrap();
+    let lost = held.renew(held.due_us());
+    assert!(is_lost(&lost));
+    assert_eq!(window.until_us(), NOW_US + 3_000_000);
+    let text = lost.unwrap_err().to_string();
+    assert!(
+        text.contains("twitter-5.lock") && text.contains("removed"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_record_that_another_wrote_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut held, _window) = open(folder.path(), NOW_US).unwrap();
+    let node = node();
+    let other = Record::begin(Some(held.record()), &node, "there", NOW_US, &TERMS).unwrap();
+    let path = folder.path().join("twitter-5.window");
+    fs::write(&path, other.to_string()).unwrap();
+    assert!(is_lost(&held.renew(held.due_us())));
+    assert_eq!(recorded(folder.path()), other);
+
+    let (mut held, _window) = open_at(folder.path(), 6).unwrap();
+    fs::remove_file(folder.path().join("twitter-6.window")).unwrap();
+    assert!(is_lost(&held.renew(held.due_us())));
+    assert!(!folder.path().join("twitter-6.window").exists());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_moved_away_and_made_anew_is_another() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let (mut first, window) = open(&data, NOW_US).unwrap();
+    fs::rename(&data, parent.path().join("old")).unwrap();
+    let (second, _window) = open(&data, NOW_US + 2_000_000).unwrap();
+    assert!(is_lost(&first.renew(NOW_US + 10_000_000)));
+    assert_eq!(window.until_us(), NOW_US + 3_000_000);
+    assert_eq!(recorded(&data), *second.record());
+}
+
+#[test]
+fn a_relative_folder_stays_the_same_when_the_process_goes_elsewhere() {
+    let parent = tempfile::tempdir().unwrap();
+    let [here, there] = ["here", "there"].map(|name| parent.path().join(name));
+    fs::create_dir_all(&here).unwrap();
+    let (other, _window) = open(&there.join("ids"), NOW_US).unwrap();
+    std::env::set_current_dir(&here).unwrap();
+    let (mut held, window) = open(Path::new("ids"), NOW_US).unwrap();
+    std::env::set_current_dir(&there).unwrap();
+    held.renew(held.due_us()).unwrap();
+    assert_eq!(recorded(&here.join("ids")).until_us(), window.until_us());
+    assert_eq!(recorded(&there.join("ids")), *other.record());
+    std::env::set_current_dir("/").unwrap();
+}
+
+/// File systems use an inode anew at once, or number the roots of all disks alike.
+#[test]
+fn a_folder_removed_made_anew_and_copied_back_is_a_copy() {
+    let parent = tempfile::tempdir().unwrap();
+    let [data, backup] = ["data", "backup"].map(|name| parent.path().join(name));
+    for _ in 0..5 {
+        drop(open(&data, NOW_US).unwrap());
+        copy_folder(&data, &backup);
+        // Births are told apart by the ticks of the kernel's clock.
+        std::thread::park_timeout(Duration::from_millis(20));
+        fs::remove_dir_all(&data).unwrap();
+        copy_folder(&backup, &data);
+        let restored = open(&data, NOW_US);
+        assert!(
+            matches!(restored, Err(FileError::Copied { .. })),
+            "{restored:?}"
+        );
+        ReservationFile::adopt(&data, &node()).unwrap();
+        open(&data, NOW_US).unwrap().0.renew(NOW_US).unwrap();
+        fs::remove_dir_all(&data).unwrap();
+        fs::remove_dir_all(&backup).unwrap();
+    }
+}
+
+/// Between opening a lock file and locking it, another holder may have removed it.
+#[test]
+#[cfg(unix)]
+fn a_removed_lock_file_is_never_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = folder.path().join("twitter-5.lock");
+    let (done, holders, most) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    let hold = || {
+        most.fetch_max(holders.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        std::hint::spin_loop();
+        holders.fetch_sub(1, Ordering::SeqCst);
+    };
+    std::thread::scope(|scope| {
+        let remover = || {
+            while !done.load(Ordering::SeqCst) {
+                let mut options = fs::OpenOptions::new();
+                let file = options.create(true).append(true).open(&lock).unwrap();
+                if file.try_lock().is_ok() && is_at(&file, &lock) {
+                    hold();
+                    fs::remove_file(&lock).unwrap();
+                }
+            }
+        };
+        scope.spawn(remover);
+        scope.spawn(remover);
+        for taken in 0..300 {
+            if let Ok((held, _window)) = open(folder.path(), NOW_US + taken * 60_000_000) {
+                hold();
+                drop(held);
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(most.into_inner(), 1, "a node was held by two");
+}
+
+#[cfg(unix)]
+fn is_at(file: &fs::File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let held = file.metadata().unwrap();
+    fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (held.dev(), held.ino()))
+}
+
+fn is_lost(outcome: &Result<(), FileError>) -> bool {
+    matches!(outcome, Err(FileError::Lost { .. }))
+}
+
+fn recorded(folder: &Path) -> Record {
+    let text = fs::read_to_string(folder.join("twitter-5.window")).unwrap();
+    Record::parse(&text).unwrap()
+}
+
+fn node() -> Node {
+    Node::new(&Layout::TWITTER, 5).unwrap()
+}
+
+fn open(folder: &Path, now_us: i64) -> Result<(ReservationFile, Window), FileError> {
+    ReservationFile::open(folder, node(), TERMS, now_us)
+}
+
+fn open_at(folder: &Path, number: u64) -> Result<(ReservationFile, Window), FileError> {
+    let node = Node::new(&Layout::TWITTER, number).unwrap();
+    ReservationFile::open(folder, node, TERMS, NOW_US)
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}

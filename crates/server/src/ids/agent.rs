@@ -1,0 +1,69 @@
+//! Who asks for IDs.
+
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+};
+
+use metrics::{Counter, counter};
+
+/// Whether a user agent keeps the rule of the service of 2010: a letter, then letters, digits
+/// and hyphens, all ASCII.
+pub fn is_agent(agent: &[u8]) -> bool {
+    match agent {
+        [first, rest @ ..] => {
+            first.is_ascii_alphabetic()
+                && rest
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+        }
+        [] => false,
+    }
+}
+
+/// Counts IDs by user agent. The first [`MOST_AGENTS`] are counted by name, all others together:
+/// clients choose their names, and each name costs memory for good.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    counters: RwLock<HashMap<Box<[u8]>, Counter>>,
+}
+
+impl Agents {
+    /// The counter of an agent that [`is_agent`].
+    pub(super) fn counter(&self, agent: &[u8]) -> Counter {
+        let known = self.counters.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = known.get(agent) {
+            return counter.clone();
+        }
+        drop(known);
+        let mut counters = self
+            .counters
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let name = if counters.len() < MOST_AGENTS && agent.len() <= LONGEST_NAME {
+            agent
+        } else {
+            OTHERS
+        };
+        let of_name = |name: &[u8]| {
+            let agent = String::from_utf8_lossy(name).into_owned();
+            counter!("driftline_id_issued_total", "agent" => agent)
+        };
+        if name == OTHERS {
+            return counters
+                .entry(OTHERS.into())
+                .or_insert_with(|| of_name(OTHERS))
+                .clone();
+        }
+        counters
+            .entry(name.into())
+            .or_insert_with(|| of_name(name))
+            .clone()
+    }
+}
+
+/// The most user agents that are counted by name.
+pub const MOST_AGENTS: usize = 100;
+const LONGEST_NAME: usize = 64;
+/// No agent's name: it has an underscore.
+const OTHERS: &[u8] = b"_others";

@@ -1,0 +1,337 @@
+//! One generator for all callers of the service, and its order of service.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use driftline_id::{
+    ClockPolicy, Layout, Node, NotNow, Refusal, Retired, SharedGenerator, StartError, Window,
+    clock::Clock,
+};
+use metrics::{Counter, counter, histogram};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::agent::Agents;
+
+/// A clock that all parts of the service share.
+#[derive(Clone)]
+pub struct SharedClock(Arc<dyn Clock + Send + Sync>);
+
+/// Gives out the IDs of one window.
+///
+/// Single IDs come first: while any caller waits for one, batches leave it room in each tick.
+/// Batches are made one after the other, in the order in which they were asked for.
+#[derive(Debug)]
+pub struct Issuer {
+    generator: SharedGenerator<SharedClock>,
+    clock: SharedClock,
+    /// Callers of [`one`](Self::one) that found a tick used up.
+    waiting: AtomicUsize,
+    batches: Semaphore,
+    agents: Agents,
+    worker_id: i64,
+    datacenter_id: i64,
+}
+
+/// Why no ID was given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IssueError {
+    /// The generator refuses.
+    Refused(Refusal),
+    /// Ticks were used up for as long as a caller waits: more is asked for than the layout has.
+    Exhausted,
+    /// The ID does not fit the signed 64 bits that the caller reads.
+    Unsigned,
+}
+
+impl Issuer {
+    /// An issuer of the window's IDs.
+    ///
+    /// # Errors
+    /// A clock that shows a time which the layout cannot express.
+    pub fn new(
+        window: Window,
+        clock: SharedClock,
+        policy: ClockPolicy,
+    ) -> Result<Self, StartError> {
+        let node = *window.node();
+        let field = |name| node.fields().find(|field| field.0 == name);
+        Ok(Self {
+            worker_id: field("worker").map_or(node.number(), |field| field.1) as i64,
+            datacenter_id: field("datacenter").map_or(0, |field| field.1) as i64,
+            generator: SharedGenerator::new(window, clock.clone(), policy)?,
+            clock,
+            waiting: AtomicUsize::new(0),
+            batches: Semaphore::new(1),
+            agents: Agents::default(),
+        })
+    }
+
+    /// The node.
+    pub fn node(&self) -> &Node {
+        self.generator.node()
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        self.node().layout()
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> ClockPolicy {
+        self.generator.policy()
+    }
+
+    /// The generator's clock, in Unix µs.
+    pub fn now_us(&self) -> i64 {
+        self.clock.fresh_us()
+    }
+
+    /// The end of the recorded window, in Unix µs.
+    pub fn window_until_us(&self) -> i64 {
+        self.generator.window_until_us()
+    }
+
+    /// What the service of 2010 calls the worker: the field of that name, else the whole node.
+    pub const fn worker_id(&self) -> i64 {
+        self.worker_id
+    }
+
+    /// The field named datacenter, else 0.
+    pub const fn datacenter_id(&self) -> i64 {
+        self.datacenter_id
+    }
+
+    /// An ID, if there is one at once.
+    ///
+    /// # Errors
+    /// How long to wait, or why there is none.
+    pub fn try_one(&self) -> Result<u64, NotNow> {
+        self.generator.try_next()
+    }
+
+    /// An ID, after a wait if need be.
+    ///
+    /// # Errors
+    /// [`IssueError`], counted by its kind.
+    pub async fn one(&self) -> Result<u64, IssueError> {
+        let refused = match self.generator.try_next() {
+            Ok(raw) => return Ok(raw),
+            Err(NotNow::Refused(refusal)) => return Err(IssueError::Refused(refusal).counted()),
+            Err(NotNow::Wait(_)) => self.wait().await,
+        };
+        refused.map_err(IssueError::counted)
+    }
+
+    /// `count` IDs, each larger than the one before.
+    ///
+    /// # Errors
+    /// [`IssueError`], counted by its kind. IDs made before it are lost, which does no harm.
+    pub async fn batch(self: Arc<Self>, count: usize) -> Result<Vec<u64>, IssueError> {
+        let asked = Instant::now();
+        let turn = tokio::time::timeout(LONGEST_WAIT, self.batches.acquire()).await;
+        let made = match turn {
+            Ok(Ok(turn)) => Self::make(&self, count, turn).await,
+            Ok(Err(_)) => Err(IssueError::Refused(Refusal::Retired)),
+            Err(_) => Err(IssueError::Exhausted),
+        };
+        histogram!("driftline_id_batch_seconds").record(asked.elapsed());
+        made.map_err(IssueError::counted)
+    }
+
+    /// Counts the IDs that an agent got; see [`is_agent`](super::is_agent).
+    pub fn issued_to(&self, agent: &[u8]) -> Counter {
+        self.agents.counter(agent)
+    }
+
+    /// Ends it: all later calls are refused. `None` if it had ended before.
+    pub fn retire(&self) -> Option<Retired> {
+        self.generator.retire()
+    }
+
+    /// On a thread that may block, since a tick is shorter than a runtime's timers can tell.
+    async fn make(
+        this: &Arc<Self>,
+        count: usize,
+        _turn: SemaphorePermit<'_>,
+    ) -> Result<Vec<u64>, IssueError> {
+        let mut ids = Vec::with_capacity(count);
+        if count <= AT_ONCE && this.waiting.load(Ordering::Relaxed) == 0 {
+            ids.extend(this.generator.reserve(count).into_iter().flatten());
+            if ids.len() == count {
+                return Ok(ids);
+            }
+        }
+        let of_thread = Arc::clone(this);
+        tokio::task::spawn_blocking(move || of_thread.fill(ids, count))
+            .await
+            .unwrap_or(Err(IssueError::Refused(Refusal::Retired)))
+    }
+
+    fn fill(&self, mut ids: Vec<u64>, count: usize) -> Result<Vec<u64>, IssueError> {
+        while ids.len() < count {
+            let waiting = self.waiting.load(Ordering::Relaxed);
+            let share = batch_share(self.tick_ids(), waiting);
+            let length = share.min(count - ids.len());
+            let batch = self.generator.reserve_waiting(length);
+            ids.extend(batch.map_err(IssueError::Refused)?);
+            if waiting > 0 && ids.len() < count {
+                std::thread::sleep(self.tick());
+            }
+        }
+        Ok(ids)
+    }
+
+    async fn wait(&self) -> Result<u64, IssueError> {
+        let _waiting = Waiting::new(&self.waiting);
+        let asked = Instant::now();
+        let deadline = tokio::time::Instant::now() + self.longest_wait();
+        let made = self.generator.next_before(deadline).await;
+        histogram!("driftline_id_wait_seconds").record(asked.elapsed());
+        made.map_err(|error| match error {
+            driftline_id::DeadlineError::Refused(refusal) => IssueError::Refused(refusal),
+            driftline_id::DeadlineError::Deadline(wait) => wait
+                .refusal()
+                .map_or(IssueError::Exhausted, IssueError::Refused),
+        })
+    }
+
+    fn longest_wait(&self) -> Duration {
+        match self.policy() {
+            ClockPolicy::Refuse => LONGEST_WAIT,
+            ClockPolicy::Wait { at_most_ms } => Duration::from_millis(at_most_ms.into()),
+        }
+        .max(LONGEST_WAIT)
+    }
+
+    fn tick(&self) -> Duration {
+        Duration::from_micros(self.layout().unit().us().into())
+    }
+
+    /// IDs that one tick has.
+    fn tick_ids(&self) -> usize {
+        let sequence = |field: &&driftline_id::Field| {
+            matches!(field.kind(), driftline_id::FieldKind::Sequence)
+        };
+        let field = self.layout().fields().iter().find(sequence);
+        field.map_or(1, |field| 1 << field.bits().min(MOST_SEQUENCE_BITS))
+    }
+}
+
+impl IssueError {
+    /// A word for metrics.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Refused(Refusal::ClockBehind { .. }) => "clock_behind",
+            Self::Refused(Refusal::WindowAhead { .. }) => "window_ahead",
+            Self::Refused(Refusal::WindowEnded { .. }) => "window_ended",
+            Self::Refused(Refusal::Time(_)) => "layout_ended",
+            Self::Refused(Refusal::Retired) => "stopping",
+            Self::Refused(_) => "forked",
+            Self::Exhausted => "exhausted",
+            Self::Unsigned => "unsigned",
+        }
+    }
+
+    /// The same, counted by its kind.
+    pub(super) fn counted(self) -> Self {
+        counter!("driftline_id_refusals_total", "kind" => self.kind()).increment(1);
+        self
+    }
+}
+
+impl fmt::Display for IssueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(Refusal::Retired) => {
+                write!(f, "the service is stopping; ask another one")
+            }
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Exhausted => write!(
+                f,
+                "more IDs are asked for than the layout has for one node; ask again, or use \
+                 another node as well"
+            ),
+            Self::Unsigned => write!(
+                f,
+                "IDs of this layout do not fit signed 64 bits any more; take them over HTTP"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for IssueError {}
+
+/// How many of a tick's IDs a batch takes while that many callers wait for single ones: at least
+/// half of them, and all where nobody waits.
+fn batch_share(tick_ids: usize, waiting: usize) -> usize {
+    let room = waiting.saturating_mul(ROOM).min(tick_ids / 2);
+    tick_ids - room
+}
+
+/// Counts one waiting caller for as long as it waits, also if it is cancelled.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl SharedClock {
+    /// Shares a clock.
+    pub fn new(clock: impl Clock + Send + Sync + 'static) -> Self {
+        Self(Arc::new(clock))
+    }
+}
+
+impl Clock for SharedClock {
+    fn now_us(&self) -> i64 {
+        self.0.now_us()
+    }
+
+    fn fresh_us(&self) -> i64 {
+        self.0.fresh_us()
+    }
+}
+
+impl fmt::Debug for SharedClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedClock")
+    }
+}
+
+/// How long a caller waits while ticks are used up, or for its turn.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// IDs that batches leave in a tick for each caller that waits for one: it may have sent more
+/// requests in a row.
+const ROOM: usize = 16;
+/// A batch up to this is tried without a thread of its own.
+const AT_ONCE: usize = 1_000;
+const MOST_SEQUENCE_BITS: u8 = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_leave_room_for_those_who_wait() {
+        assert_eq!(batch_share(4_096, 0), 4_096);
+        assert_eq!(batch_share(4_096, 1), 4_080);
+        assert_eq!(batch_share(4_096, 50), 3_296);
+        assert_eq!(batch_share(4_096, usize::MAX), 2_048);
+        assert_eq!(batch_share(1, 1), 1);
+    }
+}

@@ -1,0 +1,177 @@
+//! What a service makes sure of before it gives out IDs beside others.
+//!
+//! Source: the service of 2010 asks each of its peers for worker, datacenter and time before it
+//! registers itself. A peer's layout is not among what it can be asked for, so an ID is taken
+//! from it and read.
+
+use std::{collections::HashSet, net::SocketAddr, time::Duration};
+
+use driftline_id::Layout;
+
+use super::{
+    Issuer,
+    thrift::{Client, ClientError},
+};
+
+/// What a peer says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Where it was asked.
+    pub address: SocketAddr,
+    /// Its worker.
+    pub worker: i64,
+    /// Its datacenter.
+    pub datacenter: i64,
+    /// Its clock in Unix ms, and the own clock's at that moment.
+    pub now_ms: i64,
+    /// The own clock in Unix ms, halfway through the question.
+    pub own_now_ms: i64,
+    /// An ID that it made.
+    pub id: i64,
+}
+
+/// What is wrong among services that should go together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SanityError {
+    /// A peer has this node.
+    #[error("the peer {address} has the node {node} too; give each service a node of its own")]
+    SameNode {
+        /// The peer.
+        address: SocketAddr,
+        /// The node, or the worker where the layout has one.
+        node: i64,
+    },
+    /// Two peers have one node.
+    #[error("two peers have the node {node}, one of them {address}; stop one of them")]
+    SharedNode {
+        /// The second of them.
+        address: SocketAddr,
+        /// Their node.
+        node: i64,
+    },
+    /// A peer is of another datacenter.
+    #[error("the peer {address} is of the datacenter {theirs}, not {own}; name only peers of one")]
+    Datacenter {
+        /// The peer.
+        address: SocketAddr,
+        /// Its datacenter.
+        theirs: i64,
+        /// The own datacenter.
+        own: i64,
+    },
+    /// A peer's IDs do not read as they should.
+    #[error(
+        "an ID of the peer {address} does not read as one of the layout {layout} that its node \
+         made just now; use one layout for all"
+    )]
+    Layout {
+        /// The peer.
+        address: SocketAddr,
+        /// The own layout.
+        layout: &'static str,
+    },
+    /// The own clock, or several of theirs, is wrong.
+    #[error("the clock is {offset_ms} ms off the mean of the peers' clocks; set it right")]
+    Clock {
+        /// The own clock less the mean of theirs, in ms.
+        offset_ms: i64,
+    },
+}
+
+impl Peer {
+    /// Asks a peer. Blocks.
+    ///
+    /// # Errors
+    /// It cannot be reached, or answers otherwise than such a service.
+    pub fn ask(address: SocketAddr, issuer: &Issuer) -> Result<Self, ClientError> {
+        let mut client = Client::connect(address, PATIENCE)?;
+        let worker = client.call("get_worker_id", None)?;
+        let datacenter = client.call("get_datacenter_id", None)?;
+        let id = client.call("get_id", Some(AGENT))?;
+        let before_us = issuer.now_us();
+        let now_ms = client.call("get_timestamp", None)?;
+        let own_now_us = before_us.midpoint(issuer.now_us());
+        Ok(Self {
+            address,
+            worker,
+            datacenter,
+            now_ms,
+            own_now_ms: own_now_us.div_euclid(1_000),
+            id,
+        })
+    }
+
+    /// The own clock less the peer's, in ms.
+    pub const fn offset_ms(&self) -> i64 {
+        self.own_now_ms.saturating_sub(self.now_ms)
+    }
+
+    fn has_layout(&self, layout: &Layout) -> bool {
+        let Ok(raw) = u64::try_from(self.id) else {
+            return false;
+        };
+        let decoded = layout.decode(raw.into());
+        let is_now = decoded.time_ms.abs_diff(self.now_ms) <= MOST_OFFSET_MS;
+        let holds = |name: &str, value: i64| match decoded.field(name) {
+            Some(found) => i64::try_from(found) == Ok(value),
+            None => true,
+        };
+        is_now && holds("worker", self.worker) && holds("datacenter", self.datacenter)
+    }
+}
+
+/// Whether this service and its peers go together.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check(issuer: &Issuer, peers: &[Peer]) -> Result<(), SanityError> {
+    let (own_node, own_datacenter) = (issuer.worker_id(), issuer.datacenter_id());
+    let layout = issuer.layout();
+    let mut nodes = HashSet::new();
+    for peer in peers {
+        let address = peer.address;
+        if peer.datacenter != own_datacenter {
+            return Err(SanityError::Datacenter {
+                address,
+                theirs: peer.datacenter,
+                own: own_datacenter,
+            });
+        }
+        if peer.worker == own_node {
+            return Err(SanityError::SameNode {
+                address,
+                node: own_node,
+            });
+        }
+        if !nodes.insert(peer.worker) {
+            return Err(SanityError::SharedNode {
+                address,
+                node: peer.worker,
+            });
+        }
+        if !peer.has_layout(layout) {
+            return Err(SanityError::Layout {
+                address,
+                layout: layout.name(),
+            });
+        }
+    }
+    match mean_offset_ms(peers) {
+        Some(offset_ms) if offset_ms.unsigned_abs() > MOST_OFFSET_MS => {
+            Err(SanityError::Clock { offset_ms })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The own clock less the mean of the peers' clocks, in ms.
+pub fn mean_offset_ms(peers: &[Peer]) -> Option<i64> {
+    let sum: i128 = peers.iter().map(|peer| i128::from(peer.offset_ms())).sum();
+    let mean = sum.checked_div(peers.len() as i128)?;
+    i64::try_from(mean).ok()
+}
+
+/// What the service of 2010 allows.
+const MOST_OFFSET_MS: u64 = 10_000;
+const PATIENCE: Duration = Duration::from_secs(2);
+const AGENT: &str = "driftline-sanity-check";

@@ -1,0 +1,76 @@
+//! A client, for asking other services of the kind what they are.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use super::{
+    message::{Call, LENGTH_BYTES, parse_reply},
+    wire::WireError,
+};
+
+/// A connection to a service; calls block.
+#[derive(Debug)]
+pub struct Client {
+    stream: TcpStream,
+    sequence: i32,
+}
+
+/// A call without an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The connection failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The reply makes no sense.
+    #[error("its reply cannot be read: {0}")]
+    Wire(#[from] WireError),
+    /// The reply is longer than any reply of such a service.
+    #[error("it announced a reply of {0} bytes")]
+    Length(u32),
+    /// The service replied with an exception.
+    #[error("it refused: {0}")]
+    Refused(String),
+}
+
+impl Client {
+    /// Connects. Each later call may take as long as this.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn connect(address: SocketAddr, patience: Duration) -> Result<Self, ClientError> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream,
+            sequence: 0,
+        })
+    }
+
+    /// Calls a method; `agent` is the argument of `get_id`.
+    ///
+    /// # Errors
+    /// [`ClientError`]. After one the connection is of no more use, unless it is
+    /// [`ClientError::Refused`].
+    pub fn call(&mut self, method: &str, agent: Option<&str>) -> Result<i64, ClientError> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut frame = Vec::new();
+        Call::write(&mut frame, method, self.sequence, agent);
+        self.stream.write_all(&frame)?;
+        let mut length = [0; LENGTH_BYTES];
+        self.stream.read_exact(&mut length)?;
+        let length = u32::from_be_bytes(length);
+        if length > LONGEST_REPLY {
+            return Err(ClientError::Length(length));
+        }
+        let mut reply = vec![0; length as usize];
+        self.stream.read_exact(&mut reply)?;
+        parse_reply(&reply)?.map_err(ClientError::Refused)
+    }
+}
+
+const LONGEST_REPLY: u32 = 64 * 1_024;
