@@ -5,8 +5,10 @@
 //! least and the most), the load of the machine, the target and whether it is met. Nothing is
 //! kept.
 
+mod cpu;
 mod failure;
 mod fetched;
+mod id;
 mod ingest;
 mod load;
 mod pages;
@@ -66,8 +68,10 @@ enum Name {
     Sources,
     /// Posts fetched per post stored, in virtual time, beside the usual pollers
     Fetched(fetched::Options),
+    /// IDs: the generator beside other generators, the service beside Redis
+    Id(id::Options),
     /// All of them
-    All,
+    All(id::Options),
     /// The process that `sources` measures
     #[command(hide = true)]
     PollSources(sources::ChildOptions),
@@ -94,11 +98,13 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Read(options) => read::run(*options, effort)?,
         Name::Sources => sources::run(effort)?,
         Name::Fetched(options) => fetched::run(options, effort)?,
-        Name::All => {
+        Name::Id(options) => id::run(options, effort)?,
+        Name::All(options) => {
             ingest::run(effort)?;
             read::run(read::Options::default(), effort)?;
             sources::run(effort)?;
             fetched::run(&fetched::Options::default(), effort)?;
+            id::run(options, effort)?;
         }
         Name::PollSources(_) => {}
     }

@@ -1,5 +1,6 @@
 use std::fs;
 
+use cargo_metadata::MetadataCommand;
 use clap::{Args, ValueEnum};
 use xshell::cmd;
 
@@ -13,6 +14,9 @@ pub(crate) struct BenchArgs {
     /// Which benchmark
     #[arg(value_enum, default_value_t = Benchmark::All)]
     name: Benchmark,
+    /// What the benchmark takes itself, after `--`: `--quick`, `--rounds 3`
+    #[arg(last = true)]
+    args: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -21,6 +25,7 @@ enum Benchmark {
     Read,
     Sources,
     Fetched,
+    Id,
     All,
 }
 
@@ -34,10 +39,19 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     let name = args.name.to_possible_value();
     let name = name.as_ref().map_or("all", |value| value.get_name());
     let shell = &workspace.shell;
+    let mut options = args.args.clone();
+    if matches!(args.name, Benchmark::Id | Benchmark::All) {
+        setup::redis(workspace)?;
+        options.extend(["--driftline".to_owned(), driftline(workspace)?]);
+    }
+    run_program(cmd!(
+        shell,
+        "cargo build --release --manifest-path {MANIFEST}"
+    ))?;
     let load = print_load("before");
     let outcome = run_program(cmd!(
         shell,
-        "cargo run --release --manifest-path {MANIFEST} -- {name}"
+        "cargo run --release --manifest-path {MANIFEST} -- {name} {options...}"
     ));
     print_load("after");
     if load.is_some_and(|load| load > QUIET_LOAD) {
@@ -46,6 +60,21 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
         );
     }
     outcome
+}
+
+/// Builds the binary whose service is measured, and says where it is.
+fn driftline(workspace: &Workspace) -> Result<String, TaskError> {
+    let shell = &workspace.shell;
+    run_program(cmd!(
+        shell,
+        "cargo build --release --locked --package driftline"
+    ))?;
+    let metadata = MetadataCommand::new()
+        .current_dir(&workspace.root)
+        .no_deps()
+        .exec()?;
+    let binary = metadata.target_directory.join("release").join("driftline");
+    Ok(binary.into_string())
 }
 
 /// Prints the machine's load, and returns that of the last minute.

@@ -3,6 +3,7 @@
 mod apt;
 mod postgres;
 pub(crate) mod python;
+mod redis;
 mod rust;
 
 use crate::error::TaskError;
@@ -27,4 +28,17 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
         ));
     }
     python::prepare(workspace)
+}
+
+/// Installs Redis, which nothing but a benchmark needs.
+pub(crate) fn redis(workspace: &Workspace) -> Result<(), TaskError> {
+    if !redis::is_installed() {
+        apt::install(&workspace.shell, &redis::PACKAGES)?;
+    }
+    match redis::is_installed() {
+        true => Ok(()),
+        false => Err(TaskError::message(
+            "Redis's programs are still missing: put the folder with `redis-server` and `redis-benchmark` on PATH",
+        )),
+    }
 }

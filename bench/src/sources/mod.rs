@@ -1,18 +1,15 @@
 //! `sources`: what 200 sources polled once a second cost, beside a bare loop that stores nothing.
 
 mod child;
+mod polling;
 mod process;
 
 use std::{thread::sleep, time::Duration};
 
-use driftline_sim::{
-    WorldConfig,
-    http::{Clock, ServerConfig, SimServer},
+pub(crate) use self::{
+    child::{ChildOptions, Kind, run as run_child},
+    polling::Polling,
 };
-use tokio::runtime::Runtime;
-
-pub(crate) use self::child::{ChildOptions, Kind, run as run_child};
-use self::process::Child;
 use crate::{
     Effort,
     failure::Failure,
@@ -100,21 +97,13 @@ struct Usage {
 impl Plan {
     /// A fresh upstream and a fresh process each time; the process counts alone.
     fn measure(self, kind: Kind) -> Result<Usage, Failure> {
-        let runtime = Runtime::new()?;
-        let config = ServerConfig {
-            world: WorldConfig::measured(POSTS_PER_S / f64::from(self.sources)),
-            lists: self.sources,
-            ..ServerConfig::default()
-        };
-        let server = runtime.block_on(SimServer::start(config, 1, Clock::Real))?;
-        let child = Child::start(kind, &server.url(), self.sources)?;
+        let polling = Polling::start(kind, self.sources)?;
         sleep(self.warm_up);
-        let (cpu_before, requests_before) = (child.cpu()?, server.traffic().page_requests);
+        let (cpu_before, requests_before) = (polling.cpu()?, polling.requests());
         sleep(self.measured);
-        let (cpu_after, requests_after) = (child.cpu()?, server.traffic().page_requests);
-        let memory = child.memory()?;
-        let posts = child.stop()?;
-        runtime.block_on(server.shutdown());
+        let (cpu_after, requests_after) = (polling.cpu()?, polling.requests());
+        let memory = polling.memory()?;
+        let posts = polling.stop()?;
         let seconds = self.measured.as_secs_f64();
         Ok(Usage {
             cpu_percent: (cpu_after - cpu_before).as_secs_f64() / seconds * 100.0,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::child::Kind;
-use crate::failure::Failure;
+use crate::{cpu, failure::Failure};
 
 /// A process that polls until its standard input ends.
 pub(super) struct Child {
@@ -55,19 +55,7 @@ impl Child {
 
     /// The processor time that it has used.
     pub(super) fn cpu(&self) -> Result<Duration, Failure> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
-        // The name, in brackets, may hold anything; user and system time are the 14th and the 15th
-        // field, so the 12th and the 13th after it.
-        let (_, fields) = stat
-            .rsplit_once(')')
-            .ok_or_else(|| Failure::new("an unknown form of /proc/PID/stat"))?;
-        let ticks: u64 = fields
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|field| field.parse::<u64>().ok())
-            .sum();
-        Ok(Duration::from_millis(ticks * MS_PER_TICK))
+        cpu::of_process(self.process.id())
     }
 
     /// Its memory now and at most.
@@ -100,6 +88,3 @@ impl Drop for Child {
         let _ = self.process.wait();
     }
 }
-
-/// Linux counts processor time in hundredths of a second for user space.
-const MS_PER_TICK: u64 = 10;

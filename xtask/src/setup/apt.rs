@@ -20,7 +20,11 @@ pub(super) fn install(shell: &Shell, packages: &[&str]) -> Result<(), TaskError>
     })?;
     eprintln!("setup: installing {list}");
     run_program(rights.command(shell, &["apt-get", "update"]))?;
-    let _no_cluster = NoCluster::declare(shell, rights)?;
+    let _no_cluster = Declared::write(shell, rights, &NO_CLUSTER)?;
+    let _no_start = match Path::new(NO_START.path).exists() {
+        true => None,
+        false => Some(Declared::write(shell, rights, &NO_START)?),
+    };
     let line = ["apt-get", "install", "-y", "--no-install-recommends"];
     run_program(rights.command(shell, &line).args(packages))
 }
@@ -50,37 +54,61 @@ impl Rights {
     }
 }
 
-/// Keeps Debian's PostgreSQL package from making and starting a cluster of its own, as long as
-/// this value lives: the tests make theirs.
-struct NoCluster<'a> {
+/// A file that packages read as they are installed; it is removed with this value.
+struct Declared<'a> {
     shell: &'a Shell,
     rights: Rights,
+    path: &'static str,
 }
 
-impl<'a> NoCluster<'a> {
-    fn declare(shell: &'a Shell, rights: Rights) -> Result<NoCluster<'a>, TaskError> {
-        let folder = Path::new(FILE).parent().unwrap_or(Path::new("/"));
+/// What such a file says.
+struct Declaration {
+    path: &'static str,
+    mode: &'static str,
+    text: &'static str,
+}
+
+impl<'a> Declared<'a> {
+    fn write(
+        shell: &'a Shell,
+        rights: Rights,
+        declaration: &Declaration,
+    ) -> Result<Declared<'a>, TaskError> {
+        let &Declaration { path, mode, text } = declaration;
+        let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
         let folder = folder.display().to_string();
         run_program(rights.command(shell, &["mkdir", "-p", &folder]))?;
-        let guard = NoCluster { shell, rights };
-        let write = rights.command(shell, &["tee", FILE]);
-        write
-            .stdin("create_main_cluster = false\n")
-            .quiet()
-            .ignore_stdout()
-            .run()?;
+        let guard = Declared {
+            shell,
+            rights,
+            path,
+        };
+        let write = rights.command(shell, &["tee", path]);
+        write.stdin(text).quiet().ignore_stdout().run()?;
+        run_program(rights.command(shell, &["chmod", mode, path]))?;
         Ok(guard)
     }
 }
 
-impl Drop for NoCluster<'_> {
+impl Drop for Declared<'_> {
     fn drop(&mut self) {
-        let removed = self.rights.command(self.shell, &["rm", "-f", FILE]);
+        let removed = self.rights.command(self.shell, &["rm", "-f", self.path]);
         if let Err(error) = removed.quiet().run() {
-            eprintln!("setup: {FILE} is left behind: {error}");
+            eprintln!("setup: {} is left behind: {error}", self.path);
         }
     }
 }
 
-/// Read by Debian's `createcluster.conf`.
-const FILE: &str = "/etc/postgresql-common/createcluster.d/driftline.conf";
+/// Keeps Debian's PostgreSQL package from making and starting a cluster of its own: the tests
+/// make theirs. Read by its `createcluster.conf`.
+const NO_CLUSTER: Declaration = Declaration {
+    path: "/etc/postgresql-common/createcluster.d/driftline.conf",
+    mode: "644",
+    text: "create_main_cluster = false\n",
+};
+/// Keeps packages from starting services. Run by Debian's `invoke-rc.d`, which takes 101 as a no.
+const NO_START: Declaration = Declaration {
+    path: "/usr/sbin/policy-rc.d",
+    mode: "755",
+    text: "#!/bin/sh\nexit 101\n",
+};

@@ -1,0 +1,44 @@
+//! `id`: the generator beside other generators, and the ID service beside Redis's `INCR`.
+
+mod library;
+mod service;
+mod versions;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::{Effort, failure::Failure};
+
+/// What `id` takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// Only one of its parts
+    #[arg(long, value_enum)]
+    part: Option<Part>,
+    /// The driftline binary, built for release
+    #[arg(long, value_name = "PATH", default_value = DRIFTLINE)]
+    driftline: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The generators, without I/O
+    Library,
+    /// The service, beside Redis
+    Service,
+}
+
+/// Measures the generators, then the services.
+pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
+    if options.part != Some(Part::Service) {
+        library::run(effort)?;
+    }
+    if options.part != Some(Part::Library) {
+        service::run(&options.driftline, effort)?;
+    }
+    Ok(())
+}
+
+/// Where the main workspace builds it, unless told otherwise.
+const DRIFTLINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/driftline");

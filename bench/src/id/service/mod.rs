@@ -1,0 +1,274 @@
+//! The ID service beside Redis's `INCR`, each in a process of its own, over loopback.
+
+mod client;
+mod connection;
+mod exchange;
+#[cfg(test)]
+mod fake;
+mod server;
+
+use std::{path::Path, thread::sleep, time::Duration};
+
+use self::{
+    client::{Outcome, Time, closed, paced},
+    exchange::{Http, Redis, Thrift},
+    server::{IdServer, RedisServer},
+};
+use crate::{
+    Effort,
+    failure::Failure,
+    rounds::Spread,
+    sources::{Kind, Polling},
+    table::{Table, met},
+};
+
+/// Measures every load on both.
+pub(super) fn run(driftline: &Path, effort: Effort) -> Result<(), Failure> {
+    let (ms, sources, own_requests) = if effort.quick {
+        ([100, 300], 20, 20_000)
+    } else {
+        ([500, 3_000], 200, 200_000)
+    };
+    let [warm_up, measured] = ms.map(Duration::from_millis);
+    let time = Time { warm_up, measured };
+    let servers = Servers {
+        ours: IdServer::start(driftline)?,
+        redis: RedisServer::start()?,
+    };
+    let rounds = effort.rounds(5);
+    let mut cases = Load::ALL.map(Case::new);
+    for round in 0..rounds {
+        for case in cases.iter_mut().filter(|case| case.load != Load::Paced) {
+            case.measure(&servers, time, round)?;
+        }
+    }
+    let polling = Polling::start(Kind::Driftline, sources)?;
+    sleep(time.measured);
+    for round in 0..rounds {
+        for case in cases.iter_mut().filter(|case| case.load == Load::Paced) {
+            case.measure(&servers, time, round)?;
+        }
+    }
+    polling.stop()?;
+    println!(
+        "\n{}, Redis {}",
+        IdServer::version(driftline)?,
+        RedisServer::version()?
+    );
+    let seconds = time.measured.as_secs_f64();
+    figures(&cases, sources, seconds).print();
+    shares(&cases).print();
+    for depth in [1, PIPELINED] {
+        let own = servers.redis.own_figure(depth, own_requests)?;
+        println!("redis-benchmark -t incr -c 50 -P {depth}: {own}");
+    }
+    println!("{} IDs sampled, all distinct", distinct(&mut cases)?);
+    Ok(())
+}
+
+struct Servers {
+    ours: IdServer,
+    redis: RedisServer,
+}
+
+/// What is asked of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Load {
+    /// One ID a request.
+    Single,
+    /// One ID a request, many requests at once.
+    Pipelined,
+    /// Many IDs a request.
+    Batches,
+    /// One ID a request, at a steady rate, while another process polls.
+    Paced,
+}
+
+impl Load {
+    const ALL: [Self; 4] = [Self::Single, Self::Pipelined, Self::Batches, Self::Paced];
+
+    fn name(self) -> String {
+        match self {
+            Self::Single => "one ID a request".to_owned(),
+            Self::Pipelined => format!("pipelined by {PIPELINED}"),
+            Self::Batches => "batches".to_owned(),
+            Self::Paced => format!("{PER_S} a second"),
+        }
+    }
+
+    fn ours(self, server: &IdServer, time: Time) -> Result<Outcome, Failure> {
+        let (thrift, id) = (server.thrift, server.id());
+        match self {
+            Self::Single => closed(thrift, id, &Thrift, CONNECTIONS, 1, time),
+            Self::Pipelined => closed(thrift, id, &Thrift, CONNECTIONS, PIPELINED, time),
+            Self::Batches => {
+                let batch = Http { count: BATCH };
+                closed(server.http, id, &batch, BATCH_CONNECTIONS, 1, time)
+            }
+            Self::Paced => paced(thrift, id, &Thrift, CONNECTIONS, PER_S, time),
+        }
+    }
+
+    fn redis(self, server: &RedisServer, time: Time) -> Result<Outcome, Failure> {
+        let (address, id) = (server.address, server.id());
+        let incr = Redis { by: 1 };
+        match self {
+            Self::Single => closed(address, id, &incr, CONNECTIONS, 1, time),
+            Self::Pipelined => closed(address, id, &incr, CONNECTIONS, PIPELINED, time),
+            Self::Batches => {
+                let block = Redis { by: BLOCK };
+                closed(address, id, &block, CONNECTIONS, 1, time)
+            }
+            Self::Paced => paced(address, id, &incr, CONNECTIONS, PER_S, time),
+        }
+    }
+}
+
+/// A load, and what came of it on both in each round.
+struct Case {
+    load: Load,
+    ours: Vec<Outcome>,
+    redis: Vec<Outcome>,
+}
+
+impl Case {
+    fn new(load: Load) -> Self {
+        Self {
+            load,
+            ours: Vec::new(),
+            redis: Vec::new(),
+        }
+    }
+
+    fn measure(&mut self, servers: &Servers, time: Time, round: usize) -> Result<(), Failure> {
+        if round % 2 == 1 {
+            self.redis.push(self.load.redis(&servers.redis, time)?);
+        }
+        self.ours.push(self.load.ours(&servers.ours, time)?);
+        if round.is_multiple_of(2) {
+            self.redis.push(self.load.redis(&servers.redis, time)?);
+        }
+        Ok(())
+    }
+
+    fn ours(&self, figure: impl Fn(&Outcome) -> f64, digits: usize) -> Spread {
+        Spread::of(self.ours.iter().map(figure), digits)
+    }
+
+    fn redis(&self, figure: impl Fn(&Outcome) -> f64, digits: usize) -> Spread {
+        Spread::of(self.redis.iter().map(figure), digits)
+    }
+
+    fn ratio(&self, figure: impl Fn(&Outcome) -> f64) -> Spread {
+        let rounds = self.ours.iter().zip(&self.redis);
+        Spread::of(rounds.map(|(ours, redis)| figure(ours) / figure(redis)), 2)
+    }
+}
+
+/// What a figure is held against.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    /// At least as much as Redis.
+    Redis,
+    /// Less than that.
+    LessThan(f64),
+    /// The layout's cap, but for a little.
+    Cap,
+}
+
+fn figures(cases: &[Case], sources: u16, seconds: f64) -> Table {
+    let mut table = Table::new(
+        format!(
+            "id: Thrift get_id beside INCR, {CONNECTIONS} connections of one thread, {seconds} s a \
+             round; batches: {BATCH} IDs over HTTP on {BATCH_CONNECTIONS} connections beside \
+             INCRBY {BLOCK} on {CONNECTIONS}; {PER_S} a second: from the intended time, seen \
+             every 0.1 ms, while another process polls {sources} sources"
+        ),
+        [
+            "load",
+            "figure",
+            "Driftline",
+            "Redis",
+            "ratio",
+            "target",
+            "met",
+        ],
+    );
+    for case in cases {
+        let mut row = |name: &str, figure: fn(&Outcome) -> f64, digits, target: Option<Target>| {
+            let (ours, ratio) = (case.ours(figure, digits), case.ratio(figure));
+            let (shown, is_met) = match target {
+                None => (String::new(), None),
+                Some(Target::Redis) => (">= Redis".to_owned(), Some(ratio.median >= 1.0)),
+                Some(Target::LessThan(most)) => (format!("< {most}"), Some(ours.median < most)),
+                Some(Target::Cap) => {
+                    let least = CAP_PER_S * CAP_TARGET;
+                    (format!(">= {least:.0}"), Some(ours.median >= least))
+                }
+            };
+            table.row([
+                case.load.name(),
+                name.to_owned(),
+                ours.to_string(),
+                case.redis(figure, digits).to_string(),
+                ratio.to_string(),
+                shown,
+                is_met.map_or_else(String::new, met),
+            ]);
+        };
+        let p99 = Some(Target::LessThan(P99_TARGET_MS));
+        let (requests_target, p99_target) = match case.load {
+            Load::Single => (Some(Target::Redis), p99),
+            Load::Pipelined => (Some(Target::Redis), None),
+            Load::Batches => (None, None),
+            Load::Paced => (None, p99),
+        };
+        if case.load == Load::Batches {
+            row("IDs/s", |o| o.ids_per_s, 0, Some(Target::Cap));
+        } else {
+            row("requests/s", |o| o.requests_per_s, 0, requests_target);
+        }
+        row("p50, ms", |o| o.p50_ms, 3, None);
+        row("p99, ms", |o| o.p99_ms, 3, p99_target);
+    }
+    table
+}
+
+fn shares(cases: &[Case]) -> Table {
+    let mut table = Table::new(
+        "id: processor time, of one core; a client near to 1 is what limits a figure",
+        ["load", "client", "Driftline", "client of Redis", "Redis"],
+    );
+    for case in cases {
+        table.row([
+            case.load.name(),
+            case.ours(|o| o.client_cpu, 2).to_string(),
+            case.ours(|o| o.server_cpu, 2).to_string(),
+            case.redis(|o| o.client_cpu, 2).to_string(),
+            case.redis(|o| o.server_cpu, 2).to_string(),
+        ]);
+    }
+    table
+}
+
+/// How many IDs of the service were kept, none of which repeats.
+fn distinct(cases: &mut [Case]) -> Result<usize, Failure> {
+    let outcomes = cases.iter_mut().flat_map(|case| &mut case.ours);
+    let mut ids: Vec<u64> = outcomes.flat_map(|outcome| outcome.ids.drain(..)).collect();
+    ids.sort_unstable();
+    match ids.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Failure::new(format!("the service repeats {}", pair[0]))),
+        None => Ok(ids.len()),
+    }
+}
+
+const CONNECTIONS: usize = 50;
+const PIPELINED: usize = 16;
+const PER_S: u32 = 10_000;
+const BATCH: u64 = 100_000;
+const BATCH_CONNECTIONS: usize = 4;
+const BLOCK: u64 = 1_000;
+const P99_TARGET_MS: f64 = 2.0;
+/// 4096 IDs a ms.
+const CAP_PER_S: f64 = 4_096_000.0;
+const CAP_TARGET: f64 = 0.98;
