@@ -20,7 +20,7 @@ use crate::{
     cli::Global,
     duration::HumanMs,
     error::CliError,
-    ids::{LeasePlace, NodeText},
+    ids::{LeasePlace, NodeText, PeerText},
     written,
 };
 
@@ -86,7 +86,7 @@ pub struct IdSection {
     /// How long a clock that is behind is waited for.
     pub wait: Option<HumanMs>,
     /// Other services, to be asked about their nodes and clocks.
-    pub peers: Vec<std::net::SocketAddr>,
+    pub peers: Vec<PeerText>,
     /// Whether they are not asked.
     pub skip_sanity_check: bool,
 }

@@ -1,14 +1,16 @@
 //! Nodes and layouts as people name them, and the service of IDs as they configure it.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket},
     path::Path,
     str::FromStr,
 };
 
 use clap::{Args, ValueEnum};
-use driftline_id::{ClockPolicy, Layout, Node, clock::TickedClock, window::Terms};
-use driftline_server::ids::{NodeChoice, Service, ServiceError, Settings, SharedClock, thrift};
+use driftline_id::{ClockPolicy, Layout, Node, clock::TickedClock, file::FileError, window::Terms};
+use driftline_server::ids::{
+    HoldError, NodeChoice, Service, ServiceError, Settings, SharedClock, thrift,
+};
 use driftline_store::{Store, node_lease::NodeLeases};
 use serde::{Deserialize, Deserializer};
 use tokio::sync::watch;
@@ -44,6 +46,10 @@ pub enum NodeText {
     /// The values of its fields.
     Fields(Vec<(String, u64)>),
 }
+
+/// Where another service listens, as `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerText(pub String);
 
 /// Where nodes are leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -117,6 +123,7 @@ impl Maker {
             None => return Ok(None),
             Some(NodeText::Number(number)) => Node::new(&layout, *number),
             Some(NodeText::Fields(fields)) => {
+                check_names(&layout, fields)?;
                 let fields: Vec<(&str, u64)> = fields
                     .iter()
                     .map(|(name, value)| (name.as_str(), *value))
@@ -128,12 +135,24 @@ impl Maker {
             .map_err(|error| CliError::usage(error.to_string()))
     }
 
+    /// The layout, which must be one whose IDs are made here.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if it is not.
+    pub fn made_layout(&self) -> Result<Layout, CliError> {
+        let layout = self.layout();
+        match Node::max(&layout) {
+            Ok(_) => Ok(layout),
+            Err(error) => Err(CliError::usage(error.to_string())),
+        }
+    }
+
     /// Whose node the service has: node 0 unless something else is said.
     ///
     /// # Errors
     /// [`CliError::Usage`] if the layout has no such node, or generates no IDs.
     pub fn choice(&self, data: &Path, store: Option<&Store>) -> Result<NodeChoice, CliError> {
-        let layout = self.layout();
+        let layout = self.made_layout()?;
         let folder = folder(data);
         match (self.lease, store) {
             (None, _) => {
@@ -189,8 +208,8 @@ impl Running {
             peers: config
                 .peers
                 .iter()
-                .copied()
-                .filter(|peer| !own.is_some_and(|own| is_own(*peer, own)))
+                .filter(|peer| !own.is_some_and(|own| is_own(&peer.0, own)))
+                .map(|peer| peer.0.clone())
                 .collect(),
             skip_sanity_check: config.skip_sanity_check,
         };
@@ -200,6 +219,13 @@ impl Running {
             let issuer = service.issuer().clone();
             thrift::Server::start(listener, issuer, thrift::Limits::default())
         });
+        let issuer = service.issuer();
+        if issuer.node().fields().next().is_none() {
+            tracing::warn!(
+                layout = issuer.layout().name(),
+                "the layout has no node: IDs repeat if anything else makes IDs of it"
+            );
+        }
         match started.transpose() {
             Ok(thrift) => Ok(Self { service, thrift }),
             Err(error) => {
@@ -264,17 +290,42 @@ pub fn node_shown(node: &Node) -> String {
         .fields()
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
-    format!("node {} ({})", node.number(), fields.join(", "))
+    match fields.as_slice() {
+        [] => "the only node".to_owned(),
+        fields => format!("node {} ({})", node.number(), fields.join(", ")),
+    }
+}
+
+fn check_names(layout: &Layout, fields: &[(String, u64)]) -> Result<(), CliError> {
+    let known: Vec<&str> = Node::new(layout, 0)
+        .map_err(|error| CliError::usage(error.to_string()))?
+        .fields()
+        .map(|(name, _)| name)
+        .collect();
+    match fields
+        .iter()
+        .find(|(name, _)| !known.contains(&name.as_str()))
+    {
+        Some((name, _)) => Err(CliError::usage(format!(
+            "{} has no node field {name:?}; its node fields are: {}",
+            layout.name(),
+            known.join(", ")
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Whether a peer's address is the one that this process listens on, which may be all of the
 /// machine's.
-fn is_own(peer: SocketAddr, own: SocketAddr) -> bool {
-    if peer.port() != own.port() {
+fn is_own(peer: &str, own: SocketAddr) -> bool {
+    let Ok(addresses) = peer.to_socket_addrs() else {
         return false;
-    }
+    };
     // Only an address of this machine can be bound to.
-    peer.ip() == own.ip() || own.ip().is_unspecified() && UdpSocket::bind((peer.ip(), 0)).is_ok()
+    let is_local = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
+    addresses
+        .filter(|peer| peer.port() == own.port())
+        .any(|peer| peer.ip() == own.ip() || own.ip().is_unspecified() && is_local(peer.ip()))
 }
 
 fn policy(wait: Option<HumanMs>) -> ClockPolicy {
@@ -318,16 +369,40 @@ impl<'de> Deserialize<'de> for NodeText {
     }
 }
 
+impl FromStr for PeerText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
+        if text.rsplit_once(':').is_some_and(port) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(format!(
+            "{text:?} is no address; write it as ids2.example:7609"
+        ))
+    }
+}
+
+impl<'de> Deserialize<'de> for PeerText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl From<ServiceError> for CliError {
     fn from(error: ServiceError) -> Self {
         let help = match &error {
             ServiceError::Sanity(_) => "; --skip-sanity-check starts it all the same",
+            ServiceError::Hold(HoldError::Folder(FileError::Copied { .. })) => ADOPT,
             _ => "",
         };
         Self::Failed(format!("the service of IDs does not start: {error}{help}"))
     }
 }
 
+/// How a copied folder is adopted.
+pub const ADOPT: &str = " (`driftline id adopt`)";
 /// The port of the service of 2010.
 const USUAL_THRIFT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7609);
 
@@ -349,15 +424,33 @@ mod tests {
 
     #[test]
     fn a_service_is_not_its_own_peer() {
-        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
-        let all = address("0.0.0.0:7609");
-        assert!(is_own(address("127.0.0.1:7609"), all));
-        assert!(is_own(address("127.0.0.1:7609"), address("127.0.0.1:7609")));
-        assert!(!is_own(address("127.0.0.1:7610"), all));
-        assert!(!is_own(address("192.0.2.1:7609"), all));
-        assert!(!is_own(
-            address("192.0.2.1:7609"),
-            address("127.0.0.1:7609")
-        ));
+        let all: SocketAddr = "0.0.0.0:7609".parse().unwrap();
+        let one: SocketAddr = "127.0.0.1:7609".parse().unwrap();
+        assert!(is_own("127.0.0.1:7609", all));
+        assert!(is_own("localhost:7609", one));
+        assert!(!is_own("127.0.0.1:7610", all));
+        assert!(!is_own("192.0.2.1:7609", all));
+        assert!(!is_own("192.0.2.1:7609", one));
+    }
+
+    #[test]
+    fn peers_are_hosts_with_ports() {
+        for text in ["localhost:7609", "[::1]:7609", "ids2.example:1"] {
+            assert_eq!(text.parse(), Ok(PeerText(text.to_owned())));
+        }
+        for text in ["localhost", ":7609", "a:b", "a:70000", ""] {
+            assert!(text.parse::<PeerText>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_none_is_named() {
+        let maker = Maker {
+            node: Some("datacenter=1,rack=1".parse().unwrap()),
+            ..Maker::default()
+        };
+        let refused = maker.named_node().unwrap_err().to_string();
+        assert!(refused.contains("rack"), "{refused}");
+        assert!(refused.contains("datacenter, worker"), "{refused}");
     }
 }

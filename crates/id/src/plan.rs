@@ -1,3 +1,4 @@
+use crate::clock::Clock;
 use crate::layout::Layout;
 use crate::node::Node;
 use crate::rules::Grant;
@@ -11,11 +12,13 @@ use crate::span::TimeError;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) epoch_us: i64,
+    epoch_ms: i64,
     pub(crate) unit_us: u64,
     pub(crate) sequence_bits: u32,
     sequence_shift: u32,
     time_shift: u32,
     max_tick: u64,
+    check_mask: u64,
     placed_node: u64,
     layout: Layout,
 }
@@ -31,11 +34,13 @@ impl Plan {
             .map_or((0, 0), |(field, shift)| (field.bits(), shift));
         Self {
             epoch_us: layout.life_us().map_or(0, |(epoch_us, _)| epoch_us),
+            epoch_ms: layout.epoch_ms(),
             unit_us: u64::from(layout.unit().us()),
             sequence_bits: u32::from(sequence_bits),
             sequence_shift: u32::from(sequence_shift),
             time_shift: u32::from(layout.time_shift()),
             max_tick: layout.max_ticks() as u64,
+            check_mask: (1_u64 << sequence_bits).wrapping_sub(1) & (CHECK_EVERY - 1),
             placed_node: node.placed(),
             layout,
         }
@@ -54,6 +59,17 @@ impl Plan {
         }
         let ticks = self.layout.ticks_at(i128::from(unix_us))?;
         Ok(ticks as u64)
+    }
+
+    /// Whether a tick goes on at the clock's cheap time. Short, since a shared generator does it
+    /// between two exchanges of its state: a tick of a ms is compared without arithmetic.
+    #[inline]
+    pub(crate) fn is_within(&self, tick: u64, clock: &impl Clock) -> bool {
+        if self.unit_us == 1_000 {
+            return clock.now_ms().wrapping_sub(self.epoch_ms) as u64 == tick;
+        }
+        let since_us = clock.now_us().wrapping_sub(self.tick_start_us(tick)) as u64;
+        since_us < self.unit_us
     }
 
     /// The first tick that begins at that Unix µs or later; 0 before the epoch.
@@ -118,19 +134,20 @@ impl Plan {
         1 << self.sequence_shift
     }
 
+    /// Whether a clock that may have stopped is to be read anew before this count: at the
+    /// sequence 0, at each power of two up to [`CHECK_EVERY`], and near its multiples. So a clock
+    /// that has stopped is noticed at once where IDs are made slowly, and the reading costs
+    /// little where they are not.
+    #[inline]
+    pub(crate) fn is_check(&self, count: u64) -> bool {
+        count & count.wrapping_sub(1) & self.check_mask == 0
+    }
+
     /// Counts between two IDs of one tick.
     #[inline]
     pub(crate) fn distance(&self, from_raw: u64, to_raw: u64) -> u64 {
         to_raw.wrapping_sub(from_raw) >> self.sequence_shift
     }
-}
-
-/// Whether a clock that may have stopped is to be read anew before this sequence: at 0, at each
-/// power of two up to [`CHECK_EVERY`], and near its multiples. So a clock that has stopped is
-/// noticed at once where IDs are made slowly, and the reading costs little where they are not.
-#[inline]
-pub(crate) fn is_check(sequence: u64) -> bool {
-    sequence & sequence.wrapping_sub(1) & (CHECK_EVERY - 1) == 0
 }
 
 /// The next sequence after this one that is to be checked, for generators that step.

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use driftline_id::clock::{Clock, ManualClock};
@@ -128,54 +127,34 @@ fn a_folder_removed_made_anew_and_copied_back_is_a_copy() {
             matches!(restored, Err(FileError::Copied { .. })),
             "{restored:?}"
         );
-        ReservationFile::adopt(&data, &node()).unwrap();
+        assert!(ReservationFile::adopt(&data, &node()).unwrap());
         open(&data, NOW_US).unwrap().0.renew(NOW_US).unwrap();
         fs::remove_dir_all(&data).unwrap();
         fs::remove_dir_all(&backup).unwrap();
     }
 }
 
-/// Between opening a lock file and locking it, another holder may have removed it.
+/// Between opening a lock file and locking it, another holder may have removed it: here a pipe,
+/// whose opening takes until the test opens its other end.
 #[test]
-#[cfg(unix)]
-fn a_removed_lock_file_is_never_held() {
+#[cfg(target_os = "linux")]
+fn a_lock_file_removed_before_it_is_locked_is_not_held() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = folder.path().join("twitter-5.lock");
-    let (done, holders, most) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
-    let hold = || {
-        most.fetch_max(holders.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        std::hint::spin_loop();
-        holders.fetch_sub(1, Ordering::SeqCst);
-    };
+    let [lock, aside] = ["twitter-5.lock", "aside"].map(|name| folder.path().join(name));
+    let made = std::process::Command::new("mkfifo").arg(&lock).status();
+    assert!(made.unwrap().success());
+    fs::hard_link(&lock, &aside).unwrap();
     std::thread::scope(|scope| {
-        let remover = || {
-            while !done.load(Ordering::SeqCst) {
-                let mut options = fs::OpenOptions::new();
-                let file = options.create(true).append(true).open(&lock).unwrap();
-                if file.try_lock().is_ok() && is_at(&file, &lock) {
-                    hold();
-                    fs::remove_file(&lock).unwrap();
-                }
-            }
-        };
-        scope.spawn(remover);
-        scope.spawn(remover);
-        for taken in 0..300 {
-            if let Ok((held, _window)) = open(folder.path(), NOW_US + taken * 60_000_000) {
-                hold();
-                drop(held);
-            }
-        }
-        done.store(true, Ordering::SeqCst);
+        let opener = scope.spawn(|| open(folder.path(), NOW_US));
+        std::thread::park_timeout(Duration::from_millis(100));
+        assert!(!opener.is_finished(), "the pipe was opened at once");
+        fs::remove_file(&lock).unwrap();
+        let mut both = fs::OpenOptions::new();
+        let _other_end = both.read(true).write(true).open(&aside).unwrap();
+        let _held = opener.join().unwrap().unwrap();
+        let found = fs::File::open(&lock).unwrap().try_lock();
+        assert!(matches!(found, Err(fs::TryLockError::WouldBlock)));
     });
-    assert_eq!(most.into_inner(), 1, "a node was held by two");
-}
-
-#[cfg(unix)]
-fn is_at(file: &fs::File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let held = file.metadata().unwrap();
-    fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (held.dev(), held.ino()))
 }
 
 fn is_lost(outcome: &Result<(), FileError>) -> bool {

@@ -69,8 +69,8 @@ use table::Key;
 
 /// How much longer than its window a lease lasts, in ms.
 ///
-/// A holder begins to renew half a window before the window's end, and has this much more before
-/// another may take its node: for a database that is away, and for a clock that stepped back.
+/// A holder begins to renew well before its window's end, and has this much more before another
+/// may take its node: for a database that is away, and for a clock that stepped back.
 pub const LEASE_MARGIN_MS: i64 = 10_000;
 
 /// The nodes of a layout, leased from a store. [`acquire`](LeaseStore::acquire) takes the lowest

@@ -37,6 +37,8 @@ struct Handle {
 struct Ticker {
     /// The time to show, or [`UNKNOWN`].
     published_us: AtomicI64,
+    /// The same in ms, so that readers need not divide.
+    published_ms: AtomicI64,
     /// When the thread last published.
     ticked_us: AtomicI64,
     /// Which thread may publish; the others end.
@@ -50,6 +52,7 @@ impl TickedClock {
     pub fn start() -> Self {
         let ticker = Arc::new(Ticker {
             published_us: AtomicI64::new(UNKNOWN),
+            published_ms: AtomicI64::new(UNKNOWN),
             ticked_us: AtomicI64::new(SystemClock.now_us()),
             generation: AtomicU32::new(0),
             used: AtomicBool::new(true),
@@ -76,6 +79,15 @@ impl Clock for TickedClock {
         published_us
     }
 
+    #[inline]
+    fn now_ms(&self) -> i64 {
+        let published_ms = self.ticker.published_ms.load(Ordering::Relaxed);
+        if published_ms == UNKNOWN {
+            return self.fresh_us().div_euclid(1_000);
+        }
+        published_ms
+    }
+
     fn fresh_us(&self) -> i64 {
         let now_us = SystemClock.now_us();
         let ticker = &self.ticker;
@@ -83,15 +95,8 @@ impl Clock for TickedClock {
             ticker.used.store(true, Ordering::Relaxed);
         }
         let shown_us = ticker.published_us.load(Ordering::Relaxed);
-        if shown_us != UNKNOWN && shown_us != now_us {
-            // Fails where the thread has published in between, or paused.
-            let _ = ticker.published_us.compare_exchange(
-                shown_us,
-                now_us,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-        }
+        show(&ticker.published_us, now_us);
+        show(&ticker.published_ms, now_us.div_euclid(1_000));
         if shown_us != UNKNOWN && ticker.is_late(now_us) || self.handle.is_forked() {
             ticker.replace_thread();
         }
@@ -146,8 +151,13 @@ impl Ticker {
             .name("id-clock".into())
             .spawn(move || ticker.run(generation));
         if spawned.is_err() {
-            this.published_us.store(UNKNOWN, Ordering::Relaxed);
+            this.publish(UNKNOWN, UNKNOWN);
         }
+    }
+
+    fn publish(&self, us: i64, ms: i64) {
+        self.published_us.store(us, Ordering::Relaxed);
+        self.published_ms.store(ms, Ordering::Relaxed);
     }
 
     fn run(&self, generation: u32) {
@@ -158,7 +168,7 @@ impl Ticker {
                 unused_ticks = 0;
             }
             if unused_ticks == PAUSE_AFTER_TICKS {
-                self.published_us.store(UNKNOWN, Ordering::Relaxed);
+                self.publish(UNKNOWN, UNKNOWN);
                 while is_current() && !self.used.load(Ordering::Relaxed) {
                     thread::sleep(PAUSED);
                 }
@@ -167,10 +177,18 @@ impl Ticker {
             unused_ticks += 1;
             let now_us = SystemClock.now_us();
             self.ticked_us.store(now_us, Ordering::Relaxed);
-            self.published_us.store(now_us, Ordering::Relaxed);
+            self.publish(now_us, now_us.div_euclid(1_000));
             let rest_us = TICK_US - now_us.rem_euclid(TICK_US);
             thread::sleep(Duration::from_micros(rest_us as u64));
         }
+    }
+}
+
+/// Shows a time read just now, unless the thread has published in between, or paused.
+fn show(published: &AtomicI64, now: i64) {
+    let shown = published.load(Ordering::Relaxed);
+    if shown != UNKNOWN && shown != now {
+        let _ = published.compare_exchange(shown, now, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 

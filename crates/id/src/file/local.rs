@@ -30,7 +30,7 @@ pub struct LocalIds {
 
 impl LocalIds {
     /// How long a call waits at most for the clock, or for the window, in ms.
-    pub const LONGEST_WAIT_MS: u32 = 10_000;
+    pub const LONGEST_WAIT_MS: u32 = 20_000;
 
     /// IDs of the lowest node of the folder that no process holds. Makes the folder if there is
     /// none.

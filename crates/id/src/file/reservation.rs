@@ -77,13 +77,13 @@ impl ReservationFile {
 
     /// Declares the folder, copied or restored, to be the node's place from now on. The operator
     /// promises that no process works with the original any more, or that it does not hold this
-    /// node. Nothing else of the record changes.
-    pub fn adopt(folder: &Path, node: &Node) -> Result<(), FileError> {
+    /// node. Nothing else of the record changes. `false` if the node has no record there.
+    pub fn adopt(folder: &Path, node: &Node) -> Result<bool, FileError> {
         let files = Files::lock(folder, node)?;
         let place = files.place()?.to_string();
         match files.read()? {
-            Some(record) => files.write(&record.moved_to(&place)),
-            None => Ok(()),
+            Some(record) => files.write(&record.moved_to(&place)).map(|()| true),
+            None => Ok(false),
         }
     }
 

@@ -8,7 +8,6 @@ use crate::atomic::{AtomicU64, Ordering};
 use crate::batch::Batch;
 use crate::clock::Clock;
 use crate::node::Node;
-use crate::plan::is_check;
 use crate::policy::{ClockPolicy, SequenceStart};
 use crate::refusal::{NotNow, StartError};
 use crate::rules::{Grant, RETIRED, Rules};
@@ -59,9 +58,7 @@ impl<C: Clock> SharedGenerator<C> {
         let plan = &self.rules.plan;
         let mut next = self.state.next.load(Ordering::Acquire);
         loop {
-            let tick_start_us = plan.tick_start_us(plan.tick_of(next));
-            let since_us = self.clock.now_us().wrapping_sub(tick_start_us) as u64;
-            let in_run = since_us < plan.unit_us && !is_check(plan.sequence_of(next));
+            let in_run = !plan.is_check(next) && plan.is_within(plan.tick_of(next), &self.clock);
             if !in_run || next == RETIRED || self.rules.origin.is_elsewhere() {
                 return self.take(1).map(|grant| plan.raw(grant.first));
             }

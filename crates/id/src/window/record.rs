@@ -39,8 +39,8 @@ impl Record {
     /// node's last record, if it has one.
     ///
     /// The window is a length long, or as much shorter, down to a sixteenth, as keeps its end
-    /// within two lengths from now: holders that crash one after the other, however soon, do not
-    /// push the end away from the clock.
+    /// within two lengths from now: holders that crash one after the other do not push the end
+    /// away from the clock, unless they do so sooner than each sixteenth of a length.
     ///
     /// `place` says where the record is kept, in a form of the store's own.
     pub fn begin(
@@ -79,9 +79,10 @@ impl Record {
         Ok(record)
     }
 
-    /// The Unix µs from which on the window wants to be extended: half a length before its end.
+    /// The Unix µs from which on the window wants to be extended: four fifths of a length before
+    /// its end, which is how long a stalled disk is borne.
     pub fn due_us(&self, terms: &Terms) -> i64 {
-        self.until_us.saturating_sub(terms.length_us() / 2)
+        self.until_us.saturating_sub(terms.length_us() / 5 * 4)
     }
 
     /// The record with the window extended to a length from now. `None` while that is not due.
@@ -226,10 +227,10 @@ impl Terms {
 }
 
 impl Default for Terms {
-    /// Windows of 3 s, and a minute of patience.
+    /// Windows of 5 s, written every second, and a minute of patience.
     fn default() -> Self {
         Self {
-            length_ms: 3_000,
+            length_ms: 5_000,
             patience_ms: 60_000,
         }
     }

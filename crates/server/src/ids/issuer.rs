@@ -89,7 +89,7 @@ impl Issuer {
 
     /// The generator's clock, in Unix µs.
     pub fn now_us(&self) -> i64 {
-        self.clock.fresh_us()
+        self.clock.exact_us()
     }
 
     /// The end of the recorded window, in Unix µs.
@@ -232,9 +232,10 @@ impl IssueError {
             Self::Refused(Refusal::WindowEnded { .. }) => "window_ended",
             Self::Refused(Refusal::Time(_)) => "layout_ended",
             Self::Refused(Refusal::Retired) => "stopping",
-            Self::Refused(_) => "forked",
-            Self::Exhausted => "exhausted",
+            Self::Refused(Refusal::Forked) => "forked",
+            Self::Refused(Refusal::SequenceExhausted) | Self::Exhausted => "exhausted",
             Self::Unsigned => "unsigned",
+            Self::Refused(_) => "other",
         }
     }
 
@@ -302,8 +303,16 @@ impl Clock for SharedClock {
         self.0.now_us()
     }
 
+    fn now_ms(&self) -> i64 {
+        self.0.now_ms()
+    }
+
     fn fresh_us(&self) -> i64 {
         self.0.fresh_us()
+    }
+
+    fn exact_us(&self) -> i64 {
+        self.0.exact_us()
     }
 }
 

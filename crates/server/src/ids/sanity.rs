@@ -4,7 +4,7 @@
 //! registers itself. A peer's layout is not among what it can be asked for, so an ID is taken
 //! from it and read.
 
-use std::{collections::HashSet, net::SocketAddr, time::Duration};
+use std::{collections::HashSet, io, net::ToSocketAddrs as _, time::Duration};
 
 use driftline_id::Layout;
 
@@ -14,10 +14,10 @@ use super::{
 };
 
 /// What a peer says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Where it was asked.
-    pub address: SocketAddr,
+    /// Where it was asked, as `HOST:PORT`.
+    pub address: String,
     /// Its worker.
     pub worker: i64,
     /// Its datacenter.
@@ -37,7 +37,7 @@ pub enum SanityError {
     #[error("the peer {address} has the node {node} too; give each service a node of its own")]
     SameNode {
         /// The peer.
-        address: SocketAddr,
+        address: String,
         /// The node, or the worker where the layout has one.
         node: i64,
     },
@@ -45,7 +45,7 @@ pub enum SanityError {
     #[error("two peers have the node {node}, one of them {address}; stop one of them")]
     SharedNode {
         /// The second of them.
-        address: SocketAddr,
+        address: String,
         /// Their node.
         node: i64,
     },
@@ -53,7 +53,7 @@ pub enum SanityError {
     #[error("the peer {address} is of the datacenter {theirs}, not {own}; name only peers of one")]
     Datacenter {
         /// The peer.
-        address: SocketAddr,
+        address: String,
         /// Its datacenter.
         theirs: i64,
         /// The own datacenter.
@@ -66,7 +66,7 @@ pub enum SanityError {
     )]
     Layout {
         /// The peer.
-        address: SocketAddr,
+        address: String,
         /// The own layout.
         layout: &'static str,
     },
@@ -83,8 +83,8 @@ impl Peer {
     ///
     /// # Errors
     /// It cannot be reached, or answers otherwise than such a service.
-    pub fn ask(address: SocketAddr, issuer: &Issuer) -> Result<Self, ClientError> {
-        let mut client = Client::connect(address, PATIENCE)?;
+    pub fn ask(address: &str, issuer: &Issuer) -> Result<Self, ClientError> {
+        let mut client = connect(address)?;
         let worker = client.call("get_worker_id", None)?;
         let datacenter = client.call("get_datacenter_id", None)?;
         let id = client.call("get_id", Some(AGENT))?;
@@ -92,7 +92,7 @@ impl Peer {
         let now_ms = client.call("get_timestamp", None)?;
         let own_now_us = before_us.midpoint(issuer.now_us());
         Ok(Self {
-            address,
+            address: address.to_owned(),
             worker,
             datacenter,
             now_ms,
@@ -120,6 +120,18 @@ impl Peer {
     }
 }
 
+/// Connects to the first of a name's addresses that answers.
+fn connect(address: &str) -> Result<Client, ClientError> {
+    let mut failed = None;
+    for address in address.to_socket_addrs()? {
+        match Client::connect(address, PATIENCE) {
+            Ok(client) => return Ok(client),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| io::Error::from(io::ErrorKind::NotFound).into()))
+}
+
 /// Whether this service and its peers go together.
 ///
 /// # Errors
@@ -129,7 +141,7 @@ pub fn check(issuer: &Issuer, peers: &[Peer]) -> Result<(), SanityError> {
     let layout = issuer.layout();
     let mut nodes = HashSet::new();
     for peer in peers {
-        let address = peer.address;
+        let address = peer.address.clone();
         if peer.datacenter != own_datacenter {
             return Err(SanityError::Datacenter {
                 address,

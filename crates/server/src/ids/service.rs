@@ -1,7 +1,6 @@
 //! The service from its start to its end.
 
 use std::{
-    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -21,8 +20,9 @@ pub struct Settings {
     pub node: NodeChoice,
     /// What to do while the clock does not allow an ID.
     pub policy: ClockPolicy,
-    /// Services of the same layout and datacenter that are asked about their nodes and clocks.
-    pub peers: Vec<SocketAddr>,
+    /// Services of the same layout and datacenter that are asked about their nodes and clocks,
+    /// each as `HOST:PORT`.
+    pub peers: Vec<String>,
     /// Whether IDs are given out without having asked them.
     pub skip_sanity_check: bool,
 }
@@ -137,11 +137,11 @@ impl Service {
 }
 
 /// The peers that answered; the others are warned of.
-pub(super) async fn ask_all(peers: Vec<SocketAddr>, issuer: &Arc<Issuer>) -> Vec<Peer> {
+pub(super) async fn ask_all(peers: Vec<String>, issuer: &Arc<Issuer>) -> Vec<Peer> {
     let asked = peers.into_iter().map(|address| {
         let issuer = Arc::clone(issuer);
         blocking(move || {
-            Peer::ask(address, &issuer).inspect_err(|error| {
+            Peer::ask(&address, &issuer).inspect_err(|error| {
                 tracing::warn!(%address, %error, "a peer did not answer");
             })
         })

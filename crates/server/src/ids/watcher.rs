@@ -1,7 +1,6 @@
 //! What is looked at while the service runs: the clock, the window, the layout's end.
 
 use std::{
-    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -19,7 +18,7 @@ pub(super) async fn watch(
     issuer: Arc<Issuer>,
     offsets: Arc<Offsets>,
     holding: Arc<Mutex<Option<Holding>>>,
-    peers: Vec<SocketAddr>,
+    peers: Vec<String>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let layout = issuer.layout();

@@ -208,7 +208,7 @@ async fn the_service_tells_its_state() {
     assert_eq!(state["node"], 37);
     assert_eq!(state["fields"], json!({"datacenter": 1, "worker": 5}));
     assert_eq!(state["now_ms"], START_MS);
-    assert_eq!(state["window_until_ms"], START_MS + 3_000);
+    assert_eq!(state["window_until_ms"], START_MS + 5_000);
     assert_eq!(state["clock_offset_ms"], Value::Null);
     let (status, _) = world.json("DELETE", "/api/v1/ids").await;
     assert_eq!(status, 405);

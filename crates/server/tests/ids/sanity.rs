@@ -1,6 +1,6 @@
 //! Services that go together, and those that do not.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use driftline_id::{ClockPolicy, Layout, Node, Window, clock::ManualClock};
 use driftline_server::ids::{
@@ -12,7 +12,10 @@ use crate::support::{START_MS, serve, still};
 
 fn peer_of(issuer: Arc<Issuer>, own: &Issuer) -> (Peer, Server) {
     let server = serve(issuer, Limits::default());
-    (Peer::ask(server.address(), own).unwrap(), server)
+    (
+        Peer::ask(&server.address().to_string(), own).unwrap(),
+        server,
+    )
 }
 
 fn with_layout(layout: Layout, number: u64) -> Arc<Issuer> {
@@ -38,7 +41,7 @@ fn services_that_go_together() {
 fn a_node_is_had_by_one() {
     let (own, _) = still(1, ClockPolicy::Refuse);
     let (same, server) = peer_of(still(1, ClockPolicy::Refuse).0, &own);
-    let address = server.address();
+    let address = server.address().to_string();
     let node = 1;
     assert_eq!(
         check(&own, &[same]),
@@ -46,7 +49,7 @@ fn a_node_is_had_by_one() {
     );
     let (first, _server) = peer_of(still(2, ClockPolicy::Refuse).0, &own);
     let (second, server) = peer_of(still(2, ClockPolicy::Refuse).0, &own);
-    let (address, node) = (server.address(), 2);
+    let (address, node) = (server.address().to_string(), 2);
     assert_eq!(
         check(&own, &[first, second]),
         Err(SanityError::SharedNode { address, node })
@@ -57,7 +60,7 @@ fn a_node_is_had_by_one() {
 fn a_peer_is_of_the_same_datacenter() {
     let (own, _) = still(1, ClockPolicy::Refuse);
     let (peer, server) = peer_of(still(32 + 2, ClockPolicy::Refuse).0, &own);
-    let (address, theirs, own_one) = (server.address(), 1, 0);
+    let (address, theirs, own_one) = (server.address().to_string(), 1, 0);
     let refused = SanityError::Datacenter {
         address,
         theirs,
@@ -77,7 +80,7 @@ fn a_peer_is_of_the_same_layout() {
     ] {
         let number = if layout == Layout::MASTODON { 0 } else { 2 };
         let (peer, server) = peer_of(with_layout(layout, number), &own);
-        let address = server.address();
+        let address = server.address().to_string();
         let refused = SanityError::Layout {
             address,
             layout: "twitter",
@@ -90,7 +93,6 @@ fn a_peer_is_of_the_same_layout() {
 #[test]
 fn clocks_are_near_to_their_mean() {
     let (own, _) = still(1, ClockPolicy::Refuse);
-    let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let peer = |worker, ahead_ms: i64| {
         let now_ms = START_MS + ahead_ms;
         let node = Node::new(&Layout::TWITTER, worker as u64).unwrap();
@@ -98,7 +100,7 @@ fn clocks_are_near_to_their_mean() {
         let window = Window::unrecorded_ids_may_repeat(node);
         let theirs = Issuer::new(window, SharedClock::new(clock), ClockPolicy::Refuse).unwrap();
         Peer {
-            address,
+            address: "peer:1".to_owned(),
             worker,
             datacenter: 0,
             now_ms,
@@ -121,7 +123,8 @@ fn clocks_are_near_to_their_mean() {
 fn a_peer_that_is_no_such_service_is_none() {
     let (own, _) = still(1, ClockPolicy::Refuse);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     drop(listener);
-    assert!(Peer::ask(address, &own).is_err());
+    assert!(Peer::ask(&address, &own).is_err());
+    assert!(Peer::ask("no address", &own).is_err());
 }

@@ -88,7 +88,7 @@ async fn a_service_that_does_not_fit_gives_its_node_back() {
     let peer = serve(still(5, ClockPolicy::Refuse).0, Limits::default());
     let clock = SharedClock::new(ManualClock::at_ms(START_MS));
     let mut wrong = settings(folder.path(), 5);
-    wrong.peers = vec![peer.address()];
+    wrong.peers = vec![peer.address().to_string()];
     let refused = Service::start(wrong.clone(), clock.clone(), never()).await;
     assert!(matches!(refused, Err(ServiceError::Sanity(_))));
     assert_eq!(record(folder.path(), 5).until_us(), START_MS * 1_000);
@@ -104,7 +104,7 @@ async fn a_peer_that_is_down_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut settings = settings(folder.path(), 5);
-    settings.peers = vec![listener.local_addr().unwrap()];
+    settings.peers = vec![listener.local_addr().unwrap().to_string()];
     drop(listener);
     let clock = SharedClock::new(ManualClock::at_ms(START_MS));
     let service = Service::start(settings, clock, never()).await.unwrap();

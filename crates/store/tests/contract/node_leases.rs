@@ -157,20 +157,20 @@ fn a_lease_outlasts_its_window_by_the_margin() {
         };
         let (mut lease, _) = acquire(&nodes(store, "a"), NOW_US);
         assert_near(LEASE_MS);
-        assert_eq!(lease.due_us(), NOW_US + 3 * SECOND_US / 2);
+        assert_eq!(lease.due_us(), NOW_US + 3 * SECOND_US / 5);
         pass(store, 8_000);
         lease.renew(lease.due_us() - 1).expect("nothing to do");
         assert_near(LEASE_MS - 8_000);
         lease.renew(lease.due_us()).expect("a renewal");
         assert_near(LEASE_MS);
-        assert_eq!(lease.record().until_us(), NOW_US + 4_500_000);
-        assert_eq!(list(store)[0].until_us, NOW_US + 4_500_000);
+        assert_eq!(lease.record().until_us(), NOW_US + 3_600_000);
+        assert_eq!(list(store)[0].until_us, NOW_US + 3_600_000);
 
         // The window of a successor ends later than a length from now.
         pass(store, LEASE_MS);
         let (successor, window) = acquire(&nodes(store, "b"), NOW_US - 30 * SECOND_US);
         assert_eq!(successor.node(), lease.node());
-        assert_eq!(window.until_us(), NOW_US + 7_500_000);
+        assert_eq!(window.until_us(), NOW_US + 3_787_500);
         assert_near(37_500 + LEASE_MARGIN_MS);
     });
 }

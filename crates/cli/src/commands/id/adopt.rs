@@ -1,7 +1,10 @@
 //! `id adopt`: nodes of a folder that was copied or restored.
 
 use clap::Args;
-use driftline_id::{Node, file::ReservationFile};
+use driftline_id::{
+    file::{NodeFolder, ReservationFile},
+    window::Terms,
+};
 
 use crate::{
     config::Config,
@@ -11,10 +14,10 @@ use crate::{
     place::Place,
 };
 
-/// Lets a node of a copied or restored data folder be used here.
+/// Lets the nodes of a copied or restored data folder be used here.
 ///
-/// You promise that the folder it was copied from makes no IDs with this node
-/// any more.
+/// You promise that the folder it was copied from makes no IDs with them any
+/// more.
 #[derive(Debug, Args)]
 pub struct Adopt {
     #[command(flatten)]
@@ -22,25 +25,35 @@ pub struct Adopt {
 }
 
 impl Adopt {
-    /// Runs it.
+    /// Runs it: one node if it is named, else all of the layout.
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
     pub fn run(self, config: &Config) -> Result<(), CliError> {
         let maker = self.maker.or(&config.id)?;
-        let layout = maker.layout();
-        let node = match maker.named_node()? {
-            Some(node) => node,
-            None => Node::new(&layout, 0).map_err(|error| CliError::usage(error.to_string()))?,
-        };
+        let layout = maker.made_layout()?;
         let place = Place::new(&config.store)?;
-        ReservationFile::adopt(&folder(place.data()), &node)
-            .map_err(|error| CliError::failed(error.to_string()))?;
-        output::line(&format!(
-            "{} {} belongs to {} now",
-            layout.name(),
-            node_shown(&node),
-            place.data().display()
-        ))
+        let folder = folder(place.data());
+        let adopted = match maker.named_node()? {
+            Some(node) => ReservationFile::adopt(&folder, &node)
+                .map(|is_there| is_there.then_some(node).into_iter().collect()),
+            None => NodeFolder::new(&folder, layout, Terms::default()).adopt(),
+        };
+        let adopted = adopted.map_err(|error| CliError::failed(error.to_string()))?;
+        if adopted.is_empty() {
+            return Err(CliError::failed(format!(
+                "{} has no record of such a node of {}; nothing was adopted",
+                folder.display(),
+                layout.name()
+            )));
+        }
+        for node in adopted {
+            let (layout, node) = (layout.name(), node_shown(&node));
+            output::line(&format!(
+                "{layout} {node} belongs to {} now",
+                place.data().display()
+            ))?;
+        }
+        Ok(())
     }
 }

@@ -3,17 +3,12 @@
 use std::io::{BufWriter, Write as _};
 
 use clap::Args;
-use driftline_id::{
-    ClockPolicy, Generator,
-    clock::{Clock as _, SystemClock},
-    file::{FileError, Keeper, NodeFolder, ReservationFile},
-    window::{LeaseStore as _, Terms},
-};
+use driftline_id::file::{FileError, LocalIds};
 
 use crate::{
     config::Config,
     error::CliError,
-    ids::{LeasePlace, Maker, folder},
+    ids::{ADOPT, LeasePlace, Maker, folder},
     output,
     place::Place,
 };
@@ -55,19 +50,19 @@ impl Next {
 }
 
 fn print(maker: &Maker, folder: &std::path::Path, count: u64, json: bool) -> Result<(), CliError> {
-    let wrong = |error: FileError| CliError::failed(error.to_string());
+    let layout = maker.made_layout()?;
     let refused = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
-    let (terms, now_us) = (Terms::default(), SystemClock.fresh_us());
-    let (lease, window) = match maker.named_node()? {
-        Some(node) => ReservationFile::open(folder, node, terms, now_us),
-        None => NodeFolder::new(folder, maker.layout(), terms).acquire(now_us),
-    }
-    .map_err(wrong)?;
-    let keeper = Keeper::start(lease, SystemClock).map_err(|error| refused(&error))?;
-    let policy = ClockPolicy::Wait {
-        at_most_ms: LONGEST_WAIT_MS,
+    let opened = match maker.named_node()? {
+        Some(node) => LocalIds::open_node(folder, node),
+        None => LocalIds::open(folder, layout),
     };
-    let mut ids = Generator::new(window, SystemClock, policy).map_err(|error| refused(&error))?;
+    let ids = opened.map_err(|error| {
+        let help = match error {
+            FileError::Copied { .. } => ADOPT,
+            _ => "",
+        };
+        CliError::failed(format!("{error}{help}"))
+    })?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut printed = || -> Result<(), CliError> {
         let mut left = count;
@@ -97,11 +92,6 @@ fn print(maker: &Maker, folder: &std::path::Path, count: u64, json: bool) -> Res
         out.flush().map_err(|error| output::broken(&error))
     };
     let outcome = printed();
-    keeper
-        .close(ids.retire())
-        .map_err(|error| refused(&error))?;
+    ids.close().map_err(|error| refused(&error))?;
     outcome
 }
-
-/// Longer than a window: the last process on the node may have been killed.
-const LONGEST_WAIT_MS: u32 = 10_000;

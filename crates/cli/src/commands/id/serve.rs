@@ -13,7 +13,7 @@ use crate::{
     config::{Config, IdSection},
     duration::{HumanMs, parse_ms},
     error::CliError,
-    ids::{LeasePlace, Maker, Running, node_shown, open_address, thrift_address},
+    ids::{LeasePlace, Maker, PeerText, Running, node_shown, open_address, thrift_address},
     listen, output,
     place::{Lock, Place},
     stop,
@@ -42,10 +42,10 @@ pub struct Serve {
     /// Wait up to this long for a clock that is behind, instead of refusing.
     #[arg(long, value_name = "DURATION", value_parser = human_ms)]
     wait: Option<HumanMs>,
-    /// Another service's Thrift address, to be asked about its node and clock
-    /// at the start; may be given several times.
+    /// Another service's Thrift address, as HOST:PORT, to be asked about its
+    /// node and clock; may be given several times.
     #[arg(long = "peer", value_name = "ADDRESS")]
-    peers: Vec<SocketAddr>,
+    peers: Vec<PeerText>,
     /// Don't ask them.
     #[arg(long)]
     skip_sanity_check: bool,
