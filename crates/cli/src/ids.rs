@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use driftline_id::{ClockPolicy, Layout, Node, clock::TickedClock, file::FileError, window::Terms};
+use driftline_id::{ClockPolicy, Layout, Node, clock::SystemClock, file::FileError, window::Terms};
 use driftline_server::ids::{
     HoldError, NodeChoice, Service, ServiceError, Settings, SharedClock, thrift,
 };
@@ -213,7 +213,9 @@ impl Running {
                 .collect(),
             skip_sanity_check: config.skip_sanity_check,
         };
-        let clock = SharedClock::new(TickedClock::start());
+        // A request costs a hundred times what reading the clock does, and no thread has to run
+        // after a suspension before the time is right.
+        let clock = SharedClock::new(SystemClock);
         let service = Service::start(settings, clock, stop).await?;
         let started = listener.map(|listener| {
             let issuer = service.issuer().clone();

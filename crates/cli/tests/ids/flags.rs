@@ -27,7 +27,7 @@ fn wrong_flags_are_refused_in_words() {
     );
     with_port(
         &["--node", "datacenter=1,worker=1,rack=1"],
-        "no node field of twitter",
+        "twitter has no node field \"rack\"",
     );
     with_port(&["--node", "here"], "\"here\" is no node");
     with_port(&["--node", "1", "--lease", "file"], "--lease");

@@ -9,10 +9,12 @@ use crate::origin::Origin;
 /// The system's time, published by a thread of its own every ms.
 ///
 /// [`now_us`](Clock::now_us) costs one load. It shows a time that the system's clock showed
-/// within the last ms or so, after steps and suspensions too: each publication, and each
+/// within the last ms or so, after steps too: each publication, and each
 /// [`fresh_us`](Clock::fresh_us), is a reading of the system's clock, so nothing drifts.
 /// `fresh_us` also notices when the thread is gone or late, as in a forked process, and starts
-/// another. If no thread can be started, every use reads the system's clock.
+/// another. After a suspension, until the thread has run, a generator may still make some IDs of
+/// the tick in which it was suspended: of its own times, but late. If no thread can be started,
+/// every use reads the system's clock.
 ///
 /// The thread pauses after a second without `fresh_us`, which generators call at least once a
 /// tick in which they make IDs, and ends with the last clone.

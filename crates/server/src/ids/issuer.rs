@@ -134,7 +134,7 @@ impl Issuer {
     /// [`IssueError`], counted by its kind. IDs made before it are lost, which does no harm.
     pub async fn batch(self: Arc<Self>, count: usize) -> Result<Vec<u64>, IssueError> {
         let asked = Instant::now();
-        let turn = tokio::time::timeout(LONGEST_WAIT, self.batches.acquire()).await;
+        let turn = tokio::time::timeout(LONGEST_TURN, self.batches.acquire()).await;
         let made = match turn {
             Ok(Ok(turn)) => Self::make(&self, count, turn).await,
             Ok(Err(_)) => Err(IssueError::Refused(Refusal::Retired)),
@@ -322,8 +322,10 @@ impl fmt::Debug for SharedClock {
     }
 }
 
-/// How long a caller waits while ticks are used up, or for its turn.
+/// How long a caller waits while ticks are used up.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// How long a batch waits for its turn: 400 of the longest go before it in that time.
+const LONGEST_TURN: Duration = Duration::from_secs(10);
 /// IDs that batches leave in a tick for each caller that waits for one: it may have sent more
 /// requests in a row.
 const ROOM: usize = 16;
