@@ -4,6 +4,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket},
     path::Path,
     str::FromStr,
+    time::Duration,
 };
 
 use clap::{Args, ValueEnum};
@@ -70,38 +71,32 @@ pub struct Running {
 }
 
 impl Maker {
-    /// The layout that was not said is as configured.
-    ///
-    /// # Errors
-    /// [`CliError::Usage`] if the configuration names none that there is.
-    pub fn with_layout_of(mut self, config: &IdSection) -> Result<Self, CliError> {
-        if self.layout.is_none()
-            && let Some(name) = &config.layout
-        {
-            let layout = written::layout(name);
-            let layout = layout.map_err(|error| CliError::usage(format!("id.layout: {error}")))?;
-            self.layout = Some(layout);
-        }
-        self.epoch_ms = self.epoch_ms.or(config.epoch_ms);
-        Ok(self)
-    }
-
-    /// Whatever was not said is as configured.
+    /// Whatever was not said is as configured. Another layout than the configured one has
+    /// nothing of its epoch and node.
     ///
     /// # Errors
     /// [`CliError::Usage`] if the configuration contradicts itself.
-    pub fn or(self, config: &IdSection) -> Result<Self, CliError> {
-        let mut maker = self.with_layout_of(config)?;
-        if maker.node.is_none() && maker.lease.is_none() {
-            if config.node.is_some() && config.lease.is_some() {
-                return Err(CliError::usage(
-                    "id.node and id.lease are both set; a node is either configured or leased",
-                ));
-            }
-            maker.node.clone_from(&config.node);
-            maker.lease = config.lease;
+    pub fn or(mut self, config: &IdSection) -> Result<Self, CliError> {
+        let configured = match &config.layout {
+            Some(name) => written::layout(name)
+                .map_err(|error| CliError::usage(format!("id.layout: {error}")))?,
+            None => Layout::TWITTER,
+        };
+        if config.node.is_some() && config.lease.is_some() {
+            return Err(CliError::usage(
+                "id.node and id.lease are both set; a node is either configured or leased",
+            ));
         }
-        Ok(maker)
+        let layout = *self.layout.get_or_insert(configured);
+        if layout != configured {
+            return Ok(self);
+        }
+        self.epoch_ms = self.epoch_ms.or(config.epoch_ms);
+        if self.node.is_none() && self.lease.is_none() {
+            self.node.clone_from(&config.node);
+            self.lease = config.lease;
+        }
+        Ok(self)
     }
 
     /// The layout.
@@ -147,6 +142,19 @@ impl Maker {
         }
     }
 
+    /// The node that was named, or node 0.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the layout has no such node, or generates no IDs.
+    pub fn node_or_first(&self) -> Result<Node, CliError> {
+        match self.named_node()? {
+            Some(node) => Ok(node),
+            None => {
+                Node::new(&self.layout(), 0).map_err(|error| CliError::usage(error.to_string()))
+            }
+        }
+    }
+
     /// Whose node the service has: node 0 unless something else is said.
     ///
     /// # Errors
@@ -156,12 +164,7 @@ impl Maker {
         let folder = folder(data);
         match (self.lease, store) {
             (None, _) => {
-                let node = match self.named_node()? {
-                    Some(node) => node,
-                    None => {
-                        Node::new(&layout, 0).map_err(|error| CliError::usage(error.to_string()))?
-                    }
-                };
+                let node = self.node_or_first()?;
                 Ok(NodeChoice::Configured { node, folder })
             }
             (Some(LeasePlace::File), _) => Ok(NodeChoice::Folder { layout, folder }),
@@ -170,6 +173,8 @@ impl Maker {
                 let leases = NodeLeases::new(store.clone(), layout, terms, holder_name());
                 Ok(NodeChoice::Store {
                     leases: Box::new(leases),
+                    layout,
+                    folder,
                 })
             }
             (Some(LeasePlace::Store), None) => Err(CliError::usage(
@@ -190,7 +195,7 @@ impl Running {
         thrift: Option<SocketAddr>,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, CliError> {
-        listen::raise_file_limit();
+        let connections = listen::room().thrift;
         // Listened on before the node is taken: a wrong address costs nothing then.
         let listener = match thrift {
             Some(address) => {
@@ -204,13 +209,7 @@ impl Running {
         let settings = Settings {
             node,
             policy: policy(config.wait),
-            // One list of peers may serve all of them.
-            peers: config
-                .peers
-                .iter()
-                .filter(|peer| !own.is_some_and(|own| is_own(&peer.0, own)))
-                .map(|peer| peer.0.clone())
-                .collect(),
+            peers: others(&config.peers, own).await,
             skip_sanity_check: config.skip_sanity_check,
         };
         // A request costs a hundred times what reading the clock does, and no thread has to run
@@ -219,7 +218,11 @@ impl Running {
         let service = Service::start(settings, clock, stop).await?;
         let started = listener.map(|listener| {
             let issuer = service.issuer().clone();
-            thrift::Server::start(listener, issuer, thrift::Limits::default())
+            let limits = thrift::Limits {
+                connections,
+                ..thrift::Limits::default()
+            };
+            thrift::Server::start(listener, issuer, limits)
         });
         let issuer = service.issuer();
         if issuer.node().fields().next().is_none() {
@@ -317,6 +320,24 @@ fn check_names(layout: &Layout, fields: &[(String, u64)]) -> Result<(), CliError
     }
 }
 
+/// The peers without this process: one list may serve all services.
+async fn others(peers: &[PeerText], own: Option<SocketAddr>) -> Vec<String> {
+    let named: Vec<String> = peers.iter().map(|peer| peer.0.clone()).collect();
+    let Some(own) = own else {
+        return named;
+    };
+    let looked_up = named.clone();
+    // Looking up a name may take long.
+    let others = tokio::task::spawn_blocking(move || {
+        let is_other = |peer: &String| !is_own(peer, own);
+        looked_up.into_iter().filter(is_other).collect()
+    });
+    match tokio::time::timeout(LONGEST_LOOK_UP, others).await {
+        Ok(Ok(others)) => others,
+        _ => named,
+    }
+}
+
 /// Whether a peer's address is the one that this process listens on, which may be all of the
 /// machine's.
 fn is_own(peer: &str, own: SocketAddr) -> bool {
@@ -403,6 +424,7 @@ impl From<ServiceError> for CliError {
     }
 }
 
+const LONGEST_LOOK_UP: Duration = Duration::from_secs(5);
 /// How a copied folder is adopted.
 pub const ADOPT: &str = " (`driftline id adopt`)";
 /// The port of the service of 2010.

@@ -31,10 +31,43 @@ pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, CliErr
     })
 }
 
-/// Lets the process have as many open files as the system allows it: each client is one.
-pub fn raise_file_limit() {
-    #[cfg(unix)]
-    if let Err(error) = rlimit::increase_nofile_limit(rlimit::INFINITY) {
-        tracing::info!(%error, "the limit of open files stays as it is");
+/// How many connections there may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Over HTTP.
+    pub http: usize,
+    /// Over Thrift.
+    pub thrift: usize,
+}
+
+/// Lets the process have as many open files as the system allows it, and shares them out: what
+/// records windows and posts needs some however many clients there are.
+pub fn room() -> Room {
+    let files = open_files().saturating_sub(RESERVED_FILES);
+    Room {
+        http: (files / 3).clamp(1, MOST_HTTP),
+        thrift: (files / 3 * 2).clamp(1, MOST_THRIFT),
     }
 }
+
+#[cfg(unix)]
+fn open_files() -> usize {
+    match rlimit::increase_nofile_limit(rlimit::INFINITY) {
+        Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
+        Err(error) => {
+            tracing::info!(%error, "the limit of open files stays as it is");
+            USUAL_FILES
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn open_files() -> usize {
+    usize::MAX
+}
+
+const RESERVED_FILES: usize = 128;
+const MOST_HTTP: usize = 2_000;
+const MOST_THRIFT: usize = 10_000;
+#[cfg(unix)]
+const USUAL_FILES: usize = 256;

@@ -21,7 +21,7 @@ mod source_options;
 mod stop;
 mod written;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
@@ -47,11 +47,14 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), CliError> {
     let config = Config::load(&cli.global)?;
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| CliError::failed(format!("no threads can be started: {error}")))?
-        .block_on(commands::run(cli, config))
+        .map_err(|error| CliError::failed(format!("no threads can be started: {error}")))?;
+    let outcome = runtime.block_on(commands::run(cli, config));
+    // Looking up a name cannot be cut short, and nobody waits for it any more.
+    runtime.shutdown_timeout(LONGEST_END);
+    outcome
 }
 
 /// Standard output is for results alone.
@@ -71,3 +74,5 @@ fn log(verbose: u8) {
         .with_ansi(output::is_watched())
         .init();
 }
+
+const LONGEST_END: Duration = Duration::from_secs(1);

@@ -64,7 +64,7 @@ impl Serve {
         let listener = listen::bind(address, "--listen").await?;
         let store = place.open(&lock).await?;
         let options = PollersOptions::new(holder_name());
-        let ids = match start_ids(config, &place, &store, stop.clone()).await {
+        let mut ids = match start_ids(config, &place, &store, stop.clone()).await {
             Ok(ids) => ids,
             Err(error) => {
                 store.close().await;
@@ -88,7 +88,13 @@ impl Serve {
                 }
                 let ended = serve(listener, router, stop, json, async || {
                     ready.send_replace(false);
-                    pollers.stop().await;
+                    let thrift = ids.as_mut().and_then(|ids| ids.thrift.take());
+                    let thrift_ends = async {
+                        if let Some(thrift) = thrift {
+                            thrift.stop().await;
+                        }
+                    };
+                    tokio::join!(pollers.stop(), thrift_ends);
                 });
                 let ended = ended.await;
                 socket.close().await;
@@ -135,7 +141,7 @@ async fn serve(
     let wrong = |error: &dyn std::fmt::Display| CliError::failed(format!("HTTP broke: {error}"));
     let address = listener.local_addr().map_err(|error| wrong(&error))?;
     let (end, ended) = oneshot::channel::<()>();
-    let mut serving = tokio::spawn(http::serve(listener, router, async {
+    let mut serving = tokio::spawn(http::serve(listener, router, listen::room().http, async {
         let _ = ended.await;
     }));
     let told = tell(address, json);

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fs, path::Path, process::Command};
 
 use crate::{
-    service::{PATIENT, Service, assert_rising, id, node_of, run, serve},
+    service::{PATIENT, Service, assert_rising, id, node_of, now_us, run, serve},
     support::{Ended, Place},
     taker::Taker,
 };
@@ -47,7 +47,7 @@ fn leased_nodes_are_the_lowest_that_nobody_holds() {
         .map(|service| Taker::start(service.thrift))
         .collect();
 
-    let printed = place.run(&["id", "next", "-n", "20000"]);
+    let printed = place.run(&["id", "next", "-n", "20000", "--lease", "file"]);
     assert_eq!(printed.status, 0, "{printed:?}");
     let printed: Vec<u64> = printed
         .stdout
@@ -71,7 +71,7 @@ fn leased_nodes_are_the_lowest_that_nobody_holds() {
     assert_eq!(all.len(), count, "no ID twice");
 
     services.remove(1).stop();
-    let again = place.json(&["id", "next"]);
+    let again = place.json(&["id", "next", "--lease", "file"]);
     let again: u64 = again[0].as_str().unwrap().parse().unwrap();
     assert_eq!(node_of(again), 1);
     services.remove(0).running.kill();
@@ -111,4 +111,31 @@ fn a_copied_folder_makes_no_ids_until_it_is_adopted() {
 fn copy_folder(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-r").args([from, to]).status();
     assert!(copied.unwrap().success());
+}
+
+/// No node is guessed: it is the configured one, or node 0, and who has it is asked instead.
+#[test]
+fn ids_on_the_command_line_are_of_the_configured_node() {
+    let place = Place::new();
+    let config = place.file(
+        "other.toml",
+        "[id]\nnode = 7\nlayout = \"twitter\"\nepoch_ms = 1700000000000\n",
+    );
+    let next = |arguments: &[&str]| {
+        let id = place.json(&[&["id", "next"], arguments].concat());
+        id[0].as_str().unwrap().parse::<u64>().unwrap()
+    };
+    let configured = next(&["--config", &config]);
+    assert_eq!(node_of(configured), 7);
+    // Another layout has nothing of the configured one.
+    let pulsate = next(&["--config", &config, "--layout", "pulsate"]);
+    assert_eq!(pulsate >> 12 & 0x3ff, 0);
+    let time_ms = driftline_id::Layout::PULSATE.time_ms(pulsate.into());
+    assert!(time_ms.abs_diff(now_us() / 1_000) < 60_000, "{time_ms}");
+
+    let service = Service::start(&place, &[]);
+    for arguments in [&["id", "next"][..], &["id", "next", "--node", "0"]] {
+        assert_failed(&place.run(arguments), "--lease file");
+    }
+    service.stop();
 }

@@ -37,6 +37,8 @@ impl Files {
         for _ in 0..MOST_LOCKS {
             let held = OpenOptions::new()
                 .create(true)
+                // Windows locks no file that is opened for appending only.
+                .read(true)
                 .append(true)
                 .open(&lock)
                 .map_err(at(&lock))?;

@@ -28,19 +28,17 @@ mod names;
 mod object;
 mod page_query;
 mod path_id;
+mod serve;
 mod status;
 mod statuses;
 mod timelines;
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use axum::{Router, http::header::LINK, routing::get, serve::ListenerExt};
+use axum::{Router, http::header::LINK, routing::get};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::{
-    net::TcpListener,
-    sync::{oneshot, watch},
-};
+use tokio::sync::watch;
 use tower_http::{
     CompressionLevel,
     compression::{CompressionLayer, predicate::SizeAbove},
@@ -51,6 +49,7 @@ use url::Url;
 
 pub(crate) use error::ApiError;
 pub(crate) use health::rendered;
+pub use serve::serve;
 
 /// What is served.
 #[derive(Clone)]
@@ -98,41 +97,4 @@ pub fn router(app: App) -> Router {
         .with_state(Arc::new(app))
 }
 
-/// Serves until `shutdown` is done and the requests under way are answered, or have had ten
-/// seconds for it.
-///
-/// # Errors
-/// The listener's.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection keeps its delay");
-        }
-    });
-    let (stopping, stopped) = oneshot::channel();
-    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-        shutdown.await;
-        // Nobody listens once the server is gone.
-        let _ = stopping.send(());
-    });
-    let patience = async move {
-        if stopped.await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        ended = server => ended,
-        () = patience => {
-            tracing::warn!("requests were still under way when the server stopped");
-            Ok(())
-        }
-    }
-}
-
-const GRACE: Duration = Duration::from_secs(10);
 const LEAST_COMPRESSED_BYTES: u64 = 1024;

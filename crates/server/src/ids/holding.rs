@@ -10,7 +10,10 @@ use driftline_id::{
 };
 use driftline_store::node_lease::{NodeLeaseError, NodeLeases};
 
-use super::SharedClock;
+use super::{
+    SharedClock,
+    kind::{check_folder, mark_store},
+};
 
 /// Whose node it is.
 #[derive(Clone)]
@@ -34,6 +37,10 @@ pub enum NodeChoice {
     Store {
         /// The leases, of one layout.
         leases: Box<NodeLeases>,
+        /// The layout.
+        layout: Layout,
+        /// Where no node of the layout may be held meanwhile.
+        folder: PathBuf,
     },
 }
 
@@ -51,29 +58,77 @@ pub enum HoldError {
     /// The store gives none.
     #[error("{0}")]
     Store(#[from] NodeLeaseError),
+    /// Nodes of the layout are leased from a store here, so the folder hands out none.
+    #[error(
+        "the nodes of {layout} are leased from a store here; use --lease store, or remove {} once no process does",
+        path.display()
+    )]
+    LeasedFromStore {
+        /// The mark that says so.
+        path: PathBuf,
+        /// The layout's name.
+        layout: &'static str,
+    },
+    /// A process holds a node of the layout in the folder, of which the store knows nothing.
+    #[error(
+        "{} is locked: a process holds a node of this folder; end it before nodes are leased from a store",
+        path.display()
+    )]
+    HeldInFolder {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// The mark of a store cannot be written.
+    #[error("{}: {error}", path.display())]
+    Mark {
+        /// The mark.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// No thread can be started to keep it.
     #[error("the thread that keeps the node cannot be started: {0}")]
     Thread(io::Error),
 }
 
 impl NodeChoice {
+    /// The layout.
+    pub(super) const fn layout(&self) -> &Layout {
+        match self {
+            Self::Configured { node, .. } => node.layout(),
+            Self::Folder { layout, .. } | Self::Store { layout, .. } => layout,
+        }
+    }
+
     /// Takes the node. Blocks on the disk or the database.
     pub(super) fn take(&self, clock: &SharedClock) -> Result<(Holding, Window), HoldError> {
         let terms = Terms::default();
         let now_us = clock.fresh_us();
         match self {
             Self::Configured { node, folder } => {
+                check_folder(folder, node.layout())?;
                 let (lease, window) = ReservationFile::open(folder, *node, terms, now_us)?;
-                Ok((Holding::keep(lease, clock)?, window))
+                check_folder(folder, node.layout())?;
+                let is_lost = |error: &FileError| matches!(error, FileError::Lost { .. });
+                Ok((Holding::keep(lease, clock, is_lost)?, window))
             }
             Self::Folder { layout, folder } => {
+                check_folder(folder, layout)?;
                 let nodes = NodeFolder::new(folder, *layout, terms);
                 let (lease, window) = nodes.acquire(now_us)?;
-                Ok((Holding::keep(lease, clock)?, window))
+                check_folder(folder, layout)?;
+                let is_lost = |error: &FileError| matches!(error, FileError::Lost { .. });
+                Ok((Holding::keep(lease, clock, is_lost)?, window))
             }
-            Self::Store { leases } => {
+            Self::Store {
+                leases,
+                layout,
+                folder,
+            } => {
+                mark_store(folder, layout)?;
                 let (lease, window) = leases.acquire(now_us)?;
-                Ok((Holding::keep(lease, clock)?, window))
+                let is_lost = |error: &NodeLeaseError| matches!(error, NodeLeaseError::Lost { .. });
+                Ok((Holding::keep(lease, clock, is_lost)?, window))
             }
         }
     }
@@ -81,7 +136,7 @@ impl NodeChoice {
 
 impl Holding {
     /// Why the window was not extended, since this was asked last.
-    pub(super) fn take_failure(&self) -> Option<String> {
+    pub(super) fn take_failure(&self) -> Option<Failure> {
         self.keeper.take_failure()
     }
 
@@ -90,33 +145,54 @@ impl Holding {
         self.keeper.close(retired)
     }
 
-    fn keep<L>(lease: L, clock: &SharedClock) -> Result<Self, HoldError>
+    fn keep<L>(
+        lease: L,
+        clock: &SharedClock,
+        is_lost: fn(&L::Error) -> bool,
+    ) -> Result<Self, HoldError>
     where
         L: Lease + Send + 'static,
         L::Error: fmt::Display + Send + 'static,
     {
         let keeper = Keeper::start(lease, clock.clone()).map_err(HoldError::Thread)?;
-        let keeper = Box::new(keeper);
+        let keeper = Box::new(Kept { keeper, is_lost });
         Ok(Self { keeper })
     }
 }
 
+/// Why a window was not extended.
+pub(super) struct Failure {
+    pub(super) message: String,
+    /// Whether the node is somebody else's now: it is never extended again.
+    pub(super) is_lost: bool,
+}
+
+struct Kept<L: Lease> {
+    keeper: Keeper<L>,
+    is_lost: fn(&L::Error) -> bool,
+}
+
 /// A keeper of whatever lease.
 trait Keep: Send + Sync {
-    fn take_failure(&self) -> Option<String>;
+    fn take_failure(&self) -> Option<Failure>;
     fn close(self: Box<Self>, retired: Retired) -> Result<(), String>;
 }
 
-impl<L> Keep for Keeper<L>
+impl<L> Keep for Kept<L>
 where
     L: Lease + Send + 'static,
     L::Error: fmt::Display + Send + 'static,
 {
-    fn take_failure(&self) -> Option<String> {
-        Self::take_failure(self).map(|error| error.to_string())
+    fn take_failure(&self) -> Option<Failure> {
+        let error = self.keeper.take_failure()?;
+        Some(Failure {
+            message: error.to_string(),
+            is_lost: (self.is_lost)(&error),
+        })
     }
 
     fn close(self: Box<Self>, retired: Retired) -> Result<(), String> {
-        Self::close(*self, retired).map_err(|error| error.to_string())
+        let closed = self.keeper.close(retired);
+        closed.map_err(|error| error.to_string())
     }
 }

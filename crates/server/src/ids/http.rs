@@ -205,13 +205,13 @@ enum Form {
 
 impl Form {
     fn wanted(headers: &HeaderMap) -> Result<Self, ApiError> {
-        let Some(wanted) = headers.get(ACCEPT) else {
+        let lines = headers.get_all(ACCEPT).iter().map(|line| line.to_str());
+        let wanted: Result<Vec<&str>, _> = lines.collect();
+        let wanted = wanted.map(|lines| lines.join(","));
+        if wanted.as_ref().is_ok_and(|wanted| wanted.trim().is_empty()) {
             return Ok(Self::Json);
-        };
-        let accept = wanted
-            .to_str()
-            .ok()
-            .and_then(|text| Accept::from_str(text).ok());
+        }
+        let accept = wanted.ok().and_then(|text| Accept::from_str(&text).ok());
         let accept = accept
             .ok_or_else(|| ApiError::BadParameter("the header Accept cannot be read".to_owned()))?;
         match accept.negotiate(FORMS) {

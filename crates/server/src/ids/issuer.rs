@@ -14,7 +14,7 @@ use driftline_id::{
     clock::Clock,
 };
 use metrics::{Counter, counter, histogram};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 use super::agent::Agents;
 
@@ -25,14 +25,14 @@ pub struct SharedClock(Arc<dyn Clock + Send + Sync>);
 /// Gives out the IDs of one window.
 ///
 /// Single IDs come first: while any caller waits for one, batches leave it room in each tick.
-/// Batches are made one after the other, in the order in which they were asked for.
+/// Batches take turns of some ticks, in the order in which they ask.
 #[derive(Debug)]
 pub struct Issuer {
     generator: SharedGenerator<SharedClock>,
     clock: SharedClock,
     /// Callers of [`one`](Self::one) that found a tick used up.
     waiting: AtomicUsize,
-    batches: Semaphore,
+    batches: Arc<Semaphore>,
     agents: Agents,
     worker_id: i64,
     datacenter_id: i64,
@@ -67,7 +67,7 @@ impl Issuer {
             generator: SharedGenerator::new(window, clock.clone(), policy)?,
             clock,
             waiting: AtomicUsize::new(0),
-            batches: Semaphore::new(1),
+            batches: Arc::new(Semaphore::new(1)),
             agents: Agents::default(),
         })
     }
@@ -134,14 +134,18 @@ impl Issuer {
     /// [`IssueError`], counted by its kind. IDs made before it are lost, which does no harm.
     pub async fn batch(self: Arc<Self>, count: usize) -> Result<Vec<u64>, IssueError> {
         let asked = Instant::now();
-        let turn = tokio::time::timeout(LONGEST_TURN, self.batches.acquire()).await;
-        let made = match turn {
-            Ok(Ok(turn)) => Self::make(&self, count, turn).await,
-            Ok(Err(_)) => Err(IssueError::Refused(Refusal::Retired)),
-            Err(_) => Err(IssueError::Exhausted),
-        };
+        let mut ids = Vec::with_capacity(count);
+        while ids.len() < count.min(SINGLES) {
+            ids.push(self.one().await?);
+        }
+        while ids.len() < count {
+            // Not the whole batch in one turn: the others get theirs in between.
+            let slice = (count - ids.len()).min(TURN_TICKS * self.tick_ids());
+            let made = self.take_turn(slice).await;
+            ids.extend(made.map_err(IssueError::counted)?);
+        }
         histogram!("driftline_id_batch_seconds").record(asked.elapsed());
-        made.map_err(IssueError::counted)
+        Ok(ids)
     }
 
     /// Counts the IDs that an agent got; see [`is_agent`](super::is_agent).
@@ -154,26 +158,28 @@ impl Issuer {
         self.generator.retire()
     }
 
-    /// On a thread that may block, since a tick is shorter than a runtime's timers can tell.
-    async fn make(
-        this: &Arc<Self>,
-        count: usize,
-        _turn: SemaphorePermit<'_>,
-    ) -> Result<Vec<u64>, IssueError> {
-        let mut ids = Vec::with_capacity(count);
-        if count <= AT_ONCE && this.waiting.load(Ordering::Relaxed) == 0 {
-            ids.extend(this.generator.reserve(count).into_iter().flatten());
-            if ids.len() == count {
-                return Ok(ids);
-            }
-        }
-        let of_thread = Arc::clone(this);
-        tokio::task::spawn_blocking(move || of_thread.fill(ids, count))
-            .await
+    /// Waits for a turn, and makes IDs in it: on a thread that may block, since a tick is shorter
+    /// than a runtime's timers can tell. The thread has the turn with it, so that there is one at
+    /// most, whoever is cancelled.
+    async fn take_turn(self: &Arc<Self>, count: usize) -> Result<Vec<u64>, IssueError> {
+        let turn = Arc::clone(&self.batches).acquire_owned();
+        let turn = match tokio::time::timeout(LONGEST_TURN, turn).await {
+            Ok(Ok(turn)) => turn,
+            Ok(Err(_)) => return Err(IssueError::Refused(Refusal::Retired)),
+            Err(_) => return Err(IssueError::Exhausted),
+        };
+        let of_thread = Arc::clone(self);
+        let made = tokio::task::spawn_blocking(move || {
+            let made = of_thread.fill(count);
+            drop(turn);
+            made
+        });
+        made.await
             .unwrap_or(Err(IssueError::Refused(Refusal::Retired)))
     }
 
-    fn fill(&self, mut ids: Vec<u64>, count: usize) -> Result<Vec<u64>, IssueError> {
+    fn fill(&self, count: usize) -> Result<Vec<u64>, IssueError> {
+        let mut ids = Vec::with_capacity(count);
         while ids.len() < count {
             let waiting = self.waiting.load(Ordering::Relaxed);
             let share = batch_share(self.tick_ids(), waiting);
@@ -324,13 +330,16 @@ impl fmt::Debug for SharedClock {
 
 /// How long a caller waits while ticks are used up.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// How long a batch waits for its turn: 400 of the longest go before it in that time.
+/// How long a batch waits for its turn.
 const LONGEST_TURN: Duration = Duration::from_secs(10);
 /// IDs that batches leave in a tick for each caller that waits for one: it may have sent more
 /// requests in a row.
 const ROOM: usize = 16;
-/// A batch up to this is tried without a thread of its own.
-const AT_ONCE: usize = 1_000;
+/// So many IDs of each batch are made as single ones: who asks for few does not queue with those
+/// who ask for many.
+const SINGLES: usize = 16;
+/// How many ticks a batch may take in one turn.
+const TURN_TICKS: usize = 4;
 const MOST_SEQUENCE_BITS: u8 = 24;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::{collections::HashSet, io, net::ToSocketAddrs as _, time::Duration};
 
-use driftline_id::Layout;
+use driftline_id::{FieldKind, Layout, Node};
 
 use super::{
     Issuer,
@@ -38,8 +38,8 @@ pub enum SanityError {
     SameNode {
         /// The peer.
         address: String,
-        /// The node, or the worker where the layout has one.
-        node: i64,
+        /// The node.
+        node: u64,
     },
     /// Two peers have one node.
     #[error("two peers have the node {node}, one of them {address}; stop one of them")]
@@ -47,7 +47,7 @@ pub enum SanityError {
         /// The second of them.
         address: String,
         /// Their node.
-        node: i64,
+        node: u64,
     },
     /// A peer is of another datacenter.
     #[error("the peer {address} is of the datacenter {theirs}, not {own}; name only peers of one")]
@@ -106,17 +106,26 @@ impl Peer {
         self.own_now_ms.saturating_sub(self.now_ms)
     }
 
-    fn has_layout(&self, layout: &Layout) -> bool {
-        let Ok(raw) = u64::try_from(self.id) else {
-            return false;
-        };
+    /// The peer's node, if its ID is one of this layout that it made just now.
+    fn node(&self, layout: &Layout) -> Option<u64> {
+        let raw = u64::try_from(self.id).ok()?;
         let decoded = layout.decode(raw.into());
         let is_now = decoded.time_ms.abs_diff(self.now_ms) <= MOST_OFFSET_MS;
         let holds = |name: &str, value: i64| match decoded.field(name) {
             Some(found) => i64::try_from(found) == Ok(value),
             None => true,
         };
-        is_now && holds("worker", self.worker) && holds("datacenter", self.datacenter)
+        if !is_now || !holds("worker", self.worker) || !holds("datacenter", self.datacenter) {
+            return None;
+        }
+        let fields: Vec<(&str, u64)> = decoded
+            .fields
+            .iter()
+            .filter(|value| value.field.kind() == FieldKind::Node)
+            .filter_map(|value| Some((value.name(), u64::try_from(value.value).ok()?)))
+            .collect();
+        let node = Node::from_fields(layout, &fields).ok()?;
+        Some(node.number())
     }
 }
 
@@ -137,7 +146,7 @@ fn connect(address: &str) -> Result<Client, ClientError> {
 /// # Errors
 /// The first thing that is wrong.
 pub fn check(issuer: &Issuer, peers: &[Peer]) -> Result<(), SanityError> {
-    let (own_node, own_datacenter) = (issuer.worker_id(), issuer.datacenter_id());
+    let (own_node, own_datacenter) = (issuer.node().number(), issuer.datacenter_id());
     let layout = issuer.layout();
     let mut nodes = HashSet::new();
     for peer in peers {
@@ -149,23 +158,20 @@ pub fn check(issuer: &Issuer, peers: &[Peer]) -> Result<(), SanityError> {
                 own: own_datacenter,
             });
         }
-        if peer.worker == own_node {
+        let Some(node) = peer.node(layout) else {
+            return Err(SanityError::Layout {
+                address,
+                layout: layout.name(),
+            });
+        };
+        if node == own_node {
             return Err(SanityError::SameNode {
                 address,
                 node: own_node,
             });
         }
-        if !nodes.insert(peer.worker) {
-            return Err(SanityError::SharedNode {
-                address,
-                node: peer.worker,
-            });
-        }
-        if !peer.has_layout(layout) {
-            return Err(SanityError::Layout {
-                address,
-                layout: layout.name(),
-            });
+        if !nodes.insert(node) {
+            return Err(SanityError::SharedNode { address, node });
         }
     }
     match mean_offset_ms(peers) {
@@ -185,5 +191,5 @@ pub fn mean_offset_ms(peers: &[Peer]) -> Option<i64> {
 
 /// What the service of 2010 allows.
 const MOST_OFFSET_MS: u64 = 10_000;
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(3);
 const AGENT: &str = "driftline-sanity-check";

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use driftline_id::{ClockPolicy, StartError};
-use tokio::{sync::watch, task::JoinHandle};
+use driftline_id::{ClockPolicy, StartError, clock::Clock as _};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{
     HoldError, Issuer, NodeChoice, SanityError, SharedClock, holding::Holding, sanity,
@@ -33,6 +33,7 @@ pub struct Service {
     offsets: Arc<Offsets>,
     holding: Arc<Mutex<Option<Holding>>>,
     stop: watch::Sender<bool>,
+    lost: watch::Receiver<bool>,
     watching: JoinHandle<()>,
 }
 
@@ -75,6 +76,10 @@ impl Service {
             peers,
             skip_sanity_check,
         } = settings;
+        // Before anything is recorded: an epoch of the wrong size would be recorded too.
+        let now_ms = clock.exact_us().div_euclid(1_000);
+        let expressible = node.layout().checked_smallest_at(now_ms);
+        expressible.map_err(StartError::Time)?;
         let of_thread = clock.clone();
         let (holding, window) = blocking(move || node.take(&of_thread)).await??;
         let from_us = window.from_us();
@@ -100,18 +105,23 @@ impl Service {
             return Err(error);
         }
         let (stop, told) = watch::channel(false);
+        let (tell_lost, lost) = watch::channel(false);
         let watching = tokio::spawn(watcher::watch(
             Arc::clone(&issuer),
             Arc::clone(&offsets),
             Arc::clone(&holding),
             peers,
-            told,
+            watcher::Ends {
+                stopped: told,
+                lost: tell_lost,
+            },
         ));
         Ok(Self {
             issuer,
             offsets,
             holding,
             stop,
+            lost,
             watching,
         })
     }
@@ -119,6 +129,14 @@ impl Service {
     /// Where IDs come from.
     pub const fn issuer(&self) -> &Arc<Issuer> {
         &self.issuer
+    }
+
+    /// Waits until the node is somebody else's, and IDs are refused for good; usually for ever.
+    pub async fn lost(&self) {
+        let mut lost = self.lost.clone();
+        if lost.wait_for(|lost| *lost).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// How far off the clock is.
@@ -140,14 +158,16 @@ impl Service {
 pub(super) async fn ask_all(peers: Vec<String>, issuer: &Arc<Issuer>) -> Vec<Peer> {
     let asked = peers.into_iter().map(|address| {
         let issuer = Arc::clone(issuer);
-        blocking(move || {
+        let asked = blocking(move || {
             Peer::ask(&address, &issuer).inspect_err(|error| {
                 tracing::warn!(%address, %error, "a peer did not answer");
             })
-        })
+        });
+        // Looking up its name has no end of its own.
+        timeout(LONGEST_ASKING, asked)
     });
     let answers = futures_util::future::join_all(asked).await;
-    answers.into_iter().flatten().flatten().collect()
+    answers.into_iter().flatten().flatten().flatten().collect()
 }
 
 async fn wait_for_window(issuer: &Issuer, from_us: i64) {
@@ -173,14 +193,17 @@ async fn give_back(issuer: &Issuer, holding: &Mutex<Option<Holding>>) {
     let (Some(retired), Some(held)) = (issuer.retire(), held) else {
         return;
     };
-    match blocking(move || held.give_back(retired)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(
-            %error,
-            "the node was not given back: its next holder may have to wait some seconds"
-        ),
-        Err(error) => tracing::error!(%error),
-    }
+    let given = timeout(LONGEST_GIVING, blocking(move || held.give_back(retired)));
+    let error = match given.await {
+        Ok(Ok(Ok(()))) => return,
+        Ok(Ok(Err(error))) => error,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "the store did not answer in time".to_owned(),
+    };
+    tracing::warn!(
+        %error,
+        "the node was not given back: its next holder may have to wait some seconds"
+    );
 }
 
 async fn blocking<T: Send + 'static>(
@@ -191,5 +214,7 @@ async fn blocking<T: Send + 'static>(
         .map_err(|_| ServiceError::Died)
 }
 
+const LONGEST_ASKING: Duration = Duration::from_secs(8);
+const LONGEST_GIVING: Duration = Duration::from_secs(5);
 /// Clocks step.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);

@@ -56,7 +56,7 @@ async fn requests_under_way_are_answered_before_the_end() {
         "done"
     };
     let router = axum::Router::new().route("/", axum::routing::get(slow));
-    let server = tokio::spawn(serve(listener, router, async {
+    let server = tokio::spawn(serve(listener, router, 100, async {
         let _ = begins.await;
     }));
     let answer = tokio::spawn(client().get(url).send());

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod connections;
 mod health;
 mod lists;
 mod mirror;

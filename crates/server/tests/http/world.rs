@@ -55,7 +55,7 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(serve(listener, router(app), async move {
+        tokio::spawn(serve(listener, router(app), 100, async move {
             let _ = stopped.await;
         }));
         World {

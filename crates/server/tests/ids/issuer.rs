@@ -42,6 +42,31 @@ async fn batches_and_single_ids_go_side_by_side() {
     assert_eq!(all.len(), singles + 400_000, "IDs repeat");
 }
 
+/// Who asks for a few does not queue behind those who ask for many.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_batches_do_not_queue() {
+    let issuer = running(0);
+    // The turn of a batch that cannot be made now.
+    let (still, clock) = still(0, ClockPolicy::Wait { at_most_ms: 60_000 });
+    still.one().await.unwrap();
+    clock.advance_us(-30_000_000);
+    let stuck = tokio::spawn(Arc::clone(&still).batch(50_000));
+    // Others are given up too: their turns end with them, and no thread stays behind each.
+    for _ in 0..50 {
+        let given_up = tokio::spawn(Arc::clone(&issuer).batch(100_000));
+        tokio::task::yield_now().await;
+        given_up.abort();
+    }
+    for count in [1, 10, 16] {
+        let few = Arc::clone(&issuer).batch(count).await.unwrap();
+        assert_eq!(few.len(), count);
+    }
+    let many = Arc::clone(&issuer).batch(100_000).await.unwrap();
+    assert!(many.is_sorted_by(|a, b| a < b));
+    clock.advance_us(31_000_000);
+    stuck.abort();
+}
+
 /// A clock that stands still has no more IDs than one tick: callers hear so in the end.
 #[tokio::test]
 async fn a_tick_that_never_ends_is_given_up() {

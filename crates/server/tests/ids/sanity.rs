@@ -56,6 +56,21 @@ fn a_node_is_had_by_one() {
     );
 }
 
+/// Not the worker alone: Discord's layout has processes besides.
+#[test]
+fn nodes_are_compared_whole() {
+    let own = with_layout(Layout::DISCORD, 0);
+    let (other_process, _server) = peer_of(with_layout(Layout::DISCORD, 1), &own);
+    let (other_worker, _server2) = peer_of(with_layout(Layout::DISCORD, 32), &own);
+    assert_eq!(check(&own, &[other_process, other_worker]), Ok(()));
+    let (same, server) = peer_of(with_layout(Layout::DISCORD, 0), &own);
+    let (address, node) = (server.address().to_string(), 0);
+    assert_eq!(
+        check(&own, &[same]),
+        Err(SanityError::SameNode { address, node })
+    );
+}
+
 #[test]
 fn a_peer_is_of_the_same_datacenter() {
     let (own, _) = still(1, ClockPolicy::Refuse);

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use driftline_id::{ClockPolicy, Layout, clock::ManualClock, window::Record};
 use driftline_server::ids::{
-    NodeChoice, Service, ServiceError, Settings, SharedClock, thrift::Limits,
+    HoldError, NodeChoice, Service, ServiceError, Settings, SharedClock, thrift::Limits,
 };
+use driftline_store::{Store, Target, node_lease::NodeLeases};
 use tokio::sync::watch;
 
 use crate::support::{START_MS, node, serve, still};
@@ -135,6 +136,85 @@ async fn one_process_holds_a_node() {
     for service in others.into_iter().chain(held) {
         service.stop().await;
     }
+}
+
+/// A clock before the layout's epoch leaves no record of that epoch.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_epoch_that_cannot_be_is_not_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = SharedClock::new(ManualClock::at_ms(START_MS));
+    let layout = Layout::TWITTER.with_epoch(START_MS * 10);
+    let wrong = Settings {
+        node: NodeChoice::Configured {
+            node: driftline_id::Node::new(&layout, 5).unwrap(),
+            folder: folder.path().to_owned(),
+        },
+        ..settings(folder.path(), 5)
+    };
+    let refused = Service::start(wrong, clock.clone(), never()).await;
+    assert!(matches!(refused, Err(ServiceError::Start(_))));
+    let right = Service::start(settings(folder.path(), 5), clock, never()).await;
+    right.unwrap().stop().await;
+}
+
+/// A folder and a store know nothing of each other's nodes: only one of them hands out any.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_come_from_the_folder_or_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("driftline.db");
+    let opened = tokio::task::spawn_blocking(|| Store::open(Target::Sqlite { path }));
+    let store = opened.await.unwrap().unwrap();
+    let terms = driftline_id::window::Terms::default();
+    let leases = NodeLeases::new(store.clone(), Layout::TWITTER, terms, "a test");
+    let from_store = Settings {
+        node: NodeChoice::Store {
+            leases: Box::new(leases),
+            layout: Layout::TWITTER,
+            folder: folder.path().join("ids"),
+        },
+        ..settings(folder.path(), 0)
+    };
+    let from_folder = settings(&folder.path().join("ids"), 5);
+    let clock = SharedClock::new(ManualClock::at_ms(START_MS));
+    let start =
+        async |settings: &Settings| Service::start(settings.clone(), clock.clone(), never()).await;
+    let held = start(&from_folder).await.unwrap();
+    let refused = start(&from_store).await.err();
+    assert!(
+        matches!(
+            &refused,
+            Some(ServiceError::Hold(HoldError::HeldInFolder { .. }))
+        ),
+        "{refused:?}"
+    );
+    held.stop().await;
+    let leased = start(&from_store).await.unwrap();
+    leased.issuer().one().await.unwrap();
+    let refused = start(&from_folder).await.err();
+    assert!(
+        matches!(
+            &refused,
+            Some(ServiceError::Hold(HoldError::LeasedFromStore { .. }))
+        ),
+        "{refused:?}"
+    );
+    leased.stop().await;
+    store.close().await;
+}
+
+/// A service whose lock was taken from under it says that its node is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_node_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::at_ms(START_MS);
+    let shared = SharedClock::new(clock.clone());
+    let service = Service::start(settings(folder.path(), 5), shared, never()).await;
+    let service = service.unwrap();
+    std::fs::remove_file(folder.path().join("twitter-5.lock")).unwrap();
+    // The window wants to be extended now.
+    clock.advance_us(2_000_000);
+    service.lost().await;
+    service.stop().await;
 }
 
 /// A service that is told to stop while it waits for its window does.

@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write as _};
 
 use clap::Args;
 use driftline_id::file::{FileError, LocalIds};
+use driftline_server::ids::check_folder;
 
 use crate::{
     config::Config,
@@ -15,8 +16,9 @@ use crate::{
 
 /// Prints new IDs, one a line, each larger than the one before.
 ///
-/// Without --node it takes the lowest node of the data folder that no other
-/// process holds, so it may run beside a service.
+/// The node is the configured one, or node 0: a service that has it is better
+/// asked itself. With --lease file it is the lowest of the data folder that no
+/// process holds.
 #[derive(Debug, Args)]
 pub struct Next {
     /// How many.
@@ -34,11 +36,10 @@ impl Next {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let place = Place::new(&config.store)?;
         place.make()?;
-        // A configured node is the service's.
-        let maker = self.maker.with_layout_of(&config.id)?;
+        let maker = self.maker.or(&config.id)?;
         if maker.lease == Some(LeasePlace::Store) {
             return Err(CliError::usage(
-                "id next leases its node in the data folder; leave --lease out, or name a --node",
+                "id next leases no node from the store; ask the service, as with curl -X POST",
             ));
         }
         let count = self.count;
@@ -52,17 +53,21 @@ impl Next {
 fn print(maker: &Maker, folder: &std::path::Path, count: u64, json: bool) -> Result<(), CliError> {
     let layout = maker.made_layout()?;
     let refused = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
-    let opened = match maker.named_node()? {
-        Some(node) => LocalIds::open_node(folder, node),
-        None => LocalIds::open(folder, layout),
+    check_folder(folder, &layout).map_err(|error| refused(&error))?;
+    let opened = match maker.lease {
+        Some(_) => LocalIds::open(folder, layout),
+        None => LocalIds::open_node(folder, maker.node_or_first()?),
     };
     let ids = opened.map_err(|error| {
         let help = match error {
             FileError::Copied { .. } => ADOPT,
+            FileError::Held { .. } => " (--lease file takes another of this folder)",
             _ => "",
         };
         CliError::failed(format!("{error}{help}"))
     })?;
+    // Again: a store may have been leased from in between.
+    check_folder(folder, &layout).map_err(|error| refused(&error))?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut printed = || -> Result<(), CliError> {
         let mut left = count;

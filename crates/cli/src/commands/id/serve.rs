@@ -5,8 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::Args;
 use driftline_server::{http, ids};
 use driftline_store::Store;
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+};
 
 use crate::{
     commands::serve::record_metrics,
@@ -46,7 +50,7 @@ pub struct Serve {
     /// node and clock; may be given several times.
     #[arg(long = "peer", value_name = "ADDRESS")]
     peers: Vec<PeerText>,
-    /// Don't ask them.
+    /// Give out IDs without having asked them.
     #[arg(long)]
     skip_sanity_check: bool,
 }
@@ -74,18 +78,24 @@ impl Serve {
         let place = Place::new(&config.store)?;
         place.make()?;
         let http = match http {
-            Some(address) => Some(listen::bind(address, "--listen-http").await?),
+            Some(address) => {
+                let listener = listen::bind(address, "--listen-http").await?;
+                // Before the first client: counters made earlier count nowhere.
+                Some((listener, record_metrics()?))
+            }
             None => None,
         };
         let shared = shared_store(&place, &maker).await?;
         let store = shared.as_ref().map(|(_, store)| store);
         let node = maker.choice(place.data(), store)?;
         let outcome = match Running::start(&section, node, thrift, stop.clone()).await {
-            Ok(running) => {
-                let served = serve(&running, http, stop, json).await;
+            Ok(mut running) => {
+                let served = serve(&mut running, http, stop.clone(), json).await;
                 running.stop().await;
                 served
             }
+            // Told to stop while it waited for its window.
+            Err(_) if *stop.borrow() => Ok(()),
             Err(error) => Err(error),
         };
         if let Some((_lock, store)) = shared {
@@ -107,26 +117,44 @@ impl Serve {
     }
 }
 
-/// Serves until it is told to stop.
+/// Serves until it is told to stop, or the node is lost.
 async fn serve(
-    running: &Running,
-    http: Option<TcpListener>,
+    running: &mut Running,
+    http: Option<(TcpListener, PrometheusHandle)>,
     mut stop: watch::Receiver<bool>,
     json: bool,
 ) -> Result<(), CliError> {
     let broke = |error: std::io::Error| CliError::failed(format!("HTTP broke: {error}"));
-    let stopped = async move {
-        let _ = stop.wait_for(|&stop| stop).await;
+    let address = http.as_ref().map(|(listener, _)| listener.local_addr());
+    tell(running, address.transpose().map_err(broke)?, json)?;
+    let (end, ended) = oneshot::channel::<()>();
+    let serving = async {
+        let Some((listener, metrics)) = http else {
+            return Ok(());
+        };
+        let router = ids::standalone(&running.service, metrics);
+        let ended = async {
+            let _ = ended.await;
+        };
+        http::serve(listener, router, listen::room().http, ended).await
     };
-    let Some(listener) = http else {
-        tell(running, None, json)?;
-        stopped.await;
-        return Ok(());
+    let thrift = running.thrift.take();
+    let stopping = async {
+        let outcome = tokio::select! {
+            _ = stop.wait_for(|&stop| stop) => Ok(()),
+            () = running.service.lost() => Err(CliError::failed(
+                "the node is another process's now; start again for one of your own",
+            )),
+        };
+        // Both at once: who stops the process does not wait for long.
+        drop(end);
+        if let Some(thrift) = thrift {
+            thrift.stop().await;
+        }
+        outcome
     };
-    let address = listener.local_addr().map_err(broke)?;
-    let router = ids::standalone(&running.service, record_metrics()?);
-    tell(running, Some(address), json)?;
-    http::serve(listener, router, stopped).await.map_err(broke)
+    let (served, outcome) = tokio::join!(serving, stopping);
+    outcome.and(served.map_err(broke))
 }
 
 fn tell(running: &Running, http: Option<SocketAddr>, json: bool) -> Result<(), CliError> {

@@ -3,7 +3,7 @@
 use std::{
     io::{self, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
 pub struct Client {
     stream: TcpStream,
     sequence: i32,
+    deadline: Instant,
 }
 
 /// A call without an answer.
@@ -36,18 +37,20 @@ pub enum ClientError {
 }
 
 impl Client {
-    /// Connects. Each later call may take as long as this.
+    /// Connects. All of it, later calls included, may take as long as this, however slowly the
+    /// service sends.
     ///
     /// # Errors
     /// The socket's.
     pub fn connect(address: SocketAddr, patience: Duration) -> Result<Self, ClientError> {
+        let deadline = Instant::now() + patience;
         let stream = TcpStream::connect_timeout(&address, patience)?;
-        stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
             sequence: 0,
+            deadline,
         })
     }
 
@@ -62,15 +65,30 @@ impl Client {
         Call::write(&mut frame, method, self.sequence, agent);
         self.stream.write_all(&frame)?;
         let mut length = [0; LENGTH_BYTES];
-        self.stream.read_exact(&mut length)?;
+        self.read(&mut length)?;
         let length = u32::from_be_bytes(length);
         if length > LONGEST_REPLY {
             return Err(ClientError::Length(length));
         }
         let mut reply = vec![0; length as usize];
-        self.stream.read_exact(&mut reply)?;
+        self.read(&mut reply)?;
         parse_reply(&reply)?.map_err(ClientError::Refused)
+    }
+
+    fn read(&mut self, mut rest: &mut [u8]) -> Result<(), ClientError> {
+        while !rest.is_empty() {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+            }
+            self.stream.set_read_timeout(Some(left))?;
+            match self.stream.read(rest)? {
+                0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                count => rest = rest.get_mut(count..).unwrap_or_default(),
+            }
+        }
+        Ok(())
     }
 }
 
-const LONGEST_REPLY: u32 = 64 * 1_024;
+const LONGEST_REPLY: u32 = 4 * 1_024;

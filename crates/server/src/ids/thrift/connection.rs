@@ -89,7 +89,12 @@ impl Connection {
 
     /// Serves the client until it leaves, errs or is told to end.
     pub(super) async fn run(mut self, shared: Shared) {
-        if let Err(ended) = self.serve(&shared).await {
+        let entry = Rc::clone(&self.ticket.entry);
+        let served = tokio::select! {
+            served = self.serve(&shared) => served,
+            () = entry.evicted.notified() => return,
+        };
+        if let Err(ended) = served {
             let reason = match ended {
                 Ended::Broken(_) => "broken",
                 Ended::Frame { .. } => "frame",
@@ -131,9 +136,10 @@ impl Connection {
                     return self.send().await;
                 }
             }
-            entry.active.set(Instant::now());
-            self.answer().await?;
+            let answered = self.answer().await;
+            // Also what came before a frame that cannot be read.
             self.send().await?;
+            answered?;
             self.pending.shrink_to(KEPT_BYTES);
             self.out.shrink_to(KEPT_BYTES);
         }
@@ -154,6 +160,10 @@ impl Connection {
             rest = after;
             self.call(&Call::parse(frame).map_err(Ended::Header)?)
                 .await?;
+            self.ticket.entry.answered.set(Some(Instant::now()));
+            if self.out.len() > SENT_BYTES {
+                self.send().await?;
+            }
         }
         let done = frames.len() - rest.len();
         self.pending = frames;
@@ -225,7 +235,9 @@ impl Connection {
                 counter!("driftline_id_refusals_total", "kind" => "user_agent").increment(1);
                 return Ok(Err(AGENT_RULE.to_owned()));
             };
-            self.agent = Some((agent.into(), self.issuer.issued_to(agent)));
+            // The longest names are looked up each time, so that nobody fills the memory with one.
+            let kept = agent.get(..KEPT_AGENT_BYTES).unwrap_or(agent);
+            self.agent = Some((kept.into(), self.issuer.issued_to(agent)));
         }
         let made = match self.issuer.try_one() {
             Ok(raw) => Ok(raw),
@@ -293,6 +305,9 @@ fn read_now(stream: &TcpStream, pending: &mut Vec<u8>) {
 }
 
 const READ_BYTES: usize = 16 * 1_024;
+/// Replies are sent once there are so many bytes of them.
+const SENT_BYTES: usize = 16 * 1_024;
+const KEPT_AGENT_BYTES: usize = 64;
 /// What a silent connection keeps of each buffer.
 const KEPT_BYTES: usize = 512;
 const AGENT_RULE: &str = "InvalidUserAgentError: a user agent is a letter and then letters, \

@@ -22,10 +22,13 @@ pub(super) struct Connections {
 /// What is known of one connection.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// When it last sent something, or was opened.
-    pub(super) active: Cell<Instant>,
-    /// Told when it is to end.
+    opened: Instant,
+    /// When a call of it was last answered.
+    pub(super) answered: Cell<Option<Instant>>,
+    /// Told when it is to end once what was sent is answered.
     pub(super) closing: Notify,
+    /// Told when it is to end at once.
+    pub(super) evicted: Notify,
 }
 
 /// A place among the open connections, free again when this is dropped.
@@ -37,17 +40,20 @@ pub(super) struct Ticket {
 }
 
 impl Connections {
-    /// Enters a connection. Where there are `most` already, the one that has been silent for the
-    /// longest ends for it: a peer that only opens connections shuts nobody out.
+    /// Enters a connection. Where there are `most` already, one ends for it: of those that never
+    /// asked anything the oldest, else the one that asked nothing for the longest. So a peer that
+    /// only opens connections, or drips bytes, shuts nobody out who asks.
     pub(super) fn enter(self: &Rc<Self>, most: usize) -> Ticket {
         if self.len() >= most {
-            self.end_most_silent();
+            self.evict();
         }
         let number = self.last.get() + 1;
         self.last.set(number);
         let entry = Rc::new(Entry {
-            active: Cell::new(Instant::now()),
+            opened: Instant::now(),
+            answered: Cell::new(None),
             closing: Notify::new(),
+            evicted: Notify::new(),
         });
         self.open.borrow_mut().insert(number, Rc::clone(&entry));
         gauge!("driftline_id_connections").set(self.len() as f64);
@@ -58,17 +64,20 @@ impl Connections {
         }
     }
 
-    /// Tells the connection that has been silent for the longest to end.
-    pub(super) fn end_most_silent(&self) {
+    /// Ends the connection that is missed the least.
+    pub(super) fn evict(&self) {
         let open = self.open.borrow();
-        let silent = open.iter().min_by_key(|(_, entry)| entry.active.get());
+        let silent = open.iter().min_by_key(|(_, entry)| {
+            let answered = entry.answered.get();
+            (answered.is_some(), answered.unwrap_or(entry.opened))
+        });
         let Some((&number, entry)) = silent else {
             return;
         };
         counter!("driftline_id_connections_ended_total", "reason" => "room").increment(1);
-        entry.closing.notify_one();
+        entry.evicted.notify_one();
         drop(open);
-        // It ends soon; until then nobody chooses it again.
+        // It ends at its next turn; until then nobody chooses it again.
         self.open.borrow_mut().remove(&number);
     }
 

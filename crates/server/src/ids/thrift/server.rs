@@ -40,7 +40,7 @@ pub struct Limits {
     /// How long a client may be silent within a frame, or leave replies unread. Between frames it
     /// may be silent for ever.
     pub silence: Duration,
-    /// How many connections there may be; past it, the one silent for the longest ends.
+    /// How many connections there may be; past it, one that asks nothing ends for each new one.
     pub connections: usize,
 }
 
@@ -124,10 +124,14 @@ async fn serve(
                 let connection = Connection::new(stream, Arc::clone(&issuer), limits, ticket);
                 tokio::task::spawn_local(connection.run(Rc::clone(&shared)));
             }
+            // The client's doing.
+            Err(error) if is_of_one_client(&error) => {
+                tracing::debug!(%error, "a connection was not accepted");
+            }
             Err(error) => {
                 // Out of descriptors, most likely: one connection makes room.
                 tracing::warn!(%error, "a connection was not accepted");
-                connections.end_most_silent();
+                connections.evict();
                 sleep(PAUSE).await;
             }
         }
@@ -144,5 +148,15 @@ async fn serve(
     }
 }
 
-const PAUSE: Duration = Duration::from_millis(20);
-const GRACE: Duration = Duration::from_secs(5);
+fn is_of_one_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+const PAUSE: Duration = Duration::from_millis(200);
+const GRACE: Duration = Duration::from_secs(4);

@@ -1,0 +1,89 @@
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+
+/// Serves until `shutdown` is done and the requests under way are answered, or have had some
+/// seconds for it.
+///
+/// There are at most `connections` at a time: more wait until one has ended. A connection on
+/// which no whole header comes for a while is ended, so that silent ones make room.
+///
+/// # Errors
+/// The listener's.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    connections: usize,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    listener.local_addr()?;
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(SILENCE);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(SILENCE)
+        .keep_alive_timeout(SILENCE);
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(connections));
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let next = async {
+            let place = Arc::clone(&room).acquire_owned().await;
+            (place, accept(&listener).await)
+        };
+        let (place, stream) = tokio::select! {
+            next = next => next,
+            () = &mut shutdown => break,
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let connection = graceful.watch(connection.into_owned());
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "an HTTP connection broke");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    if timeout(GRACE, graceful.shutdown()).await.is_err() {
+        tracing::warn!("requests were still under way when the server stopped");
+    }
+    Ok(())
+}
+
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "a connection keeps its delay");
+                }
+                return stream;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "an HTTP connection was not accepted");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// How long a client may take for the header of a request, or be silent between two.
+const SILENCE: Duration = Duration::from_secs(15);
+const GRACE: Duration = Duration::from_secs(4);
+const PAUSE: Duration = Duration::from_millis(200);
