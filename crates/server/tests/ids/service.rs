@@ -1,6 +1,6 @@
 //! The service from its start to its end, on real files.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use driftline_id::{ClockPolicy, Layout, clock::ManualClock, window::Record};
 use driftline_server::ids::{
@@ -213,7 +213,8 @@ async fn a_lost_node_is_told() {
     std::fs::remove_file(folder.path().join("twitter-5.lock")).unwrap();
     // The window wants to be extended now.
     clock.advance_us(2_000_000);
-    service.lost().await;
+    let told = tokio::time::timeout(Duration::from_secs(30), service.lost());
+    told.await.unwrap();
     service.stop().await;
 }
 
