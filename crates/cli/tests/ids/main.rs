@@ -15,6 +15,7 @@ mod protocol;
 mod python;
 mod restarts;
 mod service;
+mod stores;
 #[path = "../support/mod.rs"]
 mod support;
 mod taker;

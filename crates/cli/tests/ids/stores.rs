@@ -1,0 +1,62 @@
+//! Services that lease their nodes from one PostgreSQL.
+
+use std::collections::HashSet;
+
+use driftline_db::testing::Cluster;
+
+use crate::{
+    service::{Service, assert_rising, node_of, run, serve},
+    support::Place,
+    taker::Taker,
+};
+
+/// Each has a data folder of its own, as on machines of their own. A killed one's node is not
+/// given to another at once; one that ends in order gives it back.
+#[test]
+fn services_of_one_store_have_nodes_of_their_own() {
+    let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
+    let machine = || Place::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
+    let lease = ["--lease", "store", "--wait", "20s"];
+    let places = [machine(), machine(), machine()];
+    let mut services: Vec<Service> = places
+        .iter()
+        .map(|place| Service::start(place, &lease))
+        .collect();
+    let nodes: Vec<u64> = services.iter().map(|service| service.node).collect();
+    assert_eq!(nodes, [0, 1, 2]);
+    let takers: Vec<Taker> = services
+        .iter()
+        .map(|service| Taker::start(service.thrift))
+        .collect();
+    let mut all = HashSet::new();
+    let mut count = 0;
+    for (node, taker) in (0..).zip(takers) {
+        taker.wait_for_more(1_000);
+        let taken = taker.stop();
+        assert!(taken.ids.iter().all(|&id| node_of(id) == node));
+        assert_rising(&taken.ids);
+        count += taken.ids.len();
+        all.extend(taken.ids);
+    }
+    assert_eq!(all.len(), count, "no ID twice");
+
+    // The folder hands out no nodes beside the store.
+    let refused = run(&places[0], &serve(&["--node", "9"]));
+    assert_eq!(refused.status, 1, "{refused:?}");
+    assert!(
+        refused.stderr.contains("leased from a store"),
+        "{refused:?}"
+    );
+    let refused = places[0].run(&["id", "next"]);
+    assert!(
+        refused.stderr.contains("leased from a store"),
+        "{refused:?}"
+    );
+
+    services.pop().unwrap().stop();
+    services.pop().unwrap().running.kill();
+    let next = machine();
+    let next = Service::start(&next, &lease);
+    assert_eq!(next.node, 2, "node 1 is still leased to who was killed");
+    next.stop();
+}
