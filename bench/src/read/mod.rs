@@ -117,7 +117,7 @@ async fn serve(router: axum::Router) -> Result<SocketAddr, Failure> {
     tokio::spawn(driftline_server::http::serve(
         listener,
         router,
-        1_000,
+        driftline_server::http::Limits::default(),
         std::future::pending(),
     ));
     Ok(address)

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use driftline_server::http;
 use tokio::net::TcpListener;
 
 use crate::error::CliError;
@@ -29,6 +30,14 @@ pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, CliErr
             "{address} cannot be listened on: {error}; choose another address with {flag}"
         ))
     })
+}
+
+/// What HTTP clients may take of this process.
+pub fn http_limits() -> http::Limits {
+    http::Limits {
+        connections: room().http,
+        ..http::Limits::default()
+    }
 }
 
 /// How many connections there may be.

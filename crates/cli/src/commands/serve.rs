@@ -141,9 +141,14 @@ async fn serve(
     let wrong = |error: &dyn std::fmt::Display| CliError::failed(format!("HTTP broke: {error}"));
     let address = listener.local_addr().map_err(|error| wrong(&error))?;
     let (end, ended) = oneshot::channel::<()>();
-    let mut serving = tokio::spawn(http::serve(listener, router, listen::room().http, async {
-        let _ = ended.await;
-    }));
+    let mut serving = tokio::spawn(http::serve(
+        listener,
+        router,
+        listen::http_limits(),
+        async {
+            let _ = ended.await;
+        },
+    ));
     let told = tell(address, json);
     let early = if told.is_ok() {
         tokio::select! {

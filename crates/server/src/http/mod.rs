@@ -49,7 +49,7 @@ use url::Url;
 
 pub(crate) use error::ApiError;
 pub(crate) use health::rendered;
-pub use serve::serve;
+pub use serve::{Limits, serve};
 
 /// What is served.
 #[derive(Clone)]

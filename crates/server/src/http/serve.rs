@@ -12,33 +12,45 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Serves until `shutdown` is done and the requests under way are answered, or have had some
+/// What clients may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many connections there may be at a time; more wait until one has ended.
+    pub connections: usize,
+    /// How long a connection may be without a whole header of a request, at its beginning and
+    /// between two, until it is ended to make room.
+    pub silence: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1_000,
+            silence: Duration::from_secs(15),
+        }
+    }
+}
+
+/// Serves HTTP/1.1 until `shutdown` is done and the requests under way are answered, or have had some
 /// seconds for it.
-///
-/// There are at most `connections` at a time: more wait until one has ended. A connection on
-/// which no whole header comes for a while is ended, so that silent ones make room.
 ///
 /// # Errors
 /// The listener's.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    connections: usize,
+    limits: Limits,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     listener.local_addr()?;
-    let mut builder = Builder::new(TokioExecutor::new());
+    // Telling the version from the first bytes would wait for them without an end.
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(SILENCE);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(SILENCE)
-        .keep_alive_timeout(SILENCE);
+        .header_read_timeout(limits.silence);
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(connections));
+    let room = Arc::new(Semaphore::new(limits.connections));
     let mut shutdown = pin!(shutdown);
     loop {
         let next = async {
@@ -83,7 +95,5 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     }
 }
 
-/// How long a client may take for the header of a request, or be silent between two.
-const SILENCE: Duration = Duration::from_secs(15);
 const GRACE: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(200);

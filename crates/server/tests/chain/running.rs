@@ -81,7 +81,7 @@ impl Driftline {
             let until = async move {
                 let _ = stopped.wait_for(|stop| *stop).await;
             };
-            http::serve(listener, http::router(app), 100, until)
+            http::serve(listener, http::router(app), http::Limits::default(), until)
                 .await
                 .unwrap();
         });

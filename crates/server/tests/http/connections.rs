@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::{Router, routing::get};
-use driftline_server::http::serve;
+use driftline_server::http::{Limits, serve};
 use tokio::{net::TcpListener, sync::oneshot};
 
 /// One client too many waits until another has gone.
@@ -17,7 +17,11 @@ async fn clients_wait_for_room() {
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let router = Router::new().route("/", get(async || "here"));
-    let serving = tokio::spawn(serve(listener, router, 2, async {
+    let limits = Limits {
+        connections: 2,
+        ..Limits::default()
+    };
+    let serving = tokio::spawn(serve(listener, router, limits, async {
         let _ = stopped.await;
     }));
     let asked = tokio::task::spawn_blocking(move || {
@@ -39,6 +43,47 @@ async fn clients_wait_for_room() {
         answer
     });
     assert!(asked.await.unwrap().ends_with("here"));
+    drop(stop);
+    serving.await.unwrap().unwrap();
+}
+
+/// Who sends no whole header is ended, at the beginning and between requests, with or without a
+/// part of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let router = Router::new().route("/", get(async || "here"));
+    let limits = Limits {
+        silence: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let serving = tokio::spawn(serve(listener, router, limits, async {
+        let _ = stopped.await;
+    }));
+    let ended = tokio::task::spawn_blocking(move || {
+        for sent in [
+            "",
+            "P",
+            "GET / HTTP/1.1\r\nhost",
+            "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+        ] {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.write_all(sent.as_bytes()).unwrap();
+            client
+                .set_read_timeout(Some(Duration::from_secs(20)))
+                .unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert_eq!(
+                answer.ends_with("here"),
+                sent.ends_with("\r\n\r\n"),
+                "{sent}"
+            );
+        }
+    });
+    ended.await.unwrap();
     drop(stop);
     serving.await.unwrap().unwrap();
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use driftline_db::testing::Fresh;
-use driftline_server::http::serve;
+use driftline_server::http::{Limits, serve};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use reqwest::StatusCode;
 
@@ -56,7 +56,7 @@ async fn requests_under_way_are_answered_before_the_end() {
         "done"
     };
     let router = axum::Router::new().route("/", axum::routing::get(slow));
-    let server = tokio::spawn(serve(listener, router, 100, async {
+    let server = tokio::spawn(serve(listener, router, Limits::default(), async {
         let _ = begins.await;
     }));
     let answer = tokio::spawn(client().get(url).send());

@@ -7,7 +7,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_server::http::{App, router, serve};
+use driftline_server::http::{App, Limits, router, serve};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
     CommitLookUp, CommitPage, SourceId, Store, Tx, clock, commit_look_up, commit_page, machine,
@@ -55,9 +55,14 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(serve(listener, router(app), 100, async move {
-            let _ = stopped.await;
-        }));
+        tokio::spawn(serve(
+            listener,
+            router(app),
+            Limits::default(),
+            async move {
+                let _ = stopped.await;
+            },
+        ));
         World {
             store,
             base,

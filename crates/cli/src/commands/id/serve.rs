@@ -136,7 +136,7 @@ async fn serve(
         let ended = async {
             let _ = ended.await;
         };
-        http::serve(listener, router, listen::room().http, ended).await
+        http::serve(listener, router, listen::http_limits(), ended).await
     };
     let thrift = running.thrift.take();
     let stopping = async {
