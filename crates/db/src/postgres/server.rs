@@ -36,6 +36,9 @@ impl Server {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(UNANSWERED_TIMEOUT);
+        }
         if config.get_application_name().is_none() {
             config.application_name("driftline");
         }
@@ -118,4 +121,7 @@ fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
+/// connection. A statement that takes longer is acknowledged all the same.
+const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

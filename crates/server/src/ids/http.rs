@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, str::FromStr, sync::Arc};
 
 use axum::{
     Json, Router,
-    extract::{Path, Query, State},
+    extract::{Path, Query, State, rejection::PathRejection},
     http::{
         HeaderMap,
         header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, USER_AGENT},
@@ -161,9 +161,11 @@ async fn issue(
 )]
 async fn decode(
     State(desk): State<Desk>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     Query(query): Query<BTreeMap<String, String>>,
 ) -> Result<Json<DecodedId>, ApiError> {
+    let Path(id) =
+        id.map_err(|_| ApiError::BadParameter("the ID is no text in UTF-8".to_owned()))?;
     let layout = match query.get("layout") {
         None => *desk.issuer.layout(),
         Some(name) => Layout::named(name).ok_or_else(|| {

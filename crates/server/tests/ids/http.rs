@@ -192,7 +192,11 @@ async fn ids_are_taken_apart() {
     let path = "/api/v1/ids/01ARZ3NDEKTSV4RRFFQ69G5FAV?layout=ulid";
     let (status, decoded) = world.json("GET", path).await;
     assert_eq!((status, &decoded["layout"]), (200, &json!("ulid")));
-    for path in ["/api/v1/ids/nonsense", "/api/v1/ids/1?layout=none"] {
+    for path in [
+        "/api/v1/ids/nonsense",
+        "/api/v1/ids/%FF",
+        "/api/v1/ids/1?layout=none",
+    ] {
         let (status, told) = world.json("GET", path).await;
         assert_eq!(status, 400, "{path}");
         assert!(told["error"].is_string());
