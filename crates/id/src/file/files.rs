@@ -38,7 +38,7 @@ impl Files {
             let held = OpenOptions::new()
                 .create(true)
                 // Windows locks no file that is opened for appending only.
-                .read(true)
+                .read(cfg!(windows))
                 .append(true)
                 .open(&lock)
                 .map_err(at(&lock))?;
