@@ -6,5 +6,6 @@
 
 pub mod answer;
 pub mod post;
+pub mod refresh;
 pub mod timeline;
 pub mod upstream_id;

@@ -1,0 +1,150 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How often posts are refreshed by their age.
+///
+/// Bands are half-open: a post of exactly a band's end belongs to the next one, and past the last
+/// band it is retired.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgeTable {
+    bands: Vec<AgeBand>,
+    skew_ms: i64,
+}
+
+/// One row of an [`AgeTable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgeBand {
+    /// The age at which the band ends, ms.
+    pub below_ms: i64,
+    /// The time between two refreshes in it, ms.
+    pub every_ms: i64,
+}
+
+/// When a post is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// At that Unix ms; it may have passed.
+    At(i64),
+    /// Not any more: it has outlived the table.
+    Retired,
+    /// Not at all: its time of birth is unknown, or further in the future than clocks differ.
+    Never,
+}
+
+/// A table that makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgeTableError {
+    /// There are no bands.
+    Empty,
+    /// A band does not end after the one before it, or its interval is not above zero.
+    Band {
+        /// The band's place, from 0.
+        at: usize,
+    },
+    /// Older posts would be refreshed more often than younger ones.
+    Shrinks {
+        /// The older band's place, from 0.
+        at: usize,
+    },
+}
+
+impl AgeTable {
+    /// A table of these bands, youngest first. A time of birth up to `skew_ms` in the future
+    /// counts as now.
+    ///
+    /// # Errors
+    /// [`AgeTableError`] naming the first band that is wrong.
+    pub fn new(bands: Vec<AgeBand>, skew_ms: i64) -> Result<Self, AgeTableError> {
+        if bands.is_empty() {
+            return Err(AgeTableError::Empty);
+        }
+        let mut last = AgeBand {
+            below_ms: 0,
+            every_ms: 0,
+        };
+        for (at, band) in bands.iter().enumerate() {
+            if band.below_ms <= last.below_ms || band.every_ms <= 0 {
+                return Err(AgeTableError::Band { at });
+            }
+            if band.every_ms < last.every_ms {
+                return Err(AgeTableError::Shrinks { at });
+            }
+            last = *band;
+        }
+        let skew_ms = skew_ms.max(0);
+        Ok(Self { bands, skew_ms })
+    }
+
+    /// The bands, youngest first.
+    pub fn bands(&self) -> &[AgeBand] {
+        &self.bands
+    }
+
+    /// When a post is due that was born at `born_ms` and last refreshed at `refreshed_ms`, both
+    /// Unix ms. A post never refreshed is due one interval after it was first stored, which is
+    /// then `refreshed_ms`.
+    ///
+    /// The interval is that of the post's age at its last refresh, as the seed's delay is
+    /// computed when a post is queued again.
+    pub fn due(&self, born_ms: Option<i64>, refreshed_ms: i64) -> Due {
+        let Some(born_ms) = born_ms else {
+            return Due::Never;
+        };
+        let age_ms = refreshed_ms.saturating_sub(born_ms);
+        if age_ms < -self.skew_ms {
+            return Due::Never;
+        }
+        match self.every_ms(age_ms.max(0)) {
+            Some(every_ms) => Due::At(refreshed_ms.saturating_add(every_ms)),
+            None => Due::Retired,
+        }
+    }
+
+    /// The time between two refreshes at that age, ms; `None` for the retired.
+    pub fn every_ms(&self, age_ms: i64) -> Option<i64> {
+        let band = self.bands.iter().find(|band| age_ms < band.below_ms)?;
+        Some(band.every_ms)
+    }
+}
+
+impl Default for AgeTable {
+    /// The seed's ages, with the intervals that its users settled on.
+    fn default() -> Self {
+        let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
+        Self {
+            bands: vec![
+                band(18 * MINUTE_MS, 3 * MINUTE_MS),
+                band(HOUR_MS, 10 * MINUTE_MS),
+                band(DAY_MS, 2 * HOUR_MS),
+                band(7 * DAY_MS, 12 * HOUR_MS),
+                band(30 * DAY_MS, 3 * DAY_MS),
+            ],
+            skew_ms: 5 * MINUTE_MS,
+        }
+    }
+}
+
+impl fmt::Display for AgeTableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "the table has no ages; give it one at least"),
+            Self::Band { at } => write!(
+                f,
+                "age {} must lie above the one before it and have an interval above zero",
+                at + 1
+            ),
+            Self::Shrinks { at } => write!(
+                f,
+                "age {} has a shorter interval than a younger one; intervals grow with age",
+                at + 1
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AgeTableError {}
+
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;

@@ -1,0 +1,5 @@
+//! The refresh machine's parts.
+#![allow(clippy::unwrap_used)]
+
+mod age_table;
+mod batcher;
