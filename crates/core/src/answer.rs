@@ -101,6 +101,28 @@ pub enum LookUp {
     Gone,
 }
 
+/// What a look-up of several posts found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookUps {
+    /// Each ID that was asked for, once, with what was found of it.
+    pub findings: Vec<(UpstreamId, Finding)>,
+    /// What the answer's headers and the clock said.
+    pub facts: AnswerFacts,
+}
+
+/// What a look-up of several posts found of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// The post as it now stands.
+    Found(Box<Post>),
+    /// The answer leaves it out without a word: it is deleted, or not for this reader.
+    Missing,
+    /// The upstream says that it does not exist.
+    Gone,
+    /// The upstream says that it is not for this reader.
+    Hidden,
+}
+
 /// A request that brought no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {message}")]
@@ -149,6 +171,8 @@ pub enum FailureKind {
     Throttled,
     /// 5xx.
     ServerError,
+    /// 400, 413, 414 or 422: the upstream takes this very request for wrong.
+    Refused,
     /// Any other status.
     UnexpectedStatus,
     /// The body is not JSON (an HTML page, say).
@@ -181,6 +205,7 @@ impl FailureKind {
             Self::NotFound => "not_found",
             Self::Throttled => "throttled",
             Self::ServerError => "server_error",
+            Self::Refused => "refused",
             Self::UnexpectedStatus => "unexpected_status",
             Self::NotJson => "not_json",
             Self::BadJson => "bad_json",

@@ -5,6 +5,7 @@
 //! no SQL and no async runtime.
 
 pub mod answer;
+pub mod api;
 pub mod post;
 pub mod refresh;
 pub mod timeline;

@@ -90,4 +90,8 @@ pub struct Counts {
     pub boosts: Option<i64>,
     /// Favourites.
     pub favourites: Option<i64>,
+    /// Posts that quote it.
+    pub quotes: Option<i64>,
+    /// How often it was seen.
+    pub views: Option<i64>,
 }

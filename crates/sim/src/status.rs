@@ -73,6 +73,7 @@ impl Status {
                 replies: Some(self.replies),
                 boosts: Some(self.boosts),
                 favourites: Some(self.favourites),
+                ..Counts::default()
             },
             raw: self.to_json(),
         }

@@ -270,6 +270,8 @@ struct StatusFields<'j> {
     reblogs_count: Option<&'j RawValue>,
     #[serde(borrow)]
     favourites_count: Option<&'j RawValue>,
+    #[serde(borrow)]
+    quotes_count: Option<&'j RawValue>,
 }
 
 impl<'j> StatusFields<'j> {
@@ -302,6 +304,8 @@ impl<'j> StatusFields<'j> {
                 replies: count(self.replies_count),
                 boosts: count(self.reblogs_count),
                 favourites: count(self.favourites_count),
+                quotes: count(self.quotes_count),
+                views: None,
             },
             raw: raw.get().to_owned(),
         })

@@ -39,7 +39,7 @@ fn every_field_is_read_and_the_json_kept_whole() {
                 raw: r#"{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}"#.into(),
             },
             boost_of: None,
-            counts: Counts { replies: Some(1), boosts: Some(2), favourites: Some(3) },
+            counts: Counts { replies: Some(1), boosts: Some(2), favourites: Some(3), ..Counts::default() },
             raw: STATUS.into(),
         }
     );

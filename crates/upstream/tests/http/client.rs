@@ -402,7 +402,7 @@ async fn statuses_that_are_no_page() {
         ("403 Forbidden", FailureKind::Unauthorized),
         ("404 Not Found", FailureKind::NotFound),
         ("410 Gone", FailureKind::NotFound),
-        ("422 Unprocessable Content", FailureKind::UnexpectedStatus),
+        ("422 Unprocessable Content", FailureKind::Refused),
         ("206 Partial Content", FailureKind::UnexpectedStatus),
         ("304 Not Modified", FailureKind::UnexpectedStatus),
         ("302 Found", FailureKind::UnexpectedStatus),
