@@ -95,3 +95,14 @@ pub struct Counts {
     /// How often it was seen.
     pub views: Option<i64>,
 }
+
+impl Counts {
+    /// Replies, boosts, favourites and quotes together: what a post's growth is measured by.
+    /// Views are left out, since they would drown the rest.
+    pub fn total(&self) -> i64 {
+        [self.replies, self.boosts, self.favourites, self.quotes]
+            .into_iter()
+            .flatten()
+            .fold(0, i64::saturating_add)
+    }
+}

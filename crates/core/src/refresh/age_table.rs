@@ -103,8 +103,18 @@ impl AgeTable {
 
     /// The time between two refreshes at that age, ms; `None` for the retired.
     pub fn every_ms(&self, age_ms: i64) -> Option<i64> {
-        let band = self.bands.iter().find(|band| age_ms < band.below_ms)?;
-        Some(band.every_ms)
+        Some(self.bands[self.band(age_ms)?].every_ms)
+    }
+
+    /// Whether a post that was born at `born_ms` is still refreshed at `at_ms`, both Unix ms.
+    pub fn holds(&self, born_ms: Option<i64>, at_ms: i64) -> bool {
+        matches!(self.due(born_ms, at_ms), Due::At(_))
+    }
+
+    /// The place of that age's band, from 0; `None` for the retired. What is not born yet belongs
+    /// to the first.
+    pub fn band(&self, age_ms: i64) -> Option<usize> {
+        self.bands.iter().position(|band| age_ms < band.below_ms)
     }
 }
 

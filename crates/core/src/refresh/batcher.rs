@@ -1,65 +1,54 @@
-use std::collections::HashSet;
-use std::hash::Hash;
-
-/// Fills batches: full ones leave at once, others when they have waited long enough.
+/// When a batch of due posts leaves: at once when it is full, else when its first post has waited
+/// long enough.
 ///
-/// The wait begins with the first element after a flush. An element that is in the batch already
-/// is not added again.
-#[derive(Debug, Clone)]
-pub struct Batcher<T> {
+/// The buffer is the schedule itself. What waits in it is not held by anyone, so a worker that
+/// dies while a batch fills delays nothing; a post is in one batch at a time because a claim takes
+/// it off the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batcher {
     size: usize,
     ttl_ms: i64,
-    batch: Vec<T>,
-    known: HashSet<T>,
-    began_ms: i64,
 }
 
-/// Why a batch left.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Flush<T> {
-    /// It was full.
-    Full(Vec<T>),
-    /// Its time was over.
-    Over(Vec<T>),
+/// How a batch stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// It is full.
+    Full,
+    /// It is not, but its time is over.
+    Over,
+    /// Its time is over at this Unix ms.
+    Until(i64),
+    /// Nothing is due.
+    Empty,
 }
 
-impl<T: Clone + Eq + Hash> Batcher<T> {
-    /// Batches of `size` elements, at least one, that wait `ttl_ms` at most.
+impl Batcher {
+    /// Batches of `size` posts, at least one, that wait `ttl_ms` at most.
     pub fn new(size: usize, ttl_ms: i64) -> Self {
         Self {
             size: size.max(1),
-            ttl_ms,
-            batch: Vec::new(),
-            known: HashSet::new(),
-            began_ms: 0,
+            ttl_ms: ttl_ms.max(0),
         }
     }
 
-    /// Adds an element; the batch, if that fills it.
-    pub fn add(&mut self, element: T, now_ms: i64) -> Option<Flush<T>> {
-        if !self.known.insert(element.clone()) {
-            return None;
+    /// The most posts of a batch.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// How a batch of so many due posts stands, the first of which came due at `first_due_ms`,
+    /// Unix ms.
+    pub fn fill(&self, due: usize, first_due_ms: i64, now_ms: i64) -> Fill {
+        let over_ms = first_due_ms.saturating_add(self.ttl_ms);
+        if due == 0 {
+            Fill::Empty
+        } else if due >= self.size {
+            Fill::Full
+        } else if now_ms >= over_ms {
+            Fill::Over
+        } else {
+            Fill::Until(over_ms)
         }
-        if self.batch.is_empty() {
-            self.began_ms = now_ms;
-        }
-        self.batch.push(element);
-        (self.batch.len() >= self.size).then(|| Flush::Full(self.take()))
-    }
-
-    /// The batch, if its time is over.
-    pub fn tick(&mut self, now_ms: i64) -> Option<Flush<T>> {
-        let over_ms = self.over_ms()?;
-        (now_ms >= over_ms).then(|| Flush::Over(self.take()))
-    }
-
-    /// When the batch's time is over, Unix ms; `None` while it is empty.
-    pub fn over_ms(&self) -> Option<i64> {
-        (!self.batch.is_empty()).then(|| self.began_ms.saturating_add(self.ttl_ms))
-    }
-
-    fn take(&mut self) -> Vec<T> {
-        self.known.clear();
-        std::mem::take(&mut self.batch)
     }
 }

@@ -5,6 +5,12 @@
 
 mod age_table;
 mod batcher;
+mod freshness;
+mod policy;
+mod retry;
+mod telling;
 
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
-pub use batcher::{Batcher, Flush};
+pub use batcher::{Batcher, Fill};
+pub use freshness::{Asked, Freshness, Outcome, Refreshed, Sample, Word};
+pub use policy::Policy;

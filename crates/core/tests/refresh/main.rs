@@ -3,3 +3,4 @@
 
 mod age_table;
 mod batcher;
+mod freshness;

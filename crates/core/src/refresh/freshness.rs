@@ -1,0 +1,263 @@
+use serde::{Deserialize, Serialize};
+
+use super::{
+    age_table::Due,
+    policy::Policy,
+    retry::{CONFIRM_MS, retry_ms},
+    telling::is_worth_telling,
+};
+use crate::post::Counts;
+
+/// How fresh a stored post is: what its answers have said so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Freshness {
+    /// When it was written, Unix ms.
+    pub born_ms: Option<i64>,
+    /// When the answer was asked for that it first came with, Unix ms.
+    pub first_ms: i64,
+    /// When the newest answer was asked for whose word is stored, Unix ms.
+    pub refreshed_ms: i64,
+    /// How often an answer has told of it since the first.
+    pub refreshes: u32,
+    /// Look-ups in a row that brought no word of it.
+    pub failures: u32,
+    /// Whether the last answer left it out without a word.
+    pub missing: bool,
+    /// Its counts as last seen.
+    pub counts: Counts,
+    /// Its total and its time at the answer before the last.
+    pub before: Option<Sample>,
+    /// What libraries were last told of its counts.
+    pub told: Sample,
+}
+
+/// A post's total of counts at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Unix ms.
+    pub at_ms: i64,
+    /// See [`Counts::total`].
+    pub total: i64,
+}
+
+/// What a look-up said of a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It is there.
+    Seen {
+        /// Its counts.
+        counts: Counts,
+        /// Whether anything of it differs from what is stored.
+        changed: bool,
+    },
+    /// It was left out, and might be anything.
+    Missing,
+    /// It does not exist any more.
+    Gone,
+    /// It exists, but not for this reader.
+    Hidden,
+    /// There was no usable answer.
+    Nothing,
+}
+
+/// What became of a post that was looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Something changed, and is stored.
+    Updated,
+    /// Nothing changed.
+    Unchanged,
+    /// A newer answer was stored already.
+    Superseded,
+    /// The answer left it out; it is asked for once more before that means anything.
+    Missing,
+    /// It is deleted; a tombstone stays.
+    Deleted,
+    /// It may not be seen with the credentials at hand.
+    Hidden,
+    /// There was no usable answer; it is due again soon.
+    Failed,
+}
+
+/// Where and when an answer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// When it was asked for, Unix ms: answers are ordered by this.
+    pub at_ms: i64,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+    /// Any random number, to spread retries with.
+    pub chance: u64,
+    /// Whether anyone may see the post, so that an answer without it means that it is gone.
+    pub is_open: bool,
+}
+
+/// What a look-up leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refreshed {
+    /// The post's freshness now.
+    pub freshness: Freshness,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// When it is due next.
+    pub due: Due,
+    /// Whether libraries are to be told of its counts.
+    pub tell: bool,
+}
+
+impl Freshness {
+    /// The freshness of a post that is stored for the first time.
+    pub fn first(born_ms: Option<i64>, asked_ms: i64, counts: Counts) -> Self {
+        let told = Sample {
+            at_ms: asked_ms,
+            total: counts.total(),
+        };
+        Self {
+            born_ms,
+            first_ms: asked_ms,
+            refreshed_ms: asked_ms,
+            counts,
+            told,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in what a look-up said.
+    pub fn take(&self, policy: &Policy, word: Word, asked: Asked) -> Refreshed {
+        let is_late = asked.at_ms < self.refreshed_ms;
+        match word {
+            Word::Nothing => self.failed(policy, asked),
+            _ if is_late => self.stays(policy, Outcome::Superseded),
+            Word::Seen { counts, changed } => self.seen(policy, counts, changed, asked),
+            Word::Missing if !self.missing => self.missed(asked),
+            Word::Missing if asked.is_open => self.ended(asked),
+            Word::Gone => self.ended(asked),
+            Word::Missing | Word::Hidden => self.hidden(policy, asked),
+        }
+    }
+
+    fn seen(&self, policy: &Policy, counts: Counts, changed: bool, asked: Asked) -> Refreshed {
+        let mut freshness = self.answered(asked);
+        freshness.counts = counts;
+        freshness.missing = false;
+        let tell = is_worth_telling(policy.table(), &freshness, asked.now_ms);
+        if tell {
+            freshness.told = Sample {
+                at_ms: asked.now_ms,
+                total: counts.total(),
+            };
+        }
+        Refreshed {
+            freshness,
+            outcome: if changed {
+                Outcome::Updated
+            } else {
+                Outcome::Unchanged
+            },
+            due: policy.due(&freshness),
+            tell,
+        }
+    }
+
+    fn missed(&self, asked: Asked) -> Refreshed {
+        Refreshed {
+            freshness: Self {
+                missing: true,
+                ..*self
+            },
+            outcome: Outcome::Missing,
+            due: Due::At(asked.now_ms.saturating_add(CONFIRM_MS)),
+            tell: false,
+        }
+    }
+
+    fn ended(&self, asked: Asked) -> Refreshed {
+        Refreshed {
+            freshness: self.answered(asked),
+            outcome: Outcome::Deleted,
+            due: Due::Retired,
+            tell: false,
+        }
+    }
+
+    fn hidden(&self, policy: &Policy, asked: Asked) -> Refreshed {
+        let freshness = self.answered(asked);
+        Refreshed {
+            freshness,
+            outcome: Outcome::Hidden,
+            due: policy.due(&freshness),
+            tell: false,
+        }
+    }
+
+    fn failed(&self, policy: &Policy, asked: Asked) -> Refreshed {
+        let failures = self.failures.saturating_add(1);
+        let freshness = Self { failures, ..*self };
+        let retry_ms = retry_ms(failures, asked.chance);
+        let due = if policy.table().holds(self.born_ms, asked.now_ms) {
+            Due::At(asked.now_ms.saturating_add(retry_ms))
+        } else {
+            Due::Retired
+        };
+        Refreshed {
+            freshness,
+            outcome: Outcome::Failed,
+            due,
+            tell: false,
+        }
+    }
+
+    fn stays(&self, policy: &Policy, outcome: Outcome) -> Refreshed {
+        Refreshed {
+            freshness: *self,
+            outcome,
+            due: policy.due(self),
+            tell: false,
+        }
+    }
+
+    fn answered(&self, asked: Asked) -> Self {
+        Self {
+            before: Some(Sample {
+                at_ms: self.refreshed_ms,
+                total: self.counts.total(),
+            }),
+            refreshed_ms: asked.at_ms,
+            refreshes: self.refreshes.saturating_add(1),
+            failures: 0,
+            ..*self
+        }
+    }
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 7] = [
+        Self::Updated,
+        Self::Unchanged,
+        Self::Superseded,
+        Self::Missing,
+        Self::Deleted,
+        Self::Hidden,
+        Self::Failed,
+    ];
+
+    /// Its name in reports, in metrics and in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Updated => "updated",
+            Self::Unchanged => "unchanged",
+            Self::Superseded => "superseded",
+            Self::Missing => "missing",
+            Self::Deleted => "deleted",
+            Self::Hidden => "hidden",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The outcome of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+}

@@ -1,0 +1,197 @@
+//! What answers make of a post's freshness.
+
+use driftline_core::{
+    post::Counts,
+    refresh::{Asked, Due, Freshness, Outcome, Policy, Word},
+};
+use proptest::prelude::*;
+
+const BORN_MS: i64 = 1_800_000_000_000;
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+fn counts(favourites: i64) -> Counts {
+    Counts {
+        favourites: Some(favourites),
+        ..Counts::default()
+    }
+}
+
+fn post() -> Freshness {
+    Freshness::first(Some(BORN_MS), BORN_MS, counts(0))
+}
+
+fn asked(age_ms: i64) -> Asked {
+    Asked {
+        at_ms: BORN_MS + age_ms,
+        now_ms: BORN_MS + age_ms + 300,
+        chance: 0,
+        is_open: true,
+    }
+}
+
+fn seen(favourites: i64, changed: bool) -> Word {
+    Word::Seen {
+        counts: counts(favourites),
+        changed,
+    }
+}
+
+#[test]
+fn an_answer_is_taken_and_the_next_one_is_due_by_age() {
+    let policy = Policy::default();
+    let first = post().take(&policy, seen(5, true), asked(3 * MINUTE_MS));
+    assert_eq!(first.outcome, Outcome::Updated);
+    assert_eq!(first.freshness.counts, counts(5));
+    assert_eq!(first.due, Due::At(BORN_MS + 6 * MINUTE_MS));
+    let second = first
+        .freshness
+        .take(&policy, seen(5, false), asked(6 * MINUTE_MS));
+    assert_eq!(second.outcome, Outcome::Unchanged);
+    assert_eq!(second.freshness.refreshes, 2);
+    assert_eq!(second.freshness.before.map(|before| before.total), Some(5));
+}
+
+#[test]
+fn an_answer_asked_for_earlier_never_wins() {
+    let policy = Policy::default();
+    let newer = post().take(&policy, seen(9, true), asked(HOUR_MS));
+    let late = newer
+        .freshness
+        .take(&policy, seen(5, true), asked(HOUR_MS - 1));
+    assert_eq!(late.outcome, Outcome::Superseded);
+    assert_eq!(late.freshness, newer.freshness);
+    assert_eq!(late.due, newer.due);
+    for word in [Word::Missing, Word::Gone, Word::Hidden] {
+        let late = newer.freshness.take(&policy, word, asked(HOUR_MS - 1));
+        assert_eq!(late.outcome, Outcome::Superseded, "{word:?}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_asked_for_once_more_before_it_is_deleted() {
+    let policy = Policy::default();
+    let first = post().take(&policy, Word::Missing, asked(HOUR_MS));
+    assert_eq!(first.outcome, Outcome::Missing);
+    let again_ms = asked(HOUR_MS).now_ms + MINUTE_MS;
+    assert_eq!(first.due, Due::At(again_ms));
+    let second = first
+        .freshness
+        .take(&policy, Word::Missing, asked(HOUR_MS + MINUTE_MS));
+    assert_eq!(second.outcome, Outcome::Deleted);
+    assert_eq!(second.due, Due::Retired);
+    let back = first
+        .freshness
+        .take(&policy, seen(1, true), asked(HOUR_MS + MINUTE_MS));
+    assert_eq!(back.outcome, Outcome::Updated);
+    assert!(!back.freshness.missing);
+}
+
+#[test]
+fn what_not_everyone_may_see_is_hidden_not_deleted() {
+    let policy = Policy::default();
+    let closed = |age_ms| Asked {
+        is_open: false,
+        ..asked(age_ms)
+    };
+    let first = post().take(&policy, Word::Missing, closed(HOUR_MS));
+    let second = first
+        .freshness
+        .take(&policy, Word::Missing, closed(2 * HOUR_MS));
+    assert_eq!(second.outcome, Outcome::Hidden);
+    assert_eq!(second.due, Due::At(BORN_MS + 4 * HOUR_MS));
+    let told = post().take(&policy, Word::Hidden, asked(HOUR_MS));
+    assert_eq!(told.outcome, Outcome::Hidden);
+    assert_eq!(
+        post().take(&policy, Word::Gone, asked(HOUR_MS)).outcome,
+        Outcome::Deleted
+    );
+}
+
+#[test]
+fn failures_back_off_until_the_post_retires() {
+    let policy = Policy::default();
+    let mut now = post();
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        let failed = now.take(&policy, Word::Nothing, asked(HOUR_MS));
+        assert_eq!(failed.outcome, Outcome::Failed);
+        let Due::At(due_ms) = failed.due else {
+            panic!("{failed:?}")
+        };
+        waits.push(due_ms - asked(HOUR_MS).now_ms);
+        now = failed.freshness;
+    }
+    assert_eq!(waits[..4], [5_000, 5_000, 10_000, 20_000]);
+    assert_eq!(waits[8], 300_000);
+    let answered = now.take(&policy, seen(1, true), asked(2 * HOUR_MS));
+    assert_eq!(answered.freshness.failures, 0);
+    let old = now.take(&policy, Word::Nothing, asked(30 * DAY_MS));
+    assert_eq!(old.due, Due::Retired);
+}
+
+#[test]
+fn libraries_are_told_of_a_tenth_or_of_a_new_band_and_at_most_hourly() {
+    let policy = Policy::default();
+    let told = |from: i64, to: i64, last_age_ms: i64, age_ms: i64| {
+        let mut post = post();
+        post.counts = counts(from);
+        post.told.total = from;
+        post.told.at_ms = BORN_MS + last_age_ms;
+        let refreshed = post.take(&policy, seen(to, from != to), asked(age_ms));
+        if refreshed.tell {
+            assert_eq!(refreshed.freshness.told.total, to);
+            assert_eq!(refreshed.freshness.told.at_ms, asked(age_ms).now_ms);
+        } else {
+            assert_eq!(refreshed.freshness.told, post.told);
+        }
+        refreshed.tell
+    };
+    assert!(told(100, 110, 2 * HOUR_MS, 4 * HOUR_MS), "a tenth");
+    assert!(told(100, 90, 2 * HOUR_MS, 4 * HOUR_MS), "a tenth less");
+    assert!(!told(100, 109, 2 * HOUR_MS, 4 * HOUR_MS), "less than that");
+    assert!(!told(100, 200, 2 * HOUR_MS, 3 * HOUR_MS - 301), "too soon");
+    assert!(told(100, 200, 2 * HOUR_MS, 3 * HOUR_MS - 300), "an hour on");
+    assert!(told(100, 101, 20 * HOUR_MS, 25 * HOUR_MS), "a new band");
+    assert!(!told(100, 100, 20 * HOUR_MS, 25 * HOUR_MS), "unchanged");
+    assert!(told(0, 1, 2 * HOUR_MS, 4 * HOUR_MS), "the first of all");
+}
+
+fn words() -> impl Strategy<Value = Word> {
+    prop_oneof![
+        4 => (0i64..50, any::<bool>()).prop_map(|(n, changed)| seen(n, changed)),
+        1 => Just(Word::Missing),
+        1 => Just(Word::Gone),
+        1 => Just(Word::Hidden),
+        2 => Just(Word::Nothing),
+    ]
+}
+
+proptest! {
+    /// Law 5 for one post: after every word it is due again, or deleted, or it has outlived the table.
+    #[test]
+    fn a_post_never_leaves_the_schedule_without_a_reason(
+        steps in prop::collection::vec((words(), 0i64..DAY_MS, any::<bool>(), any::<u64>()), 1..60),
+    ) {
+        let policy = Policy::default();
+        let mut now = post();
+        let mut age_ms = 0;
+        for (word, passed_ms, is_open, chance) in steps {
+            age_ms += passed_ms;
+            let asked = Asked { is_open, chance, ..asked(age_ms) };
+            let refreshed = now.take(&policy, word, asked);
+            prop_assert!(refreshed.freshness.refreshed_ms >= now.refreshed_ms);
+            match refreshed.due {
+                Due::At(due_ms) => prop_assert!(due_ms > now.refreshed_ms),
+                Due::Retired => {
+                    let is_over = age_ms + 300 >= 30 * DAY_MS;
+                    prop_assert!(refreshed.outcome == Outcome::Deleted || is_over);
+                    return Ok(());
+                }
+                Due::Never => prop_assert!(false, "a post with a birth is due some time"),
+            }
+            now = refreshed.freshness;
+        }
+    }
+}
