@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod api;
 pub mod post;
+pub mod quota;
 pub mod refresh;
 pub mod timeline;
 pub mod upstream_id;

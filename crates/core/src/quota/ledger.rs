@@ -1,0 +1,251 @@
+use serde::{Deserialize, Serialize};
+
+use super::window::{Unit, Window};
+use crate::{answer::Throttle, timeline::backoff_ms};
+
+/// What one credential may still ask of one upstream, in one scope of its limits.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    windows: Vec<Window>,
+    /// Nothing may be sent before this, Unix ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocked_until_ms: Option<i64>,
+    /// Refusals in a row that named no time.
+    #[serde(default)]
+    refusals: u32,
+    /// Requests granted so far.
+    #[serde(default)]
+    granted: u64,
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Use {
+    /// Reading a timeline: it may take whatever is left.
+    Poll,
+    /// Refreshing posts: it leaves to polling this share, 0 to 1, of what the rest of the window
+    /// would bring at an even pace. The share fades with the window, so that nothing of it is left
+    /// unused at its end.
+    Refresh {
+        /// The share.
+        left_to_polling: f64,
+    },
+}
+
+/// What the ledger answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// That many requests may be sent, at least one.
+    Requests(u32),
+    /// None before this, Unix ms.
+    Until(i64),
+}
+
+impl Ledger {
+    /// Takes up to `want` requests that read up to `posts` posts each.
+    ///
+    /// While no answer has told of the window that runs, it grants one at a time.
+    pub fn take(&mut self, want: u32, posts: u32, purpose: Use, now_ms: i64) -> Grant {
+        if let Some(until_ms) = self.blocked_until_ms.filter(|&until_ms| until_ms > now_ms) {
+            return Grant::Until(until_ms);
+        }
+        for window in &mut self.windows {
+            window.roll(now_ms);
+        }
+        let cost = |unit| match unit {
+            Unit::Requests => 1,
+            Unit::Posts => posts,
+        };
+        let mut requests = self
+            .windows
+            .iter()
+            .filter(|window| window.unit == Unit::Requests)
+            .peekable();
+        let is_told = requests.peek().is_some() && requests.all(|window| !window.assumed);
+        let mut granted = if is_told { want.max(1) } else { 1 };
+        let mut until_ms = now_ms;
+        for window in &self.windows {
+            let (kept, cost) = (kept(purpose, window.unit), cost(window.unit));
+            let free = window.free(kept, now_ms);
+            granted = granted.min(free.checked_div(cost).unwrap_or(granted));
+            if free < cost {
+                let free_at_ms = window.free_at_ms(cost, kept, now_ms);
+                until_ms = until_ms.max(free_at_ms.max(now_ms + 1));
+            }
+        }
+        if granted == 0 {
+            return Grant::Until(until_ms);
+        }
+        for window in &mut self.windows {
+            let spent = cost(window.unit).saturating_mul(granted);
+            window.remaining = window.remaining.saturating_sub(spent);
+        }
+        self.granted = self.granted.saturating_add(u64::from(granted));
+        Grant::Requests(granted)
+    }
+
+    /// Whether an answer's headers would change the ledger.
+    pub fn is_news(&self, throttle: &Throttle, now_ms: i64) -> bool {
+        let mut told = self.clone();
+        told.answered(Some(throttle), now_ms);
+        told != *self
+    }
+
+    /// Takes in what the headers of an answer said. A late answer never raises what is left.
+    pub fn answered(&mut self, throttle: Option<&Throttle>, now_ms: i64) {
+        self.refusals = 0;
+        self.blocked_until_ms = None;
+        if let Some(throttle) = throttle {
+            self.told(throttle, now_ms);
+        }
+    }
+
+    /// Takes in a refusal (429): what the ledger thought was left, others must have used.
+    pub fn refused(
+        &mut self,
+        throttle: Option<&Throttle>,
+        retry_after_ms: Option<i64>,
+        chance: u64,
+        now_ms: i64,
+    ) {
+        let throttle = throttle.filter(|throttle| throttle.reset_at_ms > now_ms);
+        if let Some(throttle) = throttle {
+            self.told(throttle, now_ms);
+        }
+        if let Some(throttle) = throttle {
+            let refusing = self.windows.iter_mut().find(|w| is_of(w, throttle));
+            if let Some(window) = refusing {
+                window.tell(0);
+            }
+        }
+        self.refusals = self.refusals.saturating_add(1);
+        let wait_ms = match (retry_after_ms, throttle) {
+            (Some(wait_ms), _) => wait_ms.clamp(0, MOST_WAIT_MS),
+            (None, Some(_)) => return,
+            (None, None) => backoff_ms(BASE_WAIT_MS, self.refusals, chance),
+        };
+        let until_ms = now_ms.saturating_add(wait_ms);
+        self.blocked_until_ms = self.blocked_until_ms.max(Some(until_ms));
+    }
+
+    /// Sets a cap on posts read in a period that ends at `ends_at_ms`, Unix ms, and lasts
+    /// `length_ms`. What was used of a cap that has not ended stays used.
+    pub fn set_cap(&mut self, posts: u32, ends_at_ms: i64, length_ms: i64) {
+        let before = self.cap().copied();
+        self.windows.retain(|window| window.unit != Unit::Posts);
+        let used = before
+            .filter(|cap| cap.reset_at_ms.abs_diff(ends_at_ms) <= SAME_WINDOW_MS)
+            .map_or(0, |cap| cap.limit.saturating_sub(cap.remaining));
+        self.windows.push(Window {
+            unit: Unit::Posts,
+            limit: posts,
+            remaining: posts.saturating_sub(used),
+            reset_at_ms: ends_at_ms,
+            length_ms,
+            others: 0,
+            assumed: false,
+        });
+    }
+
+    /// Takes the cap away.
+    pub fn lift_cap(&mut self) {
+        self.windows.retain(|window| window.unit != Unit::Posts);
+    }
+
+    /// Gives posts back that were taken and then not read.
+    pub fn give_back(&mut self, posts: u32) {
+        for cap in self.windows.iter_mut().filter(|w| w.unit == Unit::Posts) {
+            cap.remaining = cap.remaining.saturating_add(posts).min(cap.limit);
+        }
+    }
+
+    /// The cap on posts read, if there is one.
+    pub fn cap(&self) -> Option<&Window> {
+        self.windows.iter().find(|w| w.unit == Unit::Posts)
+    }
+
+    /// The limits that are known.
+    pub fn windows(&self) -> &[Window] {
+        &self.windows
+    }
+
+    /// The requests granted so far.
+    pub fn granted(&self) -> u64 {
+        self.granted
+    }
+
+    /// Until when nothing may be sent, Unix ms, if the upstream said so.
+    pub fn blocked_until_ms(&self) -> Option<i64> {
+        self.blocked_until_ms
+    }
+
+    fn told(&mut self, throttle: &Throttle, now_ms: i64) {
+        for window in &mut self.windows {
+            window.roll(now_ms);
+        }
+        if throttle.reset_at_ms <= now_ms {
+            return;
+        }
+        if let Some(window) = self.windows.iter_mut().find(|w| is_of(w, throttle)) {
+            window.tell(throttle.remaining);
+            window.reset_at_ms = window.reset_at_ms.max(throttle.reset_at_ms);
+            window.assumed = false;
+            return;
+        }
+        // A window that was begun here on a guess of its length: the answer knows better.
+        let guessed =
+            |w: &&mut Window| w.unit == Unit::Requests && w.assumed && w.limit == throttle.limit;
+        if let Some(window) = self.windows.iter_mut().find(guessed) {
+            let began_ms = window.reset_at_ms.saturating_sub(window.length_ms);
+            window.tell(throttle.remaining);
+            window.reset_at_ms = throttle.reset_at_ms;
+            window.length_ms = throttle.reset_at_ms.saturating_sub(began_ms).max(1);
+            window.assumed = false;
+            return;
+        }
+        self.add(throttle, now_ms);
+    }
+
+    fn add(&mut self, throttle: &Throttle, now_ms: i64) {
+        let requests = |w: &Window| w.unit == Unit::Requests;
+        // A limit that was never told of again has been lowered or raised.
+        self.windows.retain(|w| !(requests(w) && w.assumed));
+        if self.windows.iter().filter(|w| requests(w)).count() >= MOST_WINDOWS {
+            let first = self.windows.iter().position(requests);
+            if let Some(first) = first {
+                self.windows.remove(first);
+            }
+        }
+        self.windows.push(Window {
+            unit: Unit::Requests,
+            limit: throttle.limit,
+            remaining: throttle.remaining,
+            reset_at_ms: throttle.reset_at_ms,
+            length_ms: throttle.reset_at_ms.saturating_sub(now_ms).max(1),
+            others: 0,
+            assumed: false,
+        });
+    }
+}
+
+fn is_of(window: &Window, throttle: &Throttle) -> bool {
+    window.unit == Unit::Requests
+        && window.limit == throttle.limit
+        && window.reset_at_ms.abs_diff(throttle.reset_at_ms) <= SAME_WINDOW_MS
+}
+
+fn kept(purpose: Use, unit: Unit) -> f64 {
+    match (purpose, unit) {
+        (Use::Poll, _) => 0.0,
+        // A month's cap is spent evenly: a burst at its beginning would starve its end.
+        (Use::Refresh { .. }, Unit::Posts) => EVEN,
+        (Use::Refresh { left_to_polling }, Unit::Requests) => left_to_polling.clamp(0.0, 1.0),
+    }
+}
+
+const EVEN: f64 = 0.98;
+/// Reports whose windows end this close together speak of one window.
+const SAME_WINDOW_MS: u64 = 2_000;
+const MOST_WINDOWS: usize = 8;
+const BASE_WAIT_MS: i64 = 15_000;
+const MOST_WAIT_MS: i64 = 24 * 3_600_000;

@@ -1,0 +1,10 @@
+//! The ledger of a credential's quotas: every limit that an upstream sets, obeyed at once.
+//!
+//! A request is taken from the ledger before it is sent, and the ledger is stored before the
+//! request leaves: processes that share a store so never overrun a limit together.
+
+mod ledger;
+mod window;
+
+pub use ledger::{Grant, Ledger, Use};
+pub use window::{Unit, Window};

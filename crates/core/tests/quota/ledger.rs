@@ -1,0 +1,177 @@
+//! The ledger, case by case.
+
+use driftline_core::{
+    answer::Throttle,
+    quota::{Grant, Ledger, Unit, Use},
+};
+
+const REFRESH: Use = Use::Refresh {
+    left_to_polling: 0.5,
+};
+
+fn throttle(limit: u32, remaining: u32, reset_at_ms: i64) -> Throttle {
+    Throttle {
+        limit,
+        remaining,
+        reset_at_ms,
+    }
+}
+
+/// A ledger that knows a whole window of 300 requests in 300 s from 0 on.
+fn known() -> Ledger {
+    let mut ledger = Ledger::default();
+    ledger.answered(Some(&throttle(300, 300, 300_000)), 0);
+    ledger
+}
+
+fn left(ledger: &Ledger) -> u32 {
+    ledger.windows()[0].remaining
+}
+
+#[test]
+fn before_anything_is_known_requests_go_one_by_one() {
+    let mut ledger = Ledger::default();
+    assert_eq!(ledger.take(8, 100, Use::Poll, 0), Grant::Requests(1));
+    ledger.answered(None, 10);
+    assert_eq!(ledger.take(8, 100, REFRESH, 20), Grant::Requests(1));
+}
+
+#[test]
+fn what_is_taken_is_gone_before_it_is_sent() {
+    let mut ledger = known();
+    assert_eq!(ledger.take(8, 1, Use::Poll, 0), Grant::Requests(8));
+    assert_eq!(left(&ledger), 292);
+}
+
+#[test]
+fn refreshing_leaves_polling_its_share_and_the_share_fades() {
+    let mut ledger = known();
+    assert_eq!(ledger.take(1_000, 1, REFRESH, 0), Grant::Requests(150));
+    // One more is free when the rest of the window would bring 149 for polling.
+    assert_eq!(ledger.take(8, 1, REFRESH, 0), Grant::Until(2_000));
+    assert_eq!(ledger.take(8, 1, REFRESH, 2_000), Grant::Requests(1));
+    assert_eq!(
+        ledger.take(1_000, 1, Use::Poll, 2_000),
+        Grant::Requests(149)
+    );
+    assert_eq!(ledger.take(1, 1, Use::Poll, 2_000), Grant::Until(300_000));
+    let mut unused = known();
+    assert_eq!(
+        unused.take(1_000, 1, REFRESH, 299_990),
+        Grant::Requests(299)
+    );
+}
+
+#[test]
+fn a_late_answer_never_raises_what_is_left() {
+    let mut ledger = known();
+    ledger.take(10, 1, Use::Poll, 0);
+    ledger.answered(Some(&throttle(300, 299, 300_500)), 50);
+    assert_eq!(left(&ledger), 290);
+    ledger.answered(Some(&throttle(300, 250, 300_500)), 60);
+    assert_eq!(left(&ledger), 250, "others used it too");
+    assert_eq!(ledger.windows()[0].others, 40);
+    ledger.answered(Some(&throttle(300, 280, 300_500)), 70);
+    assert_eq!(left(&ledger), 250);
+}
+
+#[test]
+fn a_window_begins_anew_when_its_time_is_over() {
+    let mut ledger = known();
+    ledger.take(1_000, 1, Use::Poll, 0);
+    assert_eq!(ledger.take(1, 1, Use::Poll, 299_999), Grant::Until(300_000));
+    assert_eq!(
+        ledger.take(8, 1, Use::Poll, 300_000),
+        Grant::Requests(1),
+        "one, until an answer tells of it"
+    );
+    ledger.answered(Some(&throttle(300, 299, 600_000)), 300_100);
+    assert_eq!(ledger.take(8, 1, Use::Poll, 300_100), Grant::Requests(8));
+    // An answer of the window before, which took long.
+    ledger.answered(Some(&throttle(300, 0, 300_000)), 300_200);
+    assert_eq!(left(&ledger), 291);
+}
+
+#[test]
+fn the_length_of_windows_is_learned() {
+    let mut ledger = Ledger::default();
+    // First seen in its last 50 s.
+    ledger.answered(Some(&throttle(300, 20, 300_000)), 250_000);
+    assert_eq!(ledger.take(1, 1, Use::Poll, 301_000), Grant::Requests(1));
+    ledger.answered(Some(&throttle(300, 299, 600_000)), 301_100);
+    assert_eq!(ledger.windows()[0].length_ms, 300_000);
+    assert_eq!(ledger.windows().len(), 1);
+}
+
+#[test]
+fn every_window_binds() {
+    let mut ledger = known();
+    ledger.answered(Some(&throttle(1_500, 4, 900_000)), 0);
+    assert_eq!(ledger.take(8, 1, Use::Poll, 0), Grant::Requests(4));
+    assert_eq!(ledger.take(8, 1, Use::Poll, 0), Grant::Until(900_000));
+}
+
+#[test]
+fn a_lowered_limit_replaces_the_one_before() {
+    let mut ledger = known();
+    ledger.take(1, 1, Use::Poll, 300_000);
+    ledger.answered(Some(&throttle(100, 99, 600_000)), 300_100);
+    assert_eq!(ledger.windows().len(), 1);
+    assert_eq!(ledger.windows()[0].limit, 100);
+}
+
+#[test]
+fn an_unexpected_refusal_is_use_by_others() {
+    let mut ledger = known();
+    ledger.take(10, 1, Use::Poll, 0);
+    let told = throttle(300, 0, 300_000);
+    ledger.refused(Some(&told), None, 0, 100);
+    assert_eq!(ledger.windows()[0].others, 290);
+    assert_eq!(ledger.take(1, 1, Use::Poll, 100), Grant::Until(300_000));
+}
+
+#[test]
+fn refusals_without_headers_back_off() {
+    let mut ledger = Ledger::default();
+    ledger.refused(None, Some(7_000), 0, 0);
+    assert_eq!(ledger.take(1, 1, Use::Poll, 6_999), Grant::Until(7_000));
+    ledger.refused(None, None, 0, 10_000);
+    ledger.refused(None, None, 0, 40_000);
+    assert_eq!(ledger.blocked_until_ms(), Some(70_000));
+    ledger.answered(None, 70_000);
+    assert_eq!(ledger.blocked_until_ms(), None);
+}
+
+#[test]
+fn a_cap_on_posts_is_spent_evenly_and_what_was_not_read_comes_back() {
+    let mut ledger = known();
+    ledger.set_cap(3_000_000, 30_000_000, 30_000_000);
+    assert_eq!(ledger.take(8, 100, REFRESH, 0), Grant::Requests(8));
+    let cap = *ledger.cap().expect("a cap");
+    assert_eq!((cap.unit, cap.remaining), (Unit::Posts, 2_999_200));
+    ledger.give_back(30);
+    ledger.set_cap(3_000_000, 30_000_000, 30_000_000);
+    assert_eq!(ledger.cap().expect("a cap").remaining, 2_999_230);
+    let mut spent = known();
+    spent.set_cap(250, 30_000_000, 30_000_000);
+    assert_eq!(spent.take(8, 100, Use::Poll, 0), Grant::Requests(2));
+    assert_eq!(spent.take(8, 100, Use::Poll, 0), Grant::Until(30_000_000));
+    spent.lift_cap();
+    assert_eq!(spent.take(8, 100, Use::Poll, 0), Grant::Requests(8));
+}
+
+#[test]
+fn nothing_hostile_breaks_it() {
+    let mut ledger = Ledger::default();
+    for told in [
+        throttle(0, 0, i64::MAX),
+        throttle(u32::MAX, u32::MAX, 1),
+        throttle(0, u32::MAX, i64::MIN),
+        throttle(1, 7, i64::MAX - 1),
+    ] {
+        ledger.answered(Some(&told), 0);
+        ledger.refused(Some(&told), Some(i64::MAX), 1, 5);
+        ledger.take(u32::MAX, u32::MAX, REFRESH, i64::MAX - 3);
+        ledger.take(0, 0, Use::Poll, i64::MIN);
+    }
+}

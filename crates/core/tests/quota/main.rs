@@ -1,0 +1,4 @@
+//! The ledger of a credential's quotas.
+
+mod laws;
+mod ledger;
