@@ -91,6 +91,7 @@ fn take(
                 request: &request,
                 reading: &reading,
                 page: &page,
+                policy: &driftline_core::refresh::Policy::default(),
                 now_ms,
             },
         )

@@ -21,12 +21,13 @@ use crate::{
     duration::HumanMs,
     error::CliError,
     ids::{LeasePlace, NodeText, PeerText},
+    refresh_section::RefreshSection,
     written,
 };
 
 /// Everything that can be configured. What is not set has the default that
 /// `docs/operating.md` tells.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The server.
@@ -37,6 +38,8 @@ pub struct Config {
     pub upstream: UpstreamSection,
     /// What new sources begin with.
     pub defaults: DefaultsSection,
+    /// How stored posts are kept fresh.
+    pub refresh: RefreshSection,
     /// The service of IDs.
     pub id: IdSection,
 }

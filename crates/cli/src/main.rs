@@ -15,6 +15,7 @@ mod output;
 mod place;
 mod reach;
 mod reader;
+mod refresh_section;
 mod shown;
 mod socket;
 mod source_options;

@@ -1,8 +1,11 @@
 //! One source read by this process, under a lease, with an end.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use driftline_core::timeline::{Purpose, Step};
+use driftline_core::{
+    refresh::Policy,
+    timeline::{Purpose, Step},
+};
 use driftline_server::{Done, Session, SessionError, now_ms};
 use driftline_store::{
     Store, StoreError,
@@ -53,9 +56,10 @@ impl Reader {
         http: &Http,
         source: Source,
         holder: &str,
+        policy: Arc<Policy>,
     ) -> Result<Self, CliError> {
         let lease = claim(&store, &source, holder).await?;
-        let session = Session::open(store.clone(), http, source, Some(lease.fence)).await?;
+        let session = Session::open(store.clone(), http, source, Some(lease.fence), policy).await?;
         let renewing = tokio::spawn(renew(store.clone(), lease));
         Ok(Self {
             store,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use driftline_core::timeline::Machine;
+use driftline_core::{refresh::Policy, timeline::Machine};
 use driftline_store::{
     Root, SourceId, Store, StoreError, lease,
     source::{self, Source},
@@ -30,6 +30,8 @@ pub struct PollersOptions {
     pub lease: Duration,
     /// How often sources are looked for that are free, new, paused or removed.
     pub scan: Duration,
+    /// How posts are refreshed from when they are stored.
+    pub policy: Arc<Policy>,
 }
 
 impl PollersOptions {
@@ -39,6 +41,7 @@ impl PollersOptions {
             holder: holder.into(),
             lease: Duration::from_secs(5),
             scan: Duration::from_secs(1),
+            policy: Arc::default(),
         }
     }
 }
@@ -210,6 +213,7 @@ async fn scan_once(shared: &Arc<Shared>, renewed: &mut Instant) -> Result<(), St
             &shared.http,
             source.clone(),
             Some(lease.fence),
+            Arc::clone(&shared.options.policy),
         )
         .await
         {

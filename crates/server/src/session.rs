@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use driftline_core::{
     answer::{Abilities, Failure, FailureKind, LookUp, Page},
+    refresh::Policy,
     timeline::{Anchor, Fetch, Machine, Purpose, Reading, Request, Step},
     upstream_id::UpstreamId,
 };
@@ -28,6 +29,7 @@ pub struct Session {
     timeline: Timeline,
     source: Source,
     fence: Option<i64>,
+    policy: Arc<Policy>,
     machine: Machine,
     recent: Recent,
     /// The machine in memory knows more than the stored one.
@@ -61,7 +63,7 @@ pub enum SessionError {
 
 impl Session {
     /// Opens a source for reading, with the lease's fencing number if there is
-    /// a lease.
+    /// a lease. Its posts are refreshed by the policy from then on.
     ///
     /// # Errors
     /// [`SessionError`] if the source has no client or cannot be loaded.
@@ -70,6 +72,7 @@ impl Session {
         http: &Http,
         source: Source,
         fence: Option<i64>,
+        policy: Arc<Policy>,
     ) -> Result<Self, SessionError> {
         let (client, timeline) = client_of(&source, http)?;
         let id = source.id;
@@ -80,6 +83,7 @@ impl Session {
             timeline,
             source,
             fence,
+            policy,
             machine,
             recent: Recent::default(),
             unsaved: false,
@@ -179,6 +183,7 @@ impl Session {
         let before = self.machine.clone();
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
+        let policy = Arc::clone(&self.policy);
         let (machine, summary) = self
             .store
             .write(source::root(source), move |tx| {
@@ -193,6 +198,7 @@ impl Session {
                         request: &request,
                         reading: &reading,
                         page: &shared,
+                        policy: &policy,
                         now_ms: now_ms(),
                     },
                 )
@@ -243,6 +249,7 @@ impl Session {
         }
         let (source, fence) = (self.source.id, self.fence);
         let before = self.machine.clone();
+        let policy = Arc::clone(&self.policy);
         let (machine, summary) = self
             .store
             .write(source::root(source), move |tx| {
@@ -255,6 +262,7 @@ impl Session {
                         id: &id,
                         look_up: &look_up,
                         facts: &facts,
+                        policy: &policy,
                         now_ms: now_ms(),
                     },
                 )

@@ -11,6 +11,7 @@ use std::{
 
 use driftline_core::{
     answer::{Abilities, AnswerFacts},
+    refresh::Policy,
     timeline::{Backfill, Gap, GapKind, Machine, Reading, Rung, Settings, Step},
     upstream_id::UpstreamId,
 };
@@ -225,6 +226,7 @@ impl Simulation {
                                 request: &request,
                                 reading: &reading,
                                 page: &page,
+                                policy: &Policy::default(),
                                 now_ms,
                             };
                             Ok(commit_page(tx, &commit)?.0)
@@ -264,6 +266,7 @@ impl Simulation {
                         id: &id,
                         look_up: &look_up,
                         facts: &facts,
+                        policy: &Policy::default(),
                         now_ms,
                     };
                     Ok(commit_look_up(tx, &commit)?.0)

@@ -81,6 +81,25 @@ pub(crate) fn of_post(
     )
 }
 
+/// The entries of posts in a source, in order of their IDs.
+pub(crate) fn of_posts(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    post_ids: &[i64],
+) -> Result<Vec<Known>, DbError> {
+    let ids = Column::i64(post_ids.iter().copied());
+    tx.query(
+        "select id, post_id, position, content_hash, gone from entry
+         where source_id = $1 and id {in $2} and id = post_id
+         union all
+         select id, post_id, position, content_hash, gone from entry
+         where source_id = $1 and post_id {in $2} and id <> post_id
+         order by 1",
+        &[&source_id, &ids],
+        read,
+    )
+}
+
 /// The upstream IDs of posts that have a live entry in `[low, high)` but at none of the listed
 /// positions.
 pub(crate) fn absent(

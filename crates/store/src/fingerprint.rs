@@ -14,6 +14,26 @@ pub(crate) fn of(post: &Post) -> i64 {
     hash.0.cast_signed()
 }
 
+/// A hash of all that tells one refresh from the next: what an author can edit, the counts, and a
+/// poll's votes. Stored, so it must never change between versions of the program.
+pub(crate) fn living(post: &Post) -> i64 {
+    let mut hash = Fnv::new();
+    hash.number(Some(of(post)));
+    hash.counts(post);
+    if let Some(boosted) = &post.boost_of {
+        hash.counts(boosted);
+    }
+    let poll = serde_json::from_str::<Votes<'_>>(&post.raw).map_or(None, |votes| votes.poll);
+    hash.json(poll);
+    hash.0.cast_signed()
+}
+
+#[derive(Deserialize)]
+struct Votes<'j> {
+    #[serde(borrow)]
+    poll: Option<&'j RawValue>,
+}
+
 #[derive(Clone, Copy)]
 enum Boosts {
     Read,
@@ -83,6 +103,19 @@ impl Fnv {
         match number {
             Some(number) => self.bytes(&number.to_le_bytes()),
             None => self.bytes(&[0xfe]),
+        }
+    }
+
+    fn counts(&mut self, post: &Post) {
+        let counts = post.counts;
+        for count in [
+            counts.replies,
+            counts.boosts,
+            counts.favourites,
+            counts.quotes,
+            counts.views,
+        ] {
+            self.number(count);
         }
     }
 

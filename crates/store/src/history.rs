@@ -76,5 +76,19 @@ pub(crate) fn keep(
     Ok(())
 }
 
+/// Erases what posts held and ever held, their counts over time included.
+pub(crate) fn erase(tx: &mut Tx<'_>, posts: &[i64]) -> Result<(), DbError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    for sql in [
+        "delete from post_history where post_id {in $1}",
+        "delete from count_history where post_id {in $1}",
+    ] {
+        tx.execute_later(sql, &[&Column::i64(posts.iter().copied())])?;
+    }
+    Ok(())
+}
+
 const EDIT: &str = "edit";
 const DELETION: &str = "deletion";

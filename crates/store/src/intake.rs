@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use driftline_core::post::{Author, Post, Visibility};
+use driftline_core::{
+    post::{Author, Post, Visibility},
+    refresh::{Freshness, Policy},
+};
 use driftline_db::Tx;
 
 use crate::{
@@ -12,6 +15,7 @@ use crate::{
     history::{self, EndedBy},
     machine::Held,
     post,
+    refresh::{self, NewFresh},
     text::clean,
 };
 
@@ -29,12 +33,14 @@ pub(crate) struct Sighting<'a> {
 
 /// When and as what sightings are taken in.
 #[derive(Clone, Copy)]
-pub(crate) struct Circumstances {
+pub(crate) struct Circumstances<'p> {
     /// When the answer was asked for, Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
     /// Whether they are history, whose IDs come from creation time.
     pub(crate) history: bool,
+    /// How posts are scheduled.
+    pub(crate) policy: &'p Policy,
 }
 
 /// What taking sightings in has changed.
@@ -78,7 +84,7 @@ pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: &mut Held,
     sightings: &[Sighting<'_>],
-    when: Circumstances,
+    when: Circumstances<'_>,
 ) -> Result<Taken, StoreError> {
     if sightings.is_empty() {
         return Ok(Taken::default());
@@ -105,7 +111,7 @@ pub(crate) fn take_in(
 fn new_ids(
     tx: &mut Tx<'_>,
     sightings: &[Sighting<'_>],
-    when: Circumstances,
+    when: Circumstances<'_>,
 ) -> Result<Vec<i64>, StoreError> {
     let new = || sightings.iter().filter(|s| s.entry.is_none());
     if !when.history {
@@ -127,9 +133,11 @@ fn new_ids(
 /// The changes of one commit, gathered before any is written.
 struct Intake<'s, 'a> {
     source: &'s mut Held,
-    when: Circumstances,
+    when: Circumstances<'a>,
     posts: HashMap<String, Now>,
     new_posts: Vec<post::Draft<'a>>,
+    new_fresh: Vec<NewFresh>,
+    revived_posts: Vec<i64>,
     replaced_posts: Vec<post::Draft<'a>>,
     /// Posts among the replaced whose version before is kept as one that an edit ended.
     edited_posts: Vec<i64>,
@@ -149,7 +157,7 @@ struct Now {
 impl<'s, 'a> Intake<'s, 'a> {
     fn new(
         source: &'s mut Held,
-        when: Circumstances,
+        when: Circumstances<'a>,
         known: HashMap<String, post::Known>,
     ) -> Intake<'s, 'a> {
         Intake {
@@ -163,6 +171,8 @@ impl<'s, 'a> Intake<'s, 'a> {
                 })
                 .collect(),
             new_posts: Vec::new(),
+            new_fresh: Vec::new(),
+            revived_posts: Vec::new(),
             replaced_posts: Vec::new(),
             edited_posts: Vec::new(),
             authors: Vec::new(),
@@ -249,6 +259,12 @@ impl<'s, 'a> Intake<'s, 'a> {
             listed,
         });
         self.authors.push(&post.author);
+        let born_ms = post.created_at_ms.or(sighting.position_ms);
+        self.new_fresh.push(NewFresh {
+            post_id: id,
+            freshness: Freshness::first(born_ms, self.when.asked_at_ms, post.counts),
+            living_hash: fingerprint::living(post),
+        });
         let known = post::Known {
             id,
             first_source_id: self.source.id,
@@ -285,6 +301,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         }
         let is_public = post.visibility == Visibility::Public;
         let listed = if returns {
+            self.revived_posts.push(known.id);
             is_public && is_readable(tx, self.source, known.first_source_id)?
         } else {
             // Readers have passed its ID: what was not shown there is not shown any more.
@@ -313,6 +330,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         let Circumstances {
             asked_at_ms,
             now_ms,
+            policy,
             ..
         } = self.when;
         let source = self.source;
@@ -328,7 +346,10 @@ impl<'s, 'a> Intake<'s, 'a> {
             )?;
         }
         history::keep(tx, &self.edited_posts, EndedBy::Edit, now_ms)?;
-        post::replace(tx, asked_at_ms, &self.replaced_posts)?;
+        let replaced: Vec<&post::Draft<'_>> = self.replaced_posts.iter().collect();
+        post::replace(tx, asked_at_ms, &replaced)?;
+        refresh::insert_new(tx, source.instance_id, policy, &self.new_fresh)?;
+        refresh::revive(tx, policy, asked_at_ms, &self.revived_posts)?;
         entry::insert(tx, source.id, now_ms, &self.new_entries)?;
         entry::change(tx, source.id, &self.changed_entries)?;
         Ok(self.taken)

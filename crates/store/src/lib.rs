@@ -30,6 +30,7 @@ pub mod machine;
 pub mod node_lease;
 mod page;
 mod post;
+pub mod refresh;
 mod removal;
 mod schema;
 pub mod source;

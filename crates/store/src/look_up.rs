@@ -1,6 +1,7 @@
 use driftline_core::{
     answer::{AnswerFacts, LookUp},
     post::Post,
+    refresh::Policy,
     timeline::Machine,
     upstream_id::UpstreamId,
 };
@@ -32,6 +33,8 @@ pub struct CommitLookUp<'a> {
     pub look_up: &'a LookUp,
     /// What the answer's headers and the clock said.
     pub facts: &'a AnswerFacts,
+    /// How posts are refreshed from now on.
+    pub policy: &'a Policy,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
@@ -86,6 +89,7 @@ fn found(
         asked_at_ms: commit.facts.sent_at_ms,
         now_ms: commit.now_ms,
         history: false,
+        policy: commit.policy,
     };
     intake::take_in(tx, source, &sightings, when)
 }

@@ -88,6 +88,15 @@ impl Held {
         self.update_count
     }
 
+    /// Keeps the USN alone.
+    pub(crate) fn save_usn(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        tx.execute_later(
+            "update source set update_count = $2 where id = $1",
+            &[&self.id, &self.update_count],
+        )?;
+        Ok(())
+    }
+
     /// Keeps the machine and the USN; `true` if the source became readable by it.
     pub(crate) fn save(
         &self,

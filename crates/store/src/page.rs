@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use driftline_core::{
     answer::{Abilities, Page},
+    refresh::Policy,
     timeline::{AnchorQuery, Machine, Reading, Request, Settings, Stored},
     upstream_id::Key,
 };
@@ -34,6 +35,8 @@ pub struct CommitPage<'a> {
     pub reading: &'a Reading,
     /// The page.
     pub page: &'a Page,
+    /// How posts are refreshed from now on.
+    pub policy: &'a Policy,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
@@ -83,6 +86,7 @@ pub fn commit_page(
         now_ms: commit.now_ms,
         // Once others read the source, nothing appears below what they have seen.
         history: is_history && !source.readable,
+        policy: commit.policy,
     };
     let taken = intake::take_in(tx, &mut source, &sightings, when)?;
     let absent = match commit.machine.absence_range(request, reading) {

@@ -13,7 +13,7 @@ pub(crate) struct Known {
     pub(crate) id: i64,
     pub(crate) first_source_id: i64,
     pub(crate) edited_at_ms: Option<i64>,
-    /// When the answer was asked for that the stored version came with, Unix ms.
+    /// When the newest answer was asked for that told of the stored version, Unix ms.
     pub(crate) read_at_ms: i64,
     pub(crate) content_hash: i64,
     pub(crate) deleted_at_ms: Option<i64>,
@@ -47,11 +47,12 @@ pub(crate) fn known(
         .collect())
 }
 
-fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError> {
+pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError> {
     tx.query(
-        "select id, first_source_id, edited_at_ms, read_at_ms, content_hash, deleted_at_ms,
-             visibility, listed
-         from post where id {in $1}",
+        "select p.id, p.first_source_id, p.edited_at_ms,
+             {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)),
+             p.content_hash, p.deleted_at_ms, p.visibility, p.listed
+         from post p left join freshness f on f.post_id = p.id where p.id {in $1}",
         &[&Column::i64(ids.iter().copied())],
         |row| {
             Ok(Known {
@@ -157,7 +158,7 @@ pub(crate) fn insert(
 pub(crate) fn replace(
     tx: &mut Tx<'_>,
     read_at_ms: i64,
-    drafts: &[Draft<'_>],
+    drafts: &[&Draft<'_>],
 ) -> Result<(), DbError> {
     if drafts.is_empty() {
         return Ok(());

@@ -79,9 +79,17 @@ fn remove_posts(
         &[&column()],
     )?;
     tx.execute(
-        "delete from post_history where post_id {in $1}",
+        "delete from schedule where (bucket, due_at_ms, post_id) in
+             (select bucket, due_at_ms, post_id from freshness where post_id {in $1})",
         &[&column()],
     )?;
+    for sql in [
+        "delete from freshness where post_id {in $1}",
+        "delete from count_history where post_id {in $1}",
+        "delete from post_history where post_id {in $1}",
+    ] {
+        tx.execute(sql, &[&column()])?;
+    }
     let posts = tx.execute("delete from post where id {in $1}", &[&column()])?;
     // An alias without a post keeps an ID from being given again.
     tx.execute(

@@ -15,6 +15,11 @@ pub static MIGRATIONS: &[Migration] = &[
         name: "node leases",
         sql: NODE_LEASES,
     },
+    Migration {
+        version: 3,
+        name: "refresh",
+        sql: REFRESH,
+    },
 ];
 
 const TIMELINES: &str = "
@@ -156,4 +161,78 @@ create table node_lease (
     lease_until_ms {i64} not null,
     primary key (layout, node)
 ) {strict} {fillfactor 50};
+";
+
+/// `schedule` is the index of `freshness.due_at_ms`: a post with a due time has exactly one row
+/// there, or is in exactly one `lease`. Posts of a store that had no refresh yet are due at once; a
+/// claim retires those that are too old.
+const REFRESH: &str = "
+alter table instance add column api text not null default 'mastodon';
+alter table instance add column batch_look_up {bool};
+
+create table freshness (
+    post_id {i64} primary key not null,
+    bucket {i64} not null,
+    born_at_ms {i64},
+    first_at_ms {i64} not null,
+    refreshed_at_ms {i64} not null,
+    due_at_ms {i64},
+    refreshes {i64} not null,
+    failures {i64} not null,
+    missing {bool} not null,
+    outcome text,
+    living_hash {i64},
+    replies {i64},
+    boosts {i64},
+    favourites {i64},
+    quotes {i64},
+    views {i64},
+    before_at_ms {i64},
+    before_total {i64} not null,
+    told_at_ms {i64} not null,
+    told_total {i64} not null
+) {strict} {fillfactor 80};
+
+create table schedule (
+    bucket {i64} not null,
+    due_at_ms {i64} not null,
+    post_id {i64} not null,
+    primary key (bucket, due_at_ms, post_id)
+) {clustered};
+
+create table lease (
+    bucket {i64} not null,
+    id {i64} not null,
+    holder text not null,
+    until_ms {i64} not null,
+    posts text not null,
+    primary key (bucket, id)
+) {strict};
+
+create table count_history (
+    post_id {i64} not null,
+    at_ms {i64} not null,
+    replies {i64},
+    boosts {i64},
+    favourites {i64},
+    quotes {i64},
+    views {i64},
+    primary key (post_id, at_ms)
+) {clustered};
+
+create table untold (
+    instance_id {i64} not null,
+    post_id {i64} not null,
+    since_ms {i64} not null,
+    counts {bool} not null,
+    primary key (instance_id, post_id)
+) {clustered};
+
+insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms, due_at_ms,
+    refreshes, failures, missing, before_total, told_at_ms, told_total)
+select id, instance_id * 8 + id % 8, created_at_ms, read_at_ms, read_at_ms, read_at_ms,
+    0, 0, false, 0, read_at_ms, 0
+from post where created_at_ms is not null and deleted_at_ms is null;
+insert into schedule (bucket, due_at_ms, post_id)
+select bucket, due_at_ms, post_id from freshness;
 ";

@@ -81,6 +81,11 @@ impl AgeTable {
         &self.bands
     }
 
+    /// How far in the future a time of birth may lie and count as now, ms.
+    pub fn skew_ms(&self) -> i64 {
+        self.skew_ms
+    }
+
     /// When a post is due that was born at `born_ms` and last refreshed at `refreshed_ms`, both
     /// Unix ms. A post never refreshed is due one interval after it was first stored, which is
     /// then `refreshed_ms`.

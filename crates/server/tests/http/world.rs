@@ -3,6 +3,7 @@
 use driftline_core::{
     answer::{Abilities, AnswerFacts, Listed, LookUp, Page},
     post::{Post, Visibility},
+    refresh::Policy,
     timeline::{Machine, Reading, Request, Settings, Step},
     upstream_id::UpstreamId,
 };
@@ -189,6 +190,7 @@ impl Feed {
                 request: &request,
                 reading: &reading,
                 page: &page,
+                policy: &Policy::default(),
                 now_ms,
             };
             commit_page(tx, &commit)
@@ -210,6 +212,7 @@ impl Feed {
                 id: &id,
                 look_up: &LookUp::Gone,
                 facts: &facts,
+                policy: &Policy::default(),
                 now_ms,
             };
             commit_look_up(tx, &commit)

@@ -10,6 +10,7 @@ mod leases;
 mod node_leases;
 mod order;
 mod pages;
+mod refresh;
 
 mod sources;
 mod timelines;

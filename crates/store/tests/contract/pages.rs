@@ -3,6 +3,7 @@
 use driftline_core::{
     answer::{Listed, Page},
     post::Visibility,
+    refresh::Policy,
     timeline::{Machine, Reading},
 };
 use driftline_id::Layout;
@@ -94,6 +95,7 @@ fn a_closure_that_fails_leaves_nothing() {
                     request: &request,
                     reading: &reading,
                     page: &page,
+                    policy: &Policy::default(),
                     now_ms: START_MS,
                 };
                 assert_eq!(commit_page(tx, &commit)?.1.new, 2);
@@ -333,6 +335,7 @@ fn a_reading_of_another_page_is_refused() {
                 request: &request,
                 reading: &reading,
                 page: &wrong,
+                policy: &Policy::default(),
                 now_ms: START_MS,
             };
             commit_page(tx, &commit)

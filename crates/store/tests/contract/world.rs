@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use driftline_core::{
     answer::{Abilities, AnswerFacts, Listed, LookUp, Page},
     post::{Author, Counts, Post, Visibility},
+    refresh::Policy,
     timeline::{Machine, Purpose, Reading, Request, Settings, Step},
     upstream_id::UpstreamId,
 };
@@ -186,6 +187,7 @@ impl World {
                     request: &request,
                     reading: &reading,
                     page: &page,
+                    policy: &Policy::default(),
                     now_ms,
                 },
             )
@@ -209,6 +211,7 @@ impl World {
                         id: &id,
                         look_up: &look_up,
                         facts: &facts(now_ms),
+                        policy: &Policy::default(),
                         now_ms,
                     },
                 )

@@ -84,7 +84,7 @@ impl Mirrored {
         admin::execute(&store, None, Command::Add(Box::new(add))).await?;
         let source = admin::find(&store, "demo").await?;
         let id = source.id;
-        let reader = Reader::open(store.clone(), &http, source, "demo").await?;
+        let reader = Reader::open(store.clone(), &http, source, "demo", std::sync::Arc::default()).await?;
 
         let seen = Shared::new(Mutex::new(Seen::default()));
         let end = End {

@@ -1,0 +1,121 @@
+//! `[refresh]` of the configuration.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use driftline_core::refresh::{AgeBand, AgeTable, AgeTableError, Policy};
+use driftline_server::refresh::RefreshOptions;
+use serde::Deserialize;
+
+use crate::{
+    duration::{HumanMs, duration, parse_ms, show_ms},
+    error::CliError,
+};
+
+/// `[refresh]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RefreshSection {
+    /// Whether stored posts are not refreshed.
+    pub off: bool,
+    /// How often posts are refreshed, by the age below which they are: `"18m" = "3m"`.
+    pub ages: Option<BTreeMap<String, HumanMs>>,
+    /// How far in the future a time of birth may lie and count as now.
+    pub skew: Option<HumanMs>,
+    /// How long a batch that is not full waits for more.
+    pub buffer_ttl: Option<HumanMs>,
+    /// How long a claim on a batch lasts.
+    pub lease: Option<HumanMs>,
+    /// Look-ups of one upstream at a time.
+    pub workers: Option<usize>,
+    /// The share of each quota that is left to polling.
+    pub polling_share: Option<f64>,
+    /// Whether what a deleted post held is erased with it.
+    pub erase_deleted: bool,
+}
+
+impl RefreshSection {
+    /// The policy by which posts are scheduled.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the ages make no sense.
+    pub fn policy(&self) -> Result<Arc<Policy>, CliError> {
+        let usual = AgeTable::default();
+        let skew_ms = self.skew.map_or(usual.skew_ms(), |HumanMs(ms)| ms);
+        let mut bands = match &self.ages {
+            Some(ages) => ages.iter().map(band).collect::<Result<Vec<_>, _>>()?,
+            None => usual.bands().to_vec(),
+        };
+        bands.sort_by_key(|band| band.below_ms);
+        let written = |band: &AgeBand| show_ms(band.below_ms);
+        let table = AgeTable::new(bands.clone(), skew_ms).map_err(|error| match error {
+            AgeTableError::Empty => {
+                CliError::usage("refresh.ages is empty; leave it out for the usual ages")
+            }
+            AgeTableError::Band { at } => CliError::usage(format!(
+                "refresh.ages: the age {:?} stands there twice, or it or its interval is zero",
+                written(&bands[at])
+            )),
+            AgeTableError::Shrinks { at } => CliError::usage(format!(
+                "refresh.ages: posts below {:?} would be refreshed less often than those below {:?}; intervals grow with age",
+                written(&bands[at - 1]),
+                written(&bands[at])
+            )),
+        })?;
+        Ok(Arc::new(Policy::AgeTable(table)))
+    }
+
+    /// How posts are refreshed.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if a value makes no sense.
+    pub fn options(&self, holder: String) -> Result<RefreshOptions, CliError> {
+        let mut options = RefreshOptions::new(holder);
+        options.policy = self.policy()?;
+        options.keep_deleted = !self.erase_deleted;
+        if let Some(HumanMs(ms)) = self.buffer_ttl {
+            options.buffer_ttl = duration(ms);
+        }
+        if let Some(HumanMs(ms)) = self.lease {
+            if ms < LEAST_LEASE_MS {
+                return Err(CliError::usage(
+                    "refresh.lease is shorter than 5s; a look-up has to fit in it",
+                ));
+            }
+            options.lease = duration(ms);
+        }
+        if options.buffer_ttl >= options.lease {
+            return Err(CliError::usage(
+                "refresh.buffer_ttl is as long as refresh.lease; a claim outlives the wait for a full batch",
+            ));
+        }
+        if let Some(workers) = self.workers {
+            if !(1..=MOST_WORKERS).contains(&workers) {
+                return Err(CliError::usage(format!(
+                    "refresh.workers is from 1 to {MOST_WORKERS}; it counts look-ups of one upstream at a time"
+                )));
+            }
+            options.workers = workers;
+        }
+        if let Some(share) = self.polling_share {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(CliError::usage(
+                    "refresh.polling_share is from 0.0 to 1.0; it is the part of each quota that polling may always use",
+                ));
+            }
+            options.polling_share = share;
+        }
+        Ok(options)
+    }
+}
+
+fn band((age, every): (&String, &HumanMs)) -> Result<AgeBand, CliError> {
+    let below_ms = parse_ms(age)
+        .map_err(|error| CliError::usage(format!("refresh.ages: {error}")))?;
+    Ok(AgeBand {
+        below_ms,
+        every_ms: every.0,
+    })
+}
+
+const LEAST_LEASE_MS: i64 = 5_000;
+const MOST_WORKERS: usize = 64;

@@ -1,0 +1,67 @@
+//! Claims in memory, for a store that one process works with.
+
+use std::collections::HashMap;
+
+/// The posts that this process has claimed, each until a time.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    held: HashMap<i64, Entry>,
+    last_id: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    claim: i64,
+    until_ms: i64,
+}
+
+impl Book {
+    /// Whether a claim that has not ended holds the post.
+    pub(crate) fn holds(&self, post_id: i64, now_ms: i64) -> bool {
+        self.held
+            .get(&post_id)
+            .is_some_and(|entry| entry.until_ms > now_ms)
+    }
+
+    /// How many posts are written in it, ended claims included.
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Forgets the claims that have ended.
+    pub(crate) fn clear_ended(&mut self, now_ms: i64) {
+        self.held.retain(|_, entry| entry.until_ms > now_ms);
+    }
+
+    /// Writes a claim in; returns its ID.
+    pub(crate) fn take(&mut self, posts: impl Iterator<Item = i64>, until_ms: i64) -> i64 {
+        self.last_id += 1;
+        let claim = self.last_id;
+        let entry = Entry { claim, until_ms };
+        self.held.extend(posts.map(|post_id| (post_id, entry)));
+        claim
+    }
+
+    /// Whether the claim still holds all of these posts.
+    pub(crate) fn is_whole(
+        &self,
+        claim: i64,
+        mut posts: impl Iterator<Item = i64>,
+        now_ms: i64,
+    ) -> bool {
+        posts.all(|post_id| {
+            self.held
+                .get(&post_id)
+                .is_some_and(|entry| entry.claim == claim && entry.until_ms > now_ms)
+        })
+    }
+
+    /// Takes a claim out, as far as it still is in.
+    pub(crate) fn end(&mut self, claim: i64, posts: impl Iterator<Item = i64>) {
+        for post_id in posts {
+            if self.held.get(&post_id).is_some_and(|e| e.claim == claim) {
+                self.held.remove(&post_id);
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Claims: which posts a worker looks up, and nobody else meanwhile.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use driftline_core::{
+    post::Visibility,
+    refresh::{Batcher, Fill, Freshness},
+};
+use driftline_db::{Column, DbError, Dialect, Root, Tx};
+
+use super::{
+    SHARDS,
+    book::Book,
+    fresh, lease,
+    schedule::{self, Slot},
+};
+use crate::{
+    error::StoreError,
+    ids::{InstanceId, LocalId, from_sql, sql},
+    store::Store,
+};
+
+/// The claims of this process. Clones are handles to the same ones; all workers of a process
+/// share one.
+#[derive(Clone, Debug, Default)]
+pub struct Claims(Arc<Mutex<Book>>);
+
+/// What to claim.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The posts' upstream.
+    pub instance: InstanceId,
+    /// When a batch leaves, and how large it may be.
+    pub batcher: Batcher,
+    /// The shard to begin with, any number: workers that begin with different ones seldom meet.
+    pub shard: u64,
+    /// The worker's name.
+    pub holder: String,
+    /// How long the claim lasts, ms.
+    pub lease_ms: i64,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+}
+
+/// Posts of one upstream that this worker alone may look up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Their upstream.
+    pub instance: InstanceId,
+    /// The fencing token.
+    pub id: i64,
+    /// When it ends, Unix ms: by the database's clock on PostgreSQL, by this process's on SQLite.
+    pub until_ms: i64,
+    /// The posts.
+    pub posts: Vec<DuePost>,
+    /// Slots whose post needs no look-up any more: it is deleted or removed.
+    pub(crate) idle: Vec<Slot>,
+}
+
+/// A post that is due.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DuePost {
+    /// Its ID here.
+    pub post: LocalId,
+    /// Its ID at the upstream.
+    pub upstream_id: String,
+    /// When it was due, Unix ms.
+    pub due_at_ms: i64,
+    /// What its answers said.
+    pub freshness: Freshness,
+    /// Whether anyone may see it at the upstream.
+    pub is_open: bool,
+    pub(crate) slot: Slot,
+}
+
+/// What asking for a claim brings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claimed {
+    /// A batch.
+    Batch(Claim),
+    /// Nothing yet: a batch fills until then, or nothing is due before it, Unix ms.
+    Until(i64),
+    /// Nothing is scheduled for the instance.
+    Idle,
+}
+
+impl Claims {
+    /// Claims a batch of due posts, if one is to leave.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database failed; then nothing is claimed.
+    pub async fn claim(&self, store: &Store, ask: Ask) -> Result<Claimed, StoreError> {
+        let claims = self.clone();
+        match store.db().dialect() {
+            Dialect::Sqlite => store.read(move |tx| claims.in_memory(tx, &ask)).await,
+            Dialect::Postgres => {
+                store
+                    .write(Root::none(), move |tx| claim_rows(tx, &ask))
+                    .await
+            }
+        }
+    }
+
+    /// [`Claims::claim`] for plain threads.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn claim_blocking(&self, store: &Store, ask: Ask) -> Result<Claimed, StoreError> {
+        let claims = self.clone();
+        match store.db().dialect() {
+            Dialect::Sqlite => store.read_blocking(move |tx| claims.in_memory(tx, &ask)),
+            Dialect::Postgres => store.write_blocking(Root::none(), move |tx| claim_rows(tx, &ask)),
+        }
+    }
+
+    /// Gives a claim back: its posts are due as they were.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database failed; then the claim ends by itself.
+    pub async fn give_back(&self, store: &Store, claim: Claim) -> Result<(), StoreError> {
+        self.forget(&claim);
+        match store.db().dialect() {
+            Dialect::Sqlite => Ok(()),
+            Dialect::Postgres => {
+                store
+                    .write(Root::none(), move |tx| put_back(tx, &claim))
+                    .await
+            }
+        }
+    }
+
+    /// [`Claims::give_back`] for plain threads.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn give_back_blocking(&self, store: &Store, claim: Claim) -> Result<(), StoreError> {
+        self.forget(&claim);
+        match store.db().dialect() {
+            Dialect::Sqlite => Ok(()),
+            Dialect::Postgres => store.write_blocking(Root::none(), move |tx| put_back(tx, &claim)),
+        }
+    }
+
+    /// Ends a claim in memory.
+    pub(crate) fn forget(&self, claim: &Claim) {
+        self.book().end(claim.id, claim.post_ids());
+    }
+
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        // A book is whole after each of its calls.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends a claim for its save: takes what it holds off the schedule. `false` if it is lost.
+    pub(crate) fn redeem(
+        &self,
+        tx: &mut Tx<'_>,
+        claim: &Claim,
+        now_ms: i64,
+    ) -> Result<bool, DbError> {
+        if tx.dialect() == Dialect::Postgres {
+            return lease::end(tx, base_bucket(claim), claim.id);
+        }
+        if !self.book().is_whole(claim.id, claim.post_ids(), now_ms) {
+            return Ok(false);
+        }
+        let slots: Vec<Slot> = claim.slots().collect();
+        // A row that is not there any more went with its post, which was removed.
+        schedule::remove(tx, &slots)?;
+        Ok(true)
+    }
+
+    fn in_memory(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
+        let held = {
+            let mut book = self.book();
+            book.clear_ended(ask.now_ms);
+            book.len()
+        };
+        let mut due = Due::default();
+        for bucket in buckets(ask) {
+            let limit = ask.batcher.size() - due.slots.len() + held;
+            let found = schedule::first(tx, bucket, ask.now_ms, limit)?;
+            let book = self.book();
+            due.add(
+                found
+                    .into_iter()
+                    .filter(|slot| !book.holds(slot.post_id, ask.now_ms)),
+            );
+            if due.slots.len() >= ask.batcher.size() {
+                break;
+            }
+        }
+        due.slots.truncate(ask.batcher.size());
+        if let Some(wait) = due.wait(tx, ask)? {
+            return Ok(wait);
+        }
+        let (posts, idle) = posts(tx, &due.slots)?;
+        let mut book = self.book();
+        // Another worker may have claimed some of them since they were read.
+        let is_free = |slot: &Slot| !book.holds(slot.post_id, ask.now_ms);
+        let posts: Vec<DuePost> = posts.into_iter().filter(|p| is_free(&p.slot)).collect();
+        let idle: Vec<Slot> = idle.into_iter().filter(is_free).collect();
+        if posts.is_empty() && idle.is_empty() {
+            return Ok(Claimed::Until(ask.now_ms));
+        }
+        let until_ms = ask.now_ms.saturating_add(ask.lease_ms);
+        let ids = posts.iter().map(|post| post.slot.post_id);
+        let ids = ids.chain(idle.iter().map(|slot| slot.post_id));
+        let id = book.take(ids, until_ms);
+        Ok(Claimed::Batch(Claim {
+            instance: ask.instance,
+            id,
+            until_ms,
+            posts,
+            idle,
+        }))
+    }
+}
+
+impl Claim {
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        let posts = self.posts.iter().map(|post| post.slot);
+        posts.chain(self.idle.iter().copied())
+    }
+
+    fn post_ids(&self) -> impl Iterator<Item = i64> {
+        self.slots().map(|slot| slot.post_id)
+    }
+}
+
+fn claim_rows(tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
+    let base = sql(ask.instance) * SHARDS;
+    lease::put_back_ended(tx, base)?;
+    let mut due = Due::default();
+    for bucket in buckets(ask) {
+        let limit = ask.batcher.size() - due.slots.len();
+        due.add(schedule::first(tx, bucket, ask.now_ms, limit)?.into_iter());
+        if due.slots.len() >= ask.batcher.size() {
+            break;
+        }
+    }
+    if let Some(wait) = due.wait(tx, ask)? {
+        return Ok(wait);
+    }
+    let (id, until_ms) = lease::take(tx, base, &ask.holder, ask.lease_ms, &due.slots)?;
+    let (posts, idle) = posts(tx, &due.slots)?;
+    Ok(Claimed::Batch(Claim {
+        instance: ask.instance,
+        id,
+        until_ms,
+        posts,
+        idle,
+    }))
+}
+
+fn put_back(tx: &mut Tx<'_>, claim: &Claim) -> Result<(), StoreError> {
+    if lease::end(tx, base_bucket(claim), claim.id)? {
+        let slots: Vec<Slot> = claim.slots().collect();
+        schedule::insert(tx, &slots)?;
+    }
+    Ok(())
+}
+
+/// What of an instance is due and free.
+#[derive(Default)]
+struct Due {
+    slots: Vec<Slot>,
+    first_ms: Option<i64>,
+}
+
+impl Due {
+    fn add(&mut self, slots: impl Iterator<Item = Slot>) {
+        for slot in slots {
+            let first_ms = self.first_ms.unwrap_or(slot.due_at_ms);
+            self.first_ms = Some(first_ms.min(slot.due_at_ms));
+            self.slots.push(slot);
+        }
+    }
+
+    /// What to wait for, unless the batch is to leave.
+    fn wait(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Option<Claimed>, DbError> {
+        let first_ms = self.first_ms.unwrap_or(ask.now_ms);
+        match ask.batcher.fill(self.slots.len(), first_ms, ask.now_ms) {
+            Fill::Full | Fill::Over => Ok(None),
+            Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
+            Fill::Empty => {
+                let mut next: Option<i64> = None;
+                for bucket in buckets(ask) {
+                    let due_ms = schedule::next_due_ms(tx, bucket)?;
+                    next = [next, due_ms].into_iter().flatten().min();
+                }
+                // What is due already is held by others: there is nothing to do at once.
+                let soon = |due_ms: i64| Claimed::Until(due_ms.max(ask.now_ms + HELD_MS));
+                Ok(Some(next.map_or(Claimed::Idle, soon)))
+            }
+        }
+    }
+}
+
+/// The posts of slots, and the slots whose post needs no look-up.
+fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {
+    let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
+    let mut standings = fresh::by_ids(tx, &ids)?;
+    let mut known: HashMap<i64, (String, bool)> = tx
+        .query(
+            "select id, upstream_id, visibility from post
+             where id {in $1} and deleted_at_ms is null",
+            &[&Column::i64(ids.iter().copied())],
+            |row| {
+                let visibility = Visibility::named_or_narrowest(row.str(2)?);
+                let is_open = matches!(visibility, Visibility::Public | Visibility::Unlisted);
+                Ok((row.i64(0)?, (row.text(1)?, is_open)))
+            },
+        )?
+        .into_iter()
+        .collect();
+    let mut posts = Vec::with_capacity(slots.len());
+    let mut idle = Vec::new();
+    for slot in slots {
+        match (standings.remove(&slot.post_id), known.remove(&slot.post_id)) {
+            (Some(standing), Some((upstream_id, is_open))) => posts.push(DuePost {
+                post: from_sql::<crate::ids::Local>(slot.post_id)?,
+                upstream_id,
+                due_at_ms: slot.due_at_ms,
+                freshness: standing.freshness,
+                is_open,
+                slot: *slot,
+            }),
+            _ => idle.push(*slot),
+        }
+    }
+    Ok((posts, idle))
+}
+
+fn buckets(ask: &Ask) -> impl Iterator<Item = i64> {
+    let base = sql(ask.instance) * SHARDS;
+    let first = (ask.shard % SHARDS as u64) as i64;
+    (0..SHARDS).map(move |step| base + (first + step) % SHARDS)
+}
+
+fn base_bucket(claim: &Claim) -> i64 {
+    sql(claim.instance) * SHARDS
+}
+
+/// How long nobody asks again when all that is due is held, ms.
+const HELD_MS: i64 = 250;

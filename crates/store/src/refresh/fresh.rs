@@ -1,0 +1,248 @@
+//! The table `freshness`: what is known of each post's refreshes.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    post::Counts,
+    refresh::{Due, Freshness, Outcome, Policy, Sample},
+};
+use driftline_db::{Column, DbError, Row, Tx};
+
+use super::{
+    bucket,
+    schedule::{self, Slot},
+};
+use crate::{
+    error::StoreError,
+    ids::{LocalId, sql},
+};
+
+/// A post that is stored for the first time.
+pub(crate) struct NewFresh {
+    pub(crate) post_id: i64,
+    pub(crate) freshness: Freshness,
+    pub(crate) living_hash: i64,
+}
+
+/// How a post stands in the refresh pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What its answers said.
+    pub freshness: Freshness,
+    /// When it is due, Unix ms; `None` if it is not any more.
+    pub due_at_ms: Option<i64>,
+    /// What its last look-up led to.
+    pub outcome: Option<Outcome>,
+    pub(crate) bucket: i64,
+    pub(crate) living_hash: Option<i64>,
+}
+
+/// How a post stands; `None` if it is not stored or was never to be refreshed.
+pub fn standing(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<Standing>, StoreError> {
+    Ok(by_ids(tx, &[sql(post)])?.remove(&sql(post)))
+}
+
+pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<HashMap<i64, Standing>, DbError> {
+    let rows = tx.query(
+        "select post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms, due_at_ms, refreshes,
+             failures, missing, outcome, living_hash, replies, boosts, favourites, quotes, views,
+             before_at_ms, before_total, told_at_ms, told_total
+         from freshness where post_id {in $1}",
+        &[&Column::i64(post_ids.iter().copied())],
+        read,
+    )?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Stores the freshness of new posts, with their first due times.
+pub(crate) fn insert_new(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    policy: &Policy,
+    new: &[NewFresh],
+) -> Result<(), DbError> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let slots: Vec<(Slot, bool)> = new
+        .iter()
+        .map(|new| slot(instance_id, new.post_id, policy.due(&new.freshness)))
+        .collect();
+    let freshness = || new.iter().map(|new| &new.freshness);
+    let counts = || freshness().map(|f| f.counts);
+    tx.execute_many_later(
+        "insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
+             due_at_ms, refreshes, failures, missing, living_hash, replies, boosts, favourites,
+             quotes, views, before_total, told_at_ms, told_total) {rows}",
+        &[],
+        &[
+            Column::i64(new.iter().map(|new| new.post_id)),
+            Column::i64(slots.iter().map(|(slot, _)| slot.bucket)),
+            Column::i64(freshness().map(|f| f.born_ms)),
+            Column::i64(freshness().map(|f| f.first_ms)),
+            Column::i64(freshness().map(|f| f.refreshed_ms)),
+            Column::i64(
+                slots
+                    .iter()
+                    .map(|(s, is_due)| is_due.then_some(s.due_at_ms)),
+            ),
+            Column::i64(freshness().map(|_| 0)),
+            Column::i64(freshness().map(|_| 0)),
+            Column::bool(freshness().map(|_| false)),
+            Column::i64(new.iter().map(|new| new.living_hash)),
+            Column::i64(counts().map(|c| c.replies)),
+            Column::i64(counts().map(|c| c.boosts)),
+            Column::i64(counts().map(|c| c.favourites)),
+            Column::i64(counts().map(|c| c.quotes)),
+            Column::i64(counts().map(|c| c.views)),
+            Column::i64(freshness().map(|_| 0)),
+            Column::i64(freshness().map(|f| f.told.at_ms)),
+            Column::i64(freshness().map(|f| f.told.total)),
+        ],
+    )?;
+    let due: Vec<Slot> = slots
+        .iter()
+        .filter(|(_, is_due)| *is_due)
+        .map(|(slot, _)| *slot)
+        .collect();
+    schedule::insert(tx, &due)
+}
+
+fn slot(instance_id: i64, post_id: i64, due: Due) -> (Slot, bool) {
+    let (due_at_ms, is_due) = match due {
+        Due::At(due_at_ms) => (due_at_ms, true),
+        Due::Retired | Due::Never => (0, false),
+    };
+    let slot = Slot {
+        bucket: bucket(instance_id, post_id),
+        due_at_ms,
+        post_id,
+    };
+    (slot, is_due)
+}
+
+/// Schedules posts again that had been deleted and are there again.
+pub(crate) fn revive(
+    tx: &mut Tx<'_>,
+    policy: &Policy,
+    asked_at_ms: i64,
+    post_ids: &[i64],
+) -> Result<(), DbError> {
+    if post_ids.is_empty() {
+        return Ok(());
+    }
+    let mut slots = Vec::new();
+    for (post_id, standing) in by_ids(tx, post_ids)? {
+        let freshness = Freshness {
+            refreshed_ms: asked_at_ms.max(standing.freshness.refreshed_ms),
+            missing: false,
+            ..standing.freshness
+        };
+        if let (None, Due::At(due_at_ms)) = (standing.due_at_ms, policy.due(&freshness)) {
+            slots.push(Slot {
+                bucket: standing.bucket,
+                due_at_ms,
+                post_id,
+            });
+        }
+    }
+    tx.execute_many_later(
+        "update freshness set due_at_ms = r.due_at_ms, missing = false
+         from {rows as r(post_id, due_at_ms)} where freshness.post_id = r.post_id",
+        &[],
+        &[
+            Column::i64(slots.iter().map(|slot| slot.post_id)),
+            Column::i64(slots.iter().map(|slot| slot.due_at_ms)),
+        ],
+    )?;
+    schedule::insert(tx, &slots)
+}
+
+/// A post's freshness after a look-up.
+pub(crate) struct Change {
+    pub(crate) post_id: i64,
+    pub(crate) freshness: Freshness,
+    pub(crate) due_at_ms: Option<i64>,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) living_hash: Option<i64>,
+}
+
+pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let freshness = || changes.iter().map(|change| &change.freshness);
+    let counts = || freshness().map(|f| f.counts);
+    tx.execute_many_later(
+        "update freshness set refreshed_at_ms = r.refreshed_at_ms, due_at_ms = r.due_at_ms,
+             refreshes = r.refreshes, failures = r.failures, missing = r.missing,
+             outcome = r.outcome, living_hash = r.living_hash, replies = r.replies,
+             boosts = r.boosts, favourites = r.favourites, quotes = r.quotes, views = r.views,
+             before_at_ms = r.before_at_ms, before_total = r.before_total,
+             told_at_ms = r.told_at_ms, told_total = r.told_total
+         from {rows as r(post_id, refreshed_at_ms, due_at_ms, refreshes, failures, missing,
+             outcome, living_hash, replies, boosts, favourites, quotes, views, before_at_ms,
+             before_total, told_at_ms, told_total)}
+         where freshness.post_id = r.post_id",
+        &[],
+        &[
+            Column::i64(changes.iter().map(|change| change.post_id)),
+            Column::i64(freshness().map(|f| f.refreshed_ms)),
+            Column::i64(changes.iter().map(|change| change.due_at_ms)),
+            Column::i64(freshness().map(|f| i64::from(f.refreshes))),
+            Column::i64(freshness().map(|f| i64::from(f.failures))),
+            Column::bool(freshness().map(|f| f.missing)),
+            Column::text(
+                changes
+                    .iter()
+                    .map(|change| change.outcome.map(Outcome::name)),
+            ),
+            Column::i64(changes.iter().map(|change| change.living_hash)),
+            Column::i64(counts().map(|c| c.replies)),
+            Column::i64(counts().map(|c| c.boosts)),
+            Column::i64(counts().map(|c| c.favourites)),
+            Column::i64(counts().map(|c| c.quotes)),
+            Column::i64(counts().map(|c| c.views)),
+            Column::i64(freshness().map(|f| f.before.map(|before| before.at_ms))),
+            Column::i64(freshness().map(|f| f.before.map_or(0, |before| before.total))),
+            Column::i64(freshness().map(|f| f.told.at_ms)),
+            Column::i64(freshness().map(|f| f.told.total)),
+        ],
+    )
+}
+
+fn read(row: &Row<'_>) -> Result<(i64, Standing), DbError> {
+    let small = |index| row.i64(index).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let before_total = row.i64(17)?;
+    let freshness = Freshness {
+        born_ms: row.opt_i64(2)?,
+        first_ms: row.i64(3)?,
+        refreshed_ms: row.i64(4)?,
+        refreshes: small(6)?,
+        failures: small(7)?,
+        missing: row.bool(8)?,
+        counts: Counts {
+            replies: row.opt_i64(11)?,
+            boosts: row.opt_i64(12)?,
+            favourites: row.opt_i64(13)?,
+            quotes: row.opt_i64(14)?,
+            views: row.opt_i64(15)?,
+        },
+        before: row.opt_i64(16)?.map(|at_ms| Sample {
+            at_ms,
+            total: before_total,
+        }),
+        told: Sample {
+            at_ms: row.i64(18)?,
+            total: row.i64(19)?,
+        },
+    };
+    let standing = Standing {
+        freshness,
+        due_at_ms: row.opt_i64(5)?,
+        outcome: row.opt_str(9)?.and_then(Outcome::named),
+        bucket: row.i64(1)?,
+        living_hash: row.opt_i64(10)?,
+    };
+    Ok((row.i64(0)?, standing))
+}

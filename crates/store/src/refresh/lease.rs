@@ -1,0 +1,94 @@
+//! Lease rows: what a process that shares the store has claimed.
+
+use driftline_db::{DbError, Tx};
+
+use super::schedule::{self, Slot};
+use crate::lease::now_ms;
+
+/// Takes slots off the schedule and into a lease; returns its ID, which is its fencing token, and
+/// its end, Unix ms by the database's clock.
+pub(crate) fn take(
+    tx: &mut Tx<'_>,
+    bucket: i64,
+    holder: &str,
+    lease_ms: i64,
+    slots: &[Slot],
+) -> Result<(i64, i64), DbError> {
+    schedule::remove_later(tx, slots)?;
+    let now = now_ms(tx.dialect());
+    // The time makes later tokens larger, chance keeps two of one ms apart.
+    tx.query_one(
+        &format!(
+            "insert into lease (bucket, id, holder, until_ms, posts)
+             select $1, {now} * 1048576 + $5, $2, {now} + $3, $4
+             returning id, until_ms"
+        ),
+        &[&bucket, &holder, &lease_ms, &written(slots), &chance()],
+        |row| Ok((row.i64(0)?, row.i64(1)?)),
+    )
+}
+
+/// Ends a lease, for its holder only and only before its time is over; `false` if it is lost.
+pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError> {
+    let now = now_ms(tx.dialect());
+    let ended = tx.execute(
+        &format!("delete from lease where bucket = $1 and id = $2 and until_ms > {now}"),
+        &[&bucket, &id],
+    )?;
+    Ok(ended > 0)
+}
+
+/// Puts back onto the schedule what leases hold whose time is over; returns how many posts.
+pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<usize, DbError> {
+    let now = now_ms(tx.dialect());
+    let ended = tx.query(
+        &format!(
+            "delete from lease where bucket = $1 and id in
+                 (select id from lease where bucket = $1 and until_ms <= {now} {{skip_locked}})
+             returning posts"
+        ),
+        &[&bucket],
+        |row| read(row.str(0)?),
+    )?;
+    let slots: Vec<Slot> = ended.into_iter().flatten().collect();
+    schedule::insert(tx, &slots)?;
+    Ok(slots.len())
+}
+
+/// Every post that is in a lease of the bucket, with its lease's end.
+pub(crate) fn held(tx: &mut Tx<'_>, bucket: i64) -> Result<Vec<(Slot, i64)>, DbError> {
+    let leases = tx.query(
+        "select posts, until_ms from lease where bucket = $1",
+        &[&bucket],
+        |row| Ok((read(row.str(0)?)?, row.i64(1)?)),
+    )?;
+    let flat = leases
+        .into_iter()
+        .flat_map(|(slots, until_ms)| slots.into_iter().map(move |slot| (slot, until_ms)));
+    Ok(flat.collect())
+}
+
+/// `bucket:due:post` of each, separated by spaces.
+fn written(slots: &[Slot]) -> String {
+    let one = |slot: &Slot| format!("{}:{}:{}", slot.bucket, slot.due_at_ms, slot.post_id);
+    slots.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+fn read(text: &str) -> Result<Vec<Slot>, DbError> {
+    let one = |text: &str| {
+        let mut numbers = text.split(':').map(|number| number.parse::<i64>().ok());
+        Some(Slot {
+            bucket: numbers.next()??,
+            due_at_ms: numbers.next()??,
+            post_id: numbers.next()??,
+        })
+    };
+    text.split_ascii_whitespace()
+        .map(|slot| one(slot).ok_or_else(|| DbError::invalid("a lease that cannot be read")))
+        .collect()
+}
+
+fn chance() -> i64 {
+    use std::hash::{BuildHasher, RandomState};
+    (RandomState::new().hash_one(0) & 0xf_ffff) as i64
+}

@@ -1,0 +1,37 @@
+//! Due times beside the posts, and the claims that workers have on them.
+//!
+//! A post with a due time (`freshness.due_at_ms`) has one row in `schedule`, or is in one lease. On
+//! PostgreSQL a claim takes posts off the schedule and puts them into a lease row, whose end is
+//! told by the database's clock; the next claim puts what an ended lease holds back. On SQLite one
+//! process does all the work: its claims are in memory, the schedule stays as it is until the save,
+//! and so a crash leaves every post due.
+//!
+//! A save is one transaction: posts, their history, their freshness, their next due times, and what
+//! their sources' libraries are to be told. It changes nothing if the claim has ended.
+
+mod book;
+mod claim;
+mod count_history;
+mod due;
+mod fresh;
+mod lease;
+mod save;
+mod schedule;
+mod untold;
+
+pub use claim::{Ask, Claim, Claimed, Claims, DuePost};
+pub use count_history::{CountsAt, count_history};
+pub use due::{Overdue, overdue};
+pub use fresh::{Standing, standing};
+pub use save::{Answer, Answered, Save, Saved};
+pub use untold::{Untold, forget_told, tell, untold};
+
+pub(crate) use fresh::{NewFresh, insert_new, revive};
+
+/// The buckets of an instance: claims of one upstream that need not wait for each other.
+pub(crate) const SHARDS: i64 = 8;
+
+/// The bucket of a post's due time: its instance, and within it a part of the posts.
+pub(crate) fn bucket(instance_id: i64, post_id: i64) -> i64 {
+    instance_id * SHARDS + post_id.rem_euclid(SHARDS)
+}

@@ -1,0 +1,349 @@
+//! Saves what a look-up of a claimed batch found.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+
+use driftline_core::{
+    post::{Post, Visibility},
+    refresh::{Asked, Due, Freshness, Outcome, Policy, Refreshed, Word},
+};
+use driftline_db::{Column, Root, Tx};
+
+use super::{
+    claim::{Claim, Claims, DuePost},
+    count_history::{self, CountsAt},
+    fresh::{self, Standing},
+    schedule::{self, Slot},
+    untold,
+};
+use crate::{
+    account, clock,
+    error::StoreError,
+    fingerprint,
+    history::{self, EndedBy},
+    ids::{LocalId, sql},
+    post,
+    store::Store,
+};
+
+/// What a look-up brought, to save.
+#[derive(Clone, Debug)]
+pub struct Save {
+    /// The claim on the posts. Posts of it without an answer are due again as they were.
+    pub claim: Claim,
+    /// What was found, each post at most once.
+    pub answers: Vec<Answered>,
+    /// How posts are scheduled.
+    pub policy: Arc<Policy>,
+    /// Whether what a deleted post held is kept in its history; else it is erased with it.
+    pub keep_deleted: bool,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+    /// Any random number, to spread retries with.
+    pub chance: u64,
+}
+
+/// What was found of a post.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// The post.
+    pub post: LocalId,
+    /// What was found.
+    pub answer: Answer,
+    /// When it was asked for, Unix ms.
+    pub asked_at_ms: i64,
+}
+
+/// What an answer says of a post.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It is there.
+    Found(Box<Post>),
+    /// It was left out.
+    Missing,
+    /// It does not exist any more.
+    Gone,
+    /// It exists, but not for this reader.
+    Hidden,
+    /// There was no usable answer.
+    Nothing,
+}
+
+/// What a save has changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Saved {
+    /// What became of each post that was answered.
+    pub outcomes: Vec<(LocalId, Outcome)>,
+    /// Posts that libraries are to be told of, and whether of their counts: see [`super::tell`].
+    pub news: Vec<(LocalId, bool)>,
+    /// Each post's freshness before and after, where an answer told of it.
+    pub grown: Vec<(Freshness, Freshness)>,
+}
+
+impl Claims {
+    /// Saves what a look-up brought and schedules the posts again, in one transaction. The claim
+    /// is over then, whatever came of it.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] if it had ended before, and [`StoreError::Db`]; then nothing is
+    /// changed, and the posts are due as they were once the claim's time is over.
+    pub async fn save(&self, store: &Store, save: Save) -> Result<Saved, StoreError> {
+        let (claims, save) = (self.clone(), Arc::new(save));
+        let shared = Arc::clone(&save);
+        let saved = store
+            .write(Root::none(), move |tx| write(tx, &claims, &shared))
+            .await;
+        self.forget(&save.claim);
+        saved
+    }
+
+    /// [`Claims::save`] for plain threads.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn save_blocking(&self, store: &Store, save: Save) -> Result<Saved, StoreError> {
+        let (claims, save) = (self.clone(), Arc::new(save));
+        let shared = Arc::clone(&save);
+        let saved = store.write_blocking(Root::none(), move |tx| write(tx, &claims, &shared));
+        self.forget(&save.claim);
+        saved
+    }
+}
+
+fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreError> {
+    if !claims.redeem(tx, &save.claim, save.now_ms)? {
+        return Err(StoreError::LeaseLost);
+    }
+    let instance_id = sql(save.claim.instance);
+    let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
+    let standings = fresh::by_ids(tx, &ids)?;
+    let known: HashMap<i64, post::Known> = post::by_ids(tx, &ids)?
+        .into_iter()
+        .map(|known| (known.id, known))
+        .collect();
+    let mut changes = Changes::default();
+    for slot in &save.claim.idle {
+        if let Some(standing) = standings.get(&slot.post_id) {
+            changes.retire(slot.post_id, standing);
+        }
+    }
+    let mut answers: HashMap<i64, &Answered> =
+        save.answers.iter().map(|a| (sql(a.post), a)).collect();
+    for due in &save.claim.posts {
+        let id = due.slot.post_id;
+        let (Some(standing), Some(known)) = (standings.get(&id), known.get(&id)) else {
+            continue;
+        };
+        match answers.remove(&id) {
+            Some(answered) => changes.take(save, due, standing, known, answered),
+            None => changes.put_back(due, standing),
+        }
+    }
+    changes.write(tx, instance_id, save)
+}
+
+/// The changes of one save, gathered before any is written.
+#[derive(Default)]
+struct Changes<'a> {
+    fresh: Vec<fresh::Change>,
+    slots: Vec<Slot>,
+    counts: Vec<(i64, CountsAt)>,
+    /// New versions, with when they were asked for, and whether an author has changed them.
+    versions: Vec<(post::Draft<'a>, i64, bool)>,
+    /// Tombstones: the post, and when that was asked for.
+    deleted: Vec<(i64, i64)>,
+    untold: Vec<(i64, bool)>,
+    saved: Saved,
+}
+
+impl<'a> Changes<'a> {
+    fn take(
+        &mut self,
+        save: &'a Save,
+        due: &DuePost,
+        standing: &Standing,
+        known: &post::Known,
+        answered: &'a Answered,
+    ) {
+        let asked = Asked {
+            at_ms: answered.asked_at_ms,
+            now_ms: save.now_ms,
+            chance: save.chance ^ due.slot.post_id.cast_unsigned(),
+            is_open: due.is_open,
+        };
+        // A poll may have stored a newer version, or a tombstone, since the claim.
+        let newest_ms = known
+            .read_at_ms
+            .max(known.deleted_at_ms.unwrap_or(i64::MIN));
+        let before = Freshness {
+            refreshed_ms: standing.freshness.refreshed_ms.max(newest_ms),
+            ..standing.freshness
+        };
+        let living_hash = match &answered.answer {
+            Answer::Found(post) => Some(fingerprint::living(post)),
+            _ => standing.living_hash,
+        };
+        let word = match &answered.answer {
+            Answer::Found(post) => Word::Seen {
+                counts: post.counts,
+                changed: living_hash != standing.living_hash || known.deleted_at_ms.is_some(),
+            },
+            Answer::Missing => Word::Missing,
+            Answer::Gone => Word::Gone,
+            Answer::Hidden => Word::Hidden,
+            Answer::Nothing => Word::Nothing,
+        };
+        let refreshed = before.take(&save.policy, word, asked);
+        self.saved.outcomes.push((due.post, refreshed.outcome));
+        let mut tells = refreshed.tell.then_some(true);
+        match (&answered.answer, refreshed.outcome) {
+            (Answer::Found(post), Outcome::Updated) => {
+                self.counted(due, &before, &refreshed);
+                if self.version(post, known, answered.asked_at_ms) {
+                    tells = tells.or(Some(false));
+                }
+            }
+            (_, Outcome::Deleted) if known.deleted_at_ms.is_none() => {
+                self.deleted.push((known.id, answered.asked_at_ms));
+                tells = Some(false);
+            }
+            _ => {}
+        }
+        if matches!(refreshed.outcome, Outcome::Updated | Outcome::Unchanged) {
+            self.saved.grown.push((before, refreshed.freshness));
+        }
+        if let Some(counts) = tells {
+            self.untold.push((known.id, counts));
+            self.saved.news.push((due.post, counts));
+        }
+        let is_stored = refreshed.outcome != Outcome::Superseded;
+        self.schedule(
+            due.slot,
+            standing,
+            &refreshed,
+            living_hash.filter(|_| is_stored),
+        );
+    }
+
+    fn counted(&mut self, due: &DuePost, before: &Freshness, refreshed: &Refreshed) {
+        let after = &refreshed.freshness;
+        if before.counts == after.counts {
+            return;
+        }
+        let at = |at_ms, counts| (due.slot.post_id, CountsAt { at_ms, counts });
+        // The row before tells until when the counts were the old ones.
+        if before.counts != Default::default() {
+            self.counts.push(at(before.refreshed_ms, before.counts));
+        }
+        if after.refreshed_ms != before.refreshed_ms {
+            self.counts.push(at(after.refreshed_ms, after.counts));
+        }
+    }
+
+    /// Returns whether libraries are to be told of the version.
+    fn version(&mut self, found: &'a Post, known: &post::Known, asked_at_ms: i64) -> bool {
+        let content_hash = fingerprint::of(found);
+        let returns = known.deleted_at_ms.is_some();
+        let is_edit = content_hash != known.content_hash;
+        let draft = post::Draft {
+            id: known.id,
+            upstream_id: Cow::Borrowed(""),
+            post: found,
+            content_hash,
+            // Readers have passed its ID: what was not shown there is not shown any more.
+            listed: known.listed && found.visibility == Visibility::Public,
+        };
+        self.versions.push((draft, asked_at_ms, is_edit || returns));
+        is_edit || returns
+    }
+
+    fn schedule(
+        &mut self,
+        slot: Slot,
+        standing: &Standing,
+        refreshed: &Refreshed,
+        living_hash: Option<i64>,
+    ) {
+        let due_at_ms = match refreshed.due {
+            Due::At(due_at_ms) => Some(due_at_ms),
+            Due::Retired | Due::Never => None,
+        };
+        self.slots
+            .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
+        self.fresh.push(fresh::Change {
+            post_id: slot.post_id,
+            freshness: refreshed.freshness,
+            due_at_ms,
+            outcome: Some(refreshed.outcome),
+            living_hash: living_hash.or(standing.living_hash),
+        });
+    }
+
+    /// Leaves a post due as it was.
+    fn put_back(&mut self, due: &DuePost, standing: &Standing) {
+        self.slots.push(due.slot);
+        debug_assert_eq!(standing.due_at_ms, Some(due.due_at_ms));
+    }
+
+    fn retire(&mut self, post_id: i64, standing: &Standing) {
+        self.fresh.push(fresh::Change {
+            post_id,
+            freshness: standing.freshness,
+            due_at_ms: None,
+            outcome: standing.outcome,
+            living_hash: standing.living_hash,
+        });
+    }
+
+    fn write(self, tx: &mut Tx<'_>, instance_id: i64, save: &Save) -> Result<Saved, StoreError> {
+        let edited: Vec<i64> = self
+            .versions
+            .iter()
+            .filter(|(_, _, is_edit)| *is_edit)
+            .map(|(draft, ..)| draft.id)
+            .collect();
+        if !edited.is_empty() || !self.deleted.is_empty() {
+            // The order of locks: what sources share is changed while the clock is held.
+            clock::take(tx, save.now_ms, 0)?;
+            let authors: Vec<_> = self
+                .versions
+                .iter()
+                .filter(|(_, _, is_edit)| *is_edit)
+                .map(|(draft, ..)| &draft.post.author)
+                .collect();
+            account::store(tx, instance_id, authors)?;
+            history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
+        }
+        let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();
+        if save.keep_deleted {
+            history::keep(tx, &deleted, EndedBy::Deletion, save.now_ms)?;
+        } else {
+            history::erase(tx, &deleted)?;
+        }
+        self.replace(tx)?;
+        tx.execute_many_later(
+            "update post set deleted_at_ms = r.at_ms, listed = false, raw = null
+             from {rows as r(id, at_ms)} where post.id = r.id",
+            &[],
+            &[
+                Column::i64(deleted.iter().copied()),
+                Column::i64(self.deleted.iter().map(|(_, at_ms)| *at_ms)),
+            ],
+        )?;
+        count_history::keep(tx, &self.counts)?;
+        fresh::update(tx, &self.fresh)?;
+        schedule::insert(tx, &self.slots)?;
+        untold::note(tx, instance_id, save.now_ms, &self.untold)?;
+        Ok(self.saved)
+    }
+
+    fn replace(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        let mut by_time: HashMap<i64, Vec<&post::Draft<'_>>> = HashMap::new();
+        for (draft, asked_at_ms, _) in &self.versions {
+            by_time.entry(*asked_at_ms).or_default().push(draft);
+        }
+        for (asked_at_ms, drafts) in by_time {
+            post::replace(tx, asked_at_ms, &drafts)?;
+        }
+        Ok(())
+    }
+}

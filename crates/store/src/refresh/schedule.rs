@@ -1,0 +1,81 @@
+//! The index of due times.
+
+use driftline_db::{Column, DbError, Tx};
+
+/// A row of the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Slot {
+    pub(crate) bucket: i64,
+    pub(crate) due_at_ms: i64,
+    pub(crate) post_id: i64,
+}
+
+pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
+    if slots.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "insert into schedule (bucket, due_at_ms, post_id) {rows}",
+        &[],
+        &columns(slots),
+    )
+}
+
+/// Takes rows off; returns how many were there.
+pub(crate) fn remove(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<u64, DbError> {
+    if slots.is_empty() {
+        return Ok(0);
+    }
+    tx.execute_many(REMOVE, &[], &columns(slots))
+}
+
+/// [`remove`], for rows that this transaction has locked and so are there.
+pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
+    if slots.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(REMOVE, &[], &columns(slots))
+}
+
+const REMOVE: &str = "delete from schedule where (bucket, due_at_ms, post_id) in
+     (select bucket, due_at_ms, post_id from {rows as r(bucket, due_at_ms, post_id)})";
+
+/// The first rows of a bucket due by then, the earliest first, that nobody else is claiming; on
+/// PostgreSQL they stay locked.
+pub(crate) fn first(
+    tx: &mut Tx<'_>,
+    bucket: i64,
+    until_ms: i64,
+    limit: usize,
+) -> Result<Vec<Slot>, DbError> {
+    tx.query(
+        "select due_at_ms, post_id from schedule
+         where bucket = $1 and due_at_ms <= $2
+         order by due_at_ms, post_id limit $3 {skip_locked}",
+        &[&bucket, &until_ms, &(limit as i64)],
+        |row| {
+            Ok(Slot {
+                bucket,
+                due_at_ms: row.i64(0)?,
+                post_id: row.i64(1)?,
+            })
+        },
+    )
+}
+
+/// When the first post of a bucket is due, Unix ms.
+pub(crate) fn next_due_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
+    tx.query_opt(
+        "select due_at_ms from schedule where bucket = $1 order by due_at_ms limit 1",
+        &[&bucket],
+        |row| row.i64(0),
+    )
+}
+
+fn columns(slots: &[Slot]) -> [Column<'static>; 3] {
+    [
+        Column::i64(slots.iter().map(|slot| slot.bucket)),
+        Column::i64(slots.iter().map(|slot| slot.due_at_ms)),
+        Column::i64(slots.iter().map(|slot| slot.post_id)),
+    ]
+}

@@ -1,0 +1,138 @@
+//! What the libraries of sources are still to be told of posts that were refreshed.
+//!
+//! A refresh changes posts of an instance, and each source that lists one has a library with USNs
+//! of its own, below a root of its own. So the save only notes the post here, in its transaction,
+//! and every source is told in a transaction below its root. A crash in between leaves the note.
+
+use driftline_core::post::Visibility;
+use driftline_db::{Column, Tx};
+
+use crate::{
+    entry,
+    error::StoreError,
+    ids::{InstanceId, LocalId, SourceId, from_sql, sql},
+    machine::Held,
+};
+
+/// A post that libraries are to be told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Untold {
+    /// The post.
+    pub post: LocalId,
+    /// Whether its counts are what is to be told; else an edit or a deletion.
+    pub counts: bool,
+    /// When that was noted, Unix ms.
+    pub since_ms: i64,
+}
+
+/// What is to be told of an instance's posts and was noted by `until_ms`, the first `limit` of it.
+pub fn untold(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    until_ms: i64,
+    limit: u32,
+) -> Result<Vec<Untold>, StoreError> {
+    let found = tx.query(
+        "select post_id, counts, since_ms from untold
+         where instance_id = $1 and since_ms <= $2 order by post_id limit $3",
+        &[&sql(instance), &until_ms, &i64::from(limit)],
+        |row| {
+            Ok(Untold {
+                post: from_sql(row.i64(0)?)?,
+                counts: row.bool(1)?,
+                since_ms: row.i64(2)?,
+            })
+        },
+    )?;
+    Ok(found)
+}
+
+/// Tells a source's library: each of its entries of those posts that differs from the post, or
+/// whose counts are to be told, takes the next USN. To be written below [`crate::source::root`] of
+/// the source. Returns how many entries moved.
+pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, StoreError> {
+    let mut held = Held::load(tx, source, None)?;
+    let ids: Vec<i64> = posts.iter().map(|untold| sql(untold.post)).collect();
+    let entries = entry::of_posts(tx, held.id, &ids)?;
+    if entries.is_empty() {
+        return Ok(0);
+    }
+    let now: std::collections::HashMap<i64, (i64, bool, bool)> = tx
+        .query(
+            "select id, content_hash, deleted_at_ms is not null, visibility from post
+             where id {in $1}",
+            &[&Column::i64(ids.iter().copied())],
+            |row| {
+                let is_public = Visibility::named_or_narrowest(row.str(3)?) == Visibility::Public;
+                Ok((row.i64(0)?, (row.i64(1)?, row.bool(2)?, is_public)))
+            },
+        )?
+        .into_iter()
+        .collect();
+    let tells_counts: std::collections::HashSet<i64> = posts
+        .iter()
+        .filter(|untold| untold.counts)
+        .map(|untold| sql(untold.post))
+        .collect();
+    let mut changes = Vec::new();
+    for entry in entries {
+        let Some(&(content_hash, gone, is_public)) = now.get(&entry.post_id) else {
+            continue;
+        };
+        let differs = entry.content_hash != content_hash || entry.gone != gone;
+        let has_counts = tells_counts.contains(&entry.post_id) && !gone;
+        if differs || has_counts {
+            changes.push(entry::Change {
+                id: entry.id,
+                usn: held.next_usn(),
+                content_hash,
+                gone,
+                listed: !gone && is_public,
+            });
+        }
+    }
+    entry::change(tx, held.id, &changes)?;
+    held.save_usn(tx)?;
+    Ok(changes.len() as u64)
+}
+
+/// Forgets what every source has been told; what was noted again since stays.
+pub fn forget_told(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    posts: &[Untold],
+) -> Result<(), StoreError> {
+    tx.execute_many(
+        "delete from untold where instance_id = $1 and (post_id, since_ms) in
+             (select post_id, since_ms from {rows as r(post_id, since_ms)})",
+        &[&sql(instance)],
+        &[
+            Column::i64(posts.iter().map(|untold| sql(untold.post))),
+            Column::i64(posts.iter().map(|untold| untold.since_ms)),
+        ],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn note(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    now_ms: i64,
+    posts: &[(i64, bool)],
+) -> Result<(), StoreError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "insert into untold (instance_id, post_id, since_ms, counts)
+         select $1, r.post_id, $2, r.counts from {rows as r(post_id, counts)} where true
+         on conflict (instance_id, post_id) do update
+         set since_ms = excluded.since_ms, counts = (untold.counts or excluded.counts)",
+        &[&instance_id, &now_ms],
+        &[
+            Column::i64(posts.iter().map(|(post_id, _)| *post_id)),
+            Column::bool(posts.iter().map(|(_, counts)| *counts)),
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Refresh: due times, claims, leases, saves, what libraries are told.
+
+mod laws;
+mod outcomes;
+mod pipeline;
+
+use std::{collections::HashMap, sync::Arc};
+
+use driftline_core::{
+    post::{Counts, Post},
+    refresh::{Batcher, Policy},
+};
+use driftline_store::{
+    InstanceId, LocalId, Root, Store, StoreError,
+    refresh::{Answer, Answered, Ask, Claim, Claimed, Claims, Save, Saved, Standing, standing},
+    source,
+};
+
+use crate::world::{World, post};
+
+pub(crate) const MINUTE_MS: i64 = 60_000;
+pub(crate) const HOUR_MS: i64 = 60 * MINUTE_MS;
+const LEASE_MS: i64 = 30_000;
+
+/// A post with that many favourites.
+pub(crate) fn liked(id: u64, favourites: i64) -> Post {
+    let mut post = post(id, "text");
+    post.counts = Counts {
+        favourites: Some(favourites),
+        ..Counts::default()
+    };
+    post.raw = post
+        .raw
+        .replace("_count\":0", &format!("_count\":{favourites}"));
+    post
+}
+
+/// Workers of one process.
+pub(crate) struct Crew {
+    pub(crate) store: Store,
+    pub(crate) claims: Claims,
+    pub(crate) instance: InstanceId,
+    pub(crate) size: usize,
+    pub(crate) keep_deleted: bool,
+}
+
+impl Crew {
+    pub(crate) fn of(world: &World) -> Crew {
+        let source = world.source;
+        let instance =
+            world.read(move |tx| Ok(source::by_id(tx, source)?.expect("it").instance.id));
+        Crew {
+            store: world.store.clone(),
+            claims: Claims::default(),
+            instance,
+            size: 100,
+            keep_deleted: true,
+        }
+    }
+
+    pub(crate) fn ask(&self, now_ms: i64, lease_ms: i64) -> Claimed {
+        let ask = Ask {
+            instance: self.instance,
+            batcher: Batcher::new(self.size, 2_000),
+            shard: 0,
+            holder: "worker".to_owned(),
+            lease_ms,
+            now_ms,
+        };
+        self.claims
+            .claim_blocking(&self.store, ask)
+            .expect("a claim")
+    }
+
+    pub(crate) fn claim(&self, now_ms: i64) -> Claim {
+        match self.ask(now_ms, LEASE_MS) {
+            Claimed::Batch(claim) => claim,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn try_save(
+        &self,
+        claim: &Claim,
+        answers: &[(u64, Answer)],
+        asked_at_ms: i64,
+    ) -> Result<Saved, StoreError> {
+        self.try_save_at(claim, answers, asked_at_ms, asked_at_ms + 200)
+    }
+
+    pub(crate) fn try_save_at(
+        &self,
+        claim: &Claim,
+        answers: &[(u64, Answer)],
+        asked_at_ms: i64,
+        now_ms: i64,
+    ) -> Result<Saved, StoreError> {
+        let by_id: HashMap<String, LocalId> = claim
+            .posts
+            .iter()
+            .map(|due| (due.upstream_id.clone(), due.post))
+            .collect();
+        let answers = answers
+            .iter()
+            .filter_map(|(id, answer)| {
+                Some(Answered {
+                    post: *by_id.get(&id.to_string())?,
+                    answer: answer.clone(),
+                    asked_at_ms,
+                })
+            })
+            .collect();
+        let save = Save {
+            claim: claim.clone(),
+            answers,
+            policy: Arc::new(Policy::default()),
+            keep_deleted: self.keep_deleted,
+            now_ms,
+            chance: 0,
+        };
+        self.claims.save_blocking(&self.store, save)
+    }
+
+    pub(crate) fn save(&self, claim: &Claim, answers: &[(u64, Answer)], asked_at_ms: i64) -> Saved {
+        self.try_save(claim, answers, asked_at_ms).expect("a save")
+    }
+
+    /// Looks everything that is due up and saves it.
+    pub(crate) fn refresh(&self, answers: &[(u64, Answer)], now_ms: i64) -> Saved {
+        let claim = self.claim(now_ms);
+        self.save(&claim, answers, now_ms)
+    }
+}
+
+pub(crate) fn found(id: u64, favourites: i64) -> (u64, Answer) {
+    (id, Answer::Found(Box::new(liked(id, favourites))))
+}
+
+/// The local ID of a post of the world's timeline.
+pub(crate) fn local(world: &World, id: u64) -> LocalId {
+    let id = id.to_string();
+    world.read(move |tx| {
+        let id = tx.query_one(
+            "select post_id from seen where upstream_id = $1",
+            &[&id],
+            |row| row.i64(0),
+        )?;
+        Ok(LocalId::try_from(id).expect("an ID"))
+    })
+}
+
+pub(crate) fn stands(world: &World, id: u64) -> Standing {
+    let post = local(world, id);
+    world
+        .read(move |tx| standing(tx, post))
+        .expect("a standing")
+}
+
+/// Law 5 as the tables hold it: a post with a due time has one slot, or is in one lease, and
+/// nothing else is scheduled. Returns how many posts are scheduled.
+pub(crate) fn check_schedule(store: &Store) -> usize {
+    store
+        .write_blocking(Root::none(), |tx| {
+            let due: HashMap<i64, i64> = tx
+                .query(
+                    "select post_id, due_at_ms from freshness where due_at_ms is not null",
+                    &[],
+                    |row| Ok((row.i64(0)?, row.i64(1)?)),
+                )?
+                .into_iter()
+                .collect();
+            let mut slots: Vec<(i64, i64)> =
+                tx.query("select post_id, due_at_ms from schedule", &[], |row| {
+                    Ok((row.i64(0)?, row.i64(1)?))
+                })?;
+            for held in tx.query("select posts from lease", &[], |row| row.text(0))? {
+                slots.extend(held.split(' ').filter(|slot| !slot.is_empty()).map(|slot| {
+                    let mut numbers = slot
+                        .split(':')
+                        .skip(1)
+                        .map(|n| n.parse().expect("a number"));
+                    let due_at_ms = numbers.next().expect("a due time");
+                    (numbers.next().expect("a post"), due_at_ms)
+                }));
+            }
+            let count = slots.len();
+            let by_post: HashMap<i64, i64> = slots.into_iter().collect();
+            assert_eq!(by_post.len(), count, "a post is scheduled twice");
+            assert_eq!(by_post, due);
+            Ok::<_, StoreError>(count)
+        })
+        .expect("a look")
+}

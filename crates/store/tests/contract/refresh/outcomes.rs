@@ -1,0 +1,233 @@
+//! What answers make of stored posts, and what libraries are told.
+
+use driftline_core::refresh::Outcome;
+use driftline_store::{
+    Root,
+    history::{self, EndedBy},
+    refresh::{Answer, Untold, count_history, forget_told, tell, untold},
+    source,
+};
+
+use super::{Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, local, stands};
+use crate::world::{START_MS, World, on_both};
+
+/// Tells the world's source what is untold; returns how many entries moved.
+fn tell_all(world: &World, crew: &Crew) -> u64 {
+    let (instance, source) = (crew.instance, world.source);
+    let news = world.read(move |tx| untold(tx, instance, i64::MAX, 100));
+    let (told, moved) = (news.clone(), news);
+    let count = world.write(move |tx| tell(tx, source, &told));
+    world
+        .store
+        .write_blocking(Root::none(), move |tx| forget_told(tx, instance, &moved))
+        .expect("forgotten");
+    assert_eq!(
+        world.read(move |tx| untold(tx, instance, i64::MAX, 100)),
+        Vec::<Untold>::new()
+    );
+    count
+}
+
+#[test]
+fn counts_alone_do_not_flood_libraries() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 100)]);
+        let crew = Crew::of(&world);
+        let before = world.usns();
+        let mut now_ms = START_MS;
+        let mut refresh = |favourites: i64, after_ms: i64| {
+            now_ms += after_ms;
+            crew.refresh(&[found(1, favourites)], now_ms);
+            tell_all(&world, &crew)
+        };
+        assert_eq!(refresh(200, 4 * MINUTE_MS), 0, "within the first hour");
+        assert_eq!(refresh(300, 40 * MINUTE_MS), 0, "still");
+        assert_eq!(refresh(301, 2 * HOUR_MS), 1, "more than a tenth");
+        assert_eq!(refresh(301, 3 * HOUR_MS), 0, "nothing");
+        assert_eq!(refresh(302, 3 * HOUR_MS), 0, "hardly anything");
+        assert_eq!(refresh(303, 20 * HOUR_MS), 1, "another age band");
+        assert_eq!(world.usns(), [(before[0].0, before[0].1 + 2)]);
+    });
+}
+
+#[test]
+fn an_edit_is_kept_and_told() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 0)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let mut edited = liked(1, 0);
+        edited.edited_at_ms = Some(now_ms - 5);
+        edited.raw = edited.raw.replace("text", "better text");
+        let answers = [(1, Answer::Found(Box::new(edited.clone()))), found(2, 0)];
+        let saved = crew.refresh(&answers, now_ms);
+        assert_eq!(saved.news, [(local(&world, 1), false)]);
+        assert_eq!(world.timeline()[1].raw, edited.raw);
+        let post = local(&world, 1);
+        let versions = world.read(move |tx| history::versions(tx, post));
+        assert_eq!(versions.len(), 1);
+        assert_eq!(versions[0].ended_by, EndedBy::Edit);
+        assert_eq!(tell_all(&world, &crew), 1);
+        assert_eq!(world.usns(), [(1, 3), (2, 2)]);
+        // The next page shows the same version: that is no news any more.
+        world.now_ms = now_ms + 1_000;
+        let summary = world.poll(vec![liked(2, 0), edited]);
+        assert_eq!((summary.edited, summary.update_count), (0, 3));
+    });
+}
+
+#[test]
+fn a_deleted_post_leaves_a_tombstone_with_its_history() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 7)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        crew.refresh(&[found(1, 9), found(2, 0)], now_ms);
+        crew.refresh(&[(1, Answer::Gone), found(2, 0)], now_ms + 4 * MINUTE_MS);
+        let gone = stands(&world, 1);
+        assert_eq!(
+            (gone.outcome, gone.due_at_ms),
+            (Some(Outcome::Deleted), None)
+        );
+        assert_eq!(world.timeline().len(), 1);
+        let post = local(&world, 1);
+        let versions = world.read(move |tx| history::versions(tx, post));
+        assert_eq!(
+            versions.last().map(|last| last.ended_by),
+            Some(EndedBy::Deletion)
+        );
+        assert_eq!(world.read(move |tx| count_history(tx, post)).len(), 2);
+        assert_eq!(tell_all(&world, &crew), 1);
+        assert!(world.export().iter().any(|row| row.usn == 3));
+        assert_eq!(check_schedule(store), 1);
+    });
+}
+
+#[test]
+fn what_a_deleted_post_held_can_be_erased_with_it() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        let mut crew = Crew::of(&world);
+        crew.keep_deleted = false;
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        crew.refresh(&[found(1, 9)], now_ms);
+        crew.refresh(&[(1, Answer::Gone)], now_ms + 4 * MINUTE_MS);
+        let post = local(&world, 1);
+        assert_eq!(world.read(move |tx| history::versions(tx, post)), []);
+        assert_eq!(world.read(move |tx| count_history(tx, post)), []);
+        assert_eq!(world.timeline().len(), 0);
+    });
+}
+
+#[test]
+fn a_missing_post_is_asked_for_again_and_then_deleted() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        crew.refresh(&[(1, Answer::Missing)], now_ms);
+        let missing = stands(&world, 1);
+        assert_eq!(missing.outcome, Some(Outcome::Missing));
+        let again_ms = missing.due_at_ms.expect("it is due");
+        assert_eq!(world.timeline().len(), 1, "still shown");
+        crew.refresh(&[(1, Answer::Missing)], again_ms + 2_000);
+        assert_eq!(stands(&world, 1).outcome, Some(Outcome::Deleted));
+        assert_eq!(world.timeline().len(), 0);
+        check_schedule(store);
+    });
+}
+
+#[test]
+fn a_deleted_post_that_a_poll_shows_again_is_refreshed_again() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        let crew = Crew::of(&world);
+        crew.refresh(&[(1, Answer::Gone)], START_MS + 4 * MINUTE_MS);
+        tell_all(&world, &crew);
+        assert_eq!(check_schedule(store), 0);
+        world.now_ms = START_MS + 10 * MINUTE_MS;
+        assert_eq!(world.poll(vec![liked(1, 8)]).revived, 1);
+        assert_eq!(check_schedule(store), 1);
+        assert_eq!(stands(&world, 1).due_at_ms, Some(START_MS + 13 * MINUTE_MS));
+    });
+}
+
+#[test]
+fn failures_are_due_again_with_a_delay() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        crew.refresh(&[(1, Answer::Nothing)], now_ms);
+        let failed = stands(&world, 1);
+        assert_eq!(failed.outcome, Some(Outcome::Failed));
+        assert_eq!(failed.freshness.failures, 1);
+        let wait_ms = failed.due_at_ms.expect("it is due") - now_ms;
+        assert!((2_500..=5_300).contains(&wait_ms), "{wait_ms}");
+    });
+}
+
+#[test]
+fn the_newest_answer_wins_between_polls_and_refreshes() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let edit = |text: &str| {
+            let mut post = liked(1, 7);
+            post.raw = post.raw.replace("text", text);
+            post
+        };
+        // A poll asks, a refresh asks later and saves first: the poll's answer is old.
+        crew.refresh(&[(1, Answer::Found(Box::new(edit("second"))))], now_ms + 50);
+        tell_all(&world, &crew);
+        world.now_ms = now_ms;
+        world.poll(vec![edit("first")]);
+        assert!(world.timeline()[0].raw.contains("second"));
+        // A refresh asks, a poll asks later and commits first: the refresh's answer is old.
+        let asked_ms = now_ms + 10 * MINUTE_MS;
+        let claim = crew.claim(asked_ms);
+        world.now_ms = asked_ms + 50;
+        world.poll(vec![edit("fourth")]);
+        let saved = crew.save(
+            &claim,
+            &[(1, Answer::Found(Box::new(edit("third"))))],
+            asked_ms,
+        );
+        assert_eq!(saved.outcomes[0].1, Outcome::Superseded);
+        assert!(world.timeline()[0].raw.contains("fourth"));
+        check_schedule(store);
+    });
+}
+
+#[test]
+fn every_source_of_a_post_is_told() {
+    on_both(|store| {
+        let mut one = World::readable(store, "one");
+        let mut two = World::readable(store, "two");
+        one.poll(vec![liked(1, 7)]);
+        two.poll(vec![liked(2, 0), liked(1, 7)]);
+        let crew = Crew::of(&one);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        crew.refresh(&[(1, Answer::Gone), found(2, 0)], now_ms);
+        let instance = crew.instance;
+        let news = one.read(move |tx| untold(tx, instance, i64::MAX, 100));
+        for world in [&one, &two] {
+            let (news, source) = (news.clone(), world.source);
+            let moved = store
+                .write_blocking(source::root(source), move |tx| tell(tx, source, &news))
+                .expect("told");
+            assert_eq!(moved, 1);
+        }
+        assert_eq!(one.usns(), [(1, 2)]);
+        assert_eq!(two.usns(), [(1, 3), (2, 2)]);
+    });
+}

@@ -1,0 +1,194 @@
+//! From the first due time to the next: claims, leases and saves.
+
+use driftline_core::refresh::Outcome;
+use driftline_store::{
+    StoreError,
+    refresh::{Claimed, count_history},
+    source,
+};
+
+use super::{Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, local, stands};
+use crate::world::{START_MS, World, on_both, post};
+
+const BORN_MS: i64 = START_MS - 1_000;
+
+#[test]
+fn a_new_post_has_its_first_due_time_with_its_row() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let mut ancient = post(2, "text");
+        ancient.created_at_ms = Some(START_MS - 31 * 24 * HOUR_MS);
+        let mut unborn = post(1, "text");
+        unborn.created_at_ms = None;
+        world.poll(vec![liked(3, 4), ancient, unborn]);
+        let fresh = stands(&world, 3);
+        assert_eq!(fresh.due_at_ms, Some(START_MS + 3 * MINUTE_MS));
+        assert_eq!(fresh.freshness.counts.favourites, Some(4));
+        assert_eq!(stands(&world, 2).due_at_ms, None, "too old");
+        assert_eq!(stands(&world, 1).due_at_ms, None, "without a time");
+        assert_eq!(check_schedule(store), 1);
+    });
+}
+
+#[test]
+fn a_refreshed_post_holds_the_new_counts_and_is_due_again() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 5)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 3 * MINUTE_MS + 2_000;
+        let saved = crew.refresh(&[found(1, 8), found(2, 0)], now_ms);
+        let outcome = |id| {
+            let of = |(post, outcome)| (post == local(&world, id)).then_some(outcome);
+            saved.outcomes.iter().copied().find_map(of)
+        };
+        assert_eq!(outcome(1), Some(Outcome::Updated));
+        assert_eq!(outcome(2), Some(Outcome::Unchanged));
+        let one = stands(&world, 1);
+        assert_eq!(one.freshness.counts.favourites, Some(8));
+        assert_eq!(one.due_at_ms, Some(now_ms + 3 * MINUTE_MS));
+        assert_eq!(one.outcome, Some(Outcome::Updated));
+        let raw = world.timeline()[1].raw.clone();
+        assert!(raw.contains("\"favourites_count\":8"), "{raw}");
+        let post = local(&world, 1);
+        let history = world.read(move |tx| count_history(tx, post));
+        let counts: Vec<_> = history
+            .iter()
+            .map(|row| (row.at_ms, row.counts.favourites))
+            .collect();
+        assert_eq!(counts, [(START_MS, Some(5)), (now_ms, Some(8))]);
+        assert_eq!(check_schedule(store), 2);
+    });
+}
+
+#[test]
+fn batches_leave_full_or_in_time_and_never_hold_a_post_twice() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll((1..=12).rev().map(|id| liked(id, 0)).collect());
+        let mut crew = Crew::of(&world);
+        crew.size = 5;
+        let due_ms = START_MS + 3 * MINUTE_MS;
+        assert_eq!(crew.ask(START_MS, 30_000), Claimed::Until(due_ms));
+        let (one, two) = (crew.claim(due_ms), crew.claim(due_ms));
+        assert_eq!((one.posts.len(), two.posts.len()), (5, 5));
+        assert_eq!(
+            crew.ask(due_ms, 30_000),
+            Claimed::Until(due_ms + 2_000),
+            "two posts wait for more"
+        );
+        let three = crew.claim(due_ms + 2_000);
+        assert_eq!(three.posts.len(), 2);
+        let mut all: Vec<_> = [&one, &two, &three]
+            .iter()
+            .flat_map(|claim| claim.posts.iter().map(|due| due.post))
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 12);
+        assert!(matches!(
+            crew.ask(due_ms + 2_000, 30_000),
+            Claimed::Until(_) | Claimed::Idle
+        ));
+        assert_eq!(check_schedule(store), 12);
+    });
+}
+
+#[test]
+fn a_claim_that_is_given_back_is_due_as_it_was() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 0)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let claim = crew.claim(now_ms);
+        crew.claims
+            .give_back_blocking(store, claim.clone())
+            .expect("given back");
+        assert_eq!(check_schedule(store), 2);
+        assert_eq!(
+            crew.try_save(&claim, &[found(1, 9)], now_ms),
+            Err(StoreError::LeaseLost)
+        );
+        assert_eq!(crew.claim(now_ms).posts, claim.posts);
+    });
+}
+
+#[test]
+fn an_ended_lease_goes_back_and_its_holder_cannot_save() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 0)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let Claimed::Batch(late) = crew.ask(now_ms, 0) else {
+            panic!("no batch")
+        };
+        // Its time is over, though nobody has taken the posts yet.
+        assert_eq!(
+            crew.try_save(&late, &[found(1, 9)], now_ms),
+            Err(StoreError::LeaseLost)
+        );
+        assert_eq!(check_schedule(store), 2);
+        let other = Crew::of(&world);
+        let next = other.claim(now_ms + 1);
+        assert_eq!(next.posts.len(), 2);
+        assert_eq!(
+            crew.try_save(&late, &[found(1, 9)], now_ms),
+            Err(StoreError::LeaseLost)
+        );
+        other.save(&next, &[found(1, 3), found(2, 0)], now_ms + 1);
+        assert_eq!(stands(&world, 1).freshness.counts.favourites, Some(3));
+        assert_eq!(check_schedule(store), 2);
+    });
+}
+
+#[test]
+fn posts_without_an_answer_are_due_as_they_were() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 0)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let claim = crew.claim(now_ms);
+        crew.save(&claim, &[found(2, 1)], now_ms);
+        assert_eq!(stands(&world, 1).due_at_ms, Some(START_MS + 3 * MINUTE_MS));
+        let again = crew.claim(now_ms);
+        assert_eq!(again.posts.len(), 1);
+        assert_eq!(again.posts[0].upstream_id, "1");
+        check_schedule(store);
+    });
+}
+
+#[test]
+fn a_post_retires_at_the_end_of_the_table() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 0)]);
+        let crew = Crew::of(&world);
+        let end_ms = BORN_MS + 30 * 24 * HOUR_MS;
+        crew.refresh(&[found(1, 1)], end_ms - 1);
+        assert!(stands(&world, 1).due_at_ms.is_some());
+        crew.refresh(&[found(1, 2)], end_ms + 3 * 24 * HOUR_MS + 2_000);
+        assert_eq!(stands(&world, 1).due_at_ms, None);
+        assert_eq!(stands(&world, 1).freshness.counts.favourites, Some(2));
+        assert_eq!(check_schedule(store), 0);
+        assert_eq!(crew.ask(end_ms * 2, 30_000), Claimed::Idle);
+    });
+}
+
+#[test]
+fn removed_posts_leave_the_schedule() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 0)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let claim = crew.claim(now_ms);
+        let id = world.source;
+        world.write(move |tx| source::remove(tx, id, START_MS));
+        // The worker that holds them learns it when it saves.
+        crew.save(&claim, &[found(1, 9), found(2, 9)], now_ms);
+        assert_eq!(check_schedule(store), 0);
+    });
+}
