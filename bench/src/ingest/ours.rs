@@ -55,7 +55,7 @@ pub(crate) fn add_source(store: &Store) -> Result<SourceId, Failure> {
     let new = NewSource {
         name: "bench".to_owned(),
         origin: "https://sim.example".to_owned(),
-        timeline: "public".to_owned(),
+        api: driftline_core::api::Api::Mastodon,        timeline: "public".to_owned(),
         upstream: "https://sim.example".to_owned(),
         settings: Settings::default(),
         token: None,

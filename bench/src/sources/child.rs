@@ -77,7 +77,7 @@ fn add_sources(store: &Store, options: &ChildOptions) -> Result<(), Failure> {
         let new = NewSource {
             name: format!("list-{number}"),
             origin: options.url.clone(),
-            timeline: format!("list:{number}"),
+            api: driftline_core::api::Api::Mastodon,            timeline: format!("list:{number}"),
             upstream: options.url.clone(),
             settings: Settings {
                 every_ms: EVERY_MS,

@@ -188,6 +188,7 @@ async fn add(store: &Store, new: AddSource) -> Result<Value, AdminError> {
     let row = NewSource {
         name: name.clone(),
         origin: address.to_string(),
+        api: new.api,
         timeline: timeline.to_string(),
         upstream: address.to_string(),
         settings: new.settings,

@@ -45,6 +45,7 @@ pub(crate) enum Counter {
     Instance,
     Source,
     Account,
+    Credential,
 }
 
 /// Takes `count` small IDs that follow each other; returns the first. Holds the clock.
@@ -61,6 +62,10 @@ pub(crate) fn count(tx: &mut Tx<'_>, counter: Counter, count: usize) -> Result<i
         Counter::Account => {
             "update local_clock set last_account_id = last_account_id + $1 where one = 1
              returning last_account_id"
+        }
+        Counter::Credential => {
+            "update local_clock set last_credential_id = last_credential_id + $1 where one = 1
+             returning last_credential_id"
         }
     };
     let count = count as i64;

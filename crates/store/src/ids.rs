@@ -1,7 +1,7 @@
 use driftline_db::DbError;
 use driftline_id::Id;
 
-use crate::{account::Account, instance::Instance, source::Source};
+use crate::{account::Account, credential::Credential, instance::Instance, source::Source};
 
 /// What local IDs name: posts, and entries whose ID is not their post's.
 #[derive(Debug)]
@@ -15,6 +15,9 @@ pub type SourceId = Id<Source>;
 
 /// The local ID of an account of an instance.
 pub type AccountId = Id<Account>;
+
+/// The ID of a credential.
+pub type CredentialId = Id<Credential>;
 
 /// The ID of an instance.
 pub type InstanceId = Id<Instance>;

@@ -228,6 +228,28 @@ create table untold (
     primary key (instance_id, post_id)
 ) {clustered};
 
+alter table local_clock add column last_credential_id {i64} not null default 0;
+
+create table credential (
+    id {i64} primary key not null,
+    instance_id {i64} not null,
+    name text {collate_c} not null,
+    place text,
+    monthly_posts {i64},
+    quarantined_at_ms {i64},
+    quarantine_until_ms {i64},
+    quarantine_reason text,
+    created_at_ms {i64} not null,
+    unique (name)
+) {strict};
+
+create table quota (
+    credential_id {i64} not null,
+    scope text {collate_c} not null,
+    ledger text not null,
+    primary key (credential_id, scope)
+) {clustered} {fillfactor 50};
+
 insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms, due_at_ms,
     refreshes, failures, missing, before_total, told_at_ms, told_total)
 select id, instance_id * 8 + id % 8, created_at_ms, read_at_ms, read_at_ms, read_at_ms,

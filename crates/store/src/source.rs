@@ -1,6 +1,6 @@
 //! Sources: upstream timelines that are mirrored.
 
-use driftline_core::timeline::Settings;
+use driftline_core::{api::Api, timeline::Settings};
 use driftline_db::{DbError, Root, Row, Tx};
 
 use crate::{
@@ -47,13 +47,15 @@ pub struct Source {
     pub holding: Option<Holding>,
 }
 
-/// Where a token is kept; the store never holds the token itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a token is kept; the store never holds the token itself as it is sent.
+#[derive(Clone, PartialEq, Eq)]
 pub enum TokenPlace {
     /// The environment variable of that name.
     Environment(String),
     /// The file at that path.
     File(String),
+    /// Here, sealed with a key that is not in the store.
+    Sealed(String),
 }
 
 /// A source to add.
@@ -63,6 +65,8 @@ pub struct NewSource {
     pub name: String,
     /// Its server's origin: scheme, host and port. Sources of one origin share their posts.
     pub origin: String,
+    /// The API that it speaks.
+    pub api: Api,
     /// Which timeline of the server.
     pub timeline: String,
     /// The address of the server's API.
@@ -93,7 +97,7 @@ pub fn add(
     if let Err(refused) = check_name(tx, &new.name)? {
         return Ok(Err(refused));
     }
-    let instance = instance::find_or_add(tx, &new.origin)?;
+    let instance = instance::find_or_add(tx, &new.origin, new.api)?;
     let id = clock::count(tx, Counter::Source, 1)?;
     tx.execute(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
@@ -213,17 +217,29 @@ pub fn is_name(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-impl TokenPlace {
-    fn to_text(&self) -> String {
+impl std::fmt::Debug for TokenPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            TokenPlace::Environment(name) => write!(f, "Environment({name:?})"),
+            TokenPlace::File(path) => write!(f, "File({path:?})"),
+            TokenPlace::Sealed(_) => f.write_str("Sealed(…)"),
+        }
+    }
+}
+
+impl TokenPlace {
+    pub(crate) fn to_text(&self) -> String {
+        match self {
+            TokenPlace::Sealed(sealed) => format!("sealed:{sealed}"),
             TokenPlace::Environment(name) => format!("env:{name}"),
             TokenPlace::File(path) => format!("file:{path}"),
         }
     }
 
-    fn from_text(text: &str) -> Result<TokenPlace, StoreError> {
+    pub(crate) fn from_text(text: &str) -> Result<TokenPlace, StoreError> {
         match text.split_once(':') {
             Some(("env", name)) => Ok(TokenPlace::Environment(name.to_owned())),
+            Some(("sealed", sealed)) => Ok(TokenPlace::Sealed(sealed.to_owned())),
             Some(("file", path)) => Ok(TokenPlace::File(path.to_owned())),
             _ => Err(StoreError::unreadable("a token's place", &"unknown kind")),
         }
@@ -253,7 +269,7 @@ fn select(rest: &str) -> String {
     format!(
         "select s.id, s.name, s.instance_id, i.origin, s.timeline, s.upstream, s.settings, s.token,
              s.paused, s.readable, s.update_count, s.created_at_ms, s.lease_holder, s.lease_fence,
-             s.lease_until_ms
+             s.lease_until_ms, i.api
          from source s join instance i on i.id = s.instance_id {rest}"
     )
 }
@@ -264,6 +280,7 @@ struct Stored {
     name: String,
     instance_id: InstanceId,
     origin: String,
+    api: Api,
     timeline: String,
     upstream: String,
     settings: String,
@@ -282,6 +299,7 @@ fn read(row: &Row<'_>) -> Result<Stored, DbError> {
         name: row.text(1)?,
         instance_id: from_sql(row.i64(2)?)?,
         origin: row.text(3)?,
+        api: instance::api(row.str(15)?)?,
         timeline: row.text(4)?,
         upstream: row.text(5)?,
         settings: row.text(6)?,
@@ -306,6 +324,7 @@ impl Stored {
             instance: Instance {
                 id: self.instance_id,
                 origin: self.origin,
+                api: self.api,
             },
             timeline: self.timeline,
             upstream: self.upstream,

@@ -5,6 +5,7 @@
 
 mod age_table;
 mod batcher;
+mod bisection;
 mod freshness;
 mod policy;
 mod retry;
@@ -12,5 +13,6 @@ mod telling;
 
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
 pub use batcher::{Batcher, Fill};
+pub use bisection::Bisection;
 pub use freshness::{Asked, Freshness, Outcome, Refreshed, Sample, Word};
 pub use policy::Policy;

@@ -3,4 +3,5 @@
 
 mod age_table;
 mod batcher;
+mod bisection;
 mod freshness;
