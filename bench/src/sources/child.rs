@@ -11,7 +11,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use driftline_core::timeline::{Backfill, Settings};
-use driftline_server::{Pollers, PollersOptions};
+use driftline_server::{Access, Pollers, PollersOptions};
 use driftline_store::{
     Store, Target, clock,
     source::{self, NewSource, TokenPlace},
@@ -97,7 +97,7 @@ async fn driftline(store: Store) -> Result<u64, Failure> {
         allow_private: true,
         ..Options::default()
     })?;
-    let pollers = Pollers::start(store, http, PollersOptions::new("bench"));
+    let pollers = Pollers::start(store.clone(), Access::new(&store, http), PollersOptions::new("bench"));
     println!("ready");
     input_ended().await?;
     let progress = pollers.progress().await;

@@ -7,6 +7,8 @@ use std::{
 };
 
 use driftline_core::timeline::{Backfill, Overlap, Settings};
+use driftline_server::{Access, Secrets, quotas::Quotas};
+use driftline_store::Store;
 use driftline_upstream::{Http, Options};
 use figment::{
     Figment,
@@ -238,6 +240,24 @@ impl Config {
         Http::new(options).map_err(|error| CliError::usage(error.to_string()))
     }
 
+    /// How upstreams are reached, and what may be asked of them.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the configuration of refreshing makes no sense.
+    pub fn access(&self, store: &Store, http: Http, data: &Path) -> Result<Access, CliError> {
+        Ok(Access {
+            http,
+            secrets: self.secrets(data),
+            quotas: Quotas::new(store.clone(), self.refresh.polling_share()?),
+            policy: self.refresh.policy()?,
+        })
+    }
+
+    /// Where the key of stored credentials is.
+    pub fn secrets(&self, data: &Path) -> Secrets {
+        Secrets::new(data.join(KEY_FILE))
+    }
+
     /// The settings that new sources begin with.
     pub fn settings(&self) -> Settings {
         let usual = Settings::default();
@@ -343,4 +363,5 @@ fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::E
     }
 }
 
+const KEY_FILE: &str = "credentials.key";
 const FILE: &str = "driftline.toml";

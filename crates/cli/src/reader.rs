@@ -1,18 +1,14 @@
 //! One source read by this process, under a lease, with an end.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use driftline_core::{
-    refresh::Policy,
-    timeline::{Purpose, Step},
-};
-use driftline_server::{Done, Session, SessionError, now_ms};
+use driftline_core::timeline::{Purpose, Step};
+use driftline_server::{Access, Done, Session, SessionError, now_ms};
 use driftline_store::{
     Store, StoreError,
     lease::{self, Lease},
     source::{self, Source},
 };
-use driftline_upstream::Http;
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -53,13 +49,12 @@ impl Reader {
     /// [`CliError`] if a living process holds it, or it cannot be opened.
     pub async fn open(
         store: Store,
-        http: &Http,
+        access: &Access,
         source: Source,
         holder: &str,
-        policy: Arc<Policy>,
     ) -> Result<Self, CliError> {
         let lease = claim(&store, &source, holder).await?;
-        let session = Session::open(store.clone(), http, source, Some(lease.fence), policy).await?;
+        let session = Session::open(store.clone(), access, source, Some(lease.fence)).await?;
         let renewing = tokio::spawn(renew(store.clone(), lease));
         Ok(Self {
             store,

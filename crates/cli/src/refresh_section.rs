@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use driftline_core::refresh::{AgeBand, AgeTable, AgeTableError, Policy};
-use driftline_server::refresh::RefreshOptions;
+use driftline_server::{POLLING_SHARE, refresh::RefreshOptions};
 use serde::Deserialize;
 
 use crate::{
@@ -70,7 +70,6 @@ impl RefreshSection {
     /// [`CliError::Usage`] if a value makes no sense.
     pub fn options(&self, holder: String) -> Result<RefreshOptions, CliError> {
         let mut options = RefreshOptions::new(holder);
-        options.policy = self.policy()?;
         options.keep_deleted = !self.erase_deleted;
         if let Some(HumanMs(ms)) = self.buffer_ttl {
             options.buffer_ttl = duration(ms);
@@ -96,21 +95,27 @@ impl RefreshSection {
             }
             options.workers = workers;
         }
-        if let Some(share) = self.polling_share {
-            if !(0.0..=1.0).contains(&share) {
-                return Err(CliError::usage(
-                    "refresh.polling_share is from 0.0 to 1.0; it is the part of each quota that polling may always use",
-                ));
-            }
-            options.polling_share = share;
-        }
         Ok(options)
+    }
+
+    /// The share of each quota that refreshing leaves to polling.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if it is no share.
+    pub fn polling_share(&self) -> Result<f64, CliError> {
+        let share = self.polling_share.unwrap_or(POLLING_SHARE);
+        if (0.0..=1.0).contains(&share) {
+            return Ok(share);
+        }
+        Err(CliError::usage(
+            "refresh.polling_share is from 0.0 to 1.0; it is the part of each quota that polling may always use",
+        ))
     }
 }
 
 fn band((age, every): (&String, &HumanMs)) -> Result<AgeBand, CliError> {
-    let below_ms = parse_ms(age)
-        .map_err(|error| CliError::usage(format!("refresh.ages: {error}")))?;
+    let below_ms =
+        parse_ms(age).map_err(|error| CliError::usage(format!("refresh.ages: {error}")))?;
     Ok(AgeBand {
         below_ms,
         every_ms: every.0,

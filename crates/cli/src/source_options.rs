@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use driftline_core::{
+    api::Api,
     timeline::{Backfill, Overlap, Rung, Settings},
     upstream_id::IdOrder,
 };
@@ -67,6 +68,20 @@ pub struct SourceOptions {
 pub enum Kind {
     /// Mastodon's, which many servers speak.
     Mastodon,
+    /// X's version 2.
+    X,
+    /// Twitter's version 1.1.
+    Twitter,
+}
+
+impl From<Kind> for Api {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Mastodon => Self::Mastodon,
+            Kind::X => Self::X,
+            Kind::Twitter => Self::Twitter,
+        }
+    }
 }
 
 impl SourceOptions {
@@ -78,6 +93,7 @@ impl SourceOptions {
         Ok(AddSource {
             name: self.name.clone(),
             address: self.url.clone(),
+            api: self.kind.into(),
             timeline: self.timeline.clone(),
             token_env: self.token_env.clone(),
             token_file: self.token_file.as_deref().map(absolute).transpose()?,

@@ -1,7 +1,7 @@
 //! What the command line asks of a store, in this process or, while a server
 //! holds the data folder, through the server's local socket.
 
-use driftline_core::{answer::Abilities, timeline::Settings, upstream_id::UpstreamId};
+use driftline_core::{answer::Abilities, api::Api, timeline::Settings, upstream_id::UpstreamId};
 use driftline_store::{
     CommitMachine, Store, StoreError, clock, commit_machine, export, lease, machine,
     source::{self, NameRefused, NewSource, Source, TokenPlace},
@@ -68,6 +68,8 @@ pub struct AddSource {
     pub name: Option<String>,
     /// The server's address as the operator typed it.
     pub address: String,
+    /// The API that it speaks.
+    pub api: Api,
     /// The timeline as the operator typed it.
     pub timeline: String,
     /// The environment variable that holds the token.

@@ -1,10 +1,9 @@
 //! The upstream client of a stored source.
 
-use driftline_store::source::{Source, TokenPlace};
-use driftline_upstream::{
-    Address, AddressError, Http, Mastodon, Timeline, TimelineError, TokenError,
-};
-use secrecy::SecretString;
+use driftline_store::source::Source;
+use driftline_upstream::{Address, AddressError, Timeline, TimelineError, TokenError, Upstream};
+
+use crate::{access::Access, secrets::SecretsError};
 
 /// Why a source has no client.
 #[derive(Debug, thiserror::Error)]
@@ -18,19 +17,9 @@ pub enum ClientError {
     /// The token cannot be sent.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The environment does not hold the token.
-    #[error(
-        "the environment variable {0} with the source's token is not set; set it and start again"
-    )]
-    NoVariable(String),
-    /// The file with the token cannot be read.
-    #[error("the file {path} with the source's token cannot be read: {reason}")]
-    NoFile {
-        /// Its path.
-        path: String,
-        /// Why.
-        reason: String,
-    },
+    /// The token cannot be had.
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
     /// The timeline cannot be read without a token.
     #[error("the timeline {0} needs a token: add the source with --token-env or --token-file")]
     TokenNeeded(String),
@@ -40,27 +29,13 @@ pub enum ClientError {
 ///
 /// # Errors
 /// [`ClientError`]; it never holds the token.
-pub fn client_of(source: &Source, http: &Http) -> Result<(Mastodon, Timeline), ClientError> {
+pub fn client_of(source: &Source, access: &Access) -> Result<(Upstream, Timeline), ClientError> {
     let address = Address::parse(&source.upstream)?;
     let timeline: Timeline = source.timeline.parse()?;
-    let token = source.token.as_ref().map(read_token).transpose()?;
-    if token.is_none() && timeline.needs_token() {
+    if source.token.is_none() && timeline.needs_token() {
         return Err(ClientError::TokenNeeded(timeline.to_string()));
     }
-    Ok((Mastodon::new(http.clone(), address, token)?, timeline))
-}
-
-fn read_token(place: &TokenPlace) -> Result<SecretString, ClientError> {
-    let text = match place {
-        TokenPlace::Environment(name) => {
-            std::env::var(name).map_err(|_| ClientError::NoVariable(name.clone()))?
-        }
-        TokenPlace::File(path) => {
-            std::fs::read_to_string(path).map_err(|error| ClientError::NoFile {
-                path: path.clone(),
-                reason: error.to_string(),
-            })?
-        }
-    };
-    Ok(SecretString::from(text.trim().to_owned()))
+    let secret = access.secret(source.token.as_ref())?;
+    let client = Upstream::new(source.instance.api, access.http.clone(), address, secret)?;
+    Ok((client, timeline))
 }

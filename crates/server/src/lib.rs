@@ -4,18 +4,25 @@
 //! [`http`] serves what is stored; [`ids`] gives out IDs; [`admin`] is what the command line asks of
 //! a store, in this process or through a running server.
 
+mod access;
 pub mod admin;
 mod client;
 mod clock;
 pub mod http;
 pub mod ids;
+mod month;
 mod pollers;
+pub mod quotas;
 mod recent;
+pub mod refresh;
 mod report;
+mod secrets;
 mod session;
 
+pub use access::{Access, POLLING_SHARE};
 pub use client::{ClientError, client_of};
 pub use clock::now_ms;
 pub use pollers::{Pollers, PollersOptions, Progress};
 pub use report::{GapReport, LatenessReport, Report, RungReport, report};
+pub use secrets::{Secrets, SecretsError};
 pub use session::{Done, Session, SessionError};

@@ -2,12 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use driftline_core::{refresh::Policy, timeline::Machine};
+use driftline_core::timeline::Machine;
 use driftline_store::{
     Root, SourceId, Store, StoreError, lease,
     source::{self, Source},
 };
-use driftline_upstream::Http;
 use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
     task::JoinHandle,
@@ -15,6 +14,7 @@ use tokio::{
 };
 
 use crate::{
+    access::Access,
     clock::now_ms,
     session::{Done, Session, SessionError},
 };
@@ -30,8 +30,6 @@ pub struct PollersOptions {
     pub lease: Duration,
     /// How often sources are looked for that are free, new, paused or removed.
     pub scan: Duration,
-    /// How posts are refreshed from when they are stored.
-    pub policy: Arc<Policy>,
 }
 
 impl PollersOptions {
@@ -41,7 +39,6 @@ impl PollersOptions {
             holder: holder.into(),
             lease: Duration::from_secs(5),
             scan: Duration::from_secs(1),
-            policy: Arc::default(),
         }
     }
 }
@@ -63,7 +60,7 @@ pub struct Pollers {
 
 struct Shared {
     store: Store,
-    http: Http,
+    access: Access,
     options: PollersOptions,
     running: Mutex<HashMap<SourceId, Running>>,
     stop: watch::Sender<bool>,
@@ -85,12 +82,12 @@ struct Wish {
 
 impl Pollers {
     /// Begins to read every source of the store that no other process holds.
-    pub fn start(store: Store, http: Http, options: PollersOptions) -> Self {
+    pub fn start(store: Store, access: Access, options: PollersOptions) -> Self {
         let (stop, _) = watch::channel(false);
         let pollers = Self {
             shared: Arc::new(Shared {
                 store,
-                http,
+                access,
                 options,
                 running: Mutex::new(HashMap::new()),
                 stop,
@@ -210,10 +207,9 @@ async fn scan_once(shared: &Arc<Shared>, renewed: &mut Instant) -> Result<(), St
         let Some(lease) = lease else { continue };
         match Session::open(
             shared.store.clone(),
-            &shared.http,
+            &shared.access,
             source.clone(),
             Some(lease.fence),
-            Arc::clone(&shared.options.policy),
         )
         .await
         {

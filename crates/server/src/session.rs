@@ -4,32 +4,37 @@ use std::sync::Arc;
 
 use driftline_core::{
     answer::{Abilities, Failure, FailureKind, LookUp, Page},
-    refresh::Policy,
     timeline::{Anchor, Fetch, Machine, Purpose, Reading, Request, Step},
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, Store, StoreError, Summary, commit_look_up,
-    commit_machine, commit_page, entry, machine,
+    CommitLookUp, CommitMachine, CommitPage, Store, StoreError, Summary, clock, commit_look_up,
+    commit_machine, commit_page,
+    credential::{self, Credential},
+    entry, machine,
     source::{self, Source},
 };
-use driftline_upstream::{Http, Mastodon, Timeline};
+use driftline_upstream::{Purpose as UpstreamPurpose, Timeline, Upstream};
 use metrics::counter;
 
 use crate::{
+    access::Access,
     client::{ClientError, client_of},
     clock::{chance, now_ms},
+    quotas::{Permit, Purpose as QuotaPurpose},
     recent::Recent,
+    refresh::ANONYMOUS,
 };
 
 /// A source being read. It lives as long as its lease.
 pub struct Session {
     store: Store,
-    client: Mastodon,
+    client: Upstream,
+    credential: Credential,
+    access: Access,
     timeline: Timeline,
     source: Source,
     fence: Option<i64>,
-    policy: Arc<Policy>,
     machine: Machine,
     recent: Recent,
     /// The machine in memory knows more than the stored one.
@@ -63,27 +68,28 @@ pub enum SessionError {
 
 impl Session {
     /// Opens a source for reading, with the lease's fencing number if there is
-    /// a lease. Its posts are refreshed by the policy from then on.
+    /// a lease.
     ///
     /// # Errors
     /// [`SessionError`] if the source has no client or cannot be loaded.
     pub async fn open(
         store: Store,
-        http: &Http,
+        access: &Access,
         source: Source,
         fence: Option<i64>,
-        policy: Arc<Policy>,
     ) -> Result<Self, SessionError> {
-        let (client, timeline) = client_of(&source, http)?;
+        let (client, timeline) = client_of(&source, access)?;
+        let credential = credential_of(&store, &source).await?;
         let id = source.id;
         let machine = store.read(move |tx| machine::load(tx, id)).await?;
         Ok(Self {
             store,
             client,
+            credential,
+            access: access.clone(),
             timeline,
             source,
             fence,
-            policy,
             machine,
             recent: Recent::default(),
             unsaved: false,
@@ -119,6 +125,9 @@ impl Session {
         let step = self
             .machine
             .next(&self.source.settings, abilities, now, settling);
+        if let Some(until_ms) = self.wait_for_quota(&step).await? {
+            return Ok(Done::Wait { until_ms });
+        }
         self.machine.sent(&step, now);
         match step {
             Step::Wait { until_ms } => Ok(Done::Wait { until_ms }),
@@ -158,6 +167,11 @@ impl Session {
             Ok(page) => page,
             Err(failure) => return self.fail(Some(&request.purpose), &failure).await,
         };
+        let scope = self.page_scope();
+        self.access
+            .quotas
+            .answered(&self.credential, scope, &page.facts)
+            .await?;
         counter!("driftline_requests_total", "purpose" => purpose_name(&request.purpose))
             .increment(1);
         counter!("driftline_posts_fetched_total").increment(page.listed.len() as u64);
@@ -183,7 +197,7 @@ impl Session {
         let before = self.machine.clone();
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
-        let policy = Arc::clone(&self.policy);
+        let policy = Arc::clone(&self.access.policy);
         let (machine, summary) = self
             .store
             .write(source::root(source), move |tx| {
@@ -243,13 +257,18 @@ impl Session {
             Ok(answer) => answer,
             Err(failure) => return self.fail(None, &failure).await,
         };
+        let scope = self.client.scope(UpstreamPurpose::LookUp);
+        self.access
+            .quotas
+            .answered(&self.credential, scope, &facts)
+            .await?;
         counter!("driftline_requests_total", "purpose" => "look_up").increment(1);
         if let LookUp::Found(post) = &look_up {
             tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but there");
         }
         let (source, fence) = (self.source.id, self.fence);
         let before = self.machine.clone();
-        let policy = Arc::clone(&self.policy);
+        let policy = Arc::clone(&self.access.policy);
         let (machine, summary) = self
             .store
             .write(source::root(source), move |tx| {
@@ -281,6 +300,17 @@ impl Session {
     ) -> Result<Done, SessionError> {
         counter!("driftline_request_failures_total", "kind" => failure.kind.name()).increment(1);
         tracing::info!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
+        // What one timeline refuses says nothing about the credential elsewhere.
+        if failure.kind != FailureKind::Unauthorized {
+            let scope = match purpose {
+                Some(_) => self.page_scope(),
+                None => self.client.scope(UpstreamPurpose::LookUp),
+            };
+            self.access
+                .quotas
+                .failed(&self.credential, scope, failure)
+                .await?;
+        }
         self.machine
             .failed(&self.source.settings, purpose, failure, now_ms(), chance());
         self.save().await?;
@@ -307,6 +337,28 @@ impl Session {
         Ok(())
     }
 
+    /// Takes the step's request from the credential's quota; if there is none left, until when.
+    async fn wait_for_quota(&self, step: &Step) -> Result<Option<i64>, SessionError> {
+        let (scope, posts) = match step {
+            Step::Wait { .. } => return Ok(None),
+            Step::LookUp(_) => (self.client.scope(UpstreamPurpose::LookUp), 1),
+            Step::Fetch(_) => (self.page_scope(), u32::from(self.abilities().page_limit)),
+        };
+        let permit = self
+            .access
+            .quotas
+            .take(&self.credential, scope, QuotaPurpose::Poll, posts)
+            .await?;
+        Ok(match permit {
+            Permit::Sent => None,
+            Permit::Until(until_ms) => Some(until_ms),
+        })
+    }
+
+    fn page_scope(&self) -> &'static str {
+        self.client.scope(UpstreamPurpose::Page(&self.timeline))
+    }
+
     async fn anchor(&self, fetch: &Fetch) -> Result<Option<Anchor>, SessionError> {
         let Some(query) = fetch.anchor_query().cloned() else {
             return Ok(None);
@@ -317,6 +369,29 @@ impl Session {
             .read(move |tx| entry::anchor(tx, source, &query))
             .await?)
     }
+}
+
+/// The credential that the source is read with, so that what it uses is counted.
+async fn credential_of(store: &Store, source: &Source) -> Result<Credential, StoreError> {
+    let (instance, place) = (source.instance.id, source.token.clone());
+    let known = {
+        let place = place.clone();
+        store
+            .read(move |tx| credential::find_place(tx, instance, place.as_ref()))
+            .await?
+    };
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let name = match place {
+        Some(_) => source.name.clone(),
+        None => ANONYMOUS.to_owned(),
+    };
+    store
+        .write(clock::root(), move |tx| {
+            credential::of_place(tx, instance, place.as_ref(), &name, now_ms())
+        })
+        .await
 }
 
 /// Marks the open gap that begins at this ID as wanted.

@@ -104,7 +104,8 @@ impl Simulation {
         let new = source::NewSource {
             name: "sim".into(),
             origin: "http://sim".into(),
-            api: driftline_core::api::Api::Mastodon,            timeline: "home".into(),
+            api: driftline_core::api::Api::Mastodon,
+            timeline: "home".into(),
             upstream: "http://sim".into(),
             settings: settings.clone(),
             token: None,

@@ -120,10 +120,7 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Credential>, StoreError> {
 }
 
 /// The credentials of an instance, in order of their IDs.
-pub fn of_instance(
-    tx: &mut Tx<'_>,
-    instance: InstanceId,
-) -> Result<Vec<Credential>, StoreError> {
+pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<Credential>, StoreError> {
     select(tx, "where instance_id = $1 order by id", &[&sql(instance)])
 }
 
@@ -216,7 +213,10 @@ fn select(
     rows.into_iter()
         .map(|(credential, place)| {
             let place = place.as_deref().map(TokenPlace::from_text).transpose()?;
-            Ok(Credential { place, ..credential })
+            Ok(Credential {
+                place,
+                ..credential
+            })
         })
         .collect()
 }

@@ -40,18 +40,24 @@ pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64
 }
 
 pub(crate) fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, DbError> {
-    tx.query("select id, origin, api from instance order by id", &[], |row| {
-        Ok(Instance {
-            id: from_sql(row.i64(0)?)?,
-            origin: row.text(1)?,
-            api: api(row.str(2)?)?,
-        })
-    })
+    tx.query(
+        "select id, origin, api from instance order by id",
+        &[],
+        |row| {
+            Ok(Instance {
+                id: from_sql(row.i64(0)?)?,
+                origin: row.text(1)?,
+                api: api(row.str(2)?)?,
+            })
+        },
+    )
 }
 
 /// The instance of that origin.
 pub fn by_origin(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Instance>, StoreError> {
-    Ok(all(tx)?.into_iter().find(|instance| instance.origin == origin))
+    Ok(all(tx)?
+        .into_iter()
+        .find(|instance| instance.origin == origin))
 }
 
 /// Whether the upstream looks several posts up at once; `None` until that was found out.

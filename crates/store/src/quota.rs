@@ -13,11 +13,7 @@ use crate::{
 };
 
 /// A credential's ledger in a scope of its upstream's limits; a new one if it has none.
-pub fn load(
-    tx: &mut Tx<'_>,
-    credential: CredentialId,
-    scope: &str,
-) -> Result<Ledger, StoreError> {
+pub fn load(tx: &mut Tx<'_>, credential: CredentialId, scope: &str) -> Result<Ledger, StoreError> {
     let json = tx.query_opt(
         "select ledger from quota where credential_id = $1 and scope = $2",
         &[&sql(credential), &scope],
@@ -56,6 +52,5 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, Ledger)>, Store
 }
 
 fn parse(json: &str) -> Result<Ledger, StoreError> {
-    serde_json::from_str(json)
-        .map_err(|error| StoreError::unreadable("a ledger of quotas", &error))
+    serde_json::from_str(json).map_err(|error| StoreError::unreadable("a ledger of quotas", &error))
 }

@@ -2,13 +2,26 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use driftline_core::answer::Throttle;
+use driftline_core::answer::{AnswerFacts, LookUps, Throttle};
 use jiff::Timestamp;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 /// The local wall clock, Unix ms.
 pub(crate) fn now_ms() -> i64 {
     unix_ms(SystemTime::now()).unwrap_or(0)
+}
+
+/// What a look-up of no posts finds, without a request.
+pub(crate) fn nothing_asked() -> LookUps {
+    let now_ms = now_ms();
+    LookUps {
+        findings: Vec::new(),
+        facts: AnswerFacts {
+            sent_at_ms: now_ms,
+            received_at_ms: now_ms,
+            ..AnswerFacts::default()
+        },
+    }
 }
 
 /// The `Date` header, Unix ms.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use url::Url;
 
-use crate::{excerpt, guard::PrivateAddressError};
+use crate::{excerpt, guard::PrivateAddressError, json::Object};
 
 /// Where a request went, for messages: no query, no token.
 pub(crate) fn place(url: &Url) -> String {
@@ -180,10 +180,20 @@ struct ErrorFields<'j> {
     errors: Option<&'j RawValue>,
 }
 
+/// What a problem document says (RFC 9457; X writes its own so). Any object
+/// may have these members, so only those of failed requests are read for them.
+fn said_by_problem(json: &[u8]) -> Option<String> {
+    let fields: Object<'_> = serde_json::from_slice(json).ok()?;
+    let text = fields.some_text("detail").or(fields.some_text("title"))?;
+    Some(excerpt::words(text.as_bytes()))
+}
+
 fn said(body: &[u8]) -> String {
     let body = body.trim_ascii();
     match body.first() {
-        Some(b'{') => said_by_object(body).unwrap_or_default(),
+        Some(b'{') => said_by_object(body)
+            .or_else(|| said_by_problem(body))
+            .unwrap_or_default(),
         Some(b'<') => excerpt::html_words(body),
         _ => excerpt::words(body),
     }
@@ -271,6 +281,10 @@ mod tests {
         assert!(message(b"<title>Just a moment</title>").contains("“Just a moment”"));
         assert!(message(b"plain").contains("“plain”"));
         assert!(message(b"").contains("(403 Forbidden)"));
+        assert!(
+            message(b"{\"title\":\"t\",\"detail\":\"Usage cap exceeded\"}")
+                .contains("“Usage cap exceeded”")
+        );
         assert!(message(b"{\"errors\":[{\"code\":88}]}").contains("[{\"code\":88}]"));
     }
 

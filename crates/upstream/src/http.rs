@@ -12,7 +12,7 @@ use reqwest::{
 };
 use url::Url;
 
-use crate::{facts, failure, guard, redirect};
+use crate::{Credential, facts, failure, guard, redirect};
 
 /// How upstreams are asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,14 +103,10 @@ impl Http {
     }
 
     /// Gets an address, following redirects of the same server.
-    pub(crate) async fn fetch(
-        &self,
-        url: Url,
-        authorization: Option<&HeaderValue>,
-    ) -> Result<Answer, Failure> {
+    pub(crate) async fn fetch(&self, url: Url, credential: &Credential) -> Result<Answer, Failure> {
         let total = self.options.total_timeout;
         let place = failure::place(&url);
-        match tokio::time::timeout(total, self.follow(url, authorization)).await {
+        match tokio::time::timeout(total, self.follow(url, credential)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Failure::new(
                 FailureKind::TimedOut,
@@ -122,17 +118,13 @@ impl Http {
         }
     }
 
-    async fn follow(
-        &self,
-        mut url: Url,
-        authorization: Option<&HeaderValue>,
-    ) -> Result<Answer, Failure> {
+    async fn follow(&self, mut url: Url, credential: &Credential) -> Result<Answer, Failure> {
         let refused = |url: &Url, why: &dyn std::fmt::Display| {
             let place = failure::place(url);
             Failure::new(FailureKind::Redirected, format!("{place}: {why}"))
         };
         for _ in 0..=redirect::MAX_REDIRECTS {
-            let (response, facts) = self.send(&url, authorization).await?;
+            let (response, facts) = self.send(&url, credential).await?;
             if !is_redirect(response.status()) {
                 return self.read(response, facts).await;
             }
@@ -150,12 +142,16 @@ impl Http {
     async fn send(
         &self,
         url: &Url,
-        authorization: Option<&HeaderValue>,
+        credential: &Credential,
     ) -> Result<(Response, AnswerFacts), Failure> {
         guard::check_literal(url, self.options.allow_private).map_err(|error| {
             let place = failure::place(url);
             Failure::new(FailureKind::PrivateAddress, format!("{place}: {error}"))
         })?;
+        // A signature holds for one address: each redirect is signed anew.
+        let authorization = credential
+            .authorization(url)
+            .map_err(|error| Failure::new(FailureKind::Unauthorized, error.to_string()))?;
         let mut request = self.client.get(url.clone());
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);

@@ -1,24 +1,41 @@
 //! Clients of the servers that timelines come from.
 //!
 //! [`Http`] holds the policy and the connections and is shared by every
-//! source; [`Mastodon`] is one server read with one token. [`parse`] is pure
-//! and knows no HTTP.
+//! source; an [`Upstream`] is one server read with one [`Credential`], through
+//! [`Mastodon`], [`X`] or [`Twitter`]. Answers are read by pure code that knows
+//! no HTTP: [`parse`] for Mastodon, modules inside the other two. Whatever the
+//! API, a post's JSON is a Mastodon status; a tweet is kept whole inside it.
 
+mod access;
 mod address;
+mod body;
+mod client;
+mod content;
+mod credential;
 mod excerpt;
 mod facts;
 mod failure;
 mod guard;
 mod http;
+mod json;
 pub mod link;
 mod mastodon;
+mod oauth;
 pub mod parse;
 mod redirect;
 mod segment;
 mod timeline;
+mod tweet;
+mod twitter;
+mod x;
 
 pub use address::{Address, AddressError};
+pub use client::{Purpose, Upstream};
+pub use credential::{Credential, CredentialError, TokenError};
 pub use guard::is_private;
 pub use http::{Http, HttpError, Options};
-pub use mastodon::{Mastodon, TokenError};
+pub use mastodon::Mastodon;
+pub use oauth::OAuth1;
 pub use timeline::{Timeline, TimelineError};
+pub use twitter::Twitter;
+pub use x::X;

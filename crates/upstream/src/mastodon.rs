@@ -1,27 +1,34 @@
 //! The client of the Mastodon API.
 
+use std::collections::HashMap;
+
 use driftline_core::{
-    answer::{Abilities, AnswerFacts, Failure, FailureKind, LookUp, Page, PageRequest},
+    answer::{
+        Abilities, AnswerFacts, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest,
+    },
+    api::Api,
     upstream_id::UpstreamId,
 };
-use reqwest::{
-    StatusCode,
-    header::{CONTENT_TYPE, HeaderMap, HeaderValue},
-};
-use secrecy::{ExposeSecret, SecretString};
+use reqwest::StatusCode;
+use secrecy::SecretString;
+use serde::de::IgnoredAny;
 use url::Url;
 
-use crate::{Address, Http, Timeline, facts, failure, http::Answer, parse, segment};
+use crate::{
+    Address, Credential, Http, Timeline, TokenError, access::Access, body, facts, http::Answer,
+    json::Object, parse, segment,
+};
 
 /// A server that speaks the Mastodon API, read with one token or none.
 #[derive(Debug, Clone)]
 pub struct Mastodon {
-    http: Http,
-    address: Address,
-    token: Option<SecretString>,
+    access: Access,
 }
 
 impl Mastodon {
+    /// The most posts of one batch look-up; servers refuse more.
+    pub const LOOK_UP_LIMIT: usize = 20;
+
     /// A client of the server at `address`; it shares `http`'s connections.
     ///
     /// # Errors
@@ -32,25 +39,25 @@ impl Mastodon {
         address: Address,
         token: Option<SecretString>,
     ) -> Result<Self, TokenError> {
-        if let Some(token) = &token {
-            let text = token.expose_secret();
-            if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
-                return Err(TokenError::NotAToken);
-            }
-            if !address.is_encrypted() && !http.options().allow_private {
-                return Err(TokenError::Unencrypted(address));
-            }
-        }
-        Ok(Self {
-            http,
-            address,
-            token,
-        })
+        Self::with_credential(http, address, token.into())
+    }
+
+    /// The same with a [`Credential`].
+    ///
+    /// # Errors
+    /// [`TokenError`] as for [`Mastodon::new`], and if it is one of OAuth 1.0a.
+    pub fn with_credential(
+        http: Http,
+        address: Address,
+        credential: Credential,
+    ) -> Result<Self, TokenError> {
+        let access = Access::new(Api::Mastodon, http, address, credential)?;
+        Ok(Self { access })
     }
 
     /// The server's address.
     pub fn address(&self) -> &Address {
-        &self.address
+        self.access.address()
     }
 
     /// What the server's timeline can do.
@@ -66,17 +73,14 @@ impl Mastodon {
     /// # Errors
     /// A [`Failure`] for anything but a complete list of posts with usable IDs.
     pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
-        let answer = self.fetch(self.page_url(timeline, request)).await?;
-        if answer.status != StatusCode::OK {
-            return Err(self.status_failure(&answer));
-        }
+        let answer = self.fetch_ok(self.page_url(timeline, request)).await?;
         match parse::page(&answer.body, timeline) {
             Ok(items) => Ok(Page {
                 listed: items.listed,
                 passed: items.passed,
                 facts: answer.facts,
             }),
-            Err(failure) => Err(self.parse_failure(&answer, failure)),
+            Err(failure) => Err(self.access.body_failure(&answer, failure)),
         }
     }
 
@@ -86,43 +90,153 @@ impl Mastodon {
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
     pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
-        if !segment::is_usable(id.as_str()) {
-            return Err(Failure::new(
-                FailureKind::BadId,
-                format!("{}: the ID {:?} names no post", self.address, id.as_str()),
-            ));
-        }
+        self.check(id)?;
         let path = format!("/api/v1/statuses/{}", segment::encoded(id.as_str()));
-        let answer = self.fetch(self.url(&path)).await?;
+        let answer = self.access.fetch(self.access.url(&path)).await?;
         match answer.status {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND | StatusCode::GONE => return Ok((LookUp::Gone, answer.facts)),
-            _ => return Err(self.status_failure(&answer)),
+            _ => return Err(self.access.status_failure(&answer)),
         }
         match parse::post(&answer.body) {
             Ok(post) if post.id == *id => Ok((LookUp::Found(Box::new(post)), answer.facts)),
-            Ok(_) => Err(self.parse_failure(
+            Ok(_) => Err(self.access.body_failure(
                 &answer,
                 Failure::new(FailureKind::BadId, "the answer is another post"),
             )),
-            Err(failure) => Err(self.parse_failure(&answer, failure)),
+            Err(failure) => Err(self.access.body_failure(&answer, failure)),
         }
     }
 
-    fn url(&self, path_and_query: &str) -> Url {
-        let mut url = self.address.url().clone();
-        match path_and_query.split_once('?') {
-            Some((path, query)) => {
-                url.set_path(path);
-                url.set_query(Some(query));
+    /// Looks several posts up. One ID alone is asked for by its own address,
+    /// which every server has and which says more of a post that is gone;
+    /// more need a server with [`Mastodon::has_batch_look_up`].
+    ///
+    /// # Errors
+    /// A [`Failure`] for more than [`Mastodon::LOOK_UP_LIMIT`] IDs, and for
+    /// anything but a complete list of posts with usable IDs.
+    pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
+        let ids = self.access.distinct(ids, Self::LOOK_UP_LIMIT)?;
+        match &ids[..] {
+            [] => return Ok(facts::nothing_asked()),
+            [id] => {
+                let (found, facts) = self.look_up(id).await?;
+                let finding = match found {
+                    LookUp::Found(post) => Finding::Found(post),
+                    LookUp::Gone => Finding::Gone,
+                };
+                let findings = vec![(id.clone(), finding)];
+                return Ok(LookUps { findings, facts });
             }
-            None => url.set_path(path_and_query),
+            _ => {}
         }
-        url
+        ids.iter().try_for_each(|id| self.check(id))?;
+        let answer = self.fetch_ok(self.batch_url(&ids)).await?;
+        // Posts of a batch stand as those of a timeline do.
+        let items = parse::page(&answer.body, &Timeline::Home)
+            .map_err(|failure| self.access.body_failure(&answer, failure))?;
+        let mut found = HashMap::with_capacity(ids.len());
+        for listed in items.listed {
+            found.entry(listed.position).or_insert(listed.post);
+        }
+        let findings = ids.into_iter().map(|id| {
+            let finding = match found.remove(&id) {
+                Some(post) => Finding::Found(Box::new(post)),
+                None => Finding::Missing,
+            };
+            (id, finding)
+        });
+        Ok(LookUps {
+            findings: findings.collect(),
+            facts: answer.facts,
+        })
+    }
+
+    /// Whether the server looks several posts up at once, as Mastodon does
+    /// since 4.3: asks it for one post's ID, of any post.
+    ///
+    /// # Errors
+    /// A [`Failure`] of whatever teaches nothing: throttles, servers that
+    /// fail, connections that break, tokens that are refused.
+    pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<bool, Failure> {
+        self.check(id)?;
+        let url = self.batch_url(std::slice::from_ref(id));
+        let answer = self.access.fetch(url).await?;
+        match answer.status.as_u16() {
+            200 => {}
+            400 | 404 | 405 | 410 | 422 | 501 => return Ok(false),
+            _ => return Err(self.access.status_failure(&answer)),
+        }
+        let body = answer.body.trim_ascii();
+        match serde_json::from_slice::<Vec<IgnoredAny>>(body) {
+            Ok(_) => Ok(true),
+            // A list that was cut off is no other thing than a list.
+            Err(error) if body.starts_with(b"[") => Err(self
+                .access
+                .body_failure(&answer, body::unreadable(body, &error))),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Whose token it is, in words: an account's, an application's, or none.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the server refuses the token or does not answer.
+    pub async fn verify(&self) -> Result<String, Failure> {
+        if self.access.credential().is_none() {
+            let answer = self.fetch_ok(self.access.url("/api/v1/instance")).await?;
+            return match self.object_of(&answer)?.some_text("title") {
+                Some(title) => Ok(format!(
+                    "no credential; the server is “{}”",
+                    self.access.shown(&answer, &title)
+                )),
+                None => Ok("no credential; the server answers".to_owned()),
+            };
+        }
+        let url = self.access.url("/api/v1/accounts/verify_credentials");
+        let answer = self.access.fetch(url).await?;
+        match answer.status.as_u16() {
+            200 => {
+                let account = self.object_of(&answer)?;
+                let acct = account.some_text("acct").unwrap_or_default();
+                return Ok(format!(
+                    "the account @{}",
+                    self.access.shown(&answer, &acct)
+                ));
+            }
+            // A token of an application, or of an account without the scope
+            // to read its own profile.
+            401 | 403 | 422 => {}
+            _ => return Err(self.access.status_failure(&answer)),
+        }
+        let url = self.access.url("/api/v1/apps/verify_credentials");
+        let answer = self.fetch_ok(url).await?;
+        let application = self.object_of(&answer)?;
+        let name = application.some_text("name").unwrap_or_default();
+        Ok(format!(
+            "the application “{}”, not an account, or an account whose token may not read its profile",
+            self.access.shown(&answer, &name)
+        ))
+    }
+
+    async fn fetch_ok(&self, url: Url) -> Result<Answer, Failure> {
+        let answer = self.access.fetch(url).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.access.status_failure(&answer));
+        }
+        Ok(answer)
+    }
+
+    fn check(&self, id: &UpstreamId) -> Result<(), Failure> {
+        if segment::is_usable(id.as_str()) {
+            Ok(())
+        } else {
+            Err(self.access.no_such_id(id))
+        }
     }
 
     fn page_url(&self, timeline: &Timeline, request: &PageRequest) -> Url {
-        let mut url = self.url(&timeline.path_and_query());
+        let mut url = self.access.url(&timeline.path_and_query());
         let bounds = match &request.just_above {
             Some(id) => [Some(("min_id", id)), None],
             None => [
@@ -140,130 +254,13 @@ impl Mastodon {
         url
     }
 
-    async fn fetch(&self, url: Url) -> Result<Answer, Failure> {
-        let place = failure::place(&url);
-        let authorization = self
-            .authorization()
-            .map_err(|error| Failure::new(FailureKind::Unauthorized, error.to_string()))?;
-        let outcome = self.http.fetch(url, authorization.as_ref()).await;
-        match &outcome {
-            Ok(answer) => tracing::debug!(
-                %place,
-                status = answer.status.as_u16(),
-                bytes = answer.facts.body_bytes,
-                round_trip_ms = answer.facts.round_trip_ms,
-                "upstream answered"
-            ),
-            Err(failure) => tracing::debug!(%place, kind = %failure.kind, "upstream failed"),
-        }
-        outcome.map_err(|failure| self.without_token(failure))
+    fn batch_url(&self, ids: &[UpstreamId]) -> Url {
+        let parameters: Vec<_> = ids.iter().map(|id| ("id[]", id.as_str())).collect();
+        self.access.url_with("/api/v1/statuses", &parameters)
     }
 
-    fn authorization(&self) -> Result<Option<HeaderValue>, TokenError> {
-        let Some(token) = &self.token else {
-            return Ok(None);
-        };
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
-            .map_err(|_| TokenError::NotAToken)?;
-        value.set_sensitive(true);
-        Ok(Some(value))
-    }
-
-    fn status_failure(&self, answer: &Answer) -> Failure {
-        let failure = failure::of_status(&answer.place, answer.status, self.quotable(answer));
-        self.without_token(Failure {
-            throttle: answer.facts.throttle,
-            retry_after_ms: facts::retry_after_ms(&answer.headers, answer.facts.received_at_ms),
-            ..failure
-        })
-    }
-
-    fn parse_failure(&self, answer: &Answer, failure: Failure) -> Failure {
-        let Failure { kind, message, .. } = not_even_declared(&answer.headers, failure);
-        let message = if self.quotable(answer).len() == answer.body.len() {
-            message
-        } else {
-            "the answer cannot be used, and is not quoted because it holds the token".to_owned()
-        };
-        self.without_token(Failure {
-            kind,
-            message: format!("{}: {message}", answer.place),
-            throttle: answer.facts.throttle,
-            retry_after_ms: None,
-        })
-    }
-
-    /// What of an answer's body may be quoted: nothing, if it repeats the
-    /// token, because a shortened quotation could hold most of it.
-    fn quotable<'a>(&self, answer: &'a Answer) -> &'a [u8] {
-        let repeats = |token: &SecretString| {
-            let token = token.expose_secret().as_bytes();
-            answer
-                .body
-                .windows(token.len())
-                .any(|part| part.eq_ignore_ascii_case(token))
-        };
-        if self.token.as_ref().is_some_and(repeats) {
-            &[]
-        } else {
-            &answer.body
-        }
-    }
-
-    fn without_token(&self, failure: Failure) -> Failure {
-        let Some(token) = &self.token else {
-            return failure;
-        };
-        Failure {
-            message: without(&failure.message, token.expose_secret()),
-            ..failure
-        }
-    }
-}
-
-/// The text without a secret; a host name repeats it in lower case.
-fn without(text: &str, secret: &str) -> String {
-    let lower = text.to_ascii_lowercase();
-    let mut kept = String::with_capacity(text.len());
-    let mut end = 0;
-    for (start, found) in lower.match_indices(&secret.to_ascii_lowercase()) {
-        kept.push_str(&text[end..start]);
-        kept.push_str("[token]");
-        end = start + found.len();
-    }
-    kept.push_str(&text[end..]);
-    kept
-}
-
-/// A token that is not used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TokenError {
-    /// It is empty or holds spaces, line breaks or other characters that no
-    /// token holds.
-    #[error(
-        "this is not a token: tokens are printable ASCII without spaces; check that it was copied whole and without a line break"
-    )]
-    NotAToken,
-    /// It would be sent unencrypted.
-    #[error(
-        "a token would travel unencrypted to {0}; use https://, or, on a network that you trust, allow it with --allow-private or upstream.allow_private = true"
-    )]
-    Unencrypted(Address),
-}
-
-/// Bad JSON that was never declared to be JSON is some other kind of text.
-fn not_even_declared(headers: &HeaderMap, failure: Failure) -> Failure {
-    let Some(declared) = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()) else {
-        return failure;
-    };
-    if failure.kind != FailureKind::BadJson || declared.contains("json") {
-        return failure;
-    }
-    let declared = crate::excerpt::words(declared.as_bytes());
-    Failure {
-        kind: FailureKind::NotJson,
-        message: format!("the answer is of type {declared}: {}", failure.message),
-        ..failure
+    fn object_of<'a>(&self, answer: &'a Answer) -> Result<Object<'a>, Failure> {
+        body::object(&answer.body).map_err(|failure| self.access.body_failure(answer, failure))
     }
 }
 

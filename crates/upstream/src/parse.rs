@@ -7,18 +7,20 @@
 use std::{borrow::Cow, fmt};
 
 use driftline_core::{
-    answer::{Failure, FailureKind, Listed},
+    answer::{Failure, Listed},
     post::{Author, Counts, Post, Visibility},
     upstream_id::UpstreamId,
 };
-use jiff::{Timestamp, civil, tz::TimeZone};
 use serde::{
     Deserialize, Deserializer as _,
-    de::{Error as _, IgnoredAny, SeqAccess, Visitor},
+    de::{Error as _, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
-use crate::{Timeline, excerpt, failure};
+use crate::{
+    Timeline, body, failure,
+    json::{BadItem, count, id, is_object, text, time_ms},
+};
 
 /// What a page of a timeline lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,9 +37,9 @@ pub struct Items {
 /// A [`Failure`] without a place if the body is not a list of posts that each
 /// have an ID: `Truncated`, `NotJson`, `ErrorBody`, `BadJson` or `BadId`.
 pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
-    let body = json(body)?;
+    let body = body::json(body)?;
     if !body.starts_with(b"[") {
-        return Err(not_what_was_asked(body, "a list of posts"));
+        return Err(body::not_what_was_asked(body, "a list of posts"));
     }
     let mut failure = None;
     let reader = ItemReader {
@@ -48,7 +50,7 @@ pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
     let items = json
         .deserialize_seq(reader)
         .and_then(|items| json.end().map(|()| items));
-    items.map_err(|error| failure.unwrap_or_else(|| unreadable(body, &error)))
+    items.map_err(|error| failure.unwrap_or_else(|| body::unreadable(body, &error)))
 }
 
 /// Reads one post.
@@ -56,92 +58,21 @@ pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
 /// # Errors
 /// A [`Failure`] without a place if the body is not a post with an ID.
 pub fn post(body: &[u8]) -> Result<Post, Failure> {
-    let body = json(body)?;
+    let body = body::json(body)?;
     if !body.starts_with(b"{") {
-        return Err(not_what_was_asked(body, "a post"));
+        return Err(body::not_what_was_asked(body, "a post"));
     }
-    let raw: &RawValue = serde_json::from_slice(body).map_err(|error| unreadable(body, &error))?;
-    let fields = StatusFields::read(raw).map_err(|error| unreadable(body, &error))?;
+    let raw: &RawValue =
+        serde_json::from_slice(body).map_err(|error| body::unreadable(body, &error))?;
+    let fields = StatusFields::read(raw).map_err(|error| body::unreadable(body, &error))?;
     if fields.id.is_none()
         && let Some(said) = failure::said_by_object(body)
     {
-        return Err(error_body(&said));
+        return Err(body::error_object(&said));
     }
     fields
         .post(raw, Boosts::Read)
         .map_err(|bad| bad.failure("the post"))
-}
-
-/// The JSON in a body that may hold some.
-fn json(body: &[u8]) -> Result<&[u8], Failure> {
-    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-    let body = body.trim_ascii();
-    match body.first() {
-        None => Err(Failure::new(
-            FailureKind::Truncated,
-            "the answer's body is empty",
-        )),
-        Some(b'<') => Err(Failure::new(
-            FailureKind::NotJson,
-            format!(
-                "the answer is an HTML page (“{}”), not JSON; check that the address is that of the server's API and that nothing stands before it",
-                excerpt::html_words(body)
-            ),
-        )),
-        Some(_) => Ok(body),
-    }
-}
-
-fn not_what_was_asked(body: &[u8], asked: &str) -> Failure {
-    if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
-        if error.is_eof() || body.starts_with(b"{") || body.starts_with(b"[") {
-            return unreadable(body, &error);
-        }
-        return Failure::new(
-            FailureKind::NotJson,
-            format!("the answer is not JSON (“{}”)", excerpt::words(body)),
-        );
-    }
-    match failure::said_by_object(body) {
-        Some(said) => error_body(&said),
-        None => Failure::new(
-            FailureKind::BadJson,
-            format!(
-                "the answer is JSON but not {asked} (“{}”)",
-                excerpt::words(body)
-            ),
-        ),
-    }
-}
-
-fn error_body(said: &str) -> Failure {
-    Failure::new(
-        FailureKind::ErrorBody,
-        format!("the answer is an error although its status is 200: “{said}”"),
-    )
-}
-
-fn unreadable(body: &[u8], error: &serde_json::Error) -> Failure {
-    // serde_json calls a number invalid that is cut at its point or exponent.
-    let cut_number =
-        body.last().is_some_and(|last| b".eE+-".contains(last)) && is_at_end(body, error);
-    if error.is_eof() || cut_number {
-        Failure::new(
-            FailureKind::Truncated,
-            format!("the answer's JSON ends early ({error})"),
-        )
-    } else {
-        Failure::new(
-            FailureKind::BadJson,
-            format!("the answer's JSON cannot be read ({error})"),
-        )
-    }
-}
-
-fn is_at_end(body: &[u8], error: &serde_json::Error) -> bool {
-    let mut lines = body.split(|&b| b == b'\n');
-    let last = lines.next_back().unwrap_or_default();
-    error.line() == lines.count() + 1 && error.column() >= last.len()
 }
 
 /// Reads a list item by item, so that a list of millions of nothings is left
@@ -199,32 +130,6 @@ fn item(raw: &RawValue, timeline: &Timeline) -> Result<Item, BadItem> {
             Ok(at(position, post))
         }
         _ => Ok(Item::Other(position)),
-    }
-}
-
-enum BadItem {
-    Json(serde_json::Error),
-    Id(String),
-}
-
-impl BadItem {
-    fn failure(self, item: &str) -> Failure {
-        match self {
-            Self::Json(error) => Failure::new(
-                FailureKind::BadJson,
-                format!("{item} is not a post ({error})"),
-            ),
-            Self::Id(id) => Failure::new(
-                FailureKind::BadId,
-                format!("{item} has no usable ID (it is {id}); IDs are texts or whole numbers"),
-            ),
-        }
-    }
-}
-
-impl From<serde_json::Error> for BadItem {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Json(error)
     }
 }
 
@@ -338,53 +243,6 @@ fn author(raw: Option<&RawValue>) -> Author {
         url: text(fields.url).map(Cow::into_owned),
         raw: raw.map_or("{}", RawValue::get).to_owned(),
     }
-}
-
-/// An ID's own text. A number's digits are kept as they stand: a float would
-/// round those above 2^53.
-fn id(raw: Option<&RawValue>) -> Result<UpstreamId, BadItem> {
-    let json = raw.map_or("null", RawValue::get);
-    if json.bytes().all(|b| b.is_ascii_digit()) {
-        return Ok(UpstreamId::from(json));
-    }
-    match text(raw) {
-        Some(id) if !id.is_empty() => Ok(UpstreamId::new(id.into_owned())),
-        _ => Err(BadItem::Id(if raw.is_none() {
-            "missing or null".to_owned()
-        } else {
-            excerpt::words(json.as_bytes())
-        })),
-    }
-}
-
-/// A text, if the JSON is one. U+0000, which databases refuse, turns into
-/// U+FFFD; the post's raw JSON keeps it.
-fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
-    let json = raw?.get();
-    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains('\\') {
-        return Some(Cow::Borrowed(inner));
-    }
-    let text: String = serde_json::from_str(json).ok()?;
-    Some(Cow::Owned(text.replace('\0', "\u{fffd}")))
-}
-
-fn count(raw: Option<&RawValue>) -> Option<i64> {
-    raw?.get().parse().ok()
-}
-
-/// A time in ISO 8601, Unix ms; one without an offset is taken for UTC.
-fn time_ms(raw: Option<&RawValue>) -> Option<i64> {
-    let text = text(raw)?;
-    let time = text.parse::<Timestamp>().or_else(|_| {
-        let civil: civil::DateTime = text.parse()?;
-        TimeZone::UTC.to_timestamp(civil)
-    });
-    time.ok().map(Timestamp::as_millisecond)
-}
-
-fn is_object(raw: &RawValue) -> bool {
-    raw.get().starts_with('{')
 }
 
 #[cfg(test)]

@@ -71,7 +71,8 @@ impl Mirror {
             source.timeline, source.upstream
         ));
 
-        let mut reader = Reader::open(store.clone(), &http, source, &holder_name(), config.refresh.policy()?).await?;
+        let access = config.access(&store, http, place.data())?;
+        let mut reader = Reader::open(store.clone(), &access, source, &holder_name()).await?;
         let end = End {
             at_ms: self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms)),
             settle_rungs: (!self.no_settle).then_some(1),

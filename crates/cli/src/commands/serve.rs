@@ -7,7 +7,7 @@ use std::{
 
 use axum::Router;
 use clap::Args;
-use driftline_server::{Pollers, PollersOptions, http};
+use driftline_server::{Pollers, PollersOptions, http, refresh::Refreshers};
 use driftline_store::Store;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde_json::json;
@@ -71,7 +71,23 @@ impl Serve {
                 return Err(error);
             }
         };
-        let pollers = Pollers::start(store.clone(), upstreams, options);
+        let access = config.access(&store, upstreams, place.data());
+        let (access, refresh) =
+            match access.and_then(|access| Ok((access, config.refresh.options(holder_name())?))) {
+                Ok(made) => made,
+                Err(error) => {
+                    store.close().await;
+                    return Err(error);
+                }
+            };
+        let pollers = Pollers::start(store.clone(), access.clone(), options);
+        let refreshers =
+            (!config.refresh.off).then(|| Refreshers::start(store.clone(), access, refresh));
+        let refreshers_end = async || {
+            if let Some(refreshers) = &refreshers {
+                refreshers.stop().await;
+            }
+        };
         let outcome = match Listening::start(&place.socket(), store.clone(), Some(pollers.clone()))
         {
             Ok(socket) => {
@@ -94,7 +110,7 @@ impl Serve {
                             thrift.stop().await;
                         }
                     };
-                    tokio::join!(pollers.stop(), thrift_ends);
+                    tokio::join!(pollers.stop(), refreshers_end(), thrift_ends);
                 });
                 let ended = ended.await;
                 socket.close().await;
@@ -102,7 +118,7 @@ impl Serve {
             }
             Err(error) => Err(error),
         };
-        pollers.stop().await;
+        tokio::join!(pollers.stop(), refreshers_end());
         if let Some(ids) = ids {
             ids.stop().await;
         }

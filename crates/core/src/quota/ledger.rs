@@ -85,9 +85,9 @@ impl Ledger {
     }
 
     /// Whether an answer's headers would change the ledger.
-    pub fn is_news(&self, throttle: &Throttle, now_ms: i64) -> bool {
+    pub fn is_news(&self, throttle: Option<&Throttle>, now_ms: i64) -> bool {
         let mut told = self.clone();
-        told.answered(Some(throttle), now_ms);
+        told.answered(throttle, now_ms);
         told != *self
     }
 

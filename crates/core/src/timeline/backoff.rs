@@ -5,7 +5,7 @@
 /// from there it doubles up to five minutes; and `chance` (any random number)
 /// takes up to half of it away, so that sources which failed together do not
 /// come back together.
-pub(crate) fn backoff_ms(base_ms: i64, failures: u32, chance: u64) -> i64 {
+pub fn backoff_ms(base_ms: i64, failures: u32, chance: u64) -> i64 {
     let whole_ms = base_ms
         .clamp(LEAST_MS, MOST_MS)
         .saturating_mul(1 << failures.saturating_sub(2).min(16))

@@ -5,7 +5,7 @@
 //! knows is committed together with the posts of each page.
 
 mod backoff;
-pub(crate) use backoff::backoff_ms;
+pub use backoff::backoff_ms;
 mod clamp;
 mod histogram;
 mod ladder;

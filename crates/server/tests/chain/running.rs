@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use driftline_core::timeline::{Backfill, Rung, Settings};
 use driftline_server::{
-    Pollers, PollersOptions,
+    Access, Pollers, PollersOptions,
     admin::{self, AddSource, Command},
     http,
 };
@@ -61,7 +61,7 @@ impl Driftline {
             .unwrap();
         let pollers = Pollers::start(
             store.clone(),
-            http_client(),
+            Access::new(&store, http_client()),
             PollersOptions {
                 scan: Duration::from_millis(50),
                 ..PollersOptions::new("test")
@@ -109,6 +109,7 @@ impl Driftline {
         let add = Command::Add(Box::new(AddSource {
             name: Some("mirrored".into()),
             address: address.into(),
+            api: driftline_core::api::Api::Mastodon,
             timeline: timeline.into(),
             token_env: None,
             token_file: Some(token_file.to_str().unwrap().into()),

@@ -9,7 +9,7 @@ use std::{
 
 use driftline_db::testing::Cluster;
 use driftline_server::{
-    Pollers, PollersOptions,
+    Access, Pollers, PollersOptions,
     admin::{self, AddSource},
 };
 use driftline_sim::http::Timeline as SimTimeline;
@@ -33,6 +33,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
     let add = admin::Command::Add(Box::new(AddSource {
         name: Some("shared".into()),
         address: sim.url(),
+        api: driftline_core::api::Api::Mastodon,
         timeline: "public".into(),
         token_env: None,
         token_file: None,
@@ -46,7 +47,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
 
     let second = Pollers::start(
         store.clone(),
-        http_client(),
+        Access::new(&store, http_client()),
         PollersOptions::new("survivor"),
     );
     first.kill().unwrap();
@@ -94,7 +95,11 @@ async fn process_that_is_killed() {
     let Ok(url) = env::var(URL) else { return };
     let store = open(&url).await;
     let holder = format!("process {}", std::process::id());
-    let _pollers = Pollers::start(store, http_client(), PollersOptions::new(holder));
+    let _pollers = Pollers::start(
+        store.clone(),
+        Access::new(&store, http_client()),
+        PollersOptions::new(holder),
+    );
     std::future::pending::<()>().await;
 }
 

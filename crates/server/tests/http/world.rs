@@ -86,7 +86,8 @@ impl World {
         let new = NewSource {
             name: name.to_owned(),
             origin: "https://sim.example".to_owned(),
-            api: driftline_core::api::Api::Mastodon,            timeline: "public".to_owned(),
+            api: driftline_core::api::Api::Mastodon,
+            timeline: "public".to_owned(),
             upstream: "https://sim.example".to_owned(),
             settings: settings(),
             token: None,

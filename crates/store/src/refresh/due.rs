@@ -21,6 +21,24 @@ pub struct Overdue {
     pub leased: u64,
 }
 
+/// When the first post of an instance is due that is on the schedule, or comes back onto it when a
+/// lease ends: Unix ms by the clock that says `now_ms`.
+pub fn next_due_ms(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    now_ms: i64,
+) -> Result<Option<i64>, StoreError> {
+    let base = sql(instance) * SHARDS;
+    let mut first = None;
+    for bucket in base..base + SHARDS {
+        let due_ms = schedule::next_due_ms(tx, bucket)?;
+        first = [first, due_ms].into_iter().flatten().min();
+    }
+    let left_ms = lease::first_end_ms(tx, base)?;
+    let back_ms = left_ms.map(|left_ms| now_ms.saturating_add(left_ms));
+    Ok([first, back_ms].into_iter().flatten().min())
+}
+
 /// How much of an instance is overdue. Counts every row of its schedule.
 pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Overdue, StoreError> {
     let base = sql(instance) * SHARDS;

@@ -55,6 +55,17 @@ pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<usize, DbEr
     Ok(slots.len())
 }
 
+/// How long until the first lease of the bucket ends, ms; 0 if it has.
+pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
+    let now = now_ms(tx.dialect());
+    let left_ms = tx.query_opt(
+        &format!("select until_ms - {now} from lease where bucket = $1 order by until_ms limit 1"),
+        &[&bucket],
+        |row| row.i64(0),
+    )?;
+    Ok(left_ms.map(|left_ms| left_ms.max(0)))
+}
+
 /// Every post that is in a lease of the bucket, with its lease's end.
 pub(crate) fn held(tx: &mut Tx<'_>, bucket: i64) -> Result<Vec<(Slot, i64)>, DbError> {
     let leases = tx.query(

@@ -21,7 +21,7 @@ mod untold;
 
 pub use claim::{Ask, Claim, Claimed, Claims, DuePost};
 pub use count_history::{CountsAt, count_history};
-pub use due::{Overdue, overdue};
+pub use due::{Overdue, next_due_ms, overdue};
 pub use fresh::{Standing, standing};
 pub use save::{Answer, Answered, Save, Saved};
 pub use untold::{Untold, forget_told, tell, untold};

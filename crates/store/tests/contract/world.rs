@@ -52,7 +52,8 @@ pub(crate) fn new_source(name: &str) -> NewSource {
     NewSource {
         name: name.to_owned(),
         origin: "https://sim.example".to_owned(),
-        api: driftline_core::api::Api::Mastodon,        timeline: "public".to_owned(),
+        api: driftline_core::api::Api::Mastodon,
+        timeline: "public".to_owned(),
         upstream: "https://sim.example".to_owned(),
         settings: settings(),
         token: None,

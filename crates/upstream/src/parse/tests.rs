@@ -1,3 +1,4 @@
+use driftline_core::answer::FailureKind;
 use proptest::prelude::*;
 
 use super::*;

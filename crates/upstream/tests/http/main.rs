@@ -1,6 +1,10 @@
-//! The client against servers on loopback.
+//! The clients against servers on loopback.
 
 mod client;
+mod look_up;
 mod secret;
 mod server;
 mod tls;
+mod twitter;
+mod x;
+mod x_list;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::server::{Server, answer, head, options};
-use driftline_core::answer::PageRequest;
+use driftline_core::{answer::PageRequest, api::Api};
 use driftline_upstream::Timeline;
 
 const TOKEN: &str = "tOkEn-0123456789abcdefghijklmnopqrstuvwxyz";
@@ -65,6 +65,93 @@ async fn a_server_that_repeats_the_token_does_not_make_us_repeat_it() {
     let logged = log.text();
     assert!(logged.contains("upstream"), "something was logged");
     assert!(!logged.contains("0123456789"), "{logged}");
+}
+
+/// Each of the four texts of OAuth 1.0a holds this; what stands around it is
+/// written otherwise in a header or in an address.
+const KEPT: &str = "0123456789abcdefghijklmnop";
+
+#[tokio::test]
+async fn no_client_repeats_any_text_of_its_credential() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let texts = ["ck", "cs", "7-at", "ts"].map(|name| format!("{name}+{KEPT}/="));
+    let [ck, cs, at, ts] = &texts;
+    let oauth = format!(
+        "consumer_key={ck}\nconsumer_secret={cs}\naccess_token={at}\naccess_token_secret={ts}"
+    );
+    let account = Timeline::Account("7".into());
+    let credentials = texts
+        .iter()
+        .map(|text| (text, text))
+        .chain(texts.iter().map(|text| (text, &oauth)));
+    for (echoed, credential) in credentials {
+        let encoded = echoed
+            .replace('+', "%2B")
+            .replace('/', "%2F")
+            .replace('=', "%3D");
+        for echo in [echoed, &encoded] {
+            for (status, body) in [
+                (
+                    "200 OK",
+                    format!(
+                        r#"{{"errors":[{{"code":999,"message":"{echo}","detail":"{echo}"}}]}}"#
+                    ),
+                ),
+                ("200 OK", format!(r#"{{"data":[{{"id":"{echo}"}}]}}"#)),
+                (
+                    "200 OK",
+                    format!(r#"[{{"id_str":"{echo}","id":{{"a":"{echo}"}}}}]"#),
+                ),
+                (
+                    "200 OK",
+                    format!(
+                        r#"{{"id_str":"{echo}","screen_name":"{echo}","acct":"{echo}","data":{{"id":"42","username":"{echo}"}}}}"#
+                    ),
+                ),
+                (
+                    "403 Forbidden",
+                    format!(r#"{{"title":"{echo}","detail":"{echo}"}}"#),
+                ),
+                (
+                    "400 Bad Request",
+                    format!(r#"{{"errors":[{{"message":"{echo}"}}]}}"#),
+                ),
+            ] {
+                let server = Server::sending(answer(status, &[], &body)).await;
+                for api in [Api::Mastodon, Api::X, Api::Twitter] {
+                    if api == Api::Mastodon && *credential == oauth {
+                        continue;
+                    }
+                    let client = server.upstream(api, credential);
+                    let request = PageRequest::default();
+                    let shown = [
+                        format!("{client:?}"),
+                        format!("{:?}", client.page(&account, &request).await.err()),
+                        format!("{:?}", client.page(&Timeline::Home, &request).await.err()),
+                        format!(
+                            "{:?}",
+                            client.look_up_many(&["5".into(), "6".into()]).await.err()
+                        ),
+                        format!("{:?}", client.has_batch_look_up(&"5".into()).await),
+                        format!("{:?}", client.verify().await),
+                    ];
+                    for shown in shown {
+                        assert!(!shown.contains(&KEPT[..10]), "{api}: {body}\ngave {shown}");
+                    }
+                }
+            }
+        }
+    }
+    let logged = log.text();
+    assert!(logged.contains("upstream"), "something was logged");
+    assert!(!logged.contains(&KEPT[..10]), "{logged}");
 }
 
 #[derive(Clone, Default)]

@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use driftline_upstream::{Http, Mastodon, Options};
+use driftline_core::api::Api;
+use driftline_upstream::{Credential, Http, Mastodon, Options, Upstream};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -90,6 +91,24 @@ impl Server {
     /// A client of this server with short timeouts.
     pub(crate) fn client(&self) -> Mastodon {
         self.client_with(options(), None)
+    }
+
+    /// A client that speaks this API, with the credential in a text; an empty
+    /// one is none.
+    pub(crate) fn upstream(&self, api: Api, credential: &str) -> Upstream {
+        let credential = match credential {
+            "" => Credential::None,
+            text => Credential::parse(text).expect("a credential"),
+        };
+        let address = self.address().parse().expect("an address");
+        let http = Http::new(options()).expect("a client");
+        Upstream::new(api, http, address, credential).expect("a client")
+    }
+
+    /// What was asked for: the targets of the requests that came.
+    pub(crate) fn targets(&self) -> Vec<String> {
+        let target = |request: &String| request.split(' ').nth(1).unwrap_or_default().to_owned();
+        self.requests().iter().map(target).collect()
     }
 
     pub(crate) fn client_with(&self, options: Options, token: Option<&str>) -> Mastodon {

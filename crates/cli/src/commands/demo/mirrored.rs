@@ -7,7 +7,7 @@ use std::{
 
 use driftline_core::upstream_id::UpstreamId;
 use driftline_server::{
-    Session,
+    Access, Session,
     admin::{self, AddSource, Command},
     now_ms,
 };
@@ -76,6 +76,7 @@ impl Mirrored {
         let add = AddSource {
             name: Some("demo".into()),
             address: url.to_owned(),
+            api: driftline_core::api::Api::Mastodon,
             timeline: "public".into(),
             token_env: None,
             token_file: Some(token_file.to_string_lossy().into_owned()),
@@ -84,7 +85,8 @@ impl Mirrored {
         admin::execute(&store, None, Command::Add(Box::new(add))).await?;
         let source = admin::find(&store, "demo").await?;
         let id = source.id;
-        let reader = Reader::open(store.clone(), &http, source, "demo", std::sync::Arc::default()).await?;
+        let access = Access::new(&store, http);
+        let reader = Reader::open(store.clone(), &access, source, "demo").await?;
 
         let seen = Shared::new(Mutex::new(Seen::default()));
         let end = End {

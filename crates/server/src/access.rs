@@ -1,0 +1,44 @@
+//! What every part of this process that asks upstreams shares.
+
+use std::sync::Arc;
+
+use driftline_core::refresh::Policy;
+use driftline_store::{Store, source::TokenPlace};
+use driftline_upstream::{Credential, Http};
+
+use crate::{
+    quotas::Quotas,
+    secrets::{Secrets, SecretsError},
+};
+
+/// How this process reaches upstreams and what it may ask of them. Clones share it all.
+#[derive(Clone)]
+pub struct Access {
+    /// Connections.
+    pub http: Http,
+    /// Where tokens are read.
+    pub secrets: Secrets,
+    /// What may still be asked.
+    pub quotas: Quotas,
+    /// When posts are due to be refreshed, from the moment they are stored.
+    pub policy: Arc<Policy>,
+}
+
+impl Access {
+    /// Access with the usual policy and quotas, for credentials that are not sealed.
+    pub fn new(store: &Store, http: Http) -> Self {
+        Self {
+            http,
+            secrets: Secrets::default(),
+            quotas: Quotas::new(store.clone(), POLLING_SHARE),
+            policy: Arc::default(),
+        }
+    }
+
+    pub(crate) fn secret(&self, place: Option<&TokenPlace>) -> Result<Credential, SecretsError> {
+        self.secrets.read(place)
+    }
+}
+
+/// The share of each quota that refreshing usually leaves to polling.
+pub const POLLING_SHARE: f64 = 0.5;

@@ -1,0 +1,405 @@
+//! The workers of one instance.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use driftline_core::{
+    answer::FailureKind,
+    refresh::{Batcher, Outcome},
+    timeline::backoff_ms,
+    upstream_id::UpstreamId,
+};
+use driftline_store::{
+    CredentialId, Root, StoreError, clock,
+    credential::{self, Credential},
+    instance::{Instance, has_batch_look_up, set_batch_look_up},
+    refresh::{Ask, Claim, Claimed, Save, next_due_ms},
+};
+use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
+use metrics::counter;
+use tokio::{sync::watch, task::JoinHandle};
+
+use super::{Shared, look_up, teller};
+use crate::{
+    clock::{chance, now_ms},
+    quotas::{Permit, Purpose},
+};
+
+/// The workers of one instance.
+pub(crate) struct Crew {
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Crew {
+    pub(crate) fn start(shared: &Arc<Shared>, instance: Instance) -> Self {
+        let workers = (0..shared.options.workers.max(1)).map(|_| {
+            let worker = Worker {
+                shared: Arc::clone(shared),
+                instance: instance.clone(),
+                shard: chance(),
+                has_batch: None,
+                failures: 0,
+                clients: HashMap::new(),
+            };
+            tokio::spawn(worker.run())
+        });
+        Self {
+            workers: workers.collect(),
+        }
+    }
+
+    pub(crate) async fn end(self) {
+        for worker in self.workers {
+            let _ = worker.await;
+        }
+    }
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    instance: Instance,
+    shard: u64,
+    /// Whether the upstream looks several posts up at once, once that is known.
+    has_batch: Option<bool>,
+    /// Failures in a row that were the upstream's.
+    failures: u32,
+    clients: HashMap<CredentialId, (Credential, Upstream)>,
+}
+
+/// What a turn led to.
+enum Turn {
+    /// A batch was saved: there may be more.
+    Saved,
+    /// Nothing to do before this, Unix ms.
+    Until(i64),
+}
+
+impl Worker {
+    async fn run(mut self) {
+        let mut stop = self.shared.stopped();
+        while !*stop.borrow() {
+            let until_ms = match self.turn(&mut stop).await {
+                Ok(Turn::Saved) => continue,
+                Ok(Turn::Until(until_ms)) => until_ms,
+                Err(error) => {
+                    tracing::warn!(instance = %self.instance.origin, %error, "refreshing failed; trying again");
+                    now_ms() + STORE_PAUSE_MS
+                }
+            };
+            // New posts and new credentials are noticed within a second.
+            let wait_ms = until_ms.saturating_sub(now_ms()).clamp(1, LONGEST_WAIT_MS);
+            let wait = Duration::from_millis(wait_ms.unsigned_abs());
+            tokio::select! {
+                _ = stop.changed() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    async fn turn(&mut self, stop: &mut watch::Receiver<bool>) -> Result<Turn, StoreError> {
+        let instance = self.instance.id;
+        let now = now_ms();
+        let first_due_ms = self
+            .shared
+            .read(move |tx| next_due_ms(tx, instance, now))
+            .await?;
+        match first_due_ms {
+            None => return Ok(Turn::Until(i64::MAX)),
+            Some(due_ms) if due_ms > now_ms() => return Ok(Turn::Until(due_ms)),
+            Some(_) => {}
+        }
+        let (credential, client) = match self.credential().await? {
+            Ok(chosen) => chosen,
+            Err(until_ms) => return Ok(Turn::Until(until_ms)),
+        };
+        let scope = client.scope(UpstreamPurpose::LookUp);
+        let put_back = |worker: &Self| {
+            worker
+                .shared
+                .access
+                .quotas
+                .put_back(&credential, scope, Purpose::Refresh)
+        };
+        let claim = match self.claim(&client).await {
+            Ok(Claimed::Batch(claim)) => claim,
+            Ok(Claimed::Until(until_ms)) => {
+                put_back(self);
+                return Ok(Turn::Until(until_ms));
+            }
+            Ok(Claimed::Idle) => {
+                put_back(self);
+                return Ok(Turn::Until(i64::MAX));
+            }
+            Err(error) => {
+                put_back(self);
+                return Err(error);
+            }
+        };
+        let held = claim.clone();
+        let done = tokio::select! {
+            done = self.refresh(claim, &credential, &client) => done,
+            _ = stop.changed() => Ok(Turn::Until(0)),
+        };
+        // A save ended the claim; whatever else happened, its posts are not to wait for its end.
+        if !matches!(done, Ok(Turn::Saved)) {
+            self.shared
+                .claims
+                .give_back(&self.shared.store, held)
+                .await?;
+        }
+        done
+    }
+
+    async fn refresh(
+        &mut self,
+        claim: Claim,
+        credential: &Credential,
+        client: &Upstream,
+    ) -> Result<Turn, StoreError> {
+        if !self.knows_batch(&claim, credential, client).await? {
+            return Ok(Turn::Until(self.pause_ms()));
+        }
+        let time = self.shared.options.lease.mul_f64(2.0 / 3.0);
+        let found = if claim.posts.is_empty() {
+            look_up::Outcome {
+                answers: Vec::new(),
+                failure: None,
+            }
+        } else {
+            look_up::look_up(client, &self.shared.access.quotas, credential, &claim, time).await?
+        };
+        if let Some(failure) = &found.failure {
+            tracing::info!(
+                instance = %self.instance.origin,
+                credential = %credential.name,
+                kind = %failure.kind,
+                "{}", failure.message
+            );
+        }
+        if found.answers.is_empty() && found.failure.is_some() {
+            let kind = found.failure.map(|failure| failure.kind);
+            return Ok(Turn::Until(self.after_failure(kind)));
+        }
+        if credential.quarantine.is_some() {
+            self.shared.access.quotas.restore(credential).await?;
+        }
+        self.failures = 0;
+        let save = Save {
+            claim,
+            answers: found.answers,
+            policy: Arc::clone(&self.shared.access.policy),
+            keep_deleted: self.shared.options.keep_deleted,
+            now_ms: now_ms(),
+            chance: chance(),
+        };
+        let saved = match self.shared.claims.save(&self.shared.store, save).await {
+            Ok(saved) => saved,
+            Err(StoreError::LeaseLost) => {
+                counter!("driftline_refresh_lost_leases_total").increment(1);
+                tracing::info!(instance = %self.instance.origin, "a claim ended before its answers were saved; they are dropped");
+                return Ok(Turn::Saved);
+            }
+            Err(error) => return Err(error),
+        };
+        for outcome in Outcome::ALL {
+            let of = saved.outcomes.iter().filter(|(_, other)| *other == outcome);
+            counter!("driftline_refreshed_posts_total", "outcome" => outcome.name())
+                .increment(of.count() as u64);
+        }
+        let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
+        teller::tell_of(&self.shared, self.instance.id, &news).await?;
+        Ok(Turn::Saved)
+    }
+
+    async fn claim(&mut self, client: &Upstream) -> Result<Claimed, StoreError> {
+        let instance = self.instance.id;
+        if self.has_batch.is_none() {
+            self.has_batch = self
+                .shared
+                .read(move |tx| has_batch_look_up(tx, instance))
+                .await?;
+        }
+        let size = client.look_up_limit(self.has_batch.unwrap_or(false));
+        let options = &self.shared.options;
+        let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        self.shard = self.shard.wrapping_add(1);
+        let ask = Ask {
+            instance,
+            batcher: Batcher::new(size, ms(options.buffer_ttl)),
+            shard: self.shard,
+            holder: options.holder.clone(),
+            lease_ms: ms(options.lease),
+            now_ms: now_ms(),
+        };
+        self.shared.claims.claim(&self.shared.store, ask).await
+    }
+
+    /// Finds out once per upstream whether it looks several posts up at once. `false` if that
+    /// cannot be found out now.
+    async fn knows_batch(
+        &mut self,
+        claim: &Claim,
+        credential: &Credential,
+        client: &Upstream,
+    ) -> Result<bool, StoreError> {
+        let (None, Some(due)) = (self.has_batch, claim.posts.first()) else {
+            return Ok(true);
+        };
+        let scope = client.scope(UpstreamPurpose::LookUp);
+        let permit = self
+            .shared
+            .access
+            .quotas
+            .take(credential, scope, Purpose::Refresh, 1)
+            .await?;
+        if permit != Permit::Sent {
+            return Ok(false);
+        }
+        let id = UpstreamId::from(due.upstream_id.as_str());
+        match client.has_batch_look_up(&id).await {
+            Ok(has_it) => {
+                let instance = self.instance.id;
+                tracing::info!(instance = %self.instance.origin, has_it, "looked for its look-up of several posts");
+                self.shared
+                    .store
+                    .write(Root::none(), move |tx| {
+                        set_batch_look_up(tx, instance, has_it)
+                    })
+                    .await?;
+                self.has_batch = Some(has_it);
+                Ok(true)
+            }
+            Err(failure) => {
+                self.shared
+                    .access
+                    .quotas
+                    .failed(credential, scope, &failure)
+                    .await?;
+                tracing::info!(instance = %self.instance.origin, kind = %failure.kind, "{}", failure.message);
+                self.failures = self.failures.saturating_add(1);
+                Ok(false)
+            }
+        }
+    }
+
+    /// A credential that may be used now, with its client and one request taken from its quota;
+    /// else when to look again, Unix ms.
+    async fn credential(&mut self) -> Result<Result<(Credential, Upstream), i64>, StoreError> {
+        let instance = self.instance.id;
+        let mut all = self
+            .shared
+            .read(move |tx| credential::of_instance(tx, instance))
+            .await?;
+        if all.is_empty() {
+            all = vec![self.without_token().await?];
+        }
+        let now = now_ms();
+        let mut until_ms = i64::MAX;
+        let first = (self.shard % all.len() as u64) as usize;
+        all.rotate_left(first);
+        // What has a token sees more and may ask more often.
+        all.sort_by_key(|credential| credential.place.is_none());
+        for credential in all {
+            if let Some(rest) = credential.quarantine.as_ref().filter(|q| q.until_ms > now) {
+                until_ms = until_ms.min(rest.until_ms);
+                continue;
+            }
+            let Some(client) = self.client(&credential).await? else {
+                continue;
+            };
+            let scope = client.scope(UpstreamPurpose::LookUp);
+            let posts = client.look_up_limit(self.has_batch.unwrap_or(false)) as u32;
+            match self
+                .shared
+                .access
+                .quotas
+                .take(&credential, scope, Purpose::Refresh, posts)
+                .await?
+            {
+                Permit::Sent => return Ok(Ok((credential, client))),
+                Permit::Until(free_ms) => until_ms = until_ms.min(free_ms),
+            }
+        }
+        Ok(Err(until_ms))
+    }
+
+    async fn without_token(&self) -> Result<Credential, StoreError> {
+        let instance = self.instance.id;
+        self.shared
+            .store
+            .write(clock::root(), move |tx| {
+                credential::of_place(tx, instance, None, ANONYMOUS, now_ms())
+            })
+            .await
+    }
+
+    async fn client(&mut self, credential: &Credential) -> Result<Option<Upstream>, StoreError> {
+        if let Some((known, client)) = self.clients.get(&credential.id)
+            && known.place == credential.place
+        {
+            return Ok(Some(client.clone()));
+        }
+        let made = self.make_client(credential);
+        match made {
+            Ok(client) => {
+                let kept = (credential.clone(), client.clone());
+                self.clients.insert(credential.id, kept);
+                Ok(Some(client))
+            }
+            Err(reason) => {
+                let now = now_ms();
+                let (id, shared) = (credential.id, &self.shared);
+                let quarantine = credential::Quarantine {
+                    since_ms: now,
+                    until_ms: now + UNREADABLE_REST_MS,
+                    reason: reason.clone(),
+                };
+                tracing::warn!(credential = %credential.name, "it cannot be used: {reason}");
+                shared
+                    .store
+                    .write(credential::root(id), move |tx| {
+                        credential::quarantine(tx, id, &quarantine)
+                    })
+                    .await?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn make_client(&self, credential: &Credential) -> Result<Upstream, String> {
+        let address = Address::parse(&self.instance.origin).map_err(|error| error.to_string())?;
+        let secret = self
+            .shared
+            .access
+            .secret(credential.place.as_ref())
+            .map_err(|error| error.to_string())?;
+        Upstream::new(
+            self.instance.api,
+            self.shared.access.http.clone(),
+            address,
+            secret,
+        )
+        .map_err(|error| error.to_string())
+    }
+
+    fn after_failure(&mut self, kind: Option<FailureKind>) -> i64 {
+        match kind {
+            // The ledger and the quarantine know when to go on.
+            Some(FailureKind::Throttled | FailureKind::Unauthorized) => 0,
+            _ => {
+                self.failures = self.failures.saturating_add(1);
+                self.pause_ms()
+            }
+        }
+    }
+
+    fn pause_ms(&self) -> i64 {
+        now_ms() + backoff_ms(FAILURE_PAUSE_MS, self.failures, chance())
+    }
+}
+
+/// The name of the credential that is none.
+pub(crate) const ANONYMOUS: &str = "anonymous";
+const LONGEST_WAIT_MS: i64 = 1_000;
+const STORE_PAUSE_MS: i64 = 1_000;
+const FAILURE_PAUSE_MS: i64 = 1_000;
+const UNREADABLE_REST_MS: i64 = 60_000;

@@ -1,0 +1,131 @@
+//! Keeps stored posts fresh: workers that claim what is due, look it up and save it.
+//!
+//! Every process that shares a store runs its workers; claims keep them apart. A worker holds a
+//! claim while it asks, and no transaction.
+
+mod crew;
+mod look_up;
+mod options;
+mod teller;
+
+use std::{collections::HashMap, sync::Arc};
+
+use driftline_store::{
+    InstanceId, Store, StoreError, Tx,
+    instance::Instance,
+    refresh::{Claims, overdue},
+    source,
+};
+use metrics::gauge;
+use tokio::{
+    sync::{Mutex, watch},
+    task::JoinHandle,
+};
+
+pub use options::RefreshOptions;
+
+pub(crate) use crew::ANONYMOUS;
+
+use crate::{access::Access, clock::now_ms};
+use crew::Crew;
+
+/// The workers of this process. Clones are handles to the same ones.
+#[derive(Clone)]
+pub struct Refreshers {
+    shared: Arc<Shared>,
+    keeper: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+/// What all workers of a process share.
+pub(crate) struct Shared {
+    pub(crate) store: Store,
+    pub(crate) access: Access,
+    pub(crate) claims: Claims,
+    pub(crate) options: RefreshOptions,
+    stop: watch::Sender<bool>,
+}
+
+impl Refreshers {
+    /// Begins to refresh what is due, of every instance of the store.
+    pub fn start(store: Store, access: Access, options: RefreshOptions) -> Self {
+        let (stop, _) = watch::channel(false);
+        let shared = Arc::new(Shared {
+            store,
+            access,
+            claims: Claims::default(),
+            options,
+            stop,
+        });
+        let keeper = tokio::spawn(keep(Arc::clone(&shared)));
+        Self {
+            shared,
+            keeper: Arc::new(Mutex::new(Some(keeper))),
+        }
+    }
+
+    /// Ends all workers: what they hold is given back.
+    pub async fn stop(&self) {
+        self.shared.stop.send_replace(true);
+        if let Some(keeper) = self.keeper.lock().await.take() {
+            let _ = keeper.await;
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.store.read(job).await
+    }
+}
+
+/// Keeps a crew for every instance.
+async fn keep(shared: Arc<Shared>) {
+    let mut stop = shared.stopped();
+    let mut crews: HashMap<InstanceId, Crew> = HashMap::new();
+    while !*stop.borrow() {
+        match shared.read(source::instances).await {
+            Ok(instances) => {
+                for instance in instances {
+                    crews
+                        .entry(instance.id)
+                        .or_insert_with(|| Crew::start(&shared, instance.clone()));
+                    if let Err(error) = look_after(&shared, &instance).await {
+                        tracing::warn!(%error, "the schedule cannot be read; trying again");
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the store cannot be read; trying again"),
+        }
+        tokio::select! {
+            _ = stop.changed() => {}
+            () = tokio::time::sleep(shared.options.scan) => {}
+        }
+    }
+    for (_, crew) in crews {
+        crew.end().await;
+    }
+}
+
+/// Tells how far behind an instance is, and tells libraries what a dead worker left untold.
+async fn look_after(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
+    let (id, now) = (instance.id, now_ms());
+    let behind = shared.read(move |tx| overdue(tx, id, now)).await?;
+    let oldest_ms = behind
+        .first_due_ms
+        .map_or(0, |first_due_ms| now.saturating_sub(first_due_ms).max(0));
+    let labels = [("instance", instance.origin.clone())];
+    gauge!("driftline_refresh_oldest_overdue_seconds", &labels).set(oldest_ms as f64 / 1000.0);
+    gauge!("driftline_refresh_overdue_posts", &labels).set(behind.overdue as f64);
+    gauge!("driftline_refresh_scheduled_posts", &labels).set(behind.scheduled as f64);
+    teller::tell_what_is_left(shared, id, now.saturating_sub(LEFT_AFTER_MS)).await
+}
+
+/// A worker tells what it saved at once; what is older was left by one that died.
+const LEFT_AFTER_MS: i64 = 30_000;

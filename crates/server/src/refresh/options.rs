@@ -1,0 +1,33 @@
+use std::time::Duration;
+
+/// How posts are refreshed.
+#[derive(Debug, Clone)]
+pub struct RefreshOptions {
+    /// This process's name on its leases: unique among the processes that share a store.
+    pub holder: String,
+    /// How long a batch that is not full waits for more, from when its first post was due.
+    pub buffer_ttl: Duration,
+    /// How long a claim lasts. A worker that dies holds its posts up for this long; a look-up has
+    /// two thirds of it.
+    pub lease: Duration,
+    /// Look-ups of one instance at a time.
+    pub workers: usize,
+    /// Whether what a deleted post held is kept in its history.
+    pub keep_deleted: bool,
+    /// How often new instances are looked for, and how far behind all are.
+    pub scan: Duration,
+}
+
+impl RefreshOptions {
+    /// The usual ones, for a process of that name.
+    pub fn new(holder: impl Into<String>) -> Self {
+        Self {
+            holder: holder.into(),
+            buffer_ttl: Duration::from_secs(2),
+            lease: Duration::from_secs(30),
+            workers: 2,
+            keep_deleted: true,
+            scan: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Where credentials come from: the environment, files, or the store, where they lie sealed.
+//!
+//! What is sealed is encrypted and authenticated (ChaCha20-Poly1305, RFC 8439) with a key that is
+//! in a file of its own: a copy of the database alone gives no token away.
+
+use std::{
+    fs, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD as BASE64};
+use driftline_store::source::TokenPlace;
+use driftline_upstream::{Credential, CredentialError};
+use ring::{
+    aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    rand::{SecureRandom as _, SystemRandom},
+};
+use secrecy::{ExposeSecret as _, SecretString};
+
+/// Reads credentials. Clones read the same.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets {
+    key_file: Option<PathBuf>,
+}
+
+/// Why a credential cannot be had. Never holds a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsError {
+    /// The environment does not hold it.
+    #[error("the environment variable {0} with the token is not set; set it and start again")]
+    NoVariable(String),
+    /// The file with it cannot be read.
+    #[error("the file {path} with the token cannot be read: {reason}")]
+    NoFile {
+        /// Its path.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// It is there, and no credential.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// The key that it is sealed with cannot be read or made.
+    #[error("the key {path} of stored credentials cannot be used: {reason}")]
+    Key {
+        /// The key's file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// No place for a key is known.
+    #[error("stored credentials need a key, and this command knows no data folder to keep it in")]
+    NoKey,
+    /// What is stored was sealed with another key, or is damaged.
+    #[error(
+        "the stored credential cannot be unsealed: it was sealed with another key, or is damaged; add it again, or put the key back that it was sealed with"
+    )]
+    Unsealed,
+}
+
+impl Secrets {
+    /// Reads what is sealed with the key in that file, which is made when something is sealed for
+    /// the first time.
+    pub fn new(key_file: impl Into<PathBuf>) -> Self {
+        Self {
+            key_file: Some(key_file.into()),
+        }
+    }
+
+    /// The credential at a place; none for no place.
+    ///
+    /// # Errors
+    /// [`SecretsError`]; it never holds the secret.
+    pub fn read(&self, place: Option<&TokenPlace>) -> Result<Credential, SecretsError> {
+        let text = match place {
+            None => return Ok(Credential::None),
+            Some(TokenPlace::Environment(name)) => std::env::var(name)
+                .map(SecretString::from)
+                .map_err(|_| SecretsError::NoVariable(name.clone()))?,
+            Some(TokenPlace::File(path)) => fs::read_to_string(path)
+                .map(SecretString::from)
+                .map_err(|error| SecretsError::NoFile {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                })?,
+            Some(TokenPlace::Sealed(sealed)) => self.unseal(sealed)?,
+        };
+        Ok(Credential::parse(text.expose_secret())?)
+    }
+
+    /// Seals a credential's text for the store. It is checked first.
+    ///
+    /// # Errors
+    /// [`SecretsError`] if it is no credential or the key cannot be used.
+    pub fn seal(&self, text: &SecretString) -> Result<TokenPlace, SecretsError> {
+        Credential::parse(text.expose_secret())?;
+        let key = self.key(true)?;
+        let mut nonce = [0; NONCE_LEN];
+        SystemRandom::new()
+            .fill(&mut nonce)
+            .map_err(|_| self.key_error("the system gives no random numbers"))?;
+        let mut sealed = text.expose_secret().as_bytes().to_vec();
+        key.seal_in_place_append_tag(
+            Nonce::assume_unique_for_key(nonce),
+            Aad::from(PURPOSE),
+            &mut sealed,
+        )
+        .map_err(|_| self.key_error("sealing failed"))?;
+        let whole = [&nonce[..], &sealed].concat();
+        Ok(TokenPlace::Sealed(BASE64.encode(whole)))
+    }
+
+    fn unseal(&self, sealed: &str) -> Result<SecretString, SecretsError> {
+        let key = self.key(false)?;
+        let whole = BASE64.decode(sealed).map_err(|_| SecretsError::Unsealed)?;
+        let (nonce, sealed) = whole
+            .split_at_checked(NONCE_LEN)
+            .ok_or(SecretsError::Unsealed)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SecretsError::Unsealed)?;
+        let mut sealed = sealed.to_vec();
+        let text = key
+            .open_in_place(nonce, Aad::from(PURPOSE), &mut sealed)
+            .map_err(|_| SecretsError::Unsealed)?;
+        let text = std::str::from_utf8(text).map_err(|_| SecretsError::Unsealed)?;
+        Ok(SecretString::from(text))
+    }
+
+    fn key(&self, make: bool) -> Result<LessSafeKey, SecretsError> {
+        let path = self.key_file.as_deref().ok_or(SecretsError::NoKey)?;
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && make => self.make_key(path)?,
+            read => read.map_err(|error| self.key_error(&error))?,
+        };
+        let bytes = BASE64
+            .decode(text.trim())
+            .map_err(|_| self.key_error("it is no key"))?;
+        UnboundKey::new(&CHACHA20_POLY1305, &bytes)
+            .map(LessSafeKey::new)
+            .map_err(|_| self.key_error("it is no key of 32 bytes"))
+    }
+
+    fn make_key(&self, path: &Path) -> Result<String, SecretsError> {
+        let mut bytes = [0; 32];
+        SystemRandom::new()
+            .fill(&mut bytes)
+            .map_err(|_| self.key_error("the system gives no random numbers"))?;
+        let text = BASE64.encode(bytes);
+        let write = || -> io::Result<()> {
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut file = options.open(path)?;
+            writeln!(file, "{text}")?;
+            file.sync_all()
+        };
+        match write() {
+            Ok(()) => Ok(text),
+            // Another process made it at the same time.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::read_to_string(path).map_err(|error| self.key_error(&error))
+            }
+            Err(error) => Err(self.key_error(&error)),
+        }
+    }
+
+    fn key_error(&self, reason: impl ToString) -> SecretsError {
+        let path = self.key_file.as_deref().unwrap_or(Path::new(""));
+        SecretsError::Key {
+            path: path.display().to_string(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+const PURPOSE: &str = "driftline credential";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "s3cret-token-of-a-user";
+
+    fn secrets() -> (tempfile::TempDir, Secrets) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let secrets = Secrets::new(folder.path().join("keys/credentials.key"));
+        (folder, secrets)
+    }
+
+    #[test]
+    fn what_is_sealed_can_be_read_again_and_does_not_show_the_token() {
+        let (_folder, secrets) = secrets();
+        let place = secrets.seal(&SecretString::from(TOKEN)).expect("sealed");
+        let again = secrets.seal(&SecretString::from(TOKEN)).expect("sealed");
+        assert_ne!(place, again, "no two sealings are alike");
+        let TokenPlace::Sealed(sealed) = &place else {
+            panic!("{place:?}")
+        };
+        assert!(!sealed.contains("s3cret"));
+        let Credential::Bearer(token) = secrets.read(Some(&place)).expect("a token") else {
+            panic!("no token")
+        };
+        assert_eq!(token.expose_secret(), TOKEN);
+    }
+
+    #[test]
+    fn another_key_or_damage_is_refused_and_tells_nothing() {
+        let ((_one, ours), (_two, theirs)) = (secrets(), secrets());
+        let place = ours.seal(&SecretString::from(TOKEN)).expect("sealed");
+        theirs.seal(&SecretString::from("other")).expect("a key");
+        let refused = theirs.read(Some(&place)).expect_err("refused");
+        assert!(matches!(refused, SecretsError::Unsealed));
+        let TokenPlace::Sealed(sealed) = place else {
+            panic!("sealed")
+        };
+        for damaged in [&sealed[1..], &sealed[..20], "", "!", "AAAA"] {
+            let place = TokenPlace::Sealed(damaged.to_owned());
+            let error = ours.read(Some(&place)).expect_err("refused").to_string();
+            assert!(
+                !error.contains(TOKEN) && !error.contains(&sealed),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_key_is_not_made_for_reading() {
+        let (_folder, ours) = secrets();
+        let place = TokenPlace::Sealed("AAAA".to_owned());
+        assert!(matches!(
+            ours.read(Some(&place)),
+            Err(SecretsError::Key { .. })
+        ));
+        assert!(matches!(
+            Secrets::default().read(Some(&place)),
+            Err(SecretsError::NoKey)
+        ));
+    }
+
+    #[test]
+    fn what_is_no_credential_is_not_sealed() {
+        let (_folder, secrets) = secrets();
+        assert!(secrets.seal(&SecretString::from("two words")).is_err());
+        assert!(secrets.seal(&SecretString::from("")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_its_owner_reads_the_key() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (folder, secrets) = secrets();
+        secrets.seal(&SecretString::from(TOKEN)).expect("sealed");
+        let file = folder.path().join("keys/credentials.key");
+        let mode = fs::metadata(file).expect("a key").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

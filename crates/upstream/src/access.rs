@@ -1,0 +1,218 @@
+//! Access to one server: what the clients of every API do alike.
+
+use driftline_core::{
+    answer::{Failure, FailureKind},
+    api::Api,
+    upstream_id::UpstreamId,
+};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use url::Url;
+
+use crate::{
+    Address, Http,
+    credential::{Credential, TokenError},
+    excerpt, facts, failure,
+    http::Answer,
+    segment,
+};
+
+/// A server and what it is shown. No failure that comes from here repeats a
+/// secret, whatever the server sends back.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    http: Http,
+    address: Address,
+    credential: Credential,
+}
+
+impl Access {
+    /// Access to the server at `address`.
+    pub(crate) fn new(
+        api: Api,
+        http: Http,
+        address: Address,
+        credential: Credential,
+    ) -> Result<Self, TokenError> {
+        credential.check(api, &address, http.options())?;
+        Ok(Self {
+            http,
+            address,
+            credential,
+        })
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(crate) fn credential(&self) -> &Credential {
+        &self.credential
+    }
+
+    /// The address of a path of the server, which may have a query.
+    pub(crate) fn url(&self, path_and_query: &str) -> Url {
+        let mut url = self.address.url().clone();
+        match path_and_query.split_once('?') {
+            Some((path, query)) => {
+                url.set_path(path);
+                url.set_query(Some(query));
+            }
+            None => url.set_path(path_and_query),
+        }
+        url
+    }
+
+    /// The address of a path of the server with these parameters.
+    pub(crate) fn url_with(&self, path: &str, parameters: &[(&str, &str)]) -> Url {
+        let mut url = self.url(path);
+        url.query_pairs_mut().extend_pairs(parameters);
+        url
+    }
+
+    /// Gets an address of the server.
+    pub(crate) async fn fetch(&self, url: Url) -> Result<Answer, Failure> {
+        let place = failure::place(&url);
+        let outcome = self.http.fetch(url, &self.credential).await;
+        match &outcome {
+            Ok(answer) => tracing::debug!(
+                %place,
+                status = answer.status.as_u16(),
+                bytes = answer.facts.body_bytes,
+                round_trip_ms = answer.facts.round_trip_ms,
+                "upstream answered"
+            ),
+            Err(failure) => tracing::debug!(%place, kind = %failure.kind, "upstream failed"),
+        }
+        outcome.map_err(|failure| self.without_secrets(failure))
+    }
+
+    /// The failure that an answer's status means.
+    pub(crate) fn status_failure(&self, answer: &Answer) -> Failure {
+        let failure = failure::of_status(&answer.place, answer.status, self.quotable(answer));
+        self.without_secrets(Failure {
+            throttle: answer.facts.throttle,
+            retry_after_ms: facts::retry_after_ms(&answer.headers, answer.facts.received_at_ms),
+            ..failure
+        })
+    }
+
+    /// The failure of an answer whose body cannot be used; `failure` says
+    /// why, without the place.
+    pub(crate) fn body_failure(&self, answer: &Answer, failure: Failure) -> Failure {
+        let Failure { kind, message, .. } = not_even_declared(&answer.headers, failure);
+        let message = if self.quotable(answer).len() == answer.body.len() {
+            message
+        } else {
+            "the answer cannot be used, and is not quoted because it holds the token".to_owned()
+        };
+        self.without_secrets(Failure {
+            kind,
+            message: format!("{}: {message}", answer.place),
+            throttle: answer.facts.throttle,
+            retry_after_ms: None,
+        })
+    }
+
+    /// The failure of a request that is not sent because it names no post.
+    pub(crate) fn no_such_id(&self, id: &UpstreamId) -> Failure {
+        self.without_secrets(Failure::new(
+            FailureKind::BadId,
+            format!("{}: the ID {:?} names no post", self.address, id.as_str()),
+        ))
+    }
+
+    /// The IDs of a look-up, each once.
+    ///
+    /// # Errors
+    /// A [`Failure`] if they are more than `limit`.
+    pub(crate) fn distinct(
+        &self,
+        ids: &[UpstreamId],
+        limit: usize,
+    ) -> Result<Vec<UpstreamId>, Failure> {
+        let mut seen = std::collections::HashSet::with_capacity(ids.len());
+        let distinct: Vec<_> = ids.iter().filter(|id| seen.insert(*id)).cloned().collect();
+        if distinct.len() > limit {
+            return Err(Failure::new(
+                FailureKind::Refused,
+                format!(
+                    "{}: {} posts were to be looked up in one request, and {limit} is the most; ask for fewer at once",
+                    self.address,
+                    distinct.len()
+                ),
+            ));
+        }
+        Ok(distinct)
+    }
+
+    /// A name out of an answer, fit for a line of words.
+    pub(crate) fn shown(&self, answer: &Answer, name: &str) -> String {
+        if self.quotable(answer).len() == answer.body.len() {
+            excerpt::words(name.as_bytes())
+        } else {
+            "[token]".to_owned()
+        }
+    }
+
+    /// What of an answer's body may be quoted: nothing, if it repeats a
+    /// secret, because a shortened quotation could hold most of it.
+    fn quotable<'a>(&self, answer: &'a Answer) -> &'a [u8] {
+        let repeats = |secret: String| {
+            answer
+                .body
+                .windows(secret.len())
+                .any(|part| part.eq_ignore_ascii_case(secret.as_bytes()))
+        };
+        if self.spellings().any(repeats) {
+            &[]
+        } else {
+            &answer.body
+        }
+    }
+
+    fn without_secrets(&self, failure: Failure) -> Failure {
+        let message = self.spellings().fold(failure.message, |message, secret| {
+            without(&message, &secret)
+        });
+        Failure { message, ..failure }
+    }
+
+    /// Every secret as it stands and as it stands in an address or in the
+    /// header of a signed request.
+    fn spellings(&self) -> impl Iterator<Item = String> {
+        self.credential.secrets().flat_map(|secret| {
+            let encoded = Some(segment::encoded(secret)).filter(|encoded| encoded != secret);
+            std::iter::once(secret.to_owned()).chain(encoded)
+        })
+    }
+}
+
+/// The text without a secret; a host name repeats it in lower case.
+fn without(text: &str, secret: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let mut kept = String::with_capacity(text.len());
+    let mut end = 0;
+    for (start, found) in lower.match_indices(&secret.to_ascii_lowercase()) {
+        kept.push_str(&text[end..start]);
+        kept.push_str("[token]");
+        end = start + found.len();
+    }
+    kept.push_str(&text[end..]);
+    kept
+}
+
+/// Bad JSON that was never declared to be JSON is some other kind of text.
+fn not_even_declared(headers: &HeaderMap, failure: Failure) -> Failure {
+    let Some(declared) = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()) else {
+        return failure;
+    };
+    if failure.kind != FailureKind::BadJson || declared.contains("json") {
+        return failure;
+    }
+    let declared = excerpt::words(declared.as_bytes());
+    Failure {
+        kind: FailureKind::NotJson,
+        message: format!("the answer is of type {declared}: {}", failure.message),
+        ..failure
+    }
+}

@@ -1,0 +1,162 @@
+//! One client for every API.
+
+use driftline_core::{
+    answer::{Abilities, AnswerFacts, Failure, LookUp, LookUps, Page, PageRequest},
+    api::Api,
+    upstream_id::UpstreamId,
+};
+
+use crate::{Address, Credential, Http, Mastodon, Timeline, TokenError, Twitter, X};
+
+/// An upstream, whichever API it speaks.
+#[derive(Debug, Clone)]
+pub enum Upstream {
+    /// Mastodon's.
+    Mastodon(Mastodon),
+    /// X's version 2.
+    X(X),
+    /// Twitter's version 1.1.
+    Twitter(Twitter),
+}
+
+/// What a request is for, as far as rate limits tell it apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose<'t> {
+    /// A page of a timeline.
+    Page(&'t Timeline),
+    /// A look-up of one post or several.
+    LookUp,
+}
+
+impl Upstream {
+    /// A client of the server at `address`; it shares `http`'s connections.
+    ///
+    /// # Errors
+    /// [`TokenError`] if the credential cannot be sent, would travel
+    /// unencrypted while `http` allows no private networks, or is none that
+    /// the API knows.
+    pub fn new(
+        api: Api,
+        http: Http,
+        address: Address,
+        credential: Credential,
+    ) -> Result<Self, TokenError> {
+        Ok(match api {
+            Api::Mastodon => Self::Mastodon(Mastodon::with_credential(http, address, credential)?),
+            Api::X => Self::X(X::new(http, address, credential)?),
+            Api::Twitter => Self::Twitter(Twitter::new(http, address, credential)?),
+        })
+    }
+
+    /// The API that it speaks.
+    pub const fn api(&self) -> Api {
+        match self {
+            Self::Mastodon(_) => Api::Mastodon,
+            Self::X(_) => Api::X,
+            Self::Twitter(_) => Api::Twitter,
+        }
+    }
+
+    /// The server's address.
+    pub fn address(&self) -> &Address {
+        match self {
+            Self::Mastodon(client) => client.address(),
+            Self::X(client) => client.address(),
+            Self::Twitter(client) => client.address(),
+        }
+    }
+
+    /// What a timeline can do.
+    pub const fn abilities(&self, timeline: &Timeline) -> Abilities {
+        match self {
+            Self::Mastodon(client) => client.abilities(timeline),
+            Self::X(client) => client.abilities(timeline),
+            Self::Twitter(client) => client.abilities(timeline),
+        }
+    }
+
+    /// Reads one page of a timeline.
+    ///
+    /// # Errors
+    /// A [`Failure`] for anything but a complete list of posts with usable IDs.
+    pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
+        match self {
+            Self::Mastodon(client) => client.page(timeline, request).await,
+            Self::X(client) => client.page(timeline, request).await,
+            Self::Twitter(client) => client.page(timeline, request).await,
+        }
+    }
+
+    /// Looks one post up.
+    ///
+    /// # Errors
+    /// A [`Failure`] for anything but the post asked for or the word that it
+    /// is gone.
+    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
+        match self {
+            Self::Mastodon(client) => client.look_up(id).await,
+            Self::X(client) => client.look_up(id).await,
+            Self::Twitter(client) => client.look_up(id).await,
+        }
+    }
+
+    /// Looks several posts up, at most [`Upstream::look_up_limit`]. An ID that
+    /// is given twice is asked for once.
+    ///
+    /// # Errors
+    /// A [`Failure`] for more IDs, and for anything but a complete answer.
+    pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
+        match self {
+            Self::Mastodon(client) => client.look_up_many(ids).await,
+            Self::X(client) => client.look_up_many(ids).await,
+            Self::Twitter(client) => client.look_up_many(ids).await,
+        }
+    }
+
+    /// The most posts of one look-up. `has_batch` is what
+    /// [`Upstream::has_batch_look_up`] found, `false` before it was asked.
+    pub const fn look_up_limit(&self, has_batch: bool) -> usize {
+        match self {
+            Self::Mastodon(_) if !has_batch => 1,
+            Self::Mastodon(_) => Mastodon::LOOK_UP_LIMIT,
+            Self::X(_) => X::LOOK_UP_LIMIT,
+            Self::Twitter(_) => Twitter::LOOK_UP_LIMIT,
+        }
+    }
+
+    /// Whether several posts can be looked up at once: asks a Mastodon server
+    /// for a post's ID, of any post. The other APIs always can, and are not
+    /// asked.
+    ///
+    /// # Errors
+    /// A [`Failure`] of whatever teaches nothing.
+    pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<bool, Failure> {
+        match self {
+            Self::Mastodon(client) => client.has_batch_look_up(id).await,
+            Self::X(_) | Self::Twitter(_) => Ok(true),
+        }
+    }
+
+    /// The name of the rate limit that a request counts against. The limits
+    /// that an answer's headers report are those of its scope.
+    pub const fn scope(&self, purpose: Purpose<'_>) -> &'static str {
+        match self {
+            // Mastodon's headers report the tightest of its limits.
+            Self::Mastodon(_) => "requests",
+            Self::X(_) => X::scope(purpose),
+            Self::Twitter(_) => Twitter::scope(purpose),
+        }
+    }
+
+    /// Whose credential it is, in words, for people.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the server refuses the credential or does not answer.
+    pub async fn verify(&self) -> Result<String, Failure> {
+        match self {
+            Self::Mastodon(client) => client.verify().await,
+            Self::X(client) => client.verify().await,
+            Self::Twitter(client) => client.verify().await,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Answers of version 1.1: from JSON to posts.
+//!
+//! Strict on what completeness rests on (the list, its IDs), tolerant on the
+//! rest, as [`crate::parse`] is for Mastodon.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    answer::{Failure, FailureKind, Finding},
+    post::Post,
+    upstream_id::{IdOrder, UpstreamId},
+};
+use serde_json::value::RawValue;
+
+use super::tweet::tweet;
+use crate::{
+    body, excerpt,
+    json::{BadItem, Object},
+};
+
+/// Reads a page of a timeline.
+///
+/// # Errors
+/// A [`Failure`] without a place.
+pub(super) fn page(body: &[u8]) -> Result<Vec<Post>, Failure> {
+    let body = body::json(body)?;
+    if !body.starts_with(b"[") {
+        return Err(refusal(body, "a list of posts"));
+    }
+    let items = items(body)?;
+    let mut posts = Vec::with_capacity(items.len());
+    for (index, raw) in items.into_iter().enumerate() {
+        let number = index + 1;
+        let post = post(raw).map_err(|bad| bad.failure(&format!("item {number} of the page")))?;
+        posts.push(post);
+    }
+    Ok(posts)
+}
+
+/// Reads the answer to a look-up of these IDs, each of them once: a map of
+/// IDs to tweets or `null`, which is what was asked for, or the plain list
+/// that a server answers with which does not know maps.
+///
+/// # Errors
+/// A [`Failure`] without a place.
+pub(super) fn findings(
+    body: &[u8],
+    asked: Vec<UpstreamId>,
+) -> Result<Vec<(UpstreamId, Finding)>, Failure> {
+    let body = body::json(body)?;
+    let found = if body.starts_with(b"[") {
+        items(body)?
+    } else {
+        let answer = body::object(body)?;
+        match answer.get("id").and_then(Object::of) {
+            Some(map) => map
+                .members()
+                .map(|(_, raw)| raw)
+                .filter(|raw| raw.get() != "null")
+                .collect(),
+            None => match refused_findings(body, &asked) {
+                Some(findings) => return Ok(findings),
+                None => return Err(refusal(body, "a map of posts")),
+            },
+        }
+    };
+    let mut posts = HashMap::with_capacity(asked.len());
+    for raw in found {
+        let post = post(raw).map_err(|bad| bad.failure("a post of the answer"))?;
+        posts.entry(post.id.clone()).or_insert(post);
+    }
+    let findings = asked.into_iter().map(|id| {
+        let finding = match posts.remove(&id) {
+            Some(post) => Finding::Found(Box::new(post)),
+            None => Finding::Missing,
+        };
+        (id, finding)
+    });
+    Ok(findings.collect())
+}
+
+/// What an error says of every post that was looked up; `None`, if it is
+/// about something else.
+pub(super) fn refused_findings(
+    body: &[u8],
+    asked: &[UpstreamId],
+) -> Option<Vec<(UpstreamId, Finding)>> {
+    let finding = match error(body)?.0? {
+        // No post matches: deleted or not for this reader.
+        17 => Finding::Missing,
+        // No post has the ID.
+        144 => Finding::Gone,
+        // The author is suspended; the reader may not see it.
+        63 | 179 => Finding::Hidden,
+        _ => return None,
+    };
+    let findings = asked.iter().map(|id| (id.clone(), finding.clone()));
+    Some(findings.collect())
+}
+
+/// The kind of failure that an error's code means, whatever the status.
+pub(super) fn kind(body: &[u8]) -> Option<FailureKind> {
+    match error(body)?.0? {
+        88 => Some(FailureKind::Throttled),
+        // Wrong signature, token, time or application; suspended, locked; not
+        // allowed this.
+        32 | 64 | 89 | 99 | 135 | 179 | 215 | 220 | 326 => Some(FailureKind::Unauthorized),
+        17 | 34 | 50 | 144 => Some(FailureKind::NotFound),
+        130 | 131 => Some(FailureKind::ServerError),
+        _ => None,
+    }
+}
+
+/// Who a token belongs to: the ID and the name.
+///
+/// # Errors
+/// A [`Failure`] without a place.
+pub(super) fn me(body: &[u8]) -> Result<(UpstreamId, String), Failure> {
+    let user = body::object(body)?;
+    match user.id("id_str") {
+        Some(id) => Ok((
+            id,
+            user.text("screen_name").unwrap_or_default().into_owned(),
+        )),
+        None => Err(refusal(body, "a user with an ID")),
+    }
+}
+
+/// Whether Twitter could have made this ID: a number of at most 19 digits.
+pub(super) fn is_id(id: &UpstreamId) -> bool {
+    id.as_str().len() <= 19 && IdOrder::Numeric.key(id).is_ok()
+}
+
+fn items(body: &[u8]) -> Result<Vec<&RawValue>, Failure> {
+    serde_json::from_slice(body).map_err(|error| body::unreadable(body, &error))
+}
+
+fn post(raw: &RawValue) -> Result<Post, BadItem> {
+    let tweet = tweet(raw)?;
+    if !is_id(&tweet.id) {
+        return Err(BadItem::Id(excerpt::words(tweet.id.as_str().as_bytes())));
+    }
+    Ok(tweet.post()?)
+}
+
+/// The failure of a 200 without what was asked for.
+fn refusal(body: &[u8], asked: &str) -> Failure {
+    let Some((_, said)) = error(body) else {
+        return body::not_what_was_asked(body, asked);
+    };
+    Failure {
+        kind: kind(body).unwrap_or(FailureKind::ErrorBody),
+        ..body::error_object(&said)
+    }
+}
+
+/// The first error of an answer: its code and its words.
+fn error(body: &[u8]) -> Option<(Option<i64>, String)> {
+    let answer: Object<'_> = serde_json::from_slice(body).ok()?;
+    let error = answer.objects("errors").next()?;
+    let said = error.text("message").unwrap_or_default();
+    Some((error.count("code"), excerpt::words(said.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests;

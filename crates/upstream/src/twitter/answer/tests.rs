@@ -1,0 +1,265 @@
+use driftline_core::post::{Counts, Visibility};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A page written after the reference of `statuses/home_timeline`: a tweet
+/// with everything, a retweet, a bare one of a protected user.
+fn recorded() -> Value {
+    json!([
+        {
+            "created_at": "Wed Oct 10 20:19:24 +0000 2018",
+            "id": 1_050_118_621_198_921_700_u64,
+            "id_str": "1050118621198921728",
+            "full_text": "Room &gt; nothing, says @Bob. #Now https://t.co/aaaaaaaaaa https://t.co/mmmmmmmmmm",
+            "display_text_range": [0, 58],
+            "entities": {
+                "hashtags": [{"text": "Now", "indices": [30, 34]}],
+                "user_mentions": [{"screen_name": "bob", "name": "Bob", "id": 43, "id_str": "43", "indices": [24, 28]}],
+                "urls": [{"url": "https://t.co/aaaaaaaaaa", "expanded_url": "https://a.example/", "display_url": "a.example", "indices": [35, 58]}],
+                "media": [{"id_str": "77", "url": "https://t.co/mmmmmmmmmm", "indices": [59, 82], "media_url_https": "https://pbs.example/m.jpg", "type": "photo"}]
+            },
+            "extended_entities": {
+                "media": [
+                    {"id_str": "77", "url": "https://t.co/mmmmmmmmmm", "indices": [59, 82], "media_url_https": "https://pbs.example/m.jpg", "type": "photo", "ext_alt_text": "a room", "original_info": {"width": 640, "height": 480}},
+                    {"id_str": "78", "media_url_https": "https://pbs.example/v.jpg", "type": "animated_gif", "video_info": {"variants": [
+                        {"content_type": "application/x-mpegURL", "url": "https://v.example/l.m3u8"},
+                        {"bitrate": 0, "content_type": "video/mp4", "url": "https://v.example/g.mp4"}
+                    ]}}
+                ]
+            },
+            "in_reply_to_status_id": 1, "in_reply_to_status_id_str": "1050118621198921000",
+            "in_reply_to_user_id": 43, "in_reply_to_user_id_str": "43",
+            "user": {"id": 42, "id_str": "42", "name": "Ann", "screen_name": "ann", "description": "a &amp; b", "protected": false, "followers_count": 10, "friends_count": 20, "statuses_count": 30, "created_at": "Mon Jan 02 03:04:05 +0000 2012", "profile_image_url_https": "https://pbs.example/a.jpg", "profile_banner_url": "https://pbs.example/b"},
+            "retweet_count": 2, "favorite_count": 3, "possibly_sensitive": true, "lang": "en"
+        },
+        {
+            "created_at": "Wed Oct 10 20:19:23 +0000 2018",
+            "id": 9, "id_str": "1050118621198921727",
+            "full_text": "RT @bob: cut of…",
+            "user": {"id_str": "42", "screen_name": "ann"},
+            "retweeted_status": {
+                "id_str": "1050000000000000000", "full_text": "cut off no more",
+                "user": {"id_str": "43", "screen_name": "bob"},
+                "retweeted_status": {"id_str": "1"}
+            }
+        },
+        {"id_str": "20", "text": "short", "lang": "und", "user": {"id_str": "44", "screen_name": "eve", "protected": true}}
+    ])
+}
+
+fn read(answer: &Value) -> Result<Vec<Post>, Failure> {
+    page(answer.to_string().as_bytes())
+}
+
+fn raw(post: &Post) -> Value {
+    serde_json::from_str(&post.raw).expect("JSON")
+}
+
+#[test]
+fn every_field_is_read() {
+    let recorded = recorded();
+    let posts = read(&recorded).expect("a page");
+    assert_eq!(posts.len(), 3);
+    let post = &posts[0];
+    assert_eq!(post.id, "1050118621198921728".into());
+    let url = "https://x.com/ann/status/1050118621198921728";
+    assert_eq!(
+        (post.url.as_deref(), post.uri.as_deref()),
+        (Some(url), Some(url))
+    );
+    assert_eq!(post.created_at_ms, Some(1_539_202_764_000));
+    assert_eq!(
+        (post.edited_at_ms, post.visibility),
+        (None, Visibility::Public)
+    );
+    let counts = Counts {
+        boosts: Some(2),
+        favourites: Some(3),
+        ..Counts::default()
+    };
+    assert_eq!(post.counts, counts);
+    assert_eq!((&post.author.id, &*post.author.acct), (&"42".into(), "ann"));
+
+    let status = raw(post);
+    let rest = "rel=\"nofollow noopener\" target=\"_blank\">";
+    assert_eq!(
+        status["content"],
+        format!(
+            "<p>Room &gt; nothing, says <a href=\"https://x.com/bob\" {rest}@Bob</a>. <a href=\"https://x.com/hashtag/Now\" {rest}#Now</a> <a href=\"https://a.example/\" {rest}a.example</a></p>"
+        )
+    );
+    for (key, value) in [
+        ("created_at", json!("2018-10-10T20:19:24.000Z")),
+        ("in_reply_to_id", json!("1050118621198921000")),
+        ("in_reply_to_account_id", json!("43")),
+        ("sensitive", json!(true)),
+        ("language", json!("en")),
+        ("replies_count", Value::Null),
+        ("twitter", recorded[0].clone()),
+    ] {
+        assert_eq!(status[key], value, "{key}");
+    }
+    let account = &status["account"];
+    for (key, value) in [
+        ("acct", json!("ann")),
+        ("note", json!("<p>a &amp; b</p>")),
+        ("header", json!("https://pbs.example/b")),
+        ("created_at", json!("2012-01-02T03:04:05.000Z")),
+        ("following_count", json!(20)),
+        ("twitter", recorded[0]["user"].clone()),
+    ] {
+        assert_eq!(account[key], value, "{key}");
+    }
+    let media = &status["media_attachments"];
+    assert_eq!(media[0]["description"], "a room");
+    assert_eq!(media[0]["url"], "https://pbs.example/m.jpg");
+    assert_eq!(
+        (&media[1]["type"], &media[1]["url"]),
+        (&json!("gifv"), &json!("https://v.example/g.mp4"))
+    );
+}
+
+#[test]
+fn retweets_and_protected_users() {
+    let posts = read(&recorded()).expect("a page");
+    let boosted = posts[1].boost_of.as_deref().expect("a boost");
+    assert_eq!(boosted.id, "1050000000000000000".into());
+    assert_eq!(boosted.boost_of, None);
+    assert_eq!(raw(&posts[1])["reblog"], raw(boosted));
+    assert_eq!(raw(&posts[1])["content"], "<p>cut off no more</p>");
+    assert_eq!(posts[2].visibility, Visibility::Private);
+    assert_eq!(raw(&posts[2])["content"], "<p>short</p>");
+    assert_eq!(raw(&posts[2])["language"], Value::Null);
+}
+
+#[test]
+fn an_id_is_never_read_from_the_number() {
+    for tweet in [
+        json!({"id": 1_050_118_621_198_921_728_u64}),
+        json!({"id": 7, "id_str": 7}),
+        json!({"id": 7, "id_str": ""}),
+        json!({"id": 7, "id_str": "x"}),
+        json!({"id": 7, "id_str": null}),
+    ] {
+        let failure = read(&json!([tweet])).expect_err("no ID");
+        assert_eq!(failure.kind, FailureKind::BadId, "{failure}");
+    }
+}
+
+#[test]
+fn errors_have_their_kinds() {
+    let answer = |code: i64| json!({"errors": [{"code": code, "message": "why"}]});
+    for (code, kind) in [
+        (88, FailureKind::Throttled),
+        (89, FailureKind::Unauthorized),
+        (32, FailureKind::Unauthorized),
+        (34, FailureKind::NotFound),
+        (131, FailureKind::ServerError),
+        (999, FailureKind::ErrorBody),
+    ] {
+        let failure = read(&answer(code)).expect_err("an error");
+        assert_eq!(failure.kind, kind, "{failure}");
+        assert!(failure.message.contains("“why”"), "{failure}");
+    }
+    for (body, kind) in [
+        ("", FailureKind::Truncated),
+        ("[", FailureKind::Truncated),
+        ("{}", FailureKind::BadJson),
+        ("[7]", FailureKind::BadJson),
+        ("<html>", FailureKind::NotJson),
+        (r#"{"error":"Not authorized."}"#, FailureKind::ErrorBody),
+    ] {
+        assert_eq!(page(body.as_bytes()).expect_err(body).kind, kind, "{body}");
+    }
+}
+
+#[test]
+fn each_id_looked_up_has_its_finding() {
+    let tweet = &recorded()[0];
+    let id = "1050118621198921728";
+    let asked = || vec!["5".into(), id.into(), "6".into()];
+    for answer in [
+        json!({"id": {id: tweet, "5": null, "7": recorded()[2]}}),
+        json!([tweet, tweet, recorded()[2]]),
+    ] {
+        let found = findings(answer.to_string().as_bytes(), asked()).expect("findings");
+        assert_eq!(found[0], ("5".into(), Finding::Missing));
+        assert!(matches!(&found[1], (found, Finding::Found(post)) if post.id == *found));
+        assert_eq!(found[2], ("6".into(), Finding::Missing));
+        assert_eq!(found.len(), 3);
+    }
+    let error = |code| json!({"errors": [{"code": code, "message": "m"}]}).to_string();
+    for (code, finding) in [
+        (17, Finding::Missing),
+        (144, Finding::Gone),
+        (63, Finding::Hidden),
+        (179, Finding::Hidden),
+    ] {
+        let found = findings(error(code).as_bytes(), asked()).expect("findings");
+        assert_eq!(found.len(), 3);
+        assert!(found.iter().all(|(_, found)| *found == finding), "{code}");
+    }
+    for (body, kind) in [
+        (error(88), FailureKind::Throttled),
+        (error(131), FailureKind::ServerError),
+        ("{}".to_owned(), FailureKind::BadJson),
+        (json!({"id": []}).to_string(), FailureKind::BadJson),
+        (json!({"id": {"5": {}}}).to_string(), FailureKind::BadId),
+    ] {
+        let failure = findings(body.as_bytes(), asked()).expect_err("no findings");
+        assert_eq!(failure.kind, kind, "{body}: {failure}");
+    }
+}
+
+#[test]
+fn the_user_of_a_token() {
+    let of = |answer: Value| me(answer.to_string().as_bytes());
+    let user = json!({"id": 42, "id_str": "42", "screen_name": "ann"});
+    assert_eq!(of(user), Ok(("42".into(), "ann".to_owned())));
+    assert!(of(json!({"id": 42})).is_err());
+}
+
+proptest! {
+    #[test]
+    fn hostile_answers_never_panic(
+        at in 0_usize..120,
+        value in prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+            Just(json!([])),
+            Just(json!({})),
+            Just(json!([{}, [-1, 99]])),
+        ],
+        cut in 0_usize..4000,
+        byte: u8,
+    ) {
+        let mut answer = recorded();
+        replace(&mut answer, &mut { at }, &value);
+        let map = json!({"id": {"20": answer[2], "5": answer[0]}}).to_string();
+        let mut body = answer.to_string().into_bytes();
+        let asked = || vec!["5".into(), "20".into()];
+        let _ = (page(&body), findings(&body, asked()), me(&body));
+        let _ = (findings(map.as_bytes(), asked()), kind(map.as_bytes()));
+        let place = cut.min(body.len() - 1);
+        body[place] = byte;
+        let _ = (page(&body), findings(&body[..place], asked()));
+    }
+}
+
+/// Replaces the value that comes `at`-th on a walk through the JSON.
+fn replace(json: &mut Value, at: &mut usize, value: &Value) {
+    if *at == 0 {
+        *json = value.clone();
+    }
+    *at = at.wrapping_sub(1);
+    match json {
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, value)),
+        Value::Object(members) => members
+            .iter_mut()
+            .for_each(|(_, member)| replace(member, at, value)),
+        _ => {}
+    }
+}

@@ -1,0 +1,239 @@
+//! Answers of version 2: from JSON to posts.
+//!
+//! Strict on what completeness rests on (that there is a list, its IDs),
+//! tolerant on the rest, as [`crate::parse`] is for Mastodon.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    answer::{Failure, FailureKind, Finding},
+    post::Post,
+    upstream_id::{IdOrder, UpstreamId},
+};
+use serde_json::value::RawValue;
+
+use super::tweet::{Includes, versions};
+use crate::{
+    body, excerpt,
+    json::{BadItem, Object},
+};
+
+/// A page of a timeline.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TweetPage {
+    /// Its posts, in its order.
+    pub(super) posts: Vec<Post>,
+    /// Asks for the page after it; `None` at the end.
+    pub(super) next: Option<String>,
+}
+
+/// Reads a page of a timeline.
+///
+/// # Errors
+/// A [`Failure`] without a place.
+pub(super) fn page(body: &[u8]) -> Result<TweetPage, Failure> {
+    let answer = body::object(body)?;
+    let meta = answer.object("meta");
+    let items = match answer.get("data") {
+        Some(data) => items(data)?,
+        // An empty page has no data, only a count.
+        None if meta.count("result_count") == Some(0) => Vec::new(),
+        None => return Err(refusal(&answer, "a page of posts")),
+    };
+    let includes = Includes::of(&answer.object("includes"));
+    let mut posts = Vec::with_capacity(items.len());
+    for (index, raw) in items.into_iter().enumerate() {
+        let number = index + 1;
+        let post = post(&includes, raw)
+            .map_err(|bad| bad.failure(&format!("item {number} of the page")))?;
+        posts.push(post);
+    }
+    let next = meta.some_text("next_token").filter(|token| is_token(token));
+    Ok(TweetPage {
+        posts,
+        next: next.map(std::borrow::Cow::into_owned),
+    })
+}
+
+/// Reads the answer to a look-up of these IDs, each of them once.
+///
+/// An edit is a tweet with an ID of its own. The answer to an ID that was
+/// superseded is that version, or a newer one that names it among its earlier
+/// ones: it is taken for the post that was asked for, under the ID that was
+/// asked for, with the text that it now has.
+///
+/// # Errors
+/// A [`Failure`] without a place, also for an answer that says nothing of any
+/// of the IDs: that is no word on whether they exist.
+pub(super) fn findings(
+    body: &[u8],
+    asked: Vec<UpstreamId>,
+) -> Result<Vec<(UpstreamId, Finding)>, Failure> {
+    let answer = body::object(body)?;
+    let errors: HashMap<_, _> = answer
+        .objects("errors")
+        .filter_map(|error| Some((subject(&error)?, finding_of(&error)?)))
+        .collect();
+    let items = match answer.get("data") {
+        Some(data) => items(data)?,
+        None if asked.iter().any(|id| errors.contains_key(id)) => Vec::new(),
+        None => return Err(refusal(&answer, "a list of posts")),
+    };
+    let includes = Includes::of(&answer.object("includes"));
+    let mut found = HashMap::with_capacity(asked.len());
+    let mut newer = HashMap::new();
+    for (index, raw) in items.into_iter().enumerate() {
+        let bad = |bad: BadItem| bad.failure(&format!("item {} of the answer", index + 1));
+        let tweet = includes.tweet(raw).map_err(bad)?;
+        let members = Object::read(raw).map_err(|error| bad(error.into()))?;
+        for version in versions(&members).filter(|version| *version != tweet.id) {
+            newer.entry(version).or_insert(raw);
+        }
+        found.entry(tweet.id.clone()).or_insert(raw);
+    }
+    let finding = |id: UpstreamId| {
+        let raw = found.get(&id).or_else(|| newer.get(&id));
+        let finding = match raw {
+            Some(raw) => {
+                let mut tweet = includes.tweet(raw).map_err(|bad| bad.failure("a post"))?;
+                tweet.id = id.clone();
+                let post = tweet
+                    .post()
+                    .map_err(|error| BadItem::from(error).failure("a post"))?;
+                Finding::Found(Box::new(post))
+            }
+            None => errors.get(&id).cloned().unwrap_or(Finding::Missing),
+        };
+        Ok((id, finding))
+    };
+    asked.into_iter().map(finding).collect()
+}
+
+/// Who a token belongs to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Me {
+    pub(super) id: UpstreamId,
+    pub(super) username: String,
+}
+
+/// Reads the answer to `/2/users/me`.
+///
+/// # Errors
+/// A [`Failure`] without a place.
+pub(super) fn me(body: &[u8]) -> Result<Me, Failure> {
+    let answer = body::object(body)?;
+    let data = answer.object("data");
+    match data.id("id").filter(is_id) {
+        Some(id) => Ok(Me {
+            id,
+            username: data.text("username").unwrap_or_default().into_owned(),
+        }),
+        None => Err(refusal(&answer, "a user with an ID")),
+    }
+}
+
+/// Whether X could have made this ID: a number of at most 19 digits. One that
+/// it could not have made it refuses together with all that stand beside it.
+pub(super) fn is_id(id: &UpstreamId) -> bool {
+    id.as_str().len() <= 19 && IdOrder::Numeric.key(id).is_ok()
+}
+
+fn post(includes: &Includes<'_>, raw: &RawValue) -> Result<Post, BadItem> {
+    let tweet = includes.tweet(raw)?;
+    if !is_id(&tweet.id) {
+        return Err(BadItem::Id(excerpt::words(tweet.id.as_str().as_bytes())));
+    }
+    Ok(tweet.post()?)
+}
+
+fn items(data: &RawValue) -> Result<Vec<&RawValue>, Failure> {
+    let items: Vec<&RawValue> = serde_json::from_str(data.get()).map_err(|error| {
+        Failure::new(
+            FailureKind::BadJson,
+            format!("the answer's data is not a list of posts ({error})"),
+        )
+    })?;
+    if items.len() > MAX_ITEMS {
+        return Err(Failure::new(
+            FailureKind::BadJson,
+            format!(
+                "the answer holds {} posts, and {MAX_ITEMS} is the most that was asked for",
+                items.len()
+            ),
+        ));
+    }
+    Ok(items)
+}
+
+/// The ID that a partial error concerns.
+fn subject(error: &Object<'_>) -> Option<UpstreamId> {
+    let of_tweet = error
+        .text("resource_type")
+        .is_none_or(|kind| kind == "tweet");
+    error
+        .id("resource_id")
+        .or_else(|| error.id("value"))
+        .filter(|_| of_tweet)
+}
+
+/// What a partial error says of its ID; nothing, if it is about something
+/// else than whether the post can be had.
+fn finding_of(error: &Object<'_>) -> Option<Finding> {
+    match problem(error).as_str() {
+        "resource-not-found" => Some(Finding::Gone),
+        "not-authorized-for-resource" | "disallowed-resource" | "resource-unavailable" => {
+            Some(Finding::Hidden)
+        }
+        _ => None,
+    }
+}
+
+/// The kind of a problem: the last segment of its `type`, an address.
+fn problem(error: &Object<'_>) -> String {
+    let address = error.text("type").unwrap_or_default();
+    let name = address.rsplit('/').next().unwrap_or_default();
+    name.to_owned()
+}
+
+/// The failure of a 200 without what was asked for. X answers so where a whole
+/// timeline cannot be had.
+fn refusal(answer: &Object<'_>, asked: &str) -> Failure {
+    let Some(error) = answer.objects("errors").next() else {
+        return Failure::new(
+            FailureKind::BadJson,
+            format!("the answer is JSON but not {asked}, and names no error"),
+        );
+    };
+    let kind = match problem(&error).as_str() {
+        "resource-not-found" => FailureKind::NotFound,
+        "not-authorized-for-resource"
+        | "disallowed-resource"
+        | "client-forbidden"
+        | "unsupported-authentication" => FailureKind::Unauthorized,
+        "usage-capped" => FailureKind::Throttled,
+        _ => FailureKind::ErrorBody,
+    };
+    let said = ["detail", "title", "message"]
+        .into_iter()
+        .find_map(|key| error.some_text(key))
+        .unwrap_or_default();
+    Failure::new(
+        kind,
+        format!(
+            "the answer is an error although its status is 200: “{}”",
+            excerpt::words(said.as_bytes())
+        ),
+    )
+}
+
+/// A token comes back in the next request's address.
+fn is_token(token: &str) -> bool {
+    token.len() <= MAX_TOKEN_BYTES && token.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// The most posts that X answers with, and the most that are asked for.
+const MAX_ITEMS: usize = 100;
+const MAX_TOKEN_BYTES: usize = 1024;
+
+#[cfg(test)]
+mod tests;

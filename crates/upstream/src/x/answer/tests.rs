@@ -1,0 +1,432 @@
+use driftline_core::{
+    answer::FailureKind,
+    post::{Counts, Visibility},
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A page written after the reference of `GET /2/users/:id/tweets`: a tweet
+/// with everything, a retweet, a long tweet that was edited.
+fn recorded() -> Value {
+    json!({
+        "data": [
+            {
+                "id": "1980000000000000003",
+                "author_id": "42",
+                "created_at": "2025-10-19T12:00:00.000Z",
+                "text": "Tea &amp; code with @bob #Rust https://t.co/aaaaaaaaaa https://t.co/mmmmmmmmmm",
+                "lang": "en",
+                "possibly_sensitive": true,
+                "in_reply_to_user_id": "43",
+                "edit_history_tweet_ids": ["1980000000000000003"],
+                "edit_controls": {"edits_remaining": 5, "is_edit_eligible": true},
+                "public_metrics": {"retweet_count": 2, "reply_count": 1, "like_count": 3, "quote_count": 4, "bookmark_count": 0, "impression_count": 500},
+                "referenced_tweets": [{"type": "replied_to", "id": "1979999999999999999"}, {"type": "quoted", "id": "1"}],
+                "attachments": {"media_keys": ["3_77", "7_78", "3_absent"]},
+                "entities": {
+                    "mentions": [{"start": 20, "end": 24, "username": "bob", "id": "43"}],
+                    "hashtags": [{"start": 25, "end": 30, "tag": "Rust"}],
+                    "urls": [
+                        {"start": 31, "end": 54, "url": "https://t.co/aaaaaaaaaa", "expanded_url": "https://a.example/?b=1&c=2", "display_url": "a.example"},
+                        {"start": 55, "end": 78, "url": "https://t.co/mmmmmmmmmm", "expanded_url": "https://x.com/ann/status/1980000000000000003/photo/1", "display_url": "pic.x.com/mmmmmmmmmm", "media_key": "3_77"}
+                    ]
+                }
+            },
+            {
+                "id": "1980000000000000002",
+                "author_id": "42",
+                "created_at": "2025-10-19T11:00:00.000Z",
+                "text": "RT @bob: cut of…",
+                "referenced_tweets": [{"type": "retweeted", "id": "1970000000000000000"}]
+            },
+            {
+                "id": "1980000000000000001",
+                "author_id": "44",
+                "text": "short https://t.co/bbbbbbbbbb",
+                "note_tweet": {"text": "the whole\n\nlong text"},
+                "edit_history_tweet_ids": ["1979500000000000000", "1980000000000000001"]
+            }
+        ],
+        "includes": {
+            "users": [
+                {"id": "42", "name": "Ann <3", "username": "ann", "created_at": "2008-01-02T03:04:05.000Z", "description": "a &amp; b", "protected": false, "profile_image_url": "https://pbs.example/a.jpg", "public_metrics": {"followers_count": 10, "following_count": 20, "tweet_count": 30, "listed_count": 1}},
+                {"id": "43", "name": "Bob", "username": "bob", "protected": true}
+            ],
+            "tweets": [
+                {"id": "1970000000000000000", "author_id": "43", "created_at": "2025-09-22T00:00:00.000Z", "text": "cut off no more", "public_metrics": {"like_count": 9}}
+            ],
+            "media": [
+                {"media_key": "3_77", "type": "photo", "url": "https://pbs.example/m.jpg", "alt_text": "a cup", "width": 640, "height": 480},
+                {"media_key": "7_78", "type": "video", "preview_image_url": "https://pbs.example/v.jpg", "variants": [
+                    {"content_type": "application/x-mpegURL", "url": "https://v.example/l.m3u8"},
+                    {"bit_rate": 256000, "content_type": "video/mp4", "url": "https://v.example/s.mp4"},
+                    {"bit_rate": 832000, "content_type": "video/mp4", "url": "https://v.example/b.mp4"}
+                ]}
+            ]
+        },
+        "errors": [
+            {"resource_id": "1", "parameter": "referenced_tweets.id", "resource_type": "tweet", "title": "Authorization Error", "detail": "Sorry, you are not authorized to see the Tweet with referenced_tweets.id: [1].", "type": "https://api.twitter.com/2/problems/not-authorized-for-resource"}
+        ],
+        "meta": {"result_count": 3, "newest_id": "1980000000000000003", "oldest_id": "1980000000000000001", "next_token": "7140dibdnow9c7btw4232"}
+    })
+}
+
+fn read(answer: &Value) -> Result<TweetPage, Failure> {
+    page(answer.to_string().as_bytes())
+}
+
+fn raw(post: &Post) -> Value {
+    serde_json::from_str(&post.raw).expect("JSON")
+}
+
+#[test]
+fn every_field_is_read() {
+    let recorded = recorded();
+    let TweetPage { posts, next } = read(&recorded).expect("a page");
+    assert_eq!(next.as_deref(), Some("7140dibdnow9c7btw4232"));
+    assert_eq!(posts.len(), 3);
+    let post = &posts[0];
+    assert_eq!(post.id, "1980000000000000003".into());
+    let url = "https://x.com/ann/status/1980000000000000003";
+    assert_eq!(
+        (post.url.as_deref(), post.uri.as_deref()),
+        (Some(url), Some(url))
+    );
+    assert_eq!(post.created_at_ms, Some(1_760_875_200_000));
+    assert_eq!(post.edited_at_ms, None);
+    assert_eq!(post.visibility, Visibility::Public);
+    assert_eq!(
+        post.counts,
+        Counts {
+            replies: Some(1),
+            boosts: Some(2),
+            favourites: Some(3),
+            quotes: Some(4),
+            views: Some(500),
+        }
+    );
+    assert_eq!(post.author.id, "42".into());
+    assert_eq!(post.author.acct, "ann");
+    assert_eq!(post.author.display_name, "Ann <3");
+    assert_eq!(post.author.url.as_deref(), Some("https://x.com/ann"));
+}
+
+#[test]
+fn the_json_is_a_mastodon_status_with_the_tweet_whole_inside() {
+    let recorded = recorded();
+    let posts = read(&recorded).expect("a page").posts;
+    let status = raw(&posts[0]);
+    let rest = "rel=\"nofollow noopener\" target=\"_blank\">";
+    assert_eq!(
+        status["content"],
+        format!(
+            "<p>Tea &amp; code with <a href=\"https://x.com/bob\" {rest}@bob</a> <a href=\"https://x.com/hashtag/Rust\" {rest}#Rust</a> <a href=\"https://a.example/?b=1&amp;c=2\" {rest}a.example</a></p>"
+        )
+    );
+    for (key, value) in [
+        ("id", json!("1980000000000000003")),
+        ("created_at", json!("2025-10-19T12:00:00.000Z")),
+        ("edited_at", Value::Null),
+        ("in_reply_to_id", json!("1979999999999999999")),
+        ("in_reply_to_account_id", json!("43")),
+        ("sensitive", json!(true)),
+        ("spoiler_text", json!("")),
+        ("visibility", json!("public")),
+        ("language", json!("en")),
+        ("replies_count", json!(1)),
+        ("reblogs_count", json!(2)),
+        ("favourites_count", json!(3)),
+        ("quotes_count", json!(4)),
+        ("reblog", Value::Null),
+        ("poll", Value::Null),
+        ("emojis", json!([])),
+        (
+            "tags",
+            json!([{"name": "Rust", "url": "https://x.com/hashtag/Rust"}]),
+        ),
+        (
+            "mentions",
+            json!([{"id": "43", "username": "bob", "acct": "bob", "url": "https://x.com/bob"}]),
+        ),
+    ] {
+        assert_eq!(status[key], value, "{key}");
+    }
+    assert_eq!(status["x"], recorded["data"][0]);
+    let account = &status["account"];
+    for (key, value) in [
+        ("id", json!("42")),
+        ("username", json!("ann")),
+        ("acct", json!("ann")),
+        ("display_name", json!("Ann <3")),
+        ("note", json!("<p>a &amp; b</p>")),
+        ("url", json!("https://x.com/ann")),
+        ("avatar", json!("https://pbs.example/a.jpg")),
+        ("locked", json!(false)),
+        ("followers_count", json!(10)),
+        ("following_count", json!(20)),
+        ("statuses_count", json!(30)),
+        ("created_at", json!("2008-01-02T03:04:05.000Z")),
+        ("x", recorded["includes"]["users"][0].clone()),
+    ] {
+        assert_eq!(account[key], value, "{key}");
+    }
+    let author: Value = serde_json::from_str(&posts[0].author.raw).expect("JSON");
+    assert_eq!(author, *account);
+    let media = &status["media_attachments"];
+    assert_eq!(media.as_array().map(Vec::len), Some(2));
+    assert_eq!(media[0]["id"], "3_77");
+    assert_eq!(media[0]["type"], "image");
+    assert_eq!(media[0]["description"], "a cup");
+    assert_eq!(media[0]["url"], "https://pbs.example/m.jpg");
+    assert_eq!(
+        media[0]["meta"],
+        json!({"original": {"width": 640, "height": 480}})
+    );
+    assert_eq!(media[1]["type"], "video");
+    assert_eq!(media[1]["url"], "https://v.example/b.mp4");
+    assert_eq!(media[1]["preview_url"], "https://pbs.example/v.jpg");
+}
+
+#[test]
+fn a_retweet_holds_the_included_tweet() {
+    let posts = read(&recorded()).expect("a page").posts;
+    let boosted = posts[1].boost_of.as_deref().expect("a boost");
+    assert_eq!(boosted.id, "1970000000000000000".into());
+    assert_eq!(boosted.author.acct, "bob");
+    assert_eq!(boosted.counts.favourites, Some(9));
+    // Bob is protected: what he writes is not for everyone.
+    assert_eq!(boosted.visibility, Visibility::Private);
+    let status = raw(&posts[1]);
+    assert_eq!(status["reblog"], raw(boosted));
+    assert_eq!(status["content"], "<p>cut off no more</p>");
+    assert_eq!(status["reblog"]["x"]["text"], "cut off no more");
+
+    let mut alone = recorded();
+    alone["includes"]["tweets"] = json!([]);
+    let posts = read(&alone).expect("a page").posts;
+    assert_eq!(posts[1].boost_of, None);
+    assert_eq!(raw(&posts[1])["content"], "<p>RT @bob: cut of…</p>");
+}
+
+#[test]
+fn retweets_in_a_circle_end() {
+    let mut circle = recorded();
+    let id = "1980000000000000002";
+    circle["data"][1]["referenced_tweets"][0]["id"] = json!(id);
+    circle["includes"]["tweets"] = json!([circle["data"][1]]);
+    let posts = read(&circle).expect("a page").posts;
+    let boosted = posts[1].boost_of.as_deref().expect("one level");
+    assert_eq!((&boosted.id, &boosted.boost_of), (&id.into(), &None));
+}
+
+#[test]
+fn a_long_text_is_whole_and_an_edit_has_its_time() {
+    let posts = read(&recorded()).expect("a page").posts;
+    let post = &posts[2];
+    assert_eq!(raw(post)["content"], "<p>the whole</p><p>long text</p>");
+    // (1980000000000000001 >> 22) + 1288834974657
+    assert_eq!(post.edited_at_ms, Some(1_760_903_761_278));
+    assert_eq!(raw(post)["edited_at"], "2025-10-19T19:56:01.278Z");
+    // Its author is not included.
+    assert_eq!(post.author.id, "".into());
+    assert_eq!(raw(post)["account"], Value::Null);
+    let url = "https://x.com/i/status/1980000000000000001";
+    assert_eq!(post.url.as_deref(), Some(url));
+}
+
+#[test]
+fn huge_included_things_are_not_copied_into_every_post() {
+    let mut huge = recorded();
+    huge["includes"]["users"][0]["description"] = json!("x".repeat(300_000));
+    let posts = read(&huge).expect("a page").posts;
+    assert_eq!(posts[0].author.acct, "");
+    assert!(posts[0].raw.len() < 10_000);
+}
+
+#[test]
+fn empty_pages_and_what_is_no_page() {
+    let empty = read(&json!({"meta": {"result_count": 0}}));
+    let none = TweetPage {
+        posts: vec![],
+        next: None,
+    };
+    assert_eq!(empty, Ok(none));
+    let more = read(&json!({"meta": {"result_count": 0, "next_token": "t"}}));
+    assert_eq!(more.expect("a page").next.as_deref(), Some("t"));
+    let error = |kind: &str| json!({"errors": [{"title": "T", "detail": "Could not find user with id: [7].", "type": format!("https://api.twitter.com/2/problems/{kind}")}]});
+    let many: Vec<_> = (1..=101).map(|id| json!({"id": id.to_string()})).collect();
+    for (answer, kind) in [
+        (error("resource-not-found"), FailureKind::NotFound),
+        (
+            error("not-authorized-for-resource"),
+            FailureKind::Unauthorized,
+        ),
+        (error("usage-capped"), FailureKind::Throttled),
+        (error("else"), FailureKind::ErrorBody),
+        (json!({}), FailureKind::BadJson),
+        (json!([]), FailureKind::BadJson),
+        (json!({"meta": {"result_count": 3}}), FailureKind::BadJson),
+        (json!({"data": {}}), FailureKind::BadJson),
+        (json!({"data": [7]}), FailureKind::BadJson),
+        (json!({"data": [{}]}), FailureKind::BadId),
+        (json!({"data": [{"id": "x"}]}), FailureKind::BadId),
+        (
+            json!({"data": [{"id": "12345678901234567890"}]}),
+            FailureKind::BadId,
+        ),
+        (json!({ "data": many }), FailureKind::BadJson),
+    ] {
+        let failure = read(&answer).expect_err("no page");
+        assert_eq!(failure.kind, kind, "{answer}: {failure}");
+    }
+    for (body, kind) in [
+        ("", FailureKind::Truncated),
+        ("{\"data\":[", FailureKind::Truncated),
+        ("<html>", FailureKind::NotJson),
+        ("ok", FailureKind::NotJson),
+    ] {
+        assert_eq!(page(body.as_bytes()).expect_err(body).kind, kind, "{body}");
+    }
+}
+
+#[test]
+fn each_id_looked_up_has_its_finding() {
+    let mut answer = recorded();
+    let problem = |id: &str, kind: &str| json!({"value": id, "resource_id": id, "parameter": "ids", "resource_type": "tweet", "type": format!("https://api.twitter.com/2/problems/{kind}")});
+    answer["errors"] = json!([
+        problem("5", "resource-not-found"),
+        problem("6", "not-authorized-for-resource"),
+        problem("7", "not-authorized-for-field"),
+        {"resource_id": "8", "resource_type": "user", "type": "https://api.twitter.com/2/problems/resource-not-found"},
+        problem("1980000000000000002", "resource-not-found"),
+    ]);
+    let asked = [
+        "5",
+        "1980000000000000002",
+        "6",
+        "7",
+        "8",
+        "9",
+        "1979500000000000000",
+    ];
+    let found = findings(
+        answer.to_string().as_bytes(),
+        asked.map(UpstreamId::from).to_vec(),
+    )
+    .expect("findings");
+    assert_eq!(
+        found.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(),
+        asked
+    );
+    let of = |index: usize| &found[index].1;
+    assert_eq!(*of(0), Finding::Gone);
+    assert!(matches!(of(1), Finding::Found(post) if post.boost_of.is_some()));
+    assert_eq!(*of(2), Finding::Hidden);
+    for index in [3, 4, 5] {
+        assert_eq!(*of(index), Finding::Missing, "{}", asked[index]);
+    }
+    // Superseded by an edit: the newer text, under the ID that was asked for.
+    let Finding::Found(edited) = of(6) else {
+        panic!("it is there");
+    };
+    assert_eq!(edited.id, "1979500000000000000".into());
+    assert_eq!(edited.edited_at_ms, Some(1_760_903_761_278));
+    assert_eq!(raw(edited)["id"], "1979500000000000000");
+    assert_eq!(raw(edited)["content"], "<p>the whole</p><p>long text</p>");
+    assert_eq!(raw(edited)["x"]["id"], "1980000000000000001");
+}
+
+#[test]
+fn an_answer_about_none_of_the_ids_is_no_word_on_them() {
+    let ask = |answer: Value| findings(answer.to_string().as_bytes(), vec!["5".into()]);
+    let of = |id: &str| json!({"errors": [{"value": id, "detail": "d", "type": "https://api.twitter.com/2/problems/resource-not-found"}]});
+    assert_eq!(ask(of("5")), Ok(vec![("5".into(), Finding::Gone)]));
+    assert_eq!(
+        ask(json!({"data": []})),
+        Ok(vec![("5".into(), Finding::Missing)])
+    );
+    for (answer, kind) in [
+        (of("6"), FailureKind::NotFound),
+        (json!({}), FailureKind::BadJson),
+        (json!({"meta": {"result_count": 0}}), FailureKind::BadJson),
+        (
+            json!({"errors": [{"message": "overloaded"}]}),
+            FailureKind::ErrorBody,
+        ),
+    ] {
+        let failure = ask(answer.clone()).expect_err("no findings");
+        assert_eq!(failure.kind, kind, "{answer}: {failure}");
+    }
+}
+
+#[test]
+fn the_user_of_a_token() {
+    let me = |answer: Value| me(answer.to_string().as_bytes());
+    let ann = Me {
+        id: "42".into(),
+        username: "ann".to_owned(),
+    };
+    assert_eq!(
+        me(json!({"data": {"id": "42", "name": "A", "username": "ann"}})),
+        Ok(ann)
+    );
+    for odd in [
+        json!({"data": {"id": "../7"}}),
+        json!({"data": {"id": 42}}),
+        json!({}),
+        json!([]),
+    ] {
+        assert!(me(odd.clone()).is_err(), "{odd}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn hostile_answers_never_panic(
+        at in 0_usize..160,
+        value in values(),
+        cut in 0_usize..4000,
+        byte: u8,
+    ) {
+        let mut answer = recorded();
+        replace(&mut answer, &mut { at }, &value);
+        let mut body = answer.to_string().into_bytes();
+        let asked = || vec!["5".into(), "1980000000000000003".into()];
+        let _ = (page(&body), findings(&body, asked()), me(&body));
+        let place = cut.min(body.len() - 1);
+        body[place] = byte;
+        let _ = (page(&body), findings(&body, asked()));
+        let _ = (page(&body[..cut.min(body.len())]), me(&body[..cut.min(body.len())]));
+    }
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([[{}]])),
+        any::<String>().prop_map(|text| json!({ "id": text, "media_key": [text] })),
+    ]
+}
+
+/// Replaces the value that comes `at`-th on a walk through the JSON.
+fn replace(json: &mut Value, at: &mut usize, value: &Value) {
+    if *at == 0 {
+        *json = value.clone();
+    }
+    *at = at.wrapping_sub(1);
+    match json {
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, value)),
+        Value::Object(members) => members
+            .iter_mut()
+            .for_each(|(_, member)| replace(member, at, value)),
+        _ => {}
+    }
+}

@@ -1,0 +1,234 @@
+//! Tweets as version 2 writes them.
+
+use std::{borrow::Cow, collections::HashMap, ops::Range};
+
+use driftline_core::{post::Counts, upstream_id::UpstreamId};
+use serde_json::value::RawValue;
+
+use crate::{
+    content::{Link, Target},
+    json::{BadItem, Object, id, time_ms},
+    tweet::{Hashtag, Media, Mention, Original, Tweet, User, edited_at_ms},
+};
+
+/// What an answer holds beside its tweets: their authors, their media, and
+/// the tweets that they refer to.
+#[derive(Debug, Default)]
+pub(super) struct Includes<'j> {
+    users: Index<'j>,
+    tweets: Index<'j>,
+    media: Index<'j>,
+}
+
+type Index<'j> = HashMap<Cow<'j, str>, (&'j RawValue, Object<'j>)>;
+
+impl<'j> Includes<'j> {
+    /// Reads the member `includes` of an answer.
+    pub(super) fn of(includes: &Object<'j>) -> Self {
+        let index = |list, key| {
+            let items = includes
+                .list(list)
+                .into_iter()
+                .filter_map(|raw: &RawValue| {
+                    if raw.get().len() > MAX_INCLUDED_BYTES {
+                        return None;
+                    }
+                    let object = Object::of(raw)?;
+                    Some((object.some_text(key)?, (raw, object)))
+                });
+            items.collect()
+        };
+        Self {
+            users: index("users", "id"),
+            tweets: index("tweets", "id"),
+            media: index("media", "media_key"),
+        }
+    }
+
+    /// Reads a tweet.
+    pub(super) fn tweet(&self, raw: &'j RawValue) -> Result<Tweet<'j>, BadItem> {
+        self.read(raw, &Object::read(raw)?, Boosts::Read)
+    }
+
+    fn read(
+        &self,
+        raw: &'j RawValue,
+        tweet: &Object<'j>,
+        boosts: Boosts,
+    ) -> Result<Tweet<'j>, BadItem> {
+        let long = tweet.object("note_tweet");
+        let text = long.some_text("text");
+        let entities = match &text {
+            Some(_) => long.object("entities"),
+            None => tweet.object("entities"),
+        };
+        let metrics = tweet.object("public_metrics");
+        let author = tweet.text("author_id").unwrap_or_default();
+        let versions: Vec<_> = versions(tweet).collect();
+        Ok(Tweet {
+            id: id(tweet.get("id"))?,
+            text: text.or_else(|| tweet.text("text")).unwrap_or_default(),
+            addresses: entities
+                .objects("urls")
+                .filter_map(|entity| address(&entity))
+                .collect(),
+            mentions: entities
+                .objects("mentions")
+                .filter_map(|entity| mention(&entity))
+                .collect(),
+            hashtags: entities
+                .objects("hashtags")
+                .filter_map(|entity| hashtag(&entity))
+                .collect(),
+            created_at_ms: time_ms(tweet.get("created_at")),
+            edited_at_ms: edited_at_ms(&versions),
+            // X's word for a text whose language it does not know.
+            language: tweet.some_text("lang").filter(|lang| lang != "und"),
+            is_sensitive: tweet.flag("possibly_sensitive"),
+            replied_to: referenced(tweet, "replied_to"),
+            replied_user: tweet.id("in_reply_to_user_id"),
+            user: self.users.get(&author).and_then(user),
+            media: self.media(tweet),
+            counts: Counts {
+                replies: metrics.count("reply_count"),
+                boosts: metrics.count("retweet_count"),
+                favourites: metrics.count("like_count"),
+                quotes: metrics.count("quote_count"),
+                views: metrics.count("impression_count"),
+            },
+            boost_of: match boosts {
+                Boosts::Read => self.boosted(tweet),
+                Boosts::Leave => None,
+            },
+            original: Original::X(raw),
+        })
+    }
+
+    /// The tweet that one passes on, if the answer includes it: it leaves out
+    /// what this reader may not see.
+    fn boosted(&self, tweet: &Object<'j>) -> Option<Box<Tweet<'j>>> {
+        let id = referenced(tweet, "retweeted")?;
+        let (raw, boosted) = self.tweets.get(id.as_str())?;
+        self.read(raw, boosted, Boosts::Leave).ok().map(Box::new)
+    }
+
+    fn media(&self, tweet: &Object<'j>) -> Vec<Media<'j>> {
+        let keys = tweet.object("attachments").list("media_keys");
+        keys.into_iter()
+            .take(MAX_MEDIA)
+            .filter_map(|key| id(Some(key)).ok())
+            .filter_map(|key| self.media.get(key.as_str()))
+            .filter_map(media)
+            .collect()
+    }
+}
+
+/// The IDs of every version of a tweet, with its own.
+pub(super) fn versions<'j>(tweet: &Object<'j>) -> impl Iterator<Item = UpstreamId> + use<'j> {
+    let versions = tweet.list("edit_history_tweet_ids");
+    versions
+        .into_iter()
+        .filter_map(|version| id(Some(version)).ok())
+}
+
+/// Whether a referenced tweet is read. A tweet passes on no tweet that does
+/// so itself; a hostile answer could lead in circles.
+#[derive(Clone, Copy)]
+enum Boosts {
+    Read,
+    Leave,
+}
+
+fn referenced(tweet: &Object<'_>, how: &str) -> Option<UpstreamId> {
+    tweet
+        .objects("referenced_tweets")
+        .find(|reference| reference.text("type").as_deref() == Some(how))?
+        .id("id")
+}
+
+fn user<'j>((raw, user): &(&'j RawValue, Object<'j>)) -> Option<User<'j>> {
+    let metrics = user.object("public_metrics");
+    Some(User {
+        id: user.id("id")?,
+        username: user.text("username").unwrap_or_default(),
+        name: user.text("name").unwrap_or_default(),
+        description: user.text("description").unwrap_or_default(),
+        avatar: user.some_text("profile_image_url"),
+        header: user.some_text("profile_banner_url"),
+        is_protected: user.flag("protected"),
+        created_at_ms: time_ms(user.get("created_at")),
+        followers: metrics.count("followers_count"),
+        following: metrics.count("following_count"),
+        tweets: metrics.count("tweet_count"),
+        original: Original::X(raw),
+    })
+}
+
+fn media<'j>((raw, media): &(&'j RawValue, Object<'j>)) -> Option<Media<'j>> {
+    let preview = media.some_text("preview_image_url");
+    let film = media
+        .objects("variants")
+        .filter(|variant| variant.text("content_type").as_deref() == Some("video/mp4"))
+        .max_by_key(|variant| variant.count("bit_rate"))
+        .and_then(|variant| variant.some_text("url"));
+    let url = media.some_text("url").or(film);
+    Some(Media {
+        id: media.id("media_key")?,
+        kind: Media::kind(&media.text("type").unwrap_or_default()),
+        preview: preview.or_else(|| url.clone()),
+        url,
+        description: media.some_text("alt_text"),
+        width: media.count("width"),
+        height: media.count("height"),
+        original: Original::X(raw),
+    })
+}
+
+fn address<'j>(entity: &Object<'j>) -> Option<Link<'j>> {
+    let written = entity.some_text("url")?;
+    let target = if entity.get("media_key").is_some() {
+        Target::Nothing
+    } else {
+        let href = entity.some_text("expanded_url");
+        Target::Page {
+            shown: entity
+                .some_text("display_url")
+                .or_else(|| href.clone())
+                .unwrap_or_else(|| written.clone()),
+            href: href.unwrap_or_else(|| written.clone()),
+        }
+    };
+    Some(Link {
+        place: place(entity),
+        written,
+        target,
+    })
+}
+
+fn mention<'j>(entity: &Object<'j>) -> Option<Mention<'j>> {
+    Some(Mention {
+        id: entity.id("id"),
+        username: entity.some_text("username")?,
+        place: place(entity),
+    })
+}
+
+fn hashtag<'j>(entity: &Object<'j>) -> Option<Hashtag<'j>> {
+    Some(Hashtag {
+        name: entity.some_text("tag")?,
+        place: place(entity),
+    })
+}
+
+fn place(entity: &Object<'_>) -> Option<Range<usize>> {
+    let index = |key| usize::try_from(entity.count(key)?).ok();
+    Some(index("start")?..index("end")?)
+}
+
+/// The largest of what an answer includes. One included thing may belong to
+/// every tweet of a page, and each post keeps a copy; without a bound an
+/// answer of megabytes could turn into gigabytes. X's longest text makes about
+/// half of this.
+const MAX_INCLUDED_BYTES: usize = 256 * 1024;
+/// The most pictures and films of a tweet; X allows 4.
+const MAX_MEDIA: usize = 16;

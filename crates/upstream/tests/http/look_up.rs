@@ -1,0 +1,247 @@
+//! Batch look-ups and credentials of Mastodon, and what the clients have in
+//! common.
+
+use crate::server::{Reply, Server, answer, options};
+use driftline_core::{
+    answer::{Abilities, FailureKind, Finding},
+    api::Api,
+    upstream_id::UpstreamId,
+};
+use driftline_upstream::{Credential, Http, Purpose, Timeline, TokenError, Upstream};
+
+const OAUTH: &str =
+    "consumer_key=ck\nconsumer_secret=cs\naccess_token=7-at\naccess_token_secret=ts";
+
+fn ids<const N: usize>(ids: [&str; N]) -> Vec<UpstreamId> {
+    ids.map(UpstreamId::from).to_vec()
+}
+
+#[tokio::test]
+async fn a_batch_is_one_request_and_each_id_has_one_finding() {
+    // Out of order, one twice with another text, one that nobody asked for.
+    let body = r#"[{"id":"3"},{"id":"1","url":"first"},{"id":"9"},{"id":"1","url":"second"}]"#;
+    let server = Server::sending(answer("200 OK", &[], body)).await;
+    let upstream = server.upstream(Api::Mastodon, "");
+    let asked = ids(["1", "2", "1", "3", "a&b"]);
+    let found = upstream.look_up_many(&asked).await.expect("findings");
+    assert_eq!(
+        server.targets(),
+        ["/api/v1/statuses?id%5B%5D=1&id%5B%5D=2&id%5B%5D=3&id%5B%5D=a%26b"]
+    );
+    let seen: Vec<_> = found.findings.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(seen, ["1", "2", "3", "a&b"]);
+    assert!(
+        matches!(&found.findings[0].1, Finding::Found(post) if post.url.as_deref() == Some("first"))
+    );
+    assert_eq!(found.findings[1].1, Finding::Missing);
+    assert!(matches!(&found.findings[2].1, Finding::Found(post) if post.id == "3".into()));
+    assert_eq!(found.findings[3].1, Finding::Missing);
+    assert_eq!(found.facts.body_bytes, body.len() as u64);
+}
+
+#[tokio::test]
+async fn one_id_alone_is_asked_for_by_its_own_address() {
+    let server = Server::start(|request| {
+        Reply::Bytes(if request.starts_with("GET /api/v1/statuses/1 ") {
+            answer("200 OK", &[], r#"{"id":"1"}"#)
+        } else {
+            answer("404 Not Found", &[], "{}")
+        })
+    })
+    .await;
+    let upstream = server.upstream(Api::Mastodon, "");
+    let found = upstream
+        .look_up_many(&ids(["1", "1"]))
+        .await
+        .expect("found");
+    assert!(matches!(&found.findings[..], [(id, Finding::Found(_))] if *id == "1".into()));
+    let gone = upstream.look_up_many(&ids(["2"])).await.expect("gone");
+    assert_eq!(gone.findings, [("2".into(), Finding::Gone)]);
+}
+
+#[tokio::test]
+async fn nothing_and_too_much_are_not_asked() {
+    let server = Server::sending(answer("200 OK", &[], "[]")).await;
+    for (api, limit) in [(Api::Mastodon, 20), (Api::X, 100), (Api::Twitter, 100)] {
+        let upstream = server.upstream(api, "");
+        assert_eq!((upstream.api(), upstream.look_up_limit(true)), (api, limit));
+        let nothing = upstream.look_up_many(&[]).await.expect("nothing");
+        assert_eq!(nothing.findings, []);
+        assert!(nothing.facts.sent_at_ms > 0);
+        let many: Vec<_> = (0..=limit)
+            .map(|id| UpstreamId::new(id.to_string()))
+            .collect();
+        let failure = upstream.look_up_many(&many).await.expect_err("too many");
+        assert_eq!(failure.kind, FailureKind::Refused);
+        let said = format!(
+            "{} posts were to be looked up in one request, and {limit} is",
+            limit + 1
+        );
+        assert!(failure.message.contains(&said), "{failure}");
+        for odd in ["", ".", ".."] {
+            let failure = upstream
+                .look_up_many(&ids(["1", odd]))
+                .await
+                .expect_err("no ID");
+            assert_eq!(failure.kind, FailureKind::BadId);
+        }
+    }
+    assert_eq!(server.targets(), [""; 0]);
+}
+
+#[tokio::test]
+async fn whether_there_is_a_batch_look_up() {
+    let html = "<!DOCTYPE html><title>App</title>";
+    for (status, body, expected) in [
+        ("200 OK", "[]", Ok(true)),
+        ("200 OK", r#" [{"id":"1"}]"#, Ok(true)),
+        ("200 OK", "{}", Ok(false)),
+        ("200 OK", html, Ok(false)),
+        ("200 OK", "", Ok(false)),
+        ("200 OK", "[{", Err(FailureKind::Truncated)),
+        ("400 Bad Request", "", Ok(false)),
+        ("404 Not Found", html, Ok(false)),
+        ("405 Method Not Allowed", "", Ok(false)),
+        ("422 Unprocessable Content", "", Ok(false)),
+        ("501 Not Implemented", "", Ok(false)),
+        ("401 Unauthorized", "", Err(FailureKind::Unauthorized)),
+        ("403 Forbidden", "", Err(FailureKind::Unauthorized)),
+        ("429 Too Many Requests", "", Err(FailureKind::Throttled)),
+        (
+            "500 Internal Server Error",
+            "",
+            Err(FailureKind::ServerError),
+        ),
+        ("503 Service Unavailable", "", Err(FailureKind::ServerError)),
+        ("202 Accepted", "", Err(FailureKind::UnexpectedStatus)),
+    ] {
+        let server = Server::sending(answer(status, &[], body)).await;
+        let upstream = server.upstream(Api::Mastodon, "");
+        let found = upstream.has_batch_look_up(&"7".into()).await;
+        assert_eq!(
+            found.map_err(|failure| failure.kind),
+            expected,
+            "{status} {body}"
+        );
+        assert_eq!(server.targets(), ["/api/v1/statuses?id%5B%5D=7"]);
+    }
+    let silent = Server::sending(Vec::new()).await;
+    let failure = silent
+        .upstream(Api::Mastodon, "")
+        .has_batch_look_up(&"7".into())
+        .await
+        .expect_err("no answer");
+    assert_eq!(failure.kind, FailureKind::Unreachable);
+    for api in [Api::X, Api::Twitter] {
+        let found = silent
+            .upstream(api, "")
+            .has_batch_look_up(&"7".into())
+            .await;
+        assert_eq!(found, Ok(true));
+    }
+    assert_eq!(silent.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn whose_token_it_is() {
+    let account = answer("200 OK", &[], r#"{"id":"7","acct":"ann"}"#);
+    let server = Server::sending(account).await;
+    let said = server.upstream(Api::Mastodon, "token").verify().await;
+    assert_eq!(said.as_deref(), Ok("the account @ann"));
+    assert_eq!(server.targets(), ["/api/v1/accounts/verify_credentials"]);
+
+    let server = Server::start(|request| {
+        Reply::Bytes(if request.contains(" /api/v1/apps/") {
+            answer("200 OK", &[], r#"{"name":"Reader"}"#)
+        } else {
+            let body = r#"{"error":"This method requires an authenticated user"}"#;
+            answer("422 Unprocessable Content", &[], body)
+        })
+    })
+    .await;
+    let said = server
+        .upstream(Api::Mastodon, "token")
+        .verify()
+        .await
+        .expect("an application");
+    assert!(
+        said.starts_with("the application “Reader”, not an account"),
+        "{said}"
+    );
+
+    let server = Server::sending(answer("401 Unauthorized", &[], "{}")).await;
+    let failure = server
+        .upstream(Api::Mastodon, "token")
+        .verify()
+        .await
+        .expect_err("refused");
+    assert_eq!(failure.kind, FailureKind::Unauthorized);
+    assert_eq!(server.requests().len(), 2);
+
+    let server = Server::sending(answer("200 OK", &[], r#"{"title":"Here"}"#)).await;
+    let said = server.upstream(Api::Mastodon, "").verify().await;
+    assert_eq!(said.as_deref(), Ok("no credential; the server is “Here”"));
+}
+
+#[tokio::test]
+async fn limits_abilities_and_scopes() {
+    let server = Server::sending(Vec::new()).await;
+    let list = Timeline::List("1".into());
+    let account = Timeline::Account("1".into());
+    for (api, page_limit, just_above, limits) in [
+        (Api::Mastodon, 40, true, [1, 20]),
+        (Api::X, 100, false, [100, 100]),
+        (Api::Twitter, 200, false, [100, 100]),
+    ] {
+        let upstream = server.upstream(api, "");
+        let abilities = Abilities {
+            page_limit,
+            just_above,
+        };
+        assert_eq!(upstream.abilities(&list), abilities);
+        assert_eq!([false, true].map(|has| upstream.look_up_limit(has)), limits);
+        assert_eq!(upstream.address().to_string(), server.address());
+        let purposes = [
+            Purpose::LookUp,
+            Purpose::Page(&Timeline::Home),
+            Purpose::Page(&Timeline::Mentions),
+            Purpose::Page(&list),
+            Purpose::Page(&account),
+        ];
+        let mut scopes = purposes.map(|purpose| upstream.scope(purpose)).to_vec();
+        scopes.sort_unstable();
+        scopes.dedup();
+        assert_eq!(
+            scopes.len(),
+            if api == Api::Mastodon { 1 } else { 5 },
+            "{scopes:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_cannot_be_sent_are_refused() {
+    let make = |api, address: &str, credential: &str| {
+        let http = Http::new(driftline_upstream::Options::default()).expect("a client");
+        let address = address.parse().expect("an address");
+        let credential = Credential::parse(credential).expect("a credential");
+        Upstream::new(api, http, address, credential).map(drop)
+    };
+    let https = "https://a.example";
+    for api in [Api::X, Api::Twitter] {
+        assert_eq!(make(api, https, OAUTH), Ok(()));
+        assert_eq!(make(api, https, "token"), Ok(()));
+        for credential in [OAUTH, "token"] {
+            let refused = make(api, "http://a.example", credential);
+            assert!(matches!(refused, Err(TokenError::Unencrypted(_))));
+        }
+    }
+    assert_eq!(
+        make(Api::Mastodon, https, OAUTH),
+        Err(TokenError::NotForMastodon)
+    );
+    let http = Http::new(options()).expect("a client");
+    let bad = Credential::Bearer("a\nb".to_owned().into());
+    let refused = Upstream::new(Api::X, http, https.parse().expect("an address"), bad).map(drop);
+    assert_eq!(refused, Err(TokenError::NotAToken));
+}

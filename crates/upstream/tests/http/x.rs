@@ -1,0 +1,331 @@
+//! The client of X's API against a server that sends exact bytes.
+
+use crate::server::{Reply, Server, answer};
+use driftline_core::{
+    answer::{FailureKind, Finding, LookUp, PageRequest, Throttle},
+    api::Api,
+    upstream_id::UpstreamId,
+};
+use driftline_upstream::Timeline;
+
+const OAUTH: &str = r#"{"consumer_key":"ck","consumer_secret":"cs","access_token":"7-at","access_token_secret":"ts"}"#;
+const ME: &str = r#"{"data":{"id":"42","name":"Ann","username":"ann"}}"#;
+const EMPTY: &str = r#"{"meta":{"result_count":0}}"#;
+
+fn first_page(limit: u16) -> PageRequest {
+    PageRequest {
+        limit,
+        ..PageRequest::default()
+    }
+}
+
+/// Answers who the user is, and this to everything else.
+async fn server(body: &'static str) -> Server {
+    Server::start(move |request| {
+        let is_me = request.starts_with("GET /2/users/me ");
+        Reply::Bytes(answer("200 OK", &[], if is_me { ME } else { body }))
+    })
+    .await
+}
+
+fn without_fields(target: &str) -> &str {
+    let fields = target.find("&tweet.fields=").expect("fields are asked for");
+    assert!(target.contains("public_metrics") && target.contains("&expansions=author_id%2C"));
+    &target[..fields]
+}
+
+#[tokio::test]
+async fn every_timeline_asks_for_its_path_and_bounds() {
+    let server = server(EMPTY).await;
+    let upstream = server.upstream(Api::X, "token");
+    let bounded = PageRequest {
+        since: Some("5".into()),
+        below: Some("9".into()),
+        just_above: None,
+        limit: 1000,
+    };
+    for (timeline, request, target) in [
+        (
+            "home",
+            bounded.clone(),
+            "/2/users/42/timelines/reverse_chronological?max_results=100&since_id=5&until_id=9",
+        ),
+        (
+            "account:7",
+            first_page(3),
+            "/2/users/7/tweets?max_results=5",
+        ),
+        (
+            "mentions",
+            first_page(0),
+            "/2/users/42/mentions?max_results=5",
+        ),
+        ("list:8", first_page(0), "/2/lists/8/tweets?max_results=1"),
+        ("list:8", bounded, "/2/lists/8/tweets?max_results=100"),
+    ] {
+        let timeline: Timeline = timeline.parse().expect("a timeline");
+        let page = upstream.page(&timeline, &request).await.expect("a page");
+        assert_eq!(page.listed, []);
+        let targets = server.targets();
+        assert_eq!(without_fields(targets.last().expect("a request")), target);
+    }
+    let asked = server.targets();
+    let of_me = asked.iter().filter(|target| *target == "/2/users/me");
+    assert_eq!(of_me.count(), 1, "the user is asked for once");
+    let request = server.requests().remove(0).to_ascii_lowercase();
+    assert!(
+        request.contains("\r\nauthorization: bearer token\r\n"),
+        "{request}"
+    );
+}
+
+#[tokio::test]
+async fn what_x_does_not_have_is_not_asked_for() {
+    let server = server(EMPTY).await;
+    let upstream = server.upstream(Api::X, "");
+    for timeline in ["public", "local", "remote", "tag:rust"] {
+        let timeline: Timeline = timeline.parse().expect("a timeline");
+        let failure = upstream
+            .page(&timeline, &first_page(10))
+            .await
+            .expect_err("none");
+        assert_eq!(failure.kind, FailureKind::NotFound);
+        assert!(failure.message.contains("X has no timeline"), "{failure}");
+    }
+    let above = PageRequest {
+        just_above: Some("1".into()),
+        ..first_page(10)
+    };
+    let account: Timeline = "account:7".parse().expect("a timeline");
+    let failure = upstream
+        .page(&account, &above)
+        .await
+        .expect_err("no min_id");
+    assert_eq!(failure.kind, FailureKind::Refused);
+    let odd = PageRequest {
+        since: Some("01H".into()),
+        ..first_page(10)
+    };
+    let failure = upstream.page(&account, &odd).await.expect_err("no ID");
+    assert_eq!(failure.kind, FailureKind::BadId);
+    let name: Timeline = "account:ann".parse().expect("a timeline");
+    let failure = upstream
+        .page(&name, &first_page(10))
+        .await
+        .expect_err("no ID");
+    assert_eq!(failure.kind, FailureKind::Refused);
+    let failure = upstream.look_up(&"01H".into()).await.expect_err("no ID");
+    assert_eq!(failure.kind, FailureKind::BadId);
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_page_is_listed_and_no_longer_than_asked_for() {
+    let server = server(
+        r#"{"data":[{"id":"9"},{"id":"8"},{"id":"7"},{"id":"6"},{"id":"5"}],"meta":{"result_count":5,"next_token":"t"}}"#,
+    )
+    .await;
+    let upstream = server.upstream(Api::X, "token");
+    let page = upstream
+        .page(&Timeline::Home, &first_page(3))
+        .await
+        .expect("a page");
+    let ids: Vec<_> = page.listed.iter().map(|l| l.position.as_str()).collect();
+    assert_eq!(ids, ["9", "8", "7"]);
+    assert!(page.listed.iter().all(|l| l.position == l.post.id));
+}
+
+#[tokio::test]
+async fn an_empty_page_that_goes_on_is_followed() {
+    let server = Server::start(|request| {
+        let next = if request.contains("pagination_token=t2") {
+            r#"{"data":[{"id":"3"}],"meta":{"result_count":1}}"#
+        } else if request.contains("pagination_token=t1") {
+            r#"{"meta":{"result_count":0,"next_token":"t2"}}"#
+        } else {
+            r#"{"meta":{"result_count":0,"next_token":"t1"}}"#
+        };
+        Reply::Bytes(answer("200 OK", &[], next))
+    })
+    .await;
+    let account: Timeline = "account:7".parse().expect("a timeline");
+    let request = PageRequest {
+        below: Some("9".into()),
+        ..first_page(100)
+    };
+    let upstream = server.upstream(Api::X, "");
+    let page = upstream.page(&account, &request).await.expect("a page");
+    assert_eq!(page.listed[0].position, "3".into());
+    assert!(page.facts.body_bytes > 100, "all three bodies count");
+    assert!(server.targets()[2].contains("until_id=9&pagination_token=t2"));
+}
+
+#[tokio::test]
+async fn a_page_that_always_goes_on_is_left() {
+    let server = server(r#"{"meta":{"result_count":0,"next_token":"t"}}"#).await;
+    let account: Timeline = "account:7".parse().expect("a timeline");
+    let upstream = server.upstream(Api::X, "");
+    let failure = upstream
+        .page(&account, &first_page(9))
+        .await
+        .expect_err("no end");
+    assert_eq!(failure.kind, FailureKind::TimedOut);
+    assert_eq!(server.requests().len(), 32);
+}
+
+#[tokio::test]
+async fn a_throttle_is_carried_without_retry_after() {
+    let headers = [
+        "x-rate-limit-limit: 900",
+        "x-rate-limit-remaining: 0",
+        "x-rate-limit-reset: 1755464400",
+    ];
+    let body = r#"{"title":"Too Many Requests","detail":"Too Many Requests","type":"about:blank","status":429}"#;
+    let server = Server::sending(answer("429 Too Many Requests", &headers, body)).await;
+    let upstream = server.upstream(Api::X, "token");
+    let account: Timeline = "account:7".parse().expect("a timeline");
+    let throttle = Some(Throttle {
+        limit: 900,
+        remaining: 0,
+        reset_at_ms: 1_755_464_400_000,
+    });
+    let page = upstream
+        .page(&account, &first_page(9))
+        .await
+        .expect_err("throttled");
+    let home = upstream
+        .page(&Timeline::Home, &first_page(9))
+        .await
+        .expect_err("throttled");
+    let found = upstream
+        .look_up_many(&["5".into()])
+        .await
+        .expect_err("throttled");
+    for failure in [page, home, found] {
+        assert_eq!(failure.kind, FailureKind::Throttled);
+        assert_eq!((failure.throttle, failure.retry_after_ms), (throttle, None));
+        assert!(failure.message.contains("“Too Many Requests”"), "{failure}");
+    }
+    // A failure to learn who the user is is not kept.
+    let home = server
+        .targets()
+        .into_iter()
+        .filter(|target| target == "/2/users/me");
+    assert_eq!(home.count(), 1);
+    let _ = upstream.page(&Timeline::Home, &first_page(9)).await;
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn look_ups() {
+    let server = server(
+        r#"{"data":[{"id":"3","text":"x"}],"errors":[{"resource_id":"1","type":"https://api.twitter.com/2/problems/resource-not-found"},{"resource_id":"2","type":"https://api.twitter.com/2/problems/not-authorized-for-resource"}]}"#,
+    )
+    .await;
+    let upstream = server.upstream(Api::X, "token");
+    let asked = ["1", "2", "3", "1", "4"].map(UpstreamId::from);
+    let found = upstream.look_up_many(&asked).await.expect("findings");
+    assert_eq!(
+        without_fields(&server.targets()[0]),
+        "/2/tweets?ids=1%2C2%2C3%2C4"
+    );
+    assert_eq!(found.findings.len(), 4);
+    assert_eq!(found.findings[0], ("1".into(), Finding::Gone));
+    assert_eq!(found.findings[1], ("2".into(), Finding::Hidden));
+    assert!(matches!(&found.findings[2].1, Finding::Found(_)));
+    assert_eq!(found.findings[3], ("4".into(), Finding::Missing));
+    for (id, is_found) in [("3", true), ("1", false), ("2", false), ("4", false)] {
+        let (found, _) = upstream.look_up(&id.into()).await.expect("an answer");
+        assert_eq!(matches!(found, LookUp::Found(_)), is_found, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn whose_credential_it_is() {
+    let users = server(EMPTY).await;
+    let said = users.upstream(Api::X, OAUTH).verify().await;
+    assert_eq!(said.as_deref(), Ok("the user @ann (42)"));
+
+    let server = Server::start(|request| {
+        Reply::Bytes(if request.starts_with("GET /2/tweets?ids=20 ") {
+            answer("200 OK", &[], r#"{"data":[{"id":"20","text":"x"}]}"#)
+        } else {
+            answer(
+                "403 Forbidden",
+                &[],
+                r#"{"title":"Unsupported Authentication"}"#,
+            )
+        })
+    })
+    .await;
+    let upstream = server.upstream(Api::X, "app-token");
+    let said = upstream.verify().await.expect("an application");
+    assert!(said.starts_with("an application, not a user"), "{said}");
+    let failure = upstream
+        .page(&Timeline::Home, &first_page(9))
+        .await
+        .expect_err("no user");
+    assert_eq!(failure.kind, FailureKind::Unauthorized);
+    assert!(
+        failure.message.contains("need a user's credential"),
+        "{failure}"
+    );
+    let said = server.upstream(Api::X, "").verify().await;
+    assert_eq!(said.as_deref(), Ok("no credential; the server answers"));
+
+    let server = Server::sending(answer("401 Unauthorized", &[], "{}")).await;
+    let failure = server
+        .upstream(Api::X, OAUTH)
+        .verify()
+        .await
+        .expect_err("refused");
+    assert_eq!(failure.kind, FailureKind::Unauthorized);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn each_request_is_signed_and_a_redirect_anew() {
+    let server = Server::start(|request| {
+        Reply::Bytes(if request.starts_with("GET /2/tweets?") {
+            answer(
+                "308 Permanent Redirect",
+                &["Location: /2/tweets/?ids=5"],
+                "",
+            )
+        } else {
+            answer("200 OK", &[], r#"{"data":[{"id":"5"}]}"#)
+        })
+    })
+    .await;
+    let upstream = server.upstream(Api::X, OAUTH);
+    upstream
+        .look_up_many(&["5".into()])
+        .await
+        .expect("findings");
+    let headers: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| {
+            let line = request
+                .lines()
+                .find(|line| line.to_ascii_lowercase().starts_with("authorization: "))
+                .expect("signed");
+            line["authorization: ".len()..].to_owned()
+        })
+        .collect();
+    assert_eq!(headers.len(), 2);
+    for header in &headers {
+        assert!(
+            header.starts_with("OAuth oauth_consumer_key=\"ck\", oauth_nonce=\""),
+            "{header}"
+        );
+        assert!(header.contains(", oauth_token=\"7-at\", "), "{header}");
+        assert!(header.contains(", oauth_signature=\""), "{header}");
+        assert!(
+            !header.contains("cs") && !header.contains("ts\""),
+            "{header}"
+        );
+    }
+    let signature = |header: &str| header.split("oauth_signature=").nth(1).map(str::to_owned);
+    assert_ne!(signature(&headers[0]), signature(&headers[1]));
+}
