@@ -46,6 +46,7 @@ pub(crate) enum Counter {
     Source,
     Account,
     Credential,
+    Ticket,
 }
 
 /// Takes `count` small IDs that follow each other; returns the first. Holds the clock.
@@ -66,6 +67,10 @@ pub(crate) fn count(tx: &mut Tx<'_>, counter: Counter, count: usize) -> Result<i
         Counter::Credential => {
             "update local_clock set last_credential_id = last_credential_id + $1 where one = 1
              returning last_credential_id"
+        }
+        Counter::Ticket => {
+            "update local_clock set last_ticket = last_ticket + $1 where one = 1
+             returning last_ticket"
         }
     };
     let count = count as i64;

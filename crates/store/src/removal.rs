@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{clock, error::StoreError, ids::SourceId, machine::Held};
+use crate::{clock, error::StoreError, ids::SourceId, machine::Held, refresh};
 
 /// What was removed with a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,14 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
         let ids: Vec<i64> = posts.iter().map(|(_, post_id)| *post_id).collect();
         removed.posts += remove_posts(tx, &held, &others, &ids)?;
     }
+    let tickets = tx.query(
+        "select ticket from wanted where source_id = $1",
+        &[&held.id],
+        |row| row.i64(0),
+    )?;
+    refresh::unschedule(tx, &tickets)?;
     for sql in [
+        "delete from wanted where source_id = $1",
         "delete from entry where source_id = $1",
         "delete from gap where source_id = $1",
         "delete from source where id = $1",
@@ -78,13 +85,8 @@ fn remove_posts(
              (select upstream_id, instance_id from post where id {in $1})",
         &[&column()],
     )?;
-    tx.execute(
-        "delete from schedule where (bucket, due_at_ms, post_id) in
-             (select bucket, due_at_ms, post_id from freshness where post_id {in $1})",
-        &[&column()],
-    )?;
+    refresh::unschedule(tx, &orphans)?;
     for sql in [
-        "delete from freshness where post_id {in $1}",
         "delete from count_history where post_id {in $1}",
         "delete from post_history where post_id {in $1}",
     ] {

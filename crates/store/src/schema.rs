@@ -229,6 +229,18 @@ create table untold (
 ) {clustered};
 
 alter table local_clock add column last_credential_id {i64} not null default 0;
+alter table local_clock add column last_ticket {i64} not null default 0;
+
+create table wanted (
+    upstream_id text {collate_c} not null,
+    instance_id {i64} not null,
+    ticket {i64} not null,
+    source_id {i64} not null,
+    once {bool} not null,
+    primary key (upstream_id, instance_id)
+) {strict};
+create index wanted_ticket on wanted (ticket);
+create index wanted_source on wanted (source_id);
 
 create table credential (
     id {i64} primary key not null,

@@ -4,15 +4,17 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use driftline_core::{
     answer::FailureKind,
+    post::Post,
     refresh::{Batcher, Outcome},
     timeline::backoff_ms,
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CredentialId, Root, StoreError, clock,
+    CredentialId, Root, SourceId, StoreError, clock,
     credential::{self, Credential},
     instance::{Instance, has_batch_look_up, set_batch_look_up},
-    refresh::{Ask, Claim, Claimed, Save, next_due_ms},
+    refresh::{Answer, Answered, Ask, Claim, Claimed, Found, Save, What, hydrate, next_due_ms},
+    source,
 };
 use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
 use metrics::counter;
@@ -183,6 +185,7 @@ impl Worker {
             self.shared.access.quotas.restore(credential).await?;
         }
         self.failures = 0;
+        self.hydrate(&found.answers).await?;
         let save = Save {
             claim,
             answers: found.answers,
@@ -208,6 +211,44 @@ impl Worker {
         let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
         teller::tell_of(&self.shared, self.instance.id, &news).await?;
         Ok(Turn::Saved)
+    }
+
+    /// Stores posts that someone named and that were found; the save then finds their tickets gone.
+    async fn hydrate(&self, answers: &[Answered]) -> Result<(), StoreError> {
+        let mut by_source: HashMap<SourceId, Vec<(i64, Box<Post>, i64)>> = HashMap::new();
+        for answered in answers {
+            if let (What::Wanted { ticket, source }, Answer::Found(post)) =
+                (answered.what, &answered.answer)
+            {
+                let found = (ticket, post.clone(), answered.asked_at_ms);
+                by_source.entry(source).or_default().push(found);
+            }
+        }
+        for (source, posts) in by_source {
+            let policy = Arc::clone(&self.shared.access.policy);
+            let stored = self
+                .shared
+                .store
+                .write(source::root(source), move |tx| {
+                    let found: Vec<Found<'_>> = posts
+                        .iter()
+                        .map(|(ticket, post, asked_at_ms)| Found {
+                            ticket: *ticket,
+                            post,
+                            asked_at_ms: *asked_at_ms,
+                        })
+                        .collect();
+                    hydrate(tx, source, &found, &policy, now_ms())
+                })
+                .await;
+            match stored {
+                Ok(new) => counter!("driftline_posts_hydrated_total").increment(new),
+                // Its source was removed: nobody wants it any more.
+                Err(StoreError::NoSource) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     async fn claim(&mut self, client: &Upstream) -> Result<Claimed, StoreError> {

@@ -91,7 +91,7 @@ pub(crate) async fn look_up(
     // In an outage nobody is to blame: all are due as they were.
     if !is_outage {
         answers.extend(culprits.iter().map(|due| Answered {
-            post: due.post,
+            what: due.what,
             answer: Answer::Nothing,
             asked_at_ms: now_ms(),
         }));
@@ -133,7 +133,7 @@ fn matched<'a>(part: &'a [&DuePost], found: LookUps) -> impl Iterator<Item = Ans
     let mut findings: std::collections::HashMap<UpstreamId, Finding> =
         findings.into_iter().collect();
     part.iter().map(move |due| Answered {
-        post: due.post,
+        what: due.what,
         answer: match findings.remove(&UpstreamId::from(due.upstream_id.as_str())) {
             Some(Finding::Found(post)) => Answer::Found(post),
             Some(Finding::Gone) => Answer::Gone,

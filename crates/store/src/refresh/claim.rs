@@ -16,10 +16,11 @@ use super::{
     book::Book,
     fresh, lease,
     schedule::{self, Slot},
+    wanted,
 };
 use crate::{
     error::StoreError,
-    ids::{InstanceId, LocalId, from_sql, sql},
+    ids::{InstanceId, LocalId, SourceId, from_sql, sql},
     store::Store,
 };
 
@@ -63,8 +64,8 @@ pub struct Claim {
 /// A post that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuePost {
-    /// Its ID here.
-    pub post: LocalId,
+    /// What the post is here.
+    pub what: What,
     /// Its ID at the upstream.
     pub upstream_id: String,
     /// When it was due, Unix ms.
@@ -74,6 +75,21 @@ pub struct DuePost {
     /// Whether anyone may see it at the upstream.
     pub is_open: bool,
     pub(crate) slot: Slot,
+}
+
+/// What a due post is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// A stored post.
+    Stored(LocalId),
+    /// A post that someone named and that is not stored yet: its ticket, and the source that it is
+    /// for.
+    Wanted {
+        /// The ticket.
+        ticket: i64,
+        /// The source.
+        source: SourceId,
+    },
 }
 
 /// What asking for a claim brings.
@@ -317,12 +333,25 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
         )?
         .into_iter()
         .collect();
+    let mut tickets = wanted::tickets(tx, &ids)?;
     let mut posts = Vec::with_capacity(slots.len());
     let mut idle = Vec::new();
     for slot in slots {
-        match (standings.remove(&slot.post_id), known.remove(&slot.post_id)) {
-            (Some(standing), Some((upstream_id, is_open))) => posts.push(DuePost {
-                post: from_sql::<crate::ids::Local>(slot.post_id)?,
+        let id = slot.post_id;
+        let named = match tickets.remove(&id) {
+            Some(ticket) => {
+                let source = from_sql(ticket.source_id)?;
+                let what = What::Wanted { ticket: id, source };
+                Some((what, (ticket.upstream_id, true)))
+            }
+            None => match known.remove(&id) {
+                Some(known) => Some((What::Stored(from_sql(id)?), known)),
+                None => None,
+            },
+        };
+        match (standings.remove(&id), named) {
+            (Some(standing), Some((what, (upstream_id, is_open)))) => posts.push(DuePost {
+                what,
                 upstream_id,
                 due_at_ms: slot.due_at_ms,
                 freshness: standing.freshness,

@@ -158,6 +158,21 @@ pub(crate) fn revive(
     schedule::insert(tx, &slots)
 }
 
+/// Forgets the freshness of posts and takes them off the schedule.
+pub(crate) fn unschedule(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<(), DbError> {
+    if post_ids.is_empty() {
+        return Ok(());
+    }
+    let ids = || Column::i64(post_ids.iter().copied());
+    tx.execute(
+        "delete from schedule where (bucket, due_at_ms, post_id) in
+             (select bucket, due_at_ms, post_id from freshness where post_id {in $1})",
+        &[&ids()],
+    )?;
+    tx.execute("delete from freshness where post_id {in $1}", &[&ids()])?;
+    Ok(())
+}
+
 /// A post's freshness after a look-up.
 pub(crate) struct Change {
     pub(crate) post_id: i64,

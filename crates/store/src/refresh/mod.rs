@@ -18,15 +18,17 @@ mod lease;
 mod save;
 mod schedule;
 mod untold;
+mod wanted;
 
-pub use claim::{Ask, Claim, Claimed, Claims, DuePost};
+pub use claim::{Ask, Claim, Claimed, Claims, DuePost, What};
 pub use count_history::{CountsAt, count_history};
 pub use due::{Overdue, next_due_ms, overdue};
 pub use fresh::{Standing, standing};
 pub use save::{Answer, Answered, Save, Saved};
 pub use untold::{Untold, forget_told, tell, untold};
+pub use wanted::{Found, Noted, Tracked, hydrate, tracked, want};
 
-pub(crate) use fresh::{NewFresh, insert_new, revive};
+pub(crate) use fresh::{NewFresh, insert_new, revive, unschedule};
 
 /// The buckets of an instance: claims of one upstream that need not wait for each other.
 pub(crate) const SHARDS: i64 = 8;

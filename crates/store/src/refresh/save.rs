@@ -9,7 +9,7 @@ use driftline_core::{
 use driftline_db::{Column, Root, Tx};
 
 use super::{
-    claim::{Claim, Claims, DuePost},
+    claim::{Claim, Claims, DuePost, What},
     count_history::{self, CountsAt},
     fresh::{self, Standing},
     schedule::{self, Slot},
@@ -45,8 +45,8 @@ pub struct Save {
 /// What was found of a post.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
-    /// The post.
-    pub post: LocalId,
+    /// What the post is here.
+    pub what: What,
     /// What was found.
     pub answer: Answer,
     /// When it was asked for, Unix ms.
@@ -72,7 +72,7 @@ pub enum Answer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Saved {
     /// What became of each post that was answered.
-    pub outcomes: Vec<(LocalId, Outcome)>,
+    pub outcomes: Vec<(What, Outcome)>,
     /// Posts that libraries are to be told of, and whether of their counts: see [`super::tell`].
     pub news: Vec<(LocalId, bool)>,
     /// Each post's freshness before and after, where an answer told of it.
@@ -126,16 +126,21 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
             changes.retire(slot.post_id, standing);
         }
     }
-    let mut answers: HashMap<i64, &Answered> =
-        save.answers.iter().map(|a| (sql(a.post), a)).collect();
+    let mut answers: HashMap<What, &Answered> = save.answers.iter().map(|a| (a.what, a)).collect();
     for due in &save.claim.posts {
         let id = due.slot.post_id;
-        let (Some(standing), Some(known)) = (standings.get(&id), known.get(&id)) else {
+        let Some(standing) = standings.get(&id) else {
             continue;
         };
-        match answers.remove(&id) {
-            Some(answered) => changes.take(save, due, standing, known, answered),
-            None => changes.put_back(due, standing),
+        match (answers.remove(&due.what), due.what, known.get(&id)) {
+            (None, ..) => changes.put_back(due, standing),
+            (Some(answered), What::Stored(post), Some(known)) => {
+                changes.take(save, (due, post), standing, known, answered);
+            }
+            (Some(answered), What::Wanted { .. }, _) => {
+                changes.take_wanted(save, due, standing, answered);
+            }
+            (Some(_), What::Stored(_), None) => {}
         }
     }
     changes.write(tx, instance_id, save)
@@ -155,21 +160,25 @@ struct Changes<'a> {
     saved: Saved,
 }
 
+fn asked(save: &Save, due: &DuePost, answered: &Answered) -> Asked {
+    Asked {
+        at_ms: answered.asked_at_ms,
+        now_ms: save.now_ms,
+        chance: save.chance ^ due.slot.post_id.cast_unsigned(),
+        is_open: due.is_open,
+    }
+}
+
 impl<'a> Changes<'a> {
     fn take(
         &mut self,
         save: &'a Save,
-        due: &DuePost,
+        (due, local): (&DuePost, LocalId),
         standing: &Standing,
         known: &post::Known,
         answered: &'a Answered,
     ) {
-        let asked = Asked {
-            at_ms: answered.asked_at_ms,
-            now_ms: save.now_ms,
-            chance: save.chance ^ due.slot.post_id.cast_unsigned(),
-            is_open: due.is_open,
-        };
+        let asked = asked(save, due, answered);
         // A poll may have stored a newer version, or a tombstone, since the claim.
         let newest_ms = known
             .read_at_ms
@@ -193,7 +202,7 @@ impl<'a> Changes<'a> {
             Answer::Nothing => Word::Nothing,
         };
         let refreshed = before.take(&save.policy, word, asked);
-        self.saved.outcomes.push((due.post, refreshed.outcome));
+        self.saved.outcomes.push((due.what, refreshed.outcome));
         let mut tells = refreshed.tell.then_some(true);
         match (&answered.answer, refreshed.outcome) {
             (Answer::Found(post), Outcome::Updated) => {
@@ -213,7 +222,7 @@ impl<'a> Changes<'a> {
         }
         if let Some(counts) = tells {
             self.untold.push((known.id, counts));
-            self.saved.news.push((due.post, counts));
+            self.saved.news.push((local, counts));
         }
         let is_stored = refreshed.outcome != Outcome::Superseded;
         self.schedule(
@@ -222,6 +231,31 @@ impl<'a> Changes<'a> {
             &refreshed,
             living_hash.filter(|_| is_stored),
         );
+    }
+
+    /// A wanted post that was not found: found ones are stored before, and their tickets gone.
+    fn take_wanted(
+        &mut self,
+        save: &Save,
+        due: &DuePost,
+        standing: &Standing,
+        answered: &Answered,
+    ) {
+        let word = match answered.answer {
+            Answer::Found(_) => return self.put_back(due, standing),
+            Answer::Missing => Word::Missing,
+            Answer::Gone => Word::Gone,
+            Answer::Hidden => Word::Hidden,
+            Answer::Nothing => Word::Nothing,
+        };
+        let mut refreshed = standing
+            .freshness
+            .take(&save.policy, word, asked(save, due, answered));
+        if refreshed.outcome == Outcome::Hidden {
+            refreshed.due = Due::Retired;
+        }
+        self.saved.outcomes.push((due.what, refreshed.outcome));
+        self.schedule(due.slot, standing, &refreshed, None);
     }
 
     fn counted(&mut self, due: &DuePost, before: &Freshness, refreshed: &Refreshed) {

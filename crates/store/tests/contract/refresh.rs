@@ -3,6 +3,7 @@
 mod laws;
 mod outcomes;
 mod pipeline;
+mod wanted;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,7 +13,9 @@ use driftline_core::{
 };
 use driftline_store::{
     InstanceId, LocalId, Root, Store, StoreError,
-    refresh::{Answer, Answered, Ask, Claim, Claimed, Claims, Save, Saved, Standing, standing},
+    refresh::{
+        Answer, Answered, Ask, Claim, Claimed, Claims, Save, Saved, Standing, What, standing,
+    },
     source,
 };
 
@@ -95,16 +98,16 @@ impl Crew {
         asked_at_ms: i64,
         now_ms: i64,
     ) -> Result<Saved, StoreError> {
-        let by_id: HashMap<String, LocalId> = claim
+        let by_id: HashMap<String, What> = claim
             .posts
             .iter()
-            .map(|due| (due.upstream_id.clone(), due.post))
+            .map(|due| (due.upstream_id.clone(), due.what))
             .collect();
         let answers = answers
             .iter()
             .filter_map(|(id, answer)| {
                 Some(Answered {
-                    post: *by_id.get(&id.to_string())?,
+                    what: *by_id.get(&id.to_string())?,
                     answer: answer.clone(),
                     asked_at_ms,
                 })

@@ -2,8 +2,8 @@
 
 use driftline_core::refresh::Outcome;
 use driftline_store::{
-    LocalId, StoreError,
-    refresh::{Answer, Claim, Claimed},
+    StoreError,
+    refresh::{Answer, Claim, Claimed, What},
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -46,7 +46,9 @@ fn run(store: &driftline_store::Store, seed: u64) {
     world.poll((1..=POSTS).rev().map(|id| liked(id, 0)).collect());
     let mut crew = Crew::of(&world);
     crew.size = 7;
-    let ids: HashMap<LocalId, u64> = (1..=POSTS).map(|id| (local(&world, id), id)).collect();
+    let ids: HashMap<What, u64> = (1..=POSTS)
+        .map(|id| (What::Stored(local(&world, id)), id))
+        .collect();
     let is_rows = store.db().dialect() == driftline_db::Dialect::Postgres;
     let mut now_ms = START_MS + 3 * MINUTE_MS;
     let mut hands: Vec<Hand> = Vec::new();
@@ -70,7 +72,7 @@ fn run(store: &driftline_store::Store, seed: u64) {
                 if let Claimed::Batch(claim) = crew.ask(now_ms, lease_ms) {
                     for hand in hands.iter().filter(|hand| hand.ends_ms > now_ms) {
                         for due in &claim.posts {
-                            let held = hand.claim.posts.iter().any(|other| other.post == due.post);
+                            let held = hand.claim.posts.iter().any(|other| other.what == due.what);
                             assert!(!held, "a post is held twice");
                         }
                     }
@@ -90,7 +92,7 @@ fn run(store: &driftline_store::Store, seed: u64) {
                     .posts
                     .iter()
                     .filter_map(|due| {
-                        let id = ids[&due.post];
+                        let id = ids[&due.what];
                         Some(match chance.random_range(0..20) {
                             0 => (id, Answer::Nothing),
                             1 => (id, Answer::Missing),

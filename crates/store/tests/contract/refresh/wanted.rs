@@ -1,0 +1,234 @@
+//! Posts that someone named: tickets, and what is found for them.
+
+use driftline_core::refresh::{Outcome, Policy};
+use driftline_store::{
+    Store, clock,
+    refresh::{Answer, Claim, Claimed, Found, Noted, Tracked, What, hydrate, tracked, want},
+    source,
+};
+
+use super::{Crew, MINUTE_MS, check_schedule, found, liked};
+use crate::world::{START_MS, World, names, on_both};
+
+fn name(world: &World, ids: &[u64], once: bool, now_ms: i64) -> Noted {
+    let source = world.source;
+    let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
+    world
+        .store
+        .write_blocking(clock::root(), move |tx| {
+            want(tx, source, &ids, once, now_ms)
+        })
+        .expect("noted")
+}
+
+fn stands(world: &World) -> Tracked {
+    let source = world.source;
+    world.read(move |tx| tracked(tx, source))
+}
+
+/// Stores what was found and saves the rest, as a worker does.
+fn save(store: &Store, crew: &Crew, claim: &Claim, answers: &[(u64, Answer)], now_ms: i64) {
+    let mut posts = Vec::new();
+    let mut source = None;
+    for due in &claim.posts {
+        let answer = answers
+            .iter()
+            .find(|(id, _)| id.to_string() == due.upstream_id);
+        if let (What::Wanted { ticket, source: of }, Some((_, Answer::Found(post)))) =
+            (due.what, answer)
+        {
+            source = Some(of);
+            posts.push((ticket, post.clone()));
+        }
+    }
+    if let Some(source) = source {
+        store
+            .write_blocking(source::root(source), move |tx| {
+                let found: Vec<Found<'_>> = posts
+                    .iter()
+                    .map(|(ticket, post)| Found {
+                        ticket: *ticket,
+                        post,
+                        asked_at_ms: now_ms,
+                    })
+                    .collect();
+                hydrate(tx, source, &found, &Policy::default(), now_ms)
+            })
+            .expect("hydrated");
+    }
+    crew.save(claim, answers, now_ms);
+}
+
+#[test]
+fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
+    on_both(|store| {
+        let mut world = World::readable(store, "tracked");
+        world.poll(vec![liked(9, 0)]);
+        let noted = name(&world, &[7, 8, 9, 8], false, START_MS);
+        assert_eq!(
+            noted,
+            Noted {
+                new: 2,
+                stored: 1,
+                named: 0
+            }
+        );
+        let again = name(&world, &[7, 8], false, START_MS);
+        assert_eq!(
+            again,
+            Noted {
+                new: 0,
+                stored: 0,
+                named: 2
+            }
+        );
+        assert_eq!(
+            stands(&world),
+            Tracked {
+                waiting: 2,
+                missing: 0,
+                found: 1
+            }
+        );
+        let crew = Crew::of(&world);
+        let claim = crew.claim(START_MS + 2_000);
+        assert_eq!(claim.posts.len(), 2);
+        save(
+            store,
+            &crew,
+            &claim,
+            &[found(7, 3), found(8, 4)],
+            START_MS + 2_000,
+        );
+        assert_eq!(
+            stands(&world),
+            Tracked {
+                waiting: 0,
+                missing: 0,
+                found: 3
+            }
+        );
+        assert_eq!(names(&world.timeline()).len(), 3);
+        assert_eq!(
+            check_schedule(store),
+            3,
+            "posts are scheduled, tickets are gone"
+        );
+        let again = name(&world, &[7, 8], false, START_MS);
+        assert_eq!(
+            again,
+            Noted {
+                new: 0,
+                stored: 2,
+                named: 0
+            }
+        );
+        let due = crew.claim(START_MS + 4 * MINUTE_MS);
+        assert!(
+            due.posts
+                .iter()
+                .all(|due| matches!(due.what, What::Stored(_)))
+        );
+    });
+}
+
+#[test]
+fn what_is_not_to_be_had_is_kept_as_that() {
+    on_both(|store| {
+        let world = World::readable(store, "tracked");
+        name(&world, &[1, 2, 3], false, START_MS);
+        let crew = Crew::of(&world);
+        let claim = crew.claim(START_MS + 2_000);
+        let answers = [(1, Answer::Gone), (2, Answer::Hidden), (3, Answer::Missing)];
+        save(store, &crew, &claim, &answers, START_MS + 2_000);
+        assert_eq!(
+            stands(&world),
+            Tracked {
+                waiting: 1,
+                missing: 2,
+                found: 0
+            }
+        );
+        let claim = crew.claim(START_MS + 2 * MINUTE_MS);
+        assert_eq!(claim.posts.len(), 1, "asked for once more");
+        let saved = crew.save(&claim, &[(3, Answer::Missing)], START_MS + 2 * MINUTE_MS);
+        assert_eq!(saved.outcomes[0].1, Outcome::Deleted);
+        assert_eq!(
+            stands(&world),
+            Tracked {
+                waiting: 0,
+                missing: 3,
+                found: 0
+            }
+        );
+        assert_eq!(check_schedule(store), 0);
+        assert_eq!(name(&world, &[1, 2, 3], false, START_MS).named, 3);
+    });
+}
+
+#[test]
+fn once_is_once() {
+    on_both(|store| {
+        let world = World::readable(store, "tracked");
+        name(&world, &[1], true, START_MS);
+        let crew = Crew::of(&world);
+        let claim = crew.claim(START_MS + 2_000);
+        save(store, &crew, &claim, &[found(1, 3)], START_MS + 2_000);
+        assert_eq!(stands(&world).found, 1);
+        assert_eq!(check_schedule(store), 0);
+        assert_eq!(crew.ask(START_MS + 9 * MINUTE_MS, 30_000), Claimed::Idle);
+    });
+}
+
+#[test]
+fn a_worker_that_dies_after_storing_leaves_neither_loss_nor_double() {
+    on_both(|store| {
+        let world = World::readable(store, "tracked");
+        name(&world, &[1, 2], false, START_MS);
+        let crew = Crew::of(&world);
+        let Claimed::Batch(claim) = crew.ask(START_MS + 2_000, 0) else {
+            panic!("no batch")
+        };
+        let What::Wanted { ticket, source } = claim.posts[0].what else {
+            panic!("no ticket")
+        };
+        let id: u64 = claim.posts[0].upstream_id.parse().expect("a number");
+        store
+            .write_blocking(source::root(source), move |tx| {
+                let post = liked(id, 1);
+                let found = Found {
+                    ticket,
+                    post: &post,
+                    asked_at_ms: START_MS + 2_000,
+                };
+                hydrate(tx, source, &[found], &Policy::default(), START_MS + 2_000)
+            })
+            .expect("hydrated");
+        // The worker dies here; its lease is over.
+        let heir = Crew::of(&world);
+        let next = heir.claim(START_MS + 2_001);
+        assert_eq!(next.posts.len(), 1);
+        let other = if id == 1 { 2 } else { 1 };
+        save(store, &heir, &next, &[found(other, 5)], START_MS + 2_001);
+        assert_eq!(
+            stands(&world),
+            Tracked {
+                waiting: 0,
+                missing: 0,
+                found: 2
+            }
+        );
+        assert_eq!(check_schedule(store), 2);
+    });
+}
+
+#[test]
+fn removing_the_source_forgets_what_it_wanted() {
+    on_both(|store| {
+        let world = World::readable(store, "tracked");
+        name(&world, &[1, 2], false, START_MS);
+        let source = world.source;
+        world.write(move |tx| source::remove(tx, source, START_MS));
+        assert_eq!(check_schedule(store), 0);
+    });
+}
