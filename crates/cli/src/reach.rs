@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use driftline_server::admin::{self, Command};
+use driftline_server::{
+    Access,
+    admin::{self, Command, Host},
+};
 use driftline_store::Store;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -19,8 +22,8 @@ use crate::{
 pub enum Reach {
     /// Opened by this process, which holds the folder's lock meanwhile.
     Here {
-        /// The store.
-        store: Store,
+        /// The store, and what reaches upstreams.
+        host: Box<Host>,
         /// The lock.
         lock: Lock,
     },
@@ -55,7 +58,18 @@ impl Reach {
         loop {
             if let Some(lock) = place.try_lock()? {
                 let store = place.open(&lock).await?;
-                return Ok(Self::Here { store, lock });
+                let mut host = Host::of(&store);
+                match access(config, &store, &place) {
+                    Ok(access) => host.access = Some(access),
+                    Err(error) => {
+                        store.close().await;
+                        return Err(error);
+                    }
+                }
+                return Ok(Self::Here {
+                    host: Box::new(host),
+                    lock,
+                });
             }
             // It may be starting or ending, or carry a short command out.
             match Client::connect(&place.socket()).await {
@@ -81,15 +95,15 @@ impl Reach {
     /// [`CliError`] as for [`admin::execute`].
     pub async fn execute(&mut self, command: Command) -> Result<Value, CliError> {
         match self {
-            Self::Here { store, .. } => Ok(admin::execute(store, None, command).await?),
+            Self::Here { host, .. } => Ok(admin::execute(host, command).await?),
             Self::Server(client) => client.execute(&command).await,
         }
     }
 
     /// Lets the store go.
     pub async fn close(self) {
-        if let Self::Here { store, lock } = self {
-            store.close().await;
+        if let Self::Here { host, lock } = self {
+            host.store.close().await;
             drop(lock);
         }
     }
@@ -104,6 +118,11 @@ pub async fn once(config: &Config, missing: Missing, command: Command) -> Result
     let outcome = reach.execute(command).await;
     reach.close().await;
     outcome
+}
+
+fn access(config: &Config, store: &Store, place: &Place) -> Result<Access, CliError> {
+    let http = config.http(false)?;
+    config.access(store, http, place.data())
 }
 
 /// A command must not go to another database than the one that was named.

@@ -1,5 +1,6 @@
 //! The upstream client of a stored source.
 
+use driftline_core::api::Api;
 use driftline_store::source::Source;
 use driftline_upstream::{Address, AddressError, Timeline, TimelineError, TokenError, Upstream};
 
@@ -32,10 +33,11 @@ pub enum ClientError {
 pub fn client_of(source: &Source, access: &Access) -> Result<(Upstream, Timeline), ClientError> {
     let address = Address::parse(&source.upstream)?;
     let timeline: Timeline = source.timeline.parse()?;
-    if source.token.is_none() && timeline.needs_token() {
+    let api = source.instance.api;
+    if source.token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
         return Err(ClientError::TokenNeeded(timeline.to_string()));
     }
     let secret = access.secret(source.token.as_ref())?;
-    let client = Upstream::new(source.instance.api, access.http.clone(), address, secret)?;
+    let client = Upstream::new(api, access.http.clone(), address, secret)?;
     Ok((client, timeline))
 }

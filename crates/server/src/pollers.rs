@@ -194,7 +194,8 @@ async fn scan_once(shared: &Arc<Shared>, renewed: &mut Instant) -> Result<(), St
     let mut running = shared.running.lock().await;
     end_sessions(&mut running, &sources).await;
     for source in sources {
-        if !free.contains(&source.id) || running.contains_key(&source.id) {
+        let is_read = source.timeline != source::TRACKED;
+        if !is_read || !free.contains(&source.id) || running.contains_key(&source.id) {
             continue;
         }
         let (id, holder, ttl_ms) = (source.id, shared.options.holder.clone(), ttl_ms(shared));

@@ -48,6 +48,18 @@ pub struct ExportPost {
     pub raw: Option<String>,
 }
 
+/// A stored post; a deleted one as its tombstone.
+pub fn post(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<ExportPost>, StoreError> {
+    let found = tx.query_opt(
+        "select id, upstream_id, uri, url, created_at_ms, edited_at_ms, deleted_at_ms,
+             visibility, raw
+         from post where id = $1",
+        &[&sql(id)],
+        read,
+    )?;
+    Ok(found.map(|(_, post)| post))
+}
+
 /// Entries of a source that arrived after `after_first_usn`, in order of arrival.
 pub fn rows(
     tx: &mut Tx<'_>,

@@ -19,6 +19,7 @@ mod deletion;
 pub mod entry;
 mod error;
 pub mod export;
+pub mod find;
 mod fingerprint;
 mod gap;
 pub mod history;

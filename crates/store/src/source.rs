@@ -58,6 +58,9 @@ pub enum TokenPlace {
     Sealed(String),
 }
 
+/// The timeline of a source that is not read: its posts are named one by one, and looked up.
+pub const TRACKED: &str = "tracked";
+
 /// A source to add.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSource {
@@ -103,7 +106,7 @@ pub fn add(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
              readable, update_count, created_at_ms, lease_holder, lease_fence, lease_until_ms,
              machine)
-         values ($1, $2, $3, $4, $5, $6, $7, false, false, 0, $8, null, 0, 0, '{}')",
+         values ($1, $2, $3, $4, $5, $6, $7, false, $9, 0, $8, null, 0, 0, '{}')",
         &[
             &id,
             &instance,
@@ -113,6 +116,7 @@ pub fn add(
             &settings_text(&new.settings)?,
             &new.token.as_ref().map(TokenPlace::to_text),
             &now_ms,
+            &(new.timeline == TRACKED),
         ],
     )?;
     Ok(Ok(from_sql(id)?))

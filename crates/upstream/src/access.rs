@@ -5,7 +5,10 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{
+    StatusCode,
+    header::{CONTENT_TYPE, HeaderMap},
+};
 use url::Url;
 
 use crate::{
@@ -86,6 +89,15 @@ impl Access {
         outcome.map_err(|failure| self.without_secrets(failure))
     }
 
+    /// Gets an address of the server; any status but 200 is a failure.
+    pub(crate) async fn fetch_ok(&self, url: Url) -> Result<Answer, Failure> {
+        let answer = self.fetch(url).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.status_failure(&answer));
+        }
+        Ok(answer)
+    }
+
     /// The failure that an answer's status means.
     pub(crate) fn status_failure(&self, answer: &Answer) -> Failure {
         let failure = failure::of_status(&answer.place, answer.status, self.quotable(answer));
@@ -118,6 +130,19 @@ impl Access {
         self.without_secrets(Failure::new(
             FailureKind::BadId,
             format!("{}: the ID {:?} names no post", self.address, id.as_str()),
+        ))
+    }
+
+    /// The failure of a request that is not sent because X and Twitter can
+    /// have made no such ID; they refuse it with all that stand beside it.
+    pub(crate) fn no_number(&self, id: &UpstreamId) -> Failure {
+        self.without_secrets(Failure::new(
+            FailureKind::BadId,
+            format!(
+                "{}: {:?} is none of its IDs; they are numbers of at most 19 digits",
+                self.address,
+                id.as_str()
+            ),
         ))
     }
 

@@ -66,6 +66,11 @@ impl Credential {
         }
     }
 
+    /// Whether it is a bearer token, which may be an application's own.
+    pub(crate) const fn is_bearer(&self) -> bool {
+        matches!(self, Self::Bearer(_))
+    }
+
     /// Whether there is none.
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
@@ -78,7 +83,7 @@ impl Credential {
         address: &Address,
         options: &Options,
     ) -> Result<(), TokenError> {
-        if !self.secrets().all(|secret| is_sendable(secret)) {
+        if !self.secrets().all(is_sendable) {
             return Err(TokenError::NotAToken);
         }
         if api == Api::Mastodon && matches!(self, Self::OAuth1(_)) {

@@ -16,6 +16,8 @@ mod excerpt;
 mod facts;
 mod failure;
 mod guard;
+#[cfg(test)]
+mod hostile;
 mod http;
 mod json;
 pub mod link;

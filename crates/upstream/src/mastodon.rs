@@ -73,7 +73,10 @@ impl Mastodon {
     /// # Errors
     /// A [`Failure`] for anything but a complete list of posts with usable IDs.
     pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
-        let answer = self.fetch_ok(self.page_url(timeline, request)).await?;
+        let answer = self
+            .access
+            .fetch_ok(self.page_url(timeline, request))
+            .await?;
         match parse::page(&answer.body, timeline) {
             Ok(items) => Ok(Page {
                 listed: items.listed,
@@ -131,7 +134,7 @@ impl Mastodon {
             _ => {}
         }
         ids.iter().try_for_each(|id| self.check(id))?;
-        let answer = self.fetch_ok(self.batch_url(&ids)).await?;
+        let answer = self.access.fetch_ok(self.batch_url(&ids)).await?;
         // Posts of a batch stand as those of a timeline do.
         let items = parse::page(&answer.body, &Timeline::Home)
             .map_err(|failure| self.access.body_failure(&answer, failure))?;
@@ -184,7 +187,10 @@ impl Mastodon {
     /// A [`Failure`] if the server refuses the token or does not answer.
     pub async fn verify(&self) -> Result<String, Failure> {
         if self.access.credential().is_none() {
-            let answer = self.fetch_ok(self.access.url("/api/v1/instance")).await?;
+            let answer = self
+                .access
+                .fetch_ok(self.access.url("/api/v1/instance"))
+                .await?;
             return match self.object_of(&answer)?.some_text("title") {
                 Some(title) => Ok(format!(
                     "no credential; the server is “{}”",
@@ -210,21 +216,13 @@ impl Mastodon {
             _ => return Err(self.access.status_failure(&answer)),
         }
         let url = self.access.url("/api/v1/apps/verify_credentials");
-        let answer = self.fetch_ok(url).await?;
+        let answer = self.access.fetch_ok(url).await?;
         let application = self.object_of(&answer)?;
         let name = application.some_text("name").unwrap_or_default();
         Ok(format!(
             "the application “{}”, not an account, or an account whose token may not read its profile",
             self.access.shown(&answer, &name)
         ))
-    }
-
-    async fn fetch_ok(&self, url: Url) -> Result<Answer, Failure> {
-        let answer = self.access.fetch(url).await?;
-        if answer.status != StatusCode::OK {
-            return Err(self.access.status_failure(&answer));
-        }
-        Ok(answer)
     }
 
     fn check(&self, id: &UpstreamId) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! Signed requests: OAuth 1.0a (RFC 5849) with HMAC-SHA1.
 //!
-//! The crates that do this were last released in 2023 or before and would
-//! bring a second generation of the hash crates; what there is to it, once
-//! HMAC, SHA-1 and base64 come from libraries, is the text that is signed.
+//! A crate for it (`oauth1-request`) would bring an older generation of the hash crates beside
+//! today's; what there is to it, once HMAC, SHA-1 and base64 come from libraries, is the text that
+//! is signed.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};

@@ -7,8 +7,9 @@
 use std::borrow::Cow;
 
 use driftline_core::{
+    answer::{AnswerFacts, Finding, Listed, LookUp, LookUps},
     post::{Author, Counts, Post, Visibility},
-    upstream_id::UpstreamId,
+    upstream_id::{IdOrder, UpstreamId},
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -392,6 +393,31 @@ impl<'t> Tag<'t> {
     }
 }
 
+/// Whether X or Twitter could have made this ID: a number of at most 19 digits.
+pub(crate) fn is_id(id: &UpstreamId) -> bool {
+    id.as_str().len() <= 19 && IdOrder::Numeric.key(id).is_ok()
+}
+
+/// A timeline's posts: each stands at its own ID.
+pub(crate) fn listed(posts: Vec<Post>) -> Vec<Listed> {
+    let listed = posts.into_iter().map(|post| Listed {
+        position: post.id.clone(),
+        post,
+    });
+    listed.collect()
+}
+
+/// What a look-up found that asked for one post. Whatever hides the post, it
+/// is gone for this reader.
+pub(crate) fn of_one(found: LookUps) -> (LookUp, AnswerFacts) {
+    let LookUps { findings, facts } = found;
+    let post = findings.into_iter().find_map(|(_, finding)| match finding {
+        Finding::Found(post) => Some(post),
+        Finding::Missing | Finding::Gone | Finding::Hidden => None,
+    });
+    (post.map_or(LookUp::Gone, LookUp::Found), facts)
+}
+
 /// When a tweet's ID was made, Unix ms; `None` for an ID from before
 /// Snowflake, which tells no time.
 pub(crate) fn id_time_ms(id: &UpstreamId) -> Option<i64> {
@@ -404,8 +430,8 @@ pub(crate) fn id_time_ms(id: &UpstreamId) -> Option<i64> {
 /// own, made when it was edited.
 pub(crate) fn edited_at_ms<'i>(versions: impl IntoIterator<Item = &'i UpstreamId>) -> Option<i64> {
     let times: Vec<_> = versions.into_iter().filter_map(id_time_ms).collect();
-    let newest = *times.iter().max()?;
-    (times.len() > 1).then_some(newest)
+    let (oldest, newest) = (times.iter().min()?, times.iter().max()?);
+    (oldest < newest).then_some(*newest)
 }
 
 fn profile(username: &str) -> String {
@@ -421,9 +447,46 @@ fn iso_8601(unix_ms: i64) -> Option<String> {
     Some(format!("{time:.3}"))
 }
 
+/// The most of each kind of link that is read of a tweet; more are some attack.
+pub(crate) const MAX_ENTITIES: usize = 500;
+/// The most pictures and films of a tweet; X allows 4.
+pub(crate) const MAX_MEDIA: usize = 16;
+/// The most versions of a tweet that are read of it; X allows 6.
+pub(crate) const MAX_VERSIONS: usize = 16;
+
 /// Where people read tweets, whichever server the API is asked at.
 const SITE: &str = "https://x.com";
 /// The largest ID of Twitter's that was counted, not made of a time (2010).
 const LAST_SEQUENTIAL_ID: i64 = 30_000_000_000;
 /// The zero of the time in X's IDs, Unix ms.
 const SNOWFLAKE_EPOCH_MS: i64 = 1_288_834_974_657;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(versions: &[&str]) -> Option<i64> {
+        let versions: Vec<_> = versions.iter().map(|id| UpstreamId::from(*id)).collect();
+        edited_at_ms(&versions)
+    }
+
+    #[test]
+    fn an_id_tells_its_time_unless_it_was_counted() {
+        let time = |id: &str| id_time_ms(&id.into());
+        assert_eq!(time("1050118621198921728"), Some(1_539_202_764_211));
+        for id in ["20", "29700859247", "9223372036854775808", "x", "-1", ""] {
+            assert_eq!(time(id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn the_newest_version_tells_when_a_tweet_was_edited() {
+        let (first, second) = ("1979500000000000000", "1980000000000000001");
+        assert_eq!(edited(&[]), None);
+        assert_eq!(edited(&[first]), None);
+        assert_eq!(edited(&[first, first]), None);
+        let newest = Some(1_760_903_761_278);
+        assert_eq!(edited(&[first, second]), newest);
+        assert_eq!(edited(&[second, first, "x"]), newest);
+    }
+}

@@ -1,13 +1,10 @@
 //! The client of Twitter's API, version 1.1.
 
 mod answer;
-mod tweet;
+mod tweet_json;
 
 use driftline_core::{
-    answer::{
-        Abilities, AnswerFacts, Failure, FailureKind, Finding, Listed, LookUp, LookUps, Page,
-        PageRequest,
-    },
+    answer::{Abilities, AnswerFacts, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
     api::Api,
     upstream_id::UpstreamId,
 };
@@ -15,7 +12,11 @@ use reqwest::StatusCode;
 use url::Url;
 
 use crate::{
-    Address, Credential, Http, Purpose, Timeline, TokenError, access::Access, facts, http::Answer,
+    Address, Credential, Http, Purpose, Timeline, TokenError,
+    access::Access,
+    facts,
+    http::Answer,
+    tweet::{self, is_id, listed},
 };
 
 /// Twitter's API, version 1.1, or a server that speaks it.
@@ -80,12 +81,8 @@ impl Twitter {
         let answer = self.fetch_ok(url).await?;
         let posts = answer::page(&answer.body)
             .map_err(|failure| self.access.body_failure(&answer, failure))?;
-        let listed = posts.into_iter().map(|post| Listed {
-            position: post.id.clone(),
-            post,
-        });
         Ok(Page {
-            listed: listed.collect(),
+            listed: listed(posts),
             passed: Vec::new(),
             facts: answer.facts,
         })
@@ -98,12 +95,8 @@ impl Twitter {
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
     pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
-        let LookUps { findings, facts } = self.look_up_many(std::slice::from_ref(id)).await?;
-        let found = findings.into_iter().find_map(|(_, finding)| match finding {
-            Finding::Found(post) => Some(post),
-            _ => None,
-        });
-        Ok((found.map_or(LookUp::Gone, LookUp::Found), facts))
+        let found = self.look_up_many(std::slice::from_ref(id)).await?;
+        Ok(tweet::of_one(found))
     }
 
     /// Looks several posts up.
@@ -113,8 +106,8 @@ impl Twitter {
     /// that Twitter cannot have made, and for an answer that is none.
     pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
         let ids = self.access.distinct(ids, Self::LOOK_UP_LIMIT)?;
-        if let Some(id) = ids.iter().find(|id| !answer::is_id(id)) {
-            return Err(self.access.no_such_id(id));
+        if let Some(id) = ids.iter().find(|id| !is_id(id)) {
+            return Err(self.access.no_number(id));
         }
         if ids.is_empty() {
             return Ok(facts::nothing_asked());
@@ -154,7 +147,7 @@ impl Twitter {
                     ));
                 }
                 // Twitter's word for a token that is no user's.
-                StatusCode::FORBIDDEN => {}
+                StatusCode::FORBIDDEN if self.access.credential().is_bearer() => {}
                 _ => return Err(self.status_failure(&answer)),
             }
         }
@@ -213,8 +206,8 @@ impl Twitter {
         let mut query = url.query_pairs_mut();
         let since = request.since.as_ref().map(|id| ("since_id", id));
         for (name, id) in [of, since].into_iter().flatten() {
-            if !answer::is_id(id) {
-                return Err(self.access.no_such_id(id));
+            if !is_id(id) {
+                return Err(self.access.no_number(id));
             }
             query.append_pair(name, id.as_str());
         }
@@ -222,8 +215,8 @@ impl Twitter {
             let number = below.as_str().parse::<u64>();
             let number = number
                 .ok()
-                .filter(|_| answer::is_id(below))
-                .ok_or_else(|| self.access.no_such_id(below))?;
+                .filter(|_| is_id(below))
+                .ok_or_else(|| self.access.no_number(below))?;
             match number.checked_sub(1) {
                 Some(newest @ 1..) => query.append_pair("max_id", &newest.to_string()),
                 _ => return Ok(None),

@@ -2,16 +2,16 @@
 
 mod answer;
 mod depth;
-mod tweet;
+mod tweet_json;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use driftline_core::{
     answer::{
-        Abilities, AnswerFacts, Failure, FailureKind, Finding, Listed, LookUp, LookUps, Page,
-        PageRequest,
+        Abilities, AnswerFacts, Failure, FailureKind, Listed, LookUp, LookUps, Page, PageRequest,
     },
     api::Api,
+    post::Post,
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 use reqwest::StatusCode;
@@ -20,8 +20,11 @@ use url::Url;
 
 use self::{answer::Me, depth::Depths};
 use crate::{
-    Address, Credential, Http, Purpose, Timeline, TokenError, access::Access, facts, failure,
+    Address, Credential, Http, Purpose, Timeline, TokenError,
+    access::Access,
+    facts, failure,
     http::Answer,
+    tweet::{self, is_id, listed},
 };
 
 /// X's API, version 2, or a server that speaks it.
@@ -92,7 +95,8 @@ impl X {
     /// client remembers for the pages that it answered with which token goes
     /// on below them, so that a walk down a list takes one request a page;
     /// after a restart it first walks down from the top. A page empty below
-    /// its bound says that the list's depth ends, as it does elsewhere.
+    /// its bound says that the list's depth ends, as it does elsewhere. Each of
+    /// the requests has the timeouts of one.
     ///
     /// # Errors
     /// A [`Failure`] for anything but a complete list of posts with usable
@@ -172,12 +176,8 @@ impl X {
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
     pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
-        let LookUps { findings, facts } = self.look_up_many(std::slice::from_ref(id)).await?;
-        let found = findings.into_iter().find_map(|(_, finding)| match finding {
-            Finding::Found(post) => Some(post),
-            _ => None,
-        });
-        Ok((found.map_or(LookUp::Gone, LookUp::Found), facts))
+        let found = self.look_up_many(std::slice::from_ref(id)).await?;
+        Ok(tweet::of_one(found))
     }
 
     /// Looks several posts up.
@@ -187,13 +187,13 @@ impl X {
     /// cannot have made, and for an answer that says nothing of any of them.
     pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
         let ids = self.access.distinct(ids, Self::LOOK_UP_LIMIT)?;
-        if let Some(id) = ids.iter().find(|id| !answer::is_id(id)) {
-            return Err(self.access.no_such_id(id));
+        if let Some(id) = ids.iter().find(|id| !is_id(id)) {
+            return Err(self.access.no_number(id));
         }
         if ids.is_empty() {
             return Ok(facts::nothing_asked());
         }
-        let answer = self.fetch_ok(self.look_up_url(&ids)).await?;
+        let answer = self.access.fetch_ok(self.look_up_url(&ids)).await?;
         match answer::findings(&answer.body, ids) {
             Ok(findings) => Ok(LookUps {
                 findings,
@@ -217,12 +217,14 @@ impl X {
                     return Ok(format!("the user @{name} ({})", me.id));
                 }
                 // X's word for a token that is no user's.
-                StatusCode::FORBIDDEN => {}
+                StatusCode::FORBIDDEN if self.access.credential().is_bearer() => {}
                 _ => return Err(self.access.status_failure(&answer)),
             }
         }
         // The first tweet of all: whatever is said of it, the answer counts.
-        self.fetch_ok(self.access.url("/2/tweets?ids=20")).await?;
+        self.access
+            .fetch_ok(self.access.url("/2/tweets?ids=20"))
+            .await?;
         Ok(if self.access.credential().is_none() {
             "no credential; the server answers".to_owned()
         } else {
@@ -232,7 +234,7 @@ impl X {
 
     fn bounds(&self, request: &PageRequest) -> Result<Bounds, Failure> {
         let key = |id: &Option<UpstreamId>| match id {
-            Some(id) if !answer::is_id(id) => Err(self.access.no_such_id(id)),
+            Some(id) if !is_id(id) => Err(self.access.no_number(id)),
             Some(id) => Ok(IdOrder::Numeric.key(id).ok()),
             None => Ok(None),
         };
@@ -244,10 +246,10 @@ impl X {
 
     async fn path(&self, timeline: &Timeline) -> Result<String, Failure> {
         let of = |id: &UpstreamId, path: String| {
-            if answer::is_id(id) {
+            if is_id(id) {
                 Ok(path)
             } else {
-                Err(self.refused(&format!("{timeline} names nothing; X's IDs are numbers")))
+                Err(self.access.no_number(id))
             }
         };
         match timeline {
@@ -290,14 +292,6 @@ impl X {
 
     fn read_me(&self, answer: &Answer) -> Result<Me, Failure> {
         answer::me(&answer.body).map_err(|failure| self.access.body_failure(answer, failure))
-    }
-
-    async fn fetch_ok(&self, url: Url) -> Result<Answer, Failure> {
-        let answer = self.access.fetch(url).await?;
-        if answer.status != StatusCode::OK {
-            return Err(self.access.status_failure(&answer));
-        }
-        Ok(answer)
     }
 
     fn me_url(&self) -> Url {
@@ -386,7 +380,7 @@ struct Reach {
 
 impl Bounds {
     /// What of a list's page lies within the bounds.
-    fn cut(&self, posts: Vec<driftline_core::post::Post>) -> (Vec<Listed>, Reach) {
+    fn cut(&self, posts: Vec<Post>) -> (Vec<Listed>, Reach) {
         let mut reach = Reach::default();
         let mut within = Vec::with_capacity(posts.len());
         for listed in listed(posts) {
@@ -405,14 +399,6 @@ impl Bounds {
         }
         (within, reach)
     }
-}
-
-fn listed(posts: Vec<driftline_core::post::Post>) -> Vec<Listed> {
-    let listed = posts.into_iter().map(|post| Listed {
-        position: post.id.clone(),
-        post,
-    });
-    listed.collect()
 }
 
 /// Whether X takes a request for wrong, as it does one with a token that it

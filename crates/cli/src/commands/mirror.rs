@@ -4,7 +4,7 @@ mod progress;
 
 use clap::Args;
 use driftline_server::{
-    admin::{self, AddSource, Command, report_on},
+    admin::{self, AddSource, Command, Host, report_on},
     now_ms,
 };
 use driftline_store::{
@@ -157,7 +157,7 @@ async fn find_or_add(store: &Store, wanted: &AddSource) -> Result<Source, CliErr
         }
         return Ok(source);
     }
-    let added = admin::execute(store, None, Command::Add(Box::new(wanted.clone()))).await?;
+    let added = admin::execute(&Host::of(store), Command::Add(Box::new(wanted.clone()))).await?;
     let name = added["name"].as_str().unwrap_or_default();
     Ok(admin::find(store, name).await?)
 }

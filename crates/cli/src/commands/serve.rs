@@ -7,7 +7,7 @@ use std::{
 
 use axum::Router;
 use clap::Args;
-use driftline_server::{Pollers, PollersOptions, http, refresh::Refreshers};
+use driftline_server::{Pollers, PollersOptions, admin::Host, http, refresh::Refreshers};
 use driftline_store::Store;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde_json::json;
@@ -81,15 +81,20 @@ impl Serve {
                 }
             };
         let pollers = Pollers::start(store.clone(), access.clone(), options);
-        let refreshers =
-            (!config.refresh.off).then(|| Refreshers::start(store.clone(), access, refresh));
+        let refreshers = (!config.refresh.off)
+            .then(|| Refreshers::start(store.clone(), access.clone(), refresh));
         let refreshers_end = async || {
             if let Some(refreshers) = &refreshers {
                 refreshers.stop().await;
             }
         };
-        let outcome = match Listening::start(&place.socket(), store.clone(), Some(pollers.clone()))
-        {
+        let host = Host {
+            pollers: Some(pollers.clone()),
+            refreshers: refreshers.clone(),
+            access: Some(access),
+            ..Host::of(&store)
+        };
+        let outcome = match Listening::start(&place.socket(), host) {
             Ok(socket) => {
                 let (ready, is_ready) = watch::channel(true);
                 let app = http::App {

@@ -5,11 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use driftline_server::{
-    Pollers,
-    admin::{self, AdminError},
-};
-use driftline_store::Store;
+use driftline_server::admin::{self, AdminError, Host};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream},
@@ -31,14 +27,14 @@ impl Listening {
     ///
     /// # Errors
     /// [`CliError::Failed`] if the socket cannot be made.
-    pub fn start(path: &Path, store: Store, pollers: Option<Pollers>) -> Result<Self, CliError> {
+    pub fn start(path: &Path, host: Host) -> Result<Self, CliError> {
         let listener = bind(path).map_err(|error| {
             CliError::failed(format!(
                 "the socket {} cannot be made: {error}; a shorter --data may help",
                 path.display()
             ))
         })?;
-        let accepting = tokio::spawn(accept(listener, store, pollers));
+        let accepting = tokio::spawn(accept(listener, host));
         Ok(Self {
             path: path.to_owned(),
             accepting,
@@ -64,13 +60,13 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn accept(listener: UnixListener, store: Store, pollers: Option<Pollers>) {
+async fn accept(listener: UnixListener, host: Host) {
     let mut conversations = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    conversations.spawn(converse(stream, store.clone(), pollers.clone()));
+                    conversations.spawn(converse(stream, host.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a command was not accepted");
@@ -82,7 +78,7 @@ async fn accept(listener: UnixListener, store: Store, pollers: Option<Pollers>) 
     }
 }
 
-async fn converse(stream: UnixStream, store: Store, pollers: Option<Pollers>) {
+async fn converse(stream: UnixStream, host: Host) {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read);
     loop {
@@ -96,7 +92,7 @@ async fn converse(stream: UnixStream, store: Store, pollers: Option<Pollers>) {
             Ok(_) => {}
         }
         let answer = match serde_json::from_str(&line) {
-            Ok(command) => admin::execute(&store, pollers.as_ref(), command).await,
+            Ok(command) => admin::execute(&host, command).await,
             Err(error) => Err(AdminError {
                 message: format!(
                     "the server does not understand the command ({error}); use the same version of driftline for both"

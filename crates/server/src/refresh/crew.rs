@@ -3,10 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use driftline_core::{
-    answer::FailureKind,
-    post::Post,
-    refresh::{Batcher, Outcome},
-    timeline::backoff_ms,
+    answer::FailureKind, post::Post, refresh::Batcher, timeline::backoff_ms,
     upstream_id::UpstreamId,
 };
 use driftline_store::{
@@ -20,7 +17,7 @@ use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
 use metrics::counter;
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::{Shared, look_up, teller};
+use super::{Shared, Tally, look_up, teller};
 use crate::{
     clock::{chance, now_ms},
     quotas::{Permit, Purpose},
@@ -167,7 +164,17 @@ impl Worker {
                 failure: None,
             }
         } else {
-            look_up::look_up(client, &self.shared.access.quotas, credential, &claim, time).await?
+            let (shared, id) = (&self.shared, self.instance.id);
+            let asks = |posts| shared.count(id, |tally| tally.asked(posts));
+            look_up::look_up(
+                client,
+                &shared.access.quotas,
+                credential,
+                &claim,
+                time,
+                asks,
+            )
+            .await?
         };
         if let Some(failure) = &found.failure {
             tracing::info!(
@@ -197,17 +204,17 @@ impl Worker {
         let saved = match self.shared.claims.save(&self.shared.store, save).await {
             Ok(saved) => saved,
             Err(StoreError::LeaseLost) => {
-                counter!("driftline_refresh_lost_leases_total").increment(1);
+                self.shared.count(self.instance.id, Tally::lost);
                 tracing::info!(instance = %self.instance.origin, "a claim ended before its answers were saved; they are dropped");
                 return Ok(Turn::Saved);
             }
             Err(error) => return Err(error),
         };
-        for outcome in Outcome::ALL {
-            let of = saved.outcomes.iter().filter(|(_, other)| *other == outcome);
-            counter!("driftline_refreshed_posts_total", "outcome" => outcome.name())
-                .increment(of.count() as u64);
-        }
+        self.shared.count(self.instance.id, |tally| {
+            for (_, outcome) in &saved.outcomes {
+                tally.saved(*outcome);
+            }
+        });
         let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
         teller::tell_of(&self.shared, self.instance.id, &news).await?;
         Ok(Turn::Saved)

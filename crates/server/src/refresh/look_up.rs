@@ -36,6 +36,7 @@ pub(crate) async fn look_up(
     credential: &Credential,
     claim: &Claim,
     time: Duration,
+    mut asks: impl FnMut(usize),
 ) -> Result<Outcome, StoreError> {
     let over_ms = now_ms().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
     let scope = client.scope(UpstreamPurpose::LookUp);
@@ -59,8 +60,7 @@ pub(crate) async fn look_up(
             .iter()
             .map(|due| UpstreamId::from(due.upstream_id.as_str()))
             .collect();
-        counter!("driftline_refresh_requests_total").increment(1);
-        counter!("driftline_refresh_requested_posts_total").increment(ids.len() as u64);
+        asks(ids.len());
         match ask(client, &ids, left).await {
             Ok(found) => {
                 quotas.answered(credential, scope, &found.facts).await?;

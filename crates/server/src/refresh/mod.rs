@@ -6,9 +6,13 @@
 mod crew;
 mod look_up;
 mod options;
+mod tally;
 mod teller;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError},
+};
 
 use driftline_store::{
     InstanceId, Store, StoreError, Tx,
@@ -23,6 +27,7 @@ use tokio::{
 };
 
 pub use options::RefreshOptions;
+pub use tally::Tally;
 
 pub(crate) use crew::ANONYMOUS;
 
@@ -42,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
+    tally: std::sync::Mutex<HashMap<InstanceId, Tally>>,
     stop: watch::Sender<bool>,
 }
 
@@ -54,6 +60,7 @@ impl Refreshers {
             access,
             claims: Claims::default(),
             options,
+            tally: std::sync::Mutex::default(),
             stop,
         });
         let keeper = tokio::spawn(keep(Arc::clone(&shared)));
@@ -61,6 +68,13 @@ impl Refreshers {
             shared,
             keeper: Arc::new(Mutex::new(Some(keeper))),
         }
+    }
+
+    /// What this process's workers have done for an instance since they began.
+    pub fn tally(&self, instance: InstanceId) -> Tally {
+        let mut tally = Tally::default();
+        self.shared.count(instance, |kept| tally = kept.clone());
+        tally
     }
 
     /// Ends all workers: what they hold is given back.
@@ -75,6 +89,11 @@ impl Refreshers {
 impl Shared {
     pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
+    }
+
+    pub(crate) fn count(&self, instance: InstanceId, count: impl FnOnce(&mut Tally)) {
+        let mut tallies = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        count(tallies.entry(instance).or_default());
     }
 
     pub(crate) async fn read<T: Send + 'static>(

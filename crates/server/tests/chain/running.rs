@@ -5,7 +5,7 @@ use std::time::Duration;
 use driftline_core::timeline::{Backfill, Rung, Settings};
 use driftline_server::{
     Access, Pollers, PollersOptions,
-    admin::{self, AddSource, Command},
+    admin::{self, AddSource, Command, Host},
     http,
 };
 use driftline_sim::{
@@ -115,9 +115,15 @@ impl Driftline {
             token_file: Some(token_file.to_str().unwrap().into()),
             settings,
         }));
-        admin::execute(&self.store, Some(&self.pollers), add)
-            .await
-            .unwrap();
+        admin::execute(
+            &Host {
+                pollers: Some(self.pollers.clone()),
+                ..Host::of(&self.store)
+            },
+            add,
+        )
+        .await
+        .unwrap();
     }
 
     pub(crate) async fn source(&self) -> source::Source {

@@ -39,7 +39,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
         token_file: None,
         settings: settings(),
     }));
-    admin::execute(&store, None, add).await.unwrap();
+    admin::execute(&admin::Host::of(&store), add).await.unwrap();
     let mut first = start_process(cluster.url());
     wait(&store, "the first process reads", |state| state.entries > 0).await;
     let before = state(&store).await;

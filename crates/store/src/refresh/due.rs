@@ -1,5 +1,6 @@
 //! What is due, for reports.
 
+use driftline_core::refresh::AgeTable;
 use driftline_db::Tx;
 
 use super::{SHARDS, lease, schedule};
@@ -62,6 +63,66 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
         found.overdue += u64::from(slot.due_at_ms <= now_ms);
         let first_due_ms = found.first_due_ms.unwrap_or(slot.due_at_ms);
         found.first_due_ms = Some(first_due_ms.min(slot.due_at_ms));
+    }
+    Ok(found)
+}
+
+/// How the posts of one age band stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BandStanding {
+    /// Posts of that age that have a due time.
+    pub posts: u64,
+    /// Those whose due time has passed.
+    pub overdue: u64,
+    /// The mean time since their last answer, ms.
+    pub mean_staleness_ms: i64,
+    /// The longest time since a last answer, ms.
+    pub most_staleness_ms: i64,
+}
+
+/// How the scheduled posts of an instance stand, by age band of the table. Reads all of them.
+pub fn bands(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    table: &AgeTable,
+    now_ms: i64,
+) -> Result<Vec<BandStanding>, StoreError> {
+    let cases = table.bands().iter().enumerate();
+    let cases =
+        cases.map(|(at, band)| format!("when $2 - born_at_ms < {} then {at}", band.below_ms));
+    let last = table.bands().len().saturating_sub(1);
+    let case = format!(
+        "case {} else {last} end",
+        cases.collect::<Vec<_>>().join(" ")
+    );
+    let base = sql(instance) * SHARDS;
+    let rows = tx.query(
+        &format!(
+            "select band, count(*), cast(sum(late) as {{i64}}), cast(avg(stale) as {{i64}}),
+                 max(stale)
+             from (select {case} as band, $2 - refreshed_at_ms as stale,
+                     case when due_at_ms <= $2 then 1 else 0 end as late
+                 from freshness
+                 where bucket >= $1 and bucket < $3 and due_at_ms is not null
+                     and born_at_ms is not null and post_id > 0) as aged
+             group by band"
+        ),
+        &[&base, &now_ms, &(base + SHARDS)],
+        |row| {
+            let standing = BandStanding {
+                posts: row.i64(1)?.cast_unsigned(),
+                overdue: row.i64(2)?.cast_unsigned(),
+                mean_staleness_ms: row.i64(3)?,
+                most_staleness_ms: row.i64(4)?,
+            };
+            Ok((row.i64(0)?, standing))
+        },
+    )?;
+    let mut found = vec![BandStanding::default(); table.bands().len()];
+    for (band, standing) in rows {
+        if let Some(slot) = usize::try_from(band).ok().and_then(|at| found.get_mut(at)) {
+            *slot = standing;
+        }
     }
     Ok(found)
 }

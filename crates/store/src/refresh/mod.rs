@@ -22,7 +22,7 @@ mod wanted;
 
 pub use claim::{Ask, Claim, Claimed, Claims, DuePost, What};
 pub use count_history::{CountsAt, count_history};
-pub use due::{Overdue, next_due_ms, overdue};
+pub use due::{BandStanding, Overdue, bands, next_due_ms, overdue};
 pub use fresh::{Standing, standing};
 pub use save::{Answer, Answered, Save, Saved};
 pub use untold::{Untold, forget_told, tell, untold};

@@ -8,14 +8,15 @@ use std::collections::HashMap;
 use driftline_core::{
     answer::{Failure, FailureKind, Finding},
     post::Post,
-    upstream_id::{IdOrder, UpstreamId},
+    upstream_id::UpstreamId,
 };
 use serde_json::value::RawValue;
 
-use super::tweet::tweet;
+use super::tweet_json::tweet;
 use crate::{
     body, excerpt,
     json::{BadItem, Object},
+    tweet::is_id,
 };
 
 /// Reads a page of a timeline.
@@ -104,7 +105,7 @@ pub(super) fn kind(body: &[u8]) -> Option<FailureKind> {
         88 => Some(FailureKind::Throttled),
         // Wrong signature, token, time or application; suspended, locked; not
         // allowed this.
-        32 | 64 | 89 | 99 | 135 | 179 | 215 | 220 | 326 => Some(FailureKind::Unauthorized),
+        32 | 63 | 64 | 89 | 99 | 135 | 179 | 215 | 220 | 326 => Some(FailureKind::Unauthorized),
         17 | 34 | 50 | 144 => Some(FailureKind::NotFound),
         130 | 131 => Some(FailureKind::ServerError),
         _ => None,
@@ -124,11 +125,6 @@ pub(super) fn me(body: &[u8]) -> Result<(UpstreamId, String), Failure> {
         )),
         None => Err(refusal(body, "a user with an ID")),
     }
-}
-
-/// Whether Twitter could have made this ID: a number of at most 19 digits.
-pub(super) fn is_id(id: &UpstreamId) -> bool {
-    id.as_str().len() <= 19 && IdOrder::Numeric.key(id).is_ok()
 }
 
 fn items(body: &[u8]) -> Result<Vec<&RawValue>, Failure> {

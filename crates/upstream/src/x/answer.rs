@@ -8,14 +8,15 @@ use std::collections::HashMap;
 use driftline_core::{
     answer::{Failure, FailureKind, Finding},
     post::Post,
-    upstream_id::{IdOrder, UpstreamId},
+    upstream_id::UpstreamId,
 };
 use serde_json::value::RawValue;
 
-use super::tweet::{Includes, versions};
+use super::tweet_json::{Includes, versions};
 use crate::{
     body, excerpt,
     json::{BadItem, Object},
+    tweet::is_id,
 };
 
 /// A page of a timeline.
@@ -130,12 +131,6 @@ pub(super) fn me(body: &[u8]) -> Result<Me, Failure> {
         }),
         None => Err(refusal(&answer, "a user with an ID")),
     }
-}
-
-/// Whether X could have made this ID: a number of at most 19 digits. One that
-/// it could not have made it refuses together with all that stand beside it.
-pub(super) fn is_id(id: &UpstreamId) -> bool {
-    id.as_str().len() <= 19 && IdOrder::Numeric.key(id).is_ok()
 }
 
 fn post(includes: &Includes<'_>, raw: &RawValue) -> Result<Post, BadItem> {

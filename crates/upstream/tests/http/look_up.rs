@@ -1,16 +1,13 @@
 //! Batch look-ups and credentials of Mastodon, and what the clients have in
 //! common.
 
-use crate::server::{Reply, Server, answer, options};
+use crate::server::{OAUTH, Reply, Server, answer, options};
 use driftline_core::{
     answer::{Abilities, FailureKind, Finding},
     api::Api,
     upstream_id::UpstreamId,
 };
 use driftline_upstream::{Credential, Http, Purpose, Timeline, TokenError, Upstream};
-
-const OAUTH: &str =
-    "consumer_key=ck\nconsumer_secret=cs\naccess_token=7-at\naccess_token_secret=ts";
 
 fn ids<const N: usize>(ids: [&str; N]) -> Vec<UpstreamId> {
     ids.map(UpstreamId::from).to_vec()

@@ -13,6 +13,10 @@ use tokio::{
     task::JoinHandle,
 };
 
+/// A credential of OAuth 1.0a.
+pub(crate) const OAUTH: &str =
+    "consumer_key=ck\nconsumer_secret=cs\naccess_token=7-at\naccess_token_secret=ts";
+
 /// What the server does once it has read a request.
 pub(crate) enum Reply {
     /// Sends and closes.

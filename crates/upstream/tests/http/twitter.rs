@@ -1,6 +1,6 @@
 //! The client of Twitter's API against a server that sends exact bytes.
 
-use crate::server::{Reply, Server, answer};
+use crate::server::{OAUTH, Reply, Server, answer};
 use driftline_core::{
     answer::{FailureKind, Finding, LookUp, PageRequest, Throttle},
     api::Api,
@@ -10,8 +10,6 @@ use driftline_upstream::Timeline;
 
 const FORM: &str =
     "&tweet_mode=extended&include_rts=true&include_entities=true&include_ext_alt_text=true";
-const OAUTH: &str =
-    "consumer_key=ck\nconsumer_secret=cs\naccess_token=7-at\naccess_token_secret=ts";
 
 fn first_page(limit: u16) -> PageRequest {
     PageRequest {

@@ -1,14 +1,17 @@
 //! The client of X's API against a server that sends exact bytes.
 
-use crate::server::{Reply, Server, answer};
+use crate::server::{OAUTH, Reply, Server, answer};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use driftline_core::{
     answer::{FailureKind, Finding, LookUp, PageRequest, Throttle},
     api::Api,
     upstream_id::UpstreamId,
 };
 use driftline_upstream::Timeline;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha1::Sha1;
+use url::Url;
 
-const OAUTH: &str = r#"{"consumer_key":"ck","consumer_secret":"cs","access_token":"7-at","access_token_secret":"ts"}"#;
 const ME: &str = r#"{"data":{"id":"42","name":"Ann","username":"ann"}}"#;
 const EMPTY: &str = r#"{"meta":{"result_count":0}}"#;
 
@@ -113,7 +116,8 @@ async fn what_x_does_not_have_is_not_asked_for() {
         .page(&name, &first_page(10))
         .await
         .expect_err("no ID");
-    assert_eq!(failure.kind, FailureKind::Refused);
+    assert_eq!(failure.kind, FailureKind::BadId);
+    assert!(failure.message.contains("numbers of at most"), "{failure}");
     let failure = upstream.look_up(&"01H".into()).await.expect_err("no ID");
     assert_eq!(failure.kind, FailureKind::BadId);
     assert_eq!(server.requests().len(), 0);
@@ -270,6 +274,8 @@ async fn whose_credential_it_is() {
         failure.message.contains("need a user's credential"),
         "{failure}"
     );
+    let failure = server.upstream(Api::X, OAUTH).verify().await;
+    assert_eq!(failure.map_err(|f| f.kind), Err(FailureKind::Unauthorized));
     let said = server.upstream(Api::X, "").verify().await;
     assert_eq!(said.as_deref(), Ok("no credential; the server answers"));
 
@@ -289,7 +295,7 @@ async fn each_request_is_signed_and_a_redirect_anew() {
         Reply::Bytes(if request.starts_with("GET /2/tweets?") {
             answer(
                 "308 Permanent Redirect",
-                &["Location: /2/tweets/?ids=5"],
+                &["Location: /2/other/?ids=5&b=%2B%20c"],
                 "",
             )
         } else {
@@ -302,30 +308,62 @@ async fn each_request_is_signed_and_a_redirect_anew() {
         .look_up_many(&["5".into()])
         .await
         .expect("findings");
-    let headers: Vec<_> = server
-        .requests()
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    let nonces: Vec<_> = requests
         .iter()
-        .map(|request| {
-            let line = request
-                .lines()
-                .find(|line| line.to_ascii_lowercase().starts_with("authorization: "))
-                .expect("signed");
-            line["authorization: ".len()..].to_owned()
-        })
+        .map(|request| checked_nonce(request, &server.address()))
         .collect();
-    assert_eq!(headers.len(), 2);
-    for header in &headers {
-        assert!(
-            header.starts_with("OAuth oauth_consumer_key=\"ck\", oauth_nonce=\""),
-            "{header}"
-        );
-        assert!(header.contains(", oauth_token=\"7-at\", "), "{header}");
-        assert!(header.contains(", oauth_signature=\""), "{header}");
-        assert!(
-            !header.contains("cs") && !header.contains("ts\""),
-            "{header}"
-        );
-    }
-    let signature = |header: &str| header.split("oauth_signature=").nth(1).map(str::to_owned);
-    assert_ne!(signature(&headers[0]), signature(&headers[1]));
+    assert_ne!(nonces[0], nonces[1]);
+}
+
+/// Checks a request's signature as a server does, and gives its nonce.
+fn checked_nonce(request: &str, origin: &str) -> String {
+    let target = request.split(' ').nth(1).expect("a target");
+    let url = Url::parse(&format!("{origin}{target}")).expect("a URL");
+    let header = request
+        .lines()
+        .find(|line| line.to_ascii_lowercase().starts_with("authorization: "))
+        .and_then(|line| line.split_once("OAuth "))
+        .expect("signed")
+        .1;
+    let mut parameters: Vec<(String, String)> = header
+        .split(", ")
+        .map(|part| part.split_once('=').expect("a parameter"))
+        .map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned()))
+        .collect();
+    let (name, signature) = parameters.pop().expect("a signature");
+    assert_eq!(name, "oauth_signature");
+    let of = |name: &str| {
+        let found = parameters.iter().find(|(key, _)| key == name);
+        found.expect(name).1.clone()
+    };
+    assert_eq!(of("oauth_consumer_key"), "ck");
+    assert_eq!(of("oauth_token"), "7-at");
+    let nonce = of("oauth_nonce");
+    let seconds: i64 = of("oauth_timestamp").parse().expect("seconds");
+    assert!(seconds > 1_700_000_000, "{seconds}");
+    let asked = url.query_pairs().map(|(k, v)| (encoded(&k), encoded(&v)));
+    parameters.extend(asked);
+    parameters.sort();
+    let parameters: Vec<_> = parameters.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let text = format!(
+        "GET&{}&{}",
+        encoded(&format!("{origin}{}", url.path())),
+        encoded(&parameters.join("&"))
+    );
+    let mut mac = Hmac::<Sha1>::new_from_slice(b"cs&ts").expect("a key");
+    mac.update(text.as_bytes());
+    let expected = encoded(&STANDARD.encode(mac.finalize().into_bytes()));
+    assert_eq!(signature, expected, "{text}");
+    nonce
+}
+
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
 }

@@ -190,4 +190,10 @@ async fn a_token_that_is_no_longer_known_is_forgotten() {
     assert_eq!(server.requests().len(), 3, "refused, then from the top");
     assert_eq!(page(&upstream, below(151, 40)).await, Ok(down(150, 111)));
     assert_eq!(server.requests().len(), 4);
+    assert_eq!(page(&upstream, below(211, 40)).await, Ok(down(210, 171)));
+    assert_eq!(
+        server.requests().len(),
+        5,
+        "the old token is not tried again"
+    );
 }

@@ -8,7 +8,7 @@ use std::{
 use driftline_core::upstream_id::UpstreamId;
 use driftline_server::{
     Access, Session,
-    admin::{self, AddSource, Command},
+    admin::{self, AddSource, Command, Host},
     now_ms,
 };
 use driftline_store::{SourceId, Store, StoreError, Target, export};
@@ -82,7 +82,7 @@ impl Mirrored {
             token_file: Some(token_file.to_string_lossy().into_owned()),
             settings: scene.settings(),
         };
-        admin::execute(&store, None, Command::Add(Box::new(add))).await?;
+        admin::execute(&Host::of(&store), Command::Add(Box::new(add))).await?;
         let source = admin::find(&store, "demo").await?;
         let id = source.id;
         let access = Access::new(&store, http);

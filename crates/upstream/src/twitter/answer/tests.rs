@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::hostile;
 
 /// A page written after the reference of `statuses/home_timeline`: a tweet
 /// with everything, a retweet, a bare one of a protected user.
@@ -121,6 +122,17 @@ fn every_field_is_read() {
     );
 }
 
+/// What reads the stored JSON reads Mastodon's statuses.
+#[test]
+fn the_json_reads_back_as_the_same_post() {
+    for post in read(&recorded()).expect("a page") {
+        let views = post.counts.views;
+        let mut back = crate::parse::post(post.raw.as_bytes()).expect("a status");
+        back.counts.views = views;
+        assert_eq!(back, post);
+    }
+}
+
 #[test]
 fn retweets_and_protected_users() {
     let posts = read(&recorded()).expect("a page");
@@ -224,20 +236,10 @@ fn the_user_of_a_token() {
 proptest! {
     #[test]
     fn hostile_answers_never_panic(
-        at in 0_usize..120,
-        value in prop_oneof![
-            Just(Value::Null),
-            any::<i64>().prop_map(Value::from),
-            any::<String>().prop_map(Value::from),
-            Just(json!([])),
-            Just(json!({})),
-            Just(json!([{}, [-1, 99]])),
-        ],
+        answer in hostile::changed(&recorded()),
         cut in 0_usize..4000,
         byte: u8,
     ) {
-        let mut answer = recorded();
-        replace(&mut answer, &mut { at }, &value);
         let map = json!({"id": {"20": answer[2], "5": answer[0]}}).to_string();
         let mut body = answer.to_string().into_bytes();
         let asked = || vec!["5".into(), "20".into()];
@@ -246,20 +248,5 @@ proptest! {
         let place = cut.min(body.len() - 1);
         body[place] = byte;
         let _ = (page(&body), findings(&body[..place], asked()));
-    }
-}
-
-/// Replaces the value that comes `at`-th on a walk through the JSON.
-fn replace(json: &mut Value, at: &mut usize, value: &Value) {
-    if *at == 0 {
-        *json = value.clone();
-    }
-    *at = at.wrapping_sub(1);
-    match json {
-        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, value)),
-        Value::Object(members) => members
-            .iter_mut()
-            .for_each(|(_, member)| replace(member, at, value)),
-        _ => {}
     }
 }

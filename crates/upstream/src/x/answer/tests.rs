@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::hostile;
 
 /// A page written after the reference of `GET /2/users/:id/tweets`: a tweet
 /// with everything, a retweet, a long tweet that was edited.
@@ -45,7 +46,11 @@ fn recorded() -> Value {
                 "id": "1980000000000000001",
                 "author_id": "44",
                 "text": "short https://t.co/bbbbbbbbbb",
-                "note_tweet": {"text": "the whole\n\nlong text"},
+                "entities": {"urls": [{"url": "https://t.co/bbbbbbbbbb", "expanded_url": "https://b.example/"}]},
+                "note_tweet": {
+                    "text": "the whole\n\nlong text https://t.co/cccccccccc",
+                    "entities": {"urls": [{"start": 21, "end": 44, "url": "https://t.co/cccccccccc", "expanded_url": "https://c.example/"}]}
+                },
                 "edit_history_tweet_ids": ["1979500000000000000", "1980000000000000001"]
             }
         ],
@@ -72,6 +77,8 @@ fn recorded() -> Value {
         "meta": {"result_count": 3, "newest_id": "1980000000000000003", "oldest_id": "1980000000000000001", "next_token": "7140dibdnow9c7btw4232"}
     })
 }
+
+const LONG: &str = "<p>the whole</p><p>long text <a href=\"https://c.example/\" rel=\"nofollow noopener\" target=\"_blank\">https://c.example/</a></p>";
 
 fn read(answer: &Value) -> Result<TweetPage, Failure> {
     page(answer.to_string().as_bytes())
@@ -111,6 +118,17 @@ fn every_field_is_read() {
     assert_eq!(post.author.acct, "ann");
     assert_eq!(post.author.display_name, "Ann <3");
     assert_eq!(post.author.url.as_deref(), Some("https://x.com/ann"));
+}
+
+/// What reads the stored JSON reads Mastodon's statuses.
+#[test]
+fn the_json_reads_back_as_the_same_post() {
+    for post in read(&recorded()).expect("a page").posts {
+        let views = post.counts.views;
+        let mut back = crate::parse::post(post.raw.as_bytes()).expect("a status");
+        back.counts.views = views;
+        assert_eq!(back, post);
+    }
 }
 
 #[test]
@@ -225,7 +243,7 @@ fn retweets_in_a_circle_end() {
 fn a_long_text_is_whole_and_an_edit_has_its_time() {
     let posts = read(&recorded()).expect("a page").posts;
     let post = &posts[2];
-    assert_eq!(raw(post)["content"], "<p>the whole</p><p>long text</p>");
+    assert_eq!(raw(post)["content"], LONG);
     // (1980000000000000001 >> 22) + 1288834974657
     assert_eq!(post.edited_at_ms, Some(1_760_903_761_278));
     assert_eq!(raw(post)["edited_at"], "2025-10-19T19:56:01.278Z");
@@ -334,7 +352,7 @@ fn each_id_looked_up_has_its_finding() {
     assert_eq!(edited.id, "1979500000000000000".into());
     assert_eq!(edited.edited_at_ms, Some(1_760_903_761_278));
     assert_eq!(raw(edited)["id"], "1979500000000000000");
-    assert_eq!(raw(edited)["content"], "<p>the whole</p><p>long text</p>");
+    assert_eq!(raw(edited)["content"], LONG);
     assert_eq!(raw(edited)["x"]["id"], "1980000000000000001");
 }
 
@@ -385,48 +403,16 @@ fn the_user_of_a_token() {
 proptest! {
     #[test]
     fn hostile_answers_never_panic(
-        at in 0_usize..160,
-        value in values(),
+        answer in hostile::changed(&recorded()),
         cut in 0_usize..4000,
         byte: u8,
     ) {
-        let mut answer = recorded();
-        replace(&mut answer, &mut { at }, &value);
         let mut body = answer.to_string().into_bytes();
         let asked = || vec!["5".into(), "1980000000000000003".into()];
         let _ = (page(&body), findings(&body, asked()), me(&body));
         let place = cut.min(body.len() - 1);
         body[place] = byte;
         let _ = (page(&body), findings(&body, asked()));
-        let _ = (page(&body[..cut.min(body.len())]), me(&body[..cut.min(body.len())]));
-    }
-}
-
-fn values() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        any::<String>().prop_map(Value::from),
-        Just(json!([])),
-        Just(json!({})),
-        Just(json!([[{}]])),
-        any::<String>().prop_map(|text| json!({ "id": text, "media_key": [text] })),
-    ]
-}
-
-/// Replaces the value that comes `at`-th on a walk through the JSON.
-fn replace(json: &mut Value, at: &mut usize, value: &Value) {
-    if *at == 0 {
-        *json = value.clone();
-    }
-    *at = at.wrapping_sub(1);
-    match json {
-        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, value)),
-        Value::Object(members) => members
-            .iter_mut()
-            .for_each(|(_, member)| replace(member, at, value)),
-        _ => {}
+        let _ = (page(&body[..place]), me(&body[..place]));
     }
 }

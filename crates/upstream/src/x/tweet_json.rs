@@ -8,7 +8,10 @@ use serde_json::value::RawValue;
 use crate::{
     content::{Link, Target},
     json::{BadItem, Object, id, time_ms},
-    tweet::{Hashtag, Media, Mention, Original, Tweet, User, edited_at_ms},
+    tweet::{
+        Hashtag, MAX_ENTITIES, MAX_MEDIA, MAX_VERSIONS, Media, Mention, Original, Tweet, User,
+        edited_at_ms,
+    },
 };
 
 /// What an answer holds beside its tweets: their authors, their media, and
@@ -70,14 +73,17 @@ impl<'j> Includes<'j> {
             text: text.or_else(|| tweet.text("text")).unwrap_or_default(),
             addresses: entities
                 .objects("urls")
+                .take(MAX_ENTITIES)
                 .filter_map(|entity| address(&entity))
                 .collect(),
             mentions: entities
                 .objects("mentions")
+                .take(MAX_ENTITIES)
                 .filter_map(|entity| mention(&entity))
                 .collect(),
             hashtags: entities
                 .objects("hashtags")
+                .take(MAX_ENTITIES)
                 .filter_map(|entity| hashtag(&entity))
                 .collect(),
             created_at_ms: time_ms(tweet.get("created_at")),
@@ -123,11 +129,13 @@ impl<'j> Includes<'j> {
     }
 }
 
-/// The IDs of every version of a tweet, with its own.
+/// The IDs of every version of a tweet, with its own. A tweet stands in for
+/// its earlier versions, so how many they may be bounds how often it is copied.
 pub(super) fn versions<'j>(tweet: &Object<'j>) -> impl Iterator<Item = UpstreamId> + use<'j> {
     let versions = tweet.list("edit_history_tweet_ids");
     versions
         .into_iter()
+        .take(MAX_VERSIONS)
         .filter_map(|version| id(Some(version)).ok())
 }
 
@@ -230,5 +238,3 @@ fn place(entity: &Object<'_>) -> Option<Range<usize>> {
 /// answer of megabytes could turn into gigabytes. X's longest text makes about
 /// half of this.
 const MAX_INCLUDED_BYTES: usize = 256 * 1024;
-/// The most pictures and films of a tweet; X allows 4.
-const MAX_MEDIA: usize = 16;

@@ -10,7 +10,10 @@ use crate::{
     content::{Link, Target},
     excerpt,
     json::{BadItem, Object, count, id},
-    tweet::{Hashtag, Media, Mention, Original, Tweet, User, edited_at_ms},
+    tweet::{
+        Hashtag, MAX_ENTITIES, MAX_MEDIA, MAX_VERSIONS, Media, Mention, Original, Tweet, User,
+        edited_at_ms,
+    },
 };
 
 /// Reads a tweet.
@@ -64,6 +67,7 @@ fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {
         .object("edit_history")
         .list("edit_tweet_ids")
         .into_iter()
+        .take(MAX_VERSIONS)
         .filter_map(|version| id(Some(version)).ok())
         .collect();
     Ok(Tweet {
@@ -74,15 +78,18 @@ fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {
             .unwrap_or_default(),
         addresses: entities
             .objects("urls")
+            .take(MAX_ENTITIES)
             .filter_map(|entity| address(&entity))
             .chain(of_media)
             .collect(),
         mentions: entities
             .objects("user_mentions")
+            .take(MAX_ENTITIES)
             .filter_map(|entity| mention(&entity))
             .collect(),
         hashtags: entities
             .objects("hashtags")
+            .take(MAX_ENTITIES)
             .filter_map(|entity| hashtag(&entity))
             .collect(),
         created_at_ms: tweet.text("created_at").and_then(|time| time_ms(&time)),
@@ -190,9 +197,6 @@ fn time_ms(text: &str) -> Option<i64> {
     let time = strtime::parse("%a %b %d %H:%M:%S %z %Y", text).ok()?;
     Some(time.to_timestamp().ok()?.as_millisecond())
 }
-
-/// The most pictures and films of a tweet; Twitter allows 4.
-const MAX_MEDIA: usize = 16;
 
 #[cfg(test)]
 mod tests {

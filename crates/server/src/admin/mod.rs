@@ -1,6 +1,11 @@
 //! What the command line asks of a store, in this process or, while a server
 //! holds the data folder, through the server's local socket.
 
+mod credentials;
+mod fresh;
+mod host;
+mod track;
+
 use driftline_core::{answer::Abilities, api::Api, timeline::Settings, upstream_id::UpstreamId};
 use driftline_store::{
     CommitMachine, Store, StoreError, clock, commit_machine, export, lease, machine,
@@ -12,6 +17,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{clock::now_ms, pollers::Pollers, report, session::want};
+
+pub use credentials::{AddCredential, Token};
+pub use host::Host;
+pub use track::{Track, is_usable};
 
 /// Something to do with a store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +56,39 @@ pub enum Command {
         name: String,
         /// The gap's lowest ID, as a report shows it.
         gap: String,
+    },
+    /// Add a credential.
+    CredentialAdd(Box<AddCredential>),
+    /// List the credentials, with what is left of their quotas.
+    CredentialList,
+    /// Ask a credential's upstream whose it is.
+    CredentialTest {
+        /// Its name.
+        name: String,
+    },
+    /// Remove a credential.
+    CredentialRemove {
+        /// Its name.
+        name: String,
+    },
+    /// Tell how refreshing stands.
+    RefreshStatus,
+    /// Tell where a post stands, and why.
+    Why {
+        /// What the post is called.
+        post: String,
+    },
+    /// Tell a post's counts over time, its edits and its deletion.
+    History {
+        /// What the post is called.
+        post: String,
+    },
+    /// Note posts from elsewhere.
+    Track(Box<Track>),
+    /// Tell how the tracked posts of an instance stand.
+    Tracked {
+        /// The instance.
+        instance: String,
     },
     /// Entries in order of arrival, a page of them.
     Export {
@@ -94,12 +136,18 @@ pub struct AdminError {
 ///
 /// # Errors
 /// [`AdminError`]: nothing was changed.
-pub async fn execute(
-    store: &Store,
-    pollers: Option<&Pollers>,
-    command: Command,
-) -> Result<Value, AdminError> {
+pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError> {
+    let (store, pollers) = (&host.store, host.pollers.as_ref());
     match command {
+        Command::CredentialAdd(new) => credentials::add(store, *new).await,
+        Command::CredentialList => credentials::list(store).await,
+        Command::CredentialTest { name } => credentials::test(host, &name).await,
+        Command::CredentialRemove { name } => credentials::remove(store, &name).await,
+        Command::RefreshStatus => fresh::status(host).await,
+        Command::Why { post } => fresh::why(host, &post).await,
+        Command::History { post } => fresh::history(store, &post).await,
+        Command::Track(named) => track::track(store, *named).await,
+        Command::Tracked { instance } => track::stands(store, &instance).await,
         Command::Add(new) => add(store, *new).await,
         Command::List => list(store).await,
         Command::Pause { name } => pause(store, pollers, &name, true).await,
@@ -169,6 +217,7 @@ pub async fn report_on(
 async fn add(store: &Store, new: AddSource) -> Result<Value, AdminError> {
     let address = Address::parse(&new.address).map_err(AdminError::wrong)?;
     let timeline: Timeline = new.timeline.parse().map_err(AdminError::wrong)?;
+    credentials::same_api(store, &address.to_string(), new.api).await?;
     let token = match (new.token_env, new.token_file) {
         (Some(_), Some(_)) => {
             return Err(AdminError::usage(

@@ -1,0 +1,239 @@
+//! Commands about credentials.
+
+use driftline_core::{api::Api, quota::Unit};
+use driftline_store::{
+    InstanceId, Store, StoreError, clock,
+    credential::{self, Credential, NewCredential},
+    instance, quota,
+    source::{self, NameRefused, TokenPlace},
+};
+use driftline_upstream::{Address, Upstream};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{AdminError, Host};
+use crate::clock::now_ms;
+
+/// A credential to add.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddCredential {
+    /// Its name; made from the address if not given.
+    pub name: Option<String>,
+    /// The server's address as the operator typed it.
+    pub address: String,
+    /// The API that it speaks.
+    pub api: Api,
+    /// Where its token is.
+    pub token: Token,
+    /// The most posts that it may read in a calendar month.
+    pub monthly_posts: Option<u32>,
+}
+
+/// Where a token is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Token {
+    /// In an environment variable.
+    Environment(String),
+    /// In a file.
+    File(String),
+    /// In the store, sealed already.
+    Sealed(String),
+    /// There is none: what is public is asked for without.
+    None,
+}
+
+impl Token {
+    fn place(self) -> Option<TokenPlace> {
+        match self {
+            Self::Environment(name) => Some(TokenPlace::Environment(name)),
+            Self::File(path) => Some(TokenPlace::File(path)),
+            Self::Sealed(sealed) => Some(TokenPlace::Sealed(sealed)),
+            Self::None => None,
+        }
+    }
+}
+
+pub(super) async fn add(store: &Store, new: AddCredential) -> Result<Value, AdminError> {
+    let address = Address::parse(&new.address).map_err(AdminError::wrong)?;
+    let origin = address.to_string();
+    same_api(store, &origin, new.api).await?;
+    let place = new.token.place();
+    let name = match new.name {
+        Some(name) => name,
+        None => free_name(store, address.host()).await?,
+    };
+    let row = NewCredential {
+        name: name.clone(),
+        origin,
+        api: new.api,
+        place,
+        monthly_posts: new.monthly_posts.map(i64::from),
+    };
+    let added = store
+        .write(clock::root(), move |tx| credential::add(tx, &row, now_ms()))
+        .await?;
+    match added {
+        Ok(id) => Ok(json!({ "name": name, "id": id.to_string() })),
+        Err(NameRefused::Taken) => Err(AdminError::usage(format!(
+            "there is a credential named {name:?} already; choose another name with --name"
+        ))),
+        Err(NameRefused::Bad) => Err(AdminError::usage(
+            "a credential's name is 1 to 64 letters, digits, `-`, `_` and `.`",
+        )),
+    }
+}
+
+pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
+    let (credentials, instances, ledgers) = store
+        .read(|tx| {
+            Ok::<_, StoreError>((
+                credential::list(tx)?,
+                source::instances(tx)?,
+                quota::all(tx)?,
+            ))
+        })
+        .await?;
+    let now = now_ms();
+    let rows: Vec<Value> = credentials
+        .iter()
+        .map(|credential| {
+            let of = |id: InstanceId| instances.iter().find(|instance| instance.id == id);
+            let limits: Vec<Value> = ledgers
+                .iter()
+                .filter(|(id, ..)| *id == credential.id)
+                .flat_map(|(_, scope, ledger)| {
+                    ledger.windows().iter().map(move |window| {
+                        let over = window.reset_at_ms <= now;
+                        json!({
+                            "scope": scope,
+                            "unit": match window.unit {
+                                Unit::Requests => "requests",
+                                Unit::Posts => "posts",
+                            },
+                            "limit": window.limit,
+                            "remaining": if over { window.limit } else { window.remaining },
+                            "reset_at_ms": window.reset_at_ms,
+                            "used_by_others": if over { 0 } else { window.others },
+                        })
+                    })
+                })
+                .collect();
+            let rest = credential
+                .quarantine
+                .as_ref()
+                .filter(|rest| rest.until_ms > now);
+            json!({
+                "name": credential.name,
+                "instance": of(credential.instance).map(|instance| &instance.origin),
+                "api": of(credential.instance).map(|instance| instance.api.name()),
+                "token": shown(credential),
+                "monthly_posts": credential.monthly_posts,
+                "state": if rest.is_some() { "resting" } else { "in use" },
+                "reason": rest.map(|rest| &rest.reason),
+                "until_ms": rest.map(|rest| rest.until_ms),
+                "limits": limits,
+            })
+        })
+        .collect();
+    Ok(Value::Array(rows))
+}
+
+pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
+    let Some(access) = &host.access else {
+        return Err(AdminError::usage(
+            "this process asks no upstreams; test the credential with `driftline credential test`",
+        ));
+    };
+    let credential = find(&host.store, name).await?;
+    let id = credential.instance;
+    let instances = host.store.read(source::instances).await?;
+    let Some(instance) = instances.into_iter().find(|instance| instance.id == id) else {
+        return Err(AdminError::usage(
+            "the credential's server is not known any more",
+        ));
+    };
+    let address = Address::parse(&instance.origin).map_err(AdminError::wrong)?;
+    let secret = access
+        .secret(credential.place.as_ref())
+        .map_err(AdminError::wrong)?;
+    let client = Upstream::new(instance.api, access.http.clone(), address, secret)
+        .map_err(AdminError::wrong)?;
+    match client.verify().await {
+        Ok(who) => {
+            access.quotas.restore(&credential).await?;
+            Ok(json!({ "name": name, "good": true, "who": who }))
+        }
+        Err(failure) => Ok(json!({
+            "name": name,
+            "good": false,
+            "kind": failure.kind.name(),
+            "reason": failure.message,
+        })),
+    }
+}
+
+pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, AdminError> {
+    let id = find(store, name).await?.id;
+    store
+        .write(clock::root(), move |tx| credential::remove(tx, id))
+        .await?;
+    Ok(json!({ "name": name }))
+}
+
+/// An instance speaks one API.
+pub(super) async fn same_api(store: &Store, origin: &str, api: Api) -> Result<(), AdminError> {
+    let wanted = origin.to_owned();
+    let known = store
+        .read(move |tx| instance::by_origin(tx, &wanted))
+        .await?;
+    match known {
+        Some(known) if known.api != api => Err(AdminError::usage(format!(
+            "{origin} is known to speak {}; write --kind {}",
+            known.api, known.api
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn find(store: &Store, name: &str) -> Result<Credential, AdminError> {
+    let wanted = name.to_owned();
+    store
+        .read(move |tx| credential::by_name(tx, &wanted))
+        .await?
+        .ok_or_else(|| {
+            AdminError::usage(format!(
+                "there is no credential named {name:?}; `driftline credential list` shows the names"
+            ))
+        })
+}
+
+async fn free_name(store: &Store, host: &str) -> Result<String, AdminError> {
+    let mut base: String = host
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    base.truncate(60);
+    let taken = store.read(credential::list).await?;
+    let is_free = |name: &str| taken.iter().all(|credential| credential.name != name);
+    let numbered = (2..1000).map(|number| format!("{base}-{number}"));
+    std::iter::once(base.clone())
+        .chain(numbered)
+        .find(|name| is_free(name))
+        .ok_or_else(|| AdminError::usage("name the credential with --name"))
+}
+
+fn shown(credential: &Credential) -> String {
+    match &credential.place {
+        None => "none".to_owned(),
+        Some(TokenPlace::Environment(name)) => format!("environment variable {name}"),
+        Some(TokenPlace::File(path)) => format!("file {path}"),
+        Some(TokenPlace::Sealed(_)) => "sealed in the store".to_owned(),
+    }
+}

@@ -1,0 +1,245 @@
+//! Commands about how fresh posts are.
+
+use driftline_core::{
+    post::Counts,
+    refresh::{AgeTable, Outcome, Policy},
+};
+use driftline_store::{
+    LocalId, Store, StoreError,
+    export::{ExportPost, post},
+    find,
+    history::{self, EndedBy, Version},
+    refresh::{CountsAt, Standing, bands, count_history, overdue, standing},
+    source,
+};
+use serde_json::{Value, json};
+
+use super::{AdminError, Host, credentials};
+use crate::clock::now_ms;
+
+/// How refreshing stands.
+pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
+    let now = now_ms();
+    let table = host
+        .access
+        .as_ref()
+        .map_or_else(AgeTable::default, |access| access.policy.table().clone());
+    let ages = table.clone();
+    let stand = host
+        .store
+        .read(move |tx| {
+            let mut stand = Vec::new();
+            for instance in source::instances(tx)? {
+                let behind = overdue(tx, instance.id, now)?;
+                let aged = bands(tx, instance.id, &ages, now)?;
+                stand.push((instance, behind, aged));
+            }
+            Ok::<_, StoreError>(stand)
+        })
+        .await?;
+    let instances: Vec<Value> = stand
+        .into_iter()
+        .map(|(instance, behind, aged)| {
+            let tally = host
+                .refreshers
+                .as_ref()
+                .map(|refreshers| refreshers.tally(instance.id));
+            let bands: Vec<Value> = table
+                .bands()
+                .iter()
+                .zip(aged)
+                .map(|(band, stands)| {
+                    json!({
+                        "below_ms": band.below_ms,
+                        "every_ms": band.every_ms,
+                        "posts": stands.posts,
+                        "overdue": stands.overdue,
+                        "mean_staleness_ms": stands.mean_staleness_ms,
+                        "most_staleness_ms": stands.most_staleness_ms,
+                    })
+                })
+                .collect();
+            json!({
+                "instance": instance.origin,
+                "scheduled": behind.scheduled,
+                "overdue": behind.overdue,
+                "oldest_overdue_ms": behind
+                    .first_due_ms
+                    .map_or(0, |due_ms| now.saturating_sub(due_ms).max(0)),
+                "leased": behind.leased,
+                "bands": bands,
+                "mean_posts_a_request": tally.as_ref().and_then(crate::refresh::Tally::mean_posts),
+                "since_start": tally,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "instances": instances,
+        "credentials": credentials::list(&host.store).await?,
+        "running": host.refreshers.is_some(),
+    }))
+}
+
+/// Where a post stands, and why it is due when it is.
+pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
+    let post = found(&host.store, name).await?;
+    let now = now_ms();
+    let policy = host
+        .access
+        .as_ref()
+        .map(|access| (*access.policy).clone())
+        .unwrap_or_default();
+    let (stored, stands, counts) = host
+        .store
+        .read(move |tx| {
+            let (id, stored) = (post.0, post.1.clone());
+            Ok::<_, StoreError>((stored, standing(tx, id)?, count_history(tx, id)?))
+        })
+        .await?;
+    let reason = reason(&stored, stands.as_ref(), &policy, now);
+    let freshness = stands.map(|stands| stands.freshness);
+    Ok(json!({
+        "id": post_id(host, name).await?,
+        "upstream_id": stored.upstream_id,
+        "url": stored.url,
+        "created_at_ms": stored.created_at_ms,
+        "edited_at_ms": stored.edited_at_ms,
+        "deleted_at_ms": stored.deleted_at_ms,
+        "visibility": stored.visibility.name(),
+        "due_at_ms": stands.and_then(|stands| stands.due_at_ms),
+        "why": reason,
+        "refreshed_at_ms": freshness.map(|f| f.refreshed_ms),
+        "refreshes": freshness.map(|f| f.refreshes),
+        "failures": freshness.map(|f| f.failures),
+        "outcome": stands.and_then(|stands| stands.outcome).map(Outcome::name),
+        "counts": freshness.map(|f| counted(f.counts)),
+        "history": counts.iter().map(at).collect::<Vec<_>>(),
+    }))
+}
+
+/// A post's counts over time, its edits and its deletion.
+pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminError> {
+    let (id, stored) = found(store, name).await?;
+    let (counts, versions, stands) = store
+        .read(move |tx| {
+            Ok::<_, StoreError>((
+                count_history(tx, id)?,
+                history::versions(tx, id)?,
+                standing(tx, id)?,
+            ))
+        })
+        .await?;
+    let mut counts: Vec<Value> = counts.iter().map(at).collect();
+    if let (true, Some(stands)) = (counts.is_empty(), stands) {
+        let freshness = stands.freshness;
+        counts.push(at(&CountsAt {
+            at_ms: freshness.first_ms,
+            counts: freshness.counts,
+        }));
+    }
+    Ok(json!({
+        "id": id.to_string(),
+        "upstream_id": stored.upstream_id,
+        "counts": counts,
+        "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        "refreshed_at_ms": stands.map(|stands| stands.freshness.refreshed_ms),
+        "deleted_at_ms": stored.deleted_at_ms,
+    }))
+}
+
+async fn post_id(host: &Host, name: &str) -> Result<String, AdminError> {
+    Ok(found(&host.store, name).await?.0.to_string())
+}
+
+async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), AdminError> {
+    let wanted = name.to_owned();
+    let found = store
+        .read(move |tx| {
+            let Some(id) = find::post(tx, &wanted)? else {
+                return Ok(None);
+            };
+            Ok::<_, StoreError>(post(tx, id)?.map(|stored| (id, stored)))
+        })
+        .await?;
+    found.ok_or_else(|| {
+        AdminError::usage(format!(
+            "no stored post is called {name:?}; name it by its ID here, its address, or as INSTANCE/ID with its ID there"
+        ))
+    })
+}
+
+/// Why a post is due when it is, in words.
+fn reason(stored: &ExportPost, stands: Option<&Standing>, policy: &Policy, now_ms: i64) -> String {
+    let Some(stands) = stands else {
+        return "it is not in the pipeline: it was stored before posts were refreshed, and has no time of birth".into();
+    };
+    let freshness = &stands.freshness;
+    if stored.deleted_at_ms.is_some() {
+        return "it is deleted: its tombstone and its history stay, and nothing is looked up"
+            .into();
+    }
+    let Some(born_ms) = freshness.born_ms else {
+        return "its time of birth is not known, so it has no age to be refreshed by".into();
+    };
+    let age_ms = now_ms.saturating_sub(born_ms);
+    let Some(due_at_ms) = stands.due_at_ms else {
+        return if policy.table().band(age_ms).is_none() {
+            "it has outlived the table of ages".into()
+        } else {
+            "it is not scheduled: it was only to be looked up once, or lies further in the future than clocks differ".into()
+        };
+    };
+    let late_ms = now_ms.saturating_sub(due_at_ms);
+    let behind = if late_ms > 0 {
+        format!("; it has been due for {} s", late_ms / 1000)
+    } else {
+        String::new()
+    };
+    if freshness.missing {
+        return format!(
+            "the last answer left it out; it is asked for once more before it counts as deleted{behind}"
+        );
+    }
+    if freshness.failures > 0 {
+        return format!(
+            "its last {} look-ups brought nothing, so it waits longer each time{behind}",
+            freshness.failures
+        );
+    }
+    let age_then_ms = freshness.refreshed_ms.saturating_sub(born_ms).max(0);
+    match policy.table().every_ms(age_then_ms) {
+        Some(every_ms) => format!(
+            "at its last answer it was {} s old, and posts of that age are refreshed every {} s{behind}",
+            age_then_ms / 1000,
+            every_ms / 1000
+        ),
+        None => format!("it retires with the next answer{behind}"),
+    }
+}
+
+fn at(row: &CountsAt) -> Value {
+    let mut value = counted(row.counts);
+    value["at_ms"] = row.at_ms.into();
+    value
+}
+
+fn counted(counts: Counts) -> Value {
+    json!({
+        "replies": counts.replies,
+        "boosts": counts.boosts,
+        "favourites": counts.favourites,
+        "quotes": counts.quotes,
+        "views": counts.views,
+    })
+}
+
+fn version(version: &Version) -> Value {
+    json!({
+        "until_ms": version.at_ms,
+        "ended_by": match version.ended_by {
+            EndedBy::Edit => "edit",
+            EndedBy::Deletion => "deletion",
+        },
+        "status": serde_json::from_str::<Box<serde_json::value::RawValue>>(&version.raw).ok(),
+    })
+}

@@ -1,0 +1,166 @@
+//! Commands about posts from elsewhere: IDs that someone names.
+
+use std::collections::HashSet;
+
+use driftline_core::{api::Api, timeline::Settings};
+use driftline_store::{
+    SourceId, Store, StoreError, clock, instance,
+    refresh::{tracked, want},
+    source::{self, NewSource, Source},
+};
+use driftline_upstream::Address;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{AdminError, credentials::same_api};
+use crate::clock::now_ms;
+
+/// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Track {
+    /// The server's address, or the host of one that is known.
+    pub instance: String,
+    /// The API that it speaks, where it is not known yet.
+    #[serde(default)]
+    pub api: Option<Api>,
+    /// The posts' IDs there.
+    pub ids: Vec<String>,
+    /// Whether they are only looked up once.
+    #[serde(default)]
+    pub once: bool,
+}
+
+/// Notes IDs durably: once this has answered, they will be looked up whatever dies.
+pub(crate) async fn track(store: &Store, track: Track) -> Result<Value, AdminError> {
+    let source = source_of(store, &track.instance, track.api).await?;
+    let named = track.ids.len();
+    let (ids, bad) = usable(track.ids);
+    let distinct = ids.len();
+    let once = track.once;
+    let id = source.id;
+    let noted = store
+        .write(clock::root(), move |tx| want(tx, id, &ids, once, now_ms()))
+        .await?;
+    Ok(json!({
+        "source": source.name,
+        "named": named,
+        "new": noted.new,
+        "stored": noted.stored,
+        "waiting_or_missing": noted.named,
+        "repeated": named - distinct - bad.len(),
+        "bad": bad,
+    }))
+}
+
+/// How the tracked posts of an instance stand.
+pub(super) async fn stands(store: &Store, instance: &str) -> Result<Value, AdminError> {
+    let source = source_of(store, instance, None).await?;
+    let id = source.id;
+    let stands = store.read(move |tx| tracked(tx, id)).await?;
+    Ok(json!({
+        "source": source.name,
+        "waiting": stands.waiting,
+        "missing": stands.missing,
+        "found": stands.found,
+    }))
+}
+
+/// The IDs that can be asked for, each once; and those that cannot.
+fn usable(ids: Vec<String>) -> (Vec<String>, Vec<String>) {
+    let mut once = HashSet::new();
+    let mut bad = Vec::new();
+    let mut good = Vec::new();
+    for id in ids {
+        let id = id.trim();
+        if !is_usable(id) {
+            bad.push(id.chars().take(LONGEST_QUOTE).collect());
+        } else if once.insert(id.to_owned()) {
+            good.push(id.to_owned());
+        }
+    }
+    (good, bad)
+}
+
+/// IDs are opaque, but none has spaces, commas or what else would end it in a query.
+pub fn is_usable(id: &str) -> bool {
+    let fits = (1..=LONGEST_ID).contains(&id.len());
+    fits && id
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"-_.:~".contains(&b))
+        && id != "."
+        && id != ".."
+}
+
+/// The source that an instance's tracked posts are entries of, made when there is none.
+async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<Source, AdminError> {
+    let origin = match known_origin(store, instance).await? {
+        Some(origin) => origin,
+        None => Address::parse(instance)
+            .map_err(AdminError::wrong)?
+            .to_string(),
+    };
+    if let Some(api) = api {
+        same_api(store, &origin, api).await?;
+    }
+    let wanted = origin.clone();
+    let is_it = move |source: &Source| {
+        source.instance.origin == wanted && source.timeline == source::TRACKED
+    };
+    if let Some(known) = store.read(source::list).await?.into_iter().find(&is_it) {
+        return Ok(known);
+    }
+    let address = Address::parse(&origin).map_err(AdminError::wrong)?;
+    let mut host = address.host().trim_matches(['[', ']']).replace(':', "-");
+    if let Some(port) = address.port() {
+        host.push_str(&format!("-{port}"));
+    }
+    host.truncate(50);
+    let new = NewSource {
+        name: format!("{host}-tracked"),
+        origin,
+        api: api.unwrap_or_default(),
+        timeline: source::TRACKED.to_owned(),
+        upstream: address.to_string(),
+        settings: Settings::default(),
+        token: None,
+    };
+    let added: Result<SourceId, _> = store
+        .write(clock::root(), move |tx| source::add(tx, &new, now_ms()))
+        .await?;
+    match added {
+        Ok(id) => store
+            .read(move |tx| source::by_id(tx, id))
+            .await?
+            .ok_or_else(|| StoreError::NoSource.into()),
+        // Another process made it at the same time, or the name is another source's.
+        Err(_) => store
+            .read(source::list)
+            .await?
+            .into_iter()
+            .find(&is_it)
+            .ok_or_else(|| {
+                AdminError::usage(format!(
+                    "a source is named {host}-tracked that is not for tracked posts; remove it first"
+                ))
+            }),
+    }
+}
+
+async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, AdminError> {
+    let wanted = name.trim_end_matches('/').to_owned();
+    let instances = store.read(source::instances).await?;
+    let is_it = |instance: &instance::Instance| {
+        let host = instance
+            .origin
+            .split_once("://")
+            .map_or("", |(_, host)| host);
+        instance.origin == wanted || host == wanted
+    };
+    Ok(instances
+        .into_iter()
+        .find(is_it)
+        .map(|instance| instance.origin))
+}
+
+const LONGEST_ID: usize = 128;
+const LONGEST_QUOTE: usize = 60;

@@ -1,0 +1,56 @@
+use driftline_core::refresh::Outcome;
+use metrics::counter;
+use serde::Serialize;
+
+/// What workers have done for an instance.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Look-ups sent.
+    pub requests: u64,
+    /// Posts asked for in them.
+    pub posts: u64,
+    /// What became of posts, in the order of [`Outcome::ALL`].
+    #[serde(serialize_with = "by_name")]
+    pub outcomes: [u64; Outcome::ALL.len()],
+    /// Claims that ended before their answers were saved.
+    pub lost_leases: u64,
+}
+
+impl Tally {
+    /// Posts asked for in a request, on average.
+    pub fn mean_posts(&self) -> Option<f64> {
+        (self.requests > 0).then(|| self.posts as f64 / self.requests as f64)
+    }
+
+    pub(crate) fn asked(&mut self, posts: usize) {
+        self.requests += 1;
+        self.posts += posts as u64;
+        counter!("driftline_refresh_requests_total").increment(1);
+        counter!("driftline_refresh_requested_posts_total").increment(posts as u64);
+    }
+
+    pub(crate) fn saved(&mut self, outcome: Outcome) {
+        let at = Outcome::ALL.iter().position(|other| *other == outcome);
+        if let Some(kept) = at.and_then(|at| self.outcomes.get_mut(at)) {
+            *kept += 1;
+        }
+        counter!("driftline_refreshed_posts_total", "outcome" => outcome.name()).increment(1);
+    }
+
+    pub(crate) fn lost(&mut self) {
+        self.lost_leases += 1;
+        counter!("driftline_refresh_lost_leases_total").increment(1);
+    }
+}
+
+fn by_name<S: serde::Serializer>(
+    outcomes: &[u64; Outcome::ALL.len()],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(
+        Outcome::ALL
+            .iter()
+            .map(|outcome| outcome.name())
+            .zip(outcomes),
+    )
+}
