@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    commands::{demo, export, id, mirror, serve, source},
+    commands::{credential, demo, export, history, id, mirror, refresh, serve, source, track, why},
     config::DatabaseUrl,
 };
 
@@ -59,6 +59,18 @@ pub enum Command {
     Mirror(mirror::Mirror),
     /// Print a source's posts as JSON lines, in order of arrival.
     Export(export::Export),
+    /// Add, list, test and remove what servers are asked with.
+    #[command(subcommand)]
+    Credential(credential::Credential),
+    /// Tell how fresh stored posts are.
+    #[command(subcommand)]
+    Refresh(refresh::Refresh),
+    /// Look posts up by their IDs and keep them fresh.
+    Track(track::Track),
+    /// Tell where a post stands, when it is due next, and why.
+    Why(why::Why),
+    /// Print a post's counts over time, its edits and its deletion.
+    History(history::History),
     /// Make IDs, serve them, take them apart.
     #[command(subcommand)]
     Id(id::Id),

@@ -1,11 +1,16 @@
 //! The commands, one file each.
 
+pub mod credential;
 pub mod demo;
 pub mod export;
+pub mod history;
 pub mod id;
 pub mod mirror;
+pub mod refresh;
 pub mod serve;
 pub mod source;
+pub mod track;
+pub mod why;
 
 use crate::{
     cli::{Cli, Command},
@@ -24,6 +29,11 @@ pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Command::Source(source) => source.run(&config, json).await,
         Command::Mirror(mirror) => Box::pin(mirror.run(&config, json)).await,
         Command::Export(export) => export.run(&config).await,
+        Command::Credential(credential) => credential.run(&config, json).await,
+        Command::Refresh(refresh) => refresh.run(&config, json).await,
+        Command::Track(track) => track.run(&config, json).await,
+        Command::Why(why) => why.run(&config, json).await,
+        Command::History(history) => history.run(&config, json).await,
         Command::Id(id) => Box::pin(id.run(&config, json)).await,
         Command::Demo(demo) => Box::pin(demo.run(json)).await,
     }

@@ -1,0 +1,207 @@
+//! `credential`: what upstreams are asked with.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use clap::{Args, Subcommand};
+use driftline_server::admin::{AddCredential, Command, Token};
+use driftline_server::now_ms;
+use driftline_store::source::TokenPlace;
+use secrecy::SecretString;
+use serde_json::Value;
+
+use crate::{
+    config::Config,
+    duration::show_ms,
+    error::CliError,
+    output,
+    place::Place,
+    reach::{Missing, once},
+    source_options::Kind,
+};
+
+/// What can be done with credentials.
+#[derive(Debug, Subcommand)]
+pub enum Credential {
+    /// Add a token that posts of a server are refreshed with.
+    Add(Add),
+    /// List the credentials, with what is left of their quotas.
+    List,
+    /// Ask the server whose a credential is; one that rests is used again.
+    Test(Named),
+    /// Remove a credential.
+    Remove(Named),
+}
+
+/// A credential to add. Without a place for a token, it is none: what is public is asked for.
+#[derive(Debug, Args)]
+pub struct Add {
+    /// The server's address, such as `https://mastodon.social`.
+    url: String,
+    /// The API that it speaks.
+    #[arg(long, value_enum, default_value_t = Kind::Mastodon)]
+    kind: Kind,
+    /// The credential's name [default: made from the address].
+    #[arg(long)]
+    name: Option<String>,
+    /// The environment variable of the server's process that holds the token.
+    #[arg(long, value_name = "VAR", group = "place")]
+    token_env: Option<String>,
+    /// The file that holds the token.
+    #[arg(long, value_name = "FILE", group = "place")]
+    token_file: Option<String>,
+    /// Read the token from standard input and keep it in the store, sealed.
+    #[arg(long, group = "place")]
+    stdin: bool,
+    /// The most posts that it may read in a calendar month.
+    #[arg(long, value_name = "POSTS", value_parser = clap::value_parser!(u32).range(1..))]
+    monthly_posts: Option<u32>,
+}
+
+/// A credential's name.
+#[derive(Debug, Args)]
+pub struct Named {
+    /// The credential's name, as `credential list` shows it.
+    name: String,
+}
+
+impl Credential {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let missing = match self {
+            Self::Add(_) => Missing::Make,
+            _ => Missing::Refuse,
+        };
+        let command = match &self {
+            Self::Add(add) => Command::CredentialAdd(Box::new(add.command(config)?)),
+            Self::List => Command::CredentialList,
+            Self::Test(Named { name }) => Command::CredentialTest { name: name.clone() },
+            Self::Remove(Named { name }) => Command::CredentialRemove { name: name.clone() },
+        };
+        let answer = once(config, missing, command).await?;
+        if json {
+            output::json(&answer)?;
+        } else if answer["good"] != false {
+            self.say(&answer)?;
+        }
+        match answer["reason"].as_str() {
+            Some(reason) if answer["good"] == false => Err(CliError::failed(format!(
+                "the credential is not good: {reason}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn say(&self, answer: &Value) -> Result<(), CliError> {
+        let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
+        match self {
+            Self::Add(_) => output::line(&format!(
+                "{} added; `driftline credential test {}` asks the server whose it is",
+                text("name"),
+                text("name")
+            )),
+            Self::List => print(answer),
+            Self::Test(_) => output::line(&format!("{} is good: {}", text("name"), text("who"))),
+            Self::Remove(_) => output::line(&format!("{} removed", text("name"))),
+        }
+    }
+}
+
+impl Add {
+    fn command(&self, config: &Config) -> Result<AddCredential, CliError> {
+        let token = if self.stdin {
+            sealed(config)?
+        } else if let Some(name) = &self.token_env {
+            Token::Environment(name.clone())
+        } else if let Some(path) = &self.token_file {
+            let path = std::path::absolute(path)
+                .ok()
+                .and_then(|path| path.into_os_string().into_string().ok())
+                .ok_or_else(|| CliError::usage(format!("{path:?} is no path to a file")))?;
+            Token::File(path)
+        } else {
+            Token::None
+        };
+        Ok(AddCredential {
+            name: self.name.clone(),
+            address: self.url.clone(),
+            api: self.kind.into(),
+            token,
+            monthly_posts: self.monthly_posts,
+        })
+    }
+}
+
+/// Reads a token and seals it here: nothing but the sealed text leaves this process.
+fn sealed(config: &Config) -> Result<Token, CliError> {
+    let mut text = String::new();
+    let mut input = std::io::stdin();
+    if input.is_terminal() {
+        output::note("paste the token, then a line break and Ctrl-D");
+    }
+    input
+        .read_to_string(&mut text)
+        .map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
+    let place = Place::new(&config.store)?;
+    place.make()?;
+    let sealed = config
+        .secrets(place.data())
+        .seal(&SecretString::from(text.trim().to_owned()))
+        .map_err(|error| CliError::usage(error.to_string()))?;
+    match sealed {
+        TokenPlace::Sealed(sealed) => Ok(Token::Sealed(sealed)),
+        _ => Err(CliError::failed("the token was not sealed")),
+    }
+}
+
+/// Prints a table of credentials with their limits.
+pub fn print(answer: &Value) -> Result<(), CliError> {
+    let rows = answer.as_array().map(Vec::as_slice).unwrap_or_default();
+    if rows.is_empty() {
+        return output::line(
+            "no credentials yet; `driftline credential add URL` adds one, and sources bring theirs",
+        );
+    }
+    let now = now_ms();
+    for row in rows {
+        let text = |key: &str| row[key].as_str().unwrap_or("?");
+        output::line(&format!(
+            "{}  {} ({}), token: {}, {}",
+            text("name"),
+            text("instance"),
+            text("api"),
+            text("token"),
+            text("state")
+        ))?;
+        if let (Some(reason), Some(until_ms)) = (row["reason"].as_str(), row["until_ms"].as_i64()) {
+            output::line(&format!(
+                "    rests for {}: {reason}",
+                show_ms((until_ms - now).max(0))
+            ))?;
+        }
+        for limit in row["limits"].as_array().into_iter().flatten() {
+            let left_ms = limit["reset_at_ms"].as_i64().unwrap_or(now) - now;
+            let others = limit["used_by_others"].as_u64().unwrap_or(0);
+            let others = if others > 0 {
+                format!(", {others} used by others of the same token")
+            } else {
+                String::new()
+            };
+            output::line(&format!(
+                "    {}: {} of {} {} left{}{others}",
+                limit["scope"].as_str().unwrap_or("?"),
+                limit["remaining"],
+                limit["limit"],
+                limit["unit"].as_str().unwrap_or("?"),
+                if left_ms > 0 {
+                    format!(", for {}", show_ms(left_ms))
+                } else {
+                    String::new()
+                },
+            ))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! `track`: posts from elsewhere.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read as _},
+    time::Duration,
+};
+
+use clap::Args;
+use driftline_core::api::Api;
+use driftline_server::admin::{Command, Track as Tracks, is_usable};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::{
+    config::Config,
+    error::CliError,
+    output,
+    reach::{Missing, Reach},
+    source_options::Kind,
+    stop,
+};
+
+/// Looks posts up by their IDs, stores them and keeps them fresh.
+///
+/// The IDs are noted in the store before anything is asked: running the same command again goes on
+/// where it ended, and IDs that are known are passed over. A running server looks them up, in full
+/// batches; without one they wait for it. What is found is in a source of its own.
+#[derive(Debug, Args)]
+pub struct Track {
+    /// The server: its address, or the host of one that is known.
+    instance: String,
+    /// The API that it speaks, where it is not known yet.
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+    /// A file with an ID on each line; - for standard input.
+    #[arg(long, value_name = "FILE")]
+    ids: String,
+    /// Only look them up: do not keep them fresh.
+    #[arg(long)]
+    once: bool,
+    /// End when all are noted, without waiting until they are looked up.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// What became of the lines.
+#[derive(Debug, Default)]
+struct Counts {
+    lines: u64,
+    new: u64,
+    stored: u64,
+    known: u64,
+    repeated: u64,
+    bad: u64,
+    /// The first bad lines, with their numbers.
+    examples: Vec<(u64, String)>,
+    source: String,
+}
+
+impl Track {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let mut lines = open(&self.ids)?;
+        let stop = stop::on_signal()
+            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let mut reach = Reach::open(config, Missing::Make).await?;
+        let outcome = self.carry_out(&mut lines, &mut reach, stop, json).await;
+        reach.close().await;
+        outcome
+    }
+
+    async fn carry_out(
+        &self,
+        lines: &mut dyn BufRead,
+        reach: &mut Reach,
+        mut stop: watch::Receiver<bool>,
+        json: bool,
+    ) -> Result<(), CliError> {
+        let counts = self.note(lines, reach, &stop).await?;
+        for (line, text) in &counts.examples {
+            output::note(&format!("line {line} is no ID: {text:?}"));
+        }
+        if counts.bad > counts.examples.len() as u64 {
+            let more = counts.bad - counts.examples.len() as u64;
+            output::note(&format!("{more} more lines are no IDs"));
+        }
+        let is_served = matches!(reach, Reach::Server(_));
+        let mut stands = self.stands(reach).await?;
+        if is_served && !self.no_wait && counts.lines > 0 {
+            stands = self.wait(reach, stands, &mut stop).await?;
+        }
+        let (waiting, missing, found) = stands;
+        if json {
+            return output::json(&json!({
+                "source": counts.source,
+                "lines": counts.lines,
+                "new": counts.new,
+                "stored": counts.stored,
+                "known": counts.known,
+                "repeated": counts.repeated,
+                "bad": counts.bad,
+                "waiting": waiting,
+                "missing": missing,
+                "found": found,
+            }));
+        }
+        output::line(&format!(
+            "{} lines: {} new, {} stored already, {} noted before, {} repeated, {} bad",
+            counts.lines, counts.new, counts.stored, counts.known, counts.repeated, counts.bad
+        ))?;
+        output::line(&format!(
+            "{}: {found} posts found, {missing} not to be had, {waiting} waiting",
+            counts.source
+        ))?;
+        if waiting > 0 && !is_served {
+            output::note("`driftline serve` looks up what waits");
+        }
+        Ok(())
+    }
+
+    /// Notes every line, in chunks. Ends early when told to: what is noted stays so.
+    async fn note(
+        &self,
+        lines: &mut dyn BufRead,
+        reach: &mut Reach,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<Counts, CliError> {
+        let mut counts = Counts::default();
+        let bar = bar("noting IDs", None);
+        let mut chunk = Vec::with_capacity(CHUNK);
+        loop {
+            let line = next_line(lines)?;
+            let is_end = line.is_none() || *stop.borrow();
+            if let Some(line) = line {
+                counts.lines += 1;
+                let id = line.trim();
+                if id.is_empty() {
+                    counts.lines -= 1;
+                } else if is_usable(id) {
+                    chunk.push(id.to_owned());
+                } else {
+                    counts.bad += 1;
+                    if counts.examples.len() < EXAMPLES {
+                        let shown = id.chars().take(60).collect();
+                        counts.examples.push((counts.lines, shown));
+                    }
+                }
+            }
+            if chunk.len() >= CHUNK
+                || (is_end && !chunk.is_empty())
+                || (is_end && counts.source.is_empty())
+            {
+                let noted = std::mem::take(&mut chunk);
+                let size = noted.len() as u64;
+                self.send(reach, noted, &mut counts).await?;
+                bar.inc(size);
+            }
+            if is_end {
+                bar.finish_and_clear();
+                return Ok(counts);
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        reach: &mut Reach,
+        ids: Vec<String>,
+        counts: &mut Counts,
+    ) -> Result<(), CliError> {
+        let answer = reach
+            .execute(Command::Track(Box::new(Tracks {
+                instance: self.instance.clone(),
+                api: self.kind.map(Api::from),
+                ids,
+                once: self.once,
+            })))
+            .await?;
+        let number = |key: &str| answer[key].as_u64().unwrap_or(0);
+        counts.new += number("new");
+        counts.stored += number("stored");
+        counts.known += number("waiting_or_missing");
+        counts.repeated += number("repeated");
+        counts.source = answer["source"].as_str().unwrap_or_default().to_owned();
+        Ok(())
+    }
+
+    /// Waits until everything noted has been looked up.
+    async fn wait(
+        &self,
+        reach: &mut Reach,
+        mut stands: (u64, u64, u64),
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<(u64, u64, u64), CliError> {
+        let all = stands.0;
+        let bar = bar("looking up", Some(all));
+        while stands.0 > 0 && !*stop.borrow() {
+            bar.set_position(all.saturating_sub(stands.0));
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                _ = stop.changed() => {}
+            }
+            stands = self.stands(reach).await?;
+        }
+        bar.finish_and_clear();
+        Ok(stands)
+    }
+
+    /// Waiting, missing, found.
+    async fn stands(&self, reach: &mut Reach) -> Result<(u64, u64, u64), CliError> {
+        let instance = self.instance.clone();
+        let answer = reach.execute(Command::Tracked { instance }).await?;
+        let number = |key: &str| answer[key].as_u64().unwrap_or(0);
+        Ok((number("waiting"), number("missing"), number("found")))
+    }
+}
+
+fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
+    if name == "-" {
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    }
+    let file = File::open(name)
+        .map_err(|error| CliError::usage(format!("{name} cannot be read: {error}")))?;
+    Ok(Box::new(BufReader::new(file)))
+}
+
+/// The next line; bytes that are no UTF-8 are shown as such, and what is too long for an ID is cut.
+fn next_line(lines: &mut dyn BufRead) -> Result<Option<String>, CliError> {
+    let mut line = Vec::new();
+    let read = lines
+        .take(LONGEST_LINE)
+        .read_until(b'\n', &mut line)
+        .map_err(|error| CliError::failed(format!("the IDs cannot be read: {error}")))?;
+    if read as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
+        skip_line(lines)
+            .map_err(|error| CliError::failed(format!("the IDs cannot be read: {error}")))?;
+    }
+    Ok((read > 0).then(|| String::from_utf8_lossy(&line).into_owned()))
+}
+
+fn skip_line(lines: &mut dyn BufRead) -> io::Result<()> {
+    loop {
+        let buffer = lines.fill_buf()?;
+        let (length, is_end) = match buffer.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (buffer.len(), buffer.is_empty()),
+        };
+        lines.consume(length);
+        if is_end {
+            return Ok(());
+        }
+    }
+}
+
+fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
+    if !output::is_watched() {
+        return ProgressBar::hidden();
+    }
+    let bar = all.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    let template = match all {
+        Some(_) => "{msg} {bar:30} {pos} of {len}, {per_sec}, {eta} left",
+        None => "{spinner} {msg}: {pos}, {per_sec}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+const CHUNK: usize = 2_000;
+const EXAMPLES: usize = 10;
+const LONGEST_LINE: u64 = 1024;
+const LOOK: Duration = Duration::from_millis(500);
