@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{faults_config::FaultsConfig, lateness::Lateness, layout::IdLayout};
+use crate::{faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout};
 
 /// Everything that a world is made from, besides its seed.
 ///
@@ -55,13 +55,26 @@ pub struct WorldConfig {
     pub filtered_share: f64,
     /// The share of posts that are unlisted, private or direct. Default 0.
     pub non_public_share: f64,
+    /// The share of posts that are hidden from every reader after a while,
+    /// because their author became protected, say: pages and look-ups of
+    /// several leave them out, a look-up of one finds nothing. They stay part
+    /// of the truth. Default 0.
+    pub hidden_share: f64,
+    /// How long after becoming visible. Default 10 s to ten minutes.
+    pub hidden_after_ms: SpanMs,
+    /// How counts grow. Default: towards a small limit, half of it after ten
+    /// minutes, with a boost counted apart from what it boosts.
+    pub growth: Option<Growth>,
     /// How many accounts write. Default 200.
     pub authors: u32,
     /// The one account that writes everything, for a timeline of its own.
     /// Default none.
     pub only_author: Option<u64>,
-    /// The most posts on one page. Default 40.
+    /// The most posts on one page. Default 40; a server of another API than
+    /// Mastodon's takes this default for 200.
     pub page_limit: u16,
+    /// How look-ups of several posts are answered. Default: they are.
+    pub batches: Batches,
     /// Only this many of the newest posts can be read (home: 400 to 800).
     /// Default: all.
     pub reach: Option<u32>,
@@ -97,9 +110,13 @@ impl Default for WorldConfig {
             boost_share: 0.0,
             filtered_share: 0.0,
             non_public_share: 0.0,
+            hidden_share: 0.0,
+            hidden_after_ms: SpanMs::new(10_000, 600_000),
+            growth: None,
             authors: 200,
             only_author: None,
-            page_limit: 40,
+            page_limit: DEFAULT_PAGE_LIMIT,
+            batches: Batches::default(),
             reach: None,
             short_pages: ShortPages::default(),
             ignores_min_id: false,
@@ -109,6 +126,8 @@ impl Default for WorldConfig {
         }
     }
 }
+
+pub(crate) const DEFAULT_PAGE_LIMIT: u16 = 40;
 
 /// A span that a duration is drawn from, ms, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -151,6 +170,36 @@ pub struct ShortPages {
     pub hidden_share: f64,
     /// The share of such answers from which all posts are hidden. Default 0.
     pub empty_share: f64,
+}
+
+/// How look-ups of several posts are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Batches {
+    /// Whether they are. Default yes.
+    pub ability: BatchAbility,
+    /// The most IDs in one. Default: what the API says, 20 on Mastodon and in
+    /// virtual time, 100 on X and Twitter.
+    pub most: Option<u16>,
+    /// Whether posts are answered in an order of their own (the same for the
+    /// same IDs); else as they were asked for. Default false.
+    pub shuffled: bool,
+    /// Whether, in virtual time, the answer says what became of each post
+    /// that it leaves out, as X does. Default false.
+    pub names_missing: bool,
+}
+
+/// Whether a server looks up several posts at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchAbility {
+    /// It does.
+    #[default]
+    Served,
+    /// 404, as from servers that do not know the path.
+    NotFound,
+    /// 405, as from servers that know the path for other methods only.
+    MethodNotAllowed,
 }
 
 /// One post whose ID lies far ahead of every clock.

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use driftline_core::answer::Throttle;
+use driftline_core::{answer::Throttle, upstream_id::UpstreamId};
 
 use crate::{
     chance::{Chance, hash_text, mix},
     config::SpanMs,
-    faults_config::{FaultKind, FaultsConfig},
+    faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
+    quota::Asked,
     throttles::Throttles,
 };
 
@@ -20,6 +21,8 @@ pub struct Faults {
     start_ms: i64,
     throttles: Throttles,
     clients: HashMap<String, Client>,
+    /// The number of the cap's period, and the posts given out in it.
+    given: (i64, u64),
 }
 
 /// A fault and how long it takes.
@@ -55,8 +58,9 @@ impl Faults {
     /// Faults for a world that starts at `start_ms`, Unix ms.
     pub fn new(config: FaultsConfig, seed: u64, start_ms: i64) -> Self {
         Self {
-            throttles: Throttles::new(&config.throttles),
+            throttles: Throttles::new(&config.throttles, start_ms),
             clients: HashMap::new(),
+            given: (0, 0),
             config,
             seed,
             start_ms,
@@ -68,20 +72,37 @@ impl Faults {
         &self.config
     }
 
-    /// What a token's next request meets at a time, Unix ms. `paged` says
-    /// whether it carries `since_id`, `max_id` or `min_id`.
+    /// Sets other knobs from now on. What was counted under a throttle of the
+    /// same place still counts, and mishaps that were met stay met.
+    pub fn change(&mut self, config: FaultsConfig) {
+        self.throttles.change(&config.throttles);
+        self.config = config;
+    }
+
+    /// What a token's next request meets at a time, Unix ms.
     ///
-    /// A used-up budget comes first, then mishaps, outages and chance.
-    pub fn verdict(&mut self, now_ms: i64, token: &str, paged: bool) -> Verdict {
+    /// A revoked token comes first, then a used-up budget, mishaps, outages
+    /// and chance.
+    pub fn verdict(&mut self, now_ms: i64, token: &str, asked: Asked) -> Verdict {
         let mut chance = self.next_chance(token);
         let round_trip_ms = draw(&mut chance, self.config.round_trip_ms);
         let drawn = self.drawn(&mut chance);
+        if self.is_revoked(now_ms, token) {
+            return Verdict {
+                fault: Some(Fault {
+                    kind: FaultKind::Unauthorized,
+                    hold_ms: 0,
+                }),
+                throttle: None,
+                round_trip_ms,
+            };
+        }
         let budget = if self.config.budget_per_token {
             token
         } else {
             ""
         };
-        let ruling = self.throttles.count(now_ms, budget, paged);
+        let ruling = self.throttles.count(now_ms, budget, asked);
         let kind = if ruling.refused {
             Some(FaultKind::Throttled)
         } else {
@@ -125,6 +146,60 @@ impl Faults {
             .then(|| (now_ms + self.config.date_offset_ms).div_euclid(1000) * 1000)
     }
 
+    /// Whether a token is revoked at a time, Unix ms.
+    pub fn is_revoked(&self, now_ms: i64, token: &str) -> bool {
+        let since_start_ms = now_ms - self.start_ms;
+        self.config
+            .revocations
+            .iter()
+            .any(|revoked| revoked.token == token && revoked.after_ms < since_start_ms)
+    }
+
+    /// Whether a post is hidden from a token at a time, Unix ms, by
+    /// [`FaultsConfig::hidings`].
+    pub fn hides(&self, now_ms: i64, token: &str, id: &UpstreamId) -> bool {
+        let since_start_ms = now_ms - self.start_ms;
+        self.config.hidings.iter().any(|hiding| {
+            hiding.id == *id
+                && hiding.after_ms <= since_start_ms
+                && hiding.token.as_deref().is_none_or(|whose| whose == token)
+        })
+    }
+
+    /// What a look-up of these is answered with if one of them is poison.
+    pub fn poisoned(&self, ids: &[UpstreamId]) -> Option<PoisonAnswer> {
+        let share = self.config.poison_share;
+        let poison = |id: &UpstreamId| {
+            self.config.poison_ids.contains(id)
+                || share > 0.0
+                    && Chance::stream(mix(self.seed, hash_text(id.as_str())), POISON).happens(share)
+        };
+        ids.iter().any(poison).then_some(self.config.poison_answer)
+    }
+
+    /// Whether the cap on posts is reached at a time, Unix ms.
+    pub fn is_capped(&self, now_ms: i64) -> bool {
+        self.config
+            .posts_cap
+            .is_some_and(|cap| self.given(now_ms, cap.period_ms).1 >= cap.posts)
+    }
+
+    /// Counts posts that were given out against the cap.
+    pub fn give(&mut self, now_ms: i64, posts: usize) {
+        if let Some(cap) = self.config.posts_cap {
+            let (period, given) = self.given(now_ms, cap.period_ms);
+            self.given = (period, given + posts as u64);
+        }
+    }
+
+    fn given(&self, now_ms: i64, period_ms: i64) -> (i64, u64) {
+        let period = (now_ms - self.start_ms).div_euclid(period_ms.max(1));
+        match self.given {
+            (same, given) if same == period => (period, given),
+            _ => (period, 0),
+        }
+    }
+
     fn client(&mut self, token: &str) -> &mut Client {
         let mishaps = self.config.mishaps.len();
         self.clients
@@ -161,6 +236,7 @@ impl Faults {
             .map(|mishap| (mishap.after_ms <= since_start_ms, mishap.fault))
             .collect::<Vec<_>>();
         let client = self.client(token);
+        client.met.resize(due.len(), false);
         if std::mem::take(&mut client.just_met) {
             return None;
         }
@@ -193,11 +269,22 @@ fn draw(chance: &mut Chance, span: SpanMs) -> i64 {
 
 /// The limit that a 429 out of the blue reports where there is no rule.
 const SPURIOUS_LIMIT: u32 = 300;
+/// The stream of chance under an ID; stream 0 is that of requests.
+const POISON: u64 = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults_config::{Mishap, Outage};
+    use crate::{
+        faults_config::{Hiding, Mishap, Outage, Revocation},
+        quota::{Endpoint, PostsCap, ThrottleRule},
+    };
+
+    const PLAIN: Asked = Asked::plain(Endpoint::Home);
+    const PAGED: Asked = Asked {
+        endpoint: Endpoint::Home,
+        paged: true,
+    };
 
     #[test]
     fn a_tokens_fate_does_not_depend_on_others() {
@@ -206,9 +293,9 @@ mod tests {
             (0..200)
                 .map(|n| {
                     if others {
-                        faults.verdict(n * 10_000, "other", true);
+                        faults.verdict(n * 10_000, "other", PAGED);
                     }
-                    faults.verdict(n * 10_000, "mine", true)
+                    faults.verdict(n * 10_000, "mine", PAGED)
                 })
                 .collect::<Vec<_>>()
         };
@@ -230,7 +317,7 @@ mod tests {
         );
         let mut seen: HashMap<FaultKind, f64> = HashMap::new();
         for n in 0..40_000 {
-            if let Some(fault) = faults.verdict(n, "t", false).fault {
+            if let Some(fault) = faults.verdict(n, "t", PLAIN).fault {
                 *seen.entry(fault.kind).or_default() += 1.0 / 40_000.0;
             }
         }
@@ -262,7 +349,7 @@ mod tests {
         };
         let mut faults = Faults::new(config, 1, 1_000);
         let mut kind = |at_ms: i64, token| {
-            let verdict = faults.verdict(1_000 + at_ms, token, false);
+            let verdict = faults.verdict(1_000 + at_ms, token, PLAIN);
             verdict.fault.map(|fault| fault.kind)
         };
         assert_eq!(kind(99, "a"), None);
@@ -285,7 +372,109 @@ mod tests {
         };
         let mut faults = Faults::new(config, 1, 0);
         assert_eq!(faults.date_ms(10_400), Some(8_000));
-        let throttle = faults.verdict(10_400, "t", false).throttle;
+        let throttle = faults.verdict(10_400, "t", PLAIN).throttle;
         assert_eq!(throttle.map(|t| t.reset_at_ms), Some(300_000 - 1_500));
+    }
+
+    #[test]
+    fn a_revoked_token_is_refused_and_counted_nowhere() {
+        let config = FaultsConfig {
+            revocations: vec![Revocation {
+                token: "a".into(),
+                after_ms: 100,
+            }],
+            budget_per_token: false,
+            throttles: vec![ThrottleRule::all(5, 1_000_000)],
+            ..FaultsConfig::default()
+        };
+        let mut faults = Faults::new(config, 1, 1_000);
+        let mut meets = |at_ms, token| {
+            let verdict = faults.verdict(at_ms, token, PLAIN);
+            (
+                verdict.fault.map(|fault| fault.kind),
+                verdict.throttle.map(|throttle| throttle.remaining),
+            )
+        };
+        assert_eq!(meets(1_099, "a"), (None, Some(4)));
+        assert_eq!(meets(1_100, "a"), (Some(FaultKind::Unauthorized), None));
+        assert_eq!(meets(1_100, "b"), (None, Some(3)));
+    }
+
+    #[test]
+    fn hidings_are_of_a_token_and_a_time() {
+        let hiding = |id: &str, token: Option<&str>| Hiding {
+            id: id.into(),
+            token: token.map(str::to_owned),
+            after_ms: 50,
+        };
+        let config = FaultsConfig {
+            hidings: vec![hiding("1", Some("a")), hiding("2", None)],
+            ..FaultsConfig::default()
+        };
+        let faults = Faults::new(config, 1, 1_000);
+        assert!(!faults.hides(1_049, "a", &"1".into()));
+        assert!(faults.hides(1_050, "a", &"1".into()));
+        assert!(!faults.hides(1_050, "b", &"1".into()));
+        assert!(faults.hides(1_050, "b", &"2".into()));
+        assert!(!faults.hides(1_050, "b", &"3".into()));
+    }
+
+    #[test]
+    fn poison_is_found_among_others_and_by_its_share() {
+        let config = FaultsConfig {
+            poison_ids: vec!["7".into()],
+            poison_answer: PoisonAnswer::Unprocessable,
+            ..FaultsConfig::default()
+        };
+        let faults = Faults::new(config.clone(), 1, 0);
+        let answer = Some(PoisonAnswer::Unprocessable);
+        assert_eq!(faults.poisoned(&["6".into(), "8".into()]), None);
+        assert_eq!(faults.poisoned(&["6".into(), "7".into()]), answer);
+        let shared = Faults::new(
+            FaultsConfig {
+                poison_share: 0.1,
+                ..config
+            },
+            1,
+            0,
+        );
+        let hits = (100..2_100)
+            .filter(|n: &i32| shared.poisoned(&[UpstreamId::new(n.to_string())]).is_some())
+            .count();
+        assert!((150..250).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn the_cap_on_posts_comes_back_with_its_period() {
+        let config = FaultsConfig {
+            posts_cap: Some(PostsCap {
+                posts: 10,
+                period_ms: 1_000,
+                forbidden: false,
+            }),
+            ..FaultsConfig::default()
+        };
+        let mut faults = Faults::new(config, 1, 500);
+        faults.give(600, 9);
+        assert!(!faults.is_capped(700));
+        faults.give(700, 1);
+        assert!(faults.is_capped(1_499));
+        assert!(!faults.is_capped(1_500));
+    }
+
+    #[test]
+    fn knobs_change_while_it_runs() {
+        let mut faults = Faults::new(FaultsConfig::default(), 1, 0);
+        assert_eq!(faults.verdict(0, "a", PLAIN).fault, None);
+        let mishap = Mishap {
+            after_ms: 0,
+            fault: FaultKind::Lost,
+        };
+        faults.change(FaultsConfig {
+            mishaps: vec![mishap],
+            ..FaultsConfig::default()
+        });
+        let fault = faults.verdict(1, "a", PLAIN).fault;
+        assert_eq!(fault.map(|fault| fault.kind), Some(FaultKind::Lost));
     }
 }

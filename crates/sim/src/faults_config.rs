@@ -1,8 +1,13 @@
 //! The knobs of what goes wrong.
 
+use driftline_core::upstream_id::UpstreamId;
 use serde::{Deserialize, Serialize};
 
-use crate::config::SpanMs;
+use crate::{
+    config::SpanMs,
+    quota::{PostsCap, ThrottleRule},
+    streams_config::StreamsConfig,
+};
 
 /// What goes wrong with answers. By default nothing does.
 ///
@@ -47,10 +52,29 @@ pub struct FaultsConfig {
     pub delay_share: f64,
     /// How late. Default 0.5 to 3 s.
     pub delay_ms: SpanMs,
+    /// The request is counted and processed, then the connection breaks
+    /// before anything of the answer comes. Default 0.
+    pub lost_share: f64,
     /// Faults that every request meets for a while. Default none.
     pub outages: Vec<Outage>,
     /// Faults that each token meets once. Default none.
     pub mishaps: Vec<Mishap>,
+    /// Tokens that are refused with 401 from a time on; such requests count
+    /// against no budget. Default none.
+    pub revocations: Vec<Revocation>,
+    /// Posts that some token, or any, may no longer see. Default none.
+    pub hidings: Vec<Hiding>,
+    /// IDs that spoil every look-up that names them, alone or among others.
+    /// Default none.
+    pub poison_ids: Vec<UpstreamId>,
+    /// The share of all IDs that do so too. Default 0.
+    pub poison_share: f64,
+    /// What such a look-up is answered with. Default 500.
+    pub poison_answer: PoisonAnswer,
+    /// A cap on the posts that X's version 2 gives out. Default none.
+    pub posts_cap: Option<PostsCap>,
+    /// What goes wrong with streams. Default nothing.
+    pub streams: StreamsConfig,
     /// How far the front end's clock, which `Date` and the resets show, is
     /// ahead (negative: behind). Default 0.
     pub date_offset_ms: i64,
@@ -82,8 +106,16 @@ impl Default for FaultsConfig {
             empty_page_share: 0.0,
             delay_share: 0.0,
             delay_ms: SpanMs::new(500, 3_000),
+            lost_share: 0.0,
             outages: Vec::new(),
             mishaps: Vec::new(),
+            revocations: Vec::new(),
+            hidings: Vec::new(),
+            poison_ids: Vec::new(),
+            poison_share: 0.0,
+            poison_answer: PoisonAnswer::InternalError,
+            posts_cap: None,
+            streams: StreamsConfig::default(),
             date_offset_ms: 0,
             date_header: true,
             round_trip_ms: SpanMs::new(20, 120),
@@ -93,7 +125,7 @@ impl Default for FaultsConfig {
 
 impl FaultsConfig {
     /// The faults that come at random, each with its share.
-    pub(crate) fn shares(&self) -> [(FaultKind, f64); 11] {
+    pub(crate) fn shares(&self) -> [(FaultKind, f64); 12] {
         [
             (FaultKind::Throttled, self.throttled_share),
             (FaultKind::InternalError, self.internal_error_share),
@@ -106,51 +138,9 @@ impl FaultsConfig {
             (FaultKind::BadJson, self.bad_json_share),
             (FaultKind::EmptyPage, self.empty_page_share),
             (FaultKind::Delay, self.delay_share),
+            (FaultKind::Lost, self.lost_share),
         ]
     }
-}
-
-/// A rate limit: so many requests in each window; windows are aligned to the
-/// Unix epoch, as Mastodon's are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ThrottleRule {
-    /// Requests in a window.
-    pub limit: u32,
-    /// The window's length.
-    pub window_ms: i64,
-    /// Which requests count.
-    pub counts: Counted,
-}
-
-impl ThrottleRule {
-    /// A limit on all requests.
-    pub const fn all(limit: u32, window_ms: i64) -> Self {
-        Self {
-            limit,
-            window_ms,
-            counts: Counted::All,
-        }
-    }
-
-    /// A limit on requests with `since_id`, `max_id` or `min_id`.
-    pub const fn paged(limit: u32, window_ms: i64) -> Self {
-        Self {
-            limit,
-            window_ms,
-            counts: Counted::Paged,
-        }
-    }
-}
-
-/// Which requests a throttle counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Counted {
-    /// Every request.
-    All,
-    /// Requests with `since_id`, `max_id` or `min_id`.
-    Paged,
 }
 
 /// How `X-RateLimit-Reset` is written.
@@ -189,6 +179,10 @@ pub enum FaultKind {
     EmptyPage,
     /// The right answer, late.
     Delay,
+    /// 401.
+    Unauthorized,
+    /// The request is processed, then the connection breaks.
+    Lost,
 }
 
 /// A fault that every request meets for a while.
@@ -212,4 +206,39 @@ pub struct Mishap {
     pub after_ms: i64,
     /// What the request meets.
     pub fault: FaultKind,
+}
+
+/// A token that is refused from a time on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Revocation {
+    /// The bearer token, or OAuth's `oauth_token`.
+    pub token: String,
+    /// From when on, ms after the world's start (a server's: after its own).
+    pub after_ms: i64,
+}
+
+/// A post that is no longer shown: pages and look-ups of several leave it
+/// out, a look-up of one finds nothing (X: that it is not allowed).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hiding {
+    /// The post.
+    pub id: UpstreamId,
+    /// The token that may not see it; `None`: nobody may.
+    pub token: Option<String>,
+    /// From when on, ms after the world's start (a server's: after its own).
+    pub after_ms: i64,
+}
+
+/// What a look-up that names a poison ID is answered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoisonAnswer {
+    /// 400.
+    BadRequest,
+    /// 422.
+    Unprocessable,
+    /// 500.
+    InternalError,
 }

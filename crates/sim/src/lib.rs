@@ -11,27 +11,37 @@ mod chance;
 mod config;
 mod faults;
 mod faults_config;
+mod growth;
 pub mod http;
 mod lateness;
 mod layout;
 mod presets;
 mod publisher;
+mod quota;
 mod record;
 mod status;
+mod streams_config;
 mod throttles;
 mod truth;
 mod upstream;
 mod wire;
 mod world;
 
-pub use config::{Bursts, DatedTomorrow, Lane, ShortPages, SpanMs, WorldConfig};
+pub use config::{
+    BatchAbility, Batches, Bursts, DatedTomorrow, Lane, ShortPages, SpanMs, WorldConfig,
+};
 pub use faults::{Fault, Faults, Verdict};
 pub use faults_config::{
-    Counted, FaultKind, FaultsConfig, Mishap, Outage, ResetFormat, ThrottleRule,
+    FaultKind, FaultsConfig, Hiding, Mishap, Outage, PoisonAnswer, ResetFormat, Revocation,
 };
+pub use growth::Growth;
 pub use lateness::Lateness;
 pub use layout::IdLayout;
+pub use quota::{
+    Asked, Counted, Endpoint, PostsCap, QUARTER_HOUR_MS, QuotaCut, ThrottleRule, Windows,
+};
 pub use status::{SimAuthor, Status};
+pub use streams_config::StreamsConfig;
 pub use truth::{TruePost, Truth, content_hash};
 pub use upstream::{Traffic, Upstream};
-pub use world::World;
+pub use world::{Found, Happening, World, WorldEvent};

@@ -2,8 +2,9 @@
 
 use crate::{
     config::{Bursts, DatedTomorrow, SpanMs, WorldConfig},
-    faults_config::{FaultKind, FaultsConfig, Mishap, Outage, ThrottleRule},
+    faults_config::{FaultKind, FaultsConfig, Mishap, Outage},
     lateness::Lateness,
+    quota::{Endpoint, ThrottleRule},
 };
 
 impl WorldConfig {
@@ -104,6 +105,39 @@ impl FaultsConfig {
             throttles: vec![
                 ThrottleRule::all(300, 300_000),
                 ThrottleRule::paged(300, 900_000),
+            ],
+            ..Self::default()
+        }
+    }
+
+    /// The rate limits of X's version 2, per user, and nothing else wrong.
+    pub fn x() -> Self {
+        Self {
+            throttles: vec![
+                ThrottleRule::endpoint(Endpoint::Home, 180),
+                ThrottleRule::endpoint(Endpoint::User, 900),
+                ThrottleRule::endpoint(Endpoint::Mentions, 300),
+                ThrottleRule::endpoint(Endpoint::List, 900),
+                ThrottleRule::endpoint(Endpoint::LookUps, 5_000),
+                ThrottleRule::endpoint(Endpoint::LookUp, 900),
+                ThrottleRule::endpoint(Endpoint::Credentials, 75),
+            ],
+            ..Self::default()
+        }
+    }
+
+    /// The rate limits of Twitter's version 1.1, per user, and nothing else
+    /// wrong.
+    pub fn twitter() -> Self {
+        Self {
+            throttles: vec![
+                ThrottleRule::endpoint(Endpoint::Home, 15),
+                ThrottleRule::endpoint(Endpoint::User, 900),
+                ThrottleRule::endpoint(Endpoint::Mentions, 75),
+                ThrottleRule::endpoint(Endpoint::List, 900),
+                ThrottleRule::endpoint(Endpoint::LookUps, 900),
+                ThrottleRule::endpoint(Endpoint::LookUp, 900),
+                ThrottleRule::endpoint(Endpoint::Credentials, 75),
             ],
             ..Self::default()
         }

@@ -1,9 +1,10 @@
 //! What a world keeps of each post.
 
-use driftline_core::post::Visibility;
+use driftline_core::post::{Counts, Visibility};
 
 use crate::{
     chance::{hash_text, mix},
+    growth::Growth,
     status::SimAuthor,
 };
 
@@ -71,9 +72,35 @@ impl Record {
         }
     }
 
-    /// Replies, boosts and favourites: they grow with age towards a limit,
-    /// half of it after ten minutes.
-    pub(crate) fn counts(&self, now_ms: i64) -> [i64; 3] {
+    /// What is counted on it; nothing more once it is deleted. Without
+    /// `growth`, replies, boosts and favourites grow with age towards a small
+    /// limit, half of it after ten minutes. With it, nothing is counted on a
+    /// boost.
+    pub(crate) fn counts(&self, now_ms: i64, growth: Option<(&Growth, u64)>) -> Counts {
+        let now_ms = now_ms.min(self.deleted_at_ms);
+        let Some((growth, seed)) = growth else {
+            let [replies, boosts, favourites] = self.small_counts(now_ms).map(Some);
+            return Counts {
+                replies,
+                boosts,
+                favourites,
+                ..Counts::default()
+            };
+        };
+        if self.boost_of.is_some() {
+            return Counts {
+                replies: Some(0),
+                boosts: Some(0),
+                favourites: Some(0),
+                quotes: Some(0),
+                views: Some(0),
+            };
+        }
+        let age_ms = now_ms.saturating_sub(self.visible_at_ms).max(0);
+        growth.counts(mix(seed, self.genes), age_ms)
+    }
+
+    fn small_counts(&self, now_ms: i64) -> [i64; 3] {
         let age_s = now_ms.saturating_sub(self.visible_at_ms).max(0) / 1000;
         [(1, 8), (2, 20), (3, 60)].map(|(gene, most)| {
             let heat = mix(self.genes, 8_000 + gene);

@@ -1,16 +1,20 @@
 //! A whole upstream in virtual time.
 
 use driftline_core::{
-    answer::{AnswerFacts, Failure, FailureKind, Listed, LookUp, Page, PageRequest, Throttle},
+    answer::{
+        AnswerFacts, Failure, FailureKind, Finding, Listed, LookUp, LookUps, Page, PageRequest,
+        Throttle,
+    },
     upstream_id::UpstreamId,
 };
 
 use crate::{
-    config::WorldConfig,
+    config::{BatchAbility, WorldConfig},
     faults::{Faults, Verdict},
-    faults_config::FaultKind,
+    faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
+    quota::{Asked, Endpoint},
     truth::Truth,
-    world::World,
+    world::{Found, World, answer_order},
 };
 
 /// A world and its faults behind one pure call: time goes in, a page or a
@@ -28,12 +32,18 @@ pub struct Upstream {
 pub struct Traffic {
     /// Pages asked for.
     pub page_requests: u64,
-    /// Posts looked up.
+    /// Posts looked up one by one.
     pub look_ups: u64,
-    /// Requests, of both kinds, that failed.
+    /// Look-ups of several posts, each one request.
+    pub batches: u64,
+    /// Requests, of all kinds, that failed.
     pub failures: u64,
     /// Posts on the pages that were answered.
     pub posts_served: u64,
+    /// Posts that look-ups of several answered with.
+    pub posts_refreshed: u64,
+    /// Events sent on streams.
+    pub events: u64,
 }
 
 impl Upstream {
@@ -64,12 +74,17 @@ impl Upstream {
         self.traffic.page_requests += 1;
         let paged =
             request.since.is_some() || request.below.is_some() || request.just_above.is_some();
-        let arrived = self.arrive(sent_at_ms, token, paged)?;
-        let statuses = if arrived.empty {
+        let asked = Asked {
+            endpoint: Endpoint::Home,
+            paged,
+        };
+        let arrived = self.arrive(sent_at_ms, token, asked)?;
+        let mut statuses = if arrived.empty {
             Vec::new()
         } else {
             self.world.page(arrived.read_at_ms, request)
         };
+        statuses.retain(|status| !self.faults.hides(arrived.read_at_ms, token, &status.id));
         let listed: Vec<Listed> = statuses
             .iter()
             .map(|status| Listed {
@@ -101,14 +116,104 @@ impl Upstream {
         id: &UpstreamId,
     ) -> Result<LookUp, Failure> {
         self.traffic.look_ups += 1;
-        let arrived = self.arrive(sent_at_ms, token, false)?;
+        let arrived = self.arrive(sent_at_ms, token, Asked::plain(Endpoint::LookUp))?;
         if arrived.empty {
             return Err(self.fail(FailureKind::BadJson, "the answer is an empty list", None));
         }
-        Ok(match self.world.look_up(arrived.read_at_ms, id) {
-            Some(status) => LookUp::Found(Box::new(status.to_post())),
-            None => LookUp::Gone,
+        if let Some(failure) = self.poison(std::slice::from_ref(id), &arrived) {
+            return Err(failure);
+        }
+        Ok(match self.find(arrived.read_at_ms, token, id) {
+            Found::Shown(status) => LookUp::Found(Box::new(status.to_post())),
+            Found::Hidden | Found::Absent => LookUp::Gone,
         })
+    }
+
+    /// Looks several posts up in one request that a token sends at a time,
+    /// Unix ms. Each ID is answered once, in the order of the answer with
+    /// those that it leaves out last.
+    ///
+    /// # Errors
+    /// What a client would make of the fault that the request met; of a
+    /// server that looks up one post at a time ([`FailureKind::NotFound`] or
+    /// [`FailureKind::UnexpectedStatus`]); of too many IDs and of poison ones.
+    pub fn look_ups(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        ids: &[UpstreamId],
+    ) -> Result<LookUps, Failure> {
+        self.traffic.batches += 1;
+        let arrived = self.arrive(sent_at_ms, token, Asked::plain(Endpoint::LookUps))?;
+        let batches = self.world.config().batches;
+        let throttle = arrived.facts.throttle;
+        let ability = match batches.ability {
+            BatchAbility::Served => None,
+            BatchAbility::NotFound => Some((FailureKind::NotFound, "404 Not Found")),
+            BatchAbility::MethodNotAllowed => {
+                Some((FailureKind::UnexpectedStatus, "405 Method Not Allowed"))
+            }
+        };
+        if let Some((kind, message)) = ability {
+            return Err(self.fail(kind, message, throttle));
+        }
+        let ids = answer_order(ids, batches.shuffled);
+        if ids.len() > usize::from(MASTODON_BATCH) {
+            let message = "422 Unprocessable Entity: too many IDs";
+            return Err(self.fail(FailureKind::Refused, message, throttle));
+        }
+        if let Some(failure) = self.poison(&ids, &arrived) {
+            return Err(failure);
+        }
+        let mut body_bytes = 2;
+        let mut findings = Vec::with_capacity(ids.len());
+        let mut missing = Vec::new();
+        for id in ids {
+            match self.find(arrived.read_at_ms, token, &id) {
+                _ if arrived.empty => missing.push((id, Finding::Missing)),
+                Found::Shown(status) => {
+                    let post = status.to_post();
+                    body_bytes += post.raw.len() as u64 + u64::from(!findings.is_empty());
+                    findings.push((id, Finding::Found(Box::new(post))));
+                }
+                _ if !batches.names_missing => missing.push((id, Finding::Missing)),
+                Found::Hidden => missing.push((id, Finding::Hidden)),
+                Found::Absent => missing.push((id, Finding::Gone)),
+            }
+        }
+        self.traffic.posts_refreshed += findings.len() as u64;
+        findings.append(&mut missing);
+        Ok(LookUps {
+            findings,
+            facts: AnswerFacts {
+                body_bytes,
+                ..arrived.facts
+            },
+        })
+    }
+
+    /// Changes what goes wrong from now on.
+    pub fn change_faults(&mut self, change: impl FnOnce(&mut FaultsConfig)) {
+        let mut config = self.faults.config().clone();
+        change(&mut config);
+        self.faults.change(config);
+    }
+
+    fn find(&mut self, now_ms: i64, token: &str, id: &UpstreamId) -> Found {
+        match self.world.find(now_ms, id) {
+            Found::Shown(_) if self.faults.hides(now_ms, token, id) => Found::Hidden,
+            found => found,
+        }
+    }
+
+    /// The failure of a look-up that names a poison ID.
+    fn poison(&mut self, ids: &[UpstreamId], arrived: &Arrived) -> Option<Failure> {
+        let (kind, message) = match self.faults.poisoned(ids)? {
+            PoisonAnswer::BadRequest => (FailureKind::Refused, "400 Bad Request"),
+            PoisonAnswer::Unprocessable => (FailureKind::Refused, "422 Unprocessable Entity"),
+            PoisonAnswer::InternalError => (FailureKind::ServerError, "500 Internal Server Error"),
+        };
+        Some(self.fail(kind, message, arrived.facts.throttle))
     }
 
     /// When the last answer or failure reached the client, Unix ms. A stall
@@ -133,8 +238,8 @@ impl Upstream {
         self.world.truth(now_ms)
     }
 
-    fn arrive(&mut self, sent_at_ms: i64, token: &str, paged: bool) -> Result<Arrived, Failure> {
-        let verdict = self.faults.verdict(sent_at_ms, token, paged);
+    fn arrive(&mut self, sent_at_ms: i64, token: &str, asked: Asked) -> Result<Arrived, Failure> {
+        let verdict = self.faults.verdict(sent_at_ms, token, asked);
         let hold_ms = verdict.fault.map_or(0, |fault| fault.hold_ms);
         let there_ms = verdict.round_trip_ms / 2;
         let answered_at_ms = sent_at_ms + verdict.round_trip_ms + hold_ms;
@@ -170,11 +275,14 @@ impl Upstream {
             FaultKind::Cut => (FailureKind::Truncated, "the body ended early"),
             FaultKind::Html => (FailureKind::NotJson, "the body is an HTML page"),
             FaultKind::ErrorObject => (FailureKind::ErrorBody, "the body is an error object"),
+            FaultKind::Unauthorized => (FailureKind::Unauthorized, "401 Unauthorized"),
+            FaultKind::Lost => (FailureKind::Unreachable, "the connection broke"),
             FaultKind::BadJson | FaultKind::EmptyPage | FaultKind::Delay => {
                 (FailureKind::BadJson, "the body is not a list of posts")
             }
         };
-        let throttle = verdict.throttle.filter(|_| kind != FailureKind::TimedOut);
+        let silent = matches!(kind, FailureKind::TimedOut | FailureKind::Unreachable);
+        let throttle = verdict.throttle.filter(|_| !silent);
         self.fail(kind, message, throttle)
     }
 
@@ -194,3 +302,6 @@ struct Arrived {
     empty: bool,
     facts: AnswerFacts,
 }
+
+/// The most IDs that Mastodon looks up at once.
+pub(crate) const MASTODON_BATCH: u16 = 20;

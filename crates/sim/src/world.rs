@@ -1,8 +1,22 @@
 //! A timeline that publishes under a seed and answers as Mastodon does.
 
+mod events;
+mod found;
+
 use std::collections::BTreeMap;
 
-use driftline_core::{answer::PageRequest, post::Visibility, upstream_id::UpstreamId};
+use driftline_core::{
+    answer::PageRequest,
+    post::{Counts, Visibility},
+    upstream_id::UpstreamId,
+};
+
+use self::events::EventLog;
+pub(crate) use self::found::answer_order;
+pub use self::{
+    events::{Happening, WorldEvent},
+    found::Found,
+};
 
 use crate::{
     chance::{Chance, mix},
@@ -30,6 +44,8 @@ pub struct World {
     /// All records by the value of their ID, visible or not.
     by_value: BTreeMap<u128, u32>,
     pages_answered: u64,
+    /// Kept only once somebody asks for events.
+    events: Option<EventLog>,
 }
 
 impl World {
@@ -47,6 +63,7 @@ impl World {
             records: Vec::new(),
             by_value: BTreeMap::new(),
             pages_answered: 0,
+            events: None,
             config,
             seed,
         }
@@ -77,24 +94,28 @@ impl World {
     /// [`crate::ShortPages`]) are hidden after slicing, and which ones
     /// depends on the number of pages answered before.
     pub fn page(&mut self, now_ms: i64, request: &PageRequest) -> Vec<Status> {
+        self.cut(now_ms, request).statuses
+    }
+
+    /// The same page, and where its slice ended.
+    pub(crate) fn cut(&mut self, now_ms: i64, request: &PageRequest) -> Cut {
         self.advance(now_ms);
         let answer = self.pages_answered;
         self.pages_answered += 1;
         let mut slice = self.slice(now_ms, request);
-        self.hide(answer, &mut slice);
-        slice
-            .into_iter()
-            .map(|index| self.status(index, now_ms))
-            .collect()
-    }
-
-    /// The post of an ID, if it is visible at a time, Unix ms.
-    pub fn look_up(&mut self, now_ms: i64, id: &UpstreamId) -> Option<Status> {
-        self.advance(now_ms);
-        let value = self.config.layout.value(id)?;
-        let index = *self.by_value.get(&value)?;
-        let record = self.record(index);
-        (record.is_visible(now_ms) && !self.is_filtered(record)).then(|| self.status(index, now_ms))
+        let id = |index: Option<&u32>| index.map(|&index| self.id(index));
+        let (newest, oldest) = (id(slice.first()), id(slice.last()));
+        let full = slice.len() >= usize::from(request.limit.min(self.config.page_limit));
+        self.hide(answer, now_ms, &mut slice);
+        Cut {
+            statuses: slice
+                .into_iter()
+                .map(|index| self.status(index, now_ms))
+                .collect(),
+            newest,
+            oldest,
+            full,
+        }
     }
 
     /// Every post that was ever visible up to a time, Unix ms.
@@ -203,8 +224,11 @@ impl World {
                 .happens(self.config.filtered_share)
     }
 
-    fn hide(&self, answer: u64, slice: &mut Vec<u32>) {
-        slice.retain(|&index| !self.is_filtered(self.record(index)));
+    fn hide(&self, answer: u64, now_ms: i64, slice: &mut Vec<u32>) {
+        slice.retain(|&index| {
+            let record = self.record(index);
+            !self.is_filtered(record) && !self.is_hidden(record, now_ms)
+        });
         let knob = self.config.short_pages;
         let mut chance = Chance::stream(mix(self.seed, answer), HIDDEN);
         if !chance.happens(knob.share) {
@@ -218,21 +242,35 @@ impl World {
 
     fn status(&self, index: u32, now_ms: i64) -> Status {
         let record = self.record(index);
-        let [replies, boosts, favourites] = record.counts(now_ms);
+        let counts = self.counts(record, now_ms);
         Status {
-            id: self.config.layout.id(record.value),
+            id: self.id(index),
             created_at_ms: record.created_at_ms,
             edited_at_ms: record.edited_at_ms(now_ms),
             visibility: record.visibility,
             content: record.content(now_ms),
             author: record.author(self.config.authors, self.config.only_author),
-            replies,
-            boosts,
-            favourites,
+            replies: counts.replies.unwrap_or(0),
+            boosts: counts.boosts.unwrap_or(0),
+            favourites: counts.favourites.unwrap_or(0),
             boost_of: record
                 .boost_of
                 .map(|boosted| Box::new(self.status(boosted, now_ms))),
         }
+    }
+
+    fn counts(&self, record: &Record, now_ms: i64) -> Counts {
+        record.counts(
+            now_ms,
+            self.config
+                .growth
+                .as_ref()
+                .map(|growth| (growth, self.seed)),
+        )
+    }
+
+    fn id(&self, index: u32) -> UpstreamId {
+        self.config.layout.id(self.record(index).value)
     }
 
     /// Indices come from `admit` alone and records are never removed.
@@ -292,6 +330,7 @@ impl World {
             federated,
         });
         self.by_value.insert(value, index);
+        self.log_events(index);
     }
 
     /// An earlier post that anyone may boost and that never gets deleted (a
@@ -337,6 +376,18 @@ impl World {
     }
 }
 
+/// A page, and the slice of the timeline that it was cut from.
+#[derive(Debug, Clone)]
+pub(crate) struct Cut {
+    pub(crate) statuses: Vec<Status>,
+    /// The first and last of the slice, shown or not.
+    pub(crate) newest: Option<UpstreamId>,
+    pub(crate) oldest: Option<UpstreamId>,
+    /// Whether the slice had as many as were asked for, so that there may be
+    /// more.
+    pub(crate) full: bool,
+}
+
 fn span(chance: &mut Chance, span: crate::config::SpanMs) -> i64 {
     chance.between(span.min, span.max)
 }
@@ -361,3 +412,5 @@ const POSTS: u64 = 2;
 const OFFSETS: u64 = 3;
 const HIDDEN: u64 = 4;
 const FILTERED: u64 = 5;
+// 6 is that of growth, under a post's genes.
+const HIDING: u64 = 7;

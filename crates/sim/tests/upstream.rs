@@ -2,8 +2,14 @@
 
 use std::collections::HashSet;
 
-use driftline_core::answer::{FailureKind, LookUp, PageRequest};
-use driftline_sim::{FaultsConfig, SpanMs, Upstream, WorldConfig};
+use driftline_core::{
+    answer::{FailureKind, Finding, LookUp, PageRequest},
+    upstream_id::UpstreamId,
+};
+use driftline_sim::{
+    BatchAbility, FaultsConfig, Hiding, PoisonAnswer, Revocation, SpanMs, ThrottleRule, Upstream,
+    WorldConfig,
+};
 
 fn whole_page() -> PageRequest {
     PageRequest {
@@ -127,4 +133,123 @@ fn a_look_up_finds_what_is_there_and_nothing_else() {
     }
     let none = upstream.look_up(now_ms, "t", &"12".into());
     assert_eq!(none, Ok(LookUp::Gone));
+}
+
+fn some_ids(upstream: &mut Upstream, now_ms: i64, count: usize) -> Vec<UpstreamId> {
+    let page = upstream.world().page(now_ms, &whole_page());
+    let ids = page.into_iter().map(|status| status.id);
+    ids.take(count).collect()
+}
+
+#[test]
+fn a_batch_finds_each_post_and_says_what_is_missing() {
+    for names_missing in [false, true] {
+        let mut config = WorldConfig::punctual(20.0);
+        config.batches.names_missing = names_missing;
+        config.faults = FaultsConfig::mastodon();
+        let now_ms = config.start_ms + 60_000;
+        let mut upstream = Upstream::new(config, 1);
+        let mut ids = some_ids(&mut upstream, now_ms, 18);
+        upstream.change_faults(|faults| {
+            faults.hidings.push(Hiding {
+                id: ids[2].clone(),
+                token: Some("t".into()),
+                after_ms: 0,
+            });
+        });
+        ids.push("12".into());
+        let answer = upstream.look_ups(now_ms, "t", &ids).expect("an answer");
+        let throttle = answer.facts.throttle.expect("headers");
+        assert_eq!(throttle.remaining, 299, "one request");
+        assert_eq!(answer.findings.len(), 19);
+        for (id, finding) in &answer.findings {
+            let expected = match (id.as_str(), id == &ids[2], names_missing) {
+                ("12", _, true) => Some(Finding::Gone),
+                (_, true, true) => Some(Finding::Hidden),
+                ("12", _, false) | (_, true, false) => Some(Finding::Missing),
+                _ => None,
+            };
+            match expected {
+                Some(expected) => assert_eq!(*finding, expected),
+                None => assert!(matches!(finding, Finding::Found(post) if post.id == *id)),
+            }
+        }
+        assert_eq!(upstream.traffic().batches, 1);
+        assert_eq!(upstream.traffic().posts_refreshed, 17);
+        let one = upstream.look_up(now_ms, "t", &ids[2]);
+        assert_eq!(one, Ok(LookUp::Gone));
+        let shown = upstream.answer(now_ms, "t", &whole_page()).expect("a page");
+        assert!(shown.listed.iter().all(|listed| listed.post.id != ids[2]));
+    }
+}
+
+#[test]
+fn batches_are_refused_for_their_size_their_poison_and_their_token() {
+    let mut config = WorldConfig::punctual(20.0);
+    config.batches.most = Some(10);
+    let now_ms = config.start_ms + 60_000;
+    let mut upstream = Upstream::new(config, 1);
+    let ids = some_ids(&mut upstream, now_ms, 11);
+    upstream.change_faults(|faults| {
+        faults.poison_ids = vec![ids[3].clone()];
+        faults.poison_answer = PoisonAnswer::BadRequest;
+        faults.revocations.push(Revocation {
+            token: "gone".into(),
+            after_ms: 0,
+        });
+    });
+    let mut kind = |token: &str, ids: &[UpstreamId]| {
+        let answer = upstream.look_ups(now_ms, token, ids);
+        answer.err().map(|failure| failure.kind)
+    };
+    assert_eq!(kind("t", &ids), Some(FailureKind::Refused));
+    assert_eq!(kind("t", &ids[..3]), None);
+    assert_eq!(kind("t", &ids[..4]), Some(FailureKind::Refused));
+    assert_eq!(kind("gone", &ids[..3]), Some(FailureKind::Unauthorized));
+    upstream.change_faults(|faults| faults.poison_answer = PoisonAnswer::InternalError);
+    let alone = upstream.look_up(now_ms, "t", &ids[3]);
+    assert_eq!(
+        alone.map_err(|failure| failure.kind),
+        Err(FailureKind::ServerError)
+    );
+}
+
+#[test]
+fn servers_without_batches_say_so() {
+    for (ability, kind) in [
+        (BatchAbility::NotFound, FailureKind::NotFound),
+        (
+            BatchAbility::MethodNotAllowed,
+            FailureKind::UnexpectedStatus,
+        ),
+    ] {
+        let mut config = WorldConfig::punctual(1.0);
+        config.batches.ability = ability;
+        let start_ms = config.start_ms;
+        let answer = Upstream::new(config, 1).look_ups(start_ms, "t", &["12".into()]);
+        assert_eq!(answer.err().map(|failure| failure.kind), Some(kind));
+    }
+}
+
+#[test]
+fn a_lost_answer_counts_though_nothing_comes() {
+    let config = WorldConfig {
+        faults: FaultsConfig {
+            lost_share: 1.0,
+            throttles: vec![ThrottleRule::all(2, 60_000)],
+            ..FaultsConfig::default()
+        },
+        ..WorldConfig::punctual(1.0)
+    };
+    let start_ms = config.start_ms;
+    let mut upstream = Upstream::new(config, 1);
+    let mut kind = || {
+        let answer = upstream.look_ups(start_ms, "t", &["12".into()]);
+        answer
+            .err()
+            .map(|failure| (failure.kind, failure.throttle.is_some()))
+    };
+    assert_eq!(kind(), Some((FailureKind::Unreachable, false)));
+    assert_eq!(kind(), Some((FailureKind::Unreachable, false)));
+    assert_eq!(kind(), Some((FailureKind::Throttled, true)));
 }

@@ -10,10 +10,13 @@ use axum::{
     },
     response::Response,
 };
-use driftline_core::answer::Throttle;
+use driftline_core::{answer::Throttle, api::Api};
 use futures_util::stream;
 
-use super::sim::Sim;
+use super::{
+    refusal::{Refusal, refuse},
+    sim::Sim,
+};
 use crate::{
     faults::{Fault, Verdict},
     faults_config::{FaultKind, ResetFormat},
@@ -45,7 +48,8 @@ pub(crate) async fn answer(
     add_throttle(
         response.headers_mut(),
         verdict.throttle,
-        sim.world_config().faults.reset_format,
+        sim.api(),
+        sim.faults_config().reset_format,
     );
     response
 }
@@ -55,7 +59,7 @@ pub(crate) fn json(status: StatusCode, body: String) -> Response {
     with_type(status, JSON, Body::from(body))
 }
 
-/// Mastodon's error object.
+/// Mastodon's error object, with a message of its own.
 pub(crate) fn error(status: StatusCode, message: &str) -> Response {
     json(status, serde_json::json!({ "error": message }).to_string())
 }
@@ -76,20 +80,33 @@ pub(crate) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 }
 
 async fn wrong(sim: &Arc<Sim>, fault: Fault, right: impl FnOnce() -> Response) -> Response {
+    let api = sim.api();
     match fault.kind {
-        FaultKind::Throttled => error(StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
-        FaultKind::InternalError => error(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "We're sorry, but something went wrong on our end.",
-        ),
+        FaultKind::Throttled => refuse(api, &Refusal::Throttled),
+        FaultKind::InternalError => refuse(api, &Refusal::Internal),
+        FaultKind::Unauthorized => refuse(api, &Refusal::Unauthorized),
         FaultKind::BadGateway => html(StatusCode::BAD_GATEWAY),
         FaultKind::Unavailable => html(StatusCode::SERVICE_UNAVAILABLE),
         FaultKind::Html => html(StatusCode::OK),
-        FaultKind::ErrorObject => error(StatusCode::OK, "The timeline is being regenerated"),
+        FaultKind::ErrorObject => {
+            let mut response = refuse(api, &Refusal::Internal);
+            *response.status_mut() = StatusCode::OK;
+            response
+        }
         FaultKind::BadJson => json(StatusCode::OK, r#"[1, "two", null]"#.to_owned()),
-        FaultKind::EmptyPage => json(StatusCode::OK, "[]".to_owned()),
+        FaultKind::EmptyPage => {
+            let body = match api {
+                Api::Mastodon | Api::Twitter => "[]",
+                Api::X => r#"{"meta":{"result_count":0}}"#,
+            };
+            json(StatusCode::OK, body.to_owned())
+        }
         FaultKind::Stall => {
             sim.hold(fault.hold_ms).await;
+            broken_before_head()
+        }
+        FaultKind::Lost => {
+            let _processed = right();
             broken_before_head()
         }
         FaultKind::Cut => cut(right()).await,
@@ -147,8 +164,17 @@ fn with_type(status: StatusCode, content_type: &'static str, body: Body) -> Resp
     response
 }
 
-fn add_throttle(headers: &mut HeaderMap, throttle: Option<Throttle>, format: ResetFormat) {
+fn add_throttle(
+    headers: &mut HeaderMap,
+    throttle: Option<Throttle>,
+    api: Api,
+    format: ResetFormat,
+) {
     let Some(throttle) = throttle else { return };
+    let (format, names) = match api {
+        Api::Mastodon => (format, MASTODON_NAMES),
+        Api::X | Api::Twitter => (ResetFormat::EpochSeconds, X_NAMES),
+    };
     let reset = match format {
         ResetFormat::Iso8601 => iso_8601(throttle.reset_at_ms, 6),
         ResetFormat::EpochSeconds => throttle
@@ -157,14 +183,25 @@ fn add_throttle(headers: &mut HeaderMap, throttle: Option<Throttle>, format: Res
             .div_euclid(1000)
             .to_string(),
     };
-    for (name, value) in [
-        ("x-ratelimit-limit", throttle.limit.to_string()),
-        ("x-ratelimit-remaining", throttle.remaining.to_string()),
-        ("x-ratelimit-reset", reset),
-    ] {
+    let values = [
+        throttle.limit.to_string(),
+        throttle.remaining.to_string(),
+        reset,
+    ];
+    for (name, value) in names.into_iter().zip(values) {
         add(headers, HeaderName::from_static(name), &value);
     }
 }
 
+const MASTODON_NAMES: [&str; 3] = [
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
+const X_NAMES: [&str; 3] = [
+    "x-rate-limit-limit",
+    "x-rate-limit-remaining",
+    "x-rate-limit-reset",
+];
 const JSON: &str = "application/json; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";

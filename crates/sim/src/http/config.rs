@@ -1,5 +1,6 @@
 //! The knobs of a simulated server.
 
+use driftline_core::api::Api;
 use serde::{Deserialize, Serialize};
 
 use crate::config::WorldConfig;
@@ -17,6 +18,29 @@ pub struct ServerConfig {
     pub lists: u16,
     /// How long before the server's start publishing began. Default 0.
     pub history_ms: i64,
+    /// The API that it speaks. Default Mastodon's. X's and Twitter's come
+    /// with IDs of the Twitter layout; their rate limits are
+    /// [`crate::FaultsConfig::x`] and [`crate::FaultsConfig::twitter`].
+    #[serde(with = "api_name")]
+    pub api: Api,
+    /// The keys that requests signed with OAuth 1.0a must be signed with, on
+    /// X and Twitter. If there are none, any well-formed header will do.
+    /// Default none.
+    pub oauth1: Vec<OAuth1Keys>,
+}
+
+/// A consumer's and a user's keys of OAuth 1.0a.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OAuth1Keys {
+    /// `oauth_consumer_key`.
+    pub consumer_key: String,
+    /// Its secret.
+    pub consumer_secret: String,
+    /// `oauth_token`.
+    pub token: String,
+    /// Its secret.
+    pub token_secret: String,
 }
 
 impl From<WorldConfig> for ServerConfig {
@@ -25,5 +49,19 @@ impl From<WorldConfig> for ServerConfig {
             world,
             ..Self::default()
         }
+    }
+}
+
+/// An API by its name.
+mod api_name {
+    use driftline_core::api::Api;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(api: &Api, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(api.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Api, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }

@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
+use driftline_core::{post::Counts, upstream_id::UpstreamId};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
 
 use super::{clock::Clock, config::ServerConfig, routes::router, sim::Sim, timeline::Timeline};
-use crate::{truth::Truth, upstream::Traffic, world::World};
+use crate::{faults_config::FaultsConfig, truth::Truth, upstream::Traffic, world::World};
 
 /// A simulated upstream that answers on a loopback port until it is shut
 /// down or dropped.
@@ -69,6 +70,28 @@ impl SimServer {
     /// list that does not exist.
     pub fn truth(&self, timeline: &Timeline) -> Option<Truth> {
         self.sim.truth(timeline)
+    }
+
+    /// What is truly counted on a post at a time, Unix ms (see
+    /// [`World::counts_at`]), of any timeline that has been read.
+    pub fn counts_at(&self, now_ms: i64, id: &UpstreamId) -> Option<Counts> {
+        self.sim.counts_at(now_ms, id)
+    }
+
+    /// Changes what goes wrong from now on; `PUT /_sim/faults` does the same
+    /// with a whole [`FaultsConfig`] in JSON.
+    pub fn change_faults(&self, change: impl FnOnce(&mut FaultsConfig)) {
+        self.sim.change_faults(change);
+    }
+
+    /// How many streams are open.
+    pub fn open_streams(&self) -> u64 {
+        self.sim.open_streams()
+    }
+
+    /// Breaks all streams that are open.
+    pub fn drop_streams(&self) {
+        self.sim.drop_streams();
     }
 
     /// What all clients asked and were given.

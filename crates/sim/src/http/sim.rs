@@ -2,26 +2,33 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
+use driftline_core::{answer::PageRequest, api::Api, post::Counts, upstream_id::UpstreamId};
 use tokio::sync::watch;
 
 use super::{
     clock::Clock,
-    config::ServerConfig,
+    config::{OAuth1Keys, ServerConfig},
+    refusal::Refusal,
     timeline::{MAX_LISTS, Timeline},
 };
 use crate::{
     chance::{hash_text, mix},
-    config::WorldConfig,
+    config::{DEFAULT_PAGE_LIMIT, WorldConfig},
     faults::{Faults, Verdict},
-    status::Status,
+    faults_config::FaultsConfig,
+    layout::IdLayout,
+    quota::Asked,
+    streams_config::StreamsConfig,
     truth::Truth,
     upstream::Traffic,
-    world::World,
+    world::{Cut, Found, World, WorldEvent},
 };
 
 pub(crate) struct Sim {
@@ -32,6 +39,41 @@ pub(crate) struct Sim {
     faults: Mutex<Faults>,
     traffic: Mutex<Traffic>,
     stopping: watch::Receiver<bool>,
+    streams: Arc<Streams>,
+}
+
+/// The streams that are open, and those that ever were.
+#[derive(Debug, Default)]
+struct Streams {
+    opened: AtomicU64,
+    open: AtomicU64,
+    /// Streams opened before this many are broken.
+    dropped: AtomicU64,
+}
+
+/// One open stream, counted as long as it lives.
+#[derive(Debug)]
+pub(crate) struct OpenStream {
+    streams: Arc<Streams>,
+    number: u64,
+}
+
+impl OpenStream {
+    /// How many were opened before it.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the server's owner wants it broken.
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.number < self.streams.dropped.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.streams.open.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Sim {
@@ -43,6 +85,12 @@ impl Sim {
     ) -> Self {
         let now_ms = clock.now_ms();
         config.world.start_ms = now_ms - config.history_ms.max(0);
+        if config.api != Api::Mastodon {
+            config.world.layout = IdLayout::Twitter;
+            if config.world.page_limit == DEFAULT_PAGE_LIMIT {
+                config.world.page_limit = TWITTER_PAGE_LIMIT;
+            }
+        }
         // Faults are timed from the server's start, not from that of history.
         let faults = Faults::new(config.world.faults.clone(), seed, now_ms);
         Self {
@@ -53,11 +101,20 @@ impl Sim {
             faults: Mutex::new(faults),
             traffic: Mutex::default(),
             stopping,
+            streams: Arc::default(),
         }
     }
 
     pub(crate) fn world_config(&self) -> &WorldConfig {
         &self.config.world
+    }
+
+    pub(crate) fn api(&self) -> Api {
+        self.config.api
+    }
+
+    pub(crate) fn oauth1_keys(&self) -> &[OAuth1Keys] {
+        &self.config.oauth1
     }
 
     /// The timeline's world, made when it is first asked for: what it
@@ -85,20 +142,59 @@ impl Sim {
         Some(world)
     }
 
-    pub(crate) fn page(&self, timeline: &Timeline, request: &PageRequest) -> Option<Vec<Status>> {
+    /// A page as a token sees it.
+    pub(crate) fn cut(
+        &self,
+        timeline: &Timeline,
+        token: &str,
+        request: &PageRequest,
+    ) -> Option<Cut> {
         let world = self.world(timeline)?;
-        let statuses = lock(&world).page(self.clock.now_ms(), request);
-        lock(&self.traffic).posts_served += statuses.len() as u64;
-        Some(statuses)
+        let now_ms = self.clock.now_ms();
+        let mut cut = lock(&world).cut(now_ms, request);
+        let faults = lock(&self.faults);
+        cut.statuses
+            .retain(|status| !faults.hides(now_ms, token, &status.id));
+        lock(&self.traffic).posts_served += cut.statuses.len() as u64;
+        Some(cut)
     }
 
-    /// Looks through every timeline that has been read.
-    pub(crate) fn look_up(&self, id: &UpstreamId) -> Option<Status> {
-        let worlds: Vec<_> = lock(&self.worlds).values().cloned().collect();
+    /// Looks through every timeline that has been read for what a token sees
+    /// of a post.
+    pub(crate) fn find(&self, token: &str, id: &UpstreamId) -> Found {
         let now_ms = self.clock.now_ms();
-        worlds
+        let found = self
+            .worlds()
             .iter()
-            .find_map(|world| lock(world).look_up(now_ms, id))
+            .map(|world| lock(world).find(now_ms, id))
+            .find(|found| *found != Found::Absent)
+            .unwrap_or(Found::Absent);
+        match found {
+            Found::Shown(_) if lock(&self.faults).hides(now_ms, token, id) => Found::Hidden,
+            found => found,
+        }
+    }
+
+    /// What is counted on a post of any timeline that has been read.
+    pub(crate) fn counts_at(&self, now_ms: i64, id: &UpstreamId) -> Option<Counts> {
+        self.worlds()
+            .iter()
+            .find_map(|world| lock(world).counts_at(now_ms, id))
+    }
+
+    /// What happened in a timeline after a time and up to another.
+    pub(crate) fn events(
+        &self,
+        timeline: &Timeline,
+        after_ms: i64,
+        until_ms: i64,
+    ) -> Vec<WorldEvent> {
+        let world = self.world(timeline);
+        world.map_or_else(Vec::new, |world| lock(&world).events(after_ms, until_ms))
+    }
+
+    fn worlds(&self) -> Vec<Arc<Mutex<World>>> {
+        lock(&self.worlds).values().cloned().collect()
     }
 
     pub(crate) fn truth(&self, timeline: &Timeline) -> Option<Truth> {
@@ -107,8 +203,50 @@ impl Sim {
         Some(truth)
     }
 
-    pub(crate) fn verdict(&self, token: &str, paged: bool) -> Verdict {
-        lock(&self.faults).verdict(self.clock.now_ms(), token, paged)
+    pub(crate) fn verdict(&self, token: &str, asked: Asked) -> Verdict {
+        lock(&self.faults).verdict(self.clock.now_ms(), token, asked)
+    }
+
+    /// What a look-up of these is refused with, if one of them is poison.
+    pub(crate) fn poisoned(&self, ids: &[UpstreamId]) -> Option<Refusal> {
+        let answer = lock(&self.faults).poisoned(ids)?;
+        self.count(|traffic| traffic.failures += 1);
+        Some(Refusal::poison(answer))
+    }
+
+    pub(crate) fn is_revoked(&self, token: &str) -> bool {
+        lock(&self.faults).is_revoked(self.clock.now_ms(), token)
+    }
+
+    /// What posts are refused with above the cap, if it is reached.
+    pub(crate) fn capped(&self) -> Option<Refusal> {
+        let faults = lock(&self.faults);
+        let cap = faults.config().posts_cap?;
+        faults
+            .is_capped(self.clock.now_ms())
+            .then_some(Refusal::Capped {
+                forbidden: cap.forbidden,
+            })
+    }
+
+    /// Counts posts that were given out against the cap.
+    pub(crate) fn give(&self, posts: usize) {
+        lock(&self.faults).give(self.clock.now_ms(), posts);
+    }
+
+    pub(crate) fn faults_config(&self) -> FaultsConfig {
+        lock(&self.faults).config().clone()
+    }
+
+    pub(crate) fn streams_config(&self) -> StreamsConfig {
+        lock(&self.faults).config().streams.clone()
+    }
+
+    pub(crate) fn change_faults(&self, change: impl FnOnce(&mut FaultsConfig)) {
+        let mut faults = lock(&self.faults);
+        let mut config = faults.config().clone();
+        change(&mut config);
+        faults.change(config);
     }
 
     pub(crate) fn date_ms(&self) -> Option<i64> {
@@ -121,6 +259,35 @@ impl Sim {
 
     pub(crate) fn count(&self, add: impl FnOnce(&mut Traffic)) {
         add(&mut lock(&self.traffic));
+    }
+
+    pub(crate) fn hides(&self, now_ms: i64, token: &str, id: &UpstreamId) -> bool {
+        lock(&self.faults).hides(now_ms, token, id)
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    pub(crate) fn open_stream(&self) -> OpenStream {
+        self.streams.open.fetch_add(1, Ordering::SeqCst);
+        OpenStream {
+            number: self.streams.opened.fetch_add(1, Ordering::SeqCst),
+            streams: Arc::clone(&self.streams),
+        }
+    }
+
+    pub(crate) fn open_streams(&self) -> u64 {
+        self.streams.open.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn drop_streams(&self) {
+        let opened = self.streams.opened.load(Ordering::SeqCst);
+        self.streams.dropped.store(opened, Ordering::SeqCst);
     }
 
     /// Waits, but not longer than the server lives.
@@ -139,3 +306,7 @@ impl Sim {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The most that Twitter puts on a page; X's version 2 knows limits of its
+/// own for each endpoint.
+const TWITTER_PAGE_LIMIT: u16 = 200;

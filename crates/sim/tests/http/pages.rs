@@ -1,93 +1,14 @@
-//! The shell over real sockets: every fault really happens.
+//! Mastodon's pages: every fault really happens.
 
 use std::time::{Duration, Instant};
 
 use driftline_sim::{
     FaultKind, FaultsConfig, Mishap, ResetFormat, SpanMs, ThrottleRule, WorldConfig,
-    http::{Clock, ServerConfig, SetClock, SimServer, Timeline},
+    http::{Clock, ServerConfig, SimServer, Timeline},
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
-/// An answer as its bytes came.
-struct Raw {
-    text: String,
-}
-
-impl Raw {
-    fn status(&self) -> &str {
-        self.text.get(9..12).unwrap_or("")
-    }
-
-    fn head(&self) -> &str {
-        self.text.split("\r\n\r\n").next().unwrap_or("")
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.head().lines().find_map(|line| {
-            let (key, value) = line.split_once(": ")?;
-            key.eq_ignore_ascii_case(name).then_some(value)
-        })
-    }
-
-    fn body(&self) -> &str {
-        self.text
-            .split_once("\r\n\r\n")
-            .map_or("", |(_, body)| body)
-    }
-
-    fn json(&self) -> serde_json::Value {
-        serde_json::from_str(self.body()).expect("JSON")
-    }
-
-    fn ids(&self) -> Vec<String> {
-        let page = self.json();
-        let ids = page.as_array().expect("a list").iter();
-        ids.map(|post| post["id"].as_str().expect("text").to_owned())
-            .collect()
-    }
-
-    fn whole(&self) -> bool {
-        let length: usize = self
-            .header("content-length")
-            .map_or(0, |v| v.parse().expect("n"));
-        self.body().len() == length
-    }
-}
-
-async fn ask(server: &SimServer, path: &str, token: &str) -> Raw {
-    let mut socket = TcpStream::connect(server.address())
-        .await
-        .expect("connects");
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
-        server.address()
-    );
-    socket.write_all(request.as_bytes()).await.expect("sends");
-    let mut bytes = Vec::new();
-    let mut chunk = vec![0; 65_536];
-    // A reset ends an answer as the end of the stream does.
-    while let Ok(read @ 1..) = socket.read(&mut chunk).await {
-        bytes.extend_from_slice(&chunk[..read]);
-    }
-    Raw {
-        text: String::from_utf8(bytes).expect("text"),
-    }
-}
-
-const HOME: &str = "/api/v1/timelines/home?limit=40";
-
-/// A server whose clock stands a minute after its start, and the clock.
-async fn standing(config: ServerConfig) -> (SimServer, SetClock) {
-    let clock = SetClock::new(config.world.start_ms);
-    let server = SimServer::start(config, 1, Clock::Set(clock.clone()))
-        .await
-        .expect("starts");
-    clock.set(clock.now_ms() + 60_000);
-    (server, clock)
-}
+use crate::raw::{HOME, ask, standing};
 
 async fn with_fault(fault: FaultKind) -> SimServer {
     let faults = FaultsConfig {
@@ -379,6 +300,7 @@ async fn history_is_there_from_the_start_under_the_real_clock() {
         world: WorldConfig::measured(20.0),
         lists: 200,
         history_ms: 60_000,
+        ..ServerConfig::default()
     };
     let server = SimServer::start(config, 1, Clock::Real)
         .await

@@ -1,0 +1,203 @@
+//! A Mastodon server with look-ups of several posts, and one without.
+
+use driftline_core::{api::Api, refresh::Outcome};
+use driftline_server::admin::Command;
+use driftline_sim::{BatchAbility, WorldConfig};
+
+use crate::world::{World, agrees, growing, now, wait};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_follow_the_upstream_in_full_batches() {
+    let world = World::start(growing(), Api::Mastodon).await;
+    wait("every post is refreshed three times", async || {
+        let posts = world.posts().await;
+        posts.len() >= 100
+            && posts
+                .iter()
+                .filter(|(.., s)| s.freshness.refreshes >= 3)
+                .count()
+                >= 100
+    })
+    .await;
+    let mut compared = 0;
+    for (id, _, stands) in world.posts().await {
+        let freshness = stands.freshness;
+        assert!(stands.due_at_ms.is_some(), "{id} is due some time");
+        // The upstream's counts between sending and a second later: it answered in between.
+        let first = world.sim.counts_at(freshness.refreshed_ms, &id);
+        let last = world.sim.counts_at(freshness.refreshed_ms + 1_000, &id);
+        if let (Some(first), Some(last)) = (first, last)
+            && first == last
+        {
+            assert!(
+                agrees(freshness.counts, first),
+                "{id}: {freshness:?} against {first:?}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "{compared}");
+    let tally = world.tally().await;
+    let mean = tally.mean_posts().unwrap();
+    assert!(mean > 12.0, "{mean} posts a request");
+    let status = world.run(Command::RefreshStatus).await;
+    assert_eq!(
+        status["instances"][0]["overdue"].as_u64().map(|n| n < 200),
+        Some(true)
+    );
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_batch_look_up_is_asked_one_by_one() {
+    let mut config = WorldConfig {
+        rate_per_s: 0.5,
+        ..growing()
+    };
+    config.batches.ability = BatchAbility::MethodNotAllowed;
+    let world = World::start(config, Api::Mastodon).await;
+    wait("posts are refreshed", async || {
+        let posts = world.posts().await;
+        posts.len() >= 5
+            && posts
+                .iter()
+                .filter(|(.., s)| s.freshness.refreshes >= 2)
+                .count()
+                >= 5
+    })
+    .await;
+    assert_eq!(world.tally().await.mean_posts(), Some(1.0));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edits_and_deletions_are_noticed_by_look_up_alone() {
+    let config = WorldConfig {
+        deleted_share: 0.2,
+        deleted_after_ms: driftline_sim::SpanMs::new(31_000, 33_000),
+        edited_share: 0.3,
+        edited_after_ms: driftline_sim::SpanMs::new(31_000, 33_000),
+        publish_for_ms: Some(25_000),
+        ..growing()
+    };
+    let world = World::start(config, Api::Mastodon).await;
+    wait("the posts are stored", async || {
+        world.posts().await.len() >= 50
+    })
+    .await;
+    // From here on only look-ups can notice anything.
+    world.host.pollers.as_ref().unwrap().stop().await;
+    wait("an edit and a missing post are noticed", async || {
+        let edited = world
+            .store
+            .read(|tx| {
+                let count = tx.query_one(
+                    "select count(*) from post_history where kind = 'edit'",
+                    &[],
+                    |row| row.i64(0),
+                )?;
+                Ok::<_, driftline_store::StoreError>(count)
+            })
+            .await
+            .unwrap();
+        edited > 3 && world.count(Outcome::Missing).await > 3
+    })
+    .await;
+    let (id, ..) = &world.posts().await[0];
+    let host = world.sim.url().replace("http://", "");
+    let post = world
+        .find(format!("{host}/{id}"))
+        .await
+        .expect("found by INSTANCE/ID");
+    let why = world
+        .run(Command::Why {
+            post: post.to_string(),
+        })
+        .await;
+    assert!(
+        why["why"].as_str().is_some_and(|why| !why.is_empty()),
+        "{why}"
+    );
+    let history = world
+        .run(Command::History {
+            post: post.to_string(),
+        })
+        .await;
+    assert!(
+        history["counts"]
+            .as_array()
+            .is_some_and(|rows| !rows.is_empty())
+    );
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poisonous_post_does_not_hold_the_others_up() {
+    let config = WorldConfig {
+        publish_for_ms: Some(20_000),
+        ..growing()
+    };
+    let world = World::start(config, Api::Mastodon).await;
+    wait("the posts are stored", async || {
+        world.posts().await.len() >= 60
+    })
+    .await;
+    let (poison, local, _) = world.posts().await[7].clone();
+    world.faults(|faults| faults.poison_ids = vec![poison.clone()]);
+    let since_ms = now();
+    wait("all others are refreshed again", async || {
+        let posts = world.posts().await;
+        let fresh = posts
+            .iter()
+            .filter(|(.., s)| s.freshness.refreshed_ms > since_ms + 1_000);
+        fresh.count() >= posts.len() - 1
+    })
+    .await;
+    let stands = world.posts().await;
+    let (.., poisoned) = stands.iter().find(|(_, id, _)| *id == local).unwrap();
+    assert_eq!(poisoned.outcome, Some(Outcome::Failed));
+    assert!(poisoned.due_at_ms.is_some(), "it is due again");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn named_posts_are_looked_up_and_kept() {
+    let world = World::start(growing(), Api::Mastodon).await;
+    wait("posts are stored", async || world.posts().await.len() >= 30).await;
+    let known: Vec<String> = world
+        .posts()
+        .await
+        .iter()
+        .map(|(id, ..)| id.to_string())
+        .take(3)
+        .collect();
+    let mut ids = known.clone();
+    // Of the public timeline, which nobody polls here.
+    let truth = world
+        .sim
+        .truth(&driftline_sim::http::Timeline::Public)
+        .unwrap();
+    ids.extend(truth.posts.iter().take(45).map(|post| post.id.to_string()));
+    ids.extend(["1".to_owned(), "not an id".to_owned(), known[0].clone()]);
+    let track = driftline_server::admin::Track {
+        instance: world.sim.url(),
+        api: None,
+        ids,
+        once: false,
+    };
+    let noted = world.run(Command::Track(Box::new(track))).await;
+    assert_eq!(noted["new"], 46, "{noted}");
+    assert_eq!(noted["stored"], 3, "{noted}");
+    assert_eq!(noted["repeated"], 1, "{noted}");
+    assert_eq!(noted["bad"].as_array().map(Vec::len), Some(1), "{noted}");
+    wait("the named posts are found", async || {
+        let stands = world
+            .run(Command::Tracked {
+                instance: world.sim.url(),
+            })
+            .await;
+        stands["found"].as_u64() >= Some(40)
+    })
+    .await;
+    world.stop().await;
+}

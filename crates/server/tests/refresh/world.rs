@@ -1,0 +1,219 @@
+//! A Driftline with pollers and workers, and the simulated upstream that it reads.
+
+use std::{sync::Arc, time::Duration};
+
+use driftline_core::{
+    api::Api,
+    post::Counts,
+    refresh::{AgeBand, AgeTable, Outcome, Policy},
+    timeline::{Backfill, Settings},
+    upstream_id::UpstreamId,
+};
+use driftline_server::{
+    Access, Pollers, PollersOptions,
+    admin::{self, AddSource, Command, Host},
+    now_ms,
+    refresh::{RefreshOptions, Refreshers, Tally},
+};
+use driftline_sim::{
+    FaultsConfig, Growth, WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
+use driftline_store::{
+    InstanceId, LocalId, Store, StoreError, Target, find, refresh::Standing, source,
+};
+use driftline_upstream::{Http, Options};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+pub(crate) struct World {
+    pub(crate) sim: SimServer,
+    pub(crate) store: Store,
+    pub(crate) host: Host,
+    folder: tempfile::TempDir,
+}
+
+/// Posts that grow fast, published before the server begins.
+pub(crate) fn growing() -> WorldConfig {
+    WorldConfig {
+        rate_per_s: 5.0,
+        growth: Some(Growth {
+            half_life_ms: 20_000,
+            ..Growth::default()
+        }),
+        ..WorldConfig::default()
+    }
+}
+
+/// Everything is refreshed once a second for an hour.
+fn policy() -> Policy {
+    let bands = vec![AgeBand {
+        below_ms: 3_600_000,
+        every_ms: 1_000,
+    }];
+    Policy::AgeTable(AgeTable::new(bands, 300_000).unwrap())
+}
+
+impl World {
+    pub(crate) async fn start(world: WorldConfig, api: Api) -> Self {
+        let config = ServerConfig {
+            world,
+            api,
+            history_ms: 30_000,
+            ..ServerConfig::default()
+        };
+        let sim = SimServer::start(config, 1, Clock::Real).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("driftline.db");
+        let store = tokio::task::spawn_blocking(|| Store::open(Target::Sqlite { path }).unwrap())
+            .await
+            .unwrap();
+        let http = Http::new(Options {
+            allow_private: true,
+            ..Options::default()
+        })
+        .unwrap();
+        let access = Access {
+            policy: Arc::new(policy()),
+            ..Access::new(&store, http)
+        };
+        let pollers = Pollers::start(
+            store.clone(),
+            access.clone(),
+            PollersOptions {
+                scan: Duration::from_millis(50),
+                ..PollersOptions::new("test")
+            },
+        );
+        let refreshers = Refreshers::start(
+            store.clone(),
+            access.clone(),
+            RefreshOptions {
+                buffer_ttl: Duration::from_millis(200),
+                scan: Duration::from_millis(50),
+                ..RefreshOptions::new("test")
+            },
+        );
+        let host = Host {
+            pollers: Some(pollers),
+            refreshers: Some(refreshers),
+            access: Some(access),
+            ..Host::of(&store)
+        };
+        let world = Self {
+            sim,
+            store,
+            host,
+            folder,
+        };
+        world.mirror(api).await;
+        world
+    }
+
+    async fn mirror(&self, api: Api) {
+        let token_file = self.folder.path().join("token");
+        std::fs::write(&token_file, "driftline").unwrap();
+        let add = AddSource {
+            name: Some("mirrored".into()),
+            address: self.sim.url(),
+            api,
+            timeline: "home".into(),
+            token_env: None,
+            token_file: Some(token_file.to_str().unwrap().into()),
+            settings: Settings {
+                every_ms: 500,
+                spacing_ms: 5,
+                backfill: Backfill::All,
+                ..Settings::default()
+            },
+        };
+        self.run(Command::Add(Box::new(add))).await;
+    }
+
+    pub(crate) async fn run(&self, command: Command) -> Value {
+        admin::execute(&self.host, command).await.unwrap()
+    }
+
+    pub(crate) async fn instance(&self) -> InstanceId {
+        let all = self.store.read(source::instances).await.unwrap();
+        all[0].id
+    }
+
+    pub(crate) async fn tally(&self) -> Tally {
+        let instance = self.instance().await;
+        self.host.refreshers.as_ref().unwrap().tally(instance)
+    }
+
+    pub(crate) async fn count(&self, outcome: Outcome) -> u64 {
+        let at = Outcome::ALL.iter().position(|o| *o == outcome).unwrap();
+        self.tally().await.outcomes[at]
+    }
+
+    /// Every stored post: its upstream ID, its own, and how it stands.
+    pub(crate) async fn posts(&self) -> Vec<(UpstreamId, LocalId, Standing)> {
+        self.store
+            .read(|tx| {
+                let ids = tx.query("select id, upstream_id from post order by id", &[], |row| {
+                    Ok((row.i64(0)?, row.text(1)?))
+                })?;
+                let mut posts = Vec::new();
+                for (id, upstream_id) in ids {
+                    let id = LocalId::try_from(id).unwrap();
+                    if let Some(stands) = driftline_store::refresh::standing(tx, id)? {
+                        posts.push((UpstreamId::new(upstream_id), id, stands));
+                    }
+                }
+                Ok::<_, StoreError>(posts)
+            })
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn find(&self, name: String) -> Option<LocalId> {
+        self.store
+            .read(move |tx| find::post(tx, &name))
+            .await
+            .unwrap()
+    }
+
+    pub(crate) fn faults(&self, change: impl FnOnce(&mut FaultsConfig)) {
+        self.sim.change_faults(change);
+    }
+
+    pub(crate) async fn stop(self) {
+        let Host {
+            pollers,
+            refreshers,
+            ..
+        } = self.host;
+        pollers.unwrap().stop().await;
+        refreshers.unwrap().stop().await;
+        self.store.close().await;
+        self.sim.shutdown().await;
+    }
+}
+
+/// Waits until it is so, and fails after half a minute.
+pub(crate) async fn wait<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The counts that the upstream showed at a time agree with the stored ones.
+pub(crate) fn agrees(stored: Counts, shown: Counts) -> bool {
+    [
+        (stored.replies, shown.replies),
+        (stored.boosts, shown.boosts),
+        (stored.favourites, shown.favourites),
+    ]
+    .iter()
+    .all(|(stored, shown)| stored == shown)
+}
+
+/// The local time, Unix ms.
+pub(crate) fn now() -> i64 {
+    now_ms()
+}

@@ -1,0 +1,251 @@
+//! How what an upstream counts on a post grows.
+
+use driftline_core::post::Counts;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    chance::{Chance, mix},
+    config::SpanMs,
+};
+
+/// Counts with heavy-tailed totals, reached at a rate that falls as a power
+/// of age, except for late bloomers, which start once more.
+///
+/// The defaults follow the measured median half-life of impressions of about
+/// 80 minutes, with about 95% of posts at rest after a day (Pfeffer et al.,
+/// ICWSM 2023); the totals' spread is a choice, not a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Growth {
+    /// The median post's final total of replies, boosts, favourites and
+    /// quotes. Default 8.
+    pub median_total: f64,
+    /// How far totals spread: the standard deviation of their logarithm
+    /// (lognormal). Default 1.8, so one post in 100 gets 66 times the median.
+    pub total_spread: f64,
+    /// No total is above this. Default a million.
+    pub most: f64,
+    /// When the median post has half of its total, ms after it became
+    /// visible. Default 80 minutes.
+    pub half_life_ms: i64,
+    /// How far half-lives spread: the standard deviation of their logarithm.
+    /// Default 0.5.
+    pub half_life_spread: f64,
+    /// The share still to come falls with this power of age. Default 1.5, so
+    /// 2.5% is still to come when the median post is a day old.
+    pub decay: f64,
+    /// The share of posts that are found again much later. Default 0.03.
+    pub late_share: f64,
+    /// When that happens, ms after such a post became visible. Default 6
+    /// hours to 5 days.
+    pub late_after_ms: SpanMs,
+    /// The share of its total that such a post gets then. Default 0.8.
+    pub late_part: f64,
+    /// Views for each of the total. Default 60.
+    pub views_per_count: f64,
+}
+
+impl Default for Growth {
+    fn default() -> Self {
+        Self {
+            median_total: 8.0,
+            total_spread: 1.8,
+            most: 1e6,
+            half_life_ms: 80 * 60_000,
+            half_life_spread: 0.5,
+            decay: 1.5,
+            late_share: 0.03,
+            late_after_ms: SpanMs::new(6 * 3_600_000, 5 * 86_400_000),
+            late_part: 0.8,
+            views_per_count: 60.0,
+        }
+    }
+}
+
+impl Growth {
+    /// The share of its final total that the median post has at an age, ms,
+    /// if it is no late bloomer.
+    pub fn share_at(&self, age_ms: i64) -> f64 {
+        self.reached(age_ms as f64, self.half_life_ms as f64)
+    }
+
+    /// The counts of the post with these genes at an age, ms. They never
+    /// shrink as age grows.
+    pub(crate) fn counts(&self, genes: u64, age_ms: i64) -> Counts {
+        let life = self.life(genes);
+        let share = self.share_of(&life, age_ms as f64);
+        let count = |kind: usize| Some(reached_count(life.finals[kind], share, genes, kind));
+        Counts {
+            replies: count(0),
+            boosts: count(1),
+            favourites: count(2),
+            quotes: count(3),
+            views: count(4),
+        }
+    }
+
+    /// Draws the same number of times for every post.
+    fn life(&self, genes: u64) -> Life {
+        let mut chance = Chance::stream(genes, LIFE);
+        let total = (self.median_total * (self.total_spread * normal(&mut chance)).exp())
+            .clamp(0.0, self.most.max(0.0));
+        let half_life_ms =
+            self.half_life_ms as f64 * (self.half_life_spread * normal(&mut chance)).exp();
+        let late = chance.happens(self.late_share);
+        let late_after_ms = chance.between(self.late_after_ms.min, self.late_after_ms.max);
+        let finals = PARTS.map(|part| {
+            let taste = (0.4 * normal(&mut chance)).exp();
+            let part = part.unwrap_or(self.views_per_count.max(0.0));
+            (total * part * taste + chance.share()) as i64
+        });
+        Life {
+            finals,
+            half_life_ms,
+            late_after_ms: late.then_some(late_after_ms),
+        }
+    }
+
+    fn share_of(&self, life: &Life, age_ms: f64) -> f64 {
+        let early = self.reached(age_ms, life.half_life_ms);
+        let Some(late_after_ms) = life.late_after_ms else {
+            return early;
+        };
+        let late = self.reached(age_ms - late_after_ms as f64, life.half_life_ms);
+        let part = self.late_part.clamp(0.0, 1.0);
+        (1.0 - part) * early + part * late
+    }
+
+    /// `1 - (1 + age / scale)^-decay`, with the scale that puts one half at
+    /// the half-life.
+    fn reached(&self, age_ms: f64, half_life_ms: f64) -> f64 {
+        let decay = self.decay.max(0.1);
+        let scale = half_life_ms.max(1.0) / ((1.0 / decay).exp2() - 1.0);
+        1.0 - (1.0 + age_ms.max(0.0) / scale).powf(-decay)
+    }
+}
+
+/// What is drawn for one post.
+#[derive(Debug, Clone, Copy)]
+struct Life {
+    /// Replies, boosts, favourites, quotes and views in the end.
+    finals: [i64; 5],
+    half_life_ms: f64,
+    late_after_ms: Option<i64>,
+}
+
+/// How much of a final count is there: every reader, or group of readers,
+/// comes at a moment of its own, so that the path is as ragged as real ones.
+fn reached_count(most: i64, share: f64, genes: u64, kind: usize) -> i64 {
+    let steps = most.clamp(0, MOST_STEPS);
+    if steps == 0 {
+        return 0;
+    }
+    let own = mix(genes, 9_000 + kind as u64);
+    // Below the share of all 64-bit numbers; the cast saturates at all of them.
+    let bar = (share * 2f64.powi(64)) as u64;
+    let done = (0..steps as u64).filter(|&step| mix(own, step) < bar);
+    let done = i64::try_from(done.count()).unwrap_or(steps);
+    (i128::from(most) * i128::from(done) / i128::from(steps)) as i64
+}
+
+/// A draw from the standard normal distribution (Box and Muller).
+fn normal(chance: &mut Chance) -> f64 {
+    let radius = (-2.0 * (1.0 - chance.share()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * chance.share()).cos()
+}
+
+/// The parts of the total that are replies, boosts, favourites and quotes;
+/// views have a knob.
+const PARTS: [Option<f64>; 5] = [Some(0.12), Some(0.2), Some(0.65), Some(0.03), None];
+/// Above this, several readers come at once.
+const MOST_STEPS: i64 = 512;
+/// The stream of chance under a post's genes.
+const LIFE: u64 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total(counts: Counts) -> i64 {
+        [
+            counts.replies,
+            counts.boosts,
+            counts.favourites,
+            counts.quotes,
+        ]
+        .into_iter()
+        .flatten()
+        .sum()
+    }
+
+    const DAY_MS: i64 = 86_400_000;
+
+    #[test]
+    fn totals_have_the_median_and_a_heavy_tail() {
+        let growth = Growth::default();
+        let mut totals: Vec<i64> = (0..20_000)
+            .map(|n| total(growth.counts(mix(n, 5), 10_000 * DAY_MS)))
+            .collect();
+        totals.sort_unstable();
+        assert!((7..=9).contains(&totals[10_000]), "{}", totals[10_000]);
+        assert!(totals[19_800] > 300, "{}", totals[19_800]);
+        assert!(totals[19_998] > 2_000, "{}", totals[19_998]);
+    }
+
+    #[test]
+    fn half_of_all_is_there_at_the_half_life_and_nearly_all_after_a_day() {
+        let growth = Growth {
+            late_share: 0.0,
+            half_life_spread: 0.0,
+            total_spread: 0.0,
+            median_total: 400.0,
+            ..Growth::default()
+        };
+        let sum = |age_ms| -> i64 {
+            let counts = (0..500).map(|n| growth.counts(mix(n, 6), age_ms));
+            counts.map(total).sum()
+        };
+        let whole = sum(100_000 * DAY_MS) as f64;
+        for (age_ms, share) in [(0, 0.0), (80 * 60_000, 0.5), (DAY_MS, 0.975)] {
+            let seen = sum(age_ms) as f64 / whole;
+            assert!((seen - share).abs() < 0.01, "{age_ms} ms: {seen}");
+            assert!((growth.share_at(age_ms) - share).abs() < 0.001);
+        }
+    }
+
+    #[test]
+    fn late_bloomers_get_most_of_it_late() {
+        let growth = Growth {
+            late_share: 1.0,
+            late_after_ms: SpanMs::new(2 * DAY_MS, 2 * DAY_MS),
+            median_total: 10_000.0,
+            total_spread: 0.0,
+            ..Growth::default()
+        };
+        let at = |age_ms| total(growth.counts(7, age_ms)) as f64;
+        let whole = at(100_000 * DAY_MS);
+        assert!(at(2 * DAY_MS) < 0.25 * whole);
+        assert!(at(3 * DAY_MS) > 0.85 * whole);
+    }
+
+    #[test]
+    fn no_count_ever_shrinks() {
+        let growth = Growth {
+            late_share: 0.5,
+            median_total: 300.0,
+            ..Growth::default()
+        };
+        for genes in 0..50 {
+            let counts: Vec<Counts> = (0..200)
+                .map(|n| growth.counts(mix(genes, 1), n * DAY_MS / 20))
+                .collect();
+            for pair in counts.windows(2) {
+                assert!(pair[0].replies <= pair[1].replies);
+                assert!(pair[0].boosts <= pair[1].boosts);
+                assert!(pair[0].favourites <= pair[1].favourites);
+                assert!(pair[0].quotes <= pair[1].quotes);
+                assert!(pair[0].views <= pair[1].views);
+            }
+        }
+    }
+}

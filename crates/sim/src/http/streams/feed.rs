@@ -1,0 +1,161 @@
+//! The events that one connection gets.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use super::channel::Channel;
+use crate::{
+    chance::{Chance, hash_text, mix},
+    http::sim::{OpenStream, Sim},
+    streams_config::StreamsConfig,
+    world::Happening,
+};
+
+/// One connection: its channels, and what is still to be sent on them.
+pub(super) struct Feed {
+    sim: Arc<Sim>,
+    token: String,
+    open: OpenStream,
+    channels: Vec<(Channel, i64)>,
+    /// By the time when it is sent, by the server's clock.
+    pending: BTreeMap<(i64, u64), Event>,
+    taken: u64,
+    sent: u64,
+    connected_at_ms: i64,
+}
+
+/// An event as it is sent.
+#[derive(Debug, Clone)]
+pub(super) struct Event {
+    pub(super) channel: Vec<String>,
+    pub(super) name: &'static str,
+    pub(super) payload: String,
+}
+
+/// What a connection does next.
+pub(super) enum Next {
+    /// Sends these; there may be none.
+    Events(Vec<Event>),
+    /// Breaks after sending these.
+    Break(Vec<Event>),
+}
+
+impl Feed {
+    /// Starts now: what happened before is not sent.
+    pub(super) fn new(sim: Arc<Sim>, token: String) -> Self {
+        Self {
+            open: sim.open_stream(),
+            token,
+            channels: Vec::new(),
+            pending: BTreeMap::new(),
+            taken: 0,
+            sent: 0,
+            connected_at_ms: sim.clock.now_ms(),
+            sim,
+        }
+    }
+
+    pub(super) fn subscribe(&mut self, channel: Channel) {
+        if !self.channels.iter().any(|(it, _)| *it == channel) {
+            self.channels.push((channel, self.sim.clock.now_ms()));
+        }
+    }
+
+    pub(super) fn unsubscribe(&mut self, channel: &Channel) {
+        self.channels.retain(|(it, _)| it != channel);
+    }
+
+    /// What is due; waits a moment first, so that callers can loop.
+    pub(super) async fn next(&mut self) -> Next {
+        self.sim.hold(POLL_MS).await;
+        let now_ms = self.sim.clock.now_ms();
+        let config = self.sim.streams_config();
+        self.take(now_ms, &config);
+        let later = self.pending.split_off(&(now_ms.saturating_add(1), 0));
+        let due = std::mem::replace(&mut self.pending, later);
+        let mut due: Vec<Event> = due.into_values().collect();
+        let left = config
+            .drop_after_events
+            .map_or(u64::MAX, |most| most.saturating_sub(self.sent));
+        let full = due.len() as u64 >= left;
+        due.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        self.sent += due.len() as u64;
+        self.sim.count(|traffic| traffic.events += due.len() as u64);
+        let old = config
+            .drop_after_ms
+            .is_some_and(|most_ms| now_ms - self.connected_at_ms >= most_ms);
+        if full || old || self.open.is_dropped() || self.sim.is_revoked(&self.token) {
+            Next::Break(due)
+        } else {
+            Next::Events(due)
+        }
+    }
+
+    /// Whether the server is shutting down.
+    pub(super) fn is_over(&self) -> bool {
+        self.sim.is_stopping()
+    }
+
+    /// From one heartbeat to the next.
+    pub(super) fn heartbeat(&self) -> Duration {
+        let ms = self.sim.streams_config().heartbeat_ms;
+        Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1))
+    }
+
+    /// Takes what happened since the last time.
+    fn take(&mut self, now_ms: i64, config: &StreamsConfig) {
+        let mut taken = Vec::new();
+        for (channel, until_ms) in &mut self.channels {
+            let after_ms = std::mem::replace(until_ms, now_ms.max(*until_ms));
+            for event in self.sim.events(&channel.timeline, after_ms, now_ms) {
+                let (name, id, payload) = match event.happening {
+                    Happening::Deleted(id) => ("delete", id.clone(), id.to_string()),
+                    Happening::Appeared(status) | Happening::Edited(status)
+                        if !channel.shows(&status)
+                            || self.sim.hides(event.at_ms, &self.token, &status.id) =>
+                    {
+                        continue;
+                    }
+                    Happening::Appeared(status) => ("update", status.id.clone(), status.to_json()),
+                    Happening::Edited(status) => {
+                        ("status.update", status.id.clone(), status.to_json())
+                    }
+                };
+                let own = mix(hash_text(id.as_str()), hash_text(name));
+                let sent = Event {
+                    channel: channel.name.clone(),
+                    name,
+                    payload,
+                };
+                taken.push((event.at_ms, own, sent));
+            }
+        }
+        // Of several channels, in order of time.
+        taken.sort_by_key(|&(at_ms, ..)| at_ms);
+        for (at_ms, own, event) in taken {
+            let seed = mix(mix(self.sim.seed(), self.open.number()), own);
+            self.plan(at_ms, &event, config, &mut Chance::stream(seed, STREAM));
+        }
+    }
+
+    /// Puts an event where it is due: never, once or twice.
+    fn plan(&mut self, at_ms: i64, event: &Event, config: &StreamsConfig, chance: &mut Chance) {
+        let lost = chance.happens(config.lost_share);
+        let repeated = chance.happens(config.repeated_share);
+        let times = match (lost, repeated) {
+            (true, _) => 0,
+            (false, true) => 2,
+            (false, false) => 1,
+        };
+        for _ in 0..times {
+            let delay_ms = chance.between(config.delay_ms.min, config.delay_ms.max);
+            let due_ms = at_ms.saturating_add(delay_ms.max(0));
+            self.pending.insert((due_ms, self.taken), event.clone());
+            self.taken += 1;
+        }
+    }
+}
+
+/// How often a connection looks for events, in real time.
+const POLL_MS: i64 = 10;
+/// The stream of chance under a connection and an event.
+const STREAM: u64 = 9;

@@ -1,0 +1,25 @@
+//! Mastodon's streams: server-sent events and WebSockets.
+
+mod channel;
+mod feed;
+mod sse;
+mod web_socket;
+
+use std::sync::Arc;
+
+use axum::{Router, routing::get};
+
+use super::sim::Sim;
+
+pub(crate) fn routes() -> Router<Arc<Sim>> {
+    Router::new()
+        .route("/api/v1/streaming", get(web_socket::upgrade))
+        .route("/api/v1/streaming/", get(web_socket::upgrade))
+        .route("/api/v1/streaming/health", get(async || "OK"))
+        .route("/api/v1/streaming/user", get(sse::user))
+        .route("/api/v1/streaming/public", get(sse::public))
+        .route("/api/v1/streaming/public/local", get(sse::public_local))
+        .route("/api/v1/streaming/public/remote", get(sse::public_remote))
+        .route("/api/v1/streaming/hashtag", get(sse::hashtag))
+        .route("/api/v1/streaming/list", get(sse::list))
+}

@@ -1,0 +1,42 @@
+//! The knobs of streams.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::SpanMs;
+
+/// What goes wrong with streams. By default nothing does. Shares are of
+/// events, between 0 and 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StreamsConfig {
+    /// Whether connections are refused with 503. Default false.
+    pub refused: bool,
+    /// The connection breaks after so many events. Default never.
+    pub drop_after_events: Option<u64>,
+    /// The connection breaks after so long. Default never.
+    pub drop_after_ms: Option<i64>,
+    /// Events that are never sent. Default 0.
+    pub lost_share: f64,
+    /// Events that are sent twice. Default 0.
+    pub repeated_share: f64,
+    /// How long after it happened an event is sent, by the server's clock;
+    /// each is delayed by a time of its own, so that they come out of order.
+    /// Default 0.
+    pub delay_ms: SpanMs,
+    /// From one `:thump` to the next, in real time. Default 15 s.
+    pub heartbeat_ms: i64,
+}
+
+impl Default for StreamsConfig {
+    fn default() -> Self {
+        Self {
+            refused: false,
+            drop_after_events: None,
+            drop_after_ms: None,
+            lost_share: 0.0,
+            repeated_share: 0.0,
+            delay_ms: SpanMs::new(0, 0),
+            heartbeat_ms: 15_000,
+        }
+    }
+}

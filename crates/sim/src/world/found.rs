@@ -1,0 +1,101 @@
+//! Look-ups, and what is true of one post.
+
+use driftline_core::{post::Counts, upstream_id::UpstreamId};
+
+use super::{HIDING, World, span};
+use crate::{
+    chance::{Chance, hash_text, mix},
+    record::Record,
+    status::Status,
+};
+
+/// What a look-up finds in the world, before any fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// The post as it stands.
+    Shown(Box<Status>),
+    /// The post is there, but hidden from readers (see
+    /// [`crate::WorldConfig::hidden_share`]).
+    Hidden,
+    /// There is no such post, not yet or not any more.
+    Absent,
+}
+
+impl World {
+    /// The post of an ID, if it is visible at a time, Unix ms.
+    pub fn look_up(&mut self, now_ms: i64, id: &UpstreamId) -> Option<Status> {
+        match self.find(now_ms, id) {
+            Found::Shown(status) => Some(*status),
+            Found::Hidden | Found::Absent => None,
+        }
+    }
+
+    /// What became of the post of an ID at a time, Unix ms.
+    pub fn find(&mut self, now_ms: i64, id: &UpstreamId) -> Found {
+        self.advance(now_ms);
+        let Some(index) = self.index(id) else {
+            return Found::Absent;
+        };
+        let record = self.record(index);
+        if !record.is_visible(now_ms) || self.is_filtered(record) {
+            Found::Absent
+        } else if self.is_hidden(record, now_ms) {
+            Found::Hidden
+        } else {
+            Found::Shown(Box::new(self.status(index, now_ms)))
+        }
+    }
+
+    /// What a look-up of several posts answers at a time, Unix ms: those that
+    /// are visible, each once, in the order that
+    /// [`crate::Batches::shuffled`] says. How many may be asked for is the
+    /// caller's affair.
+    pub fn look_ups(&mut self, now_ms: i64, ids: &[UpstreamId]) -> Vec<Status> {
+        let ids = answer_order(ids, self.config.batches.shuffled);
+        ids.iter()
+            .filter_map(|id| self.look_up(now_ms, id))
+            .collect()
+    }
+
+    /// What is truly counted on a published post at a time, Unix ms: past or
+    /// to come, shown or not; a deleted post keeps what it had. `None` for a
+    /// post that the world has not published yet and before it is visible.
+    pub fn counts_at(&self, now_ms: i64, id: &UpstreamId) -> Option<Counts> {
+        let record = self.record(self.index(id)?);
+        (record.visible_at_ms <= now_ms).then(|| self.counts(record, now_ms))
+    }
+
+    /// When a published post is hidden from readers, Unix ms, if it ever is.
+    pub fn hidden_at_ms(&self, id: &UpstreamId) -> Option<i64> {
+        self.hiding(self.record(self.index(id)?))
+    }
+
+    pub(super) fn is_hidden(&self, record: &Record, now_ms: i64) -> bool {
+        self.hiding(record).is_some_and(|at_ms| at_ms <= now_ms)
+    }
+
+    pub(super) fn hiding(&self, record: &Record) -> Option<i64> {
+        if self.config.hidden_share <= 0.0 {
+            return None;
+        }
+        let mut chance = Chance::stream(mix(self.seed, record.genes), HIDING);
+        let hides = chance.happens(self.config.hidden_share);
+        let after_ms = span(&mut chance, self.config.hidden_after_ms).max(0);
+        hides.then(|| record.visible_at_ms.saturating_add(after_ms))
+    }
+
+    fn index(&self, id: &UpstreamId) -> Option<u32> {
+        let value = self.config.layout.value(id)?;
+        self.by_value.get(&value).copied()
+    }
+}
+
+/// Each ID once, in the order of an answer.
+pub(crate) fn answer_order(ids: &[UpstreamId], shuffled: bool) -> Vec<UpstreamId> {
+    let mut seen = std::collections::HashSet::new();
+    let mut ids: Vec<UpstreamId> = ids.iter().filter(|&id| seen.insert(id)).cloned().collect();
+    if shuffled {
+        ids.sort_by_cached_key(|id| mix(hash_text(id.as_str()), 1));
+    }
+    ids
+}

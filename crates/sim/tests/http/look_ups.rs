@@ -1,0 +1,317 @@
+//! Mastodon's look-ups, and what goes wrong with them.
+
+use driftline_core::{post::Counts, upstream_id::UpstreamId};
+use driftline_sim::{
+    BatchAbility, FaultKind, FaultsConfig, Growth, Hiding, Mishap, PoisonAnswer, Revocation,
+    SpanMs, ThrottleRule, WorldConfig,
+    http::{ServerConfig, SetClock, SimServer},
+};
+
+use crate::raw::{HOME, Raw, ask, standing};
+
+async fn home_ids(server: &SimServer) -> Vec<String> {
+    ask(server, HOME, "reader").await.ids()
+}
+
+fn path(ids: &[String]) -> String {
+    let ids: Vec<String> = ids.iter().map(|id| format!("id[]={id}")).collect();
+    format!("/api/v1/statuses?{}", ids.join("&"))
+}
+
+async fn look_up(server: &SimServer, ids: &[String], token: &str) -> Raw {
+    ask(server, &path(ids), token).await
+}
+
+async fn plain() -> (SimServer, SetClock) {
+    standing(WorldConfig::punctual(20.0).into()).await
+}
+
+#[tokio::test]
+async fn several_posts_come_in_the_order_asked_without_those_that_are_absent() {
+    let (server, _) = plain().await;
+    let mut ids = home_ids(&server).await;
+    ids.truncate(18);
+    ids.reverse();
+    let mut asked = ids.clone();
+    asked.insert(3, "12".into());
+    asked.push("nonsense".into());
+    assert_eq!(look_up(&server, &asked, "t").await.ids(), ids);
+    let encoded = path(&asked).replace("[]", "%5B%5D");
+    assert_eq!(ask(&server, &encoded, "t").await.ids(), ids);
+    let twice = [ids.clone(), ids.clone()].concat();
+    assert_eq!(look_up(&server, &twice, "t").await.ids(), ids, "each once");
+    assert_eq!(server.traffic().batches, 3);
+    assert_eq!(server.traffic().posts_refreshed, 3 * 18);
+    let none = ask(&server, "/api/v1/statuses", "t").await;
+    assert_eq!((none.status(), none.body()), ("200", "[]"));
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn more_than_twenty_are_refused() {
+    let (server, _) = plain().await;
+    let ids = home_ids(&server).await;
+    assert_eq!(look_up(&server, &ids[..20], "t").await.ids().len(), 20);
+    let refused = look_up(&server, &ids[..21], "t").await;
+    assert_eq!(refused.status(), "422");
+    assert!(refused.json()["error"].is_string());
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn batches_can_be_shuffled_or_unknown() {
+    for (ability, status) in [
+        (BatchAbility::Served, "200"),
+        (BatchAbility::NotFound, "404"),
+        (BatchAbility::MethodNotAllowed, "405"),
+    ] {
+        let mut world = WorldConfig::punctual(20.0);
+        world.batches.ability = ability;
+        world.batches.shuffled = true;
+        let (server, _) = standing(world.into()).await;
+        let mut ids = home_ids(&server).await;
+        ids.truncate(20);
+        let answer = look_up(&server, &ids, "t").await;
+        assert_eq!(answer.status(), status);
+        if status == "200" {
+            let mut shown = answer.ids();
+            assert_ne!(shown, ids);
+            shown.sort_unstable_by(|a, b| b.cmp(a));
+            assert_eq!(shown, ids);
+        }
+        let one = ask(&server, &format!("/api/v1/statuses/{}", ids[0]), "t").await;
+        assert_eq!(one.status(), "200", "one by one works everywhere");
+        server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_one_request() {
+    let world = WorldConfig {
+        faults: FaultsConfig::mastodon(),
+        ..WorldConfig::punctual(20.0)
+    };
+    let (server, _) = standing(world.into()).await;
+    let ids = home_ids(&server).await;
+    for remaining in ["299", "298"] {
+        let answer = look_up(&server, &ids[..20], "t").await;
+        assert_eq!(answer.header("x-ratelimit-remaining"), Some(remaining));
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn look_ups_show_edits_and_deletions() {
+    let mut world = WorldConfig::punctual(20.0);
+    world.edited_share = 0.5;
+    world.edited_after_ms = SpanMs::new(100_000, 100_000);
+    world.deleted_share = 0.5;
+    world.deleted_after_ms = SpanMs::new(200_000, 200_000);
+    let (server, clock) = standing(world.into()).await;
+    let mut ids = home_ids(&server).await;
+    ids.truncate(20);
+    let edited = |raw: &Raw| {
+        let page = raw.json();
+        let posts = page.as_array().expect("a list").iter();
+        posts.filter(|post| !post["edited_at"].is_null()).count()
+    };
+    let before = look_up(&server, &ids, "t").await;
+    assert_eq!((edited(&before), before.ids().len()), (0, 20));
+    clock.set(clock.now_ms() + 150_000);
+    let after = look_up(&server, &ids, "t").await;
+    assert!((3..18).contains(&edited(&after)));
+    clock.set(clock.now_ms() + 100_000);
+    let left = look_up(&server, &ids, "t").await.ids();
+    assert!((3..18).contains(&left.len()));
+    for id in &ids {
+        let one = ask(&server, &format!("/api/v1/statuses/{id}"), "t").await;
+        assert_eq!(one.status() == "200", left.contains(id));
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn credentials_need_a_token() {
+    let (server, _) = plain().await;
+    for (path, key) in [("accounts", "acct"), ("apps", "name")] {
+        let path = format!("/api/v1/{path}/verify_credentials");
+        assert!(ask(&server, &path, "t").await.json()[key].is_string());
+        assert_eq!(ask(&server, &path, "").await.status(), "401");
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_post_can_be_hidden_from_one_token() {
+    let (server, _) = plain().await;
+    let mut ids = home_ids(&server).await;
+    ids.truncate(20);
+    let hidden = ids[4].clone();
+    server.change_faults(|faults| {
+        faults.hidings.push(Hiding {
+            id: UpstreamId::new(hidden.clone()),
+            token: Some("stranger".into()),
+            after_ms: 0,
+        });
+    });
+    let one = format!("/api/v1/statuses/{hidden}");
+    assert_eq!(look_up(&server, &ids, "friend").await.ids(), ids);
+    assert_eq!(ask(&server, &one, "friend").await.status(), "200");
+    let seen = look_up(&server, &ids, "stranger").await.ids();
+    assert!(seen.len() == 19 && !seen.contains(&hidden));
+    assert_eq!(ask(&server, &one, "stranger").await.status(), "404");
+    assert!(!ask(&server, HOME, "stranger").await.ids().contains(&hidden));
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn posts_become_hidden_from_all() {
+    let mut world = WorldConfig::punctual(20.0);
+    world.hidden_share = 0.3;
+    world.hidden_after_ms = SpanMs::new(60_000, 60_000);
+    let (server, clock) = standing(world.into()).await;
+    let mut ids = home_ids(&server).await;
+    ids.truncate(20);
+    assert_eq!(look_up(&server, &ids, "t").await.ids(), ids);
+    clock.set(clock.now_ms() + 60_000);
+    let left = look_up(&server, &ids, "t").await.ids();
+    assert!((8..20).contains(&left.len()), "{}", left.len());
+    let truth = server
+        .truth(&driftline_sim::http::Timeline::Home)
+        .expect("home");
+    assert!(truth.posts.iter().all(|post| post.deleted_at_ms.is_none()));
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn poison_spoils_every_batch_that_names_it_and_itself_alone() {
+    for (answer, status) in [
+        (PoisonAnswer::BadRequest, "400"),
+        (PoisonAnswer::Unprocessable, "422"),
+        (PoisonAnswer::InternalError, "500"),
+    ] {
+        let (server, _) = plain().await;
+        let ids = home_ids(&server).await;
+        server.change_faults(|faults| {
+            faults.poison_ids = vec![UpstreamId::new(ids[7].clone())];
+            faults.poison_answer = answer;
+        });
+        assert_eq!(look_up(&server, &ids[..10], "t").await.status(), status);
+        assert_eq!(look_up(&server, &ids[7..8], "t").await.status(), status);
+        let one = ask(&server, &format!("/api/v1/statuses/{}", ids[7]), "t").await;
+        assert_eq!(one.status(), status);
+        assert_eq!(look_up(&server, &ids[..7], "t").await.ids().len(), 7);
+        server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_token_gets_401_from_its_time_on() {
+    let (server, clock) = plain().await;
+    server.change_faults(|faults| {
+        faults.revocations.push(Revocation {
+            token: "t".into(),
+            after_ms: 61_000,
+        });
+    });
+    assert_eq!(ask(&server, HOME, "t").await.status(), "200");
+    clock.set(clock.now_ms() + 1_000);
+    assert_eq!(ask(&server, HOME, "t").await.status(), "401");
+    assert_eq!(ask(&server, HOME, "u").await.status(), "200");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn quotas_shrink_by_others_and_by_cuts() {
+    let rule = ThrottleRule::all(100, 60_000).with_others(60);
+    let world = WorldConfig {
+        faults: FaultsConfig {
+            throttles: vec![rule.with_cut(100_000, 30)],
+            ..FaultsConfig::default()
+        },
+        ..WorldConfig::punctual(1.0)
+    };
+    let (server, clock) = standing(world.into()).await;
+    clock.set(clock.now_ms() / 60_000 * 60_000 + 30_000);
+    let first = ask(&server, HOME, "t").await;
+    assert_eq!(first.header("x-ratelimit-remaining"), Some("69"));
+    clock.set(clock.now_ms() + 60_000);
+    let cut = ask(&server, HOME, "t").await;
+    assert_eq!(cut.header("x-ratelimit-limit"), Some("30"));
+    assert_eq!(cut.status(), "429", "the other user needs 30 by now");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_counted_and_processed() {
+    let mishap = Mishap {
+        after_ms: 0,
+        fault: FaultKind::Lost,
+    };
+    let world = WorldConfig {
+        faults: FaultsConfig {
+            mishaps: vec![mishap],
+            ..FaultsConfig::mastodon()
+        },
+        ..WorldConfig::punctual(20.0)
+    };
+    let (server, _) = standing(world.into()).await;
+    assert_eq!(ask(&server, HOME, "t").await.text, "");
+    assert_eq!(server.traffic().posts_served, 40);
+    let next = ask(&server, HOME, "t").await;
+    assert_eq!(next.header("x-ratelimit-remaining"), Some("298"));
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn counts_are_those_of_the_truth() {
+    let config = ServerConfig {
+        world: WorldConfig {
+            growth: Some(Growth {
+                median_total: 200.0,
+                ..Growth::default()
+            }),
+            ..WorldConfig::punctual(20.0)
+        },
+        ..ServerConfig::default()
+    };
+    let (server, clock) = standing(config).await;
+    let mut ids = home_ids(&server).await;
+    ids.truncate(20);
+    let mut seen: Vec<Counts> = Vec::new();
+    for hours in [1, 30] {
+        clock.set(clock.now_ms() + hours * 3_600_000);
+        let shown = look_up(&server, &ids, "t").await.json();
+        for (id, shown) in ids.iter().zip(shown.as_array().expect("a list")) {
+            let id = UpstreamId::new(id.clone());
+            let truth = server.counts_at(clock.now_ms(), &id).expect("it is there");
+            assert_eq!(shown["favourites_count"].as_i64(), truth.favourites);
+            assert_eq!(shown["reblogs_count"].as_i64(), truth.boosts);
+            assert_eq!(shown["replies_count"].as_i64(), truth.replies);
+            seen.push(truth);
+        }
+    }
+    let favourites = |counts: &[Counts]| counts.iter().filter_map(|it| it.favourites).sum::<i64>();
+    assert!(favourites(&seen[..20]) * 3 / 2 < favourites(&seen[20..]));
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn faults_are_changed_over_http_too() {
+    let (server, _) = plain().await;
+    let knobs = ask(&server, "/_sim/faults", "t").await.json();
+    assert_eq!(
+        serde_json::from_value::<FaultsConfig>(knobs).expect("knobs"),
+        FaultsConfig::default()
+    );
+    let body = r#"{"unavailable_share": 1.0}"#;
+    let request = format!(
+        "PUT /_sim/faults HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let said = crate::raw::send(&server, &request).await;
+    assert_eq!(said.status(), "200", "{}", said.text);
+    assert_eq!(ask(&server, HOME, "t").await.status(), "503");
+    server.shutdown().await;
+}

@@ -1,0 +1,9 @@
+//! The shell over real sockets.
+
+mod look_ups;
+mod pages;
+mod raw;
+mod streams;
+mod tweepy;
+mod twitter;
+mod x;
