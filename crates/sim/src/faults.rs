@@ -152,7 +152,7 @@ impl Faults {
         self.config
             .revocations
             .iter()
-            .any(|revoked| revoked.token == token && revoked.after_ms < since_start_ms)
+            .any(|revoked| revoked.token == token && revoked.after_ms <= since_start_ms)
     }
 
     /// Whether a post is hidden from a token at a time, Unix ms, by

@@ -44,7 +44,7 @@ impl Window {
         let into_ms = (now_ms - self.from_ms).clamp(0, rule.window_ms);
         let others = i128::from(rule.others) * i128::from(into_ms) / i128::from(rule.window_ms);
         self.requests
-            .saturating_add(0 * u32::try_from(others).unwrap_or(u32::MAX))
+            .saturating_add(u32::try_from(others).unwrap_or(u32::MAX))
     }
 }
 

@@ -158,7 +158,7 @@ impl Upstream {
             return Err(self.fail(kind, message, throttle));
         }
         let ids = answer_order(ids, batches.shuffled);
-        if ids.len() > usize::from(MASTODON_BATCH) {
+        if ids.len() > usize::from(batches.most.unwrap_or(MASTODON_BATCH)) {
             let message = "422 Unprocessable Entity: too many IDs";
             return Err(self.fail(FailureKind::Refused, message, throttle));
         }

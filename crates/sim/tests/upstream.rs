@@ -190,6 +190,11 @@ fn batches_are_refused_for_their_size_their_poison_and_their_token() {
     let now_ms = config.start_ms + 60_000;
     let mut upstream = Upstream::new(config, 1);
     let ids = some_ids(&mut upstream, now_ms, 11);
+    let too_many = upstream.look_ups(now_ms, "t", &ids);
+    assert_eq!(
+        too_many.map_err(|failure| failure.kind),
+        Err(FailureKind::Refused)
+    );
     upstream.change_faults(|faults| {
         faults.poison_ids = vec![ids[3].clone()];
         faults.poison_answer = PoisonAnswer::BadRequest;
@@ -202,7 +207,6 @@ fn batches_are_refused_for_their_size_their_poison_and_their_token() {
         let answer = upstream.look_ups(now_ms, token, ids);
         answer.err().map(|failure| failure.kind)
     };
-    assert_eq!(kind("t", &ids), Some(FailureKind::Refused));
     assert_eq!(kind("t", &ids[..3]), None);
     assert_eq!(kind("t", &ids[..4]), Some(FailureKind::Refused));
     assert_eq!(kind("gone", &ids[..3]), Some(FailureKind::Unauthorized));

@@ -22,6 +22,8 @@ pub use credentials::{AddCredential, Token};
 pub use host::Host;
 pub use track::{Track, is_usable};
 
+pub(crate) use track::{track, tracked_posts};
+
 /// Something to do with a store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -147,7 +149,7 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError>
         Command::Why { post } => fresh::why(host, &post).await,
         Command::History { post } => fresh::history(store, &post).await,
         Command::Track(named) => track::track(store, *named).await,
-        Command::Tracked { instance } => track::stands(store, &instance).await,
+        Command::Tracked { instance } => track::tracked_posts(store, &instance).await,
         Command::Add(new) => add(store, *new).await,
         Command::List => list(store).await,
         Command::Pause { name } => pause(store, pollers, &name, true).await,

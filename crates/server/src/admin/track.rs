@@ -53,7 +53,7 @@ pub(crate) async fn track(store: &Store, track: Track) -> Result<Value, AdminErr
 }
 
 /// How the tracked posts of an instance stand.
-pub(super) async fn stands(store: &Store, instance: &str) -> Result<Value, AdminError> {
+pub(crate) async fn tracked_posts(store: &Store, instance: &str) -> Result<Value, AdminError> {
     let source = source_of(store, instance, None).await?;
     let id = source.id;
     let stands = store.read(move |tx| tracked(tx, id)).await?;

@@ -13,6 +13,8 @@ pub(crate) enum ApiError {
     BadParameter(String),
     /// There is nothing at that address, or nothing for this reader.
     NotFound,
+    /// Not for this client.
+    Forbidden(&'static str),
     /// Not with that method.
     MethodNotAllowed,
     /// In none of the forms that the client takes.
@@ -37,6 +39,7 @@ impl IntoResponse for ApiError {
         let (status, error) = match &self {
             Self::BadParameter(error) => (StatusCode::BAD_REQUEST, error.as_str()),
             Self::NotFound => (StatusCode::NOT_FOUND, "Record not found"),
+            Self::Forbidden(why) => (StatusCode::FORBIDDEN, *why),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
             Self::NotAcceptable(forms) => (StatusCode::NOT_ACCEPTABLE, *forms),
             Self::Refused(why) => (StatusCode::SERVICE_UNAVAILABLE, why.as_str()),

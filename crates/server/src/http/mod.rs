@@ -32,6 +32,7 @@ mod serve;
 mod status;
 mod statuses;
 mod timelines;
+mod track;
 
 use std::sync::Arc;
 
@@ -67,6 +68,7 @@ pub struct App {
 
 /// The routes of the API.
 pub fn router(app: App) -> Router {
+    let app = Arc::new(app);
     Router::new()
         .route("/api/v1/timelines/public", get(timelines::public))
         .route("/api/v1/timelines/list/{id}", get(timelines::list))
@@ -93,8 +95,9 @@ pub fn router(app: App) -> Router {
                 .allow_headers(Any)
                 .expose_headers([LINK]),
         )
+        .merge(track::routes(&app))
         .layer(TraceLayer::new_for_http())
-        .with_state(Arc::new(app))
+        .with_state(app)
 }
 
 const LEAST_COMPRESSED_BYTES: u64 = 1024;

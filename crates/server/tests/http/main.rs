@@ -10,4 +10,5 @@ mod paging;
 mod requests;
 mod shape;
 mod statuses;
+mod track;
 mod world;

@@ -44,7 +44,7 @@ impl FromRequestParts<Arc<Sim>> for Caller {
             Some(("OAuth", fields)) => {
                 oauth1::verified(fields, parts, sim.oauth1_keys()).ok_or_else(refused)?
             }
-            _ => String::new(),
+            _ => return Err(refused()),
         };
         Ok(Self { token })
     }

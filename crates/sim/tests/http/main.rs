@@ -1,6 +1,7 @@
 //! The shell over real sockets.
 
 mod look_ups;
+mod mastodon_py;
 mod pages;
 mod raw;
 mod streams;

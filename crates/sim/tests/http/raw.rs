@@ -1,9 +1,12 @@
 //! Requests over plain sockets.
 
+use std::time::Duration;
+
 use driftline_sim::http::{Clock, ServerConfig, SetClock, SimServer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::timeout,
 };
 
 /// An answer as its bytes came.
@@ -74,7 +77,10 @@ pub(crate) async fn send(server: &SimServer, request: &str) -> Raw {
     let mut bytes = Vec::new();
     let mut chunk = vec![0; 65_536];
     // A reset ends an answer as the end of the stream does.
-    while let Ok(read @ 1..) = socket.read(&mut chunk).await {
+    while let Ok(read @ 1..) = timeout(PATIENCE, socket.read(&mut chunk))
+        .await
+        .expect("something comes, or the end")
+    {
         bytes.extend_from_slice(&chunk[..read]);
     }
     Raw {
@@ -93,3 +99,5 @@ pub(crate) async fn standing(config: ServerConfig) -> (SimServer, SetClock) {
     clock.set(clock.now_ms() + 60_000);
     (server, clock)
 }
+
+const PATIENCE: Duration = Duration::from_secs(8);

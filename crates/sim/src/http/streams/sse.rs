@@ -63,7 +63,7 @@ fn open(stream: &str, (State(sim), Query(named), headers): Asked) -> Response {
     let Some(channel) = channel else {
         return refuse(Api::Mastodon, &Refusal::NotFound);
     };
-    if channel.is_private() && token == "none" {
+    if channel.is_private() && token.is_empty() {
         return refuse(Api::Mastodon, &Refusal::Unauthorized);
     }
     let mut feed = Feed::new(sim, token);

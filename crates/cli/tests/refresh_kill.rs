@@ -1,0 +1,206 @@
+//! Workers that are killed at random moments lose no post, and hold none up for longer than a lease
+//! lasts.
+//!
+//! `DRIFTLINE_SEED=n` replays the moments, `DRIFTLINE_KILLS=n` kills that often,
+//! `DRIFTLINE_POSTS=n` refreshes about that many posts.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use driftline_db::testing::Cluster;
+use driftline_sim::{
+    Growth, WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
+use driftline_store::{SecretUrl, Store, StoreError, Target};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use support::{Place, Running};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_workers_on_postgresql_lose_no_post() {
+    let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
+    let places: Vec<Place> = (0..4)
+        .map(|_| Place::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url()))
+        .collect();
+    let target = Target::Postgres {
+        url: SecretUrl::new(cluster.url()),
+        schema: None,
+    };
+    kill_often(&places, target).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_process_on_sqlite_loses_no_post() {
+    let place = Place::new();
+    let target = Target::Sqlite {
+        path: place.data().join("driftline.db"),
+    };
+    kill_often(&[place], target).await;
+}
+
+async fn kill_often(places: &[Place], target: Target) {
+    let number =
+        |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse::<u64>().unwrap());
+    let seed = number("DRIFTLINE_SEED", rand::random());
+    let kills = number("DRIFTLINE_KILLS", 10);
+    let posts = number("DRIFTLINE_POSTS", 300);
+    eprintln!("DRIFTLINE_SEED={seed} DRIFTLINE_KILLS={kills} DRIFTLINE_POSTS={posts}");
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let sim = SimServer::start(world(posts), seed, Clock::Real)
+        .await
+        .unwrap();
+    for place in places {
+        place.file("driftline.toml", &config(posts));
+    }
+    let url = sim.url();
+    let mirror = ["mirror", &url, "--name", "sim", "--backfill", "all"];
+    let mirrored = places[0].run(
+        &[
+            &mirror[..],
+            &["--allow-private", "--no-settle", "--for", "20s"],
+        ]
+        .concat(),
+    );
+    assert_eq!(mirrored.status, 0, "{mirrored:?}");
+    let mut running: Vec<Option<Running>> = places.iter().map(|place| Some(start(place))).collect();
+    let store = tokio::task::spawn_blocking(move || Store::open(target).unwrap())
+        .await
+        .unwrap();
+    // All that came due meanwhile is caught up with first.
+    let all = stored(&store).await.posts;
+    assert!(all as u64 > posts / 2, "{all} posts");
+    until(&store, |now| now.oldest_ms < every_ms(posts)).await;
+
+    let mut oldest_ms = 0;
+    for _ in 0..kills {
+        let end = Instant::now() + Duration::from_millis(rng.random_range(200..1_200));
+        while Instant::now() < end {
+            oldest_ms = oldest_ms.max(stored(&store).await.oldest_ms);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let at = rng.random_range(0..places.len());
+        if let Some(killed) = running[at].take() {
+            killed.kill();
+        }
+        running[at] = Some(start(&places[at]));
+    }
+    let last_kill_ms = Clock::Real.now_ms();
+    until(&store, |now| {
+        oldest_ms = oldest_ms.max(now.oldest_ms);
+        now.refreshed_since(last_kill_ms) == now.posts
+    })
+    .await;
+    let end = stored(&store).await;
+    assert_eq!(end.posts, all, "a post was lost");
+    assert_eq!(end.scheduled, all, "a post has no schedule, or two");
+    let bound_ms = every_ms(posts) + LEASE_MS + SLACK_MS;
+    eprintln!("the oldest counts were {oldest_ms} ms old; the bound is {bound_ms} ms");
+    assert!(oldest_ms <= bound_ms, "{oldest_ms} ms");
+    for mut process in running.into_iter().flatten() {
+        process.signal("TERM");
+        assert_eq!(process.ended().code(), Some(0));
+    }
+    // What the ended processes held is due as it was, not after its lease.
+    assert_eq!(stored(&store).await.leased, 0);
+    store.close().await;
+}
+
+fn start(place: &Place) -> Running {
+    place.serve(&["--allow-private"]).0
+}
+
+/// How the stored posts stand.
+struct Stored {
+    posts: usize,
+    /// Posts on the schedule or in a lease, counted as often as they are there.
+    scheduled: usize,
+    leased: usize,
+    /// How old the oldest counts are, ms.
+    oldest_ms: i64,
+    refreshed_ms: Vec<i64>,
+}
+
+impl Stored {
+    fn refreshed_since(&self, ms: i64) -> usize {
+        self.refreshed_ms.iter().filter(|at| **at > ms).count()
+    }
+}
+
+async fn stored(store: &Store) -> Stored {
+    let now_ms = Clock::Real.now_ms();
+    store
+        .read(move |tx| {
+            let refreshed_ms = tx.query("select refreshed_at_ms from freshness", &[], |row| {
+                row.i64(0)
+            })?;
+            let slots = tx.query_one("select count(*) from schedule", &[], |row| row.i64(0))?;
+            let leases = tx.query("select posts from lease", &[], |row| row.text(0))?;
+            let leased: usize = leases
+                .iter()
+                .map(|posts| posts.split_whitespace().count())
+                .sum();
+            Ok::<_, StoreError>(Stored {
+                posts: refreshed_ms.len(),
+                scheduled: usize::try_from(slots).unwrap() + leased,
+                leased,
+                oldest_ms: refreshed_ms.iter().map(|at| now_ms - at).max().unwrap_or(0),
+                refreshed_ms,
+            })
+        })
+        .await
+        .unwrap()
+}
+
+async fn until(store: &Store, mut is_so: impl FnMut(&Stored) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(300);
+    loop {
+        let now = stored(store).await;
+        if is_so(&now) {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "the oldest: {} ms",
+            now.oldest_ms
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Published before the test begins.
+fn world(posts: u64) -> ServerConfig {
+    let published_ms = 30_000;
+    ServerConfig {
+        world: WorldConfig {
+            rate_per_s: posts as f64 * 1_000.0 / f64::from(published_ms),
+            publish_for_ms: Some(i64::from(published_ms)),
+            growth: Some(Growth {
+                half_life_ms: 60_000,
+                ..Growth::default()
+            }),
+            ..WorldConfig::default()
+        },
+        history_ms: i64::from(published_ms),
+        ..ServerConfig::default()
+    }
+}
+
+/// More posts take more time to look up.
+fn every_ms(posts: u64) -> i64 {
+    i64::try_from(posts * 10).unwrap().max(3_000)
+}
+
+fn config(posts: u64) -> String {
+    format!(
+        "[refresh]\nbuffer_ttl = \"300ms\"\nlease = \"{LEASE_MS}ms\"\n[refresh.ages]\n\"1d\" = \"{}ms\"\n",
+        every_ms(posts)
+    )
+}
+
+const LEASE_MS: i64 = 5_000;
+/// Between a post's due time and its answer: the wait for a full batch, a worker's wait for work, a
+/// start of a process, and a loaded machine.
+const SLACK_MS: i64 = 6_000;

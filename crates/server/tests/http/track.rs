@@ -1,0 +1,105 @@
+//! Producers that name posts.
+
+use reqwest::{StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::world::{World, parsed, status};
+
+async fn post(world: &World, body: &Value) -> reqwest::Response {
+    let request = world
+        .client
+        .post(format!("{}/api/v1/track", world.base))
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(body.to_string());
+    request.send().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_are_noted_and_named_again_without_harm() {
+    let world = World::new().await;
+    let mut feed = world.feed("home").await;
+    feed.poll(&[status(5)]).await;
+    let body = json!({
+        "instance": "https://sim.example",
+        "ids": ["5", "6", "7", "7", "a b", ""],
+    });
+    let answer = post(&world, &body).await;
+    assert_eq!(answer.status(), StatusCode::ACCEPTED);
+    let noted = parsed(answer).await;
+    assert_eq!(noted["new"], 2, "{noted}");
+    assert_eq!(noted["stored"], 1, "{noted}");
+    assert_eq!(noted["repeated"], 1, "{noted}");
+    assert_eq!(noted["bad"], json!(["a b", ""]), "{noted}");
+    let again = parsed(post(&world, &body).await).await;
+    assert_eq!(again["new"], 0, "{again}");
+    assert_eq!(again["waiting_or_missing"], 2, "{again}");
+    let stands = world.json("/api/v1/track?instance=sim.example").await;
+    assert_eq!(stands["waiting"], 2, "{stands}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_huge_batch_is_taken_whole() {
+    let world = World::new().await;
+    let ids: Vec<String> = (1..=50_000).map(|id| id.to_string()).collect();
+    let body = json!({ "instance": "https://sim.example", "ids": ids });
+    let noted = parsed(post(&world, &body).await).await;
+    assert_eq!(noted["new"], 50_000, "{noted}");
+    let stands = world.json("/api/v1/track?instance=sim.example").await;
+    assert_eq!(stands["waiting"], 50_000, "{stands}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_requests_are_told_what_is_wrong() {
+    let world = World::new().await;
+    for (body, said) in [
+        (json!({ "ids": ["1"] }), "instance"),
+        (json!({ "instance": "https://sim.example" }), "ids"),
+        (
+            json!({ "instance": "not an address", "ids": ["1"] }),
+            "server's address",
+        ),
+    ] {
+        let answer = post(&world, &body).await;
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{body}");
+        let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
+        assert!(error.contains(said), "{error}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_other_sites_are_refused() {
+    let world = World::new().await;
+    let host = world.base.replace("http://", "");
+    let send = async |origin: &str, host: &str| {
+        let request = world
+            .client
+            .post(format!("{}/api/v1/track", world.base))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ORIGIN, origin)
+            .header(header::HOST, host)
+            .body(json!({ "instance": "https://sim.example", "ids": ["1"] }).to_string());
+        request.send().await.unwrap()
+    };
+    let port = host.rsplit_once(':').unwrap().1;
+    let rebound = format!("evil.example:{port}");
+    for (origin, host) in [
+        ("https://evil.example".to_owned(), host.as_str()),
+        ("null".to_owned(), host.as_str()),
+        (format!("http://{rebound}"), rebound.as_str()),
+    ] {
+        let answer = send(&origin, host).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{origin}");
+        assert!(
+            answer
+                .headers()
+                .get("access-control-allow-origin")
+                .is_none()
+        );
+    }
+    let ours = send(&format!("http://{host}"), &host).await;
+    assert_eq!(ours.status(), StatusCode::ACCEPTED);
+    world.close().await;
+}
