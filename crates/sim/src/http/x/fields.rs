@@ -135,6 +135,7 @@ const EXPANSIONS: &[&str] = &[
     "article.cover_media",
     "article.media_entities",
     "attachments.media_keys",
+    "referenced_tweets.id.attachments.media_keys",
     "attachments.media_source_tweet",
     "attachments.poll_ids",
     "author_id",
