@@ -14,7 +14,7 @@ pub(crate) struct SeededTest {
 }
 
 /// The simulations.
-pub(crate) const SIMULATIONS: [SeededTest; 2] = [
+pub(crate) const SIMULATIONS: [SeededTest; 3] = [
     SeededTest {
         package: "driftline-core",
         folder: "crates/core",
@@ -24,6 +24,11 @@ pub(crate) const SIMULATIONS: [SeededTest; 2] = [
         package: "driftline-server",
         folder: "crates/server",
         name: "simulation",
+    },
+    SeededTest {
+        package: "driftline-server",
+        folder: "crates/server",
+        name: "refresh_simulation",
     },
 ];
 
@@ -43,11 +48,18 @@ pub(crate) const DRAWN: [SeededTest; 2] = [
 ];
 
 /// The tests that kill the process.
-pub(crate) const KILLS: SeededTest = SeededTest {
-    package: "driftline",
-    folder: "crates/cli",
-    name: "kill",
-};
+pub(crate) const KILLS: [SeededTest; 2] = [
+    SeededTest {
+        package: "driftline",
+        folder: "crates/cli",
+        name: "kill",
+    },
+    SeededTest {
+        package: "driftline",
+        folder: "crates/cli",
+        name: "refresh_kill",
+    },
+];
 
 impl SeededTest {
     /// Runs the test with `flags` of cargo and the variables given; a test that does not exist

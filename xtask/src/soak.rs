@@ -12,8 +12,11 @@ pub(crate) struct SoakArgs {
     #[arg(long, default_value_t = 5000)]
     seeds: u64,
     /// How many times the kill tests kill
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 100)]
     kills: u64,
+    /// How many posts the workers refresh that are killed
+    #[arg(long, default_value_t = 50_000)]
+    posts: u64,
     /// How many inputs each test of a codec draws
     #[arg(long, default_value_t = 1_000_000)]
     cases: u32,
@@ -25,9 +28,10 @@ pub(crate) fn run(workspace: &Workspace, args: &SoakArgs) -> Result<(), TaskErro
     let variables = [
         ("DRIFTLINE_SEEDS", args.seeds.to_string()),
         ("DRIFTLINE_KILLS", args.kills.to_string()),
+        ("DRIFTLINE_POSTS", args.posts.to_string()),
         ("PROPTEST_CASES", args.cases.to_string()),
     ];
-    for test in SIMULATIONS.iter().chain(&DRAWN).chain([&KILLS]) {
+    for test in SIMULATIONS.iter().chain(&DRAWN).chain(&KILLS) {
         test.run(workspace, &["--release"], &variables)?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use std::{
 
 use driftline_core::{
     answer::{AnswerFacts, Failure, FailureKind},
-    quota::{Grant, Ledger, Unit, Use},
+    quota::{Grant, Ledger, SEAM_MS, Unit, Use},
 };
 use driftline_store::{
     CredentialId, Store, StoreError, Tx,
@@ -295,7 +295,8 @@ impl Quotas {
         if now < block.free_until_ms {
             return true;
         }
-        if block.left == 0 || now >= block.until_ms {
+        // What is sent so late belongs to the next window, and only the ledger can say so.
+        if block.left == 0 || now >= block.until_ms.saturating_sub(SEAM_MS) {
             block.left = 0;
             return false;
         }
@@ -356,8 +357,7 @@ fn take_block(
     // Under a cap, requests are taken one by one: a block would count posts that are not read.
     let want = if capped.is_some() { 1 } else { want(&ledger) };
     let grant = ledger.take(want, posts, purpose, now_ms);
-    let is_limited = capped.is_some() || !ledger.windows().is_empty();
-    if let (Grant::Requests(granted), true) = (grant, is_limited) {
+    if let Grant::Requests(granted) = grant {
         quota::store(tx, id, scope, &ledger)?;
         if let Some(mut capped) = capped {
             capped.take(granted, posts, purpose, now_ms);

@@ -168,11 +168,11 @@ impl Secrets {
         }
     }
 
-    fn key_error(&self, reason: impl ToString) -> SecretsError {
+    fn key_error(&self, reason: impl std::fmt::Display) -> SecretsError {
         let path = self.key_file.as_deref().unwrap_or(Path::new(""));
         SecretsError::Key {
             path: path.display().to_string(),
-            reason: reason.to_string(),
+            reason: format!("{reason}"),
         }
     }
 }

@@ -16,6 +16,9 @@ pub struct Ledger {
     /// Requests granted so far.
     #[serde(default)]
     granted: u64,
+    /// Requests on their way that were granted before any limit was known.
+    #[serde(default)]
+    blind: u32,
 }
 
 /// What a request is for.
@@ -61,7 +64,8 @@ impl Ledger {
             .iter()
             .filter(|window| window.unit == Unit::Requests)
             .peekable();
-        let is_told = requests.peek().is_some() && requests.all(|window| !window.assumed);
+        let knows_requests = requests.peek().is_some();
+        let is_told = knows_requests && requests.all(|window| !window.assumed);
         let mut granted = if is_told { want.max(1) } else { 1 };
         let mut until_ms = now_ms;
         for window in &self.windows {
@@ -77,8 +81,10 @@ impl Ledger {
             return Grant::Until(until_ms);
         }
         for window in &mut self.windows {
-            let spent = cost(window.unit).saturating_mul(granted);
-            window.remaining = window.remaining.saturating_sub(spent);
+            window.spend(cost(window.unit).saturating_mul(granted), now_ms);
+        }
+        if !knows_requests {
+            self.blind = self.blind.saturating_add(granted);
         }
         self.granted = self.granted.saturating_add(u64::from(granted));
         Grant::Requests(granted)
@@ -95,6 +101,7 @@ impl Ledger {
     pub fn answered(&mut self, throttle: Option<&Throttle>, now_ms: i64) {
         self.refusals = 0;
         self.blocked_until_ms = None;
+        self.blind = self.blind.saturating_sub(1);
         if let Some(throttle) = throttle {
             self.told(throttle, now_ms);
         }
@@ -144,6 +151,7 @@ impl Ledger {
             length_ms,
             others: 0,
             assumed: false,
+            late: 0,
         });
     }
 
@@ -208,7 +216,13 @@ impl Ledger {
 
     fn add(&mut self, throttle: &Throttle, now_ms: i64) {
         let requests = |w: &Window| w.unit == Unit::Requests;
-        // A limit that was never told of again has been lowered or raised.
+        // A limit that was never told of again has been lowered or raised. What was granted
+        // meanwhile may still be on its way.
+        let mut under_way = std::mem::take(&mut self.blind);
+        for window in self.windows.iter().filter(|w| requests(w) && w.assumed) {
+            let taken = window.limit.saturating_sub(window.remaining);
+            under_way = under_way.saturating_add(taken.saturating_sub(1));
+        }
         self.windows.retain(|w| !(requests(w) && w.assumed));
         if self.windows.iter().filter(|w| requests(w)).count() >= MOST_WINDOWS {
             let first = self.windows.iter().position(requests);
@@ -219,11 +233,12 @@ impl Ledger {
         self.windows.push(Window {
             unit: Unit::Requests,
             limit: throttle.limit,
-            remaining: throttle.remaining,
+            remaining: throttle.remaining.saturating_sub(under_way),
             reset_at_ms: throttle.reset_at_ms,
             length_ms: throttle.reset_at_ms.saturating_sub(now_ms).max(1),
             others: 0,
             assumed: false,
+            late: 0,
         });
     }
 }

@@ -7,4 +7,4 @@ mod ledger;
 mod window;
 
 pub use ledger::{Grant, Ledger, Use};
-pub use window::{Unit, Window};
+pub use window::{SEAM_MS, Unit, Window};

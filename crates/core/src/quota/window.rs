@@ -27,6 +27,9 @@ pub struct Window {
     pub others: u32,
     /// Whether it was begun here, after the one before it ended, and no answer has told of it yet.
     pub assumed: bool,
+    /// How much was taken so late that it may be counted against the next window.
+    #[serde(default)]
+    pub late: u32,
 }
 
 impl Window {
@@ -40,7 +43,9 @@ impl Window {
         self.reset_at_ms = self
             .reset_at_ms
             .saturating_add(passed.saturating_mul(length_ms));
-        self.remaining = self.limit;
+        let late = if passed == 1 { self.late } else { 0 };
+        self.remaining = self.limit.saturating_sub(late);
+        self.late = 0;
         self.others = 0;
         self.assumed = true;
     }
@@ -49,7 +54,7 @@ impl Window {
     /// rest of the window would bring at an even pace.
     pub(super) fn free(&self, kept: f64, now_ms: i64) -> u32 {
         let line = self.even() * kept * self.left_ms(now_ms) as f64;
-        let line = line.ceil().clamp(0.0, f64::from(u32::MAX)) as u32;
+        let line = line.round().clamp(0.0, f64::from(u32::MAX)) as u32;
         self.remaining.saturating_sub(line)
     }
 
@@ -65,6 +70,14 @@ impl Window {
         }
         let left_ms = (spare / pace).min(self.left_ms(now_ms) as f64) as i64;
         self.reset_at_ms.saturating_sub(left_ms).max(now_ms)
+    }
+
+    /// Takes what is to be spent.
+    pub(super) fn spend(&mut self, amount: u32, now_ms: i64) {
+        self.remaining = self.remaining.saturating_sub(amount);
+        if self.unit == Unit::Requests && self.left_ms(now_ms) <= SEAM_MS {
+            self.late = self.late.saturating_add(amount);
+        }
     }
 
     /// Takes what others used: `told` is what an answer says is left.
@@ -84,3 +97,6 @@ impl Window {
         self.reset_at_ms.saturating_sub(now_ms).max(0)
     }
 }
+
+/// A request that is sent this close before a window's end may arrive after it.
+pub const SEAM_MS: i64 = 3_000;

@@ -1,71 +1,115 @@
 /// Finds what an upstream refuses a batch for: halves it until the culprits stand alone.
 ///
-/// Of a batch of n with k culprits it asks about 2 k log2 n times. Where everything is refused, the
-/// upstream is to blame and not the posts: see [`Bisection::is_outage`].
+/// Of a batch of n with k culprits it asks about 2 k log2 n times. Where the quota ends before, the
+/// posts that are still under suspicion count one failure more each, and the next batch that holds
+/// them begins with parts of half the size: the search goes on where it ended, in whichever process.
+/// Where everything is refused, the upstream is to blame and not the posts: see
+/// [`Bisection::is_outage`].
 #[derive(Debug, Clone)]
 pub struct Bisection<T> {
-    open: Vec<Vec<T>>,
+    /// What is still to be asked for, the next part last.
+    open: Vec<Part<T>>,
     culprits: Vec<T>,
-    asked: u32,
     accepted: u32,
 }
 
+#[derive(Debug, Clone)]
+struct Part<T> {
+    posts: Vec<T>,
+    /// Whether it is a part of something that was refused.
+    is_suspect: bool,
+}
+
+/// What a [`Bisection`] came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict<T> {
+    /// What was refused alone.
+    pub culprits: Vec<T>,
+    /// What was refused together with others, and is not cleared.
+    pub suspects: Vec<T>,
+    /// What was not asked for.
+    pub unasked: Vec<T>,
+}
+
 impl<T> Bisection<T> {
-    /// Begins with a batch that has not been asked for yet.
-    pub fn new(batch: Vec<T>) -> Self {
-        let open = if batch.is_empty() {
-            Vec::new()
-        } else {
-            vec![batch]
+    /// Begins with a batch that has not been asked for yet. Posts whose look-ups failed before, as
+    /// often in a row as `failures` says, are asked for apart from the others, in parts that halve
+    /// with each failure. The part of the batch's first post comes first: where quota ends between
+    /// two, the other is first the next time.
+    pub fn new(batch: Vec<T>, failures: impl Fn(&T) -> u32) -> Self {
+        let size = batch.len();
+        let mut parts: Vec<(u32, Vec<T>)> = Vec::new();
+        for post in batch {
+            let failed = failures(&post).min(u32::BITS - 1);
+            let most = (size >> failed).max(1);
+            let fits = |(of, part): &&mut (u32, Vec<T>)| *of == failed && part.len() < most;
+            match parts.iter_mut().find(fits) {
+                Some((_, part)) => part.push(post),
+                None => parts.push((failed, vec![post])),
+            }
+        }
+        let part = |(_, posts)| Part {
+            posts,
+            is_suspect: false,
         };
         Self {
-            open,
+            open: parts.into_iter().rev().map(part).collect(),
             culprits: Vec::new(),
-            asked: 0,
             accepted: 0,
         }
     }
 
     /// The part to ask for next; `None` when nothing is left.
     pub fn part(&self) -> Option<&[T]> {
-        self.open.last().map(Vec::as_slice)
+        self.open.last().map(|part| part.posts.as_slice())
     }
 
     /// The part was answered; returns it.
     pub fn accepted(&mut self) -> Vec<T> {
-        self.asked = self.asked.saturating_add(1);
         self.accepted = self.accepted.saturating_add(1);
-        self.open.pop().unwrap_or_default()
+        self.open.pop().map_or_else(Vec::new, |part| part.posts)
     }
 
     /// The part was refused: it is halved, or it is a culprit.
     pub fn refused(&mut self) {
-        self.asked = self.asked.saturating_add(1);
-        let Some(mut part) = self.open.pop() else {
+        let Some(Part { mut posts, .. }) = self.open.pop() else {
             return;
         };
-        if part.len() == 1 {
-            self.culprits.append(&mut part);
+        if posts.len() == 1 {
+            self.culprits.append(&mut posts);
             return;
         }
-        let second = part.split_off(part.len() / 2);
-        self.open.push(second);
-        self.open.push(part);
+        let second = posts.split_off(posts.len() / 2);
+        for posts in [second, posts] {
+            let is_suspect = true;
+            self.open.push(Part { posts, is_suspect });
+        }
     }
 
-    /// Whether so much was refused, and nothing accepted, that the upstream itself is at fault: a
-    /// batch, its half, and a part of that in turn down to one.
+    /// Whether so much was refused, and nothing accepted, that the upstream itself is at fault.
     pub fn is_outage(&self) -> bool {
         self.accepted == 0 && self.culprits.len() >= 2
     }
 
-    /// What was refused alone.
-    pub fn culprits(&self) -> &[T] {
-        &self.culprits
+    /// Whether anything was answered.
+    pub fn has_answers(&self) -> bool {
+        self.accepted > 0
     }
 
-    /// Ends it: what was refused alone, and what was not answered.
-    pub fn end(self) -> (Vec<T>, Vec<T>) {
-        (self.culprits, self.open.into_iter().flatten().collect())
+    /// Ends it.
+    pub fn end(self) -> Verdict<T> {
+        let mut verdict = Verdict {
+            culprits: self.culprits,
+            suspects: Vec::new(),
+            unasked: Vec::new(),
+        };
+        for part in self.open {
+            if part.is_suspect {
+                verdict.suspects.extend(part.posts);
+            } else {
+                verdict.unasked.extend(part.posts);
+            }
+        }
+        verdict
     }
 }

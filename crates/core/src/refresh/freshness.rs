@@ -194,7 +194,11 @@ impl Freshness {
     fn failed(&self, policy: &Policy, asked: Asked) -> Refreshed {
         let failures = self.failures.saturating_add(1);
         let freshness = Self { failures, ..*self };
-        let retry_ms = retry_ms(failures, asked.chance);
+        let age_ms = asked
+            .now_ms
+            .saturating_sub(self.born_ms.unwrap_or(asked.now_ms));
+        let every_ms = policy.table().every_ms(age_ms).unwrap_or(0);
+        let retry_ms = retry_ms(failures, every_ms, asked.chance);
         let due = if policy.table().holds(self.born_ms, asked.now_ms) {
             Due::At(asked.now_ms.saturating_add(retry_ms))
         } else {

@@ -13,6 +13,6 @@ mod telling;
 
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
 pub use batcher::{Batcher, Fill};
-pub use bisection::Bisection;
+pub use bisection::{Bisection, Verdict};
 pub use freshness::{Asked, Freshness, Outcome, Refreshed, Sample, Word};
 pub use policy::Policy;

@@ -58,7 +58,7 @@ fn refreshing_leaves_polling_its_share_and_the_share_fades() {
     let mut unused = known();
     assert_eq!(
         unused.take(1_000, 1, REFRESH, 299_990),
-        Grant::Requests(299)
+        Grant::Requests(300)
     );
 }
 

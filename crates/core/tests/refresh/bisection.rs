@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use driftline_core::refresh::Bisection;
+use driftline_core::refresh::{Bisection, Verdict};
 use proptest::prelude::*;
 
 /// Asks an upstream that refuses every part with a poisonous ID in it.
 fn run(batch: Vec<u32>, poison: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>, Vec<u32>, u32) {
-    let mut bisection = Bisection::new(batch);
+    let mut bisection = Bisection::new(batch, |_| 0);
     let mut answered = Vec::new();
     let mut asked = 0;
     while let Some(part) = bisection.part() {
@@ -21,8 +21,12 @@ fn run(batch: Vec<u32>, poison: &BTreeSet<u32>) -> (Vec<u32>, Vec<u32>, Vec<u32>
             break;
         }
     }
-    let (culprits, left) = bisection.end();
-    (answered, culprits, left, asked)
+    let Verdict {
+        culprits,
+        suspects,
+        unasked,
+    } = bisection.end();
+    (answered, culprits, [suspects, unasked].concat(), asked)
 }
 
 #[test]
@@ -45,7 +49,48 @@ fn where_everything_is_refused_nobody_is_blamed_for_long() {
 
 #[test]
 fn nothing_to_ask_is_no_batch() {
-    assert_eq!(Bisection::<u32>::new(Vec::new()).part(), None);
+    assert_eq!(Bisection::<u32>::new(Vec::new(), |_| 1).part(), None);
+}
+
+#[test]
+fn a_known_culprit_costs_one_request_more() {
+    let mut bisection = Bisection::new((0..100).collect(), |id| if *id == 40 { 9 } else { 0 });
+    assert_eq!(bisection.part().map(<[u32]>::len), Some(99));
+    bisection.accepted();
+    assert_eq!(bisection.part(), Some(&[40][..]));
+    bisection.refused();
+    assert_eq!(bisection.part(), None);
+    assert_eq!(bisection.end().culprits, [40]);
+}
+
+/// The quota of each batch ends after one request.
+#[test]
+fn the_search_goes_on_where_the_quota_ended_it() {
+    let poison = 37;
+    let mut failures = [0u32; 100];
+    let mut answered = [false; 100];
+    for round in 0.. {
+        let mut open: Vec<usize> = (0..100).filter(|at| !answered[*at]).collect();
+        // What failed is due later.
+        open.sort_by_key(|at| failures[*at]);
+        if open == [poison] && failures[poison] > 6 {
+            break;
+        }
+        assert!(round < 40, "{open:?}");
+        let mut bisection = Bisection::new(open, |at| failures[*at]);
+        let part = bisection.part().expect("a part").to_vec();
+        if part.contains(&poison) {
+            bisection.refused();
+        } else {
+            for at in bisection.accepted() {
+                answered[at] = true;
+            }
+        }
+        let verdict = bisection.end();
+        for at in [verdict.culprits, verdict.suspects].concat() {
+            failures[at] += 1;
+        }
+    }
 }
 
 proptest! {

@@ -29,7 +29,7 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    pub(crate) fn start(shared: &Arc<Shared>, instance: Instance) -> Self {
+    pub(crate) fn start(shared: &Arc<Shared>, instance: &Instance) -> Self {
         let workers = (0..shared.options.workers.max(1)).map(|_| {
             let worker = Worker {
                 shared: Arc::clone(shared),
@@ -116,7 +116,7 @@ impl Worker {
                 .shared
                 .access
                 .quotas
-                .put_back(&credential, scope, Purpose::Refresh)
+                .put_back(&credential, scope, Purpose::Refresh);
         };
         let claim = match self.claim(&client).await {
             Ok(Claimed::Batch(claim)) => claim,
@@ -172,6 +172,7 @@ impl Worker {
                 credential,
                 &claim,
                 time,
+                self.failures >= SUSPICIOUS,
                 asks,
             )
             .await?
@@ -188,10 +189,17 @@ impl Worker {
             let kind = found.failure.map(|failure| failure.kind);
             return Ok(Turn::Until(self.after_failure(kind)));
         }
-        if credential.quarantine.is_some() {
-            self.shared.access.quotas.restore(credential).await?;
+        let kind = found.failure.as_ref().map(|failure| failure.kind);
+        let is_silent = found
+            .answers
+            .iter()
+            .all(|answered| answered.answer == Answer::Nothing);
+        if !is_silent {
+            self.failures = 0;
+            if credential.quarantine.is_some() {
+                self.shared.access.quotas.restore(credential).await?;
+            }
         }
-        self.failures = 0;
         self.hydrate(&found.answers).await?;
         let save = Save {
             claim,
@@ -217,6 +225,9 @@ impl Worker {
         });
         let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
         teller::tell_of(&self.shared, self.instance.id, &news).await?;
+        if is_silent && kind.is_some() {
+            return Ok(Turn::Until(self.after_failure(kind)));
+        }
         Ok(Turn::Saved)
     }
 
@@ -447,6 +458,8 @@ impl Worker {
 
 /// The name of the credential that is none.
 pub(crate) const ANONYMOUS: &str = "anonymous";
+/// Failures in a row after which the upstream is thought to be down.
+const SUSPICIOUS: u32 = 2;
 const LONGEST_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use driftline_core::{
     answer::{AnswerFacts, Failure, FailureKind, Finding, LookUp, LookUps},
-    refresh::Bisection,
+    refresh::{Bisection, Verdict},
     upstream_id::UpstreamId,
 };
 use driftline_store::{
@@ -29,18 +29,22 @@ pub(crate) struct Outcome {
 }
 
 /// Looks a claim's posts up; the first request is taken from the quota already. A batch that is
-/// refused is halved, within the quota and the time, until what it is refused for stands alone.
+/// refused is halved, within the quota and the time, until what it is refused for stands alone. An
+/// upstream that `is_suspicious`, because it failed before, has to answer something first.
 pub(crate) async fn look_up(
     client: &Upstream,
     quotas: &Quotas,
     credential: &Credential,
     claim: &Claim,
     time: Duration,
+    is_suspicious: bool,
     mut asks: impl FnMut(usize),
 ) -> Result<Outcome, StoreError> {
     let over_ms = now_ms().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
     let scope = client.scope(UpstreamPurpose::LookUp);
-    let mut bisection = Bisection::new(claim.posts.iter().collect::<Vec<&DuePost>>());
+    let mut bisection = Bisection::new(claim.posts.iter().collect::<Vec<&DuePost>>(), |due| {
+        due.freshness.failures
+    });
     let mut answers = Vec::with_capacity(claim.posts.len());
     let mut failure = None;
     let mut is_first = true;
@@ -83,14 +87,18 @@ pub(crate) async fn look_up(
             }
         }
     }
-    let is_outage = bisection.is_outage();
-    let (culprits, left) = bisection.end();
-    if left.is_empty() {
+    let is_outage = bisection.is_outage() || (is_suspicious && !bisection.has_answers());
+    let Verdict {
+        culprits,
+        suspects,
+        unasked,
+    } = bisection.end();
+    if unasked.is_empty() && suspects.is_empty() {
         failure = failure.filter(|failure| !blames_posts(failure.kind));
     }
     // In an outage nobody is to blame: all are due as they were.
     if !is_outage {
-        answers.extend(culprits.iter().map(|due| Answered {
+        answers.extend(culprits.iter().chain(&suspects).map(|due| Answered {
             what: due.what,
             answer: Answer::Nothing,
             asked_at_ms: now_ms(),

@@ -114,7 +114,7 @@ async fn keep(shared: Arc<Shared>) {
                 for instance in instances {
                     crews
                         .entry(instance.id)
-                        .or_insert_with(|| Crew::start(&shared, instance.clone()));
+                        .or_insert_with(|| Crew::start(&shared, &instance));
                     if let Err(error) = look_after(&shared, &instance).await {
                         tracing::warn!(%error, "the schedule cannot be read; trying again");
                     }

@@ -1,4 +1,5 @@
 //! Polling and refreshing together, against simulated upstreams over real sockets.
+#![allow(clippy::unwrap_used)]
 
 mod mastodon;
 mod world;

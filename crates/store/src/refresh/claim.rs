@@ -55,7 +55,7 @@ pub struct Claim {
     pub id: i64,
     /// When it ends, Unix ms: by the database's clock on PostgreSQL, by this process's on SQLite.
     pub until_ms: i64,
-    /// The posts.
+    /// The posts, the one first that was due first.
     pub posts: Vec<DuePost>,
     /// Slots whose post needs no look-up any more: it is deleted or removed.
     pub(crate) idle: Vec<Slot>,
@@ -361,6 +361,8 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
             _ => idle.push(*slot),
         }
     }
+    // Of several shards, the one that waits longest comes first.
+    posts.sort_by_key(|due: &DuePost| due.due_at_ms);
     Ok((posts, idle))
 }
 

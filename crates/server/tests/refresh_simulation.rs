@@ -1,0 +1,726 @@
+//! The refresh pipeline under virtual time: workers that die, dawdle and lose answers, quotas that
+//! are cut, posts that are edited, deleted, hidden and poisonous.
+//!
+//! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use driftline_core::{
+    answer::{Failure, FailureKind, Finding, LookUps},
+    api::Api,
+    quota::{Grant, SEAM_MS, Use},
+    refresh::{AgeBand, AgeTable, Batcher, Bisection, Outcome, Policy},
+    timeline::Settings,
+    upstream_id::UpstreamId,
+};
+use driftline_sim::{FaultsConfig, Growth, SpanMs, ThrottleRule, Upstream, WorldConfig};
+use driftline_store::{
+    CredentialId, InstanceId, SourceId, Store, StoreError, Target, clock, credential, quota,
+    refresh::{
+        Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Found, Save, What, hydrate,
+        next_due_ms, want,
+    },
+    source,
+};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+#[test]
+fn every_post_stays_fresh_whatever_dies() {
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .map(|text| text.parse::<u64>().unwrap())
+    };
+    let seeds = match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, count) => 0..count.unwrap_or(200),
+    };
+    let next = AtomicU64::new(seeds.start);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            if let Err(panic) = std::panic::catch_unwind(|| Simulation::new(seed).run()) {
+                eprintln!("seed {seed} failed; replay with: cargo xtask sim --seed {seed}");
+                next.store(seeds.end, Ordering::Relaxed);
+                std::panic::resume_unwind(panic);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(work);
+        }
+    });
+}
+
+const SECOND_MS: i64 = 1_000;
+const MINUTE_MS: i64 = 60 * SECOND_MS;
+const LEASE_MS: i64 = 30 * SECOND_MS;
+const WINDOW_MS: i64 = MINUTE_MS;
+const BATCH: usize = 20;
+const RUN_MS: i64 = 50 * MINUTE_MS;
+const CALM_MS: i64 = 12 * MINUTE_MS;
+
+fn policy() -> Policy {
+    let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
+    let bands = vec![
+        band(10 * MINUTE_MS, MINUTE_MS),
+        band(30 * MINUTE_MS, 3 * MINUTE_MS),
+        band(600 * MINUTE_MS, 6 * MINUTE_MS),
+    ];
+    Policy::AgeTable(AgeTable::new(bands, 5 * MINUTE_MS).unwrap())
+}
+
+struct Simulation {
+    upstream: Upstream,
+    store: Store,
+    claims: Claims,
+    policy: Arc<Policy>,
+    source: SourceId,
+    instance: InstanceId,
+    credential: CredentialId,
+    workers: Vec<Worker>,
+    now_ms: i64,
+    /// Until when things go wrong.
+    calm_from_ms: i64,
+    death_share: f64,
+    dawdle_share: f64,
+    /// Requests in a window, and whether the limit is ever cut.
+    limit: u32,
+    cut: bool,
+    throttled: u32,
+    /// Requests that were taken and not sent, and until when they may be.
+    held: (u32, i64),
+    deaths: u32,
+    /// Of each post the newest answer that was saved: when it was asked for, and its favourites.
+    newest: HashMap<UpstreamId, (i64, Option<i64>)>,
+    deleted: HashSet<UpstreamId>,
+    rng: ChaCha8Rng,
+    _folder: tempfile::TempDir,
+}
+
+struct Worker {
+    /// When it acts next.
+    at_ms: i64,
+    failures: u32,
+    asking: Option<Asking>,
+}
+
+/// A batch in a worker's hands.
+struct Asking {
+    claim: Claim,
+    bisection: Bisection<DuePost>,
+    answers: Vec<Answered>,
+    answer: Result<LookUps, Failure>,
+    stopped: bool,
+}
+
+impl Simulation {
+    fn new(seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let is_short = rng.random_bool(0.4);
+        let limit = if is_short { rng.random_range(3..8) } else { 60 };
+        let cut = rng.random_bool(0.3);
+        let mut throttle = ThrottleRule::all(limit, WINDOW_MS);
+        if cut {
+            throttle = throttle.with_cut(15 * MINUTE_MS, (limit / 2).max(2));
+        }
+        let config = WorldConfig {
+            publish_for_ms: Some(20 * MINUTE_MS),
+            rate_per_s: rng.random_range(0.02..0.1),
+            bursts: None,
+            growth: Some(Growth {
+                half_life_ms: 5 * MINUTE_MS,
+                ..Growth::default()
+            }),
+            deleted_share: 0.1,
+            deleted_after_ms: SpanMs::new(0, 40 * MINUTE_MS),
+            edited_share: 0.1,
+            edited_after_ms: SpanMs::new(0, 40 * MINUTE_MS),
+            hidden_share: 0.05,
+            hidden_after_ms: SpanMs::new(0, 40 * MINUTE_MS),
+            faults: FaultsConfig {
+                throttles: vec![throttle],
+                internal_error_share: rng.random_range(0.0..0.03),
+                lost_share: rng.random_range(0.0..0.05),
+                cut_share: rng.random_range(0.0..0.02),
+                delay_share: rng.random_range(0.0..0.1),
+                delay_ms: SpanMs::new(500, 45_000),
+                poison_share: if rng.random_bool(0.5) { 0.02 } else { 0.0 },
+                ..FaultsConfig::default()
+            },
+            ..WorldConfig::punctual(1.0)
+        };
+        let now_ms = config.start_ms;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("driftline.db");
+        let store = Store::open(Target::Sqlite { path }).unwrap();
+        let new = source::NewSource {
+            name: "tracked".to_owned(),
+            origin: "https://sim.example".to_owned(),
+            api: Api::Mastodon,
+            timeline: source::TRACKED.to_owned(),
+            upstream: "https://sim.example".to_owned(),
+            settings: Settings::default(),
+            token: None,
+        };
+        let (source, instance, credential) = store
+            .write_blocking(clock::root(), move |tx| {
+                let id = source::add(tx, &new, now_ms)?.unwrap();
+                let instance = source::by_id(tx, id)?.unwrap().instance.id;
+                let credential = credential::of_place(tx, instance, None, "none", now_ms)?;
+                Ok::<_, StoreError>((id, instance, credential.id))
+            })
+            .unwrap();
+        let workers = (0..rng.random_range(1..5)).map(|number| Worker {
+            at_ms: now_ms + number,
+            failures: 0,
+            asking: None,
+        });
+        Self {
+            upstream: Upstream::new(config, seed),
+            store,
+            claims: Claims::default(),
+            policy: Arc::new(policy()),
+            source,
+            instance,
+            credential,
+            workers: workers.collect(),
+            now_ms,
+            calm_from_ms: now_ms + RUN_MS - CALM_MS,
+            death_share: rng.random_range(0.0..0.08),
+            dawdle_share: rng.random_range(0.0..0.05),
+            limit,
+            cut,
+            throttled: 0,
+            held: (0, 0),
+            deaths: 0,
+            newest: HashMap::new(),
+            deleted: HashSet::new(),
+            rng,
+            _folder: folder,
+        }
+    }
+
+    fn run(mut self) {
+        let start_ms = self.now_ms;
+        let mut named = HashSet::new();
+        let mut name_at_ms = start_ms;
+        let mut calm = false;
+        while self.now_ms < start_ms + RUN_MS {
+            let (at, at_ms) = self
+                .workers
+                .iter()
+                .enumerate()
+                .map(|(at, worker)| (at, worker.at_ms))
+                .min_by_key(|(_, at_ms)| *at_ms)
+                .unwrap();
+            if name_at_ms <= at_ms {
+                self.now_ms = self.now_ms.max(name_at_ms);
+                self.name(&mut named);
+                name_at_ms = self.now_ms + 20 * SECOND_MS;
+                continue;
+            }
+            self.now_ms = self.now_ms.max(at_ms);
+            if !calm && self.now_ms >= self.calm_from_ms {
+                calm = true;
+                self.calm_down();
+            }
+            self.step(at);
+        }
+        self.check_end(&named);
+    }
+
+    /// A producer names every post that is new.
+    fn name(&mut self, named: &mut HashSet<UpstreamId>) {
+        let truth = self.upstream.truth(self.now_ms);
+        let new: Vec<String> = truth
+            .posts
+            .iter()
+            .filter(|post| named.insert(post.id.clone()))
+            .map(|post| post.id.to_string())
+            .collect();
+        let (source, now_ms) = (self.source, self.now_ms);
+        self.store
+            .write_blocking(clock::root(), move |tx| {
+                want(tx, source, &new, false, now_ms)
+            })
+            .unwrap();
+    }
+
+    fn calm_down(&mut self) {
+        self.death_share = 0.0;
+        self.dawdle_share = 0.0;
+        self.upstream.change_faults(|faults| {
+            faults.internal_error_share = 0.0;
+            faults.lost_share = 0.0;
+            faults.cut_share = 0.0;
+            faults.delay_share = 0.0;
+        });
+    }
+
+    fn step(&mut self, at: usize) {
+        let Some(asking) = self.workers[at].asking.take() else {
+            return self.begin(at);
+        };
+        if self.rng.random_bool(self.death_share) {
+            self.deaths += 1;
+            self.workers[at].at_ms = self.now_ms + self.rng.random_range(0..20 * SECOND_MS);
+            if self.rng.random_bool(0.3) {
+                // The whole process dies, and begins again.
+                self.claims = Claims::default();
+                self.held = (0, 0);
+                for worker in &mut self.workers {
+                    worker.asking = None;
+                    worker.at_ms = worker.at_ms.max(self.now_ms + SECOND_MS);
+                }
+            }
+            return;
+        }
+        self.go_on(at, asking);
+    }
+
+    /// Takes a request from the quota and a batch from the schedule, and asks.
+    fn begin(&mut self, at: usize) {
+        let (instance, now_ms) = (self.instance, self.now_ms);
+        let first = self
+            .store
+            .read_blocking(move |tx| next_due_ms(tx, instance, now_ms))
+            .unwrap();
+        match first {
+            None => return self.wait(at, now_ms + SECOND_MS),
+            Some(due_ms) if due_ms > now_ms => {
+                return self.wait(at, due_ms.min(now_ms + SECOND_MS));
+            }
+            Some(_) => {}
+        }
+        if let Grant::Until(until_ms) = self.take() {
+            assert!(until_ms > now_ms, "a wait that is over");
+            return self.wait(at, until_ms.min(now_ms + 5 * SECOND_MS));
+        }
+        let ask = Ask {
+            instance,
+            batcher: Batcher::new(BATCH, 2 * SECOND_MS),
+            shard: self.rng.random(),
+            holder: format!("worker {at}"),
+            lease_ms: LEASE_MS,
+            now_ms,
+        };
+        match self.claims.claim_blocking(&self.store, ask).unwrap() {
+            Claimed::Batch(claim) => {
+                self.check_disjoint(&claim);
+                let asking = Asking {
+                    bisection: Bisection::new(claim.posts.clone(), |due| due.freshness.failures),
+                    claim,
+                    answers: Vec::new(),
+                    answer: Err(Failure::new(FailureKind::Unreachable, "not asked yet")),
+                    stopped: false,
+                };
+                self.ask(at, asking);
+            }
+            Claimed::Until(until_ms) => {
+                self.put_back();
+                self.wait(at, until_ms.min(now_ms + SECOND_MS));
+            }
+            Claimed::Idle => {
+                self.put_back();
+                self.wait(at, now_ms + SECOND_MS);
+            }
+        }
+    }
+
+    /// Sends what is to be asked next, and waits for the answer.
+    fn ask(&mut self, at: usize, mut asking: Asking) {
+        let Some(part) = asking.bisection.part() else {
+            asking.stopped = true;
+            return self.end(at, asking);
+        };
+        let ids: Vec<UpstreamId> = part
+            .iter()
+            .map(|due| UpstreamId::from(due.upstream_id.as_str()))
+            .collect();
+        asking.answer = self.upstream.look_ups(self.now_ms, "token", &ids);
+        let mut back_ms = self.upstream.received_at_ms();
+        if self.rng.random_bool(self.dawdle_share) {
+            back_ms += LEASE_MS + self.rng.random_range(0..LEASE_MS);
+        }
+        let worker = &mut self.workers[at];
+        worker.at_ms = back_ms.max(self.now_ms + 1);
+        worker.asking = Some(asking);
+    }
+
+    /// Takes the answer in; asks for the rest of a refused batch, or saves.
+    fn go_on(&mut self, at: usize, mut asking: Asking) {
+        let answer = std::mem::replace(
+            &mut asking.answer,
+            Err(Failure::new(FailureKind::Unreachable, "taken")),
+        );
+        match answer {
+            Ok(found) => {
+                let throttle = found.facts.throttle;
+                self.tell(move |ledger, now_ms| ledger.answered(throttle.as_ref(), now_ms));
+                let part = asking.bisection.accepted();
+                asking.answers.extend(matched(&part, found));
+            }
+            Err(failure) => {
+                let throttle = failure.throttle;
+                let is_throttled = failure.kind == FailureKind::Throttled;
+                self.throttled += u32::from(is_throttled);
+                self.tell(move |ledger, now_ms| {
+                    if is_throttled {
+                        ledger.refused(throttle.as_ref(), None, 0, now_ms);
+                    } else {
+                        ledger.answered(throttle.as_ref(), now_ms);
+                    }
+                });
+                let is_theirs = matches!(
+                    failure.kind,
+                    FailureKind::Refused | FailureKind::ServerError
+                );
+                if is_theirs {
+                    asking.bisection.refused();
+                } else {
+                    asking.stopped = true;
+                }
+            }
+        }
+        let is_in_time = self.now_ms < asking.claim.until_ms - 5 * SECOND_MS;
+        let may_ask = !asking.stopped && !asking.bisection.is_outage() && is_in_time;
+        if may_ask && asking.bisection.part().is_some() && self.take() == Grant::Requests(1) {
+            return self.ask(at, asking);
+        }
+        self.end(at, asking);
+    }
+
+    fn end(&mut self, at: usize, asking: Asking) {
+        let Asking {
+            claim,
+            bisection,
+            mut answers,
+            ..
+        } = asking;
+        let is_down = self.workers[at].failures >= 2 && !bisection.has_answers();
+        let is_outage = bisection.is_outage() || is_down;
+        let verdict = bisection.end();
+        if !is_outage {
+            let blamed = verdict.culprits.into_iter().chain(verdict.suspects);
+            answers.extend(blamed.map(|due| Answered {
+                what: due.what,
+                answer: Answer::Nothing,
+                asked_at_ms: self.now_ms,
+            }));
+        }
+        if answers.is_empty() {
+            self.claims.give_back_blocking(&self.store, claim).unwrap();
+            let worker = &mut self.workers[at];
+            worker.failures = (worker.failures + 1).min(5);
+            let wait_ms = SECOND_MS << worker.failures;
+            return self.wait(at, self.now_ms + wait_ms);
+        }
+        let is_silent = answers.iter().all(|a| a.answer == Answer::Nothing);
+        let failures = self.workers[at].failures;
+        self.workers[at].failures = if is_silent { failures + 1 } else { 0 };
+        self.hydrate(&answers);
+        // Between the two commits a process may die, too.
+        if self.rng.random_bool(self.death_share / 2.0) {
+            self.deaths += 1;
+            return self.wait(at, self.now_ms + SECOND_MS);
+        }
+        self.save(claim, answers);
+        self.wait(at, self.now_ms + 1);
+    }
+
+    fn save(&mut self, claim: Claim, answers: Vec<Answered>) {
+        let ends_ms = claim.until_ms;
+        let named: HashMap<What, UpstreamId> = claim
+            .posts
+            .iter()
+            .map(|due| (due.what, UpstreamId::from(due.upstream_id.as_str())))
+            .collect();
+        let by_what: HashMap<What, Answered> = answers
+            .iter()
+            .map(|answered| (answered.what, answered.clone()))
+            .collect();
+        let save = Save {
+            claim,
+            answers,
+            policy: Arc::clone(&self.policy),
+            keep_deleted: true,
+            now_ms: self.now_ms,
+            chance: self.rng.random(),
+        };
+        match self.claims.save_blocking(&self.store, save) {
+            Ok(saved) => {
+                assert!(self.now_ms < ends_ms, "a late holder saved");
+                for (what, outcome) in saved.outcomes {
+                    let id = named[&what].clone();
+                    let answered = &by_what[&what];
+                    match (outcome, &answered.answer) {
+                        (Outcome::Updated | Outcome::Unchanged, Answer::Found(post)) => {
+                            self.answered(id, answered.asked_at_ms, post.counts.favourites);
+                        }
+                        (Outcome::Deleted | Outcome::Hidden, _) => {
+                            self.deleted.insert(id);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            // Its process died meanwhile, or its time was over.
+            Err(StoreError::LeaseLost) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn answered(&mut self, id: UpstreamId, asked_ms: i64, favourites: Option<i64>) {
+        if let Some((before_ms, _)) = self.newest.get(&id) {
+            assert!(*before_ms <= asked_ms, "an older answer won: {id}");
+        }
+        self.newest.insert(id, (asked_ms, favourites));
+    }
+
+    /// Stores what was found for tickets, as a commit of its own.
+    fn hydrate(&mut self, answers: &[Answered]) {
+        let posts: Vec<_> = answers
+            .iter()
+            .filter_map(|answered| match (answered.what, &answered.answer) {
+                (What::Wanted { ticket, .. }, Answer::Found(post)) => {
+                    Some((ticket, post.clone(), answered.asked_at_ms))
+                }
+                _ => None,
+            })
+            .collect();
+        if posts.is_empty() {
+            return;
+        }
+        for (_, post, asked_ms) in &posts {
+            let known = self.newest.get(&post.id);
+            if known.is_none_or(|(before_ms, _)| before_ms <= asked_ms) {
+                let newest = (*asked_ms, post.counts.favourites);
+                self.newest.entry(post.id.clone()).or_insert(newest);
+            }
+        }
+        let (source, policy, now_ms) = (self.source, Arc::clone(&self.policy), self.now_ms);
+        self.store
+            .write_blocking(source::root(source), move |tx| {
+                let found: Vec<Found<'_>> = posts
+                    .iter()
+                    .map(|(ticket, post, asked_at_ms)| Found {
+                        ticket: *ticket,
+                        post,
+                        asked_at_ms: *asked_at_ms,
+                    })
+                    .collect();
+                hydrate(tx, source, &found, &policy, now_ms)
+            })
+            .unwrap();
+    }
+
+    /// Keeps a request for later in its window.
+    fn put_back(&mut self) {
+        let ends_ms = (self.now_ms / WINDOW_MS + 1) * WINDOW_MS;
+        let kept = if self.held.1 == ends_ms {
+            self.held.0
+        } else {
+            0
+        };
+        self.held = (kept + 1, ends_ms);
+    }
+
+    fn take(&mut self) -> Grant {
+        if self.held.0 > 0 && self.now_ms < self.held.1 - SEAM_MS {
+            self.held.0 -= 1;
+            return Grant::Requests(1);
+        }
+        let (id, now_ms) = (self.credential, self.now_ms);
+        self.store
+            .write_blocking(credential::root(id), move |tx| {
+                let mut ledger = quota::load(tx, id, "requests")?;
+                let purpose = Use::Refresh {
+                    left_to_polling: 0.2,
+                };
+                let grant = ledger.take(1, BATCH as u32, purpose, now_ms);
+                quota::store(tx, id, "requests", &ledger)?;
+                Ok::<_, StoreError>(grant)
+            })
+            .unwrap()
+    }
+
+    fn tell(
+        &mut self,
+        mut change: impl FnMut(&mut driftline_core::quota::Ledger, i64) + Send + 'static,
+    ) {
+        let (id, now_ms) = (self.credential, self.now_ms);
+        self.store
+            .write_blocking(credential::root(id), move |tx| {
+                let mut ledger = quota::load(tx, id, "requests")?;
+                change(&mut ledger, now_ms);
+                quota::store(tx, id, "requests", &ledger)
+            })
+            .unwrap();
+    }
+
+    fn wait(&mut self, at: usize, until_ms: i64) {
+        self.workers[at].at_ms = until_ms.max(self.now_ms + 1);
+    }
+
+    /// No post is in two claims that have not ended.
+    fn check_disjoint(&self, claim: &Claim) {
+        for worker in &self.workers {
+            let Some(asking) = &worker.asking else {
+                continue;
+            };
+            if asking.claim.until_ms <= self.now_ms {
+                continue;
+            }
+            for due in &asking.claim.posts {
+                let twice = claim.posts.iter().any(|other| other.what == due.what);
+                assert!(!twice, "{} is held twice", due.upstream_id);
+            }
+        }
+    }
+
+    /// How long after its due time a post may be answered at the latest, once things are calm.
+    fn bound_ms(&self, posts: usize, poisonous: usize) -> i64 {
+        let limit = if self.cut {
+            (self.limit / 2).max(2)
+        } else {
+            self.limit
+        };
+        // Oldest first: each has its turn when all others had theirs. What is poisonous costs
+        // requests of its own, and a part of the quota stays with polling.
+        let batches = (posts.div_ceil(BATCH) + 2 * poisonous) as i64 + 1;
+        let round_ms = batches * WINDOW_MS / i64::from(limit);
+        3 * round_ms + WINDOW_MS + LEASE_MS
+    }
+
+    fn check_end(mut self, named: &HashSet<UpstreamId>) {
+        let end_ms = self.now_ms;
+        let truth = self.upstream.truth(end_ms);
+        self.upstream
+            .change_faults(|faults| faults.throttles.clear());
+        let poison = |upstream: &mut Upstream, id: &UpstreamId| {
+            let kinds = [FailureKind::ServerError, FailureKind::Refused];
+            match upstream.look_up(end_ms, "token", id) {
+                Err(failure) => kinds.contains(&failure.kind),
+                Ok(_) => false,
+            }
+        };
+        let every_ms = 6 * MINUTE_MS;
+        let posts = named.len();
+        let poisonous = named
+            .iter()
+            .filter(|id| poison(&mut self.upstream, id))
+            .count();
+        let bound_ms = every_ms + self.bound_ms(posts, poisonous);
+        let standings = self.standings();
+        assert_eq!(
+            self.scheduled(),
+            standings.values().filter(|due| due.0.is_some()).count()
+        );
+        let mut compared = 0;
+        for post in &truth.posts {
+            if !named.contains(&post.id) || post.visible_at_ms > self.calm_from_ms {
+                continue;
+            }
+            let is_hidden = self
+                .upstream
+                .world()
+                .hidden_at_ms(&post.id)
+                .is_some_and(|at_ms| at_ms <= end_ms);
+            if post
+                .deleted_at_ms
+                .is_some_and(|at_ms| at_ms < end_ms - bound_ms - MINUTE_MS)
+            {
+                let known = self.deleted.contains(&post.id);
+                let poisoned = poison(&mut self.upstream, &post.id);
+                assert!(known || poisoned, "not known to be deleted: {}", post.id);
+                continue;
+            }
+            if post.deleted_at_ms.is_some() || is_hidden || poison(&mut self.upstream, &post.id) {
+                continue;
+            }
+            let Some((due, refreshed_ms, favourites)) = standings.get(&post.id) else {
+                panic!("never stored: {}", post.id);
+            };
+            assert!(due.is_some(), "without a due time: {}", post.id);
+            let age_ms = end_ms - refreshed_ms;
+            assert!(
+                age_ms <= bound_ms,
+                "{} was not refreshed for {age_ms} ms; the bound is {bound_ms} ms; limit {}, {posts} posts, {} deaths",
+                post.id,
+                self.limit,
+                self.deaths,
+            );
+            let (_, newest) = self.newest[&post.id];
+            assert_eq!(
+                *favourites, newest,
+                "{}: the newest answer is not stored",
+                post.id
+            );
+            compared += 1;
+        }
+        assert!(compared > 5, "only {compared} posts were compared");
+        if !self.cut {
+            assert_eq!(self.throttled, 0, "the quota was overrun");
+        }
+        self.store.close_blocking();
+    }
+
+    /// Each stored post's due time, when it was last answered, and its favourites; tickets too.
+    #[allow(clippy::type_complexity)]
+    fn standings(&self) -> HashMap<UpstreamId, (Option<i64>, i64, Option<i64>)> {
+        self.store
+            .read_blocking(|tx| {
+                let rows = tx.query(
+                    "select coalesce(p.upstream_id, w.upstream_id), f.due_at_ms,
+                         f.refreshed_at_ms, f.favourites
+                     from freshness f left join post p on p.id = f.post_id
+                         left join wanted w on w.ticket = f.post_id",
+                    &[],
+                    |row| {
+                        let id = UpstreamId::new(row.text(0)?);
+                        Ok((id, (row.opt_i64(1)?, row.i64(2)?, row.opt_i64(3)?)))
+                    },
+                )?;
+                Ok::<_, StoreError>(rows.into_iter().collect())
+            })
+            .unwrap()
+    }
+
+    fn scheduled(&self) -> usize {
+        let count = self.store.read_blocking(|tx| {
+            let count = tx.query_one("select count(*) from schedule", &[], |row| row.i64(0))?;
+            Ok::<_, StoreError>(count)
+        });
+        usize::try_from(count.unwrap()).unwrap()
+    }
+}
+
+fn matched(part: &[DuePost], found: LookUps) -> Vec<Answered> {
+    let asked_at_ms = found.facts.sent_at_ms;
+    let mut findings: HashMap<UpstreamId, Finding> = found.findings.into_iter().collect();
+    part.iter()
+        .map(|due| Answered {
+            what: due.what,
+            answer: match findings.remove(&UpstreamId::from(due.upstream_id.as_str())) {
+                Some(Finding::Found(post)) => Answer::Found(post),
+                Some(Finding::Gone) => Answer::Gone,
+                Some(Finding::Hidden) => Answer::Hidden,
+                Some(Finding::Missing) | None => Answer::Missing,
+            },
+            asked_at_ms,
+        })
+        .collect()
+}
