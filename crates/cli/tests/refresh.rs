@@ -1,0 +1,226 @@
+//! Keeping posts fresh, with the real binary and a simulated upstream.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{io::Write as _, process::Stdio};
+
+use driftline_sim::{
+    Growth, Revocation, WorldConfig,
+    http::{Clock, ServerConfig, SimServer, Timeline},
+};
+use support::{Ended, Place, wait_for};
+
+const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"1d\" = \"2s\"\n";
+
+async fn sim() -> SimServer {
+    let config = ServerConfig {
+        world: WorldConfig {
+            rate_per_s: 5.0,
+            publish_for_ms: Some(30_000),
+            growth: Some(Growth {
+                half_life_ms: 30_000,
+                ..Growth::default()
+            }),
+            ..WorldConfig::default()
+        },
+        history_ms: 30_000,
+        ..ServerConfig::default()
+    };
+    SimServer::start(config, 3, Clock::Real).await.unwrap()
+}
+
+fn typed(place: &Place, arguments: &[&str], input: &str) -> Ended {
+    let mut child = place
+        .command(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    Ended {
+        status: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_sees_where_posts_stand() {
+    let sim = sim().await;
+    let place = Place::new();
+    place.file("driftline.toml", CONFIG);
+    let (mut server, _) = place.serve(&["--allow-private"]);
+    let url = sim.url();
+    place.json(&[
+        "source",
+        "add",
+        &url,
+        "--name",
+        "sim",
+        "--backfill",
+        "all",
+        "--every",
+        "300ms",
+    ]);
+    wait_for("posts are refreshed", || {
+        let status = place.json(&["refresh", "status"]);
+        status["instances"][0]["since_start"]["outcomes"]["updated"].as_u64() > Some(400)
+    });
+    let status = place.json(&["refresh", "status"]);
+    let sim_status = &status["instances"][0];
+    assert!(sim_status["scheduled"].as_u64() > Some(100), "{status}");
+    assert!(
+        sim_status["mean_posts_a_request"].as_f64() > Some(10.0),
+        "{status}"
+    );
+    assert_eq!(sim_status["bands"].as_array().map(Vec::len), Some(1));
+    let words = place.run(&["refresh", "status"]);
+    assert!(words.stdout.contains("posts scheduled"), "{words:?}");
+
+    let grown = place.export("sim").into_iter().find(|row| {
+        let id = row["post_id"].as_str().unwrap();
+        let history = place.json(&["history", id]);
+        history["counts"]
+            .as_array()
+            .is_some_and(|rows| rows.len() >= 2)
+    });
+    let grown = grown.expect("a post whose counts grew");
+    let id = grown["post_id"].as_str().unwrap();
+    let upstream_id = grown["upstream_id"].as_str().unwrap();
+    let csv = place.run(&["history", id, "--csv"]).stdout;
+    assert!(
+        csv.starts_with("at_ms,replies,boosts,favourites,quotes,views\n"),
+        "{csv}"
+    );
+    assert!(csv.lines().count() > 2, "{csv}");
+    let named = format!("{}/{upstream_id}", url.replace("http://", ""));
+    for name in [id, &named, grown["url"].as_str().unwrap()] {
+        let why = place.json(&["why", name]);
+        assert_eq!(why["id"], id, "{name}: {why}");
+        assert!(why["due_at_ms"].is_i64(), "{why}");
+    }
+    let words = place.run(&["why", id]).stdout;
+    assert!(
+        words.contains("posts of that age are refreshed every 2 s"),
+        "{words}"
+    );
+    let unknown = place.run(&["why", "12345"]);
+    assert_eq!(unknown.status, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("no stored post"), "{unknown:?}");
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn named_posts_are_looked_up_and_the_command_can_be_repeated() {
+    let sim = sim().await;
+    let place = Place::new();
+    place.file("driftline.toml", CONFIG);
+    let url = sim.url();
+    let truth = sim.truth(&Timeline::Public).unwrap();
+    let mut lines: Vec<String> = truth.posts.iter().map(|post| post.id.to_string()).collect();
+    let real = lines.len();
+    assert!(real > 50);
+    lines.push("no id at all".to_owned());
+    lines.push(lines[0].clone());
+    lines.push(String::new());
+    lines.push("9".repeat(5_000));
+    lines.push("404".to_owned());
+    let input = lines.join("\n");
+    // Without a server they are noted, and wait.
+    let noted = typed(&place, &["--json", "track", &url, "--ids", "-"], &input);
+    assert_eq!(noted.status, 0, "{noted:?}");
+    assert!(noted.stderr.contains("no id at all"), "{noted:?}");
+    let noted: serde_json::Value = serde_json::from_str(&noted.stdout).unwrap();
+    assert_eq!(noted["new"].as_u64(), Some(real as u64 + 1), "{noted}");
+    assert_eq!(noted["bad"], 2, "{noted}");
+    assert_eq!(noted["repeated"], 1, "{noted}");
+    assert_eq!(noted["waiting"].as_u64(), Some(real as u64 + 1), "{noted}");
+
+    let (mut server, _) = place.serve(&["--allow-private"]);
+    wait_for("they are found", || {
+        let file = place.file("one", &lines[0]);
+        let again = place.json(&["track", &url, "--ids", &file, "--no-wait"]);
+        assert_eq!(again["new"], 0, "{again}");
+        again["found"].as_u64() == Some(real as u64) && again["missing"].as_u64() == Some(0)
+    });
+    let source = place.json(&["source", "list"]);
+    let name = source[0]["name"].as_str().unwrap();
+    assert!(name.ends_with("-tracked"), "{source}");
+    assert_eq!(place.export(name).len(), real);
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_are_kept_sealed_and_tested() {
+    const TOKEN: &str = "s3cret-of-a-person";
+    let sim = sim().await;
+    let place = Place::new();
+    let url = sim.url();
+    place.file("driftline.toml", "[upstream]\nallow_private = true\n");
+    let added = typed(
+        &place,
+        &["credential", "add", &url, "--name", "mine", "--stdin"],
+        TOKEN,
+    );
+    assert_eq!(added.status, 0, "{added:?}");
+    let list = place.run(&["credential", "list"]);
+    assert!(
+        list.stdout.contains("mine") && list.stdout.contains("sealed in the store"),
+        "{list:?}"
+    );
+    let database = std::fs::read(place.data().join("driftline.db")).unwrap();
+    let holds = |bytes: &[u8]| {
+        bytes
+            .windows(TOKEN.len())
+            .any(|part| part == TOKEN.as_bytes())
+    };
+    assert!(!holds(&database), "the token lies open in the database");
+    let good = place.json(&["credential", "test", "mine"]);
+    assert_eq!(good["good"], true, "{good}");
+    sim.change_faults(|faults| {
+        faults.revocations = vec![Revocation {
+            token: TOKEN.into(),
+            after_ms: 0,
+        }];
+    });
+    let bad = place.run(&["credential", "test", "mine"]);
+    assert_eq!(bad.status, 1, "{bad:?}");
+    assert!(bad.stderr.contains("401"), "{bad:?}");
+    for ended in [&added, &list, &bad] {
+        assert!(
+            !ended.stdout.contains(TOKEN) && !ended.stderr.contains(TOKEN),
+            "{ended:?}"
+        );
+    }
+    let twice = place.run(&["credential", "add", &url, "--name", "mine"]);
+    assert_eq!(twice.status, 2, "{twice:?}");
+    assert_eq!(place.run(&["credential", "remove", "mine"]).status, 0);
+    assert_eq!(place.json(&["credential", "list"]), serde_json::json!([]));
+    let junk = typed(&place, &["credential", "add", &url, "--stdin"], "two words");
+    assert_eq!(junk.status, 2, "{junk:?}");
+}
+
+#[test]
+fn ages_that_make_no_sense_are_refused() {
+    let place = Place::new();
+    for (ages, said) in [
+        ("\"1h\" = \"5m\"\n\"1d\" = \"1m\"", "grow with age"),
+        ("\"soon\" = \"5m\"", "no duration"),
+        ("\"1h\" = \"0s\"", "zero"),
+    ] {
+        place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
+        let refused = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert_eq!(refused.status, 2, "{ages}: {refused:?}");
+        assert!(refused.stderr.contains(said), "{ages}: {refused:?}");
+    }
+}
