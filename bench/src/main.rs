@@ -12,6 +12,7 @@ mod id;
 mod ingest;
 mod load;
 mod pages;
+mod policy;
 mod read;
 mod rounds;
 mod sources;
@@ -68,6 +69,8 @@ enum Name {
     Sources,
     /// Posts fetched per post stored, in virtual time, beside the usual pollers
     Fetched(fetched::Options),
+    /// Change that goes unseen under each refresh policy at equal requests, in virtual time
+    Policy(policy::Options),
     /// IDs: the generator beside other generators, the service beside Redis
     Id(id::Options),
     /// All of them
@@ -98,12 +101,14 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Read(options) => read::run(*options, effort)?,
         Name::Sources => sources::run(effort)?,
         Name::Fetched(options) => fetched::run(options, effort)?,
+        Name::Policy(options) => policy::run(options, effort)?,
         Name::Id(options) => id::run(options, effort)?,
         Name::All(options) => {
             ingest::run(effort)?;
             read::run(read::Options::default(), effort)?;
             sources::run(effort)?;
             fetched::run(&fetched::Options::default(), effort)?;
+            policy::run(&policy::Options::default(), effort)?;
             id::run(options, effort)?;
         }
         Name::PollSources(_) => {}

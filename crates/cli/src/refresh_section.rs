@@ -61,7 +61,7 @@ impl RefreshSection {
                 written(&bands[at])
             )),
         })?;
-        Ok(Arc::new(Policy::AgeTable(table)))
+        Ok(Arc::new(Policy::of_ages(table)))
     }
 
     /// How posts are refreshed.

@@ -79,7 +79,7 @@ fn policy() -> Policy {
         band(30 * MINUTE_MS, 3 * MINUTE_MS),
         band(600 * MINUTE_MS, 6 * MINUTE_MS),
     ];
-    Policy::AgeTable(AgeTable::new(bands, 5 * MINUTE_MS).unwrap())
+    Policy::of_ages(AgeTable::new(bands, 5 * MINUTE_MS).unwrap())
 }
 
 struct Simulation {

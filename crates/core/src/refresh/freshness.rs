@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     age_table::Due,
+    facts::{Look, Refreshed},
     policy::Policy,
     retry::{CONFIRM_MS, retry_ms},
     telling::is_worth_telling,
@@ -95,7 +96,7 @@ pub struct Asked {
 
 /// What a look-up leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refreshed {
+pub struct Judged {
     /// The post's freshness now.
     pub freshness: Freshness,
     /// What became of it.
@@ -123,8 +124,24 @@ impl Freshness {
         }
     }
 
+    /// What a policy plans the next refresh by. Times are those of answers, so a post that was
+    /// looked up in vain is planned as before.
+    pub fn facts(&self) -> Refreshed {
+        Refreshed {
+            born_ms: self.born_ms,
+            refreshed_ms: self.refreshed_ms,
+            refreshes: self.refreshes,
+            total: self.counts.total() as f64,
+            before: self.before.map(|before| Look {
+                at_ms: before.at_ms,
+                total: before.total as f64,
+            }),
+            weight: 1.0,
+        }
+    }
+
     /// Takes in what a look-up said.
-    pub fn take(&self, policy: &Policy, word: Word, asked: Asked) -> Refreshed {
+    pub fn take(&self, policy: &Policy, word: Word, asked: Asked) -> Judged {
         let is_late = asked.at_ms < self.refreshed_ms;
         match word {
             Word::Nothing => self.failed(policy, asked),
@@ -137,31 +154,31 @@ impl Freshness {
         }
     }
 
-    fn seen(&self, policy: &Policy, counts: Counts, changed: bool, asked: Asked) -> Refreshed {
+    fn seen(&self, policy: &Policy, counts: Counts, changed: bool, asked: Asked) -> Judged {
         let mut freshness = self.answered(asked);
         freshness.counts = counts;
         freshness.missing = false;
-        let tell = is_worth_telling(policy.table(), &freshness, asked.now_ms);
+        let tell = is_worth_telling(policy.ages(), &freshness, asked.now_ms);
         if tell {
             freshness.told = Sample {
                 at_ms: asked.now_ms,
                 total: counts.total(),
             };
         }
-        Refreshed {
+        Judged {
             freshness,
             outcome: if changed {
                 Outcome::Updated
             } else {
                 Outcome::Unchanged
             },
-            due: policy.due(&freshness),
+            due: policy.due(&freshness.facts()),
             tell,
         }
     }
 
-    fn missed(&self, asked: Asked) -> Refreshed {
-        Refreshed {
+    fn missed(&self, asked: Asked) -> Judged {
+        Judged {
             freshness: Self {
                 missing: true,
                 ..*self
@@ -172,8 +189,8 @@ impl Freshness {
         }
     }
 
-    fn ended(&self, asked: Asked) -> Refreshed {
-        Refreshed {
+    fn ended(&self, asked: Asked) -> Judged {
+        Judged {
             freshness: self.answered(asked),
             outcome: Outcome::Deleted,
             due: Due::Retired,
@@ -181,30 +198,30 @@ impl Freshness {
         }
     }
 
-    fn hidden(&self, policy: &Policy, asked: Asked) -> Refreshed {
+    fn hidden(&self, policy: &Policy, asked: Asked) -> Judged {
         let freshness = self.answered(asked);
-        Refreshed {
+        Judged {
             freshness,
             outcome: Outcome::Hidden,
-            due: policy.due(&freshness),
+            due: policy.due(&freshness.facts()),
             tell: false,
         }
     }
 
-    fn failed(&self, policy: &Policy, asked: Asked) -> Refreshed {
+    fn failed(&self, policy: &Policy, asked: Asked) -> Judged {
         let failures = self.failures.saturating_add(1);
         let freshness = Self { failures, ..*self };
         let age_ms = asked
             .now_ms
             .saturating_sub(self.born_ms.unwrap_or(asked.now_ms));
-        let every_ms = policy.table().every_ms(age_ms).unwrap_or(0);
+        let every_ms = policy.ages().every_ms(age_ms).unwrap_or(0);
         let retry_ms = retry_ms(failures, every_ms, asked.chance);
-        let due = if policy.table().holds(self.born_ms, asked.now_ms) {
+        let due = if policy.ages().holds(self.born_ms, asked.now_ms) {
             Due::At(asked.now_ms.saturating_add(retry_ms))
         } else {
             Due::Retired
         };
-        Refreshed {
+        Judged {
             freshness,
             outcome: Outcome::Failed,
             due,
@@ -212,11 +229,11 @@ impl Freshness {
         }
     }
 
-    fn stays(&self, policy: &Policy, outcome: Outcome) -> Refreshed {
-        Refreshed {
+    fn stays(&self, policy: &Policy, outcome: Outcome) -> Judged {
+        Judged {
             freshness: *self,
             outcome,
-            due: policy.due(self),
+            due: policy.due(&self.facts()),
             tell: false,
         }
     }

@@ -1,7 +1,14 @@
 //! The refresh machine's parts.
-#![allow(clippy::unwrap_used)]
+//!
+//! `DRIFTLINE_SEED=n` replays one seed of the simulations.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod age_table;
 mod batcher;
 mod bisection;
+mod engagement;
 mod freshness;
+mod growth;
+mod price;
+mod simulation;
+mod value;

@@ -23,7 +23,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
     let table = host
         .access
         .as_ref()
-        .map_or_else(AgeTable::default, |access| access.policy.table().clone());
+        .map_or_else(AgeTable::default, |access| access.policy.ages().clone());
     let ages = table.clone();
     let stand = host
         .store
@@ -183,7 +183,7 @@ fn reason(stored: &ExportPost, stands: Option<&Standing>, policy: &Policy, now_m
     };
     let age_ms = now_ms.saturating_sub(born_ms);
     let Some(due_at_ms) = stands.due_at_ms else {
-        return if policy.table().band(age_ms).is_none() {
+        return if policy.ages().band(age_ms).is_none() {
             "it has outlived the table of ages".into()
         } else {
             "it is not scheduled: it was only to be looked up once, or lies further in the future than clocks differ".into()
@@ -207,7 +207,7 @@ fn reason(stored: &ExportPost, stands: Option<&Standing>, policy: &Policy, now_m
         );
     }
     let age_then_ms = freshness.refreshed_ms.saturating_sub(born_ms).max(0);
-    match policy.table().every_ms(age_then_ms) {
+    match policy.ages().every_ms(age_then_ms) {
         Some(every_ms) => format!(
             "at its last answer it was {} s old, and posts of that age are refreshed every {} s{behind}",
             age_then_ms / 1000,

@@ -51,7 +51,7 @@ fn policy() -> Policy {
         below_ms: 3_600_000,
         every_ms: 1_000,
     }];
-    Policy::AgeTable(AgeTable::new(bands, 300_000).unwrap())
+    Policy::of_ages(AgeTable::new(bands, 300_000).unwrap())
 }
 
 impl World {

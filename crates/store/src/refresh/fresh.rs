@@ -66,7 +66,7 @@ pub(crate) fn insert_new(
     }
     let slots: Vec<(Slot, bool)> = new
         .iter()
-        .map(|new| slot(instance_id, new.post_id, policy.due(&new.freshness)))
+        .map(|new| slot(instance_id, new.post_id, policy.due(&new.freshness.facts())))
         .collect();
     let freshness = || new.iter().map(|new| &new.freshness);
     let counts = || freshness().map(|f| f.counts);
@@ -138,7 +138,7 @@ pub(crate) fn revive(
             missing: false,
             ..standing.freshness
         };
-        if let (None, Due::At(due_at_ms)) = (standing.due_at_ms, policy.due(&freshness)) {
+        if let (None, Due::At(due_at_ms)) = (standing.due_at_ms, policy.due(&freshness.facts())) {
             slots.push(Slot {
                 bucket: standing.bucket,
                 due_at_ms,

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use driftline_core::{
     post::{Post, Visibility},
-    refresh::{Asked, Due, Freshness, Outcome, Policy, Refreshed, Word},
+    refresh::{Asked, Due, Freshness, Judged, Outcome, Policy, Word},
 };
 use driftline_db::{Column, Root, Tx};
 
@@ -258,7 +258,7 @@ impl<'a> Changes<'a> {
         self.schedule(due.slot, standing, &refreshed, None);
     }
 
-    fn counted(&mut self, due: &DuePost, before: &Freshness, refreshed: &Refreshed) {
+    fn counted(&mut self, due: &DuePost, before: &Freshness, refreshed: &Judged) {
         let after = &refreshed.freshness;
         if before.counts == after.counts {
             return;
@@ -294,7 +294,7 @@ impl<'a> Changes<'a> {
         &mut self,
         slot: Slot,
         standing: &Standing,
-        refreshed: &Refreshed,
+        refreshed: &Judged,
         living_hash: Option<i64>,
     ) {
         let due_at_ms = match refreshed.due {

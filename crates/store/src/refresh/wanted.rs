@@ -159,7 +159,9 @@ pub fn hydrate(
             .filter(|(_, ticket)| ticket.once == once)
             .map(|(found, _)| *found)
             .collect();
-        let never = Policy::never();
+        let never = Policy::Never {
+            ages: policy.ages().clone(),
+        };
         let policy = if once { &never } else { policy };
         new += take_in(tx, &mut held, &part, policy, now_ms)?;
     }

@@ -1,0 +1,163 @@
+//! `policy`: how much change goes unseen for how long under each refresh policy, at equal
+//! requests; in virtual time, so the same on every machine.
+
+use clap::Args;
+use driftline_core::refresh::simulation::{Outcome, Rival, Scenario};
+
+use crate::{
+    Effort,
+    failure::Failure,
+    rounds::Spread,
+    table::{Table, met},
+};
+
+/// What `policy` takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// Worlds of each scenario; 3 where it is not given
+    #[arg(long)]
+    seeds: Option<usize>,
+    /// New posts an hour
+    #[arg(long, default_value_t = POSTS_PER_HOUR)]
+    posts_per_hour: f64,
+    /// Posts in a request
+    #[arg(long, default_value_t = BATCH)]
+    batch: usize,
+    /// Refreshes a post that the quota carries, several with commas
+    #[arg(long, value_delimiter = ',', default_values_t = BUDGETS)]
+    budgets: Vec<f64>,
+    /// Only the age table and the value policy
+    #[arg(long)]
+    only: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seeds: None,
+            posts_per_hour: POSTS_PER_HOUR,
+            batch: BATCH,
+            budgets: BUDGETS.to_vec(),
+            only: false,
+        }
+    }
+}
+
+/// Runs every policy over the same worlds.
+pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
+    let is_sound = |figure: f64| figure.is_finite() && (0.1..=10_000.0).contains(&figure);
+    if !is_sound(options.posts_per_hour) || !options.budgets.iter().all(|it| is_sound(*it)) {
+        return Err(Failure::new(
+            "a rate and budgets lie between 0.1 and 10,000",
+        ));
+    }
+    // A smoke run asks for fewer posts at once, as often.
+    let (posts_per_hour, batch) = if effort.quick {
+        (1.0, 2)
+    } else {
+        (options.posts_per_hour, options.batch.max(1))
+    };
+    let seeds = options.seeds.unwrap_or_else(|| effort.rounds(3)).max(1);
+    let rivals: &[Rival] = if options.only {
+        &[Rival::Value]
+    } else {
+        &[
+            Rival::Value,
+            Rival::Unlearned,
+            Rival::Oracle,
+            Rival::Uniform,
+        ]
+    };
+    let scenarios = Scenario::all(posts_per_hour, batch);
+    let mut table = Table::new(
+        format!(
+            "policy: {posts_per_hour} new posts/h for 30 days after 30 days read at the start, \
+             batches of {batch}, {seeds} seeds"
+        ),
+        [
+            "scenario",
+            "refreshes/post",
+            "policy",
+            "unseen change, hours",
+            "÷ age table",
+            "refreshes",
+            "÷ age table",
+            "longest wait, d",
+            "target",
+            "met",
+        ],
+    );
+    for scenario in &scenarios {
+        // By budget, of each seed.
+        let mut results: Vec<Vec<(Outcome, Vec<Outcome>)>> =
+            vec![Vec::new(); options.budgets.len()];
+        for seed in 1..=seeds as u64 {
+            let world = scenario.recipe.world(seed);
+            for (results, &budget) in results.iter_mut().zip(&options.budgets) {
+                results.push(scenario.compare(&world, budget, rivals));
+            }
+        }
+        for (results, &budget) in results.iter().zip(&options.budgets) {
+            let tables: Vec<&Outcome> = results.iter().map(|(table, _)| table).collect();
+            table.row(row(scenario, budget, Rival::Table, &tables, &tables));
+            for (place, &rival) in rivals.iter().enumerate() {
+                let others: Vec<&Outcome> = results
+                    .iter()
+                    .filter_map(|(_, others)| others.get(place))
+                    .collect();
+                table.row(row(scenario, budget, rival, &others, &tables));
+            }
+        }
+    }
+    table.print();
+    Ok(())
+}
+
+fn row(
+    scenario: &Scenario,
+    budget: f64,
+    rival: Rival,
+    outcomes: &[&Outcome],
+    tables: &[&Outcome],
+) -> [String; 10] {
+    let of = |figure: &dyn Fn(&Outcome) -> f64, digits| {
+        Spread::of(outcomes.iter().map(|it| figure(it)), digits).to_string()
+    };
+    let ratios = |figure: fn(&Outcome) -> f64| {
+        let both = outcomes.iter().zip(tables);
+        let ratios: Vec<f64> = both.map(|(it, table)| figure(it) / figure(table)).collect();
+        ratios
+    };
+    let unseen = ratios(|it| it.unseen_h);
+    let is_judged = rival == Rival::Value && BUDGETS.contains(&budget);
+    let is_met = Spread::of(unseen.iter().copied(), 2).median <= TARGET
+        && unseen.iter().all(|ratio| *ratio <= 1.0);
+    [
+        scenario.name.to_owned(),
+        budget.to_string(),
+        rival.name().to_owned(),
+        of(&|it| it.unseen_h, 0),
+        Spread::of(unseen, 2).to_string(),
+        of(&|it| it.refreshes as f64, 0),
+        Spread::of(ratios(|it| it.refreshes as f64), 3).to_string(),
+        of(&|it| it.longest_ms as f64 / DAY_MS, 1),
+        if is_judged {
+            format!("<= {TARGET}, none > 1")
+        } else {
+            String::new()
+        },
+        if is_judged {
+            met(is_met)
+        } else {
+            String::new()
+        },
+    ]
+}
+
+const POSTS_PER_HOUR: f64 = 20.0;
+/// As many as an upstream looks up at once.
+const BATCH: usize = 100;
+/// What the age table takes by itself, a third and a sixth of it.
+const BUDGETS: [f64; 3] = [42.0, 14.0, 7.0];
+const TARGET: f64 = 0.6;
+const DAY_MS: f64 = 86_400_000.0;

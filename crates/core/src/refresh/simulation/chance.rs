@@ -1,0 +1,48 @@
+/// Chance under a seed (SplitMix64: Steele, Lea & Flood, OOPSLA 2014).
+#[derive(Debug, Clone)]
+pub(super) struct Chance(u64);
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed ^ 0x6a09_e667_f3bc_c909)
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number above 0 and below 1.
+    pub(super) fn share(&mut self) -> f64 {
+        ((self.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
+    }
+
+    pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.share()
+    }
+
+    /// Normally distributed with variance 1 (Box & Muller).
+    pub(super) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.share().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.share()).cos()
+    }
+
+    /// How often something happens that is expected this often (Poisson; Knuth for few, a normal
+    /// one for many).
+    pub(super) fn times(&mut self, expected: f64) -> u32 {
+        if expected > 50.0 {
+            return (expected + expected.sqrt() * self.normal())
+                .round()
+                .max(0.0) as u32;
+        }
+        let (limit, mut product, mut times) = ((-expected).exp(), self.share(), 0);
+        while product > limit {
+            product *= self.share();
+            times += 1;
+        }
+        times
+    }
+}

@@ -1,0 +1,300 @@
+use super::{
+    queue::Queue,
+    world::{Reader, World},
+};
+use crate::refresh::{
+    AgeTable, Cause, Due, GrowthCurve, GrowthSums, Policy, QuotaPrice, QuotaUse, Refreshed, Scale,
+    ValuePolicy, ValueSettings,
+};
+
+/// A policy that takes part.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Contestant {
+    /// By age alone, stretched while the quota is short.
+    Table(AgeTable),
+    /// By what a refresh is worth.
+    Value {
+        /// What bounds the waits.
+        ages: AgeTable,
+        /// The operator's decisions.
+        settings: ValueSettings,
+        /// What is taken of growth before any is seen.
+        prior: GrowthCurve,
+        /// Whether the curve is learned.
+        learns: bool,
+    },
+}
+
+/// The requests that an upstream allows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quota {
+    /// Posts in a request.
+    pub batch: usize,
+    /// The time between two requests, ms.
+    pub every_ms: i64,
+    /// From when to when there is none, Unix ms.
+    pub outages: Vec<(i64, i64)>,
+}
+
+/// What a policy made of a world.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The integral over time and posts of the difference between true and stored engagement,
+    /// hours.
+    pub unseen_h: f64,
+    /// Posts looked up.
+    pub refreshes: u64,
+    /// How many were looked up with each request that the quota allowed, those of outages too.
+    pub requests: Vec<u32>,
+    /// The longest time between two looks at a post below the age of retirement, ms.
+    pub longest_ms: i64,
+    /// The curve that it ended with.
+    pub curve: GrowthCurve,
+    /// The price of a refresh that it ended with, count-hours.
+    pub price: f64,
+    /// The stretch that it ended with.
+    pub stretch: f64,
+}
+
+/// Refreshes a world's posts from Unix ms 0 to `until_ms`, each request with no more posts than
+/// the same request of `like` had.
+pub fn run(
+    world: &World,
+    quota: &Quota,
+    contestant: &Contestant,
+    until_ms: i64,
+    like: Option<&Outcome>,
+) -> Outcome {
+    let mut contest = Contest::new(world, contestant);
+    let every_ms = quota.every_ms.max(1);
+    let mut requests = Vec::new();
+    let mut now_ms = every_ms;
+    while now_ms < until_ms {
+        let is_out = |&(from_ms, to_ms): &(i64, i64)| (from_ms..to_ms).contains(&now_ms);
+        let limit = like.map_or(quota.batch, |like| {
+            like.requests
+                .get(requests.len())
+                .map_or(0, |&posts| posts as usize)
+        });
+        let limit = limit.min(quota.batch);
+        let limit = if quota.outages.iter().any(is_out) {
+            0
+        } else {
+            limit
+        };
+        contest.admit(now_ms);
+        let posts = contest.request(now_ms, limit, quota.batch);
+        contest.keep_books(now_ms, every_ms, limit);
+        requests.push(posts as u32);
+        now_ms += every_ms;
+    }
+    contest.close(until_ms);
+    Outcome {
+        unseen_h: contest.unseen_ms / HOUR_MS,
+        refreshes: requests.iter().map(|&posts| u64::from(posts)).sum(),
+        requests,
+        longest_ms: contest.longest_ms,
+        curve: contest.curve,
+        price: contest.price.level(),
+        stretch: contest.stretch.level(),
+    }
+}
+
+struct Contest<'a> {
+    world: &'a World,
+    contestant: &'a Contestant,
+    readers: Vec<Reader>,
+    facts: Vec<Refreshed>,
+    queue: Queue,
+    policy: Policy,
+    price: QuotaPrice,
+    stretch: QuotaPrice,
+    sums: GrowthSums,
+    curve: GrowthCurve,
+    scale: Scale,
+    used: QuotaUse,
+    learned_ms: i64,
+    priced_ms: i64,
+    unseen_ms: f64,
+    longest_ms: i64,
+}
+
+impl<'a> Contest<'a> {
+    fn new(world: &'a World, contestant: &'a Contestant) -> Self {
+        let curve = match contestant {
+            Contestant::Table(_) => GrowthCurve::default(),
+            Contestant::Value { prior, .. } => prior.clone(),
+        };
+        let mut contest = Self {
+            world,
+            contestant,
+            readers: Vec::with_capacity(world.len()),
+            facts: Vec::with_capacity(world.len()),
+            queue: Queue::default(),
+            policy: Policy::Table {
+                ages: AgeTable::default(),
+                stretch: 1.0,
+            },
+            price: QuotaPrice::of_refresh(),
+            stretch: QuotaPrice::of_stretch(),
+            sums: GrowthSums::default(),
+            curve,
+            scale: Scale::default(),
+            used: QuotaUse::default(),
+            learned_ms: 0,
+            priced_ms: 0,
+            unseen_ms: 0.0,
+            longest_ms: 0,
+        };
+        contest.set_policy();
+        contest
+    }
+
+    fn set_policy(&mut self) {
+        self.policy = match self.contestant {
+            Contestant::Table(ages) => Policy::Table {
+                ages: ages.clone(),
+                stretch: self.stretch.level(),
+            },
+            Contestant::Value { ages, settings, .. } => Policy::Value {
+                ages: ages.clone(),
+                by: ValuePolicy {
+                    settings: settings.clone(),
+                    curve: self.curve.clone(),
+                    scale: self.scale,
+                    price: self.price.level(),
+                    stretch: self.stretch.level(),
+                },
+            },
+        };
+    }
+
+    /// Takes in the posts that have been stored by now.
+    fn admit(&mut self, now_ms: i64) {
+        let world = self.world;
+        let stored = world.posts()[self.facts.len()..].iter();
+        for post in stored.take_while(|post| post.first_stored_ms <= now_ms) {
+            let mut reader = Reader::new(world, post);
+            let (at_ms, total) = (post.first_stored_ms, reader.look());
+            let facts = Refreshed::stored(Some(post.born_ms), at_ms, total);
+            self.readers.push(reader);
+            let at = self.facts.len() as u32;
+            self.facts.push(facts);
+            self.plan(at);
+        }
+    }
+
+    fn plan(&mut self, post: u32) {
+        if let Due::At(due_ms) = self.policy.due(&self.facts[post as usize]) {
+            self.queue.push(due_ms, post);
+        }
+    }
+
+    /// Sends a request, if any post is due; tells how many posts it asked for.
+    fn request(&mut self, now_ms: i64, limit: usize, batch: usize) -> usize {
+        if limit == 0 || self.queue.first_ms().is_none_or(|due_ms| due_ms > now_ms) {
+            return 0;
+        }
+        let mut candidates = Vec::with_capacity(CHOICE * batch);
+        while candidates.len() < CHOICE * batch {
+            let Some((due_ms, post)) = self.queue.pop() else {
+                break;
+            };
+            let value = self.policy.value(&self.facts[post as usize], now_ms);
+            candidates.push((value, due_ms, post));
+        }
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
+        let mut asked = 0;
+        for (value, due_ms, post) in candidates {
+            if asked < limit && value > 0.0 {
+                asked += 1;
+                if value >= 1.0 {
+                    self.used.due += 1.0;
+                    let (_, cause) = self.policy.due_because(&self.facts[post as usize]);
+                    match cause {
+                        Cause::Probe => self.used.probes += 1.0,
+                        Cause::Bound => self.used.bounds += 1.0,
+                        Cause::Age | Cause::Worth => {}
+                    }
+                }
+                self.refresh(post, now_ms);
+                self.plan(post);
+            } else if due_ms <= now_ms && value < 1.0 {
+                self.plan(post);
+            } else {
+                self.queue.push(due_ms, post);
+            }
+        }
+        asked
+    }
+
+    fn refresh(&mut self, post: u32, now_ms: i64) {
+        let (reader, facts) = (
+            &mut self.readers[post as usize],
+            &mut self.facts[post as usize],
+        );
+        self.unseen_ms += reader.unseen_ms_until(self.world, now_ms);
+        let total = reader.look();
+        self.longest_ms = self.longest_ms.max(now_ms - facts.refreshed_ms);
+        if let Some(growth) = facts.growth(now_ms, total) {
+            self.sums.observe(&growth, &self.curve);
+        }
+        *facts = facts.refreshed(now_ms, total);
+    }
+
+    fn keep_books(&mut self, now_ms: i64, elapsed_ms: i64, offered: usize) {
+        self.used.offered += offered as f64;
+        if offered > 0 {
+            self.used.elapsed_ms += elapsed_ms;
+        }
+        if now_ms - self.priced_ms >= PRICED_MS {
+            self.used.overdue = self.queue.overdue(now_ms) as f64;
+            self.price = self.price.after(&self.used.of_worth());
+            self.stretch = self.stretch.after(&match self.contestant {
+                Contestant::Table(_) => self.used,
+                Contestant::Value { .. } => self.used.of_bounds(),
+            });
+            self.priced_ms = now_ms;
+            self.used = QuotaUse::default();
+            if now_ms - self.learned_ms >= LEARNED_MS {
+                self.learned_ms = now_ms;
+                self.learn();
+            }
+            self.set_policy();
+        }
+    }
+
+    fn learn(&mut self) {
+        if self.sums.seen() > GrowthSums::FADE_AT {
+            self.sums.fade();
+        }
+        let Contestant::Value {
+            prior,
+            learns,
+            settings,
+            ..
+        } = self.contestant
+        else {
+            return;
+        };
+        let weight = settings.prior_weight;
+        let (curve, scale) = self.sums.learned(prior, Scale::default(), weight);
+        self.scale = scale;
+        if *learns {
+            self.curve = curve;
+        }
+    }
+
+    fn close(&mut self, until_ms: i64) {
+        self.admit(until_ms);
+        for reader in &mut self.readers {
+            self.unseen_ms += reader.unseen_ms_until(self.world, until_ms);
+        }
+    }
+}
+
+/// Out of how many times a batch the most valuable posts are chosen.
+const CHOICE: usize = 4;
+const PRICED_MS: i64 = 15 * 60_000;
+const LEARNED_MS: i64 = 3_600_000;
+const HOUR_MS: f64 = 3_600_000.0;

@@ -1,0 +1,151 @@
+use super::{
+    chance::Chance,
+    world::{History, World},
+};
+
+/// How a made-up world is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recipe {
+    /// New posts per hour, in the mean of a day.
+    pub posts_per_hour: f64,
+    /// How long it lasts, ms; it begins with the posts of as long a time before.
+    pub length_ms: i64,
+    /// How many of engagement posts end with.
+    pub totals: Totals,
+    /// The age at which half of a usual post's engagement is there, ms.
+    pub half_life_ms: f64,
+    /// The spread of ages within a post: of their logarithm, the standard deviation.
+    pub spread: f64,
+    /// The spread of half-lives from post to post, likewise.
+    pub speeds: f64,
+    /// The share of posts that are discovered again, days later, with as much engagement.
+    pub revived: f64,
+    /// The share of engagement that is taken back later.
+    pub undone: f64,
+    /// How much busier noon is than the mean of the day, and midnight quieter; from 0 to 1.
+    pub tide: f64,
+}
+
+/// The distribution of posts' final engagement before chance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Totals {
+    /// Log-normal.
+    LogNormal {
+        /// Half of the posts expect less.
+        median: f64,
+        /// The standard deviation of the logarithm.
+        spread: f64,
+    },
+    /// Pareto: heavier tails, no post expects less than `least`.
+    Pareto {
+        /// The least.
+        least: f64,
+        /// The exponent.
+        exponent: f64,
+    },
+}
+
+impl Recipe {
+    /// A world that begins at Unix ms 0. The same seed makes the same world.
+    pub fn world(&self, seed: u64) -> World {
+        let mut chance = Chance::new(seed);
+        let hours = 2.0 * self.length_ms as f64 / HOUR_MS;
+        let count = chance.times(self.posts_per_hour * hours);
+        let histories = (0..count).map(|_| self.history(&mut chance));
+        World::new(histories)
+    }
+
+    fn history(&self, chance: &mut Chance) -> History {
+        let born_ms = self.born_ms(chance);
+        // What is older is read page by page in the first two days, as a backfill does.
+        let first_stored_ms = if born_ms < 0 {
+            chance.between(0.0, (2.0 * DAY_MS).min(self.length_ms as f64 / 4.0)) as i64
+        } else {
+            born_ms + chance.between(2_000.0, 30_000.0) as i64
+        };
+        let expected = self.totals.draw(chance);
+        let half_ms = self.half_life_ms * (self.speeds * chance.normal()).exp();
+        let mut changes = Vec::new();
+        self.wave(expected, half_ms, born_ms, &mut changes, chance);
+        if chance.share() < self.revived {
+            let later_ms = chance.between(3.0_f64.ln(), 240.0_f64.ln()).exp() * HOUR_MS;
+            self.wave(
+                expected,
+                half_ms,
+                born_ms + later_ms as i64,
+                &mut changes,
+                chance,
+            );
+        }
+        changes.retain(|change| change.0 < born_ms + (30.0 * DAY_MS) as i64);
+        History {
+            born_ms,
+            first_stored_ms,
+            changes,
+        }
+    }
+
+    /// By day more are born than by night.
+    fn born_ms(&self, chance: &mut Chance) -> i64 {
+        loop {
+            let born_ms = chance.between(-(self.length_ms as f64), self.length_ms as f64);
+            let tide = 1.0 - self.tide * (std::f64::consts::TAU * born_ms / DAY_MS).cos();
+            if chance.share() * (1.0 + self.tide) < tide {
+                return born_ms as i64;
+            }
+        }
+    }
+
+    fn wave(
+        &self,
+        expected: f64,
+        half_ms: f64,
+        from_ms: i64,
+        changes: &mut Vec<(i64, f64)>,
+        chance: &mut Chance,
+    ) {
+        for _ in 0..chance.times(expected) {
+            let age_ms = half_ms * (self.spread * chance.normal()).exp();
+            changes.push((from_ms.saturating_add(age_ms as i64), 1.0));
+            if chance.share() < self.undone {
+                let undone_ms = age_ms + chance.between(0.0, DAY_MS);
+                changes.push((from_ms.saturating_add(undone_ms as i64), -1.0));
+            }
+        }
+    }
+}
+
+impl Default for Recipe {
+    /// Posts as the default curve expects them.
+    fn default() -> Self {
+        Self {
+            posts_per_hour: 60.0,
+            length_ms: 30 * DAY_MS as i64,
+            totals: Totals::LogNormal {
+                median: 2.0,
+                spread: 1.8,
+            },
+            half_life_ms: 80.0 * 60_000.0,
+            spread: 1.75,
+            speeds: 0.4,
+            revived: 0.0,
+            undone: 0.0,
+            tide: 0.6,
+        }
+    }
+}
+
+impl Totals {
+    fn draw(self, chance: &mut Chance) -> f64 {
+        let drawn = match self {
+            Self::LogNormal { median, spread } => median * (spread * chance.normal()).exp(),
+            Self::Pareto { least, exponent } => least * chance.share().powf(-1.0 / exponent),
+        };
+        drawn.min(MOST_TOTAL)
+    }
+}
+
+/// No post of a made-up world has more.
+const MOST_TOTAL: f64 = 20_000.0;
+const HOUR_MS: f64 = 3_600_000.0;
+const DAY_MS: f64 = 24.0 * HOUR_MS;

@@ -1,0 +1,161 @@
+use super::{
+    contest::{Contestant, Outcome, Quota, run},
+    recipe::{Recipe, Totals},
+    world::World,
+};
+use crate::refresh::{AgeBand, AgeTable, GrowthCurve, ValueSettings};
+
+/// A made-up world and its upstream, to compare policies in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// What is special about it.
+    pub name: &'static str,
+    /// Its posts.
+    pub recipe: Recipe,
+    /// From when to when there is no quota, Unix ms.
+    pub outages: Vec<(i64, i64)>,
+    /// Posts in a request.
+    pub batch: usize,
+}
+
+/// A policy that is compared with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rival {
+    /// The age table, stretched while the quota is short.
+    Table,
+    /// The same interval for posts of every age.
+    Uniform,
+    /// By worth, with the default curve to begin with, learning.
+    Value,
+    /// By worth, with the default curve to the end.
+    Unlearned,
+    /// By worth, with the curve along which the posts will have grown.
+    Oracle,
+}
+
+impl Scenario {
+    /// All of them, with this many new posts an hour and batches as large. The curve that a policy
+    /// begins with has its half-life at 80 minutes throughout.
+    pub fn all(posts_per_hour: f64, batch: usize) -> Vec<Self> {
+        let usual = Recipe {
+            posts_per_hour,
+            ..Recipe::default()
+        };
+        let times_slower = |times: f64| Recipe {
+            half_life_ms: usual.half_life_ms * times,
+            speeds: 1.0,
+            ..usual.clone()
+        };
+        let outages = vec![hours(228, 6), hours(456, 8)];
+        let scenario = |name, recipe, outages: &[(i64, i64)]| Self {
+            name,
+            recipe,
+            outages: outages.to_vec(),
+            batch,
+        };
+        vec![
+            scenario("as expected", usual.clone(), &[]),
+            scenario("4x slower, outages", times_slower(4.0), &outages),
+            scenario("4x faster, outages", times_slower(0.25), &outages),
+            scenario("10x slower, outages", times_slower(10.0), &outages),
+            scenario("10x faster, outages", times_slower(0.1), &outages),
+            scenario(
+                "Pareto, revived, undone, outages",
+                Recipe {
+                    totals: Totals::Pareto {
+                        least: 1.0,
+                        exponent: 1.1,
+                    },
+                    revived: 0.1,
+                    undone: 0.1,
+                    speeds: 1.5,
+                    ..usual.clone()
+                },
+                &outages,
+            ),
+            scenario(
+                "thin, 3x slower, outages",
+                Recipe {
+                    totals: Totals::LogNormal {
+                        median: 0.1,
+                        spread: 1.8,
+                    },
+                    ..times_slower(3.0)
+                },
+                &outages,
+            ),
+        ]
+    }
+
+    /// The quota that carries so many refreshes of every post in the mean.
+    pub fn quota(&self, refreshes: f64) -> Quota {
+        let per_hour = self.recipe.posts_per_hour * refreshes / self.batch as f64;
+        Quota {
+            batch: self.batch,
+            every_ms: (HOUR_MS as f64 / per_hour) as i64,
+            outages: self.outages.clone(),
+        }
+    }
+
+    /// What each rival makes of a world of this scenario with the quota for so many refreshes a
+    /// post: the table first, and no other has more posts in any request than it had.
+    pub fn compare(
+        &self,
+        world: &World,
+        refreshes: f64,
+        rivals: &[Rival],
+    ) -> (Outcome, Vec<Outcome>) {
+        let quota = self.quota(refreshes);
+        let until_ms = self.recipe.length_ms;
+        let table = Rival::Table.contestant(world, refreshes);
+        let table = run(world, &quota, &table, until_ms, None);
+        let rivals = rivals.iter().map(|rival| {
+            let contestant = rival.contestant(world, refreshes);
+            run(world, &quota, &contestant, until_ms, Some(&table))
+        });
+        let others = rivals.collect();
+        (table, others)
+    }
+}
+
+impl Rival {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Table => "age table",
+            Self::Uniform => "uniform",
+            Self::Value => "value",
+            Self::Unlearned => "value, nothing learned",
+            Self::Oracle => "value, true curve",
+        }
+    }
+
+    fn contestant(self, world: &World, refreshes: f64) -> Contestant {
+        let value = |prior, learns| Contestant::Value {
+            ages: AgeTable::default(),
+            settings: ValueSettings::default(),
+            prior,
+            learns,
+        };
+        match self {
+            Self::Table => Contestant::Table(AgeTable::default()),
+            // A quarter of the interval that the quota carries: the stretch finds the rest.
+            Self::Uniform => {
+                let band = AgeBand {
+                    below_ms: 30 * 24 * HOUR_MS,
+                    every_ms: (180.0 * HOUR_MS as f64 / refreshes.max(0.01)).max(1.0) as i64,
+                };
+                Contestant::Table(AgeTable::new(vec![band], 0).unwrap_or_default())
+            }
+            Self::Value => value(GrowthCurve::default(), true),
+            Self::Unlearned => value(GrowthCurve::default(), false),
+            Self::Oracle => value(world.curve(), false),
+        }
+    }
+}
+
+fn hours(from: i64, length: i64) -> (i64, i64) {
+    (from * HOUR_MS, (from + length) * HOUR_MS)
+}
+
+const HOUR_MS: i64 = 3_600_000;

@@ -1,0 +1,185 @@
+use serde::{Deserialize, Serialize};
+
+use super::{
+    age_table::{AgeTable, Due},
+    facts::Refreshed,
+    growth_curve::GrowthCurve,
+    growth_sums::Scale,
+    policy::Cause,
+};
+
+/// Refreshes a post when the change that it is expected to have gathered is worth the price of
+/// the quota.
+///
+/// With `A = (alpha + count) / (beta + G(age))` the final engagement that is expected and
+/// `m(s) = A (G(t + s) - G(t))` what goes unseen a time `s` after a refresh at the age `t`, a post
+/// of weight `w` is due at the smallest `s` where `w (s m(s) - integral of m over [0, s])` reaches
+/// the price. No wait is shorter than a floor, none is longer than a multiple of the age table's,
+/// and the first ones end with a probe at the latest.
+///
+/// Sources: Cho & Garcia-Molina, "Effective page refresh policies for Web crawlers", 2003; Azar
+/// et al., "Tractable near-optimal policies for crawling", PNAS 2018; Kolobov et al., "Staying up
+/// to date with online content changes using reinforcement learning for scheduling", NeurIPS 2019;
+/// Avrachenkov & Borkar, "Whittle index policy for crawling ephemeral content", arXiv 1503.08558.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValuePolicy {
+    /// What the operator decides.
+    pub settings: ValueSettings,
+    /// How posts of this source grow.
+    pub curve: GrowthCurve,
+    /// What their engagement is to begin with.
+    pub scale: Scale,
+    /// What a refresh must be worth, count-hours (see [`super::QuotaPrice`]).
+    pub price: f64,
+    /// How much longer posts may wait than the settings say while bounds alone would take too
+    /// much of the quota; 1 or more.
+    pub stretch: f64,
+}
+
+/// What the operator decides of a [`ValuePolicy`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValueSettings {
+    /// The least time between two refreshes of a post, ms.
+    pub floor_ms: i64,
+    /// The longest time between two refreshes, as a multiple of the age table's.
+    pub longest: f64,
+    /// The longest waits before the first refreshes of a post, ms.
+    pub probes_ms: Vec<i64>,
+    /// At which age a post is no longer probed, ms.
+    pub probed_below_ms: i64,
+    /// What the look before the last still says of a post's growth, from 0 (nothing: only the
+    /// growth since counts) to 1 (all of its life counts the same).
+    pub memory: f64,
+    /// How much is to be seen before it counts as much as what was expected of growth: posts,
+    /// and engagement in every bin of the curve.
+    pub prior_weight: f64,
+}
+
+impl ValuePolicy {
+    pub(super) fn due_because(&self, ages: &AgeTable, facts: &Refreshed) -> (Due, Cause) {
+        let every_ms = match ages.due(facts.born_ms, facts.refreshed_ms) {
+            Due::At(due_ms) => due_ms.saturating_sub(facts.refreshed_ms),
+            other => return (other, Cause::Age),
+        };
+        let worth = facts.worth() * self.expected(facts);
+        let worth_ms = self.curve.wait_ms(age_ms(facts), self.price() / worth);
+        let waits = [
+            (worth_ms.unwrap_or(i64::MAX), Cause::Worth),
+            (self.probe_ms(facts).unwrap_or(i64::MAX), Cause::Probe),
+            (self.bound_ms(every_ms), Cause::Bound),
+        ];
+        let [first, rest @ ..] = waits;
+        let sooner = |a: (i64, Cause), b: (i64, Cause)| if b.0 < a.0 { b } else { a };
+        let (wait_ms, cause) = rest.into_iter().fold(first, sooner);
+        let wait_ms = wait_ms.max(self.floor_ms());
+        (Due::At(facts.refreshed_ms.saturating_add(wait_ms)), cause)
+    }
+
+    pub(super) fn value(&self, ages: &AgeTable, facts: &Refreshed, now_ms: i64) -> f64 {
+        let Due::At(due_ms) = ages.due(facts.born_ms, facts.refreshed_ms) else {
+            return 0.0;
+        };
+        let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
+        let waited_ms = now_ms.saturating_sub(facts.refreshed_ms);
+        if waited_ms < self.floor_ms() {
+            return 0.0;
+        }
+        let regret_h = self.curve.regret_h(age_ms(facts), waited_ms);
+        let worth = facts.worth() * self.expected(facts) * regret_h / self.price();
+        // As a square, for regret grows no faster than time: who waits on comes first at last.
+        let within_ms = self.bound_ms(every_ms);
+        let within_ms = self
+            .probe_ms(facts)
+            .map_or(within_ms, |ms| ms.min(within_ms));
+        let waited = waited_ms as f64 / within_ms as f64;
+        worth.max(waited * waited)
+    }
+
+    /// The final engagement to expect: `(alpha + count) / (beta + G(age))`, in which what came
+    /// before the last two looks weighs less.
+    fn expected(&self, facts: &Refreshed) -> f64 {
+        let total = finite(facts.total);
+        let share = self.curve.share(age_ms(facts));
+        let Some((before, born_ms)) = facts.before.zip(facts.born_ms) else {
+            return self.scale.expected(total, share);
+        };
+        let forgotten = 1.0 - self.settings.memory.clamp(0.0, 1.0);
+        let old_share = self
+            .curve
+            .share(before.at_ms.saturating_sub(born_ms))
+            .min(share);
+        let old = finite(before.total).min(total);
+        self.scale
+            .expected(total - forgotten * old, share - forgotten * old_share)
+    }
+
+    /// The longest wait before a probe, ms; `None` if no more are made.
+    fn probe_ms(&self, facts: &Refreshed) -> Option<i64> {
+        let probe_ms = self.settings.probes_ms.get(facts.refreshes as usize)?;
+        let is_probed = age_ms(facts) < self.settings.probed_below_ms;
+        is_probed.then(|| (*probe_ms).max(self.floor_ms()))
+    }
+
+    /// The longest wait of all, ms.
+    fn bound_ms(&self, every_ms: i64) -> i64 {
+        let longest = at_least_one(self.settings.longest) * at_least_one(self.stretch);
+        ((every_ms as f64 * longest) as i64).max(self.floor_ms())
+    }
+
+    fn floor_ms(&self) -> i64 {
+        self.settings.floor_ms.max(1)
+    }
+
+    fn price(&self) -> f64 {
+        if self.price.is_finite() && self.price > 0.0 {
+            self.price
+        } else {
+            1.0
+        }
+    }
+}
+
+impl Default for ValueSettings {
+    fn default() -> Self {
+        Self {
+            floor_ms: 30_000,
+            longest: 2.0,
+            probes_ms: vec![20 * MINUTE_MS, 240 * MINUTE_MS],
+            probed_below_ms: 24 * 60 * MINUTE_MS,
+            memory: 0.6,
+            prior_weight: 50.0,
+        }
+    }
+}
+
+impl Refreshed {
+    fn worth(&self) -> f64 {
+        if self.weight.is_finite() {
+            self.weight.max(0.0)
+        } else {
+            1.0
+        }
+    }
+}
+
+/// Of the last look, ms.
+fn age_ms(facts: &Refreshed) -> i64 {
+    let born_ms = facts.born_ms.unwrap_or(facts.refreshed_ms);
+    facts.refreshed_ms.saturating_sub(born_ms).max(0)
+}
+
+fn at_least_one(factor: f64) -> f64 {
+    if factor >= 1.0 { factor } else { 1.0 }
+}
+
+fn finite(total: f64) -> f64 {
+    if total.is_finite() {
+        total.clamp(0.0, MOST_TOTAL)
+    } else {
+        0.0
+    }
+}
+
+const MINUTE_MS: i64 = 60_000;
+const MOST_TOTAL: f64 = 1e15;

@@ -1,0 +1,300 @@
+//! The laws of both policies.
+
+use driftline_core::refresh::{
+    AgeTable, Cause, Due, GrowthCurve, Look, Policy, Refreshed, Scale, ValuePolicy, ValueSettings,
+};
+use proptest::prelude::*;
+
+const BORN_MS: i64 = 1_700_000_000_000;
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;
+const FLOOR_MS: i64 = 30_000;
+
+fn by_value() -> ValuePolicy {
+    ValuePolicy {
+        settings: ValueSettings::default(),
+        curve: GrowthCurve::default(),
+        scale: Scale::default(),
+        price: 1.0,
+        stretch: 1.0,
+    }
+}
+
+fn policy(by: ValuePolicy) -> Policy {
+    let ages = AgeTable::default();
+    Policy::Value { ages, by }
+}
+
+fn wait_ms(policy: &Policy, facts: &Refreshed) -> i64 {
+    match policy.due(facts) {
+        Due::At(due_ms) => due_ms - facts.refreshed_ms,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A post that is still refreshed.
+fn live() -> impl Strategy<Value = Refreshed> {
+    let looks = (0..30 * DAY_MS, any::<bool>(), 0.0..1.0);
+    let totals = (prop_oneof![0.0..50.0, 0.0..1e6], 0.0..1.0);
+    (looks, totals, 0..5_u32, 0.1..10.0).prop_map(
+        |((age_ms, has_before, place), (total, part), refreshes, weight): (_, (f64, f64), _, _)| {
+            let before = Look {
+                at_ms: BORN_MS + (age_ms as f64 * place) as i64,
+                total: total * part,
+            };
+            Refreshed {
+                refreshes,
+                weight,
+                before: has_before.then_some(before),
+                ..Refreshed::stored(Some(BORN_MS), BORN_MS + age_ms, total)
+            }
+        },
+    )
+}
+
+fn value_policy() -> impl Strategy<Value = ValuePolicy> {
+    let curve = (MINUTE_MS..DAY_MS, 0.6..0.99);
+    (curve, -14.0..14.0_f64, 0.0..5.0_f64, 0.0..1.0).prop_map(
+        |((half_ms, day_share), price, stretch, memory)| ValuePolicy {
+            curve: GrowthCurve::of_half_life(half_ms, day_share),
+            price: price.exp(),
+            stretch: stretch.exp(),
+            settings: ValueSettings {
+                memory,
+                ..ValueSettings::default()
+            },
+            ..by_value()
+        },
+    )
+}
+
+/// Facts and figures of any kind.
+fn hostile() -> impl Strategy<Value = (Refreshed, ValuePolicy)> {
+    let facts = (
+        any::<Option<i64>>(),
+        any::<i64>(),
+        any::<u32>(),
+        any::<f64>(),
+        any::<f64>(),
+    );
+    let before = any::<Option<(i64, f64)>>();
+    let settings = (
+        any::<i64>(),
+        any::<f64>(),
+        any::<Vec<i64>>(),
+        any::<i64>(),
+        any::<f64>(),
+    );
+    let figures = proptest::array::uniform4(any::<f64>());
+    (facts, before, settings, figures).prop_map(|(facts, before, settings, figures)| {
+        let (born_ms, refreshed_ms, refreshes, total, weight) = facts;
+        let (floor_ms, longest, probes_ms, probed_below_ms, memory) = settings;
+        let [alpha, beta, price, stretch] = figures;
+        let facts = Refreshed {
+            refreshes,
+            weight,
+            before: before.map(|(at_ms, total)| Look { at_ms, total }),
+            ..Refreshed::stored(born_ms, refreshed_ms, total)
+        };
+        let settings = ValueSettings {
+            floor_ms,
+            longest,
+            probes_ms,
+            probed_below_ms,
+            memory,
+            ..ValueSettings::default()
+        };
+        let by = ValuePolicy {
+            settings,
+            scale: Scale { alpha, beta },
+            price,
+            stretch,
+            ..by_value()
+        };
+        (facts, by)
+    })
+}
+
+#[test]
+fn a_post_that_gathers_much_is_due_sooner_and_says_why() {
+    let policy = policy(ValuePolicy {
+        price: 20.0,
+        ..by_value()
+    });
+    let at = |age_ms, total| Refreshed {
+        refreshes: 2,
+        ..Refreshed::stored(Some(BORN_MS), BORN_MS + age_ms, total)
+    };
+    assert!(wait_ms(&policy, &at(HOUR_MS, 500.0)) < wait_ms(&policy, &at(HOUR_MS, 5.0)) / 3);
+    assert_eq!(policy.due_because(&at(HOUR_MS, 500.0)).1, Cause::Worth);
+    assert_eq!(policy.due_because(&at(20 * DAY_MS, 0.0)).1, Cause::Bound);
+    let new = Refreshed::stored(Some(BORN_MS), BORN_MS + 5_000, 0.0);
+    assert_eq!(policy.due_because(&new).1, Cause::Bound);
+    assert_eq!(wait_ms(&policy, &new), 6 * MINUTE_MS);
+    let short = self::policy(ValuePolicy {
+        price: 20.0,
+        stretch: 9.0,
+        ..by_value()
+    });
+    assert_eq!(short.due_because(&new).1, Cause::Probe);
+    assert_eq!(wait_ms(&short, &new), 20 * MINUTE_MS);
+}
+
+#[test]
+fn a_post_that_wakes_up_is_due_sooner_than_its_whole_life_says() {
+    let policy = policy(by_value());
+    let slept = Refreshed {
+        refreshes: 9,
+        ..Refreshed::stored(Some(BORN_MS), BORN_MS + 2 * DAY_MS, 40.0)
+    };
+    let look = |total| {
+        Some(Look {
+            at_ms: BORN_MS + DAY_MS,
+            total,
+        })
+    };
+    let woken = Refreshed {
+        before: look(10.0),
+        ..slept
+    };
+    let asleep = Refreshed {
+        before: look(40.0),
+        ..slept
+    };
+    assert!(wait_ms(&policy, &woken) < wait_ms(&policy, &asleep));
+}
+
+#[test]
+fn a_total_without_sense_counts_as_none() {
+    let policy = policy(by_value());
+    let wait_of = |total| {
+        wait_ms(
+            &policy,
+            &Refreshed::stored(Some(BORN_MS), BORN_MS + DAY_MS, total),
+        )
+    };
+    for total in [-5.0, f64::NAN, f64::NEG_INFINITY] {
+        assert_eq!(wait_of(total), wait_of(0.0));
+    }
+    assert!(wait_of(f64::MAX) >= FLOOR_MS);
+}
+
+#[test]
+fn posts_retire_and_are_refused_as_by_the_table() {
+    let ages = AgeTable::default();
+    let policy = policy(by_value());
+    for (born_ms, at_ms) in [
+        (None, BORN_MS),
+        (Some(BORN_MS), BORN_MS + 30 * DAY_MS),
+        (Some(BORN_MS + HOUR_MS), BORN_MS),
+    ] {
+        let facts = Refreshed::stored(born_ms, at_ms, 1e6);
+        assert_eq!(policy.due(&facts), ages.due(born_ms, at_ms));
+        assert_eq!(policy.value(&facts, i64::MAX), 0.0);
+    }
+}
+
+#[test]
+fn a_stretched_table_shares_the_shortage() {
+    let ages = AgeTable::default();
+    let table = |stretch| Policy::Table {
+        ages: ages.clone(),
+        stretch,
+    };
+    for age_ms in [0, 30 * MINUTE_MS, 2 * HOUR_MS, 3 * DAY_MS, 20 * DAY_MS] {
+        let facts = Refreshed::stored(Some(BORN_MS), BORN_MS + age_ms, 0.0);
+        let every_ms = ages.every_ms(age_ms).unwrap();
+        assert_eq!(wait_ms(&table(1.0), &facts), every_ms);
+        assert_eq!(wait_ms(&table(2.5), &facts), every_ms * 5 / 2);
+        for nonsense in [0.0, -1.0, f64::NAN] {
+            assert_eq!(wait_ms(&table(nonsense), &facts), every_ms);
+        }
+    }
+}
+
+proptest! {
+    /// Never before the floor, never past the bound, and the same whenever it is asked.
+    #[test]
+    fn waits_lie_between_the_floor_and_the_bound(facts in live(), by in value_policy()) {
+        let ages = AgeTable::default();
+        let every_ms = ages.every_ms(facts.refreshed_ms - BORN_MS).unwrap();
+        let most_ms = every_ms as f64 * by.settings.longest * by.stretch;
+        let probe_ms = by.settings.probes_ms.get(facts.refreshes as usize).copied();
+        let policy = policy(by);
+        let wait_ms = wait_ms(&policy, &facts);
+        prop_assert!(wait_ms >= FLOOR_MS);
+        prop_assert!(wait_ms as f64 <= most_ms + 1.0, "{wait_ms} > {most_ms}");
+        if facts.refreshed_ms - BORN_MS < DAY_MS {
+            prop_assert!(wait_ms <= probe_ms.unwrap_or(i64::MAX), "a probe is not made");
+        }
+        prop_assert_eq!(policy.due(&facts), policy.clone().due(&facts));
+    }
+
+    /// More engagement or weight: not later. A higher price or a longer stretch: not sooner.
+    #[test]
+    fn what_is_worth_more_is_not_due_later(
+        facts in live(),
+        by in value_policy(),
+        more in 1.0..100.0,
+    ) {
+        let usual_ms = wait_ms(&policy(by.clone()), &facts);
+        let total = Refreshed { total: facts.total * more, ..facts };
+        prop_assert!(wait_ms(&policy(by.clone()), &total) <= usual_ms + 2);
+        let weight = Refreshed { weight: facts.weight * more, ..facts };
+        prop_assert!(wait_ms(&policy(by.clone()), &weight) <= usual_ms + 2);
+        let dearer = ValuePolicy { price: by.price * more, ..by.clone() };
+        prop_assert!(wait_ms(&policy(dearer), &facts) >= usual_ms - 2);
+        let stretched = ValuePolicy { stretch: by.stretch * more, ..by };
+        prop_assert!(wait_ms(&policy(stretched), &facts) >= usual_ms - 2);
+    }
+
+    /// The value is 1 when the post becomes due, and never falls while it waits.
+    #[test]
+    fn a_post_is_due_when_its_value_is_one(
+        facts in live(),
+        by in value_policy(),
+        later in 0.0..3.0,
+        is_table in any::<bool>(),
+    ) {
+        let policy = if is_table {
+            Policy::Table { ages: AgeTable::default(), stretch: by.stretch }
+        } else {
+            policy(by)
+        };
+        let wait_ms = wait_ms(&policy, &facts);
+        let value = |waited_ms: i64| policy.value(&facts, facts.refreshed_ms + waited_ms);
+        prop_assert!(value(wait_ms + 2) >= 1.0 - 1e-6, "{}", value(wait_ms + 2));
+        prop_assert!(value(wait_ms - 3) <= 1.0 + 1e-6, "{}", value(wait_ms - 3));
+        let waited_ms = (wait_ms as f64 * later) as i64;
+        prop_assert!(value(waited_ms) <= value(waited_ms + MINUTE_MS) + 1e-9);
+        prop_assert_eq!(value(FLOOR_MS - 1) * f64::from(u8::from(!is_table)), 0.0);
+    }
+
+    /// Nobody starves: whatever another post is worth, waiting comes to more than that in the end.
+    #[test]
+    fn who_waits_on_comes_first_at_last(
+        waiting in live(),
+        by in value_policy(),
+        rival in 0.0..14.0_f64,
+    ) {
+        let rival = rival.exp();
+        let every_ms = AgeTable::default().every_ms(waiting.refreshed_ms - BORN_MS).unwrap();
+        let bound_ms = every_ms as f64 * by.settings.longest * by.stretch;
+        let patient_ms = (bound_ms * rival.sqrt()) as i64 + 2;
+        let value = policy(by).value(&waiting, waiting.refreshed_ms + patient_ms);
+        prop_assert!(value >= rival * (1.0 - 1e-6), "{value} < {rival}");
+    }
+
+    /// No figures and no settings break it.
+    #[test]
+    fn hostile_facts_and_figures_do_no_harm(hostile in hostile(), now_ms in any::<i64>()) {
+        let (facts, by) = hostile;
+        let policy = policy(by);
+        if let Due::At(due_ms) = policy.due(&facts) {
+            prop_assert!(due_ms >= facts.refreshed_ms);
+        }
+        let value = policy.value(&facts, now_ms);
+        prop_assert!(value >= 0.0, "{value}");
+    }
+}
