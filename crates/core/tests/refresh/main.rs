@@ -7,6 +7,7 @@ mod age_table;
 mod batcher;
 mod bisection;
 mod engagement;
+mod experience;
 mod freshness;
 mod growth;
 mod price;

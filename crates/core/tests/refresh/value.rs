@@ -71,9 +71,11 @@ fn value_policy() -> impl Strategy<Value = ValuePolicy> {
 
 /// Facts and figures of any kind.
 fn hostile() -> impl Strategy<Value = (Refreshed, ValuePolicy)> {
+    let refreshed_ms = prop_oneof![any::<i64>(), i64::MAX - 1_000..i64::MAX, Just(BORN_MS)];
     let facts = (
         any::<Option<i64>>(),
-        any::<i64>(),
+        proptest::option::weighted(0.7, 0..31 * DAY_MS),
+        refreshed_ms,
         any::<u32>(),
         any::<f64>(),
         any::<f64>(),
@@ -88,7 +90,9 @@ fn hostile() -> impl Strategy<Value = (Refreshed, ValuePolicy)> {
     );
     let figures = proptest::array::uniform4(any::<f64>());
     (facts, before, settings, figures).prop_map(|(facts, before, settings, figures)| {
-        let (born_ms, refreshed_ms, refreshes, total, weight) = facts;
+        let (born_ms, age_ms, refreshed_ms, refreshes, total, weight) = facts;
+        // Most are of an age at which posts are still refreshed.
+        let born_ms = age_ms.map_or(born_ms, |age_ms| refreshed_ms.checked_sub(age_ms));
         let (floor_ms, longest, probes_ms, probed_below_ms, memory) = settings;
         let [alpha, beta, price, stretch] = figures;
         let facts = Refreshed {

@@ -1,0 +1,157 @@
+use serde::{Deserialize, Serialize};
+
+use super::{
+    age_table::AgeTable,
+    facts::Refreshed,
+    growth_curve::GrowthCurve,
+    growth_sums::{GrowthSums, Scale},
+    policy::{Cause, Policy},
+    quota_price::{QuotaPrice, QuotaUse},
+    value_policy::{ValuePolicy, ValueSettings},
+};
+
+/// What an operator decides about refreshing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// The ages, and the intervals at each.
+    pub ages: AgeTable,
+    /// How worth is told, if posts are refreshed by worth; else by age alone.
+    pub by_worth: Option<ValueSettings>,
+    /// How posts are taken to grow before any growth was seen.
+    pub prior: GrowthCurve,
+}
+
+/// What the refreshes of one upstream have taught, and what its quota costs. Workers add to it, in
+/// any order and to the same result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experience {
+    growth: GrowthSums,
+    price: QuotaPrice,
+    stretch: QuotaPrice,
+    due: f64,
+    probes: f64,
+    bounds: f64,
+    /// Since when the three are counted, Unix ms.
+    since_ms: i64,
+}
+
+/// What a worker has seen since it last told.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lesson {
+    growth: GrowthSums,
+    due: f64,
+    probes: f64,
+    bounds: f64,
+}
+
+impl Lesson {
+    /// Notes that a post was claimed: what it was due for tells what the quota is used for.
+    pub fn claimed(&mut self, policy: &Policy, post: &Refreshed, now_ms: i64) {
+        if policy.value(post, now_ms) < 1.0 {
+            return;
+        }
+        self.due += 1.0;
+        match policy.due_because(post).1 {
+            Cause::Probe => self.probes += 1.0,
+            Cause::Bound => self.bounds += 1.0,
+            Cause::Age | Cause::Worth => {}
+        }
+    }
+
+    /// Notes how a post grew until an answer that was asked for at that Unix ms.
+    pub fn grew(&mut self, policy: &Policy, post: &Refreshed, at_ms: i64, total: f64) {
+        let Some(growth) = post.growth(at_ms, total) else {
+            return;
+        };
+        match policy {
+            Policy::Value { by, .. } => self.growth.observe(&growth, &by.curve),
+            Policy::Table { .. } | Policy::Never { .. } => {
+                self.growth.observe(&growth, &GrowthCurve::default());
+            }
+        }
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Experience {
+    /// None yet, at that Unix ms.
+    pub fn new(now_ms: i64) -> Self {
+        Self {
+            growth: GrowthSums::default(),
+            price: QuotaPrice::of_refresh(),
+            stretch: QuotaPrice::of_stretch(),
+            due: 0.0,
+            probes: 0.0,
+            bounds: 0.0,
+            since_ms: now_ms,
+        }
+    }
+
+    /// Adds what a worker has seen.
+    pub fn learn(&mut self, lesson: &Lesson) {
+        self.growth.merge(&lesson.growth);
+        if self.growth.seen() > GrowthSums::FADE_AT {
+            self.growth.fade();
+        }
+        self.due += lesson.due;
+        self.probes += lesson.probes;
+        self.bounds += lesson.bounds;
+    }
+
+    /// Moves the price by what the quota was used for since it was last moved, once a quarter of an
+    /// hour is over. `offered_per_ms` is how many posts the quota carries in a ms, 0 while there is
+    /// none; `overdue` how many posts are due and wait.
+    pub fn settle(&mut self, plan: &Plan, offered_per_ms: f64, overdue: u64, now_ms: i64) {
+        let elapsed_ms = now_ms.saturating_sub(self.since_ms);
+        if elapsed_ms < SETTLED_MS {
+            return;
+        }
+        let used = QuotaUse {
+            elapsed_ms,
+            offered: offered_per_ms * elapsed_ms as f64,
+            due: self.due,
+            probes: self.probes,
+            bounds: self.bounds,
+            overdue: overdue as f64,
+        };
+        if plan.by_worth.is_some() {
+            self.price = self.price.after(&used.of_worth());
+            self.stretch = self.stretch.after(&used.of_bounds());
+        } else {
+            self.stretch = self.stretch.after(&used);
+        }
+        (self.due, self.probes, self.bounds) = (0.0, 0.0, 0.0);
+        self.since_ms = now_ms;
+    }
+
+    /// The policy that it leads to.
+    pub fn policy(&self, plan: &Plan) -> Policy {
+        let (ages, stretch) = (plan.ages.clone(), self.stretch.level());
+        let Some(settings) = &plan.by_worth else {
+            return Policy::Table { ages, stretch };
+        };
+        let (curve, scale) =
+            self.growth
+                .learned(&plan.prior, Scale::default(), settings.prior_weight);
+        let by = ValuePolicy {
+            settings: settings.clone(),
+            curve,
+            scale,
+            price: self.price.level(),
+            stretch,
+        };
+        Policy::Value { ages, by }
+    }
+
+    /// How much longer intervals are than configured, because the quota is short; 1 or more.
+    pub fn stretch(&self) -> f64 {
+        self.stretch.level()
+    }
+}
+
+/// How long the use of the quota is counted before the price moves, ms.
+const SETTLED_MS: i64 = 15 * 60_000;
