@@ -7,7 +7,7 @@ use std::{
 };
 
 use driftline_core::timeline::{Backfill, Overlap, Settings};
-use driftline_server::{Access, Secrets, quotas::Quotas};
+use driftline_server::{Access, Policies, Secrets, quotas::Quotas};
 use driftline_store::Store;
 use driftline_upstream::{Http, Options};
 use figment::{
@@ -249,7 +249,7 @@ impl Config {
             http,
             secrets: self.secrets(data),
             quotas: Quotas::new(store.clone(), self.refresh.polling_share()?),
-            policy: self.refresh.policy()?,
+            policies: Policies::new(self.refresh.plan()?),
         })
     }
 

@@ -1,8 +1,8 @@
 //! `[refresh]` of the configuration.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use driftline_core::refresh::{AgeBand, AgeTable, AgeTableError, Policy};
+use driftline_core::refresh::{AgeBand, AgeTable, AgeTableError, GrowthCurve, Plan, ValueSettings};
 use driftline_server::{POLLING_SHARE, refresh::RefreshOptions};
 use serde::Deserialize;
 
@@ -17,6 +17,11 @@ use crate::{
 pub struct RefreshSection {
     /// Whether stored posts are not refreshed.
     pub off: bool,
+    /// What decides when a post is refreshed.
+    pub policy: PolicyName,
+    /// The age at which posts are taken to have half of what they will ever get, until their
+    /// growth was seen; for `policy = "value"`.
+    pub half_life: Option<HumanMs>,
     /// How often posts are refreshed, by the age below which they are: `"18m" = "3m"`.
     pub ages: Option<BTreeMap<String, HumanMs>>,
     /// How far in the future a time of birth may lie and count as now.
@@ -33,12 +38,23 @@ pub struct RefreshSection {
     pub erase_deleted: bool,
 }
 
+/// What decides when a post is refreshed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyName {
+    /// Its age alone.
+    #[default]
+    Age,
+    /// What a refresh is worth, by how posts were seen to grow.
+    Value,
+}
+
 impl RefreshSection {
-    /// The policy by which posts are scheduled.
+    /// How posts are scheduled.
     ///
     /// # Errors
     /// [`CliError::Usage`] if the ages make no sense.
-    pub fn policy(&self) -> Result<Arc<Policy>, CliError> {
+    pub fn plan(&self) -> Result<Plan, CliError> {
         let usual = AgeTable::default();
         let skew_ms = self.skew.map_or(usual.skew_ms(), |HumanMs(ms)| ms);
         let mut bands = match &self.ages {
@@ -61,7 +77,12 @@ impl RefreshSection {
                 written(&bands[at])
             )),
         })?;
-        Ok(Arc::new(Policy::of_ages(table)))
+        let half_life_ms = self.half_life.map_or(HALF_LIFE_MS, |HumanMs(ms)| ms);
+        Ok(Plan {
+            ages: table,
+            by_worth: (self.policy == PolicyName::Value).then(ValueSettings::default),
+            prior: GrowthCurve::of_half_life(half_life_ms, DAY_SHARE),
+        })
     }
 
     /// How posts are refreshed.
@@ -123,4 +144,8 @@ fn band((age, every): (&String, &HumanMs)) -> Result<AgeBand, CliError> {
 }
 
 const LEAST_LEASE_MS: i64 = 5_000;
+/// The median of what was measured of tweets' impressions (Pfeffer et al., ICWSM 2023), and the share
+/// that is there after a day.
+const HALF_LIFE_MS: i64 = 80 * 60_000;
+const DAY_SHARE: f64 = 0.95;
 const MOST_WORKERS: usize = 64;

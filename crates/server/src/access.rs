@@ -1,12 +1,10 @@
 //! What every part of this process that asks upstreams shares.
 
-use std::sync::Arc;
-
-use driftline_core::refresh::Policy;
 use driftline_store::{Store, source::TokenPlace};
 use driftline_upstream::{Credential, Http};
 
 use crate::{
+    policies::Policies,
     quotas::Quotas,
     secrets::{Secrets, SecretsError},
 };
@@ -21,7 +19,7 @@ pub struct Access {
     /// What may still be asked.
     pub quotas: Quotas,
     /// When posts are due to be refreshed, from the moment they are stored.
-    pub policy: Arc<Policy>,
+    pub policies: Policies,
 }
 
 impl Access {
@@ -31,7 +29,7 @@ impl Access {
             http,
             secrets: Secrets::default(),
             quotas: Quotas::new(store.clone(), POLLING_SHARE),
-            policy: Arc::default(),
+            policies: Policies::default(),
         }
     }
 

@@ -197,7 +197,7 @@ impl Session {
         let before = self.machine.clone();
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
-        let policy = Arc::clone(&self.access.policy);
+        let policy = self.access.policies.of(self.source.instance.id);
         let (machine, summary) = self
             .store
             .write(source::root(source), move |tx| {
@@ -268,7 +268,7 @@ impl Session {
         }
         let (source, fence) = (self.source.id, self.fence);
         let before = self.machine.clone();
-        let policy = Arc::clone(&self.access.policy);
+        let policy = self.access.policies.of(self.source.instance.id);
         let (machine, summary) = self
             .store
             .write(source::root(source), move |tx| {

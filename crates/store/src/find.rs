@@ -4,7 +4,7 @@ use driftline_db::{DbError, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{LocalId, from_sql, sql},
+    ids::{InstanceId, LocalId, from_sql, sql},
 };
 
 /// The post that a text names: by its local ID or that of one of its entries, by its address for
@@ -43,6 +43,16 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
         |row| from_sql(row.i64(0)?),
     )?;
     Ok(found.first().copied())
+}
+
+/// The instance that a post was seen through.
+pub fn instance_of(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<InstanceId>, StoreError> {
+    let found = tx.query_opt(
+        "select instance_id from post where id = $1",
+        &[&sql(post)],
+        |row| from_sql(row.i64(0)?),
+    )?;
+    Ok(found)
 }
 
 fn by_local_id(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<LocalId>, StoreError> {

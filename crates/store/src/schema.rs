@@ -242,6 +242,11 @@ create table wanted (
 create index wanted_ticket on wanted (ticket);
 create index wanted_source on wanted (source_id);
 
+create table experience (
+    instance_id {i64} primary key not null,
+    state text not null
+) {strict} {fillfactor 50};
+
 create table credential (
     id {i64} primary key not null,
     instance_id {i64} not null,

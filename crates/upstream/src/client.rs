@@ -19,6 +19,20 @@ pub enum Upstream {
     Twitter(Twitter),
 }
 
+/// The scope of an API's look-ups, and the most posts of one, without a client: see
+/// [`Upstream::scope`] and [`Upstream::look_up_limit`].
+pub const fn look_ups(api: Api, has_batch: bool) -> (&'static str, usize) {
+    match api {
+        Api::Mastodon if has_batch => (MASTODON_SCOPE, Mastodon::LOOK_UP_LIMIT),
+        Api::Mastodon => (MASTODON_SCOPE, 1),
+        Api::X => (X::scope(Purpose::LookUp), X::LOOK_UP_LIMIT),
+        Api::Twitter => (Twitter::scope(Purpose::LookUp), Twitter::LOOK_UP_LIMIT),
+    }
+}
+
+/// Mastodon's headers report the tightest of its limits.
+const MASTODON_SCOPE: &str = "requests";
+
 /// What a request is for, as far as rate limits tell it apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose<'t> {
@@ -116,12 +130,7 @@ impl Upstream {
     /// The most posts of one look-up. `has_batch` is what
     /// [`Upstream::has_batch_look_up`] found, `false` before it was asked.
     pub const fn look_up_limit(&self, has_batch: bool) -> usize {
-        match self {
-            Self::Mastodon(_) if !has_batch => 1,
-            Self::Mastodon(_) => Mastodon::LOOK_UP_LIMIT,
-            Self::X(_) => X::LOOK_UP_LIMIT,
-            Self::Twitter(_) => Twitter::LOOK_UP_LIMIT,
-        }
+        look_ups(self.api(), has_batch).1
     }
 
     /// Whether several posts can be looked up at once: asks a Mastodon server
@@ -141,8 +150,7 @@ impl Upstream {
     /// that an answer's headers report are those of its scope.
     pub const fn scope(&self, purpose: Purpose<'_>) -> &'static str {
         match self {
-            // Mastodon's headers report the tightest of its limits.
-            Self::Mastodon(_) => "requests",
+            Self::Mastodon(_) => MASTODON_SCOPE,
             Self::X(_) => X::scope(purpose),
             Self::Twitter(_) => Twitter::scope(purpose),
         }

@@ -1,8 +1,10 @@
 //! Commands about how fresh posts are.
 
+use std::sync::Arc;
+
 use driftline_core::{
     post::Counts,
-    refresh::{AgeTable, Outcome, Policy},
+    refresh::{AgeTable, Cause, Outcome, Policy},
 };
 use driftline_store::{
     LocalId, Store, StoreError,
@@ -23,7 +25,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
     let table = host
         .access
         .as_ref()
-        .map_or_else(AgeTable::default, |access| access.policy.ages().clone());
+        .map_or_else(AgeTable::default, |access| access.policies.ages().clone());
     let ages = table.clone();
     let stand = host
         .store
@@ -84,11 +86,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
 pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
     let post = found(&host.store, name).await?;
     let now = now_ms();
-    let policy = host
-        .access
-        .as_ref()
-        .map(|access| (*access.policy).clone())
-        .unwrap_or_default();
+    let policy = policy_of(host, post.0).await?;
     let (stored, stands, counts) = host
         .store
         .read(move |tx| {
@@ -145,6 +143,21 @@ pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminErr
         "refreshed_at_ms": stands.map(|stands| stands.freshness.refreshed_ms),
         "deleted_at_ms": stored.deleted_at_ms,
     }))
+}
+
+async fn policy_of(host: &Host, post: LocalId) -> Result<Arc<Policy>, AdminError> {
+    let Some(access) = &host.access else {
+        return Ok(Arc::default());
+    };
+    let instance = host
+        .store
+        .read(move |tx| find::instance_of(tx, post))
+        .await?;
+    let Some(instance) = instance else {
+        return Ok(Arc::default());
+    };
+    access.policies.load(&host.store, instance).await?;
+    Ok(access.policies.of(instance))
 }
 
 async fn post_id(host: &Host, name: &str) -> Result<String, AdminError> {
@@ -206,15 +219,21 @@ fn reason(stored: &ExportPost, stands: Option<&Standing>, policy: &Policy, now_m
             freshness.failures
         );
     }
-    let age_then_ms = freshness.refreshed_ms.saturating_sub(born_ms).max(0);
-    match policy.ages().every_ms(age_then_ms) {
-        Some(every_ms) => format!(
-            "at its last answer it was {} s old, and posts of that age are refreshed every {} s{behind}",
-            age_then_ms / 1000,
-            every_ms / 1000
+    let age_then_s = freshness.refreshed_ms.saturating_sub(born_ms).max(0) / 1000;
+    let wait_s = due_at_ms.saturating_sub(freshness.refreshed_ms) / 1000;
+    let cause = match policy.due_because(&freshness.facts()).1 {
+        Cause::Age => format!("posts of that age are refreshed every {wait_s} s"),
+        Cause::Worth => format!(
+            "the change that is expected of it is worth a refresh after {wait_s} s, at the price that quota has now"
         ),
-        None => format!("it retires with the next answer{behind}"),
-    }
+        Cause::Probe => {
+            format!("it is young and little is known of it, so it is probed after {wait_s} s")
+        }
+        Cause::Bound => format!(
+            "hardly any change is expected of it, but no post of that age waits longer than {wait_s} s"
+        ),
+    };
+    format!("at its last answer it was {age_then_s} s old: {cause}{behind}")
 }
 
 fn at(row: &CountsAt) -> Value {

@@ -133,6 +133,14 @@ impl Worker {
                 return Err(error);
             }
         };
+        let policy = self.shared.access.policies.of(instance);
+        self.shared.count(instance, |tally| {
+            for due in &claim.posts {
+                tally
+                    .lesson
+                    .claimed(&policy, &due.freshness.facts(), now_ms());
+            }
+        });
         let held = claim.clone();
         let done = tokio::select! {
             done = self.refresh(claim, &credential, &client) => done,
@@ -204,7 +212,7 @@ impl Worker {
         let save = Save {
             claim,
             answers: found.answers,
-            policy: Arc::clone(&self.shared.access.policy),
+            policy: self.shared.access.policies.of(self.instance.id),
             keep_deleted: self.shared.options.keep_deleted,
             now_ms: now_ms(),
             chance: chance(),
@@ -218,9 +226,15 @@ impl Worker {
             }
             Err(error) => return Err(error),
         };
+        let policy = self.shared.access.policies.of(self.instance.id);
         self.shared.count(self.instance.id, |tally| {
             for (_, outcome) in &saved.outcomes {
                 tally.saved(*outcome);
+            }
+            for (before, after) in &saved.grown {
+                let total = after.counts.total() as f64;
+                let lesson = &mut tally.lesson;
+                lesson.grew(&policy, &before.facts(), after.refreshed_ms, total);
             }
         });
         let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
@@ -243,7 +257,7 @@ impl Worker {
             }
         }
         for (source, posts) in by_source {
-            let policy = Arc::clone(&self.shared.access.policy);
+            let policy = self.shared.access.policies.of(self.instance.id);
             let stored = self
                 .shared
                 .store
@@ -281,6 +295,7 @@ impl Worker {
         let options = &self.shared.options;
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         self.shard = self.shard.wrapping_add(1);
+        let policy = self.shared.access.policies.of(instance);
         let ask = Ask {
             instance,
             batcher: Batcher::new(size, ms(options.buffer_ttl)),
@@ -288,6 +303,7 @@ impl Worker {
             holder: options.holder.clone(),
             lease_ms: ms(options.lease),
             now_ms: now_ms(),
+            top_up: Some(policy),
         };
         self.shared.claims.claim(&self.shared.store, ask).await
     }

@@ -5,6 +5,7 @@
 
 mod crew;
 mod look_up;
+mod offered;
 mod options;
 mod tally;
 mod teller;
@@ -143,8 +144,33 @@ async fn look_after(shared: &Arc<Shared>, instance: &Instance) -> Result<(), Sto
     gauge!("driftline_refresh_oldest_overdue_seconds", &labels).set(oldest_ms as f64 / 1000.0);
     gauge!("driftline_refresh_overdue_posts", &labels).set(behind.overdue as f64);
     gauge!("driftline_refresh_scheduled_posts", &labels).set(behind.scheduled as f64);
+    share_experience(shared, id, behind.overdue).await?;
     teller::tell_what_is_left(shared, id, now.saturating_sub(LEFT_AFTER_MS)).await
 }
 
+/// Tells what this process's workers have seen, once a minute, and takes up what all have taught.
+async fn share_experience(
+    shared: &Arc<Shared>,
+    id: InstanceId,
+    overdue: u64,
+) -> Result<(), StoreError> {
+    let now = now_ms();
+    let mut lesson = None;
+    shared.count(id, |tally| {
+        if now.saturating_sub(tally.told_ms) >= TOLD_EVERY_MS {
+            tally.told_ms = now;
+            lesson = Some(std::mem::take(&mut tally.lesson));
+        }
+    });
+    let Some(lesson) = lesson else { return Ok(()) };
+    let offered_per_ms = offered::per_ms(shared, id).await?;
+    let policies = &shared.access.policies;
+    policies
+        .tell(&shared.store, id, lesson, offered_per_ms, (overdue, now))
+        .await
+}
+
+/// How often what was seen is told, ms.
+const TOLD_EVERY_MS: i64 = 60_000;
 /// A worker tells what it saved at once; what is older was left by one that died.
 const LEFT_AFTER_MS: i64 = 30_000;

@@ -1,9 +1,9 @@
-use driftline_core::refresh::Outcome;
+use driftline_core::refresh::{Lesson, Outcome};
 use metrics::counter;
 use serde::Serialize;
 
 /// What workers have done for an instance.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Tally {
     /// Look-ups sent.
     pub requests: u64,
@@ -14,6 +14,12 @@ pub struct Tally {
     pub outcomes: [u64; Outcome::ALL.len()],
     /// Claims that ended before their answers were saved.
     pub lost_leases: u64,
+    /// What is still to be told of growth and of the use of quota.
+    #[serde(skip)]
+    pub(crate) lesson: Lesson,
+    /// When it was told last, Unix ms.
+    #[serde(skip)]
+    pub(crate) told_ms: i64,
 }
 
 impl Tally {

@@ -1,10 +1,13 @@
 //! A Mastodon server with look-ups of several posts, and one without.
 
-use driftline_core::{api::Api, refresh::Outcome};
+use driftline_core::{
+    api::Api,
+    refresh::{Outcome, Plan, ValueSettings},
+};
 use driftline_server::admin::Command;
 use driftline_sim::{BatchAbility, WorldConfig};
 
-use crate::world::{World, agrees, growing, now, wait};
+use crate::world::{World, agrees, growing, now, plan, wait};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_follow_the_upstream_in_full_batches() {
@@ -199,5 +202,29 @@ async fn named_posts_are_looked_up_and_kept() {
         stands["found"].as_u64() >= Some(40)
     })
     .await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn posts_are_refreshed_by_worth_too() {
+    let plan = Plan {
+        by_worth: Some(ValueSettings {
+            floor_ms: 500,
+            probes_ms: vec![500, 1_000],
+            ..ValueSettings::default()
+        }),
+        ..plan()
+    };
+    let world = World::start_with(growing(), Api::Mastodon, plan).await;
+    wait("posts are refreshed", async || {
+        let posts = world.posts().await;
+        let refreshed = posts.iter().filter(|(.., s)| s.freshness.refreshes >= 2);
+        posts.len() >= 100 && refreshed.count() >= 100
+    })
+    .await;
+    assert!(
+        world.tally().await.mean_posts() > Some(15.0),
+        "batches are topped up"
+    );
     world.stop().await;
 }

@@ -1,16 +1,16 @@
 //! A Driftline with pollers and workers, and the simulated upstream that it reads.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use driftline_core::{
     api::Api,
     post::Counts,
-    refresh::{AgeBand, AgeTable, Outcome, Policy},
+    refresh::{AgeBand, AgeTable, Outcome, Plan},
     timeline::{Backfill, Settings},
     upstream_id::UpstreamId,
 };
 use driftline_server::{
-    Access, Pollers, PollersOptions,
+    Access, Policies, Pollers, PollersOptions,
     admin::{self, AddSource, Command, Host},
     now_ms,
     refresh::{RefreshOptions, Refreshers, Tally},
@@ -46,16 +46,23 @@ pub(crate) fn growing() -> WorldConfig {
 }
 
 /// Everything is refreshed once a second for an hour.
-fn policy() -> Policy {
+pub(crate) fn plan() -> Plan {
     let bands = vec![AgeBand {
         below_ms: 3_600_000,
         every_ms: 1_000,
     }];
-    Policy::of_ages(AgeTable::new(bands, 300_000).unwrap())
+    Plan {
+        ages: AgeTable::new(bands, 300_000).unwrap(),
+        ..Plan::default()
+    }
 }
 
 impl World {
     pub(crate) async fn start(world: WorldConfig, api: Api) -> Self {
+        Self::start_with(world, api, plan()).await
+    }
+
+    pub(crate) async fn start_with(world: WorldConfig, api: Api, plan: Plan) -> Self {
         let config = ServerConfig {
             world,
             api,
@@ -74,7 +81,7 @@ impl World {
         })
         .unwrap();
         let access = Access {
-            policy: Arc::new(policy()),
+            policies: Policies::new(plan),
             ..Access::new(&store, http)
         };
         let pollers = Pollers::start(

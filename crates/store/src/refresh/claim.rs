@@ -7,7 +7,7 @@ use std::{
 
 use driftline_core::{
     post::Visibility,
-    refresh::{Batcher, Fill, Freshness},
+    refresh::{Batcher, Fill, Freshness, Policy},
 };
 use driftline_db::{Column, DbError, Dialect, Root, Tx};
 
@@ -44,6 +44,9 @@ pub struct Ask {
     pub lease_ms: i64,
     /// The time, Unix ms.
     pub now_ms: i64,
+    /// What fills a batch up that leaves before it is full: the posts that are not due yet and
+    /// that this policy values most. Under a policy by age alone nothing does.
+    pub top_up: Option<Arc<Policy>>,
 }
 
 /// Posts of one upstream that this worker alone may look up.
@@ -213,6 +216,7 @@ impl Claims {
         if let Some(wait) = due.wait(tx, ask)? {
             return Ok(wait);
         }
+        due.top_up(tx, ask, |slot| !self.book().holds(slot.post_id, ask.now_ms))?;
         let (posts, idle) = posts(tx, &due.slots)?;
         let mut book = self.book();
         // Another worker may have claimed some of them since they were read.
@@ -261,6 +265,7 @@ fn claim_rows(tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
     if let Some(wait) = due.wait(tx, ask)? {
         return Ok(wait);
     }
+    due.top_up(tx, ask, |_| true)?;
     let (id, until_ms) = lease::take(tx, base, &ask.holder, ask.lease_ms, &due.slots)?;
     let (posts, idle) = posts(tx, &due.slots)?;
     Ok(Claimed::Batch(Claim {
@@ -315,6 +320,47 @@ impl Due {
         }
     }
 }
+
+impl Due {
+    /// Fills what leaves before it is full with the most valuable posts that are not due yet.
+    fn top_up(
+        &mut self,
+        tx: &mut Tx<'_>,
+        ask: &Ask,
+        is_free: impl Fn(&Slot) -> bool,
+    ) -> Result<(), StoreError> {
+        let Some(policy @ Policy::Value { .. }) = ask.top_up.as_deref() else {
+            return Ok(());
+        };
+        let missing = ask.batcher.size().saturating_sub(self.slots.len());
+        if missing == 0 {
+            return Ok(());
+        }
+        let each = (missing * CHOICE).div_ceil(SHARDS as usize);
+        let mut next = Vec::new();
+        for bucket in buckets(ask) {
+            next.extend(schedule::after(tx, bucket, ask.now_ms, each)?);
+        }
+        next.retain(is_free);
+        let ids: Vec<i64> = next.iter().map(|slot| slot.post_id).collect();
+        let standings = fresh::by_ids(tx, &ids)?;
+        let mut valued: Vec<(f64, Slot)> = next
+            .into_iter()
+            .filter_map(|slot| {
+                let facts = standings.get(&slot.post_id)?.freshness.facts();
+                let value = policy.value(&facts, ask.now_ms);
+                (value > 0.0).then_some((value, slot))
+            })
+            .collect();
+        valued.sort_by(|a, b| b.0.total_cmp(&a.0));
+        self.slots
+            .extend(valued.into_iter().take(missing).map(|(_, slot)| slot));
+        Ok(())
+    }
+}
+
+/// Out of how many times what is missing the most valuable posts are chosen.
+const CHOICE: usize = 4;
 
 /// The posts of slots, and the slots whose post needs no look-up.
 fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {

@@ -63,6 +63,29 @@ pub(crate) fn first(
     )
 }
 
+/// The first rows of a bucket due after then, that nobody else is claiming; on PostgreSQL they stay
+/// locked.
+pub(crate) fn after(
+    tx: &mut Tx<'_>,
+    bucket: i64,
+    after_ms: i64,
+    limit: usize,
+) -> Result<Vec<Slot>, DbError> {
+    tx.query(
+        "select due_at_ms, post_id from schedule
+         where bucket = $1 and due_at_ms > $2
+         order by due_at_ms, post_id limit $3 {skip_locked}",
+        &[&bucket, &after_ms, &(limit as i64)],
+        |row| {
+            Ok(Slot {
+                bucket,
+                due_at_ms: row.i64(0)?,
+                post_id: row.i64(1)?,
+            })
+        },
+    )
+}
+
 /// When the first post of a bucket is due, Unix ms.
 pub(crate) fn next_due_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
     tx.query_opt(

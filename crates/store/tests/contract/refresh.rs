@@ -45,6 +45,7 @@ pub(crate) struct Crew {
     pub(crate) instance: InstanceId,
     pub(crate) size: usize,
     pub(crate) keep_deleted: bool,
+    pub(crate) top_up: Option<Arc<Policy>>,
 }
 
 impl Crew {
@@ -58,6 +59,7 @@ impl Crew {
             instance,
             size: 100,
             keep_deleted: true,
+            top_up: None,
         }
     }
 
@@ -69,6 +71,7 @@ impl Crew {
             holder: "worker".to_owned(),
             lease_ms,
             now_ms,
+            top_up: self.top_up.clone(),
         };
         self.claims
             .claim_blocking(&self.store, ask)

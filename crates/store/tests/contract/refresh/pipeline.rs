@@ -1,8 +1,8 @@
 //! From the first due time to the next: claims, leases and saves.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use driftline_core::refresh::Outcome;
+use driftline_core::refresh::{Experience, Outcome, Plan, ValueSettings};
 use driftline_store::{
     StoreError,
     refresh::{Claimed, What, count_history},
@@ -192,5 +192,59 @@ fn removed_posts_leave_the_schedule() {
         // The worker that holds them learns it when it saves.
         crew.save(&claim, &[found(1, 9), found(2, 9)], now_ms);
         assert_eq!(check_schedule(store), 0);
+    });
+}
+
+#[test]
+fn a_batch_that_leaves_half_empty_takes_the_most_valuable_posts_along() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(
+            (1..=6)
+                .rev()
+                .map(|id| liked(id, 10_i64.pow(id as u32)))
+                .collect(),
+        );
+        let mut crew = Crew::of(&world);
+        crew.size = 2;
+        let due_ms = START_MS + 3 * MINUTE_MS;
+        // Two are refreshed, and so are due three minutes after the others.
+        let first = crew.claim(due_ms);
+        let answers: Vec<_> = (1..=6).map(|id| found(id, 10_i64.pow(id as u32))).collect();
+        crew.save(&first, &answers, due_ms);
+        crew.size = 6;
+        let now_ms = due_ms + 2 * MINUTE_MS;
+        let plain = crew.claim(now_ms);
+        assert_eq!(plain.posts.len(), 4, "by age alone nothing is taken along");
+        crew.claims
+            .give_back_blocking(store, plain)
+            .expect("given back");
+        let plan = Plan {
+            by_worth: Some(ValueSettings::default()),
+            ..Plan::default()
+        };
+        crew.top_up = Some(Arc::new(Experience::new(0).policy(&plan)));
+        crew.size = 5;
+        let full = crew.claim(now_ms);
+        assert_eq!(full.posts.len(), 5);
+        let taken: Vec<_> = full
+            .posts
+            .iter()
+            .filter(|due| due.due_at_ms > now_ms)
+            .collect();
+        assert_eq!(taken.len(), 1);
+        let left: Vec<_> = first
+            .posts
+            .iter()
+            .map(|due| due.upstream_id.parse::<u64>())
+            .collect();
+        let most = left.into_iter().flatten().max().expect("a post");
+        assert_eq!(
+            taken[0].upstream_id,
+            most.to_string(),
+            "the one with the most to gain"
+        );
+        crew.save(&full, &answers, now_ms);
+        assert_eq!(check_schedule(store), 6);
     });
 }
