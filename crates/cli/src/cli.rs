@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    commands::{credential, demo, export, history, id, mirror, refresh, serve, source, track, why},
+    commands::{
+        credential, demo, export, history, id, mirror, refresh, serve, simulate, source, track, why,
+    },
     config::DatabaseUrl,
 };
 
@@ -71,6 +73,8 @@ pub enum Command {
     Why(why::Why),
     /// Print a post's counts over time, its edits and its deletion.
     History(history::History),
+    /// Replay the stored history of counts under another policy or quota.
+    Simulate(simulate::Simulate),
     /// Make IDs, serve them, take them apart.
     #[command(subcommand)]
     Id(id::Id),

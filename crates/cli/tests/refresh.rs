@@ -224,3 +224,44 @@ fn ages_that_make_no_sense_are_refused() {
         assert!(refused.stderr.contains(said), "{ages}: {refused:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stored_history_can_be_replayed_under_other_policies() {
+    let sim = sim().await;
+    let place = Place::new();
+    place.file("driftline.toml", CONFIG);
+    let empty = place.run(&["simulate"]);
+    assert_eq!(empty.status, 2, "{empty:?}");
+    let (mut server, _) = place.serve(&["--allow-private"]);
+    let url = sim.url();
+    place.json(&[
+        "source",
+        "add",
+        &url,
+        "--name",
+        "sim",
+        "--backfill",
+        "all",
+        "--every",
+        "300ms",
+    ]);
+    wait_for("posts are refreshed", || {
+        let status = place.json(&["refresh", "status"]);
+        status["instances"][0]["since_start"]["outcomes"]["updated"].as_u64() > Some(300)
+    });
+    let replay = place.json(&["simulate", "--days", "1", "--quota", "900/15m"]);
+    assert!(replay["posts"].as_u64() > Some(100), "{replay}");
+    assert!(replay["changes"].as_u64() > Some(100), "{replay}");
+    let policies = replay["policies"].as_array().unwrap();
+    assert_eq!(policies.len(), 2, "{replay}");
+    assert!(policies[0]["refreshes"].as_u64() > Some(0), "{replay}");
+    let one = place.run(&["simulate", "--policy", "value", "--quota", "10/1h"]);
+    assert!(
+        one.stdout.contains("value") && !one.stdout.contains("\nage "),
+        "{one:?}"
+    );
+    let bad = place.run(&["simulate", "--quota", "lots"]);
+    assert_eq!(bad.status, 2, "{bad:?}");
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+}

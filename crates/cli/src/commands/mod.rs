@@ -8,6 +8,7 @@ pub mod id;
 pub mod mirror;
 pub mod refresh;
 pub mod serve;
+pub mod simulate;
 pub mod source;
 pub mod track;
 pub mod why;
@@ -32,6 +33,7 @@ pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Command::Credential(credential) => credential.run(&config, json).await,
         Command::Refresh(refresh) => refresh.run(&config, json).await,
         Command::Track(track) => track.run(&config, json).await,
+        Command::Simulate(simulate) => simulate.run(&config, json).await,
         Command::Why(why) => why.run(&config, json).await,
         Command::History(history) => history.run(&config, json).await,
         Command::Id(id) => Box::pin(id.run(&config, json)).await,

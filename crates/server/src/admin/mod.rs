@@ -3,6 +3,7 @@
 
 mod credentials;
 mod fresh;
+mod histories;
 mod host;
 mod track;
 
@@ -85,6 +86,17 @@ pub enum Command {
         /// What the post is called.
         post: String,
     },
+    /// How posts grew, a page of them.
+    Histories {
+        /// The instance, if the store knows several.
+        instance: Option<String>,
+        /// Only posts born since, Unix ms.
+        since_ms: i64,
+        /// Only posts after the one of this ID.
+        after: u64,
+        /// The most posts to answer with.
+        limit: u32,
+    },
     /// Note posts from elsewhere.
     Track(Box<Track>),
     /// Tell how the tracked posts of an instance stand.
@@ -148,6 +160,12 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError>
         Command::RefreshStatus => fresh::status(host).await,
         Command::Why { post } => fresh::why(host, &post).await,
         Command::History { post } => fresh::history(store, &post).await,
+        Command::Histories {
+            instance,
+            since_ms,
+            after,
+            limit,
+        } => histories::page(store, instance.as_deref(), since_ms, after, limit).await,
         Command::Track(named) => track::track(store, *named).await,
         Command::Tracked { instance } => track::tracked_posts(store, &instance).await,
         Command::Add(new) => add(store, *new).await,

@@ -48,6 +48,8 @@ pub struct Outcome {
     pub requests: Vec<u32>,
     /// The longest time between two looks at a post below the age of retirement, ms.
     pub longest_ms: i64,
+    /// How old counts were between two looks, over time and posts, ms.
+    pub mean_age_ms: i64,
     /// The curve that it ended with.
     pub curve: GrowthCurve,
     /// The price of a refresh that it ended with, count-hours.
@@ -94,6 +96,7 @@ pub fn run(
         refreshes: requests.iter().map(|&posts| u64::from(posts)).sum(),
         requests,
         longest_ms: contest.longest_ms,
+        mean_age_ms: (contest.aged_ms2 / contest.lived_ms.max(1.0)) as i64,
         curve: contest.curve,
         price: contest.price.level(),
         stretch: contest.stretch.level(),
@@ -117,6 +120,9 @@ struct Contest<'a> {
     priced_ms: i64,
     unseen_ms: f64,
     longest_ms: i64,
+    /// The integral of the counts' age over time and posts, ms squared, and the time itself.
+    aged_ms2: f64,
+    lived_ms: f64,
 }
 
 impl<'a> Contest<'a> {
@@ -145,6 +151,8 @@ impl<'a> Contest<'a> {
             priced_ms: 0,
             unseen_ms: 0.0,
             longest_ms: 0,
+            aged_ms2: 0.0,
+            lived_ms: 0.0,
         };
         contest.set_policy();
         contest
@@ -235,6 +243,9 @@ impl<'a> Contest<'a> {
         );
         self.unseen_ms += reader.unseen_ms_until(self.world, now_ms);
         let total = reader.look();
+        let aged_ms = (now_ms - facts.refreshed_ms) as f64;
+        self.aged_ms2 += aged_ms * aged_ms / 2.0;
+        self.lived_ms += aged_ms;
         self.longest_ms = self.longest_ms.max(now_ms - facts.refreshed_ms);
         if let Some(growth) = facts.growth(now_ms, total) {
             self.sums.observe(&growth, &self.curve);

@@ -1,0 +1,276 @@
+//! `simulate`: one's own history under another policy or quota.
+
+use clap::{Args, ValueEnum};
+use driftline_core::refresh::{
+    ValueSettings,
+    simulation::{Contestant, History, Outcome, Quota, World, run},
+};
+use driftline_server::{admin::Command, now_ms};
+use serde_json::{Value, json};
+
+use crate::{
+    config::Config,
+    duration::{parse_ms, show_ms},
+    error::CliError,
+    output,
+    reach::{Missing, Reach},
+};
+
+/// Replays the stored history of counts under a policy and a quota, and tells how stale counts would
+/// have been, and what that would have cost.
+///
+/// What lies between two answers is not known: a change that was noticed is put in the middle of
+/// them. Posts that never changed count as well.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// The policy [default: both].
+    #[arg(long, value_enum)]
+    policy: Option<PolicyName>,
+    /// Requests in a time: 300/5m.
+    #[arg(long, default_value = "300/5m", value_parser = pace)]
+    quota: Pace,
+    /// Posts in a request.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    batch: u16,
+    /// How many days of history.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=365))]
+    days: u16,
+    /// The server: its address or host, if the store knows several.
+    #[arg(long)]
+    instance: Option<String>,
+}
+
+/// A policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// By age alone.
+    Age,
+    /// By what a refresh is worth.
+    Value,
+}
+
+/// Requests in a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    requests: i64,
+    in_ms: i64,
+}
+
+impl Simulate {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let plan = config.refresh.plan()?;
+        let until_ms = now_ms();
+        let length_ms = i64::from(self.days) * DAY_MS;
+        let since_ms = until_ms - length_ms;
+        let mut reach = Reach::open(config, Missing::Refuse).await?;
+        let read = self.histories(&mut reach, since_ms).await;
+        reach.close().await;
+        let (instance, histories) = read?;
+        let world = World::new(histories);
+        if world.is_empty() {
+            return Err(CliError::usage(format!(
+                "no posts of {instance} were written in the last {} days; name more with --days",
+                self.days
+            )));
+        }
+        let quota = Quota {
+            batch: usize::from(self.batch),
+            every_ms: (self.quota.in_ms / self.quota.requests).max(1),
+            outages: Vec::new(),
+        };
+        let value = Contestant::Value {
+            ages: plan.ages.clone(),
+            settings: plan.by_worth.clone().unwrap_or_else(ValueSettings::default),
+            prior: plan.prior.clone(),
+            learns: true,
+        };
+        let table = Contestant::Table(plan.ages.clone());
+        let contestants = [(PolicyName::Age, table), (PolicyName::Value, value)];
+        let mut rows = Vec::new();
+        for (name, contestant) in contestants {
+            if self.policy.is_none_or(|wanted| wanted == name) {
+                let outcome = run(&world, &quota, &contestant, length_ms, None);
+                rows.push((name, outcome));
+            }
+        }
+        if json {
+            return output::json(&self.answer(&instance, &world, &rows));
+        }
+        self.print(&instance, &world, &rows)
+    }
+
+    /// Every history, its times from the beginning of the replay.
+    async fn histories(
+        &self,
+        reach: &mut Reach,
+        since_ms: i64,
+    ) -> Result<(String, Vec<History>), CliError> {
+        let mut after = 0;
+        let mut histories = Vec::new();
+        loop {
+            let page = reach
+                .execute(Command::Histories {
+                    instance: self.instance.clone(),
+                    since_ms,
+                    after,
+                    limit: PAGE,
+                })
+                .await?;
+            let rows = page["rows"].as_array().into_iter().flatten();
+            histories.extend(rows.map(|row| history(row, since_ms)));
+            match page["next"].as_str().and_then(|next| next.parse().ok()) {
+                Some(next) => after = next,
+                None => {
+                    let instance = page["instance"].as_str().unwrap_or_default();
+                    return Ok((instance.to_owned(), histories));
+                }
+            }
+        }
+    }
+
+    fn answer(&self, instance: &str, world: &World, rows: &[(PolicyName, Outcome)]) -> Value {
+        let rows: Vec<Value> = rows
+            .iter()
+            .map(|(name, outcome)| {
+                json!({
+                    "policy": word(*name),
+                    "refreshes": outcome.refreshes,
+                    "requests": sent(outcome),
+                    "requests_allowed": outcome.requests.len(),
+                    "mean_age_ms": outcome.mean_age_ms,
+                    "longest_ms": outcome.longest_ms,
+                    "unseen_count_hours": outcome.unseen_h,
+                    "stretch": outcome.stretch,
+                })
+            })
+            .collect();
+        json!({
+            "instance": instance,
+            "days": self.days,
+            "posts": world.len(),
+            "changes": world.changes(),
+            "policies": rows,
+        })
+    }
+
+    fn print(
+        &self,
+        instance: &str,
+        world: &World,
+        rows: &[(PolicyName, Outcome)],
+    ) -> Result<(), CliError> {
+        output::line(&format!(
+            "{instance}, {} days: {} posts with {} changes of counts, {} requests in {}, {} posts each",
+            self.days,
+            world.len(),
+            world.changes(),
+            self.quota.requests,
+            show_ms(self.quota.in_ms),
+            self.batch
+        ))?;
+        output::line(
+            "POLICY   REFRESHES  REQUESTS   OF QUOTA  MEAN AGE OF COUNTS  LONGEST  UNSEEN, COUNT-HOURS",
+        )?;
+        for (name, outcome) in rows {
+            let part = 100.0 * sent(outcome) as f64 / outcome.requests.len().max(1) as f64;
+            output::line(&format!(
+                "{:<7}  {:>9}  {:>8}  {part:>8.1} %  {:>18}  {:>7}  {:>20.1}",
+                word(*name),
+                outcome.refreshes,
+                sent(outcome),
+                show_ms(outcome.mean_age_ms),
+                show_ms(outcome.longest_ms),
+                outcome.unseen_h,
+            ))?;
+            if outcome.stretch > 1.01 {
+                output::line(&format!(
+                    "         the quota is short: intervals are {:.1} times as long at the end",
+                    outcome.stretch
+                ))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn history(row: &Value, since_ms: i64) -> History {
+    let ms = |key: &str| row[key].as_i64().unwrap_or(since_ms) - since_ms;
+    let totals: Vec<(i64, i64)> = row["totals"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|pair| Some((pair[0].as_i64()? - since_ms, pair[1].as_i64()?)))
+        .collect();
+    let (born_ms, first_ms) = (ms("born_ms"), ms("first_ms"));
+    let first = totals.first().map(|(_, total)| (born_ms, *total as f64));
+    let grown = totals.windows(2).filter_map(|pair| {
+        let [(from_ms, from), (to_ms, to)] = pair else {
+            return None;
+        };
+        let middle_ms = from_ms + (to_ms - from_ms) / 2;
+        (to != from).then(|| (middle_ms, (to - from) as f64))
+    });
+    History {
+        born_ms,
+        first_stored_ms: first_ms.max(0),
+        changes: first.into_iter().chain(grown).collect(),
+    }
+}
+
+fn sent(outcome: &Outcome) -> usize {
+    outcome.requests.iter().filter(|posts| **posts > 0).count()
+}
+
+const fn word(name: PolicyName) -> &'static str {
+    match name {
+        PolicyName::Age => "age",
+        PolicyName::Value => "value",
+    }
+}
+
+fn pace(text: &str) -> Result<Pace, String> {
+    let wrong = || format!("{text:?} is no quota; write it as 300/5m");
+    let (requests, time) = text.split_once('/').ok_or_else(wrong)?;
+    let requests: i64 = requests.trim().parse().map_err(|_| wrong())?;
+    let in_ms = parse_ms(time.trim()).map_err(|_| wrong())?;
+    if requests < 1 || in_ms < 1 {
+        return Err(wrong());
+    }
+    Ok(Pace { requests, in_ms })
+}
+
+const DAY_MS: i64 = 86_400_000;
+const PAGE: u32 = 2_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_are_requests_in_a_time() {
+        let of = |requests, in_ms| Ok(Pace { requests, in_ms });
+        assert_eq!(pace("300/5m"), of(300, 300_000));
+        assert_eq!(pace("900 / 15m"), of(900, 900_000));
+        for bad in ["", "300", "0/5m", "-1/5m", "300/0s", "300/soon", "x/5m"] {
+            assert!(pace(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_history_begins_with_what_was_first_seen() {
+        let row = json!({
+            "born_ms": 1_000,
+            "first_ms": 2_000,
+            "totals": [[2_000, 5], [4_000, 9], [6_000, 9], [8_000, 8]],
+        });
+        let history = history(&row, 1_000);
+        assert_eq!(history.born_ms, 0);
+        assert_eq!(history.first_stored_ms, 1_000);
+        let expected = [(0, 5.0), (2_000, 4.0), (6_000, -1.0)];
+        assert_eq!(history.changes, expected);
+    }
+}

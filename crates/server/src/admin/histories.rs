@@ -1,0 +1,49 @@
+//! A page of how posts grew.
+
+use driftline_store::{LocalId, Store, refresh::histories, source};
+use serde_json::{Value, json};
+
+use super::AdminError;
+
+/// Posts born since, after `after`; of the instance that is named, or of the only one.
+pub(super) async fn page(
+    store: &Store,
+    instance: Option<&str>,
+    since_ms: i64,
+    after: u64,
+    limit: u32,
+) -> Result<Value, AdminError> {
+    let all = store.read(source::instances).await?;
+    let is_it = |origin: &str| {
+        let host = origin.split_once("://").map_or("", |(_, host)| host);
+        instance.is_none_or(|name| name == origin || name == host)
+    };
+    let found: Vec<_> = all.iter().filter(|known| is_it(&known.origin)).collect();
+    let [instance] = found.as_slice() else {
+        let names: Vec<&str> = all.iter().map(|known| known.origin.as_str()).collect();
+        return Err(AdminError::usage(format!(
+            "name one server with --instance; the store knows {}",
+            if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            }
+        )));
+    };
+    let id = instance.id;
+    let rows = store
+        .read(move |tx| histories(tx, id, since_ms, LocalId::new(after), limit))
+        .await?;
+    let next = rows.last().map(|grown| grown.post.to_string());
+    let rows: Vec<Value> = rows
+        .into_iter()
+        .map(|grown| {
+            json!({
+                "born_ms": grown.born_ms,
+                "first_ms": grown.first_ms,
+                "totals": grown.totals,
+            })
+        })
+        .collect();
+    Ok(json!({ "instance": instance.origin, "rows": rows, "next": next }))
+}
