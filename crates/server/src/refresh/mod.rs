@@ -18,7 +18,7 @@ use std::{
 use driftline_store::{
     InstanceId, Store, StoreError, Tx,
     instance::Instance,
-    refresh::{Claims, overdue},
+    refresh::{Claims, bands, overdue},
     source,
 };
 use metrics::gauge;
@@ -163,11 +163,28 @@ async fn share_experience(
         }
     });
     let Some(lesson) = lesson else { return Ok(()) };
+    show_staleness(shared, id, now).await?;
     let offered_per_ms = offered::per_ms(shared, id).await?;
     let policies = &shared.access.policies;
     policies
         .tell(&shared.store, id, lesson, offered_per_ms, (overdue, now))
         .await
+}
+
+/// Tells how old counts are, by age.
+async fn show_staleness(shared: &Arc<Shared>, id: InstanceId, now: i64) -> Result<(), StoreError> {
+    let ages = shared.access.policies.ages().clone();
+    let table = ages.clone();
+    let standings = shared.read(move |tx| bands(tx, id, &table, now)).await?;
+    for (band, standing) in ages.bands().iter().zip(standings) {
+        let labels = [
+            ("instance", id.to_string()),
+            ("younger_than", format!("{}s", band.below_ms / 1000)),
+        ];
+        gauge!("driftline_refresh_staleness_seconds", &labels)
+            .set(standing.mean_staleness_ms as f64 / 1000.0);
+    }
+    Ok(())
 }
 
 /// How often what was seen is told, ms.
