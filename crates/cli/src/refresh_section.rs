@@ -34,6 +34,8 @@ pub struct RefreshSection {
     pub workers: Option<usize>,
     /// The share of each quota that is left to polling.
     pub polling_share: Option<f64>,
+    /// The names of the credentials that posts are refreshed with; all if none is named.
+    pub credentials: Vec<String>,
     /// Whether what a deleted post held is erased with it.
     pub erase_deleted: bool,
 }
@@ -92,6 +94,7 @@ impl RefreshSection {
     pub fn options(&self, holder: String) -> Result<RefreshOptions, CliError> {
         let mut options = RefreshOptions::new(holder);
         options.keep_deleted = !self.erase_deleted;
+        options.credentials.clone_from(&self.credentials);
         if let Some(HumanMs(ms)) = self.buffer_ttl {
             options.buffer_ttl = duration(ms);
         }

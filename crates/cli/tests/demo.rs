@@ -21,6 +21,11 @@ fn driftline_misses_nothing_where_usual_pollers_do() {
         assert!(number("requests") > 20, "{result}");
         assert!(number("delay_p50_ms") <= number("delay_p99_ms"), "{result}");
     }
+    let known = |poller: &str| result["freshness"][poller].as_i64().unwrap();
+    let counts = known("counts");
+    assert!(counts > 500, "{result}");
+    assert!(known("driftline") * 10 > counts * 8, "{result}");
+    assert!(known("naive") * 2 < counts, "{result}");
 }
 
 #[test]

@@ -364,8 +364,14 @@ impl Worker {
             .shared
             .read(move |tx| credential::of_instance(tx, instance))
             .await?;
-        if all.is_empty() {
+        let named = &self.shared.options.credentials;
+        if !named.is_empty() {
+            all.retain(|credential| named.contains(&credential.name));
+        } else if all.is_empty() {
             all = vec![self.without_token().await?];
+        }
+        if all.is_empty() {
+            return Ok(Err(i64::MAX));
         }
         let now = now_ms();
         let mut until_ms = i64::MAX;

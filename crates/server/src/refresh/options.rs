@@ -12,6 +12,8 @@ pub struct RefreshOptions {
     pub lease: Duration,
     /// Look-ups of one instance at a time.
     pub workers: usize,
+    /// The names of the credentials that posts are refreshed with; empty for all.
+    pub credentials: Vec<String>,
     /// Whether what a deleted post held is kept in its history.
     pub keep_deleted: bool,
     /// How often new instances are looked for, and how far behind all are.
@@ -26,6 +28,7 @@ impl RefreshOptions {
             buffer_ttl: Duration::from_secs(2),
             lease: Duration::from_secs(30),
             workers: 2,
+            credentials: Vec::new(),
             keep_deleted: true,
             scan: Duration::from_secs(2),
         }

@@ -1,17 +1,20 @@
 //! Driftline's part of the demo.
 
 use std::{
+    collections::HashMap,
+    path::Path,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use driftline_core::upstream_id::UpstreamId;
+use driftline_core::{api::Api, upstream_id::UpstreamId};
 use driftline_server::{
-    Access, Session,
-    admin::{self, AddSource, Command, Host},
+    Access, Policies, Session,
+    admin::{self, AddCredential, AddSource, Command, Host, Token},
     now_ms,
+    refresh::{RefreshOptions, Refreshers, Tally},
 };
-use driftline_store::{SourceId, Store, StoreError, Target, export};
+use driftline_store::{SourceId, Store, StoreError, Target, export, refresh::standing, source};
 use driftline_upstream::{Http, Options};
 use tokio::{
     sync::watch,
@@ -30,6 +33,7 @@ pub(super) struct Mirrored {
     pub(super) seen: Shared,
     store: Store,
     source: SourceId,
+    refreshers: Refreshers,
     reading: JoinHandle<Result<String, CliError>>,
     counting: JoinHandle<Result<(), StoreError>>,
     _folder: tempfile::TempDir,
@@ -40,6 +44,10 @@ pub(super) struct Outcome {
     pub(super) seen: Seen,
     /// How the ledger stood at the end.
     pub(super) ledger: String,
+    /// The counts that it holds, by post.
+    pub(super) counts: HashMap<UpstreamId, i64>,
+    /// What refreshing took.
+    pub(super) tally: Tally,
 }
 
 impl Mirrored {
@@ -76,7 +84,7 @@ impl Mirrored {
         let add = AddSource {
             name: Some("demo".into()),
             address: url.to_owned(),
-            api: driftline_core::api::Api::Mastodon,
+            api: Api::Mastodon,
             timeline: "public".into(),
             token_env: None,
             token_file: Some(token_file.to_string_lossy().into_owned()),
@@ -85,7 +93,11 @@ impl Mirrored {
         admin::execute(&Host::of(&store), Command::Add(Box::new(add))).await?;
         let source = admin::find(&store, "demo").await?;
         let id = source.id;
-        let access = Access::new(&store, http);
+        let access = Access {
+            policies: Policies::new(scene.plan()),
+            ..Access::new(&store, http)
+        };
+        let refreshers = refresh(&store, &access, url, folder.path()).await?;
         let reader = Reader::open(store.clone(), &access, source, "demo").await?;
 
         let seen = Shared::new(Mutex::new(Seen::default()));
@@ -102,6 +114,7 @@ impl Mirrored {
             seen,
             store,
             source: id,
+            refreshers,
             reading,
             counting,
             _folder: folder,
@@ -119,15 +132,63 @@ impl Mirrored {
             .map_err(|error| CliError::failed(format!("driftline broke: {error}")));
         self.counting.abort();
         let _ = self.counting.await;
+        self.refreshers.stop().await;
         let counted = count_once(&self.store, self.source, &self.seen).await;
+        let counts = counts(&self.store, self.source).await;
+        let instances = self.store.read(source::instances).await;
         self.store.close().await;
         let ledger = read??;
         counted?;
+        let instance = instances?.first().map(|instance| instance.id);
         Ok(Outcome {
             seen: lock(&self.seen).clone(),
             ledger,
+            counts: counts?,
+            tally: instance.map_or_else(Tally::default, |id| self.refreshers.tally(id)),
         })
     }
+}
+
+/// Keeps posts fresh with a token of its own: the polls keep the budget that the others have.
+async fn refresh(
+    store: &Store,
+    access: &Access,
+    url: &str,
+    folder: &Path,
+) -> Result<Refreshers, CliError> {
+    let token_file = folder.join("refresh-token");
+    std::fs::write(&token_file, FRESH)
+        .map_err(|error| CliError::failed(format!("the token cannot be written: {error}")))?;
+    let add = AddCredential {
+        name: Some(FRESH.into()),
+        address: url.to_owned(),
+        api: Api::Mastodon,
+        token: Token::File(token_file.to_string_lossy().into_owned()),
+        monthly_posts: None,
+    };
+    admin::execute(&Host::of(store), Command::CredentialAdd(Box::new(add))).await?;
+    let options = RefreshOptions {
+        credentials: vec![FRESH.into()],
+        buffer_ttl: Duration::from_millis(500),
+        ..RefreshOptions::new("demo")
+    };
+    Ok(Refreshers::start(store.clone(), access.clone(), options))
+}
+
+/// The counts of stored posts.
+async fn counts(store: &Store, source: SourceId) -> Result<HashMap<UpstreamId, i64>, StoreError> {
+    store
+        .read(move |tx| {
+            let mut counts = HashMap::new();
+            for row in export::rows(tx, source, 0, u32::MAX)? {
+                if let Some(stands) = standing(tx, row.post_id)? {
+                    let total = stands.freshness.counts.total();
+                    counts.insert(UpstreamId::new(row.post.upstream_id), total);
+                }
+            }
+            Ok(counts)
+        })
+        .await
 }
 
 async fn read(
@@ -190,4 +251,6 @@ async fn count_once(store: &Store, source: SourceId, seen: &Shared) -> Result<()
     Ok(())
 }
 
+/// The name and the token of the credential that posts are refreshed with.
+const FRESH: &str = "freshness";
 const LONGEST_SETTLING_MS: i64 = 40_000;

@@ -1,5 +1,6 @@
 //! `demo`: a simulated server, Driftline, and two usual pollers beside it.
 
+mod freshness;
 mod mirrored;
 mod scene;
 mod score;
@@ -17,6 +18,7 @@ use driftline_sim::{
     baseline::{Poller, WalkEnd},
     http::{Clock, SimServer, Timeline},
 };
+use freshness::Freshness;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mirrored::Mirrored;
 use scene::Scene;
@@ -106,8 +108,16 @@ impl Demo {
             return Err(CliError::failed("stopped before the end"));
         }
         let truth = server.truth(&Timeline::Public).unwrap_or_default();
-        server.shutdown().await;
         let published = Published::new(truth, scene.stay_ms());
+        let requests = (mirrored.tally.requests, mirrored.tally.mean_posts());
+        let fresh = Freshness::new(
+            &server,
+            &published,
+            [&naive, &clamp],
+            &mirrored.counts,
+            requests,
+        );
+        server.shutdown().await;
         let [naive, clamp, driftline] =
             [&naive, &clamp, &mirrored.seen].map(|seen| Score::new(&published, seen));
         if json {
@@ -118,6 +128,7 @@ impl Demo {
                 "naive": naive,
                 "clamp": clamp,
                 "driftline": driftline,
+                "freshness": fresh,
             }))?;
         } else {
             let scores = [
@@ -128,6 +139,7 @@ impl Demo {
             for line in table::lines(&published, &scene, &scores) {
                 output::line(&line)?;
             }
+            output::line(&fresh.line())?;
         }
         if driftline.missed == 0 {
             return Ok(());

@@ -1,7 +1,10 @@
 //! The demo's world and the settings that fit it.
 
-use driftline_core::timeline::{Backfill, Rung, Settings};
-use driftline_sim::WorldConfig;
+use driftline_core::{
+    refresh::{AgeBand, AgeTable, Plan},
+    timeline::{Backfill, Rung, Settings},
+};
+use driftline_sim::{Growth, WorldConfig};
 
 use crate::error::CliError;
 
@@ -29,6 +32,10 @@ impl Scene {
     pub(super) fn world(self) -> WorldConfig {
         WorldConfig {
             publish_for_ms: Some(self.publish_ms()),
+            growth: Some(Growth {
+                half_life_ms: HALF_LIFE_MS,
+                ..Growth::default()
+            }),
             ..WorldConfig::demo()
         }
     }
@@ -63,6 +70,17 @@ impl Scene {
         )
     }
 
+    /// When Driftline refreshes: the usual table's first ages, in which minutes are fractions of a
+    /// second.
+    pub(super) fn plan(self) -> Plan {
+        let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
+        let bands = vec![band(HALF_LIFE_MS, 2_000), band(10 * self.for_ms, 5_000)];
+        Plan {
+            ages: AgeTable::new(bands, SKEW_MS).unwrap_or_default(),
+            ..Plan::default()
+        }
+    }
+
     /// Driftline's settings: the usual ladder, of which the day is scaled
     /// down to 13.5 s. The world's posts are backdated by at most 8 s and all
     /// but one in 17,000 are at most 5.13 s late.
@@ -89,4 +107,8 @@ const SHORTEST_MS: i64 = 20_000;
 /// From the last post's birth to the end.
 const SILENCE_MS: i64 = LAST_RUNG_MS + 1_500;
 const LAST_RUNG_MS: i64 = 13_500;
+/// Posts have half of what they will ever get by this age.
+const HALF_LIFE_MS: i64 = 10_000;
+/// Longer than any of the world's posts is dated ahead.
+const SKEW_MS: i64 = 300_000;
 const EVERY_MS: i64 = 1_000;
