@@ -237,10 +237,12 @@ create table wanted (
     ticket {i64} not null,
     source_id {i64} not null,
     once {bool} not null,
+    waits {bool} not null,
     primary key (upstream_id, instance_id)
 ) {strict};
 create index wanted_ticket on wanted (ticket);
-create index wanted_source on wanted (source_id);
+create index wanted_waits on wanted (source_id) where waits;
+create index wanted_in_vain on wanted (source_id) where not waits;
 
 create table experience (
     instance_id {i64} primary key not null,

@@ -277,4 +277,4 @@ fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
 const CHUNK: usize = 2_000;
 const EXAMPLES: usize = 10;
 const LONGEST_LINE: u64 = 1024;
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use driftline_core::{
-    answer::{AnswerFacts, Failure, FailureKind, Finding, LookUp, LookUps},
+    answer::{AnswerFacts, Failure, FailureKind, Finding, LookUps},
+    api::Api,
     refresh::{Bisection, Verdict},
     upstream_id::UpstreamId,
 };
@@ -43,7 +44,12 @@ pub(crate) async fn look_up(
     let over_ms = now_ms().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
     let scope = client.scope(UpstreamPurpose::LookUp);
     let mut bisection = Bisection::new(claim.posts.iter().collect::<Vec<&DuePost>>(), |due| {
-        due.freshness.failures
+        if due.freshness.missing {
+            // A list without it may be a mistake: it is asked for alone before it counts as gone.
+            ALONE
+        } else {
+            due.freshness.failures
+        }
     });
     let mut answers = Vec::with_capacity(claim.posts.len());
     let mut failure = None;
@@ -107,23 +113,21 @@ pub(crate) async fn look_up(
     Ok(Outcome { answers, failure })
 }
 
+/// More failures than any batch can be halved.
+const ALONE: u32 = 31;
+
 async fn ask(client: &Upstream, ids: &[UpstreamId], time: Duration) -> Result<LookUps, Failure> {
     let asking = async {
-        match ids {
-            // The only form that every server has; it tells more, too.
-            [id] => {
-                let (found, facts) = client.look_up(id).await?;
-                let finding = match found {
-                    LookUp::Found(post) => Finding::Found(post),
-                    LookUp::Gone => Finding::Missing,
-                };
-                Ok(LookUps {
-                    findings: vec![(id.clone(), finding)],
-                    facts,
-                })
+        let mut found = client.look_up_many(ids).await?;
+        if client.api() == Api::Mastodon {
+            // It says of posts that are not for this reader that they do not exist.
+            for (_, finding) in &mut found.findings {
+                if *finding == Finding::Gone {
+                    *finding = Finding::Missing;
+                }
             }
-            ids => client.look_up_many(ids).await,
         }
+        Ok(found)
     };
     match tokio::time::timeout(time, asking).await {
         Ok(found) => found,

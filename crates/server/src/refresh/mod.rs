@@ -18,7 +18,7 @@ use std::{
 use driftline_store::{
     InstanceId, Store, StoreError, Tx,
     instance::Instance,
-    refresh::{Claims, bands, overdue},
+    refresh::{Claims, bands, next_due_ms, overdue},
     source,
 };
 use metrics::gauge;
@@ -136,25 +136,18 @@ async fn keep(shared: Arc<Shared>) {
 /// Tells how far behind an instance is, and tells libraries what a dead worker left untold.
 async fn look_after(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
-    let behind = shared.read(move |tx| overdue(tx, id, now)).await?;
-    let oldest_ms = behind
-        .first_due_ms
-        .map_or(0, |first_due_ms| now.saturating_sub(first_due_ms).max(0));
+    let first_due_ms = shared.read(move |tx| next_due_ms(tx, id, now)).await?;
+    let oldest_ms = first_due_ms.map_or(0, |due_ms| now.saturating_sub(due_ms).max(0));
     let labels = [("instance", instance.origin.clone())];
     gauge!("driftline_refresh_oldest_overdue_seconds", &labels).set(oldest_ms as f64 / 1000.0);
-    gauge!("driftline_refresh_overdue_posts", &labels).set(behind.overdue as f64);
-    gauge!("driftline_refresh_scheduled_posts", &labels).set(behind.scheduled as f64);
-    share_experience(shared, id, behind.overdue).await?;
+    share_experience(shared, instance).await?;
     teller::tell_what_is_left(shared, id, now.saturating_sub(LEFT_AFTER_MS)).await
 }
 
-/// Tells what this process's workers have seen, once a minute, and takes up what all have taught.
-async fn share_experience(
-    shared: &Arc<Shared>,
-    id: InstanceId,
-    overdue: u64,
-) -> Result<(), StoreError> {
-    let now = now_ms();
+/// Tells what this process's workers have seen, once in a few minutes, since it counts the whole
+/// schedule for that, and takes up what all have taught.
+async fn share_experience(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
+    let (id, now) = (instance.id, now_ms());
     let mut lesson = None;
     shared.count(id, |tally| {
         if now.saturating_sub(tally.told_ms) >= TOLD_EVERY_MS {
@@ -163,22 +156,37 @@ async fn share_experience(
         }
     });
     let Some(lesson) = lesson else { return Ok(()) };
-    show_staleness(shared, id, now).await?;
+    let behind = shared.read(move |tx| overdue(tx, id, now)).await?;
+    let labels = [("instance", instance.origin.clone())];
+    gauge!("driftline_refresh_overdue_posts", &labels).set(behind.overdue as f64);
+    gauge!("driftline_refresh_scheduled_posts", &labels).set(behind.scheduled as f64);
+    show_staleness(shared, instance, now).await?;
     let offered_per_ms = offered::per_ms(shared, id).await?;
     let policies = &shared.access.policies;
     policies
-        .tell(&shared.store, id, lesson, offered_per_ms, (overdue, now))
+        .tell(
+            &shared.store,
+            id,
+            lesson,
+            offered_per_ms,
+            (behind.overdue, now),
+        )
         .await
 }
 
 /// Tells how old counts are, by age.
-async fn show_staleness(shared: &Arc<Shared>, id: InstanceId, now: i64) -> Result<(), StoreError> {
+async fn show_staleness(
+    shared: &Arc<Shared>,
+    instance: &Instance,
+    now: i64,
+) -> Result<(), StoreError> {
+    let id = instance.id;
     let ages = shared.access.policies.ages().clone();
     let table = ages.clone();
     let standings = shared.read(move |tx| bands(tx, id, &table, now)).await?;
     for (band, standing) in ages.bands().iter().zip(standings) {
         let labels = [
-            ("instance", id.to_string()),
+            ("instance", instance.origin.clone()),
             ("younger_than", format!("{}s", band.below_ms / 1000)),
         ];
         gauge!("driftline_refresh_staleness_seconds", &labels)
@@ -188,6 +196,6 @@ async fn show_staleness(shared: &Arc<Shared>, id: InstanceId, now: i64) -> Resul
 }
 
 /// How often what was seen is told, ms.
-const TOLD_EVERY_MS: i64 = 60_000;
+const TOLD_EVERY_MS: i64 = 180_000;
 /// A worker tells what it saved at once; what is older was left by one that died.
 const LEFT_AFTER_MS: i64 = 30_000;

@@ -13,7 +13,7 @@ use super::{
     count_history::{self, CountsAt},
     fresh::{self, Standing},
     schedule::{self, Slot},
-    untold,
+    untold, wanted,
 };
 use crate::{
     account, clock,
@@ -157,6 +157,8 @@ struct Changes<'a> {
     /// Tombstones: the post, and when that was asked for.
     deleted: Vec<(i64, i64)>,
     untold: Vec<(i64, bool)>,
+    /// Tickets whose posts are not to be had.
+    given_up: Vec<i64>,
     saved: Saved,
 }
 
@@ -253,6 +255,9 @@ impl<'a> Changes<'a> {
             .take(&save.policy, word, asked(save, due, answered));
         if refreshed.outcome == Outcome::Hidden {
             refreshed.due = Due::Retired;
+        }
+        if !matches!(refreshed.due, Due::At(_)) {
+            self.given_up.push(due.slot.post_id);
         }
         self.saved.outcomes.push((due.what, refreshed.outcome));
         self.schedule(due.slot, standing, &refreshed, None);
@@ -366,6 +371,7 @@ impl<'a> Changes<'a> {
         count_history::keep(tx, &self.counts)?;
         fresh::update(tx, &self.fresh)?;
         schedule::insert(tx, &self.slots)?;
+        wanted::give_up(tx, &self.given_up)?;
         untold::note(tx, instance_id, save.now_ms, &self.untold)?;
         Ok(self.saved)
     }

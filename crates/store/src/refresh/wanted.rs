@@ -99,7 +99,7 @@ pub fn want(
         })
         .collect();
     tx.execute_many_later(
-        "insert into wanted (upstream_id, instance_id, ticket, source_id, once) {rows}",
+        "insert into wanted (upstream_id, instance_id, ticket, source_id, once, waits) {rows}",
         &[],
         &[
             Column::text(new.iter().copied()),
@@ -107,6 +107,7 @@ pub fn want(
             Column::i64(tickets.iter().copied()),
             Column::i64(new.iter().map(|_| sql(source))),
             Column::bool(new.iter().map(|_| once)),
+            Column::bool(new.iter().map(|_| true)),
         ],
     )?;
     // Born now, so that failures are retried for as long as a post of today would be.
@@ -217,27 +218,26 @@ fn take_in(
 /// How a source of tracked posts stands. Counts its rows.
 pub fn tracked(tx: &mut Tx<'_>, source: SourceId) -> Result<Tracked, StoreError> {
     let id = sql(source);
-    let tickets = tx.query(
-        "select ticket from wanted where source_id = $1",
-        &[&id],
-        |row| row.i64(0),
-    )?;
-    let waiting = tx.query_one(
-        "select count(*) from freshness where post_id {in $1} and due_at_ms is not null",
-        &[&Column::i64(tickets.iter().copied())],
-        |row| row.i64(0),
-    )?;
-    let found = tx.query_one(
-        "select count(*) from entry where source_id = $1",
-        &[&id],
-        |row| row.i64(0),
-    )?;
-    let waiting = waiting.cast_unsigned();
+    let mut count = |what: &str| {
+        let sql = format!("select count(*) from {what}");
+        tx.query_one(&sql, &[&id], |row| row.i64(0))
+    };
     Ok(Tracked {
-        waiting,
-        missing: (tickets.len() as u64).saturating_sub(waiting),
-        found: found.cast_unsigned(),
+        waiting: count("wanted where source_id = $1 and waits")?.cast_unsigned(),
+        missing: count("wanted where source_id = $1 and not waits")?.cast_unsigned(),
+        found: count("entry where source_id = $1")?.cast_unsigned(),
     })
+}
+
+/// Notes that tickets are not looked up any more.
+pub(crate) fn give_up(tx: &mut Tx<'_>, tickets: &[i64]) -> Result<(), DbError> {
+    if tickets.is_empty() {
+        return Ok(());
+    }
+    tx.execute_later(
+        "update wanted set waits = false where ticket {in $1}",
+        &[&Column::i64(tickets.iter().copied())],
+    )
 }
 
 /// What a ticket stands for.
