@@ -13,6 +13,7 @@ use super::{
     count_history::{self, CountsAt},
     fresh::{self, Standing},
     schedule::{self, Slot},
+    stored::{self, Stored},
     untold,
 };
 use crate::{
@@ -115,27 +116,23 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     }
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
-    let standings = fresh::by_ids(tx, &ids)?;
-    let known: HashMap<i64, post::Known> = post::by_ids(tx, &ids)?
-        .into_iter()
-        .map(|known| (known.id, known))
-        .collect();
+    let known = stored::by_ids(tx, &ids)?;
     let mut changes = Changes::default();
     for slot in &save.claim.idle {
-        if let Some(standing) = standings.get(&slot.post_id) {
+        if let Some((standing, _)) = known.get(&slot.post_id) {
             changes.retire(slot.post_id, standing);
         }
     }
     let mut answers: HashMap<What, &Answered> = save.answers.iter().map(|a| (a.what, a)).collect();
     for due in &save.claim.posts {
         let id = due.slot.post_id;
-        let Some(standing) = standings.get(&id) else {
+        let Some((standing, stored)) = known.get(&id) else {
             continue;
         };
-        match (answers.remove(&due.what), due.what, known.get(&id)) {
+        match (answers.remove(&due.what), due.what, stored) {
             (None, ..) => changes.put_back(due, standing),
-            (Some(answered), What::Stored(post), Some(known)) => {
-                changes.take(save, (due, post), standing, known, answered);
+            (Some(answered), What::Stored(post), Some(stored)) => {
+                changes.take(save, (due, post), (standing, stored), answered);
             }
             (Some(answered), What::Wanted { .. }, _) => {
                 changes.take_wanted(save, due, standing, answered);
@@ -174,8 +171,7 @@ impl<'a> Changes<'a> {
         &mut self,
         save: &'a Save,
         (due, local): (&DuePost, LocalId),
-        standing: &Standing,
-        known: &post::Known,
+        (standing, known): (&Standing, &Stored),
         answered: &'a Answered,
     ) {
         let asked = asked(save, due, answered);
@@ -207,12 +203,12 @@ impl<'a> Changes<'a> {
         match (&answered.answer, refreshed.outcome) {
             (Answer::Found(post), Outcome::Updated) => {
                 self.counted(due, &before, &refreshed);
-                if self.version(post, known, answered.asked_at_ms) {
+                if self.version(due, post, known, answered.asked_at_ms) {
                     tells = tells.or(Some(false));
                 }
             }
             (_, Outcome::Deleted) if known.deleted_at_ms.is_none() => {
-                self.deleted.push((known.id, answered.asked_at_ms));
+                self.deleted.push((due.slot.post_id, answered.asked_at_ms));
                 tells = Some(false);
             }
             _ => {}
@@ -221,7 +217,7 @@ impl<'a> Changes<'a> {
             self.saved.grown.push((before, refreshed.freshness));
         }
         if let Some(counts) = tells {
-            self.untold.push((known.id, counts));
+            self.untold.push((due.slot.post_id, counts));
             self.saved.news.push((local, counts));
         }
         let is_stored = refreshed.outcome != Outcome::Superseded;
@@ -274,12 +270,18 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns whether libraries are to be told of the version.
-    fn version(&mut self, found: &'a Post, known: &post::Known, asked_at_ms: i64) -> bool {
+    fn version(
+        &mut self,
+        due: &DuePost,
+        found: &'a Post,
+        known: &Stored,
+        asked_at_ms: i64,
+    ) -> bool {
         let content_hash = fingerprint::of(found);
         let returns = known.deleted_at_ms.is_some();
         let is_edit = content_hash != known.content_hash;
         let draft = post::Draft {
-            id: known.id,
+            id: due.slot.post_id,
             upstream_id: Cow::Borrowed(""),
             post: found,
             content_hash,
@@ -305,6 +307,7 @@ impl<'a> Changes<'a> {
             .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
         self.fresh.push(fresh::Change {
             post_id: slot.post_id,
+            bucket: standing.bucket,
             freshness: refreshed.freshness,
             due_at_ms,
             outcome: Some(refreshed.outcome),
@@ -321,6 +324,7 @@ impl<'a> Changes<'a> {
     fn retire(&mut self, post_id: i64, standing: &Standing) {
         self.fresh.push(fresh::Change {
             post_id,
+            bucket: standing.bucket,
             freshness: standing.freshness,
             due_at_ms: None,
             outcome: standing.outcome,
@@ -376,7 +380,7 @@ impl<'a> Changes<'a> {
             by_time.entry(*asked_at_ms).or_default().push(draft);
         }
         for (asked_at_ms, drafts) in by_time {
-            post::replace(tx, asked_at_ms, &drafts)?;
+            stored::replace(tx, asked_at_ms, &drafts)?;
         }
         Ok(())
     }
