@@ -14,6 +14,7 @@ mod load;
 mod pages;
 mod policy;
 mod read;
+mod refresh;
 mod rounds;
 mod sources;
 mod table;
@@ -22,7 +23,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{failure::Failure, load::Load};
+use crate::{
+    failure::Failure,
+    load::{Load, Times},
+};
 
 /// As the server's binary.
 #[global_allocator]
@@ -73,11 +77,25 @@ enum Name {
     Policy(policy::Options),
     /// IDs: the generator beside other generators, the service beside Redis
     Id(id::Options),
+    /// Due times, claims and saves, beside bare drivers and queue engines
+    Refresh(refresh::Options),
     /// All of them
-    All(id::Options),
+    All(AllOptions),
     /// The process that `sources` measures
     #[command(hide = true)]
     PollSources(sources::ChildOptions),
+    /// The process whose memory `refresh` measures
+    #[command(hide = true)]
+    RefreshMemory(refresh::ChildOptions),
+}
+
+/// What those take that take something.
+#[derive(Debug, Args)]
+struct AllOptions {
+    #[command(flatten)]
+    id: id::Options,
+    #[command(flatten)]
+    refresh: refresh::Options,
 }
 
 fn main() -> ExitCode {
@@ -95,7 +113,10 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
     if let Name::PollSources(options) = name {
         return sources::run_child(options);
     }
-    let before = Load::now();
+    if let Name::RefreshMemory(options) = name {
+        return refresh::run_child(options);
+    }
+    let (before, times) = (Load::now(), Times::now());
     match name {
         Name::Ingest => ingest::run(effort)?,
         Name::Read(options) => read::run(*options, effort)?,
@@ -103,16 +124,22 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Fetched(options) => fetched::run(options, effort)?,
         Name::Policy(options) => policy::run(options, effort)?,
         Name::Id(options) => id::run(options, effort)?,
+        Name::Refresh(options) => refresh::run(options, effort)?,
         Name::All(options) => {
             ingest::run(effort)?;
             read::run(read::Options::default(), effort)?;
             sources::run(effort)?;
             fetched::run(&fetched::Options::default(), effort)?;
             policy::run(&policy::Options::default(), effort)?;
-            id::run(options, effort)?;
+            id::run(&options.id, effort)?;
+            refresh::run(&options.refresh, effort)?;
         }
-        Name::PollSources(_) => {}
+        Name::PollSources(_) | Name::RefreshMemory(_) => {}
     }
-    println!("load average: {before} before, {} after", Load::now());
+    println!(
+        "load average: {before} before, {} after; stolen by the host: {:.1} %",
+        Load::now(),
+        times.stolen_since()
+    );
     Ok(())
 }

@@ -26,6 +26,7 @@ enum Benchmark {
     Sources,
     Fetched,
     Id,
+    Refresh,
     All,
 }
 
@@ -43,6 +44,10 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     if matches!(args.name, Benchmark::Id | Benchmark::All) {
         setup::redis(workspace)?;
         options.extend(["--driftline".to_owned(), driftline(workspace)?]);
+    }
+    if matches!(args.name, Benchmark::Refresh | Benchmark::All) {
+        setup::beanstalkd(workspace)?;
+        options.extend(["--apalis".to_owned(), apalis(workspace)?]);
     }
     run_program(cmd!(
         shell,
@@ -64,16 +69,25 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
 
 /// Builds the binary whose service is measured, and says where it is.
 fn driftline(workspace: &Workspace) -> Result<String, TaskError> {
+    build(workspace, "Cargo.toml", "driftline")
+}
+
+/// Builds the peer whose driver cannot share a binary with ours, and says where it is.
+fn apalis(workspace: &Workspace) -> Result<String, TaskError> {
+    build(workspace, APALIS, "driftline-bench-apalis")
+}
+
+fn build(workspace: &Workspace, manifest: &str, package: &str) -> Result<String, TaskError> {
     let shell = &workspace.shell;
     run_program(cmd!(
         shell,
-        "cargo build --release --locked --package driftline"
+        "cargo build --release --locked --manifest-path {manifest} --package {package}"
     ))?;
     let metadata = MetadataCommand::new()
-        .current_dir(&workspace.root)
+        .manifest_path(workspace.root.join(manifest))
         .no_deps()
         .exec()?;
-    let binary = metadata.target_directory.join("release").join("driftline");
+    let binary = metadata.target_directory.join("release").join(package);
     Ok(binary.into_string())
 }
 
@@ -85,4 +99,5 @@ fn print_load(when: &str) -> Option<f64> {
 }
 
 const MANIFEST: &str = "bench/Cargo.toml";
+const APALIS: &str = "bench/apalis/Cargo.toml";
 const QUIET_LOAD: f64 = 0.5;

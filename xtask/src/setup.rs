@@ -1,6 +1,7 @@
 //! What a fresh machine needs beyond Rust, Node and a package manager.
 
 mod apt;
+mod beanstalkd;
 mod postgres;
 pub(crate) mod python;
 mod redis;
@@ -39,6 +40,19 @@ pub(crate) fn redis(workspace: &Workspace) -> Result<(), TaskError> {
         true => Ok(()),
         false => Err(TaskError::message(
             "Redis's programs are still missing: put the folder with `redis-server` and `redis-benchmark` on PATH",
+        )),
+    }
+}
+
+/// Installs beanstalkd, which nothing but a benchmark needs.
+pub(crate) fn beanstalkd(workspace: &Workspace) -> Result<(), TaskError> {
+    if !beanstalkd::is_installed() {
+        apt::install(&workspace.shell, &beanstalkd::PACKAGES)?;
+    }
+    match beanstalkd::is_installed() {
+        true => Ok(()),
+        false => Err(TaskError::message(
+            "beanstalkd is still missing: put the folder with it on PATH",
         )),
     }
 }

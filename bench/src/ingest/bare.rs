@@ -9,29 +9,39 @@ use serde_json::value::RawValue;
 use crate::{failure::Failure, pages::RawPage};
 
 /// A post's columns.
-pub(super) struct Row<'j> {
-    pub(super) upstream_id: &'j str,
+pub(crate) struct Row<'j> {
+    pub(crate) upstream_id: &'j str,
     /// The ID as it sorts.
-    pub(super) position: String,
-    pub(super) uri: Option<&'j str>,
-    pub(super) url: Option<&'j str>,
-    pub(super) created_at_ms: Option<i64>,
-    pub(super) edited_at_ms: Option<i64>,
-    pub(super) visibility: &'j str,
-    pub(super) boost_of: Option<&'j str>,
-    pub(super) content_hash: i64,
-    pub(super) account: Account<'j>,
-    pub(super) account_raw: &'j str,
-    pub(super) raw: &'j str,
+    pub(crate) position: String,
+    pub(crate) uri: Option<&'j str>,
+    pub(crate) url: Option<&'j str>,
+    pub(crate) created_at_ms: Option<i64>,
+    pub(crate) edited_at_ms: Option<i64>,
+    pub(crate) visibility: &'j str,
+    pub(crate) boost_of: Option<&'j str>,
+    pub(crate) content_hash: i64,
+    pub(crate) replies: i64,
+    pub(crate) boosts: i64,
+    pub(crate) favourites: i64,
+    pub(crate) account: Account<'j>,
+    pub(crate) account_raw: &'j str,
+    pub(crate) raw: &'j str,
+}
+
+impl Row<'_> {
+    /// What growth is measured by.
+    pub(crate) fn total(&self) -> i64 {
+        self.replies + self.boosts + self.favourites
+    }
 }
 
 /// An author's columns.
 #[derive(Deserialize)]
-pub(super) struct Account<'j> {
-    pub(super) id: &'j str,
-    pub(super) acct: &'j str,
-    pub(super) display_name: &'j str,
-    pub(super) url: Option<&'j str>,
+pub(crate) struct Account<'j> {
+    pub(crate) id: &'j str,
+    pub(crate) acct: &'j str,
+    pub(crate) display_name: &'j str,
+    pub(crate) url: Option<&'j str>,
 }
 
 #[derive(Deserialize)]
@@ -42,6 +52,9 @@ struct Fields<'j> {
     created_at: Option<&'j str>,
     edited_at: Option<&'j str>,
     visibility: &'j str,
+    replies_count: i64,
+    reblogs_count: i64,
+    favourites_count: i64,
     #[serde(borrow)]
     content: &'j RawValue,
     #[serde(borrow)]
@@ -55,7 +68,7 @@ struct Reblog<'j> {
 }
 
 /// The rows of a page, the oldest first.
-pub(super) fn rows(page: &RawPage) -> Result<Vec<Row<'_>>, Failure> {
+pub(crate) fn rows(page: &RawPage) -> Result<Vec<Row<'_>>, Failure> {
     let posts: Vec<&RawValue> = serde_json::from_slice(&page.body)?;
     posts.into_iter().rev().map(row).collect()
 }
@@ -78,6 +91,9 @@ fn row(post: &RawValue) -> Result<Row<'_>, Failure> {
         visibility: fields.visibility,
         boost_of: fields.reblog.map(|reblog| reblog.id),
         content_hash: hasher.finish().cast_signed(),
+        replies: fields.replies_count,
+        boosts: fields.reblogs_count,
+        favourites: fields.favourites_count,
         account: serde_json::from_str(fields.account.get())?,
         account_raw: fields.account.get(),
         raw: post.get(),
@@ -85,8 +101,11 @@ fn row(post: &RawValue) -> Result<Row<'_>, Failure> {
 }
 
 /// A machine's JSON as a source keeps it; a bare loop has no state of its own to write.
-pub(super) fn machine_json() -> Result<String, Failure> {
+pub(crate) fn machine_json() -> Result<String, Failure> {
     Ok(serde_json::to_string(
         &driftline_core::timeline::Machine::default(),
     )?)
 }
+
+/// After how long new posts are due.
+pub(crate) const EVERY_MS: i64 = 180_000;

@@ -1,16 +1,16 @@
 //! `ingest`: pages as JSON to committed posts, beside a bare driver that writes the same rows.
 
-mod bare;
+pub(crate) mod bare;
 mod ours;
-mod postgres_peer;
-mod sqlite_peer;
+pub(crate) mod postgres_peer;
+pub(crate) mod sqlite_peer;
 
 use std::time::{Duration, Instant};
 
 use driftline_db::testing::Cluster;
 use driftline_store::{SecretUrl, Target};
 
-pub(crate) use self::ours::add_source;
+pub(crate) use self::ours::{Intake, add_source, add_source_named, page};
 use crate::{
     Effort,
     failure::Failure,

@@ -19,26 +19,14 @@ use crate::{failure::Failure, pages::RawPage};
 pub(super) fn ingest(target: Target, pages: &[RawPage]) -> Result<Speed, Failure> {
     let store = Store::open(target)?;
     let source = add_source(&store)?;
-    let settings = Arc::new(Settings::default());
-    // A timeline that was seen empty: what comes after is news, not history.
-    let empty = Page {
-        facts: facts(pages.first().map_or(0, |page| page.at_ms) - 1_000, 2),
-        ..Page::default()
-    };
-    let mut machine = take(&store, source, &settings, Machine::default(), empty)?;
+    let first_ms = pages.first().map_or(0, |page| page.at_ms);
+    let mut intake = Intake::start(&store, source, first_ms)?;
     let start = Instant::now();
-    for page in pages {
-        let items = parse::page(&page.body, &Timeline::Public)?;
-        let page = Page {
-            listed: items.listed,
-            passed: items.passed,
-            facts: facts(page.at_ms, page.body.len() as u64),
-        };
-        machine = take(&store, source, &settings, machine, page)?;
-        keep_last_ranges(&mut machine);
+    for raw in pages {
+        intake.commit(page(raw)?)?;
     }
     let speed = Speed::since(start, new_posts(pages));
-    let stored = machine.counters().stored;
+    let stored = intake.stored();
     store.close_blocking();
     if stored == speed.posts {
         Ok(speed)
@@ -50,12 +38,66 @@ pub(super) fn ingest(target: Target, pages: &[RawPage]) -> Result<Speed, Failure
     }
 }
 
+/// A source that takes pages in, with its machine.
+pub(crate) struct Intake {
+    store: Store,
+    source: SourceId,
+    settings: Arc<Settings>,
+    machine: Machine,
+}
+
+impl Intake {
+    /// Begins with a timeline that was seen empty: what comes after is news, not history.
+    pub(crate) fn start(store: &Store, source: SourceId, first_ms: i64) -> Result<Self, Failure> {
+        let mut intake = Self {
+            store: store.clone(),
+            source,
+            settings: Arc::default(),
+            machine: Machine::default(),
+        };
+        intake.commit(Page {
+            facts: facts(first_ms - 1_000, 2),
+            ..Page::default()
+        })?;
+        Ok(intake)
+    }
+
+    /// Commits a page.
+    pub(crate) fn commit(&mut self, page: Page) -> Result<(), Failure> {
+        let machine = std::mem::take(&mut self.machine);
+        self.machine = take(&self.store, self.source, &self.settings, machine, page)?;
+        keep_last_ranges(&mut self.machine);
+        Ok(())
+    }
+
+    /// How many posts it has stored.
+    pub(crate) fn stored(&self) -> u64 {
+        self.machine.counters().stored
+    }
+}
+
+/// A page as it was read.
+pub(crate) fn page(raw: &RawPage) -> Result<Page, Failure> {
+    let items = parse::page(&raw.body, &Timeline::Public)?;
+    Ok(Page {
+        listed: items.listed,
+        passed: items.passed,
+        facts: facts(raw.at_ms, raw.body.len() as u64),
+    })
+}
+
 /// Adds the source that the posts belong to; the peers need it too.
 pub(crate) fn add_source(store: &Store) -> Result<SourceId, Failure> {
+    add_source_named(store, "bench")
+}
+
+/// Adds one of several sources.
+pub(crate) fn add_source_named(store: &Store, name: &str) -> Result<SourceId, Failure> {
     let new = NewSource {
-        name: "bench".to_owned(),
+        name: name.to_owned(),
         origin: "https://sim.example".to_owned(),
-        api: driftline_core::api::Api::Mastodon,        timeline: "public".to_owned(),
+        api: driftline_core::api::Api::Mastodon,
+        timeline: "public".to_owned(),
         upstream: "https://sim.example".to_owned(),
         settings: Settings::default(),
         token: None,

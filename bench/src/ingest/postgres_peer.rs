@@ -23,16 +23,58 @@ pub(super) fn ingest(
     let store = Store::open(target)?;
     ours::add_source(&store)?;
     store.close_blocking();
-    let mut client = Client::connect(url, NoTls)?;
-    client.batch_execute(&format!("set search_path to {schema}"))?;
-    let statements = Statements::prepare(&mut client)?;
-    let machine = bare::machine_json()?;
-    let (mut last_id, mut usn, mut accounts) = (0, 0, 0);
+    let mut writer = Writer::connect(url, schema, 1)?;
     let start = Instant::now();
-    for (number, page) in pages.iter().enumerate() {
-        let rows = bare::rows(page)?;
-        let mut tx = client.transaction()?;
-        let first = (last_id + 1).max(page.at_ms << 22);
+    for page in pages {
+        writer.commit(&bare::rows(page)?, page.at_ms)?;
+    }
+    let speed = Speed::since(start, new_posts(pages));
+    let stored = writer.stored()?;
+    if stored == speed.posts {
+        Ok(speed)
+    } else {
+        Err(Failure::new(format!(
+            "the peer stored {stored} posts of {}",
+            speed.posts
+        )))
+    }
+}
+
+/// A connection that commits pages of a source.
+pub(crate) struct Writer {
+    client: Client,
+    statements: Statements,
+    machine: String,
+    source: i64,
+    last_id: i64,
+    usn: i64,
+    accounts: i64,
+    pages: usize,
+}
+
+impl Writer {
+    /// Connects to a store that has the source.
+    pub(crate) fn connect(url: &str, schema: &str, source: i64) -> Result<Self, Failure> {
+        let mut client = Client::connect(url, NoTls)?;
+        client.batch_execute(&format!("set search_path to {schema}"))?;
+        Ok(Self {
+            statements: Statements::prepare(&mut client, source)?,
+            client,
+            machine: bare::machine_json()?,
+            source,
+            last_id: 0,
+            usn: 0,
+            // Each source's numbers are its own.
+            accounts: source << 40,
+            pages: 0,
+        })
+    }
+
+    /// Commits a page.
+    pub(crate) fn commit(&mut self, rows: &[Row<'_>], at_ms: i64) -> Result<(), Failure> {
+        let statements = &self.statements;
+        let mut tx = self.client.transaction()?;
+        let first = (self.last_id + 1).max((at_ms << 22) + (self.source << 16));
         let ids: Vec<i64> = (first..).take(rows.len()).collect();
         let upstream_ids: Vec<&str> = rows.iter().map(|row| row.upstream_id).collect();
         let new = tx.query(&statements.seen, &[&upstream_ids, &ids])?;
@@ -42,26 +84,27 @@ pub(super) fn ingest(
             .zip(ids)
             .filter(|(row, _)| new.iter().any(|id| id == row.upstream_id))
             .collect();
-        let of_accounts = store_accounts(&mut tx, &statements, &found, &mut accounts)?;
-        store_posts(&mut tx, &statements, &found, &of_accounts, page.at_ms)?;
-        store_entries(&mut tx, &statements, &found, page.at_ms, usn)?;
-        last_id = found.last().map_or(last_id, |(_, id)| *id);
-        usn += i64::try_from(found.len())?;
-        tx.execute(&statements.clock, &[&last_id, &accounts])?;
-        tx.execute(&statements.source, &[&machine, &usn])?;
+        let accounts = store_accounts(&mut tx, statements, &found, &mut self.accounts)?;
+        store_posts(&mut tx, statements, &found, &accounts, at_ms)?;
+        store_entries(&mut tx, statements, &found, at_ms, self.usn)?;
+        schedule(&mut tx, statements, &found, at_ms)?;
+        self.last_id = found.last().map_or(self.last_id, |(_, id)| *id);
+        self.usn += i64::try_from(found.len())?;
+        tx.execute(&statements.clock, &[&self.last_id, &self.accounts])?;
+        tx.execute(&statements.source, &[&self.machine, &self.usn])?;
         let high = rows.last().map_or("", |row| &row.position);
-        tx.execute(&statements.gap, &[&format!("{:06}", number / 5), &high])?;
+        let low = format!("{:06}", self.pages / 5);
+        tx.execute(&statements.gap, &[&low, &high])?;
         tx.commit()?;
+        self.pages += 1;
+        Ok(())
     }
-    let speed = Speed::since(start, new_posts(pages));
-    let stored: i64 = client.query_one("select count(*) from entry", &[])?.get(0);
-    if u64::try_from(stored)? == speed.posts {
-        Ok(speed)
-    } else {
-        Err(Failure::new(format!(
-            "the peer stored {stored} posts of {}",
-            speed.posts
-        )))
+
+    /// How many posts are stored.
+    pub(crate) fn stored(&mut self) -> Result<u64, Failure> {
+        let sql = "select count(*) from schedule";
+        let stored: i64 = self.client.query_one(sql, &[])?.get(0);
+        Ok(u64::try_from(stored)?)
     }
 }
 
@@ -74,52 +117,66 @@ struct Statements {
     clock: Statement,
     source: Statement,
     gap: Statement,
+    fresh: Statement,
+    schedule: Statement,
 }
 
 impl Statements {
-    fn prepare(client: &mut Client) -> Result<Self, postgres::Error> {
+    fn prepare(client: &mut Client, source: i64) -> Result<Self, postgres::Error> {
+        let mut prepare = |sql: &str| client.prepare(&sql.replace("{source}", &source.to_string()));
         Ok(Self {
-            seen: client.prepare(
+            seen: prepare(
                 "insert into seen (upstream_id, instance_id, post_id)
                  select u, 1, p from unnest($1::text[], $2::bigint[]) as r(u, p)
                  on conflict do nothing returning upstream_id",
             )?,
-            known_accounts: client.prepare(
+            known_accounts: prepare(
                 "select upstream_id, id from account
                  where upstream_id = any($1::text[]) and instance_id = 1",
             )?,
-            accounts: client.prepare(
+            accounts: prepare(
                 "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
                  select i, 1, u, a, d, l, r
                  from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
                      as r(i, u, a, d, l, r)",
             )?,
-            posts: client.prepare(
+            posts: prepare(
                 "insert into post (id, instance_id, upstream_id, uri, url, account_id,
                      first_source_id, created_at_ms, edited_at_ms, read_at_ms, visibility,
                      boost_of_upstream_id, content_hash, listed, raw)
-                 select i, 1, u, ri, rl, a, 1, c, e, $11, v, b, h, v = 'public', r
+                 select i, 1, u, ri, rl, a, {source}, c, e, $11, v, b, h, v = 'public', r
                  from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[],
                      $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[], $12::text[])
                      as r(i, u, ri, rl, a, c, e, v, b, h, r)",
             )?,
-            entries: client.prepare(
+            entries: prepare(
                 "insert into entry (source_id, id, post_id, position, first_usn, usn,
                      arrived_at_ms, content_hash, gone, listed)
-                 select 1, i, i, p, u, u, $6, h, false, l
+                 select {source}, i, i, p, u, u, $6, h, false, l
                  from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[])
                      as r(i, p, u, h, l)",
             )?,
-            clock: client.prepare(
+            clock: prepare(
                 "update local_clock set last_id = $1, last_account_id = $2 where one = 1",
             )?,
-            source: client
-                .prepare("update source set machine = $1, update_count = $2 where id = 1")?,
-            gap: client.prepare(
+            source: prepare("update source set machine = $1, update_count = $2 where id = {source}")?,
+            gap: prepare(
                 "insert into gap (source_id, low, high, kind, history, wanted, tries, rung, from_ms,
                      until_ms)
-                 values (1, $1, $2, 'provisional', false, false, 0, 0, 1, 2)
+                 values ({source}, $1, $2, 'provisional', false, false, 0, 0, 1, 2)
                  on conflict (source_id, low) do update set high = excluded.high",
+            )?,
+            fresh: prepare(
+                "insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
+                     due_at_ms, refreshes, failures, missing, living_hash, replies, boosts,
+                     favourites, before_total, told_at_ms, told_total)
+                 select i, 8 + i % 8, b, $1, $1, $2, 0, 0, false, h, c, d, e, 0, $1, t
+                 from unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+                     $8::bigint[], $9::bigint[]) as r(i, b, h, c, d, e, t)",
+            )?,
+            schedule: prepare(
+                "insert into schedule (bucket, due_at_ms, post_id)
+                 select 8 + i % 8, $1, i from unnest($2::bigint[]) as r(i)",
             )?,
         })
     }
@@ -217,5 +274,33 @@ fn store_entries(
             &now_ms,
         ],
     )?;
+    Ok(())
+}
+
+/// The posts' freshness and due times.
+fn schedule(
+    tx: &mut Transaction<'_>,
+    statements: &Statements,
+    found: &[(&Row<'_>, i64)],
+    now_ms: i64,
+) -> Result<(), postgres::Error> {
+    let rows = || found.iter().map(|(row, _)| row);
+    let ids: Vec<i64> = found.iter().map(|(_, id)| *id).collect();
+    let due_at_ms = now_ms + bare::EVERY_MS;
+    tx.execute(
+        &statements.fresh,
+        &[
+            &now_ms,
+            &due_at_ms,
+            &ids,
+            &rows().map(|row| row.created_at_ms).collect::<Vec<_>>(),
+            &rows().map(|row| row.content_hash).collect::<Vec<_>>(),
+            &rows().map(|row| row.replies).collect::<Vec<_>>(),
+            &rows().map(|row| row.boosts).collect::<Vec<_>>(),
+            &rows().map(|row| row.favourites).collect::<Vec<_>>(),
+            &rows().map(|row| row.total()).collect::<Vec<_>>(),
+        ],
+    )?;
+    tx.execute(&statements.schedule, &[&due_at_ms, &ids])?;
     Ok(())
 }

@@ -14,43 +14,14 @@ use crate::{failure::Failure, pages::RawPage};
 
 /// Takes all pages in.
 pub(super) fn ingest(path: &Path, pages: &[RawPage]) -> Result<Speed, Failure> {
-    let store = Store::open(Target::Sqlite {
-        path: path.to_owned(),
-    })?;
-    ours::add_source(&store)?;
-    store.close_blocking();
-    let mut connection = Connection::open(path)?;
-    connection.set_prepared_statement_cache_capacity(64);
-    connection.execute_batch(
-        "pragma synchronous = full;
-         pragma foreign_keys = off;
-         pragma journal_size_limit = 67108864;
-         pragma temp_store = memory;",
-    )?;
-    let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
-    if mode != "wal" {
-        return Err(Failure::new("the peer's database has no write-ahead log"));
-    }
-    let machine = bare::machine_json()?;
-    let mut next = Next {
-        id: 0,
-        usn: 0,
-        account: 0,
-    };
+    let mut writer = Writer::open(path)?;
     let start = Instant::now();
-    for (number, page) in pages.iter().enumerate() {
-        let rows = bare::rows(page)?;
-        let tx = connection.transaction()?;
-        next.id = next.id.max(page.at_ms << 22);
-        for row in &rows {
-            insert(&tx, row, page.at_ms, &mut next)?;
-        }
-        finish(&tx, &rows, number, &machine, &next)?;
-        tx.commit()?;
+    for page in pages {
+        writer.commit(&bare::rows(page)?, page.at_ms)?;
     }
     let speed = Speed::since(start, new_posts(pages));
-    let stored: i64 = connection.query_row("select count(*) from entry", [], |row| row.get(0))?;
-    if u64::try_from(stored)? == speed.posts {
+    let stored = writer.stored()?;
+    if stored == speed.posts {
         Ok(speed)
     } else {
         Err(Failure::new(format!(
@@ -60,7 +31,66 @@ pub(super) fn ingest(path: &Path, pages: &[RawPage]) -> Result<Speed, Failure> {
     }
 }
 
+/// A connection that commits pages.
+pub(crate) struct Writer {
+    connection: Connection,
+    machine: String,
+    next: Next,
+    pages: usize,
+}
+
+impl Writer {
+    /// Opens a new store with the pragmas that Driftline has.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let store = Store::open(Target::Sqlite {
+            path: path.to_owned(),
+        })?;
+        ours::add_source(&store)?;
+        store.close_blocking();
+        let connection = Connection::open(path)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        connection.execute_batch(
+            "pragma synchronous = full;
+             pragma foreign_keys = off;
+             pragma journal_size_limit = 67108864;
+             pragma temp_store = memory;",
+        )?;
+        let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
+        if mode != "wal" {
+            return Err(Failure::new("the peer's database has no write-ahead log"));
+        }
+        Ok(Self {
+            connection,
+            machine: bare::machine_json()?,
+            next: Next::default(),
+            pages: 0,
+        })
+    }
+
+    /// Commits a page.
+    pub(crate) fn commit(&mut self, rows: &[Row<'_>], at_ms: i64) -> Result<(), Failure> {
+        let tx = self.connection.transaction()?;
+        self.next.id = self.next.id.max(at_ms << 22);
+        for row in rows {
+            insert(&tx, row, at_ms, &mut self.next)?;
+        }
+        finish(&tx, rows, self.pages, &self.machine, &self.next)?;
+        tx.commit()?;
+        self.pages += 1;
+        Ok(())
+    }
+
+    /// How many posts it has stored.
+    pub(crate) fn stored(&self) -> Result<u64, Failure> {
+        let stored: i64 =
+            self.connection
+                .query_row("select count(*) from schedule", [], |row| row.get(0))?;
+        Ok(u64::try_from(stored)?)
+    }
+}
+
 /// The last numbers that were given.
+#[derive(Default)]
 struct Next {
     id: i64,
     usn: i64,
@@ -116,6 +146,37 @@ fn insert(
         row.content_hash,
         row.visibility == "public",
     ])?;
+    schedule(tx, row, now_ms, next.id)
+}
+
+/// A post's freshness and its due time.
+fn schedule(
+    tx: &Transaction<'_>,
+    row: &Row<'_>,
+    now_ms: i64,
+    post_id: i64,
+) -> rusqlite::Result<()> {
+    let (bucket, due_at_ms) = (8 + post_id % 8, now_ms + bare::EVERY_MS);
+    tx.prepare_cached(
+        "insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
+             due_at_ms, refreshes, failures, missing, living_hash, replies, boosts, favourites,
+             before_total, told_at_ms, told_total)
+         values (?1, ?2, ?3, ?4, ?4, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, 0, ?4, ?10)",
+    )?
+    .execute(params![
+        post_id,
+        bucket,
+        row.created_at_ms,
+        now_ms,
+        due_at_ms,
+        row.content_hash,
+        row.replies,
+        row.boosts,
+        row.favourites,
+        row.total(),
+    ])?;
+    tx.prepare_cached("insert into schedule (bucket, due_at_ms, post_id) values (?1, ?2, ?3)")?
+        .execute([bucket, due_at_ms, post_id])?;
     Ok(())
 }
 

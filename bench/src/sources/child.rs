@@ -77,7 +77,8 @@ fn add_sources(store: &Store, options: &ChildOptions) -> Result<(), Failure> {
         let new = NewSource {
             name: format!("list-{number}"),
             origin: options.url.clone(),
-            api: driftline_core::api::Api::Mastodon,            timeline: format!("list:{number}"),
+            api: driftline_core::api::Api::Mastodon,
+            timeline: format!("list:{number}"),
             upstream: options.url.clone(),
             settings: Settings {
                 every_ms: EVERY_MS,
@@ -97,7 +98,11 @@ async fn driftline(store: Store) -> Result<u64, Failure> {
         allow_private: true,
         ..Options::default()
     })?;
-    let pollers = Pollers::start(store.clone(), Access::new(&store, http), PollersOptions::new("bench"));
+    let pollers = Pollers::start(
+        store.clone(),
+        Access::new(&store, http),
+        PollersOptions::new("bench"),
+    );
     println!("ready");
     input_ended().await?;
     let progress = pollers.progress().await;

@@ -4,34 +4,37 @@ use driftline_core::post::Post;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A hash of what an author can edit: counts and whatever else changes by itself stay out. Stored,
-/// so it must never change between versions of the program.
-pub(crate) fn of(post: &Post) -> i64 {
+/// What tells one version of a post from another. Stored, so neither must ever change between
+/// versions of the program.
+#[derive(Clone, Copy)]
+pub(crate) struct Fingerprints {
+    /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
+    pub(crate) content: i64,
+    /// A hash of all that tells one refresh from the next: the content, the counts, and a poll's
+    /// votes.
+    pub(crate) living: i64,
+}
+
+/// A post's fingerprints.
+pub(crate) fn of(post: &Post) -> Fingerprints {
+    let status = serde_json::from_str::<Status<'_>>(&post.raw).ok();
     let mut hash = Fnv::new();
     hash.number(post.edited_at_ms);
     hash.text(post.visibility.name());
-    hash.status(&post.raw, Boosts::Read);
-    hash.0.cast_signed()
-}
-
-/// A hash of all that tells one refresh from the next: what an author can edit, the counts, and a
-/// poll's votes. Stored, so it must never change between versions of the program.
-pub(crate) fn living(post: &Post) -> i64 {
+    match &status {
+        Some(status) => hash.parsed(status, Boosts::Read),
+        None => hash.text(&post.raw),
+    }
+    let content = hash.0.cast_signed();
     let mut hash = Fnv::new();
-    hash.number(Some(of(post)));
+    hash.number(Some(content));
     hash.counts(post);
     if let Some(boosted) = &post.boost_of {
         hash.counts(boosted);
     }
-    let poll = serde_json::from_str::<Votes<'_>>(&post.raw).map_or(None, |votes| votes.poll);
-    hash.json(poll);
-    hash.0.cast_signed()
-}
-
-#[derive(Deserialize)]
-struct Votes<'j> {
-    #[serde(borrow)]
-    poll: Option<&'j RawValue>,
+    hash.json(status.and_then(|status| status.poll));
+    let living = hash.0.cast_signed();
+    Fingerprints { content, living }
 }
 
 #[derive(Clone, Copy)]
@@ -124,9 +127,13 @@ impl Fnv {
     }
 
     fn status(&mut self, raw: &str, boosts: Boosts) {
-        let Ok(status) = serde_json::from_str::<Status<'_>>(raw) else {
-            return self.text(raw);
-        };
+        match serde_json::from_str::<Status<'_>>(raw) {
+            Ok(status) => self.parsed(&status, boosts),
+            Err(_) => self.text(raw),
+        }
+    }
+
+    fn parsed(&mut self, status: &Status<'_>, boosts: Boosts) {
         self.json(status.content);
         self.json(status.spoiler_text);
         self.json(status.sensitive);

@@ -24,6 +24,7 @@ pub(crate) struct Sighting<'a> {
     pub(crate) post: &'a Post,
     pub(crate) upstream_id: Cow<'a, str>,
     pub(crate) content_hash: i64,
+    pub(crate) living_hash: i64,
     pub(crate) position: &'a str,
     /// The time in its position, where there is one, Unix ms.
     pub(crate) position_ms: Option<i64>,
@@ -58,10 +59,12 @@ impl<'a> Sighting<'a> {
         position_ms: Option<i64>,
         entry: Option<entry::Known>,
     ) -> Sighting<'a> {
+        let prints = fingerprint::of(post);
         Sighting {
             post,
             upstream_id: clean(post.id.as_str()),
-            content_hash: fingerprint::of(post),
+            content_hash: prints.content,
+            living_hash: prints.living,
             position,
             position_ms,
             entry,
@@ -263,7 +266,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         self.new_fresh.push(NewFresh {
             post_id: id,
             freshness: Freshness::first(born_ms, self.when.asked_at_ms, post.counts),
-            living_hash: fingerprint::living(post),
+            living_hash: sighting.living_hash,
         });
         let known = post::Known {
             id,

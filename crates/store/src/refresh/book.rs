@@ -1,12 +1,15 @@
-//! Claims in memory, for a store that one process works with.
+//! What the claims of a process remember: on SQLite, where it is alone, who holds what; on
+//! PostgreSQL, when it last looked for leases that have ended.
 
 use std::collections::HashMap;
 
-/// The posts that this process has claimed, each until a time.
+/// The posts that this process has claimed, each until a time, and when it looked for leases that
+/// have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     held: HashMap<i64, Entry>,
     last_id: i64,
+    looked_ms: HashMap<i64, i64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,4 +67,18 @@ impl Book {
             }
         }
     }
+
+    /// Whether it is time to look for leases of a bucket that have ended; if so, it counts as done.
+    pub(crate) fn looks_for_ended(&mut self, bucket: i64, now_ms: i64) -> bool {
+        let looked_ms = self.looked_ms.entry(bucket).or_insert(i64::MIN);
+        // A clock that was set back does not stop it.
+        let is_time = now_ms < *looked_ms || now_ms.saturating_sub(*looked_ms) >= LOOK_EVERY_MS;
+        if is_time {
+            *looked_ms = now_ms;
+        }
+        is_time
+    }
 }
+
+/// Short beside a lease.
+const LOOK_EVERY_MS: i64 = 1_000;

@@ -1,22 +1,19 @@
 //! Claims: which posts a worker looks up, and nobody else meanwhile.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driftline_core::{
     post::Visibility,
     refresh::{Batcher, Fill, Freshness, Policy},
 };
-use driftline_db::{Column, DbError, Dialect, Root, Tx};
+use driftline_db::{DbError, Dialect, Root, Tx};
 
 use super::{
     SHARDS,
     book::Book,
     fresh, lease,
     schedule::{self, Slot},
-    wanted,
+    stored, wanted,
 };
 use crate::{
     error::StoreError,
@@ -117,7 +114,7 @@ impl Claims {
             Dialect::Sqlite => store.read(move |tx| claims.in_memory(tx, &ask)).await,
             Dialect::Postgres => {
                 store
-                    .write(Root::none(), move |tx| claim_rows(tx, &ask))
+                    .write(Root::none(), move |tx| claims.in_rows(tx, &ask))
                     .await
             }
         }
@@ -131,7 +128,9 @@ impl Claims {
         let claims = self.clone();
         match store.db().dialect() {
             Dialect::Sqlite => store.read_blocking(move |tx| claims.in_memory(tx, &ask)),
-            Dialect::Postgres => store.write_blocking(Root::none(), move |tx| claim_rows(tx, &ask)),
+            Dialect::Postgres => {
+                store.write_blocking(Root::none(), move |tx| claims.in_rows(tx, &ask))
+            }
         }
     }
 
@@ -206,6 +205,7 @@ impl Claims {
             due.add(
                 found
                     .into_iter()
+                    .map(|(slot, _)| slot)
                     .filter(|slot| !book.holds(slot.post_id, ask.now_ms)),
             );
             if due.slots.len() >= ask.batcher.size() {
@@ -238,6 +238,32 @@ impl Claims {
             idle,
         }))
     }
+
+    fn in_rows(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
+        let base = sql(ask.instance) * SHARDS;
+        let (mut due, mut clock_ms) = Due::locked(tx, ask)?;
+        // Full batches are not held up for what ended leases hold more often than it matters.
+        let is_full = due.slots.len() >= ask.batcher.size();
+        let looks = self.book().looks_for_ended(base, ask.now_ms);
+        if (looks || !is_full) && lease::put_back_ended(tx, base)? > 0 {
+            // They have been due for longest.
+            (due, clock_ms) = Due::locked(tx, ask)?;
+        }
+        if let Some(wait) = due.wait(tx, ask)? {
+            return Ok(wait);
+        }
+        due.top_up(tx, ask, |_| true)?;
+        let time = (clock_ms, ask.lease_ms);
+        let (id, until_ms) = lease::take(tx, base, &ask.holder, time, &due.slots)?;
+        let (posts, idle) = posts(tx, &due.slots)?;
+        Ok(Claimed::Batch(Claim {
+            instance: ask.instance,
+            id,
+            until_ms,
+            posts,
+            idle,
+        }))
+    }
 }
 
 impl Claim {
@@ -249,32 +275,6 @@ impl Claim {
     fn post_ids(&self) -> impl Iterator<Item = i64> {
         self.slots().map(|slot| slot.post_id)
     }
-}
-
-fn claim_rows(tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
-    let base = sql(ask.instance) * SHARDS;
-    lease::put_back_ended(tx, base)?;
-    let mut due = Due::default();
-    for bucket in buckets(ask) {
-        let limit = ask.batcher.size() - due.slots.len();
-        due.add(schedule::first(tx, bucket, ask.now_ms, limit)?.into_iter());
-        if due.slots.len() >= ask.batcher.size() {
-            break;
-        }
-    }
-    if let Some(wait) = due.wait(tx, ask)? {
-        return Ok(wait);
-    }
-    due.top_up(tx, ask, |_| true)?;
-    let (id, until_ms) = lease::take(tx, base, &ask.holder, ask.lease_ms, &due.slots)?;
-    let (posts, idle) = posts(tx, &due.slots)?;
-    Ok(Claimed::Batch(Claim {
-        instance: ask.instance,
-        id,
-        until_ms,
-        posts,
-        idle,
-    }))
 }
 
 fn put_back(tx: &mut Tx<'_>, claim: &Claim) -> Result<(), StoreError> {
@@ -293,6 +293,21 @@ struct Due {
 }
 
 impl Due {
+    /// What is due and in no lease, locked, with the time by the database's clock.
+    fn locked(tx: &mut Tx<'_>, ask: &Ask) -> Result<(Self, i64), DbError> {
+        let (mut due, mut clock_ms) = (Self::default(), 0);
+        for bucket in buckets(ask) {
+            let limit = ask.batcher.size() - due.slots.len();
+            let found = schedule::first(tx, bucket, ask.now_ms, limit)?;
+            clock_ms = found.last().map_or(clock_ms, |(_, clock_ms)| *clock_ms);
+            due.add(found.into_iter().map(|(slot, _)| slot));
+            if due.slots.len() >= ask.batcher.size() {
+                break;
+            }
+        }
+        Ok((due, clock_ms))
+    }
+
     fn add(&mut self, slots: impl Iterator<Item = Slot>) {
         for slot in slots {
             let first_ms = self.first_ms.unwrap_or(slot.due_at_ms);
@@ -365,37 +380,30 @@ const CHOICE: usize = 4;
 /// The posts of slots, and the slots whose post needs no look-up.
 fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {
     let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
-    let mut standings = fresh::by_ids(tx, &ids)?;
-    let mut known: HashMap<i64, (String, bool)> = tx
-        .query(
-            "select id, upstream_id, visibility from post
-             where id {in $1} and deleted_at_ms is null",
-            &[&Column::i64(ids.iter().copied())],
-            |row| {
-                let visibility = Visibility::named_or_narrowest(row.str(2)?);
-                let is_open = matches!(visibility, Visibility::Public | Visibility::Unlisted);
-                Ok((row.i64(0)?, (row.text(1)?, is_open)))
-            },
-        )?
-        .into_iter()
-        .collect();
+    let mut known = stored::by_ids(tx, &ids)?;
     let mut tickets = wanted::tickets(tx, &ids)?;
     let mut posts = Vec::with_capacity(slots.len());
     let mut idle = Vec::new();
     for slot in slots {
         let id = slot.post_id;
+        let (standing, post) = known.remove(&id).unzip();
+        let post = post.flatten();
         let named = match tickets.remove(&id) {
             Some(ticket) => {
                 let source = from_sql(ticket.source_id)?;
                 let what = What::Wanted { ticket: id, source };
                 Some((what, (ticket.upstream_id, true)))
             }
-            None => match known.remove(&id) {
-                Some(known) => Some((What::Stored(from_sql(id)?), known)),
-                None => None,
+            None => match post {
+                Some(post) if post.deleted_at_ms.is_none() => {
+                    let is_open =
+                        matches!(post.visibility, Visibility::Public | Visibility::Unlisted);
+                    Some((What::Stored(from_sql(id)?), (post.upstream_id, is_open)))
+                }
+                _ => None,
             },
         };
-        match (standings.remove(&id), named) {
+        match (standing, named) {
             (Some(standing), Some((what, (upstream_id, is_open)))) => posts.push(DuePost {
                 what,
                 upstream_id,

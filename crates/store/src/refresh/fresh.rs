@@ -6,7 +6,7 @@ use driftline_core::{
     post::Counts,
     refresh::{Due, Freshness, Outcome, Policy, Sample},
 };
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, Dialect, Row, Tx};
 
 use super::{
     bucket,
@@ -44,10 +44,7 @@ pub fn standing(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<Standing>, Stor
 
 pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<HashMap<i64, Standing>, DbError> {
     let rows = tx.query(
-        "select post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms, due_at_ms, refreshes,
-             failures, missing, outcome, living_hash, replies, boosts, favourites, quotes, views,
-             before_at_ms, before_total, told_at_ms, told_total
-         from freshness where post_id {in $1}",
+        &format!("select {COLUMNS} from freshness where post_id {{in $1}}"),
         &[&Column::i64(post_ids.iter().copied())],
         read,
     )?;
@@ -176,32 +173,32 @@ pub(crate) fn unschedule(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<(), DbErro
 /// A post's freshness after a look-up.
 pub(crate) struct Change {
     pub(crate) post_id: i64,
+    pub(crate) bucket: i64,
     pub(crate) freshness: Freshness,
     pub(crate) due_at_ms: Option<i64>,
     pub(crate) outcome: Option<Outcome>,
     pub(crate) living_hash: Option<i64>,
 }
 
+/// Writes changes of rows that this transaction has read.
 pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError> {
     if changes.is_empty() {
         return Ok(());
     }
     let freshness = || changes.iter().map(|change| &change.freshness);
     let counts = || freshness().map(|f| f.counts);
+    let sql = match tx.dialect() {
+        Dialect::Sqlite => upsert(),
+        Dialect::Postgres => update_from(),
+    };
     tx.execute_many_later(
-        "update freshness set refreshed_at_ms = r.refreshed_at_ms, due_at_ms = r.due_at_ms,
-             refreshes = r.refreshes, failures = r.failures, missing = r.missing,
-             outcome = r.outcome, living_hash = r.living_hash, replies = r.replies,
-             boosts = r.boosts, favourites = r.favourites, quotes = r.quotes, views = r.views,
-             before_at_ms = r.before_at_ms, before_total = r.before_total,
-             told_at_ms = r.told_at_ms, told_total = r.told_total
-         from {rows as r(post_id, refreshed_at_ms, due_at_ms, refreshes, failures, missing,
-             outcome, living_hash, replies, boosts, favourites, quotes, views, before_at_ms,
-             before_total, told_at_ms, told_total)}
-         where freshness.post_id = r.post_id",
+        &sql,
         &[],
         &[
             Column::i64(changes.iter().map(|change| change.post_id)),
+            Column::i64(changes.iter().map(|change| change.bucket)),
+            Column::i64(freshness().map(|f| f.born_ms)),
+            Column::i64(freshness().map(|f| f.first_ms)),
             Column::i64(freshness().map(|f| f.refreshed_ms)),
             Column::i64(changes.iter().map(|change| change.due_at_ms)),
             Column::i64(freshness().map(|f| i64::from(f.refreshes))),
@@ -226,7 +223,63 @@ pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError>
     )
 }
 
-fn read(row: &Row<'_>) -> Result<(i64, Standing), DbError> {
+/// On PostgreSQL: a row that was removed meanwhile stays away.
+fn update_from() -> String {
+    format!(
+        "update freshness set {}
+         from {{rows as r({}, {})}} where freshness.post_id = r.post_id",
+        set_from("r"),
+        FIXED.join(", "),
+        MOVING.join(", ")
+    )
+}
+
+/// On SQLite, whose one writer has just seen the rows: it spends less than half the time of an
+/// `update ... from`, for which it makes a table of each row first.
+fn upsert() -> String {
+    format!(
+        "insert into freshness ({}, {}) {{rows}} on conflict (post_id) do update set {}",
+        FIXED.join(", "),
+        MOVING.join(", "),
+        set_from("excluded")
+    )
+}
+
+fn set_from(table: &str) -> String {
+    let set = |column: &&str| format!("{column} = {table}.{column}");
+    MOVING.iter().map(set).collect::<Vec<_>>().join(", ")
+}
+
+/// What a look-up leaves as it is.
+const FIXED: [&str; 4] = ["post_id", "bucket", "born_at_ms", "first_at_ms"];
+/// What a look-up may change.
+const MOVING: [&str; 16] = [
+    "refreshed_at_ms",
+    "due_at_ms",
+    "refreshes",
+    "failures",
+    "missing",
+    "outcome",
+    "living_hash",
+    "replies",
+    "boosts",
+    "favourites",
+    "quotes",
+    "views",
+    "before_at_ms",
+    "before_total",
+    "told_at_ms",
+    "told_total",
+];
+
+/// The columns that [`read`] reads.
+pub(crate) const COLUMNS: &str = "post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
+    due_at_ms, refreshes, failures, missing, outcome, living_hash, replies, boosts, favourites,
+    quotes, views, before_at_ms, before_total, told_at_ms, told_total";
+/// How many these are.
+pub(crate) const COLUMN_COUNT: usize = 20;
+
+pub(crate) fn read(row: &Row<'_>) -> Result<(i64, Standing), DbError> {
     let small = |index| row.i64(index).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     let before_total = row.i64(17)?;
     let freshness = Freshness {

@@ -6,26 +6,23 @@ use super::schedule::{self, Slot};
 use crate::lease::now_ms;
 
 /// Takes slots off the schedule and into a lease; returns its ID, which is its fencing token, and
-/// its end, Unix ms by the database's clock.
+/// its end. `now_ms` is the time by the database's clock, a moment ago, and the end is by it too.
 pub(crate) fn take(
     tx: &mut Tx<'_>,
     bucket: i64,
     holder: &str,
-    lease_ms: i64,
+    (now_ms, lease_ms): (i64, i64),
     slots: &[Slot],
 ) -> Result<(i64, i64), DbError> {
     schedule::remove_later(tx, slots)?;
-    let now = now_ms(tx.dialect());
     // The time makes later tokens larger, chance keeps two of one ms apart.
-    tx.query_one(
-        &format!(
-            "insert into lease (bucket, id, holder, until_ms, posts)
-             select $1, {now} * 1048576 + $5, $2, {now} + $3, $4
-             returning id, until_ms"
-        ),
-        &[&bucket, &holder, &lease_ms, &written(slots), &chance()],
-        |row| Ok((row.i64(0)?, row.i64(1)?)),
-    )
+    let id = now_ms * 1_048_576 + chance();
+    let until_ms = now_ms.saturating_add(lease_ms);
+    tx.execute_later(
+        "insert into lease (bucket, id, holder, until_ms, posts) values ($1, $2, $3, $4, $5)",
+        &[&bucket, &id, &holder, &until_ms, &written(slots)],
+    )?;
+    Ok((id, until_ms))
 }
 
 /// Ends a lease, for its holder only and only before its time is over; `false` if it is lost.

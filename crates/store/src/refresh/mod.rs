@@ -2,7 +2,8 @@
 //!
 //! A post with a due time (`freshness.due_at_ms`) has one row in `schedule`, or is in one lease. On
 //! PostgreSQL a claim takes posts off the schedule and puts them into a lease row, whose end is
-//! told by the database's clock; the next claim puts what an ended lease holds back. On SQLite one
+//! told by the database's clock; what an ended lease holds is put back by a claim, at the latest
+//! one second later, and by any that finds less than a batch. On SQLite one
 //! process does all the work: its claims are in memory, the schedule stays as it is until the save,
 //! and so a crash leaves every post due.
 //!
@@ -19,6 +20,7 @@ mod histories;
 mod lease;
 mod save;
 mod schedule;
+mod stored;
 mod untold;
 mod wanted;
 

@@ -13,6 +13,7 @@ use super::{
     count_history::{self, CountsAt},
     fresh::{self, Standing},
     schedule::{self, Slot},
+    stored::{self, Stored},
     untold, wanted,
 };
 use crate::{
@@ -115,27 +116,23 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     }
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
-    let standings = fresh::by_ids(tx, &ids)?;
-    let known: HashMap<i64, post::Known> = post::by_ids(tx, &ids)?
-        .into_iter()
-        .map(|known| (known.id, known))
-        .collect();
+    let known = stored::by_ids(tx, &ids)?;
     let mut changes = Changes::default();
     for slot in &save.claim.idle {
-        if let Some(standing) = standings.get(&slot.post_id) {
+        if let Some((standing, _)) = known.get(&slot.post_id) {
             changes.retire(slot.post_id, standing);
         }
     }
     let mut answers: HashMap<What, &Answered> = save.answers.iter().map(|a| (a.what, a)).collect();
     for due in &save.claim.posts {
         let id = due.slot.post_id;
-        let Some(standing) = standings.get(&id) else {
+        let Some((standing, stored)) = known.get(&id) else {
             continue;
         };
-        match (answers.remove(&due.what), due.what, known.get(&id)) {
+        match (answers.remove(&due.what), due.what, stored) {
             (None, ..) => changes.put_back(due, standing),
-            (Some(answered), What::Stored(post), Some(known)) => {
-                changes.take(save, (due, post), standing, known, answered);
+            (Some(answered), What::Stored(post), Some(stored)) => {
+                changes.take(save, (due, post), (standing, stored), answered);
             }
             (Some(answered), What::Wanted { .. }, _) => {
                 changes.take_wanted(save, due, standing, answered);
@@ -176,8 +173,7 @@ impl<'a> Changes<'a> {
         &mut self,
         save: &'a Save,
         (due, local): (&DuePost, LocalId),
-        standing: &Standing,
-        known: &post::Known,
+        (standing, known): (&Standing, &Stored),
         answered: &'a Answered,
     ) {
         let asked = asked(save, due, answered);
@@ -189,10 +185,11 @@ impl<'a> Changes<'a> {
             refreshed_ms: standing.freshness.refreshed_ms.max(newest_ms),
             ..standing.freshness
         };
-        let living_hash = match &answered.answer {
-            Answer::Found(post) => Some(fingerprint::living(post)),
-            _ => standing.living_hash,
+        let prints = match &answered.answer {
+            Answer::Found(post) => Some(fingerprint::of(post)),
+            _ => None,
         };
+        let living_hash = prints.map_or(standing.living_hash, |prints| Some(prints.living));
         let word = match &answered.answer {
             Answer::Found(post) => Word::Seen {
                 counts: post.counts,
@@ -206,15 +203,15 @@ impl<'a> Changes<'a> {
         let refreshed = before.take(&save.policy, word, asked);
         self.saved.outcomes.push((due.what, refreshed.outcome));
         let mut tells = refreshed.tell.then_some(true);
-        match (&answered.answer, refreshed.outcome) {
-            (Answer::Found(post), Outcome::Updated) => {
+        match (&answered.answer, prints, refreshed.outcome) {
+            (Answer::Found(post), Some(prints), Outcome::Updated) => {
                 self.counted(due, &before, &refreshed);
-                if self.version(post, known, answered.asked_at_ms) {
+                if self.version(due, (post, prints.content), known, answered.asked_at_ms) {
                     tells = tells.or(Some(false));
                 }
             }
-            (_, Outcome::Deleted) if known.deleted_at_ms.is_none() => {
-                self.deleted.push((known.id, answered.asked_at_ms));
+            (_, _, Outcome::Deleted) if known.deleted_at_ms.is_none() => {
+                self.deleted.push((due.slot.post_id, answered.asked_at_ms));
                 tells = Some(false);
             }
             _ => {}
@@ -223,7 +220,7 @@ impl<'a> Changes<'a> {
             self.saved.grown.push((before, refreshed.freshness));
         }
         if let Some(counts) = tells {
-            self.untold.push((known.id, counts));
+            self.untold.push((due.slot.post_id, counts));
             self.saved.news.push((local, counts));
         }
         let is_stored = refreshed.outcome != Outcome::Superseded;
@@ -279,12 +276,17 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns whether libraries are to be told of the version.
-    fn version(&mut self, found: &'a Post, known: &post::Known, asked_at_ms: i64) -> bool {
-        let content_hash = fingerprint::of(found);
+    fn version(
+        &mut self,
+        due: &DuePost,
+        (found, content_hash): (&'a Post, i64),
+        known: &Stored,
+        asked_at_ms: i64,
+    ) -> bool {
         let returns = known.deleted_at_ms.is_some();
         let is_edit = content_hash != known.content_hash;
         let draft = post::Draft {
-            id: known.id,
+            id: due.slot.post_id,
             upstream_id: Cow::Borrowed(""),
             post: found,
             content_hash,
@@ -310,6 +312,7 @@ impl<'a> Changes<'a> {
             .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
         self.fresh.push(fresh::Change {
             post_id: slot.post_id,
+            bucket: standing.bucket,
             freshness: refreshed.freshness,
             due_at_ms,
             outcome: Some(refreshed.outcome),
@@ -326,6 +329,7 @@ impl<'a> Changes<'a> {
     fn retire(&mut self, post_id: i64, standing: &Standing) {
         self.fresh.push(fresh::Change {
             post_id,
+            bucket: standing.bucket,
             freshness: standing.freshness,
             due_at_ms: None,
             outcome: standing.outcome,
@@ -382,7 +386,7 @@ impl<'a> Changes<'a> {
             by_time.entry(*asked_at_ms).or_default().push(draft);
         }
         for (asked_at_ms, drafts) in by_time {
-            post::replace(tx, asked_at_ms, &drafts)?;
+            stored::replace(tx, asked_at_ms, &drafts)?;
         }
         Ok(())
     }

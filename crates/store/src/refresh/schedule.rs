@@ -1,6 +1,8 @@
 //! The index of due times.
 
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, Dialect, Tx};
+
+use crate::lease::now_ms;
 
 /// A row of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,44 +23,57 @@ pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
     )
 }
 
-/// Takes rows off; returns how many were there.
-pub(crate) fn remove(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<u64, DbError> {
-    if slots.is_empty() {
-        return Ok(0);
+/// Takes rows off one by one, which is what SQLite does fastest: for the one process of a store.
+pub(crate) fn remove(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
+    for slot in slots {
+        tx.execute(
+            "delete from schedule where bucket = $1 and due_at_ms = $2 and post_id = $3",
+            &[&slot.bucket, &slot.due_at_ms, &slot.post_id],
+        )?;
     }
-    tx.execute_many(REMOVE, &[], &columns(slots))
+    Ok(())
 }
 
-/// [`remove`], for rows that this transaction has locked and so are there.
+/// Takes rows off that this transaction has locked and so are there.
 pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
     if slots.is_empty() {
         return Ok(());
     }
-    tx.execute_many_later(REMOVE, &[], &columns(slots))
+    tx.execute_many_later(
+        "delete from schedule where (bucket, due_at_ms, post_id) in
+             (select bucket, due_at_ms, post_id from {rows as r(bucket, due_at_ms, post_id)})",
+        &[],
+        &columns(slots),
+    )
 }
 
-const REMOVE: &str = "delete from schedule where (bucket, due_at_ms, post_id) in
-     (select bucket, due_at_ms, post_id from {rows as r(bucket, due_at_ms, post_id)})";
-
 /// The first rows of a bucket due by then, the earliest first, that nobody else is claiming; on
-/// PostgreSQL they stay locked.
+/// PostgreSQL they stay locked, and each comes with the time by the database's clock, Unix ms.
 pub(crate) fn first(
     tx: &mut Tx<'_>,
     bucket: i64,
     until_ms: i64,
     limit: usize,
-) -> Result<Vec<Slot>, DbError> {
+) -> Result<Vec<(Slot, i64)>, DbError> {
+    let now_ms = match tx.dialect() {
+        // Claims in memory go by the process's clock.
+        Dialect::Sqlite => "0",
+        Dialect::Postgres => now_ms(Dialect::Postgres),
+    };
     tx.query(
-        "select due_at_ms, post_id from schedule
-         where bucket = $1 and due_at_ms <= $2
-         order by due_at_ms, post_id limit $3 {skip_locked}",
+        &format!(
+            "select due_at_ms, post_id, {now_ms} from schedule
+             where bucket = $1 and due_at_ms <= $2
+             order by due_at_ms, post_id limit $3 {{skip_locked}}"
+        ),
         &[&bucket, &until_ms, &(limit as i64)],
         |row| {
-            Ok(Slot {
+            let slot = Slot {
                 bucket,
                 due_at_ms: row.i64(0)?,
                 post_id: row.i64(1)?,
-            })
+            };
+            Ok((slot, row.i64(2)?))
         },
     )
 }

@@ -1,0 +1,164 @@
+//! Posts as an upstream shows them, and what it says of them when it is asked again.
+
+use driftline_core::{
+    post::{Post, Visibility},
+    upstream_id::UpstreamId,
+};
+use driftline_id::Layout;
+use driftline_sim::{SimAuthor, Status};
+use driftline_store::refresh::Answer;
+
+use crate::{failure::Failure, pages::RawPage};
+
+/// The posts that all others are copies of.
+pub(super) const TEMPLATES: u64 = 400;
+/// The time of the benchmark, Unix ms.
+pub(super) const NOW_MS: i64 = 1_760_000_000_000;
+/// The age of the posts, ms: they are refreshed every two hours.
+const AGE_MS: i64 = 5 * 3_600_000;
+/// When they were last refreshed, Unix ms.
+pub(super) const REFRESHED_MS: i64 = NOW_MS - 2 * 3_600_000;
+
+/// The upstream ID of a post by its number, as a number.
+pub(super) fn upstream_id(number: u64) -> Result<i64, Failure> {
+    Ok(i64::try_from(Layout::MASTODON.smallest_at(NOW_MS - AGE_MS))? + i64::try_from(number)?)
+}
+
+/// The number of a post.
+pub(super) fn number_of(upstream_id: &str) -> Result<u64, Failure> {
+    let first = self::upstream_id(0)?;
+    Ok(u64::try_from(upstream_id.parse::<i64>()? - first)?)
+}
+
+/// What the upstream answers of a post that was stored as its template is: of ten posts seven are
+/// as they were, two have a few favourites more, and one has so many more that libraries are told.
+/// No post is edited or deleted.
+pub(super) fn answer(number: u64, upstream_id: &str) -> Post {
+    let mut status = template(number % TEMPLATES);
+    status.id = UpstreamId::new(upstream_id);
+    status.favourites += match number % 10 {
+        0 => 15,
+        1 | 2 => 1,
+        _ => 0,
+    };
+    status.to_post()
+}
+
+/// Whether an answer shows other counts than are stored.
+pub(super) fn is_changed(answer: &Answer) -> bool {
+    matches!(answer, Answer::Found(post) if post.counts.favourites != Some(FAVOURITES))
+}
+
+/// The share of answers with new counts, as [`answer`] gives them.
+pub(super) const CHANGED: &str = "of the answers 70 % are unchanged, 20 % have new counts, 10 % have counts that libraries are told";
+
+/// Pages that go forward and meet, as one source lists them.
+pub(super) struct Pages {
+    source: u64,
+    first: u64,
+    above: u64,
+    end: u64,
+    made: i64,
+}
+
+impl Pages {
+    /// Of this many posts, which no other source lists.
+    pub(super) fn new(source: u64, posts: u64) -> Self {
+        let first = source << 32;
+        Self {
+            source,
+            first,
+            above: first,
+            end: first + posts,
+            made: 0,
+        }
+    }
+
+    /// The next one.
+    pub(super) fn next(&mut self) -> Result<Option<RawPage>, Failure> {
+        if self.above >= self.end {
+            return Ok(None);
+        }
+        // The newest of the page before is listed again.
+        let from = self.above - u64::from(self.above > self.first);
+        let until = self.end.min(from + u64::from(crate::pages::LIMIT));
+        let mut body = Vec::new();
+        for number in (from..until).rev() {
+            body.push(if body.is_empty() { b'[' } else { b',' });
+            let mut status = template(number % TEMPLATES);
+            status.id = UpstreamId::new(upstream_id(number)?.to_string());
+            // Its authors are its own too.
+            status.author.id += self.source * 1_000;
+            body.extend_from_slice(status.to_json().as_bytes());
+        }
+        body.push(b']');
+        self.made += 1;
+        let new = until - self.above;
+        self.above = until;
+        Ok(Some(RawPage {
+            body,
+            at_ms: FIRST_PAGE_MS + self.made * 1_000,
+            new,
+        }))
+    }
+}
+
+/// When the page before the first was read, Unix ms.
+pub(super) const FIRST_PAGE_MS: i64 = NOW_MS - AGE_MS + 60_000;
+
+fn template(number: u64) -> Status {
+    let author = 1 + number % 40;
+    let length = 300 + usize::try_from(number * 37 % 700).unwrap_or(0);
+    Status {
+        id: UpstreamId::new("1"),
+        created_at_ms: NOW_MS - AGE_MS,
+        edited_at_ms: None,
+        visibility: Visibility::Public,
+        content: TEXT
+            .chars()
+            .cycle()
+            .skip(number as usize % 40)
+            .take(length)
+            .collect(),
+        author: SimAuthor {
+            id: author,
+            name: format!("drifter{author}"),
+            host: author
+                .is_multiple_of(2)
+                .then(|| "elsewhere.example".to_owned()),
+        },
+        replies: 5,
+        boosts: 10,
+        favourites: FAVOURITES,
+        boost_of: None,
+    }
+}
+
+const FAVOURITES: i64 = 40;
+const TEXT: &str =
+    "The drift line lies where the water was at its highest, and what it brought lies there. ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_post_has_its_number_and_a_realistic_size() {
+        for number in [0, 399, 1_000_003] {
+            let id = upstream_id(number).expect("an ID").to_string();
+            assert_eq!(number_of(&id).ok(), Some(number));
+            let bytes = answer(number, &id).raw.len();
+            assert!((1_000..2_100).contains(&bytes), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn pages_meet_and_list_each_post() {
+        let mut pages = Pages::new(1, 100);
+        let mut new = 0;
+        while let Some(page) = pages.next().expect("a page") {
+            new += page.new;
+        }
+        assert_eq!(new, 100);
+    }
+}
