@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use driftline_db::testing::Cluster;
 use driftline_sim::{
-    Growth, WorldConfig,
+    FaultsConfig, Growth, ThrottleRule, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
 use driftline_store::{SecretUrl, Store, StoreError, Target};
@@ -99,6 +99,8 @@ async fn kill_often(places: &[Place], target: Target) {
     let bound_ms = every_ms(posts) + LEASE_MS + SLACK_MS;
     eprintln!("the oldest counts were {oldest_ms} ms old; the bound is {bound_ms} ms");
     assert!(oldest_ms <= bound_ms, "{oldest_ms} ms");
+    let refused = sim.traffic().failures;
+    assert_eq!(refused, 0, "the processes overran the quota together");
     for mut process in running.into_iter().flatten() {
         process.signal("TERM");
         assert_eq!(process.ended().code(), Some(0));
@@ -181,6 +183,10 @@ fn world(posts: u64) -> ServerConfig {
                 half_life_ms: 60_000,
                 ..Growth::default()
             }),
+            faults: FaultsConfig {
+                throttles: vec![ThrottleRule::all(LIMIT, 10_000)],
+                ..FaultsConfig::default()
+            },
             ..WorldConfig::default()
         },
         history_ms: i64::from(published_ms),
@@ -200,6 +206,8 @@ fn config(posts: u64) -> String {
     )
 }
 
+/// Requests in 10 s: all processes together must not send more.
+const LIMIT: u32 = 120;
 const LEASE_MS: i64 = 5_000;
 /// Between a post's due time and its answer: the wait for a full batch, a worker's wait for work, a
 /// start of a process, and a loaded machine.
