@@ -145,9 +145,25 @@ impl Quotas {
             scope,
             purpose,
         };
-        if let Some(block) = self.blocks().get_mut(&key) {
+        let now = now_ms();
+        if let Some(block) = self.blocks().get_mut(&key)
+            && now >= block.free_until_ms
+            && now < block.until_ms
+        {
             block.left += 1;
         }
+    }
+
+    /// Gives back what was taken of a month's cap for posts that were not read.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be kept.
+    pub async fn not_read(&self, credential: &Credential, posts: u32) -> Result<(), StoreError> {
+        if credential.monthly_posts.is_none() || posts == 0 {
+            return Ok(());
+        }
+        self.change(credential, MONTH, move |ledger| ledger.give_back(posts))
+            .await
     }
 
     /// Takes in what an answer's headers said.

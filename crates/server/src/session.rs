@@ -172,6 +172,13 @@ impl Session {
             .quotas
             .answered(&self.credential, scope, &page.facts)
             .await?;
+        let asked = self.abilities().page_limit;
+        let unread = usize::from(asked).saturating_sub(page.listed.len());
+        let unread = u32::try_from(unread).unwrap_or(0);
+        self.access
+            .quotas
+            .not_read(&self.credential, unread)
+            .await?;
         counter!("driftline_requests_total", "purpose" => purpose_name(&request.purpose))
             .increment(1);
         counter!("driftline_posts_fetched_total").increment(page.listed.len() as u64);

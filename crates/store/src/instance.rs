@@ -86,6 +86,15 @@ pub fn set_batch_look_up(
     Ok(())
 }
 
+/// Forgets whether the upstream looks several posts up at once.
+pub fn forget_batch_look_up(tx: &mut Tx<'_>, instance: InstanceId) -> Result<(), StoreError> {
+    tx.execute(
+        "update instance set batch_look_up = null where id = $1",
+        &[&sql(instance)],
+    )?;
+    Ok(())
+}
+
 pub(crate) fn api(name: &str) -> Result<Api, DbError> {
     name.parse()
         .map_err(|_| DbError::invalid("an instance of an unknown API"))

@@ -164,8 +164,8 @@ create table node_lease (
 ";
 
 /// `schedule` is the index of `freshness.due_at_ms`: a post with a due time has exactly one row
-/// there, or is in exactly one `lease`. Posts of a store that had no refresh yet are due at once; a
-/// claim retires those that are too old.
+/// there, or is in exactly one `lease`. Posts of a store that had no refresh yet, of the last 30
+/// days before the newest answer, come due within four hours of that.
 const REFRESH: &str = "
 alter table instance add column api text not null default 'mastodon';
 alter table instance add column batch_look_up {bool};
@@ -271,9 +271,14 @@ create table quota (
 
 insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms, due_at_ms,
     refreshes, failures, missing, before_total, told_at_ms, told_total)
-select id, instance_id * 8 + id % 8, created_at_ms, read_at_ms, read_at_ms, read_at_ms,
+select id, instance_id * 8 + id % 8, created_at_ms, read_at_ms, read_at_ms,
+    case when created_at_ms > newest.at_ms - 2592000000
+        then newest.at_ms + id % 14400 * 1000 end,
     0, 0, false, 0, read_at_ms, 0
-from post where created_at_ms is not null and deleted_at_ms is null;
+from post, (select coalesce(max(read_at_ms), 0) as at_ms from post) as newest
+where created_at_ms is not null;
+update freshness set due_at_ms = null
+where post_id in (select id from post where deleted_at_ms is not null);
 insert into schedule (bucket, due_at_ms, post_id)
-select bucket, due_at_ms, post_id from freshness;
+select bucket, due_at_ms, post_id from freshness where due_at_ms is not null;
 ";

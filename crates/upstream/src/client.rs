@@ -134,15 +134,15 @@ impl Upstream {
     }
 
     /// Whether several posts can be looked up at once: asks a Mastodon server
-    /// for a post's ID, of any post. The other APIs always can, and are not
-    /// asked.
+    /// for a post's ID; `None` if it shows nothing of that one. The other APIs
+    /// always can, and are not asked.
     ///
     /// # Errors
     /// A [`Failure`] of whatever teaches nothing.
-    pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<bool, Failure> {
+    pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<Option<bool>, Failure> {
         match self {
             Self::Mastodon(client) => client.has_batch_look_up(id).await,
-            Self::X(_) | Self::Twitter(_) => Ok(true),
+            Self::X(_) | Self::Twitter(_) => Ok(Some(true)),
         }
     }
 

@@ -156,28 +156,31 @@ impl Mastodon {
     }
 
     /// Whether the server looks several posts up at once, as Mastodon does
-    /// since 4.3: asks it for one post's ID, of any post.
+    /// since 4.3: asks it for one post's ID. `None` if the answer is an empty
+    /// list, which a server gives that knows the question and not the post, or
+    /// that knows neither.
     ///
     /// # Errors
     /// A [`Failure`] of whatever teaches nothing: throttles, servers that
     /// fail, connections that break, tokens that are refused.
-    pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<bool, Failure> {
+    pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<Option<bool>, Failure> {
         self.check(id)?;
         let url = self.batch_url(std::slice::from_ref(id));
         let answer = self.access.fetch(url).await?;
         match answer.status.as_u16() {
             200 => {}
-            400 | 404 | 405 | 410 | 422 | 501 => return Ok(false),
+            400 | 404 | 405 | 410 | 422 | 501 => return Ok(Some(false)),
             _ => return Err(self.access.status_failure(&answer)),
         }
         let body = answer.body.trim_ascii();
         match serde_json::from_slice::<Vec<IgnoredAny>>(body) {
-            Ok(_) => Ok(true),
+            // A server that does not know the question may answer an empty list to any.
+            Ok(list) => Ok((!list.is_empty()).then_some(true)),
             // A list that was cut off is no other thing than a list.
             Err(error) if body.starts_with(b"[") => Err(self
                 .access
                 .body_failure(&answer, body::unreadable(body, &error))),
-            Err(_) => Ok(false),
+            Err(_) => Ok(Some(false)),
         }
     }
 

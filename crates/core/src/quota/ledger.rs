@@ -99,8 +99,14 @@ impl Ledger {
 
     /// Takes in what the headers of an answer said. A late answer never raises what is left.
     pub fn answered(&mut self, throttle: Option<&Throttle>, now_ms: i64) {
-        self.refusals = 0;
-        self.blocked_until_ms = None;
+        // An answer to what was sent before a refusal does not lift it.
+        if self
+            .blocked_until_ms
+            .is_none_or(|until_ms| until_ms <= now_ms)
+        {
+            self.refusals = 0;
+            self.blocked_until_ms = None;
+        }
         self.blind = self.blind.saturating_sub(1);
         if let Some(throttle) = throttle {
             self.told(throttle, now_ms);
@@ -127,7 +133,7 @@ impl Ledger {
         }
         self.refusals = self.refusals.saturating_add(1);
         let wait_ms = match (retry_after_ms, throttle) {
-            (Some(wait_ms), _) => wait_ms.clamp(0, MOST_WAIT_MS),
+            (Some(wait_ms), _) => wait_ms.clamp(LEAST_WAIT_MS, MOST_WAIT_MS),
             (None, Some(_)) => return,
             (None, None) => backoff_ms(BASE_WAIT_MS, self.refusals, chance),
         };
@@ -263,4 +269,5 @@ const EVEN: f64 = 0.98;
 const SAME_WINDOW_MS: u64 = 2_000;
 const MOST_WINDOWS: usize = 8;
 const BASE_WAIT_MS: i64 = 15_000;
+const LEAST_WAIT_MS: i64 = 1_000;
 const MOST_WAIT_MS: i64 = 24 * 3_600_000;

@@ -11,6 +11,18 @@ pub struct Bisection<T> {
     open: Vec<Part<T>>,
     culprits: Vec<T>,
     accepted: u32,
+    doubt: Doubt,
+}
+
+/// Whether the upstream itself may be at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doubt {
+    /// Nothing speaks for it.
+    None,
+    /// The largest part that is left is asked for next, to tell.
+    Asked,
+    /// That was refused as well.
+    Confirmed,
 }
 
 #[derive(Debug, Clone)]
@@ -56,6 +68,7 @@ impl<T> Bisection<T> {
             open: parts.into_iter().rev().map(part).collect(),
             culprits: Vec::new(),
             accepted: 0,
+            doubt: Doubt::None,
         }
     }
 
@@ -75,8 +88,12 @@ impl<T> Bisection<T> {
         let Some(Part { mut posts, .. }) = self.open.pop() else {
             return;
         };
+        if self.doubt == Doubt::Asked {
+            self.doubt = Doubt::Confirmed;
+        }
         if posts.len() == 1 {
             self.culprits.append(&mut posts);
+            self.doubt_upstream();
             return;
         }
         let second = posts.split_off(posts.len() / 2);
@@ -86,9 +103,24 @@ impl<T> Bisection<T> {
         }
     }
 
-    /// Whether so much was refused, and nothing accepted, that the upstream itself is at fault.
+    /// Whether so much was refused, and nothing accepted, that the upstream itself is at fault: two
+    /// posts alone, and the largest part of the rest.
     pub fn is_outage(&self) -> bool {
-        self.accepted == 0 && self.culprits.len() >= 2
+        let is_told = self.doubt == Doubt::Confirmed || self.open.is_empty();
+        self.accepted == 0 && self.culprits.len() >= 2 && is_told
+    }
+
+    /// Two culprits and no answer: the largest part that is left will tell whose fault it is.
+    fn doubt_upstream(&mut self) {
+        if self.accepted > 0 || self.culprits.len() != 2 {
+            return;
+        }
+        let sizes = self.open.iter().map(|part| part.posts.len()).enumerate();
+        if let Some((largest, _)) = sizes.max_by_key(|(_, size)| *size) {
+            let part = self.open.remove(largest);
+            self.open.push(part);
+            self.doubt = Doubt::Asked;
+        }
     }
 
     /// Whether anything was answered.

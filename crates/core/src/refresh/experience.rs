@@ -45,8 +45,8 @@ pub struct Lesson {
 }
 
 impl Lesson {
-    /// Notes that a post was claimed: what it was due for tells what the quota is used for.
-    pub fn claimed(&mut self, policy: &Policy, post: &Refreshed, now_ms: i64) {
+    /// Notes that a due post was answered: what it was due for tells what the quota is used for.
+    pub fn answered(&mut self, policy: &Policy, post: &Refreshed, now_ms: i64) {
         if policy.value(post, now_ms) < 1.0 {
             return;
         }
@@ -83,7 +83,8 @@ impl Experience {
         Self {
             growth: GrowthSums::default(),
             price: QuotaPrice::of_refresh(),
-            stretch: QuotaPrice::of_stretch(),
+            // Due times are stored: what is put off further would not notice when quota is back.
+            stretch: QuotaPrice::new(1.0, 1.0, MOST_STRETCH),
             due: 0.0,
             probes: 0.0,
             bounds: 0.0,
@@ -108,6 +109,11 @@ impl Experience {
     pub fn settle(&mut self, plan: &Plan, offered_per_ms: f64, overdue: u64, now_ms: i64) {
         let elapsed_ms = now_ms.saturating_sub(self.since_ms);
         if elapsed_ms < SETTLED_MS {
+            return;
+        }
+        if self.due <= 0.0 && overdue > 0 {
+            // Nothing was answered: that is no shortage of quota.
+            self.since_ms = now_ms;
             return;
         }
         let used = QuotaUse {
@@ -155,3 +161,4 @@ impl Experience {
 
 /// How long the use of the quota is counted before the price moves, ms.
 const SETTLED_MS: i64 = 15 * 60_000;
+const MOST_STRETCH: f64 = 10.0;

@@ -199,7 +199,10 @@ impl Freshness {
     }
 
     fn hidden(&self, policy: &Policy, asked: Asked) -> Judged {
-        let freshness = self.answered(asked);
+        let freshness = Self {
+            missing: false,
+            ..self.answered(asked)
+        };
         Judged {
             freshness,
             outcome: Outcome::Hidden,

@@ -37,10 +37,10 @@ fn a_short_quota_stretches_the_table_and_a_long_one_brings_it_back() {
     let mut now_ms = 0;
     let mut settle = |experience: &mut Experience, overdue| {
         now_ms += 20 * MINUTE_MS;
-        let post = Refreshed::stored(Some(now_ms - HOUR_MS), now_ms - 3 * HOUR_MS, 0.0);
+        let post = Refreshed::stored(Some(now_ms - 300 * HOUR_MS), now_ms - 200 * HOUR_MS, 0.0);
         let mut lesson = Lesson::default();
         for _ in 0..100 {
-            lesson.claimed(&experience.policy(&plan), &post, now_ms);
+            lesson.answered(&experience.policy(&plan), &post, now_ms);
         }
         experience.learn(&lesson);
         let offered_per_ms = 100.0 / (20.0 * MINUTE_MS as f64);

@@ -34,7 +34,7 @@ pub struct Track {
 pub(crate) async fn track(store: &Store, track: Track) -> Result<Value, AdminError> {
     let source = source_of(store, &track.instance, track.api).await?;
     let named = track.ids.len();
-    let (ids, bad) = usable(track.ids);
+    let (ids, bad) = usable(track.ids, source.instance.api);
     let distinct = ids.len();
     let once = track.once;
     let id = source.id;
@@ -54,7 +54,11 @@ pub(crate) async fn track(store: &Store, track: Track) -> Result<Value, AdminErr
 
 /// How the tracked posts of an instance stand.
 pub(crate) async fn tracked_posts(store: &Store, instance: &str) -> Result<Value, AdminError> {
-    let source = source_of(store, instance, None).await?;
+    let Some(source) = known_source(store, instance).await? else {
+        return Err(AdminError::usage(format!(
+            "no posts of {instance:?} are tracked; `driftline track` names some"
+        )));
+    };
     let id = source.id;
     let stands = store.read(move |tx| tracked(tx, id)).await?;
     Ok(json!({
@@ -66,13 +70,15 @@ pub(crate) async fn tracked_posts(store: &Store, instance: &str) -> Result<Value
 }
 
 /// The IDs that can be asked for, each once; and those that cannot.
-fn usable(ids: Vec<String>) -> (Vec<String>, Vec<String>) {
+fn usable(ids: Vec<String>, api: Api) -> (Vec<String>, Vec<String>) {
     let mut once = HashSet::new();
     let mut bad = Vec::new();
     let mut good = Vec::new();
     for id in ids {
         let id = id.trim();
-        if !is_usable(id) {
+        // Where IDs are numbers, another one would spoil the batch that it is in.
+        let fits = api == Api::Mastodon || id.bytes().all(|b| b.is_ascii_digit());
+        if !fits || !is_usable(id) {
             bad.push(id.chars().take(LONGEST_QUOTE).collect());
         } else if once.insert(id.to_owned()) {
             good.push(id.to_owned());
@@ -102,11 +108,7 @@ async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<So
     if let Some(api) = api {
         same_api(store, &origin, api).await?;
     }
-    let wanted = origin.clone();
-    let is_it = move |source: &Source| {
-        source.instance.origin == wanted && source.timeline == source::TRACKED
-    };
-    if let Some(known) = store.read(source::list).await?.into_iter().find(&is_it) {
+    if let Some(known) = known_source(store, &origin).await? {
         return Ok(known);
     }
     let address = Address::parse(&origin).map_err(AdminError::wrong)?;
@@ -133,17 +135,21 @@ async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<So
             .await?
             .ok_or_else(|| StoreError::NoSource.into()),
         // Another process made it at the same time, or the name is another source's.
-        Err(_) => store
-            .read(source::list)
-            .await?
-            .into_iter()
-            .find(&is_it)
-            .ok_or_else(|| {
-                AdminError::usage(format!(
-                    "a source is named {host}-tracked that is not for tracked posts; remove it first"
-                ))
-            }),
+        Err(_) => known_source(store, &address.to_string()).await?.ok_or_else(|| {
+            AdminError::usage(format!(
+                "a source is named {host}-tracked that is not for tracked posts of this server; remove it first"
+            ))
+        }),
     }
+}
+
+async fn known_source(store: &Store, instance: &str) -> Result<Option<Source>, AdminError> {
+    let Some(origin) = known_origin(store, instance).await? else {
+        return Ok(None);
+    };
+    let is_it =
+        |source: &Source| source.instance.origin == origin && source.timeline == source::TRACKED;
+    Ok(store.read(source::list).await?.into_iter().find(is_it))
 }
 
 async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, AdminError> {

@@ -109,10 +109,11 @@ async fn same_site(
     request: Request,
     next: Next,
 ) -> Response {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let is_ours = match (text(ORIGIN), text(HOST)) {
-        // No browser sent it.
-        (None, _) => true,
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_foreign = text("sec-fetch-site").is_some_and(|site| site == "cross-site");
+    let is_ours = match (text(ORIGIN.as_str()), text(HOST.as_str())) {
+        _ if is_foreign => false,
+        (None, host) => host.is_none_or(|host| is_own_name(&app, host)),
         (Some(origin), Some(host)) => {
             let origin = origin.split_once("://").map(|(_, origin)| origin);
             origin == Some(host) && is_own_name(&app, host)

@@ -9,7 +9,7 @@ use driftline_core::{
 use driftline_store::{
     CredentialId, Root, SourceId, StoreError, clock,
     credential::{self, Credential},
-    instance::{Instance, has_batch_look_up, set_batch_look_up},
+    instance::{Instance, forget_batch_look_up, has_batch_look_up, set_batch_look_up},
     refresh::{Answer, Answered, Ask, Claim, Claimed, Found, Save, What, hydrate, next_due_ms},
     source,
 };
@@ -38,12 +38,18 @@ impl Crew {
                 has_batch: None,
                 failures: 0,
                 clients: HashMap::new(),
+                unusable: HashMap::new(),
             };
             tokio::spawn(worker.run())
         });
         Self {
             workers: workers.collect(),
         }
+    }
+
+    /// Whether a worker has ended, which none does by itself.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.workers.iter().any(JoinHandle::is_finished)
     }
 
     pub(crate) async fn end(self) {
@@ -62,6 +68,9 @@ struct Worker {
     /// Failures in a row that were the upstream's.
     failures: u32,
     clients: HashMap<CredentialId, (Credential, Upstream)>,
+    /// Credentials whose secret this process does not have, and until when it does not look again,
+    /// Unix ms. Another process may have it, so the store is not told.
+    unusable: HashMap<CredentialId, i64>,
 }
 
 /// What a turn led to.
@@ -133,14 +142,6 @@ impl Worker {
                 return Err(error);
             }
         };
-        let policy = self.shared.access.policies.of(instance);
-        self.shared.count(instance, |tally| {
-            for due in &claim.posts {
-                tally
-                    .lesson
-                    .claimed(&policy, &due.freshness.facts(), now_ms());
-            }
-        });
         let held = claim.clone();
         let done = tokio::select! {
             done = self.refresh(claim, &credential, &client) => done,
@@ -195,6 +196,7 @@ impl Worker {
         }
         if found.answers.is_empty() && found.failure.is_some() {
             let kind = found.failure.map(|failure| failure.kind);
+            self.forget_what_is_over(kind, credential).await?;
             return Ok(Turn::Until(self.after_failure(kind)));
         }
         let kind = found.failure.as_ref().map(|failure| failure.kind);
@@ -232,6 +234,9 @@ impl Worker {
                 tally.saved(*outcome);
             }
             for (before, after) in &saved.grown {
+                tally
+                    .lesson
+                    .answered(&policy, &before.facts(), after.refreshed_ms);
                 let total = after.counts.total() as f64;
                 let lesson = &mut tally.lesson;
                 lesson.grew(&policy, &before.facts(), after.refreshed_ms, total);
@@ -239,6 +244,7 @@ impl Worker {
         });
         let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
         teller::tell_of(&self.shared, self.instance.id, &news).await?;
+        self.forget_what_is_over(kind, credential).await?;
         if is_silent && kind.is_some() {
             return Ok(Turn::Until(self.after_failure(kind)));
         }
@@ -331,7 +337,9 @@ impl Worker {
         }
         let id = UpstreamId::from(due.upstream_id.as_str());
         match client.has_batch_look_up(&id).await {
-            Ok(has_it) => {
+            // It showed nothing of a post that may be gone: the next one will tell.
+            Ok(None) => Ok(true),
+            Ok(Some(has_it)) => {
                 let instance = self.instance.id;
                 tracing::info!(instance = %self.instance.origin, has_it, "looked for its look-up of several posts");
                 self.shared
@@ -375,7 +383,7 @@ impl Worker {
         }
         let now = now_ms();
         let mut until_ms = i64::MAX;
-        let first = (self.shard % all.len() as u64) as usize;
+        let first = (chance() % all.len() as u64) as usize;
         all.rotate_left(first);
         // What has a token sees more and may ask more often.
         all.sort_by_key(|credential| credential.place.is_none());
@@ -384,7 +392,11 @@ impl Worker {
                 until_ms = until_ms.min(rest.until_ms);
                 continue;
             }
-            let Some(client) = self.client(&credential).await? else {
+            if let Some(look_ms) = self.unusable.get(&credential.id).filter(|ms| **ms > now) {
+                until_ms = until_ms.min(*look_ms);
+                continue;
+            }
+            let Some(client) = self.client(&credential) else {
                 continue;
             };
             let scope = client.scope(UpstreamPurpose::LookUp);
@@ -413,35 +425,24 @@ impl Worker {
             .await
     }
 
-    async fn client(&mut self, credential: &Credential) -> Result<Option<Upstream>, StoreError> {
+    fn client(&mut self, credential: &Credential) -> Option<Upstream> {
         if let Some((known, client)) = self.clients.get(&credential.id)
             && known.place == credential.place
         {
-            return Ok(Some(client.clone()));
+            return Some(client.clone());
         }
         let made = self.make_client(credential);
         match made {
             Ok(client) => {
                 let kept = (credential.clone(), client.clone());
                 self.clients.insert(credential.id, kept);
-                Ok(Some(client))
+                Some(client)
             }
             Err(reason) => {
-                let now = now_ms();
-                let (id, shared) = (credential.id, &self.shared);
-                let quarantine = credential::Quarantine {
-                    since_ms: now,
-                    until_ms: now + UNREADABLE_REST_MS,
-                    reason: reason.clone(),
-                };
-                tracing::warn!(credential = %credential.name, "it cannot be used: {reason}");
-                shared
-                    .store
-                    .write(credential::root(id), move |tx| {
-                        credential::quarantine(tx, id, &quarantine)
-                    })
-                    .await?;
-                Ok(None)
+                tracing::warn!(credential = %credential.name, "this process cannot use it: {reason}");
+                let until_ms = now_ms().saturating_add(UNREADABLE_REST_MS);
+                self.unusable.insert(credential.id, until_ms);
+                None
             }
         }
     }
@@ -460,6 +461,30 @@ impl Worker {
             secret,
         )
         .map_err(|error| error.to_string())
+    }
+
+    /// A token may have been changed where it lies, and a server's look-up of several posts may be
+    /// gone: neither is relied on any more.
+    async fn forget_what_is_over(
+        &mut self,
+        kind: Option<FailureKind>,
+        credential: &Credential,
+    ) -> Result<(), StoreError> {
+        match kind {
+            Some(FailureKind::Unauthorized) => {
+                self.clients.remove(&credential.id);
+            }
+            Some(FailureKind::NotFound) if self.has_batch == Some(true) => {
+                let instance = self.instance.id;
+                self.has_batch = None;
+                self.shared
+                    .store
+                    .write(Root::none(), move |tx| forget_batch_look_up(tx, instance))
+                    .await?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn after_failure(&mut self, kind: Option<FailureKind>) -> i64 {

@@ -86,20 +86,29 @@ pub(crate) async fn look_up(
                 if !is_theirs {
                     break;
                 }
+                let is_sent = failure
+                    .as_ref()
+                    .is_some_and(|f| f.kind != FailureKind::BadId);
                 bisection.refused();
-                if bisection.is_outage() {
+                if is_sent && bisection.is_outage() {
                     break;
                 }
             }
         }
     }
-    let is_outage = bisection.is_outage() || (is_suspicious && !bisection.has_answers());
+    let has_answers = bisection.has_answers();
+    // An ID that cannot even be sent is at fault itself.
+    let is_bad_id = failure
+        .as_ref()
+        .is_some_and(|failure| failure.kind == FailureKind::BadId);
+    let is_outage = !is_bad_id && (bisection.is_outage() || (is_suspicious && !has_answers));
     let Verdict {
         culprits,
         suspects,
         unasked,
     } = bisection.end();
-    if unasked.is_empty() && suspects.is_empty() {
+    // Culprits that were found among posts that were answered are no trouble with the upstream.
+    if has_answers && unasked.is_empty() && suspects.is_empty() {
         failure = failure.filter(|failure| !blames_posts(failure.kind));
     }
     // In an outage nobody is to blame: all are due as they were.
@@ -142,11 +151,13 @@ async fn ask(client: &Upstream, ids: &[UpstreamId], time: Duration) -> Result<Lo
 fn matched<'a>(part: &'a [&DuePost], found: LookUps) -> impl Iterator<Item = Answered> + 'a {
     let LookUps { findings, facts } = found;
     let AnswerFacts { sent_at_ms, .. } = facts;
-    let mut findings: std::collections::HashMap<UpstreamId, Finding> =
-        findings.into_iter().collect();
+    let findings: std::collections::HashMap<UpstreamId, Finding> = findings.into_iter().collect();
     part.iter().map(move |due| Answered {
         what: due.what,
-        answer: match findings.remove(&UpstreamId::from(due.upstream_id.as_str())) {
+        answer: match findings
+            .get(&UpstreamId::from(due.upstream_id.as_str()))
+            .cloned()
+        {
             Some(Finding::Found(post)) => Answer::Found(post),
             Some(Finding::Gone) => Answer::Gone,
             Some(Finding::Hidden) => Answer::Hidden,

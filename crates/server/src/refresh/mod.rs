@@ -112,6 +112,10 @@ async fn keep(shared: Arc<Shared>) {
     while !*stop.borrow() {
         match shared.read(source::instances).await {
             Ok(instances) => {
+                let broken = |crew: &Crew| crew.is_broken() && !*stop.borrow();
+                for (id, _) in crews.extract_if(|_, crew| broken(crew)) {
+                    tracing::error!(instance = %id, "a worker broke; its instance begins anew");
+                }
                 for instance in instances {
                     crews
                         .entry(instance.id)

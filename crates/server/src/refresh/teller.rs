@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use driftline_store::{
     InstanceId, LocalId, Root, StoreError,
-    refresh::{Untold, forget_told, tell, untold},
+    refresh::{Untold, forget_told, tell, untold, untold_of},
     source,
 };
 
@@ -19,15 +19,10 @@ pub(crate) async fn tell_of(
     if posts.is_empty() {
         return Ok(());
     }
-    let mut wanted: Vec<LocalId> = posts.to_vec();
-    wanted.sort_unstable();
+    let posts = posts.to_vec();
     let notes = shared
-        .read(move |tx| untold(tx, instance, i64::MAX, MOST))
+        .read(move |tx| untold_of(tx, instance, &posts))
         .await?;
-    let notes: Vec<Untold> = notes
-        .into_iter()
-        .filter(|note| wanted.binary_search(&note.post).is_ok())
-        .collect();
     tell_all(shared, instance, notes).await
 }
 

@@ -362,9 +362,11 @@ impl Due {
         let mut valued: Vec<(f64, Slot)> = next
             .into_iter()
             .filter_map(|slot| {
-                let facts = standings.get(&slot.post_id)?.freshness.facts();
-                let value = policy.value(&facts, ask.now_ms);
-                (value > 0.0).then_some((value, slot))
+                let freshness = standings.get(&slot.post_id)?.freshness;
+                let value = policy.value(&freshness.facts(), ask.now_ms);
+                // Who waits before it is asked again waits for a reason.
+                let is_calm = freshness.failures == 0 && !freshness.missing;
+                (is_calm && value > 0.0).then_some((value, slot))
             })
             .collect();
         valued.sort_by(|a, b| b.0.total_cmp(&a.0));

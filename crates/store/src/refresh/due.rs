@@ -12,7 +12,7 @@ use crate::{
 /// How much of an instance is overdue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overdue {
-    /// Posts that have a due time, those in leases included.
+    /// Posts that have a due time, those in leases included; not what was only named so far.
     pub scheduled: u64,
     /// Posts whose due time has passed, those in leases included.
     pub overdue: u64,
@@ -47,7 +47,8 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
     for bucket in base..base + SHARDS {
         let count = |tx: &mut Tx<'_>, until_ms: i64| {
             tx.query_one(
-                "select count(*) from schedule where bucket = $1 and due_at_ms <= $2",
+                "select count(*) from schedule
+                 where bucket = $1 and due_at_ms <= $2 and post_id > 0",
                 &[&bucket, &until_ms],
                 |row| row.i64(0),
             )

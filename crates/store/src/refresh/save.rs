@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use driftline_core::{
     post::{Post, Visibility},
-    refresh::{Asked, Due, Freshness, Judged, Outcome, Policy, Word},
+    refresh::{Asked, Due, Freshness, Judged, Outcome, Policy, Sample, Word},
 };
 use driftline_db::{Column, Root, Tx};
 
@@ -116,11 +116,19 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     }
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
-    let known = stored::by_ids(tx, &ids)?;
+    let mut known = stored::by_ids(tx, &ids)?;
+    if may_change_content(save, &known) {
+        // What sources share is judged while the clock is held, so that no poll changes it meanwhile.
+        clock::take(tx, save.now_ms, 0)?;
+        known = stored::by_ids(tx, &ids)?;
+    }
     let mut changes = Changes::default();
     for slot in &save.claim.idle {
-        if let Some((standing, _)) = known.get(&slot.post_id) {
-            changes.retire(slot.post_id, standing);
+        match known.get(&slot.post_id) {
+            // It came back while it was claimed.
+            Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => changes.slots.push(*slot),
+            Some((standing, _)) => changes.retire(slot.post_id, standing),
+            None => {}
         }
     }
     let mut answers: HashMap<What, &Answered> = save.answers.iter().map(|a| (a.what, a)).collect();
@@ -129,6 +137,10 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         let Some((standing, stored)) = known.get(&id) else {
             continue;
         };
+        // A claim that was read in a snapshot from before another save holds nothing of the post.
+        if standing.due_at_ms != Some(due.due_at_ms) {
+            continue;
+        }
         match (answers.remove(&due.what), due.what, stored) {
             (None, ..) => changes.put_back(due, standing),
             (Some(answered), What::Stored(post), Some(stored)) => {
@@ -141,6 +153,26 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         }
     }
     changes.write(tx, instance_id, save)
+}
+
+/// Whether an answer may change more of a post than its counts.
+fn may_change_content(save: &Save, known: &HashMap<i64, (Standing, Option<Stored>)>) -> bool {
+    save.answers.iter().any(|answered| {
+        let What::Stored(post) = answered.what else {
+            return false;
+        };
+        let stored = known
+            .get(&sql(post))
+            .and_then(|(_, stored)| stored.as_ref());
+        match &answered.answer {
+            Answer::Found(found) => stored.is_some_and(|stored| {
+                stored.deleted_at_ms.is_some()
+                    || fingerprint::of(found).content != stored.content_hash
+            }),
+            Answer::Missing | Answer::Gone => true,
+            Answer::Hidden | Answer::Nothing => false,
+        }
+    })
 }
 
 /// The changes of one save, gathered before any is written.
@@ -200,7 +232,15 @@ impl<'a> Changes<'a> {
             Answer::Hidden => Word::Hidden,
             Answer::Nothing => Word::Nothing,
         };
-        let refreshed = before.take(&save.policy, word, asked);
+        let mut refreshed = before.take(&save.policy, word, asked);
+        if standing.living_hash.is_none() {
+            // Its counts were never known: what is first seen is no growth.
+            refreshed.tell = false;
+            refreshed.freshness.told = Sample {
+                at_ms: save.now_ms,
+                total: refreshed.freshness.counts.total(),
+            };
+        }
         self.saved.outcomes.push((due.what, refreshed.outcome));
         let mut tells = refreshed.tell.then_some(true);
         match (&answered.answer, prints, refreshed.outcome) {
@@ -216,7 +256,8 @@ impl<'a> Changes<'a> {
             }
             _ => {}
         }
-        if matches!(refreshed.outcome, Outcome::Updated | Outcome::Unchanged) {
+        let is_seen = matches!(refreshed.outcome, Outcome::Updated | Outcome::Unchanged);
+        if is_seen && standing.living_hash.is_some() {
             self.saved.grown.push((before, refreshed.freshness));
         }
         if let Some(counts) = tells {
@@ -345,8 +386,6 @@ impl<'a> Changes<'a> {
             .map(|(draft, ..)| draft.id)
             .collect();
         if !edited.is_empty() || !self.deleted.is_empty() {
-            // The order of locks: what sources share is changed while the clock is held.
-            clock::take(tx, save.now_ms, 0)?;
             let authors: Vec<_> = self
                 .versions
                 .iter()
@@ -381,12 +420,19 @@ impl<'a> Changes<'a> {
     }
 
     fn replace(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        let mut by_time: HashMap<i64, Vec<&post::Draft<'_>>> = HashMap::new();
-        for (draft, asked_at_ms, _) in &self.versions {
-            by_time.entry(*asked_at_ms).or_default().push(draft);
+        let mut by_time: HashMap<(i64, bool), Vec<&post::Draft<'_>>> = HashMap::new();
+        for (draft, asked_at_ms, is_edit) in &self.versions {
+            by_time
+                .entry((*asked_at_ms, *is_edit))
+                .or_default()
+                .push(draft);
         }
-        for (asked_at_ms, drafts) in by_time {
-            stored::replace(tx, asked_at_ms, &drafts)?;
+        for ((asked_at_ms, is_edit), drafts) in by_time {
+            if is_edit {
+                stored::replace(tx, asked_at_ms, &drafts)?;
+            } else {
+                stored::recount(tx, asked_at_ms, &drafts)?;
+            }
         }
         Ok(())
     }

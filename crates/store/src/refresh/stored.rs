@@ -82,3 +82,40 @@ pub(crate) fn replace(
     }
     Ok(())
 }
+
+/// Replaces what counts alone have changed. The clock need not be held: a version that a poll has
+/// stored meanwhile, newer or of other content, stays.
+pub(crate) fn recount(
+    tx: &mut Tx<'_>,
+    read_at_ms: i64,
+    drafts: &[&post::Draft<'_>],
+) -> Result<(), DbError> {
+    let raws: Vec<_> = drafts.iter().map(|draft| clean(&draft.post.raw)).collect();
+    let columns = [
+        Column::i64(drafts.iter().map(|draft| draft.id)),
+        Column::i64(drafts.iter().map(|draft| draft.content_hash)),
+        Column::text(raws.iter().map(|raw| &**raw)),
+    ];
+    let sql = match tx.dialect() {
+        // A plain statement a post takes half the time of one from a batch.
+        Dialect::Sqlite => {
+            for ((draft, raw), hash) in drafts
+                .iter()
+                .zip(&raws)
+                .zip(drafts.iter().map(|d| d.content_hash))
+            {
+                tx.execute(RECOUNT_ONE, &[&draft.id, &hash, &&**raw, &read_at_ms])?;
+            }
+            return Ok(());
+        }
+        Dialect::Postgres => {
+            "update post set raw = r.raw, read_at_ms = $1 from {rows as r(id, content_hash, raw)}
+             where post.id = r.id and post.content_hash = r.content_hash
+                 and post.read_at_ms <= $1 and post.deleted_at_ms is null"
+        }
+    };
+    tx.execute_many_later(sql, &[&read_at_ms], &columns)
+}
+
+const RECOUNT_ONE: &str = "update post set raw = $3, read_at_ms = $4
+     where id = $1 and content_hash = $2 and read_at_ms <= $4 and deleted_at_ms is null";

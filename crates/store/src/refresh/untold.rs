@@ -47,6 +47,30 @@ pub fn untold(
     Ok(found)
 }
 
+/// What is to be told of those posts.
+pub fn untold_of(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    posts: &[LocalId],
+) -> Result<Vec<Untold>, StoreError> {
+    let found = tx.query(
+        "select post_id, counts, since_ms from untold
+         where instance_id = $1 and post_id {in $2} order by post_id",
+        &[
+            &sql(instance),
+            &Column::i64(posts.iter().map(|post| sql(*post))),
+        ],
+        |row| {
+            Ok(Untold {
+                post: from_sql(row.i64(0)?)?,
+                counts: row.bool(1)?,
+                since_ms: row.i64(2)?,
+            })
+        },
+    )?;
+    Ok(found)
+}
+
 /// Tells a source's library: each of its entries of those posts that differs from the post, or
 /// whose counts are to be told, takes the next USN. To be written below [`crate::source::root`] of
 /// the source. Returns how many entries moved.

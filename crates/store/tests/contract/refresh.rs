@@ -1,6 +1,7 @@
 //! Refresh: due times, claims, leases, saves, what libraries are told.
 
 mod laws;
+mod migration;
 mod outcomes;
 mod pipeline;
 mod wanted;

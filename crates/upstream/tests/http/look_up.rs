@@ -90,17 +90,17 @@ async fn nothing_and_too_much_are_not_asked() {
 async fn whether_there_is_a_batch_look_up() {
     let html = "<!DOCTYPE html><title>App</title>";
     for (status, body, expected) in [
-        ("200 OK", "[]", Ok(true)),
-        ("200 OK", r#" [{"id":"1"}]"#, Ok(true)),
-        ("200 OK", "{}", Ok(false)),
-        ("200 OK", html, Ok(false)),
-        ("200 OK", "", Ok(false)),
+        ("200 OK", "[]", Ok(None)),
+        ("200 OK", r#" [{"id":"1"}]"#, Ok(Some(true))),
+        ("200 OK", "{}", Ok(Some(false))),
+        ("200 OK", html, Ok(Some(false))),
+        ("200 OK", "", Ok(Some(false))),
         ("200 OK", "[{", Err(FailureKind::Truncated)),
-        ("400 Bad Request", "", Ok(false)),
-        ("404 Not Found", html, Ok(false)),
-        ("405 Method Not Allowed", "", Ok(false)),
-        ("422 Unprocessable Content", "", Ok(false)),
-        ("501 Not Implemented", "", Ok(false)),
+        ("400 Bad Request", "", Ok(Some(false))),
+        ("404 Not Found", html, Ok(Some(false))),
+        ("405 Method Not Allowed", "", Ok(Some(false))),
+        ("422 Unprocessable Content", "", Ok(Some(false))),
+        ("501 Not Implemented", "", Ok(Some(false))),
         ("401 Unauthorized", "", Err(FailureKind::Unauthorized)),
         ("403 Forbidden", "", Err(FailureKind::Unauthorized)),
         ("429 Too Many Requests", "", Err(FailureKind::Throttled)),
@@ -134,7 +134,7 @@ async fn whether_there_is_a_batch_look_up() {
             .upstream(api, "")
             .has_batch_look_up(&"7".into())
             .await;
-        assert_eq!(found, Ok(true));
+        assert_eq!(found, Ok(Some(true)));
     }
     assert_eq!(silent.requests().len(), 1);
 }
