@@ -20,6 +20,11 @@ pub static MIGRATIONS: &[Migration] = &[
         name: "refresh",
         sql: REFRESH,
     },
+    Migration {
+        version: 4,
+        name: "streams",
+        sql: STREAMS,
+    },
 ];
 
 const TIMELINES: &str = "
@@ -269,4 +274,9 @@ select id, instance_id * 8 + id % 8, created_at_ms, read_at_ms, read_at_ms, read
 from post where created_at_ms is not null and deleted_at_ms is null;
 insert into schedule (bucket, due_at_ms, post_id)
 select bucket, due_at_ms, post_id from freshness;
+";
+
+/// `streamed`: only a stream has shown the post at this place so far, no page.
+const STREAMS: &str = "
+alter table entry add column streamed {bool} not null default false;
 ";
