@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use driftline_core::timeline::{Backfill, Overlap, Settings};
+use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
 use driftline_server::{Access, Policies, Secrets, quotas::Quotas};
 use driftline_store::Store;
 use driftline_upstream::{Http, Options};
@@ -108,6 +108,8 @@ pub struct UpstreamSection {
     pub read_timeout: Option<HumanMs>,
     /// The most that a request may take.
     pub total_timeout: Option<HumanMs>,
+    /// The most that may pass on a stream without a byte.
+    pub silence_timeout: Option<HumanMs>,
     /// The largest answer, bytes.
     pub max_body_bytes: Option<usize>,
     /// How Driftline introduces itself.
@@ -132,6 +134,8 @@ pub struct DefaultsSection {
     pub second_look: Option<HumanMs>,
     /// Whether gaps are filled without being asked for.
     pub fill_gaps: Option<bool>,
+    /// How streams are followed.
+    pub stream: Option<Streaming>,
 }
 
 /// A PostgreSQL URL. It is never shown whole: it may hold a password.
@@ -224,6 +228,7 @@ impl Config {
             connect_timeout: time(upstream.connect_timeout, usual.connect_timeout),
             read_timeout: time(upstream.read_timeout, usual.read_timeout),
             total_timeout: time(upstream.total_timeout, usual.total_timeout),
+            silence_timeout: time(upstream.silence_timeout, usual.silence_timeout),
             max_body_bytes: upstream.max_body_bytes.unwrap_or(usual.max_body_bytes),
             user_agent: upstream.user_agent.clone().unwrap_or(usual.user_agent),
         };
@@ -231,6 +236,7 @@ impl Config {
             options.connect_timeout,
             options.read_timeout,
             options.total_timeout,
+            options.silence_timeout,
         ];
         if timeouts.contains(&Duration::ZERO) {
             return Err(CliError::usage(
@@ -270,6 +276,7 @@ impl Config {
             backfill: defaults.backfill.unwrap_or(usual.backfill),
             second_look_ms: ms(defaults.second_look, usual.second_look_ms),
             fill_gaps: defaults.fill_gaps.unwrap_or(usual.fill_gaps),
+            stream: defaults.stream.unwrap_or(usual.stream),
             ..usual
         }
     }

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use driftline_core::{
     api::Api,
-    timeline::{Backfill, Overlap, Rung, Settings},
+    timeline::{Backfill, Overlap, Rung, Settings, Streaming},
     upstream_id::IdOrder,
 };
 use driftline_server::admin::AddSource;
@@ -41,6 +41,10 @@ pub struct SourceOptions {
     /// Fill gaps only when asked to.
     #[arg(long)]
     pub no_fill: bool,
+    /// How the server's stream is followed: auto, sse, websocket or off
+    /// [default: auto].
+    #[arg(long, value_parser = written::streaming)]
+    pub stream: Option<Streaming>,
     /// The order of IDs, where it is not to be detected: numeric,
     /// length-then-text or text.
     #[arg(long, value_name = "ORDER", value_parser = written::id_order)]
@@ -123,6 +127,7 @@ impl SourceOptions {
             } else {
                 self.rung.clone()
             },
+            stream: self.stream.unwrap_or(usual.stream),
             id_order: self.id_order,
             id_layout: self.id_layout.clone(),
             ..usual

@@ -1,7 +1,7 @@
 //! Settings as people write them.
 
 use driftline_core::{
-    timeline::{Backfill, Overlap, Rung},
+    timeline::{Backfill, Overlap, Rung, Streaming},
     upstream_id::IdOrder,
 };
 use driftline_id::Layout;
@@ -53,6 +53,16 @@ pub fn rung(text: &str) -> Result<Rung, String> {
             })
         })
         .ok_or_else(|| format!("{text:?} is no rung; write AGE/PERIOD, such as 10m/5m"))
+}
+
+/// The name of a way to follow a stream.
+///
+/// # Errors
+/// A sentence that says what can be written.
+pub fn streaming(text: &str) -> Result<Streaming, String> {
+    Streaming::named(text).ok_or_else(|| {
+        format!("{text:?} is no way to follow a stream; write auto, sse, websocket or off")
+    })
 }
 
 /// The name of an order of IDs.

@@ -123,6 +123,17 @@ pub enum Finding {
     Hidden,
 }
 
+/// What a stream tells as it happens.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A post appeared in the timeline.
+    Posted(Box<Post>),
+    /// A post was edited: as it now stands.
+    Edited(Box<Post>),
+    /// A post was deleted.
+    Deleted(UpstreamId),
+}
+
 /// A request that brought no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {message}")]

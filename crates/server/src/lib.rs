@@ -1,6 +1,6 @@
 //! Driftline's pollers, HTTP and the service of IDs.
 //!
-//! [`Pollers`] runs a [`Session`] for each source that it holds a lease on;
+//! [`Pollers`] runs a [`Session`] for each source that it holds a lease on, and follows its stream;
 //! [`http`] serves what is stored; [`ids`] gives out IDs; [`admin`] is what the command line asks of
 //! a store, in this process or through a running server.
 
@@ -8,6 +8,7 @@ mod access;
 pub mod admin;
 mod client;
 mod clock;
+mod follower;
 pub mod http;
 pub mod ids;
 mod month;

@@ -22,6 +22,12 @@ impl Recent {
             .all(|item| self.hashes.get(&item.position) == Some(&hash(item)))
     }
 
+    /// Forgets them all: something else than a page has changed some.
+    pub(crate) fn clear(&mut self) {
+        self.hashes.clear();
+        self.order.clear();
+    }
+
     /// Notes posts that were committed.
     pub(crate) fn note(&mut self, listed: &[Listed]) {
         for item in listed {

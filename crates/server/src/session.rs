@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use driftline_core::{
     answer::{Abilities, Failure, FailureKind, LookUp, Page},
-    timeline::{Anchor, Fetch, Machine, Purpose, Reading, Request, Step},
+    timeline::{Anchor, Fetch, Machine, Purpose, Reading, Request, Step, Streaming},
     upstream_id::UpstreamId,
 };
 use driftline_store::{
@@ -21,6 +21,7 @@ use crate::{
     access::Access,
     client::{ClientError, client_of},
     clock::{chance, now_ms},
+    follower::{Follower, Link},
     quotas::{Permit, Purpose as QuotaPurpose},
     recent::Recent,
     refresh::ANONYMOUS,
@@ -37,6 +38,9 @@ pub struct Session {
     fence: Option<i64>,
     machine: Machine,
     recent: Recent,
+    link: Link,
+    /// The stream's changes that `recent` has been rid of.
+    changes_seen: u64,
     /// The machine in memory knows more than the stored one.
     unsaved: bool,
 }
@@ -92,6 +96,8 @@ impl Session {
             fence,
             machine,
             recent: Recent::default(),
+            link: Link::default(),
+            changes_seen: 0,
             unsaved: false,
         })
     }
@@ -109,6 +115,37 @@ impl Session {
     /// What the upstream's timeline can do.
     pub fn abilities(&self) -> Abilities {
         self.client.abilities(&self.timeline)
+    }
+
+    /// What follows the source's stream, if the source is to have one followed.
+    pub(crate) fn follower(&self) -> Option<Follower> {
+        let way = self.source.settings.stream;
+        if way == Streaming::Off || !self.client.streams(&self.timeline) {
+            return None;
+        }
+        Some(Follower {
+            store: self.store.clone(),
+            client: self.client.clone(),
+            credential: self.credential.clone(),
+            quotas: self.access.quotas.clone(),
+            policy: self.access.policies.of(self.source.instance.id),
+            timeline: self.timeline.clone(),
+            source: self.source.id,
+            name: self.source.name.clone(),
+            way,
+            fence: self.fence,
+            link: self.link.clone(),
+        })
+    }
+
+    /// What its follower tells.
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Lets the next poll be due now.
+    pub fn poll_soon(&mut self) {
+        self.machine.poll_soon();
     }
 
     /// Does the next thing that is due, or says until when nothing is.
@@ -235,6 +272,10 @@ impl Session {
     /// Takes in a poll that brought nothing new and changed nothing that must
     /// survive a crash. `false` if it has to be committed.
     fn take_in_without_news(&mut self, request: &Request, reading: &Reading, page: &Page) -> bool {
+        let changes = self.link.changes();
+        if std::mem::replace(&mut self.changes_seen, changes) != changes {
+            self.recent.clear();
+        }
         if request.purpose != Purpose::Poll || !self.recent.holds(&page.listed) {
             return false;
         }
@@ -418,7 +459,7 @@ fn purpose_name(purpose: &Purpose) -> &'static str {
     }
 }
 
-fn count(summary: &Summary) {
+pub(crate) fn count(summary: &Summary) {
     counter!("driftline_posts_stored_total").increment(summary.new);
     counter!("driftline_edits_total").increment(summary.edited);
     counter!("driftline_deletions_total").increment(summary.deleted);

@@ -1,39 +1,50 @@
 //! Tombstones: deleted posts are kept, but no longer shown.
 
+use driftline_core::upstream_id::UpstreamId;
 use driftline_db::Tx;
 
 use crate::{
     clock, entry,
     error::StoreError,
     history::{self, EndedBy},
-    look_up::CommitLookUp,
     machine::Held,
     post,
     text::clean,
 };
+
+/// The upstream's word that a post is gone.
+#[derive(Clone, Copy)]
+pub(crate) struct Gone<'a> {
+    pub(crate) id: &'a UpstreamId,
+    /// When it was asked for, Unix ms by the local clock.
+    pub(crate) asked_at_ms: i64,
+    /// When it came, likewise.
+    pub(crate) received_at_ms: i64,
+    pub(crate) now_ms: i64,
+}
 
 /// Takes in that the upstream says a post is gone. Returns how many entries of the source tell of
 /// it now.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: &mut Held,
-    commit: &CommitLookUp<'_>,
+    gone: Gone<'_>,
 ) -> Result<u64, StoreError> {
-    clock::take(tx, commit.now_ms, 0)?;
-    let upstream_id = clean(commit.id.as_str());
+    clock::take(tx, gone.now_ms, 0)?;
+    let upstream_id = clean(gone.id.as_str());
     let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
     let Some(known) = known.get(&*upstream_id) else {
         return Ok(0);
     };
     if known.deleted_at_ms.is_none() {
         // A newer answer than this one showed it alive.
-        if known.read_at_ms > commit.facts.sent_at_ms {
+        if known.read_at_ms > gone.asked_at_ms {
             return Ok(0);
         }
-        history::keep(tx, &[known.id], EndedBy::Deletion, commit.now_ms)?;
+        history::keep(tx, &[known.id], EndedBy::Deletion, gone.now_ms)?;
         tx.execute(
             "update post set deleted_at_ms = $2, listed = false, raw = null where id = $1",
-            &[&known.id, &commit.facts.received_at_ms],
+            &[&known.id, &gone.received_at_ms],
         )?;
     }
     let changes: Vec<entry::Change> = entry::of_post(tx, source.id, known.id)?

@@ -13,8 +13,9 @@ use crate::{
     ids::{SourceId, sql},
 };
 
-/// The stored post that a request may end at: of the entries at or below a position that are not
-/// known to be deleted, the newest after those to pass over.
+/// The stored post that a request may end at: of the entries at or below a position that a page
+/// has shown and that are not known to be deleted, the newest after those to pass over. A post that
+/// only a stream has shown is none: pages need not show it.
 pub fn anchor(
     tx: &mut Tx<'_>,
     source: SourceId,
@@ -22,7 +23,7 @@ pub fn anchor(
 ) -> Result<Option<Anchor>, StoreError> {
     let found = tx.query(
         "select position from entry
-         where source_id = $1 and position <= $2 and not gone
+         where source_id = $1 and position <= $2 and not gone and not streamed
          order by position desc limit 2 offset $3",
         &[&sql(source), &query.at_most.as_str(), &query.skip],
         |row| Ok(Key::from_stored(row.str(0)?)),
@@ -43,6 +44,8 @@ pub(crate) struct Known {
     /// The version of the post that this source's library last told of.
     pub(crate) content_hash: i64,
     pub(crate) gone: bool,
+    /// Only a stream has shown it, no page.
+    pub(crate) streamed: bool,
 }
 
 /// The entries at those positions, by position.
@@ -52,7 +55,7 @@ pub(crate) fn at(
     positions: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
     let found = tx.query_each(
-        "select id, post_id, position, content_hash, gone from entry
+        "select id, post_id, position, content_hash, gone, streamed from entry
          where source_id = $1 and position = {row 1}",
         &[&source_id],
         &[Column::text(positions.iter().copied())],
@@ -71,10 +74,10 @@ pub(crate) fn of_post(
     post_id: i64,
 ) -> Result<Vec<Known>, DbError> {
     tx.query(
-        "select id, post_id, position, content_hash, gone from entry
+        "select id, post_id, position, content_hash, gone, streamed from entry
          where source_id = $1 and id = $2 and post_id = $2
          union all
-         select id, post_id, position, content_hash, gone from entry
+         select id, post_id, position, content_hash, gone, streamed from entry
          where source_id = $1 and post_id = $2 and id <> post_id",
         &[&source_id, &post_id],
         read,
@@ -89,10 +92,10 @@ pub(crate) fn of_posts(
 ) -> Result<Vec<Known>, DbError> {
     let ids = Column::i64(post_ids.iter().copied());
     tx.query(
-        "select id, post_id, position, content_hash, gone from entry
+        "select id, post_id, position, content_hash, gone, streamed from entry
          where source_id = $1 and id {in $2} and id = post_id
          union all
-         select id, post_id, position, content_hash, gone from entry
+         select id, post_id, position, content_hash, gone, streamed from entry
          where source_id = $1 and post_id {in $2} and id <> post_id
          order by 1",
         &[&source_id, &ids],
@@ -101,18 +104,21 @@ pub(crate) fn of_posts(
 }
 
 /// The upstream IDs of posts that have a live entry in `[low, high)` but at none of the listed
-/// positions.
+/// positions. What a stream has shown since the page was asked for, Unix ms, need not be listed.
 pub(crate) fn absent(
     tx: &mut Tx<'_>,
     source_id: i64,
     (low, high): (&Key, &Key),
     listed: &[Key],
+    asked_at_ms: i64,
 ) -> Result<Vec<UpstreamId>, DbError> {
+    let (low, high) = (low.as_str(), high.as_str());
     let live = tx.query(
         "select position, post_id from entry
          where source_id = $1 and position >= $2 and position < $3 and not gone
-         order by position desc limit $4",
-        &[&source_id, &low.as_str(), &high.as_str(), &MOST_ABSENT],
+             and (not streamed or arrived_at_ms < $4)
+         order by position desc limit $5",
+        &[&source_id, &low, &high, &asked_at_ms, &MOST_ABSENT],
         |row| Ok((Key::from_stored(row.str(0)?), row.i64(1)?)),
     )?;
     let listed: std::collections::HashSet<&Key> = listed.iter().collect();
@@ -140,6 +146,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) content_hash: i64,
     pub(crate) gone: bool,
     pub(crate) listed: bool,
+    pub(crate) streamed: bool,
 }
 
 /// Stores entries that are new. The clock must be held.
@@ -154,7 +161,7 @@ pub(crate) fn insert(
     }
     tx.execute_many_later(
         "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-             content_hash, gone, listed) {rows}",
+             content_hash, gone, listed, streamed) {rows}",
         &[],
         &[
             Column::i64(drafts.iter().map(|_| source_id)),
@@ -167,6 +174,7 @@ pub(crate) fn insert(
             Column::i64(drafts.iter().map(|d| d.content_hash)),
             Column::bool(drafts.iter().map(|d| d.gone)),
             Column::bool(drafts.iter().map(|d| d.listed)),
+            Column::bool(drafts.iter().map(|d| d.streamed)),
         ],
     )?;
     let aliases: Vec<&Draft<'_>> = drafts.iter().filter(|d| d.id != d.post_id).collect();
@@ -212,6 +220,19 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
     Ok(())
 }
 
+/// Notes that a page has shown entries that only a stream had shown before.
+pub(crate) fn shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result<(), DbError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update entry set streamed = false from {rows as r(id)}
+         where entry.source_id = $1 and entry.id = r.id",
+        &[&source_id],
+        &[Column::i64(ids.iter().copied())],
+    )
+}
+
 fn read(row: &Row<'_>) -> Result<Known, DbError> {
     Ok(Known {
         id: row.i64(0)?,
@@ -219,6 +240,7 @@ fn read(row: &Row<'_>) -> Result<Known, DbError> {
         position: row.text(2)?,
         content_hash: row.i64(3)?,
         gone: row.bool(4)?,
+        streamed: row.bool(5)?,
     })
 }
 

@@ -40,6 +40,9 @@ pub(crate) struct Circumstances<'p> {
     pub(crate) now_ms: i64,
     /// Whether they are history, whose IDs come from creation time.
     pub(crate) history: bool,
+    /// Whether a stream showed them and no page: they revive no post, since events may come out of
+    /// order.
+    pub(crate) streamed: bool,
     /// How posts are scheduled.
     pub(crate) policy: &'p Policy,
 }
@@ -208,6 +211,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             content_hash: known.content_hash,
             gone,
             listed: !gone && known.visibility == Visibility::Public,
+            streamed: self.when.streamed,
         });
         self.taken.new += 1;
         Ok(())
@@ -293,7 +297,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         let known = &mut now.known;
         let returns = known
             .deleted_at_ms
-            .is_some_and(|deleted_at_ms| asked_at_ms >= deleted_at_ms);
+            .is_some_and(|deleted_at_ms| !self.when.streamed && asked_at_ms >= deleted_at_ms);
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
                 && sighting.content_hash != known.content_hash

@@ -3,7 +3,8 @@
 //! Every operation is a synchronous function over one [`Tx`], and what it changes hangs below the
 //! root that its write names: [`source::root`] for what belongs to a source, [`clock::root`] for
 //! what does not. A commit of an answer ([`commit_page`], [`commit_look_up`]) holds posts, entries,
-//! ledger and machine together, so that nothing is half done.
+//! ledger and machine together, so that nothing is half done; one of a stream's events
+//! ([`commit_events`]) holds posts and entries, and leaves ledger and machine as they are.
 //! [`node_lease`] names no root: each of its writes is one statement that says what it replaces.
 //!
 //! # Order of locks
@@ -38,6 +39,7 @@ mod removal;
 mod schema;
 pub mod source;
 mod store;
+mod stream;
 mod text;
 pub mod timeline;
 pub mod verify;
@@ -51,3 +53,4 @@ pub use machine::{CommitMachine, commit_machine};
 pub use page::{CommitPage, Summary, commit_page};
 pub use schema::MIGRATIONS;
 pub use store::{Store, nonce};
+pub use stream::{Arrived, CommitEvents, commit_events};

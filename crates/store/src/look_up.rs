@@ -8,7 +8,8 @@ use driftline_core::{
 use driftline_db::Tx;
 
 use crate::{
-    deletion, entry,
+    deletion::{self, Gone},
+    entry,
     error::StoreError,
     ids::SourceId,
     intake::{self, Circumstances, Sighting, Taken},
@@ -50,7 +51,15 @@ pub fn commit_look_up(
     let mut deleted = 0;
     match commit.look_up {
         LookUp::Found(post) => taken = found(tx, &mut source, post, commit)?,
-        LookUp::Gone => deleted = deletion::take_in(tx, &mut source, commit)?,
+        LookUp::Gone => {
+            let gone = Gone {
+                id: commit.id,
+                asked_at_ms: commit.facts.sent_at_ms,
+                received_at_ms: commit.facts.received_at_ms,
+                now_ms: commit.now_ms,
+            };
+            deleted = deletion::take_in(tx, &mut source, gone)?;
+        }
     }
     let mut machine = commit.machine.clone();
     let is_gone = matches!(commit.look_up, LookUp::Gone);
@@ -89,6 +98,7 @@ fn found(
         asked_at_ms: commit.facts.sent_at_ms,
         now_ms: commit.now_ms,
         history: false,
+        streamed: false,
         policy: commit.policy,
     };
     intake::take_in(tx, source, &sightings, when)

@@ -80,17 +80,29 @@ pub fn commit_page(
     }
     let mut source = Held::load(tx, commit.source, commit.fence)?;
     let is_history = commit.machine.is_history(request);
-    let (sightings, new) = sightings(tx, &source, commit)?;
+    let Listing {
+        sightings,
+        new,
+        shown,
+    } = listing(tx, &source, commit)?;
     let when = Circumstances {
         asked_at_ms: page.facts.sent_at_ms,
         now_ms: commit.now_ms,
         // Once others read the source, nothing appears below what they have seen.
         history: is_history && !source.readable,
+        streamed: false,
         policy: commit.policy,
     };
     let taken = intake::take_in(tx, &mut source, &sightings, when)?;
+    entry::shown(tx, source.id, &shown)?;
     let absent = match commit.machine.absence_range(request, reading) {
-        Some((low, high)) => entry::absent(tx, source.id, (&low, &high), &reading.keys)?,
+        Some((low, high)) => entry::absent(
+            tx,
+            source.id,
+            (&low, &high),
+            &reading.keys,
+            page.facts.sent_at_ms,
+        )?,
         None => Vec::new(),
     };
     let live_at_bottom = match request.bottom() {
@@ -134,33 +146,48 @@ pub fn commit_page(
     Ok((machine, summary))
 }
 
-/// What may be news on a page, the oldest first and each position once; and for each listed post
-/// whether the source has no entry for it.
-fn sightings<'a>(
+/// What a page lists.
+struct Listing<'a> {
+    /// What may be news, the oldest first and each position once.
+    sightings: Vec<Sighting<'a>>,
+    /// For each listed post, whether no page of the source had shown it.
+    new: Vec<bool>,
+    /// The entries that only a stream had shown.
+    shown: Vec<i64>,
+}
+
+fn listing<'a>(
     tx: &mut Tx<'_>,
     source: &Held,
     commit: &CommitPage<'a>,
-) -> Result<(Vec<Sighting<'a>>, Vec<bool>), StoreError> {
+) -> Result<Listing<'a>, StoreError> {
     let CommitPage { reading, page, .. } = *commit;
     let mut once = HashSet::with_capacity(reading.keys.len());
     let is_first: Vec<bool> = reading.keys.iter().map(|key| once.insert(key)).collect();
     let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
     let mut entries = entry::at(tx, source.id, &positions)?;
-    let mut found = Vec::new();
+    let mut sightings = Vec::new();
+    let mut shown = Vec::new();
     let mut new = vec![false; reading.keys.len()];
     for (index, (key, listed)) in reading.keys.iter().zip(&page.listed).enumerate().rev() {
         if !is_first[index] {
             continue;
         }
         let entry = entries.remove(key.as_str());
-        new[index] = entry.is_none();
+        let streamed = entry.as_ref().filter(|entry| entry.streamed);
+        shown.extend(streamed.map(|entry| entry.id));
+        new[index] = streamed.is_some() || entry.is_none();
         let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
         let sighting = Sighting::new(&listed.post, key.as_str(), position_ms, entry);
         if sighting.may_be_news() {
-            found.push(sighting);
+            sightings.push(sighting);
         }
     }
-    Ok((found, new))
+    Ok(Listing {
+        sightings,
+        new,
+        shown,
+    })
 }
 
 /// The newest, so that one backdated post does not end a history early.

@@ -20,6 +20,11 @@ pub static MIGRATIONS: &[Migration] = &[
         name: "refresh",
         sql: REFRESH,
     },
+    Migration {
+        version: 4,
+        name: "streams",
+        sql: STREAMS,
+    },
 ];
 
 const TIMELINES: &str = "
@@ -281,4 +286,9 @@ update freshness set due_at_ms = null
 where post_id in (select id from post where deleted_at_ms is not null);
 insert into schedule (bucket, due_at_ms, post_id)
 select bucket, due_at_ms, post_id from freshness where due_at_ms is not null;
+";
+
+/// `streamed`: only a stream has shown the post at this place so far, no page.
+const STREAMS: &str = "
+alter table entry add column streamed {bool} not null default false;
 ";

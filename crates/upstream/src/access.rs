@@ -15,7 +15,7 @@ use crate::{
     Address, Http,
     credential::{Credential, TokenError},
     excerpt, facts, failure,
-    http::Answer,
+    http::{Answer, Opened, Options},
     segment,
 };
 
@@ -86,6 +86,25 @@ impl Access {
             ),
             Err(failure) => tracing::debug!(%place, kind = %failure.kind, "upstream failed"),
         }
+        outcome.map_err(|failure| self.without_secrets(failure))
+    }
+
+    /// How upstreams are asked.
+    pub(crate) fn options(&self) -> &Options {
+        self.http.options()
+    }
+
+    /// Opens a stream of the server, or of the one that it names for streams.
+    pub(crate) async fn open(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        expected: StatusCode,
+    ) -> Result<Opened, Failure> {
+        let outcome = self
+            .http
+            .open(url, &self.credential, headers, expected)
+            .await;
         outcome.map_err(|failure| self.without_secrets(failure))
     }
 
@@ -195,7 +214,8 @@ impl Access {
         }
     }
 
-    fn without_secrets(&self, failure: Failure) -> Failure {
+    /// The failure without what no message may repeat.
+    pub(crate) fn without_secrets(&self, failure: Failure) -> Failure {
         let message = self.spellings().fold(failure.message, |message, secret| {
             without(&message, &secret)
         });

@@ -3,10 +3,13 @@
 use driftline_core::{
     answer::{Abilities, AnswerFacts, Failure, LookUp, LookUps, Page, PageRequest},
     api::Api,
+    timeline::Streaming,
     upstream_id::UpstreamId,
 };
 
-use crate::{Address, Credential, Http, Mastodon, Timeline, TokenError, Twitter, X};
+use crate::{
+    Address, Credential, Http, Mastodon, Stream, StreamPlace, Timeline, TokenError, Twitter, X,
+};
 
 /// An upstream, whichever API it speaks.
 #[derive(Debug, Clone)]
@@ -153,6 +156,42 @@ impl Upstream {
             Self::Mastodon(_) => MASTODON_SCOPE,
             Self::X(_) => X::scope(purpose),
             Self::Twitter(_) => Twitter::scope(purpose),
+        }
+    }
+
+    /// Whether the API streams a timeline; the server need not.
+    pub fn streams(&self, timeline: &Timeline) -> bool {
+        match self {
+            Self::Mastodon(client) => client.streams(timeline),
+            Self::X(_) | Self::Twitter(_) => false,
+        }
+    }
+
+    /// Asks the server where its streams are; `None` if the API has none.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the server does not answer.
+    pub async fn stream_place(&self) -> Result<Option<StreamPlace>, Failure> {
+        match self {
+            Self::Mastodon(client) => client.stream_place().await.map(Some),
+            Self::X(_) | Self::Twitter(_) => Ok(None),
+        }
+    }
+
+    /// Opens the stream of a timeline; `None` if it has none or `way` wants
+    /// none.
+    ///
+    /// # Errors
+    /// A [`Failure`] of whatever keeps it from opening.
+    pub async fn stream(
+        &self,
+        timeline: &Timeline,
+        way: Streaming,
+        place: &StreamPlace,
+    ) -> Result<Option<Stream>, Failure> {
+        match self {
+            Self::Mastodon(client) => client.stream(timeline, way, place).await,
+            Self::X(_) | Self::Twitter(_) => Ok(None),
         }
     }
 

@@ -26,6 +26,9 @@ pub struct Options {
     pub read_timeout: Duration,
     /// The most that a request may take, with redirects and its whole body.
     pub total_timeout: Duration,
+    /// The most that may pass on a stream without a byte arriving; servers
+    /// send heartbeats every 15 to 30 s.
+    pub silence_timeout: Duration,
     /// The largest body that is read, in bytes after decompression.
     pub max_body_bytes: usize,
     /// The `User-Agent` header.
@@ -39,6 +42,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(10),
             read_timeout: Duration::from_secs(30),
             total_timeout: Duration::from_secs(60),
+            silence_timeout: Duration::from_secs(90),
             max_body_bytes: 8 * 1024 * 1024,
             user_agent: concat!(
                 "Driftline/",
@@ -57,6 +61,8 @@ impl Default for Options {
 #[derive(Debug, Clone)]
 pub struct Http {
     client: reqwest::Client,
+    /// For streams: each has a connection of its own, which may be upgraded.
+    streams: reqwest::Client,
     options: Arc<Options>,
 }
 
@@ -71,7 +77,18 @@ impl Http {
     pub fn new(options: Options) -> Result<Self, HttpError> {
         // The process may have chosen a provider already: that one serves.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let builder = || Self::builder(&options);
+        let client = builder().read_timeout(options.read_timeout).build();
+        let streams = builder().http1_only().pool_max_idle_per_host(0).build();
+        Ok(Self {
+            client: client.map_err(HttpError)?,
+            streams: streams.map_err(HttpError)?,
+            options: Arc::new(options),
+        })
+    }
+
+    fn builder(options: &Options) -> reqwest::ClientBuilder {
+        reqwest::Client::builder()
             .user_agent(&options.user_agent)
             .default_headers(HeaderMap::from_iter([(
                 ACCEPT,
@@ -82,19 +99,12 @@ impl Http {
                 allow_private: options.allow_private,
             }))
             .connect_timeout(options.connect_timeout)
-            .read_timeout(options.read_timeout)
             .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
             .http1_ignore_invalid_headers_in_responses(true)
             .gzip(true)
             .brotli(true)
             .referer(false)
             .no_proxy()
-            .build()
-            .map_err(HttpError)?;
-        Ok(Self {
-            client,
-            options: Arc::new(options),
-        })
     }
 
     /// The policy.
@@ -119,30 +129,70 @@ impl Http {
     }
 
     async fn follow(&self, mut url: Url, credential: &Credential) -> Result<Answer, Failure> {
-        let refused = |url: &Url, why: &dyn std::fmt::Display| {
-            let place = failure::place(url);
-            Failure::new(FailureKind::Redirected, format!("{place}: {why}"))
-        };
+        let none = HeaderMap::new();
         for _ in 0..=redirect::MAX_REDIRECTS {
-            let (response, facts) = self.send(&url, credential).await?;
-            if !is_redirect(response.status()) {
-                return self.read(response, facts).await;
-            }
-            let Some(location) = response.headers().get(LOCATION) else {
+            let (response, facts) = self.send(&self.client, &url, credential, &none).await?;
+            let Some(location) = location(&response) else {
                 return self.read(response, facts).await;
             };
-            url = redirect::target(&url, location).map_err(|why| refused(&url, &why))?;
+            url = redirect::target(&url, location).map_err(|why| refused_redirect(&url, &why))?;
         }
-        Err(refused(
-            &url,
-            &format_args!("more than {} redirects", redirect::MAX_REDIRECTS),
-        ))
+        Err(too_many_redirects(&url))
+    }
+
+    /// Opens a stream, following redirects of the same server: an answer of
+    /// the expected status stays open, any other is read. The time limits are
+    /// those of a request's head.
+    pub(crate) async fn open(
+        &self,
+        mut url: Url,
+        credential: &Credential,
+        headers: HeaderMap,
+        expected: StatusCode,
+    ) -> Result<Opened, Failure> {
+        for _ in 0..=redirect::MAX_REDIRECTS {
+            let sent = self.send(&self.streams, &url, credential, &headers);
+            let Ok(sent) = tokio::time::timeout(self.options.read_timeout, sent).await else {
+                return Err(no_stream_in_time(&url));
+            };
+            let (response, facts) = sent?;
+            if response.status() == expected {
+                return Ok(Opened::Stream(response));
+            }
+            let Some(location) = location(&response) else {
+                return self.refused(response, facts).await.map(Opened::Refused);
+            };
+            url = redirect::target(&url, location).map_err(|why| refused_redirect(&url, &why))?;
+        }
+        Err(too_many_redirects(&url))
+    }
+
+    /// An answer that is no stream. A body with the status 200 may never end:
+    /// it is not read.
+    async fn refused(&self, response: Response, facts: AnswerFacts) -> Result<Answer, Failure> {
+        if response.status() == StatusCode::OK {
+            return Ok(Answer {
+                status: response.status(),
+                headers: response.headers().clone(),
+                body: Vec::new(),
+                place: failure::place(response.url()),
+                facts,
+            });
+        }
+        let url = response.url().clone();
+        let read = self.read(response, facts);
+        match tokio::time::timeout(self.options.read_timeout, read).await {
+            Ok(answer) => answer,
+            Err(_) => Err(no_stream_in_time(&url)),
+        }
     }
 
     async fn send(
         &self,
+        client: &reqwest::Client,
         url: &Url,
         credential: &Credential,
+        headers: &HeaderMap,
     ) -> Result<(Response, AnswerFacts), Failure> {
         guard::check_literal(url, self.options.allow_private).map_err(|error| {
             let place = failure::place(url);
@@ -152,7 +202,7 @@ impl Http {
         let authorization = credential
             .authorization(url)
             .map_err(|error| Failure::new(FailureKind::Unauthorized, error.to_string()))?;
-        let mut request = self.client.get(url.clone());
+        let mut request = client.get(url.clone()).headers(headers.clone());
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
         }
@@ -229,6 +279,15 @@ pub(crate) struct Answer {
     pub(crate) place: String,
 }
 
+/// An answer to a request for a stream.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// Of the status that was expected; its body is still to come.
+    Stream(Response),
+    /// Of any other.
+    Refused(Answer),
+}
+
 enum Broken {
     TooLarge,
     Reading(reqwest::Error),
@@ -258,6 +317,32 @@ async fn body(
 /// takes the header away.
 fn announced(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Where an answer redirects to, if it does.
+fn location(response: &Response) -> Option<&HeaderValue> {
+    let headers = response.headers();
+    is_redirect(response.status()).then(|| headers.get(LOCATION))?
+}
+
+fn refused_redirect(url: &Url, why: &dyn std::fmt::Display) -> Failure {
+    let place = failure::place(url);
+    Failure::new(FailureKind::Redirected, format!("{place}: {why}"))
+}
+
+fn too_many_redirects(url: &Url) -> Failure {
+    let most = redirect::MAX_REDIRECTS;
+    refused_redirect(url, &format_args!("more than {most} redirects"))
+}
+
+fn no_stream_in_time(url: &Url) -> Failure {
+    Failure::new(
+        FailureKind::TimedOut,
+        format!(
+            "{}: no stream in time; it is tried again later",
+            failure::place(url)
+        ),
+    )
 }
 
 fn is_redirect(status: StatusCode) -> bool {

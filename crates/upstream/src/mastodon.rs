@@ -228,6 +228,10 @@ impl Mastodon {
         ))
     }
 
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+
     fn check(&self, id: &UpstreamId) -> Result<(), Failure> {
         if segment::is_usable(id.as_str()) {
             Ok(())

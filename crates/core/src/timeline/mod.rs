@@ -29,5 +29,5 @@ pub use plan::{Measured, Plan, make as make_plan};
 pub use request::{Anchor, AnchorQuery, Fetch, Purpose, Reading, Request};
 pub use scheme::{IdScheme, detect_layout, detect_order};
 pub use server_time::{answered_by_ms, retrieved_at_ms};
-pub use settings::{Backfill, Overlap, Settings};
+pub use settings::{Backfill, Overlap, Settings, Streaming};
 pub use throttles::Throttles;

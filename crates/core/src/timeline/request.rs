@@ -59,8 +59,8 @@ pub(super) enum Bounds {
     },
 }
 
-/// Which stored post is wanted as an anchor: of those that are not known to be
-/// deleted and whose ID is at most `at_most`, the newest after passing over
+/// Which stored post is wanted as an anchor: of those that a page has shown,
+/// that are not known to be deleted and whose ID is at most `at_most`, the newest after passing over
 /// `skip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnchorQuery {

@@ -39,6 +39,8 @@ pub struct Settings {
     /// The layout of IDs by name, where it is not to be detected; `none` for
     /// IDs that carry no time.
     pub id_layout: Option<String>,
+    /// How the upstream's stream is followed, where it has one.
+    pub stream: Streaming,
 }
 
 impl Settings {
@@ -69,7 +71,44 @@ impl Default for Settings {
             rung_share_percent: 25,
             id_order: None,
             id_layout: None,
+            stream: Streaming::Auto,
         }
+    }
+}
+
+/// How an upstream's stream is followed. A stream shows posts sooner; only
+/// polls prove that none is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Streaming {
+    /// As server-sent events, or over a WebSocket where the server has none.
+    #[default]
+    Auto,
+    /// As server-sent events.
+    Sse,
+    /// Over a WebSocket.
+    WebSocket,
+    /// Not at all.
+    Off,
+}
+
+impl Streaming {
+    /// Every way, for command lines.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Sse, Self::WebSocket, Self::Off];
+
+    /// Its name on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Sse => "sse",
+            Self::WebSocket => "websocket",
+            Self::Off => "off",
+        }
+    }
+
+    /// The way of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.name() == name)
     }
 }
 

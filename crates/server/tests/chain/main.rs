@@ -5,6 +5,7 @@
 mod clients;
 mod real_client;
 mod running;
+mod streams;
 mod takeover;
 
 use std::collections::HashSet;

@@ -208,6 +208,7 @@ fn take_in(
             asked_at_ms,
             now_ms,
             history: false,
+            streamed: false,
             policy,
         };
         new += intake::take_in(tx, held, &sightings, when)?.new;

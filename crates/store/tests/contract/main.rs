@@ -11,7 +11,7 @@ mod node_leases;
 mod order;
 mod pages;
 mod refresh;
-
 mod sources;
+mod streams;
 mod timelines;
 mod world;

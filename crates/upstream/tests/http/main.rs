@@ -4,6 +4,7 @@ mod client;
 mod look_up;
 mod secret;
 mod server;
+mod stream;
 mod tls;
 mod twitter;
 mod x;

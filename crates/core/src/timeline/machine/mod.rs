@@ -63,15 +63,18 @@ pub enum Step {
 /// What the store found when it took a page's posts in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stored {
-    /// For each listed post, whether this source had not had it before.
+    /// For each listed post, whether no page of this source had shown it
+    /// before. What only a stream has shown is new: it proves nothing, and
+    /// lateness is how late pages show posts.
     pub new: Vec<bool>,
     /// How many of the others were edited since.
     pub edited: u64,
     /// Posts that are stored, not known to be deleted, inside the stretch that
     /// a look read, and not on its page.
     pub absent: Vec<UpstreamId>,
-    /// For an empty answer, the newest stored post that is not known to be
-    /// deleted at or below [`Request::bottom`](super::Request::bottom).
+    /// For an empty answer, the newest post that a page has shown and that is
+    /// not known to be deleted at or below
+    /// [`Request::bottom`](super::Request::bottom).
     pub live_at_bottom: Option<Key>,
 }
 
@@ -83,7 +86,7 @@ pub struct Counters {
     pub requests: u64,
     /// Posts in all answers.
     pub fetched: u64,
-    /// Posts stored, history included.
+    /// Posts that pages showed first, history included.
     pub stored: u64,
     /// Posts stored as history.
     pub history: u64,

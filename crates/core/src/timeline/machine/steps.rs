@@ -93,6 +93,12 @@ impl Machine {
         }
     }
 
+    /// Lets the next poll be due now: something may have been missed, because
+    /// a stream was not connected.
+    pub fn poll_soon(&mut self) {
+        self.pace.last_poll_ms = None;
+    }
+
     fn poll(&self, plan: &Plan, abilities: Abilities) -> Step {
         Step::Fetch(Fetch {
             purpose: Purpose::Poll,

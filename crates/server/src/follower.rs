@@ -1,0 +1,349 @@
+//! One source's stream being followed, beside the session that polls it.
+//!
+//! The stream lowers the delay from visible to stored; that nothing is missing is for the polls to
+//! prove. So a stream that breaks, or that never opens, costs delay and nothing else.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use driftline_core::{
+    answer::{Event, Failure, FailureKind},
+    refresh::Policy,
+    timeline::{IdScheme, Streaming, backoff_ms},
+    upstream_id::UpstreamId,
+};
+use driftline_store::{
+    Arrived, CommitEvents, SourceId, Store, StoreError, Summary, commit_events,
+    credential::Credential, source,
+};
+use driftline_upstream::{Purpose, Stream, StreamPlace, Timeline, Told, Upstream};
+use metrics::{counter, gauge};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::{
+    clock::{chance, now_ms},
+    pollers::Progress,
+    quotas::{Permit, Purpose as QuotaPurpose, Quotas},
+    session::count,
+};
+
+/// What a follower and its session tell each other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Link {
+    changes: Arc<AtomicU64>,
+    opened: watch::Sender<u64>,
+}
+
+impl Link {
+    /// How many commits of the stream have changed stored posts: what a session remembers of such
+    /// posts no longer holds.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Tells of each time that the stream is opened: what happened before was not streamed, so a
+    /// poll is due.
+    pub(crate) fn opened(&self) -> watch::Receiver<u64> {
+        self.opened.subscribe()
+    }
+}
+
+/// A source whose stream is followed.
+pub(crate) struct Follower {
+    pub(crate) store: Store,
+    pub(crate) client: Upstream,
+    pub(crate) credential: Credential,
+    pub(crate) quotas: Quotas,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) timeline: Timeline,
+    pub(crate) source: SourceId,
+    /// The source's name, for people.
+    pub(crate) name: String,
+    pub(crate) way: Streaming,
+    pub(crate) fence: Option<i64>,
+    pub(crate) link: Link,
+}
+
+/// Why a stream is not followed any more, for now or for good.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("{}", .0.message)]
+    Failure(#[from] Failure),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Follower {
+    /// Follows the stream until the source's lease is lost or the source has none. Dropping the
+    /// future leaves nothing half done.
+    pub(crate) async fn run(self, mut progress: watch::Receiver<Progress>) {
+        // The order of IDs is known with the first page.
+        let known = progress
+            .wait_for(|progress| progress.machine.scheme().is_some())
+            .await
+            .map(|progress| progress.machine.scheme().copied());
+        let Ok(Some(scheme)) = known else { return };
+        let mut place = None;
+        let mut gone = Gone::default();
+        let mut failures = 0;
+        let mut tried = 0_u64;
+        loop {
+            let outcome = match self.open(&mut place).await {
+                Ok(None) => return,
+                Ok(Some(mut stream)) => {
+                    let opened = Instant::now();
+                    self.note_opened(&stream, tried);
+                    let end = self.listen(&mut stream, scheme, &mut gone).await;
+                    // One that broke at once may go on doing so.
+                    if opened.elapsed() >= STEADY {
+                        failures = 0;
+                    }
+                    end
+                }
+                Err(end) => end,
+            };
+            failures += 1;
+            tried += 1;
+            let base_ms = match &outcome {
+                End::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
+                End::Store(error) => {
+                    tracing::warn!(source = %self.name, %error, "what its stream shows was not stored");
+                    RETRY_MS
+                }
+                End::Failure(failure) => {
+                    self.note_failure(failure, failures);
+                    // The place may have changed.
+                    place = None;
+                    retry_ms(failure.kind)
+                }
+            };
+            let wait_ms = backoff_ms(base_ms, failures, chance());
+            sleep(Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0))).await;
+        }
+    }
+
+    async fn open(&self, place: &mut Option<StreamPlace>) -> Result<Option<Stream>, End> {
+        if place.is_none() {
+            self.take_request().await?;
+            *place = self.client.stream_place().await?;
+        }
+        let Some(place) = place else { return Ok(None) };
+        let stream = self.client.stream(&self.timeline, self.way, place).await?;
+        Ok(stream)
+    }
+
+    /// Waits for a request of the credential's quota.
+    async fn take_request(&self) -> Result<(), StoreError> {
+        let scope = self.client.scope(Purpose::LookUp);
+        loop {
+            let permit = self
+                .quotas
+                .take(&self.credential, scope, QuotaPurpose::Poll, 1)
+                .await?;
+            let Permit::Until(until_ms) = permit else {
+                return Ok(());
+            };
+            let wait_ms = until_ms.saturating_sub(now_ms()).max(1);
+            sleep(Duration::from_millis(wait_ms.unsigned_abs())).await;
+        }
+    }
+
+    /// Takes in what the stream tells until it ends.
+    async fn listen(&self, stream: &mut Stream, scheme: IdScheme, gone: &mut Gone) -> End {
+        let _connected = Connected::new();
+        loop {
+            let mut events = Vec::new();
+            match stream.next().await {
+                Ok(told) => note(told, gone, &mut events),
+                Err(failure) => return End::Failure(failure),
+            }
+            // What comes together is stored together.
+            let until = Instant::now() + TOGETHER;
+            let mut ended = None;
+            while !events.is_empty() && events.len() < MOST_TOGETHER {
+                match timeout_at(until, stream.next()).await {
+                    Ok(Ok(told)) => note(told, gone, &mut events),
+                    Ok(Err(failure)) => {
+                        ended = Some(failure);
+                        break;
+                    }
+                    Err(_) => break,
+                }
+            }
+            if let Err(error) = self.commit(events, scheme).await {
+                return End::Store(error);
+            }
+            if let Some(failure) = ended {
+                return End::Failure(failure);
+            }
+        }
+    }
+
+    async fn commit(&self, events: Vec<Arrived>, scheme: IdScheme) -> Result<(), StoreError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let (source, fence) = (self.source, self.fence);
+        let policy = Arc::clone(&self.policy);
+        let summary = self
+            .store
+            .write(source::root(source), move |tx| {
+                commit_events(
+                    tx,
+                    &CommitEvents {
+                        source,
+                        fence,
+                        scheme: &scheme,
+                        events: &events,
+                        policy: &policy,
+                        now_ms: now_ms(),
+                    },
+                )
+            })
+            .await?;
+        let Summary {
+            edited,
+            revived,
+            deleted,
+            ..
+        } = summary;
+        if edited + revived + deleted > 0 {
+            self.link.changes.fetch_add(1, Ordering::SeqCst);
+        }
+        count(&summary);
+        Ok(())
+    }
+
+    fn note_opened(&self, stream: &Stream, tried: u64) {
+        if tried > 0 {
+            counter!("driftline_stream_reconnects_total").increment(1);
+        }
+        tracing::info!(source = %self.name, way = stream.way(), "following its stream");
+        self.link.opened.send_modify(|times| *times += 1);
+    }
+
+    fn note_failure(&self, failure: &Failure, failures: u32) {
+        let Failure { kind, message, .. } = failure;
+        counter!("driftline_stream_failures_total", "kind" => kind.name()).increment(1);
+        if failures == 1 {
+            tracing::info!(source = %self.name, %kind, "polled alone for now: {message}");
+        } else {
+            tracing::debug!(source = %self.name, %kind, "still polled alone: {message}");
+        }
+    }
+}
+
+fn note(told: Told, gone: &mut Gone, events: &mut Vec<Arrived>) {
+    let kind = match &told {
+        Told::Event(Event::Posted(_)) => "update",
+        Told::Event(Event::Edited(_)) => "edit",
+        Told::Event(Event::Deleted(_)) => "delete",
+        Told::Other => "other",
+        Told::Unusable => "unusable",
+    };
+    counter!("driftline_stream_events_total", "kind" => kind).increment(1);
+    let Told::Event(event) = told else { return };
+    match &event {
+        Event::Posted(post) if gone.holds(&post.id) => return,
+        Event::Deleted(id) => gone.note(id),
+        Event::Posted(_) | Event::Edited(_) => {}
+    }
+    events.push(Arrived {
+        event,
+        received_at_ms: now_ms(),
+    });
+}
+
+/// The posts that the stream last told deleted: one that it tells of afterwards was late.
+#[derive(Debug, Default)]
+struct Gone {
+    ids: HashSet<UpstreamId>,
+    order: VecDeque<UpstreamId>,
+}
+
+impl Gone {
+    fn holds(&self, id: &UpstreamId) -> bool {
+        self.ids.contains(id)
+    }
+
+    fn note(&mut self, id: &UpstreamId) {
+        if !self.ids.insert(id.clone()) {
+            return;
+        }
+        self.order.push_back(id.clone());
+        if self.order.len() > MOST_GONE
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}
+
+/// Counted as long as it lives.
+struct Connected;
+
+impl Connected {
+    fn new() -> Self {
+        gauge!("driftline_stream_connected").increment(1.0);
+        Self
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        gauge!("driftline_stream_connected").decrement(1.0);
+    }
+}
+
+/// How soon a stream is tried again: soon where a moment may have helped, later where the server
+/// has none, or not for this token.
+fn retry_ms(kind: FailureKind) -> i64 {
+    match kind {
+        FailureKind::Unreachable
+        | FailureKind::TimedOut
+        | FailureKind::ServerError
+        | FailureKind::Truncated
+        | FailureKind::Throttled => RETRY_MS,
+        _ => RETRY_REFUSED_MS,
+    }
+}
+
+const RETRY_MS: i64 = 1_000;
+const RETRY_REFUSED_MS: i64 = 300_000;
+/// A stream that lived so long was a good one.
+const STEADY: Duration = Duration::from_secs(10);
+const TOGETHER: Duration = Duration::from_millis(2);
+const MOST_TOGETHER: usize = 200;
+const MOST_GONE: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_post_that_is_told_after_its_deletion_is_passed_over() {
+        let mut gone = Gone::default();
+        for number in 0..2 * MOST_GONE {
+            gone.note(&UpstreamId::new(number.to_string()));
+            gone.note(&UpstreamId::new(number.to_string()));
+        }
+        assert!(gone.holds(&"2047".into()) && gone.holds(&"1024".into()));
+        assert!(!gone.holds(&"1023".into()) && !gone.holds(&"x".into()));
+        assert_eq!(gone.ids.len(), MOST_GONE);
+        let mut events = Vec::new();
+        let deleted = |id: &str| Told::Event(Event::Deleted(id.into()));
+        note(deleted("7"), &mut gone, &mut events);
+        note(Told::Other, &mut gone, &mut events);
+        assert_eq!(events.len(), 1);
+        assert!(gone.holds(&"7".into()));
+    }
+}

@@ -1,0 +1,158 @@
+use driftline_core::{
+    answer::Event,
+    post::Post,
+    refresh::Policy,
+    timeline::IdScheme,
+    upstream_id::{Key, UpstreamId},
+};
+use driftline_db::Tx;
+
+use crate::{
+    deletion::{self, Gone},
+    entry,
+    error::StoreError,
+    ids::SourceId,
+    intake::{self, Circumstances, Sighting},
+    machine::Held,
+    page::Summary,
+};
+
+/// An event of a stream, and when it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrived {
+    /// What it tells.
+    pub event: Event,
+    /// When it came, Unix ms by the local clock.
+    pub received_at_ms: i64,
+}
+
+/// Events to commit, in the order in which they came.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitEvents<'a> {
+    /// The source; the write's root is [`crate::source::root`] of it.
+    pub source: SourceId,
+    /// The lease's fencing number, if there is a lease.
+    pub fence: Option<i64>,
+    /// How the source orders its IDs.
+    pub scheme: &'a IdScheme,
+    /// The events.
+    pub events: &'a [Arrived],
+    /// How posts are refreshed from now on.
+    pub policy: &'a Policy,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+}
+
+/// Takes in what a stream told. Its posts are stored with their entries at once, but they prove
+/// nothing: the machine and its ledger stay as they are, and to both a post is new until a page
+/// shows it.
+///
+/// An edit of a post that the source does not have is passed over, and so are deletions of such
+/// posts: pages bring what is missing. No event revives a post, because events may come out of
+/// order; a page does.
+pub fn commit_events(tx: &mut Tx<'_>, commit: &CommitEvents<'_>) -> Result<Summary, StoreError> {
+    let mut source = Held::load(tx, commit.source, commit.fence)?;
+    let before = source.update_count;
+    let mut summary = Summary::default();
+    let mut shown: Vec<Shown<'_>> = Vec::new();
+    for arrived in commit.events {
+        let (post, posted) = match &arrived.event {
+            Event::Posted(post) => (post, true),
+            Event::Edited(post) => (post, false),
+            Event::Deleted(id) => {
+                take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+                summary.deleted += delete(tx, &mut source, commit, id, arrived.received_at_ms)?;
+                continue;
+            }
+        };
+        let Ok(key) = commit.scheme.key(&post.id) else {
+            continue;
+        };
+        if shown.iter().any(|other| other.key == key) {
+            take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+        }
+        shown.push(Shown {
+            key,
+            post,
+            posted,
+            received_at_ms: arrived.received_at_ms,
+        });
+    }
+    take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+    if source.update_count != before {
+        source.save_usn(tx)?;
+    }
+    summary.update_count = source.update_count;
+    Ok(summary)
+}
+
+/// A post that an event shows.
+struct Shown<'a> {
+    key: Key,
+    post: &'a Post,
+    /// Whether it appeared, so that it may be stored; else it was edited.
+    posted: bool,
+    received_at_ms: i64,
+}
+
+fn take_in(
+    tx: &mut Tx<'_>,
+    source: &mut Held,
+    commit: &CommitEvents<'_>,
+    shown: &mut Vec<Shown<'_>>,
+    summary: &mut Summary,
+) -> Result<(), StoreError> {
+    let shown = std::mem::take(shown);
+    let Some(asked_at_ms) = shown.iter().map(|shown| shown.received_at_ms).min() else {
+        return Ok(());
+    };
+    let positions: Vec<&str> = shown.iter().map(|shown| shown.key.as_str()).collect();
+    let mut entries = entry::at(tx, source.id, &positions)?;
+    let sightings: Vec<Sighting<'_>> = shown
+        .iter()
+        .filter_map(|shown| {
+            let position = shown.key.as_str();
+            let entry = entries.remove(position);
+            if entry.is_none() && !shown.posted {
+                return None;
+            }
+            let position_ms = commit.scheme.time_ms(&shown.key);
+            Some(Sighting::new(shown.post, position, position_ms, entry))
+        })
+        .filter(Sighting::may_be_news)
+        .collect();
+    let when = Circumstances {
+        asked_at_ms,
+        now_ms: commit.now_ms,
+        history: false,
+        streamed: true,
+        policy: commit.policy,
+    };
+    let taken = intake::take_in(tx, source, &sightings, when)?;
+    summary.new += taken.new;
+    summary.edited += taken.edited;
+    summary.revived += taken.revived;
+    Ok(())
+}
+
+fn delete(
+    tx: &mut Tx<'_>,
+    source: &mut Held,
+    commit: &CommitEvents<'_>,
+    id: &UpstreamId,
+    received_at_ms: i64,
+) -> Result<u64, StoreError> {
+    let Ok(key) = commit.scheme.key(id) else {
+        return Ok(0);
+    };
+    if entry::at(tx, source.id, &[key.as_str()])?.is_empty() {
+        return Ok(0);
+    }
+    let gone = Gone {
+        id,
+        asked_at_ms: received_at_ms,
+        received_at_ms,
+        now_ms: commit.now_ms,
+    };
+    deletion::take_in(tx, source, gone)
+}

@@ -1,0 +1,171 @@
+//! From what a stream sends to what it tells.
+
+use driftline_core::{
+    answer::Event,
+    upstream_id::{MAX_ID_BYTES, UpstreamId},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{excerpt, failure, json, parse, segment};
+
+/// What one event of a stream tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// Something about a post.
+    Event(Event),
+    /// Something else: a notification, an announcement, changed filters.
+    Other,
+    /// Nothing that can be used: a post without an ID, an event that is too
+    /// large.
+    Unusable,
+}
+
+/// What an event of that name tells with its data.
+pub(super) fn read(name: &str, data: &[u8]) -> Told {
+    let post = |told: fn(Box<_>) -> Event| match parse::post(data) {
+        Ok(post) => Told::Event(told(Box::new(post))),
+        Err(_) => Told::Unusable,
+    };
+    match name {
+        "update" => post(Event::Posted),
+        "status.update" => post(Event::Edited),
+        "delete" => deleted(data),
+        _ => Told::Other,
+    }
+}
+
+/// The ID stands there bare; some servers quote it.
+fn deleted(data: &[u8]) -> Told {
+    let Ok(text) = std::str::from_utf8(data.trim_ascii()) else {
+        return Told::Unusable;
+    };
+    let quoted = serde_json::from_str::<String>(text).ok();
+    let id = quoted.as_deref().unwrap_or(text);
+    let is_id = segment::is_usable(id)
+        && id.len() <= MAX_ID_BYTES
+        && id.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_id {
+        Told::Event(Event::Deleted(UpstreamId::from(id)))
+    } else {
+        Told::Unusable
+    }
+}
+
+/// What a message of a WebSocket tells.
+///
+/// # Errors
+/// What the server says instead, if it is an error.
+pub(super) fn read_message(message: &str) -> Result<Told, String> {
+    let Ok(fields) = serde_json::from_str::<Message<'_>>(message) else {
+        return Ok(Told::Unusable);
+    };
+    let Some(name) = json::text(fields.event) else {
+        return match failure::said_by_object(message.as_bytes()) {
+            Some(said) => Err(excerpt::words(said.as_bytes())),
+            None => Ok(Told::Other),
+        };
+    };
+    let Some(payload) = fields.payload else {
+        return Ok(Told::Other);
+    };
+    // The payload is JSON in a text; some servers send it as it is.
+    Ok(match serde_json::from_str::<String>(payload.get()) {
+        Ok(text) => read(&name, text.as_bytes()),
+        Err(_) => read(&name, payload.get().as_bytes()),
+    })
+}
+
+#[derive(Deserialize)]
+struct Message<'j> {
+    #[serde(borrow)]
+    event: Option<&'j RawValue>,
+    #[serde(borrow)]
+    payload: Option<&'j RawValue>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id(told: &Told) -> (&'static str, &str) {
+        match told {
+            Told::Event(Event::Posted(post)) => ("posted", post.id.as_str()),
+            Told::Event(Event::Edited(post)) => ("edited", post.id.as_str()),
+            Told::Event(Event::Deleted(id)) => ("deleted", id.as_str()),
+            Told::Other => ("other", ""),
+            Told::Unusable => ("unusable", ""),
+        }
+    }
+
+    #[test]
+    fn each_event_has_its_meaning() {
+        for (name, data, told) in [
+            ("update", r#"{"id":"7"}"#, ("posted", "7")),
+            ("update", r#"{"id":7}"#, ("posted", "7")),
+            ("update", r#"{"uri":"x"}"#, ("unusable", "")),
+            ("update", "[]", ("unusable", "")),
+            ("update", "", ("unusable", "")),
+            ("status.update", r#"{"id":"7"}"#, ("edited", "7")),
+            ("delete", "7", ("deleted", "7")),
+            ("delete", "\"7\"", ("deleted", "7")),
+            ("delete", " 01H ", ("deleted", "01H")),
+            ("delete", "", ("unusable", "")),
+            ("delete", "..", ("unusable", "")),
+            ("delete", "a b", ("unusable", "")),
+            ("notification", "{}", ("other", "")),
+            ("", "7", ("other", "")),
+        ] {
+            assert_eq!(id(&read(name, data.as_bytes())), told, "{name} {data}");
+        }
+        let long = "7".repeat(MAX_ID_BYTES + 1);
+        assert_eq!(read("delete", long.as_bytes()), Told::Unusable);
+    }
+
+    #[test]
+    fn messages_hold_their_payload_as_text_or_as_it_is() {
+        for message in [
+            r#"{"stream":["user"],"event":"update","payload":"{\"id\":\"7\"}"}"#,
+            r#"{"event":"update","payload":{"id":"7"}}"#,
+        ] {
+            let told = read_message(message).expect("an event");
+            assert_eq!(id(&told), ("posted", "7"), "{message}");
+        }
+        for message in [
+            r#"{"event":"delete","payload":"7"}"#,
+            r#"{"event":"delete","payload":7}"#,
+        ] {
+            let told = read_message(message).expect("an event");
+            assert_eq!(id(&told), ("deleted", "7"), "{message}");
+        }
+        assert_eq!(
+            read_message(r#"{"error":"Unknown channel\nrequested","status":400}"#),
+            Err("Unknown channel requested".to_owned())
+        );
+        assert_eq!(read_message("{"), Ok(Told::Unusable));
+        assert_eq!(
+            read_message(r#"{"event":"filters_changed"}"#),
+            Ok(Told::Other)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_comes_panics(
+            name in prop_oneof![
+                Just("update".to_owned()), Just("status.update".to_owned()),
+                Just("delete".to_owned()), any::<String>(),
+            ],
+            data in proptest::collection::vec(any::<u8>(), 0..200),
+            text in any::<String>(),
+        ) {
+            let _ = read(&name, &data);
+            let _ = read(&name, text.as_bytes());
+            let _ = read_message(&text);
+            let quoted = serde_json::to_string(&text).expect("JSON");
+            let _ = read_message(&format!(r#"{{"event":"{name}","payload":{quoted}}}"#));
+        }
+    }
+}
