@@ -33,8 +33,12 @@ impl Access {
         }
     }
 
-    pub(crate) fn secret(&self, place: Option<&TokenPlace>) -> Result<Credential, SecretsError> {
-        self.secrets.read(place)
+    pub(crate) fn secret(
+        &self,
+        place: Option<&TokenPlace>,
+        origin: &str,
+    ) -> Result<Credential, SecretsError> {
+        self.secrets.read(place, origin)
     }
 }
 

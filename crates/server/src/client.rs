@@ -37,7 +37,7 @@ pub fn client_of(source: &Source, access: &Access) -> Result<(Upstream, Timeline
     if source.token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
         return Err(ClientError::TokenNeeded(timeline.to_string()));
     }
-    let secret = access.secret(source.token.as_ref())?;
+    let secret = access.secret(source.token.as_ref(), &source.instance.origin)?;
     let client = Upstream::new(api, access.http.clone(), address, secret)?;
     Ok((client, timeline))
 }

@@ -68,11 +68,15 @@ impl Secrets {
         }
     }
 
-    /// The credential at a place; none for no place.
+    /// The credential at a place, for the server of that origin; none for no place.
     ///
     /// # Errors
     /// [`SecretsError`]; it never holds the secret.
-    pub fn read(&self, place: Option<&TokenPlace>) -> Result<Credential, SecretsError> {
+    pub fn read(
+        &self,
+        place: Option<&TokenPlace>,
+        origin: &str,
+    ) -> Result<Credential, SecretsError> {
         let text = match place {
             None => return Ok(Credential::None),
             Some(TokenPlace::Environment(name)) => std::env::var(name)
@@ -84,16 +88,17 @@ impl Secrets {
                     path: path.clone(),
                     reason: error.to_string(),
                 })?,
-            Some(TokenPlace::Sealed(sealed)) => self.unseal(sealed)?,
+            Some(TokenPlace::Sealed(sealed)) => self.unseal(sealed, origin)?,
         };
         Ok(Credential::parse(text.expose_secret())?)
     }
 
-    /// Seals a credential's text for the store. It is checked first.
+    /// Seals a credential's text for the store, to be sent to that origin and to no other. It is
+    /// checked first.
     ///
     /// # Errors
     /// [`SecretsError`] if it is no credential or the key cannot be used.
-    pub fn seal(&self, text: &SecretString) -> Result<TokenPlace, SecretsError> {
+    pub fn seal(&self, text: &SecretString, origin: &str) -> Result<TokenPlace, SecretsError> {
         Credential::parse(text.expose_secret())?;
         let key = self.key(true)?;
         let mut nonce = [0; NONCE_LEN];
@@ -103,7 +108,7 @@ impl Secrets {
         let mut sealed = text.expose_secret().as_bytes().to_vec();
         key.seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),
-            Aad::from(PURPOSE),
+            Aad::from(purpose(origin)),
             &mut sealed,
         )
         .map_err(|_| self.key_error("sealing failed"))?;
@@ -111,7 +116,7 @@ impl Secrets {
         Ok(TokenPlace::Sealed(BASE64.encode(whole)))
     }
 
-    fn unseal(&self, sealed: &str) -> Result<SecretString, SecretsError> {
+    fn unseal(&self, sealed: &str, origin: &str) -> Result<SecretString, SecretsError> {
         let key = self.key(false)?;
         let whole = BASE64.decode(sealed).map_err(|_| SecretsError::Unsealed)?;
         let (nonce, sealed) = whole
@@ -120,7 +125,7 @@ impl Secrets {
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SecretsError::Unsealed)?;
         let mut sealed = sealed.to_vec();
         let text = key
-            .open_in_place(nonce, Aad::from(PURPOSE), &mut sealed)
+            .open_in_place(nonce, Aad::from(purpose(origin)), &mut sealed)
             .map_err(|_| SecretsError::Unsealed)?;
         let text = std::str::from_utf8(text).map_err(|_| SecretsError::Unsealed)?;
         Ok(SecretString::from(text))
@@ -146,17 +151,21 @@ impl Secrets {
             .fill(&mut bytes)
             .map_err(|_| self.key_error("the system gives no random numbers"))?;
         let text = BASE64.encode(bytes);
+        // Whole or not at all: another process may be reading it already.
         let write = || -> io::Result<()> {
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
-            }
+            let folder = path.parent().unwrap_or(Path::new("."));
+            fs::create_dir_all(folder)?;
+            let part = folder.join(format!(".credentials-{}.key", std::process::id()));
             let mut options = fs::OpenOptions::new();
-            options.write(true).create_new(true);
+            options.write(true).create(true).truncate(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(path)?;
+            let mut file = options.open(&part)?;
             writeln!(file, "{text}")?;
-            file.sync_all()
+            file.sync_all()?;
+            let linked = fs::hard_link(&part, path);
+            fs::remove_file(&part)?;
+            linked
         };
         match write() {
             Ok(()) => Ok(text),
@@ -177,13 +186,18 @@ impl Secrets {
     }
 }
 
-const PURPOSE: &str = "driftline credential";
+/// What is sealed for one server cannot be unsealed for another: whoever can write the database
+/// cannot have it sent elsewhere.
+fn purpose(origin: &str) -> String {
+    format!("driftline credential for {origin}")
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const TOKEN: &str = "s3cret-token-of-a-user";
+    const ORIGIN: &str = "https://a.example";
 
     fn secrets() -> (tempfile::TempDir, Secrets) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -194,32 +208,45 @@ mod tests {
     #[test]
     fn what_is_sealed_can_be_read_again_and_does_not_show_the_token() {
         let (_folder, secrets) = secrets();
-        let place = secrets.seal(&SecretString::from(TOKEN)).expect("sealed");
-        let again = secrets.seal(&SecretString::from(TOKEN)).expect("sealed");
+        let place = secrets
+            .seal(&SecretString::from(TOKEN), ORIGIN)
+            .expect("sealed");
+        let again = secrets
+            .seal(&SecretString::from(TOKEN), ORIGIN)
+            .expect("sealed");
         assert_ne!(place, again, "no two sealings are alike");
         let TokenPlace::Sealed(sealed) = &place else {
             panic!("{place:?}")
         };
         assert!(!sealed.contains("s3cret"));
-        let Credential::Bearer(token) = secrets.read(Some(&place)).expect("a token") else {
+        let Credential::Bearer(token) = secrets.read(Some(&place), ORIGIN).expect("a token") else {
             panic!("no token")
         };
         assert_eq!(token.expose_secret(), TOKEN);
+        let elsewhere = secrets.read(Some(&place), "https://b.example");
+        assert!(matches!(elsewhere, Err(SecretsError::Unsealed)));
     }
 
     #[test]
     fn another_key_or_damage_is_refused_and_tells_nothing() {
         let ((_one, ours), (_two, theirs)) = (secrets(), secrets());
-        let place = ours.seal(&SecretString::from(TOKEN)).expect("sealed");
-        theirs.seal(&SecretString::from("other")).expect("a key");
-        let refused = theirs.read(Some(&place)).expect_err("refused");
+        let place = ours
+            .seal(&SecretString::from(TOKEN), ORIGIN)
+            .expect("sealed");
+        theirs
+            .seal(&SecretString::from("other"), ORIGIN)
+            .expect("a key");
+        let refused = theirs.read(Some(&place), ORIGIN).expect_err("refused");
         assert!(matches!(refused, SecretsError::Unsealed));
         let TokenPlace::Sealed(sealed) = place else {
             panic!("sealed")
         };
         for damaged in [&sealed[1..], &sealed[..20], "", "!", "AAAA"] {
             let place = TokenPlace::Sealed(damaged.to_owned());
-            let error = ours.read(Some(&place)).expect_err("refused").to_string();
+            let error = ours
+                .read(Some(&place), ORIGIN)
+                .expect_err("refused")
+                .to_string();
             assert!(
                 !error.contains(TOKEN) && !error.contains(&sealed),
                 "{error}"
@@ -232,11 +259,11 @@ mod tests {
         let (_folder, ours) = secrets();
         let place = TokenPlace::Sealed("AAAA".to_owned());
         assert!(matches!(
-            ours.read(Some(&place)),
+            ours.read(Some(&place), ORIGIN),
             Err(SecretsError::Key { .. })
         ));
         assert!(matches!(
-            Secrets::default().read(Some(&place)),
+            Secrets::default().read(Some(&place), ORIGIN),
             Err(SecretsError::NoKey)
         ));
     }
@@ -244,8 +271,12 @@ mod tests {
     #[test]
     fn what_is_no_credential_is_not_sealed() {
         let (_folder, secrets) = secrets();
-        assert!(secrets.seal(&SecretString::from("two words")).is_err());
-        assert!(secrets.seal(&SecretString::from("")).is_err());
+        assert!(
+            secrets
+                .seal(&SecretString::from("two words"), ORIGIN)
+                .is_err()
+        );
+        assert!(secrets.seal(&SecretString::from(""), ORIGIN).is_err());
     }
 
     #[cfg(unix)]
@@ -253,7 +284,9 @@ mod tests {
     fn only_its_owner_reads_the_key() {
         use std::os::unix::fs::PermissionsExt as _;
         let (folder, secrets) = secrets();
-        secrets.seal(&SecretString::from(TOKEN)).expect("sealed");
+        secrets
+            .seal(&SecretString::from(TOKEN), ORIGIN)
+            .expect("sealed");
         let file = folder.path().join("keys/credentials.key");
         let mode = fs::metadata(file).expect("a key").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use driftline_server::admin::{AddCredential, Command, Token};
 use driftline_server::now_ms;
 use driftline_store::source::TokenPlace;
+use driftline_upstream::Address;
 use secrecy::SecretString;
 use serde_json::Value;
 
@@ -112,7 +113,7 @@ impl Credential {
 impl Add {
     fn command(&self, config: &Config) -> Result<AddCredential, CliError> {
         let token = if self.stdin {
-            sealed(config)?
+            sealed(config, &self.url)?
         } else if let Some(name) = &self.token_env {
             Token::Environment(name.clone())
         } else if let Some(path) = &self.token_file {
@@ -135,7 +136,8 @@ impl Add {
 }
 
 /// Reads a token and seals it here: nothing but the sealed text leaves this process.
-fn sealed(config: &Config) -> Result<Token, CliError> {
+fn sealed(config: &Config, url: &str) -> Result<Token, CliError> {
+    let origin = Address::parse(url).map_err(|error| CliError::usage(error.to_string()))?;
     let mut text = String::new();
     let mut input = std::io::stdin();
     if input.is_terminal() {
@@ -148,7 +150,10 @@ fn sealed(config: &Config) -> Result<Token, CliError> {
     place.make()?;
     let sealed = config
         .secrets(place.data())
-        .seal(&SecretString::from(text.trim().to_owned()))
+        .seal(
+            &SecretString::from(text.trim().to_owned()),
+            &origin.to_string(),
+        )
         .map_err(|error| CliError::usage(error.to_string()))?;
     match sealed {
         TokenPlace::Sealed(sealed) => Ok(Token::Sealed(sealed)),

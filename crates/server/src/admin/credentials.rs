@@ -155,7 +155,7 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
     };
     let address = Address::parse(&instance.origin).map_err(AdminError::wrong)?;
     let secret = access
-        .secret(credential.place.as_ref())
+        .secret(credential.place.as_ref(), &instance.origin)
         .map_err(AdminError::wrong)?;
     let client = Upstream::new(instance.api, access.http.clone(), address, secret)
         .map_err(AdminError::wrong)?;

@@ -452,7 +452,7 @@ impl Worker {
         let secret = self
             .shared
             .access
-            .secret(credential.place.as_ref())
+            .secret(credential.place.as_ref(), &self.instance.origin)
             .map_err(|error| error.to_string())?;
         Upstream::new(
             self.instance.api,
