@@ -163,6 +163,8 @@ impl Worker {
         credential: &Credential,
         client: &Upstream,
     ) -> Result<Turn, StoreError> {
+        // The request was taken for a whole batch, of the size that was known then.
+        let limit = client.look_up_limit(self.has_batch.unwrap_or(false));
         if !self.knows_batch(&claim, credential, client).await? {
             return Ok(Turn::Until(self.pause_ms()));
         }
@@ -210,6 +212,13 @@ impl Worker {
                 self.shared.access.quotas.restore(credential).await?;
             }
         }
+        let unasked = limit.saturating_sub(claim.posts.len());
+        let unasked = u32::try_from(unasked).unwrap_or(0);
+        self.shared
+            .access
+            .quotas
+            .not_read(credential, unasked)
+            .await?;
         self.hydrate(&found.answers).await?;
         let save = Save {
             claim,
