@@ -256,6 +256,7 @@ impl Config {
             secrets: self.secrets(data),
             quotas: Quotas::new(store.clone(), self.refresh.polling_share()?),
             policies: Policies::new(self.refresh.plan()?),
+            keep_deleted: !self.refresh.erase_deleted,
         })
     }
 

@@ -93,7 +93,6 @@ impl RefreshSection {
     /// [`CliError::Usage`] if a value makes no sense.
     pub fn options(&self, holder: String) -> Result<RefreshOptions, CliError> {
         let mut options = RefreshOptions::new(holder);
-        options.keep_deleted = !self.erase_deleted;
         options.credentials.clone_from(&self.credentials);
         if let Some(HumanMs(ms)) = self.buffer_ttl {
             options.buffer_ttl = duration(ms);

@@ -20,6 +20,8 @@ pub struct Access {
     pub quotas: Quotas,
     /// When posts are due to be refreshed, from the moment they are stored.
     pub policies: Policies,
+    /// Whether what a deleted post held is kept in its history, whoever finds its deletion.
+    pub keep_deleted: bool,
 }
 
 impl Access {
@@ -30,6 +32,7 @@ impl Access {
             secrets: Secrets::default(),
             quotas: Quotas::new(store.clone(), POLLING_SHARE),
             policies: Policies::default(),
+            keep_deleted: true,
         }
     }
 

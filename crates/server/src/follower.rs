@@ -14,12 +14,11 @@ use std::{
 
 use driftline_core::{
     answer::{Event, Failure, FailureKind},
-    refresh::Policy,
     timeline::{IdScheme, Streaming, backoff_ms},
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    Arrived, CommitEvents, SourceId, Store, StoreError, Summary, commit_events,
+    Arrived, CommitEvents, InstanceId, SourceId, Store, StoreError, Summary, commit_events,
     credential::Credential, source,
 };
 use driftline_upstream::{Purpose, Stream, StreamPlace, Timeline, Told, Upstream};
@@ -30,9 +29,10 @@ use tokio::{
 };
 
 use crate::{
+    access::Access,
     clock::{chance, now_ms},
     pollers::Progress,
-    quotas::{Permit, Purpose as QuotaPurpose, Quotas},
+    quotas::{Permit, Purpose as QuotaPurpose},
     session::count,
 };
 
@@ -62,8 +62,8 @@ pub(crate) struct Follower {
     pub(crate) store: Store,
     pub(crate) client: Upstream,
     pub(crate) credential: Credential,
-    pub(crate) quotas: Quotas,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) access: Access,
+    pub(crate) instance: InstanceId,
     pub(crate) timeline: Timeline,
     pub(crate) source: SourceId,
     /// The source's name, for people.
@@ -146,6 +146,7 @@ impl Follower {
         let scope = self.client.scope(Purpose::LookUp);
         loop {
             let permit = self
+                .access
                 .quotas
                 .take(&self.credential, scope, QuotaPurpose::Poll, 1)
                 .await?;
@@ -193,7 +194,8 @@ impl Follower {
             return Ok(());
         }
         let (source, fence) = (self.source, self.fence);
-        let policy = Arc::clone(&self.policy);
+        let policy = self.access.policies.of(self.instance);
+        let keep_deleted = self.access.keep_deleted;
         let summary = self
             .store
             .write(source::root(source), move |tx| {
@@ -205,6 +207,7 @@ impl Follower {
                         scheme: &scheme,
                         events: &events,
                         policy: &policy,
+                        keep_deleted,
                         now_ms: now_ms(),
                     },
                 )

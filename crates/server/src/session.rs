@@ -127,8 +127,8 @@ impl Session {
             store: self.store.clone(),
             client: self.client.clone(),
             credential: self.credential.clone(),
-            quotas: self.access.quotas.clone(),
-            policy: self.access.policies.of(self.source.instance.id),
+            access: self.access.clone(),
+            instance: self.source.instance.id,
             timeline: self.timeline.clone(),
             source: self.source.id,
             name: self.source.name.clone(),
@@ -317,6 +317,7 @@ impl Session {
         let (source, fence) = (self.source.id, self.fence);
         let before = self.machine.clone();
         let policy = self.access.policies.of(self.source.instance.id);
+        let keep_deleted = self.access.keep_deleted;
         let (machine, summary) = self
             .store
             .write(source::root(source), move |tx| {
@@ -330,6 +331,7 @@ impl Session {
                         look_up: &look_up,
                         facts: &facts,
                         policy: &policy,
+                        keep_deleted,
                         now_ms: now_ms(),
                     },
                 )
@@ -462,5 +464,6 @@ fn purpose_name(purpose: &Purpose) -> &'static str {
 pub(crate) fn count(summary: &Summary) {
     counter!("driftline_posts_stored_total").increment(summary.new);
     counter!("driftline_edits_total").increment(summary.edited);
+    counter!("driftline_posts_recounted_total").increment(summary.recounted);
     counter!("driftline_deletions_total").increment(summary.deleted);
 }

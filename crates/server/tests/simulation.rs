@@ -329,6 +329,7 @@ impl Simulation {
                     scheme: &scheme,
                     events: &events,
                     policy: &Policy::default(),
+                    keep_deleted: true,
                     now_ms,
                 };
                 let summary = commit_events(tx, &commit)?;
@@ -455,6 +456,7 @@ impl Simulation {
                         look_up: &look_up,
                         facts: &facts,
                         policy: &Policy::default(),
+                        keep_deleted: true,
                         now_ms,
                     };
                     Ok(commit_look_up(tx, &commit)?.0)

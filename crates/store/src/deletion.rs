@@ -20,6 +20,8 @@ pub(crate) struct Gone<'a> {
     pub(crate) asked_at_ms: i64,
     /// When it came, likewise.
     pub(crate) received_at_ms: i64,
+    /// Whether what it held is kept in its history.
+    pub(crate) keep: bool,
     pub(crate) now_ms: i64,
 }
 
@@ -41,7 +43,11 @@ pub(crate) fn take_in(
         if known.read_at_ms > gone.asked_at_ms {
             return Ok(0);
         }
-        history::keep(tx, &[known.id], EndedBy::Deletion, gone.now_ms)?;
+        if gone.keep {
+            history::keep(tx, &[known.id], EndedBy::Deletion, gone.now_ms)?;
+        } else {
+            history::erase(tx, &[known.id])?;
+        }
         tx.execute(
             "update post set deleted_at_ms = $2, listed = false, raw = null where id = $1",
             &[&known.id, &gone.received_at_ms],

@@ -46,6 +46,18 @@ pub(crate) struct Known {
     pub(crate) gone: bool,
     /// Only a stream has shown it, no page.
     pub(crate) streamed: bool,
+    /// Its post's last look, where that was asked for.
+    pub(crate) look: Option<Look>,
+}
+
+/// What the last look at a post left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// When the answer was asked for, Unix ms.
+    pub(crate) at_ms: i64,
+    pub(crate) living_hash: Option<i64>,
+    /// Whether look-ups since then did not find the post.
+    pub(crate) in_doubt: bool,
 }
 
 /// The entries at those positions, by position.
@@ -55,11 +67,23 @@ pub(crate) fn at(
     positions: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
     let found = tx.query_each(
-        "select id, post_id, position, content_hash, gone, streamed from entry
-         where source_id = $1 and position = {row 1}",
+        "select e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, f.living_hash,
+             f.refreshed_at_ms, f.missing or f.failures > 0
+         from entry e left join freshness f on f.post_id = e.post_id
+         where e.source_id = $1 and e.position = {row 1}",
         &[&source_id],
         &[Column::text(positions.iter().copied())],
-        read,
+        |row| {
+            let look = match row.opt_i64(7)? {
+                Some(at_ms) => Some(Look {
+                    at_ms,
+                    living_hash: row.opt_i64(6)?,
+                    in_doubt: row.bool(8)?,
+                }),
+                None => None,
+            };
+            Ok(Known { look, ..read(row)? })
+        },
     )?;
     Ok(found
         .into_iter()
@@ -241,6 +265,7 @@ fn read(row: &Row<'_>) -> Result<Known, DbError> {
         content_hash: row.i64(3)?,
         gone: row.bool(4)?,
         streamed: row.bool(5)?,
+        look: None,
     })
 }
 

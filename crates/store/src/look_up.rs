@@ -36,6 +36,8 @@ pub struct CommitLookUp<'a> {
     pub facts: &'a AnswerFacts,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
+    /// Whether what a deleted post held is kept in its history; else it is erased with it.
+    pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
@@ -56,6 +58,7 @@ pub fn commit_look_up(
                 id: commit.id,
                 asked_at_ms: commit.facts.sent_at_ms,
                 received_at_ms: commit.facts.received_at_ms,
+                keep: commit.keep_deleted,
                 now_ms: commit.now_ms,
             };
             deleted = deletion::take_in(tx, &mut source, gone)?;
@@ -71,6 +74,7 @@ pub fn commit_look_up(
         revived: taken.revived,
         deleted,
         absent: 0,
+        recounted: 0,
         opened,
         update_count: source.update_count,
     };

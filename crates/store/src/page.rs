@@ -14,6 +14,7 @@ use crate::{
     ids::SourceId,
     intake::{self, Circumstances, Sighting},
     machine::Held,
+    refresh::{Again, Polled},
 };
 
 /// A page to commit, with the machine that asked for it.
@@ -54,6 +55,8 @@ pub struct Summary {
     pub deleted: u64,
     /// Stored posts that the page should list and does not, to be looked up.
     pub absent: u64,
+    /// Stored posts that the page showed with other counts.
+    pub recounted: u64,
     /// Whether the source became readable by this commit.
     pub opened: bool,
     /// The last USN of the source's library.
@@ -82,6 +85,7 @@ pub fn commit_page(
     let is_history = commit.machine.is_history(request);
     let Listing {
         sightings,
+        again,
         new,
         shown,
     } = listing(tx, &source, commit)?;
@@ -94,6 +98,13 @@ pub fn commit_page(
         policy: commit.policy,
     };
     let taken = intake::take_in(tx, &mut source, &sightings, when)?;
+    let polled = Polled {
+        instance_id: source.instance_id,
+        policy: commit.policy,
+        asked_at_ms: page.facts.sent_at_ms,
+        now_ms: commit.now_ms,
+    };
+    let recounted = polled.take_in(tx, &again)?;
     entry::shown(tx, source.id, &shown)?;
     let absent = match commit.machine.absence_range(request, reading) {
         Some((low, high)) => entry::absent(
@@ -140,6 +151,7 @@ pub fn commit_page(
         revived: taken.revived,
         deleted: 0,
         absent: stored.absent.len() as u64,
+        recounted,
         opened,
         update_count: source.update_count,
     };
@@ -150,6 +162,8 @@ pub fn commit_page(
 struct Listing<'a> {
     /// What may be news, the oldest first and each position once.
     sightings: Vec<Sighting<'a>>,
+    /// Stored posts whose content is as it was.
+    again: Vec<Again<'a>>,
     /// For each listed post, whether no page of the source had shown it.
     new: Vec<bool>,
     /// The entries that only a stream had shown.
@@ -167,6 +181,7 @@ fn listing<'a>(
     let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
     let mut entries = entry::at(tx, source.id, &positions)?;
     let mut sightings = Vec::new();
+    let mut again = Vec::new();
     let mut shown = Vec::new();
     let mut new = vec![false; reading.keys.len()];
     for (index, (key, listed)) in reading.keys.iter().zip(&page.listed).enumerate().rev() {
@@ -181,10 +196,13 @@ fn listing<'a>(
         let sighting = Sighting::new(&listed.post, key.as_str(), position_ms, entry);
         if sighting.may_be_news() {
             sightings.push(sighting);
+        } else {
+            again.extend(Again::of(&sighting, page.facts.sent_at_ms));
         }
     }
     Ok(Listing {
         sightings,
+        again,
         new,
         shown,
     })

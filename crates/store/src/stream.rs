@@ -39,6 +39,8 @@ pub struct CommitEvents<'a> {
     pub events: &'a [Arrived],
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
+    /// Whether what a deleted post held is kept in its history; else it is erased with it.
+    pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
@@ -152,6 +154,7 @@ fn delete(
         id,
         asked_at_ms: received_at_ms,
         received_at_ms,
+        keep: commit.keep_deleted,
         now_ms: commit.now_ms,
     };
     deletion::take_in(tx, source, gone)

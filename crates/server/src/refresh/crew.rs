@@ -224,7 +224,7 @@ impl Worker {
             claim,
             answers: found.answers,
             policy: self.shared.access.policies.of(self.instance.id),
-            keep_deleted: self.shared.options.keep_deleted,
+            keep_deleted: self.shared.access.keep_deleted,
             now_ms: now_ms(),
             chance: chance(),
         };

@@ -14,8 +14,6 @@ pub struct RefreshOptions {
     pub workers: usize,
     /// The names of the credentials that posts are refreshed with; empty for all.
     pub credentials: Vec<String>,
-    /// Whether what a deleted post held is kept in its history.
-    pub keep_deleted: bool,
     /// How often new instances are looked for, and how far behind all are.
     pub scan: Duration,
 }
@@ -29,7 +27,6 @@ impl RefreshOptions {
             lease: Duration::from_secs(30),
             workers: 2,
             credentials: Vec::new(),
-            keep_deleted: true,
             scan: Duration::from_secs(2),
         }
     }

@@ -214,6 +214,7 @@ impl Feed {
                 look_up: &LookUp::Gone,
                 facts: &facts,
                 policy: &Policy::default(),
+                keep_deleted: true,
                 now_ms,
             };
             commit_look_up(tx, &commit)

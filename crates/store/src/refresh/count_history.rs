@@ -1,6 +1,6 @@
 //! Counts of posts over time.
 
-use driftline_core::post::Counts;
+use driftline_core::{post::Counts, refresh::Freshness};
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
@@ -38,6 +38,23 @@ pub fn count_history(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<CountsAt>, St
         },
     )?;
     Ok(history)
+}
+
+/// What is kept of the counts when a look follows another.
+pub(crate) fn between(before: &Freshness, after: &Freshness) -> Vec<CountsAt> {
+    let at = |at_ms, counts| CountsAt { at_ms, counts };
+    let mut rows = Vec::new();
+    if before.counts == after.counts {
+        return rows;
+    }
+    // The row before tells until when the counts were the old ones.
+    if before.counts != Counts::default() {
+        rows.push(at(before.refreshed_ms, before.counts));
+    }
+    if after.refreshed_ms != before.refreshed_ms {
+        rows.push(at(after.refreshed_ms, after.counts));
+    }
+    rows
 }
 
 pub(crate) fn keep(tx: &mut Tx<'_>, rows: &[(i64, CountsAt)]) -> Result<(), DbError> {

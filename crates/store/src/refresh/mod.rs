@@ -18,6 +18,7 @@ mod experience;
 mod fresh;
 mod histories;
 mod lease;
+mod polled;
 mod save;
 mod schedule;
 mod stored;
@@ -35,6 +36,7 @@ pub use untold::{Untold, forget_told, tell, untold, untold_of};
 pub use wanted::{Found, Noted, Tracked, hydrate, tracked, want};
 
 pub(crate) use fresh::{NewFresh, insert_new, revive, unschedule};
+pub(crate) use polled::{Again, Polled};
 
 /// The buckets of an instance: claims of one upstream that need not wait for each other.
 pub(crate) const SHARDS: i64 = 8;

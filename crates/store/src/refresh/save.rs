@@ -245,7 +245,9 @@ impl<'a> Changes<'a> {
         let mut tells = refreshed.tell.then_some(true);
         match (&answered.answer, prints, refreshed.outcome) {
             (Answer::Found(post), Some(prints), Outcome::Updated) => {
-                self.counted(due, &before, &refreshed);
+                let rows = count_history::between(&before, &refreshed.freshness);
+                let id = due.slot.post_id;
+                self.counts.extend(rows.into_iter().map(|row| (id, row)));
                 if self.version(due, (post, prints.content), known, answered.asked_at_ms) {
                     tells = tells.or(Some(false));
                 }
@@ -299,21 +301,6 @@ impl<'a> Changes<'a> {
         }
         self.saved.outcomes.push((due.what, refreshed.outcome));
         self.schedule(due.slot, standing, &refreshed, None);
-    }
-
-    fn counted(&mut self, due: &DuePost, before: &Freshness, refreshed: &Judged) {
-        let after = &refreshed.freshness;
-        if before.counts == after.counts {
-            return;
-        }
-        let at = |at_ms, counts| (due.slot.post_id, CountsAt { at_ms, counts });
-        // The row before tells until when the counts were the old ones.
-        if before.counts != Default::default() {
-            self.counts.push(at(before.refreshed_ms, before.counts));
-        }
-        if after.refreshed_ms != before.refreshed_ms {
-            self.counts.push(at(after.refreshed_ms, after.counts));
-        }
     }
 
     /// Returns whether libraries are to be told of the version.

@@ -47,6 +47,28 @@ pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbErro
     )
 }
 
+/// Takes rows off that nobody has claimed or is claiming; returns those.
+pub(crate) fn take(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<Vec<Slot>, DbError> {
+    if slots.is_empty() {
+        return Ok(Vec::new());
+    }
+    let free = tx.query_each(
+        "select bucket, due_at_ms, post_id from schedule
+         where bucket = {row 1} and due_at_ms = {row 2} and post_id = {row 3} {skip_locked}",
+        &[],
+        &columns(slots),
+        |row| {
+            Ok(Slot {
+                bucket: row.i64(0)?,
+                due_at_ms: row.i64(1)?,
+                post_id: row.i64(2)?,
+            })
+        },
+    )?;
+    remove_later(tx, &free)?;
+    Ok(free)
+}
+
 /// The first rows of a bucket due by then, the earliest first, that nobody else is claiming; on
 /// PostgreSQL they stay locked, and each comes with the time by the database's clock, Unix ms.
 pub(crate) fn first(

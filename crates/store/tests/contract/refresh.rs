@@ -4,6 +4,7 @@ mod laws;
 mod migration;
 mod outcomes;
 mod pipeline;
+mod polled;
 mod wanted;
 
 use std::{collections::HashMap, sync::Arc};

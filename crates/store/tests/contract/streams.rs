@@ -35,6 +35,7 @@ impl World {
                 scheme: &SCHEME,
                 events: &events,
                 policy: &Policy::default(),
+                keep_deleted: true,
                 now_ms,
             };
             commit_events(tx, &commit)

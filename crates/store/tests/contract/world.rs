@@ -125,6 +125,7 @@ pub(crate) struct World {
     pub(crate) machine: Machine,
     pub(crate) settings: Settings,
     pub(crate) fence: Option<i64>,
+    pub(crate) keep_deleted: bool,
     pub(crate) now_ms: i64,
 }
 
@@ -149,6 +150,7 @@ impl World {
             machine,
             settings: settings(),
             fence: None,
+            keep_deleted: true,
             now_ms: START_MS,
         }
     }
@@ -200,6 +202,7 @@ impl World {
     pub(crate) fn look_up(&mut self, id: &str, look_up: LookUp) -> Summary {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
+        let keep_deleted = self.keep_deleted;
         let (machine, summary) = self
             .store
             .write_blocking(source::root(source), move |tx| {
@@ -213,6 +216,7 @@ impl World {
                         look_up: &look_up,
                         facts: &facts(now_ms),
                         policy: &Policy::default(),
+                        keep_deleted,
                         now_ms,
                     },
                 )

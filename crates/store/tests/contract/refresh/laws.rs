@@ -140,7 +140,9 @@ fn run(store: &driftline_store::Store, seed: u64) {
             _ => {
                 world.now_ms = now_ms;
                 let id = chance.random_range(1..=POSTS);
-                world.poll(vec![liked(id, truth)]);
+                if world.poll(vec![liked(id, truth)]).recounted > 0 {
+                    newest.insert(id, (now_ms, truth));
+                }
             }
         }
         check_schedule(store);

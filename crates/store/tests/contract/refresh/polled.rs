@@ -1,0 +1,108 @@
+//! What polls show of stored posts in passing.
+
+use driftline_core::{answer::LookUp, refresh::Outcome};
+use driftline_db::Dialect;
+use driftline_store::{history, refresh::count_history};
+
+use super::{Answer, Crew, MINUTE_MS, check_schedule, found, liked, local, stands};
+use crate::world::{START_MS, World, on_both};
+
+#[test]
+fn a_polls_counts_are_a_refresh_that_costs_nothing() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 7)]);
+        world.now_ms = START_MS + 2 * MINUTE_MS;
+        let summary = world.poll(vec![liked(2, 0), liked(1, 9)]);
+        assert_eq!((summary.recounted, summary.edited), (1, 0));
+
+        let seen = stands(&world, 1);
+        assert_eq!(seen.freshness.counts.favourites, Some(9));
+        assert_eq!(seen.freshness.refreshed_ms, world.now_ms);
+        assert_eq!(seen.due_at_ms, Some(world.now_ms + 3 * MINUTE_MS));
+        assert_eq!(stands(&world, 2).due_at_ms, Some(START_MS + 3 * MINUTE_MS));
+        let post = local(&world, 1);
+        let counts = world.read(move |tx| count_history(tx, post));
+        let favourites: Vec<_> = counts.iter().map(|row| row.counts.favourites).collect();
+        assert_eq!(favourites, [Some(7), Some(9)]);
+        let status = world.timeline().into_iter().find(|item| item.id == post);
+        let raw = status.map(|item| item.raw).expect("it is shown");
+        assert!(raw.contains("favourites_count\":9"), "{raw}");
+        assert_eq!(check_schedule(store), 2);
+    });
+}
+
+#[test]
+fn polls_that_follow_each_other_closely_write_nothing() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        world.now_ms = START_MS + MINUTE_MS - 1;
+        assert_eq!(world.poll(vec![liked(1, 8)]).recounted, 0);
+        world.now_ms += 1;
+        assert_eq!(world.poll(vec![liked(1, 8)]).recounted, 1);
+        world.now_ms += MINUTE_MS;
+        assert_eq!(
+            world.poll(vec![liked(1, 8)]).recounted,
+            0,
+            "nothing changed"
+        );
+    });
+}
+
+#[test]
+fn a_poll_ends_the_doubt_whether_a_post_is_there() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        crew.refresh(&[(1, Answer::Missing)], now_ms);
+        assert!(stands(&world, 1).freshness.missing);
+        world.now_ms = now_ms + 1_000;
+        assert_eq!(world.poll(vec![liked(1, 7)]).recounted, 1);
+        let seen = stands(&world, 1);
+        assert!(!seen.freshness.missing);
+        assert_eq!(seen.outcome, Some(Outcome::Unchanged));
+        assert_eq!(seen.due_at_ms, Some(world.now_ms + 3 * MINUTE_MS));
+        assert_eq!(check_schedule(store), 1);
+    });
+}
+
+#[test]
+fn a_poll_leaves_a_claimed_post_to_its_claim() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let claim = crew.claim(now_ms);
+        world.now_ms = now_ms + 1_000;
+        let is_rows = store.db().dialect() == Dialect::Postgres;
+        // Where claims are in memory the poll does not see them: the save finds the post moved.
+        let recounted = world.poll(vec![liked(1, 8)]).recounted;
+        assert_eq!(recounted, u64::from(!is_rows));
+        let saved = crew.save(&claim, &[found(1, 9)], now_ms + 2_000);
+        assert_eq!(saved.outcomes.len(), usize::from(is_rows));
+        let counts = stands(&world, 1).freshness.counts;
+        assert_eq!(counts.favourites, Some(if is_rows { 9 } else { 8 }));
+        assert_eq!(check_schedule(store), 1);
+    });
+}
+
+#[test]
+fn what_a_post_held_is_erased_with_it_when_a_poll_finds_its_deletion() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.keep_deleted = false;
+        world.poll(vec![liked(1, 7)]);
+        world.now_ms = START_MS + 2 * MINUTE_MS;
+        world.poll(vec![liked(1, 9)]);
+        let post = local(&world, 1);
+        assert_eq!(world.read(move |tx| count_history(tx, post)).len(), 2);
+        world.now_ms += MINUTE_MS;
+        assert_eq!(world.look_up("1", LookUp::Gone).deleted, 1);
+        assert_eq!(world.read(move |tx| history::versions(tx, post)), []);
+        assert_eq!(world.read(move |tx| count_history(tx, post)), []);
+    });
+}
