@@ -55,7 +55,7 @@ impl Worker {
             holder: "bench".to_owned(),
             lease_ms: 60_000,
             now_ms: self.now_ms,
-            top_up: None,
+            policy: Arc::clone(&self.policy),
         };
         self.shard += 1;
         match self.claims.claim_blocking(&self.store, ask)? {

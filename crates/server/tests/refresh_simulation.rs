@@ -316,7 +316,7 @@ impl Simulation {
             holder: format!("worker {at}"),
             lease_ms: LEASE_MS,
             now_ms,
-            top_up: None,
+            policy: Arc::clone(&self.policy),
         };
         match self.claims.claim_blocking(&self.store, ask).unwrap() {
             Claimed::Batch(claim) => {

@@ -318,7 +318,7 @@ impl Worker {
             holder: options.holder.clone(),
             lease_ms: ms(options.lease),
             now_ms: now_ms(),
-            top_up: Some(policy),
+            policy,
         };
         self.shared.claims.claim(&self.shared.store, ask).await
     }

@@ -11,7 +11,8 @@ use driftline_db::{DbError, Dialect, Root, Tx};
 use super::{
     SHARDS,
     book::Book,
-    fresh, lease,
+    choice::{self, Choice},
+    lease,
     schedule::{self, Slot},
     stored, wanted,
 };
@@ -41,9 +42,10 @@ pub struct Ask {
     pub lease_ms: i64,
     /// The time, Unix ms.
     pub now_ms: i64,
-    /// What fills a batch up that leaves before it is full: the posts that are not due yet and
-    /// that this policy values most. Under a policy by age alone nothing does.
-    pub top_up: Option<Arc<Policy>>,
+    /// Which of the posts that are due go first. Under a policy by worth it is those of the most
+    /// worth, posts that the price has left behind are put off, and a batch that leaves before it
+    /// is full is filled up with the most valuable posts that are not due yet.
+    pub policy: Arc<Policy>,
 }
 
 /// Posts of one upstream that this worker alone may look up.
@@ -59,6 +61,8 @@ pub struct Claim {
     pub posts: Vec<DuePost>,
     /// Slots whose post needs no look-up any more: it is deleted or removed.
     pub(crate) idle: Vec<Slot>,
+    /// Slots whose post is to be scheduled anew.
+    pub(crate) later: Vec<Slot>,
 }
 
 /// A post that is due.
@@ -197,9 +201,10 @@ impl Claims {
             book.clear_ended(ask.now_ms);
             book.len()
         };
+        let reach = choice::reach(&ask.policy, ask.batcher.size());
         let mut due = Due::default();
         for bucket in buckets(ask) {
-            let limit = ask.batcher.size() - due.slots.len() + held;
+            let limit = reach - due.slots.len() + held;
             let found = schedule::first(tx, bucket, ask.now_ms, limit)?;
             let book = self.book();
             due.add(
@@ -208,35 +213,26 @@ impl Claims {
                     .map(|(slot, _)| slot)
                     .filter(|slot| !book.holds(slot.post_id, ask.now_ms)),
             );
-            if due.slots.len() >= ask.batcher.size() {
+            if due.slots.len() >= reach {
                 break;
             }
         }
-        due.slots.truncate(ask.batcher.size());
+        due.slots.truncate(reach);
         if let Some(wait) = due.wait(tx, ask)? {
             return Ok(wait);
         }
-        due.top_up(tx, ask, |slot| !self.book().holds(slot.post_id, ask.now_ms))?;
-        let (posts, idle) = posts(tx, &due.slots)?;
+        let is_free = |slot: &Slot| !self.book().holds(slot.post_id, ask.now_ms);
+        let mut taken = due.taken(tx, ask, is_free)?;
         let mut book = self.book();
         // Another worker may have claimed some of them since they were read.
-        let is_free = |slot: &Slot| !book.holds(slot.post_id, ask.now_ms);
-        let posts: Vec<DuePost> = posts.into_iter().filter(|p| is_free(&p.slot)).collect();
-        let idle: Vec<Slot> = idle.into_iter().filter(is_free).collect();
-        if posts.is_empty() && idle.is_empty() {
+        taken.retain(|slot| !book.holds(slot.post_id, ask.now_ms));
+        let ids: Vec<i64> = taken.slots().map(|slot| slot.post_id).collect();
+        if ids.is_empty() {
             return Ok(Claimed::Until(ask.now_ms));
         }
         let until_ms = ask.now_ms.saturating_add(ask.lease_ms);
-        let ids = posts.iter().map(|post| post.slot.post_id);
-        let ids = ids.chain(idle.iter().map(|slot| slot.post_id));
-        let id = book.take(ids, until_ms);
-        Ok(Claimed::Batch(Claim {
-            instance: ask.instance,
-            id,
-            until_ms,
-            posts,
-            idle,
-        }))
+        let id = book.take(ids.into_iter(), until_ms);
+        Ok(Claimed::Batch(taken.claim(ask, id, until_ms)))
     }
 
     fn in_rows(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
@@ -252,24 +248,19 @@ impl Claims {
         if let Some(wait) = due.wait(tx, ask)? {
             return Ok(wait);
         }
-        due.top_up(tx, ask, |_| true)?;
+        let taken = due.taken(tx, ask, |_| true)?;
+        let slots: Vec<Slot> = taken.slots().collect();
         let time = (clock_ms, ask.lease_ms);
-        let (id, until_ms) = lease::take(tx, base, &ask.holder, time, &due.slots)?;
-        let (posts, idle) = posts(tx, &due.slots)?;
-        Ok(Claimed::Batch(Claim {
-            instance: ask.instance,
-            id,
-            until_ms,
-            posts,
-            idle,
-        }))
+        let (id, until_ms) = lease::take(tx, base, &ask.holder, time, &slots)?;
+        Ok(Claimed::Batch(taken.claim(ask, id, until_ms)))
     }
 }
 
 impl Claim {
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         let posts = self.posts.iter().map(|post| post.slot);
-        posts.chain(self.idle.iter().copied())
+        let others = self.idle.iter().chain(&self.later);
+        posts.chain(others.copied())
     }
 
     fn post_ids(&self) -> impl Iterator<Item = i64> {
@@ -296,12 +287,13 @@ impl Due {
     /// What is due and in no lease, locked, with the time by the database's clock.
     fn locked(tx: &mut Tx<'_>, ask: &Ask) -> Result<(Self, i64), DbError> {
         let (mut due, mut clock_ms) = (Self::default(), 0);
+        let reach = choice::reach(&ask.policy, ask.batcher.size());
         for bucket in buckets(ask) {
-            let limit = ask.batcher.size() - due.slots.len();
+            let limit = reach - due.slots.len();
             let found = schedule::first(tx, bucket, ask.now_ms, limit)?;
             clock_ms = found.last().map_or(clock_ms, |(_, clock_ms)| *clock_ms);
             due.add(found.into_iter().map(|(slot, _)| slot));
-            if due.slots.len() >= ask.batcher.size() {
+            if due.slots.len() >= reach {
                 break;
             }
         }
@@ -337,47 +329,75 @@ impl Due {
 }
 
 impl Due {
-    /// Fills what leaves before it is full with the most valuable posts that are not due yet.
-    fn top_up(
-        &mut self,
+    /// What a claim takes of it, with what fills its batch up.
+    fn taken(
+        self,
         tx: &mut Tx<'_>,
         ask: &Ask,
         is_free: impl Fn(&Slot) -> bool,
-    ) -> Result<(), StoreError> {
-        let Some(policy @ Policy::Value { .. }) = ask.top_up.as_deref() else {
-            return Ok(());
-        };
-        let missing = ask.batcher.size().saturating_sub(self.slots.len());
-        if missing == 0 {
-            return Ok(());
+    ) -> Result<Taken, StoreError> {
+        let (due, idle) = posts(tx, &self.slots)?;
+        let size = ask.batcher.size();
+        let Choice { mut posts, later } = choice::choose(&ask.policy, due, size, ask.now_ms);
+        let missing = size.saturating_sub(posts.len());
+        // No request is sent for what is not due alone.
+        if missing > 0 && !posts.is_empty() {
+            posts.extend(more(tx, ask, missing, is_free)?);
         }
-        let each = (missing * CHOICE).div_ceil(SHARDS as usize);
-        let mut next = Vec::new();
-        for bucket in buckets(ask) {
-            next.extend(schedule::after(tx, bucket, ask.now_ms, each)?);
-        }
-        next.retain(is_free);
-        let ids: Vec<i64> = next.iter().map(|slot| slot.post_id).collect();
-        let standings = fresh::by_ids(tx, &ids)?;
-        let mut valued: Vec<(f64, Slot)> = next
-            .into_iter()
-            .filter_map(|slot| {
-                let freshness = standings.get(&slot.post_id)?.freshness;
-                let value = policy.value(&freshness.facts(), ask.now_ms);
-                // Who waits before it is asked again waits for a reason.
-                let is_calm = freshness.failures == 0 && !freshness.missing;
-                (is_calm && value > 0.0).then_some((value, slot))
-            })
-            .collect();
-        valued.sort_by(|a, b| b.0.total_cmp(&a.0));
-        self.slots
-            .extend(valued.into_iter().take(missing).map(|(_, slot)| slot));
-        Ok(())
+        Ok(Taken { posts, idle, later })
     }
 }
 
-/// Out of how many times what is missing the most valuable posts are chosen.
-const CHOICE: usize = 4;
+/// The most valuable of the posts that are not due yet, under a policy by worth.
+fn more(
+    tx: &mut Tx<'_>,
+    ask: &Ask,
+    missing: usize,
+    is_free: impl Fn(&Slot) -> bool,
+) -> Result<Vec<DuePost>, StoreError> {
+    let Policy::Value { .. } = *ask.policy else {
+        return Ok(Vec::new());
+    };
+    let each = choice::reach(&ask.policy, missing).div_ceil(SHARDS as usize);
+    let mut next = Vec::new();
+    for bucket in buckets(ask) {
+        next.extend(schedule::after(tx, bucket, ask.now_ms, each)?);
+    }
+    next.retain(is_free);
+    let (next, _) = posts(tx, &next)?;
+    Ok(choice::worthiest(&ask.policy, next, missing, ask.now_ms))
+}
+
+/// What a claim takes.
+struct Taken {
+    posts: Vec<DuePost>,
+    idle: Vec<Slot>,
+    later: Vec<Slot>,
+}
+
+impl Taken {
+    fn retain(&mut self, is_free: impl Fn(&Slot) -> bool) {
+        self.posts.retain(|post| is_free(&post.slot));
+        self.idle.retain(&is_free);
+        self.later.retain(&is_free);
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        let posts = self.posts.iter().map(|post| post.slot);
+        posts.chain(self.idle.iter().chain(&self.later).copied())
+    }
+
+    fn claim(self, ask: &Ask, id: i64, until_ms: i64) -> Claim {
+        Claim {
+            instance: ask.instance,
+            id,
+            until_ms,
+            posts: self.posts,
+            idle: self.idle,
+            later: self.later,
+        }
+    }
+}
 
 /// The posts of slots, and the slots whose post needs no look-up.
 fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {

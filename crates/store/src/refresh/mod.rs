@@ -11,6 +11,7 @@
 //! their sources' libraries are to be told. It changes nothing if the claim has ended.
 
 mod book;
+mod choice;
 mod claim;
 mod count_history;
 mod due;

@@ -9,6 +9,7 @@ use driftline_core::{
 use driftline_db::{Column, Root, Tx};
 
 use super::{
+    choice,
     claim::{Claim, Claims, DuePost, What},
     count_history::{self, CountsAt},
     fresh::{self, Standing},
@@ -76,6 +77,8 @@ pub struct Saved {
     pub outcomes: Vec<(What, Outcome)>,
     /// Posts that libraries are to be told of, and whether of their counts: see [`super::tell`].
     pub news: Vec<(LocalId, bool)>,
+    /// How many posts were scheduled anew without an answer, because the price rose.
+    pub postponed: u64,
     /// Each post's freshness before and after, where an answer told of it.
     pub grown: Vec<(Freshness, Freshness)>,
 }
@@ -129,6 +132,14 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
             Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => changes.slots.push(*slot),
             Some((standing, _)) => changes.retire(slot.post_id, standing),
             None => {}
+        }
+    }
+    for slot in &save.claim.later {
+        match known.get(&slot.post_id) {
+            Some((standing, Some(stored))) if standing.due_at_ms == Some(slot.due_at_ms) => {
+                changes.put_off(save, *slot, standing, stored);
+            }
+            _ => {}
         }
     }
     let mut answers: HashMap<What, &Answered> = save.answers.iter().map(|a| (a.what, a)).collect();
@@ -345,6 +356,29 @@ impl<'a> Changes<'a> {
             due_at_ms,
             outcome: Some(refreshed.outcome),
             living_hash: living_hash.or(standing.living_hash),
+        });
+    }
+
+    /// Schedules a post by the policy as it is now.
+    fn put_off(&mut self, save: &Save, slot: Slot, standing: &Standing, stored: &Stored) {
+        let due = match choice::planned(&save.policy, &standing.freshness) {
+            _ if stored.deleted_at_ms.is_some() => return self.retire(slot.post_id, standing),
+            Some(Due::At(due_at_ms)) => due_at_ms,
+            // The next claim sees to it.
+            Some(Due::Retired | Due::Never) | None => return self.slots.push(slot),
+        };
+        self.saved.postponed += 1;
+        self.slots.push(Slot {
+            due_at_ms: due,
+            ..slot
+        });
+        self.fresh.push(fresh::Change {
+            post_id: slot.post_id,
+            bucket: standing.bucket,
+            freshness: standing.freshness,
+            due_at_ms: Some(due),
+            outcome: standing.outcome,
+            living_hash: standing.living_hash,
         });
     }
 

@@ -6,6 +6,7 @@ mod outcomes;
 mod pipeline;
 mod polled;
 mod wanted;
+mod worth;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -47,7 +48,7 @@ pub(crate) struct Crew {
     pub(crate) instance: InstanceId,
     pub(crate) size: usize,
     pub(crate) keep_deleted: bool,
-    pub(crate) top_up: Option<Arc<Policy>>,
+    pub(crate) policy: Arc<Policy>,
 }
 
 impl Crew {
@@ -61,7 +62,7 @@ impl Crew {
             instance,
             size: 100,
             keep_deleted: true,
-            top_up: None,
+            policy: Arc::default(),
         }
     }
 
@@ -73,7 +74,7 @@ impl Crew {
             holder: "worker".to_owned(),
             lease_ms,
             now_ms,
-            top_up: self.top_up.clone(),
+            policy: Arc::clone(&self.policy),
         };
         self.claims
             .claim_blocking(&self.store, ask)
@@ -121,7 +122,7 @@ impl Crew {
         let save = Save {
             claim: claim.clone(),
             answers,
-            policy: Arc::new(Policy::default()),
+            policy: Arc::clone(&self.policy),
             keep_deleted: self.keep_deleted,
             now_ms,
             chance: 0,

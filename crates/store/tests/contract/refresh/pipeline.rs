@@ -223,7 +223,7 @@ fn a_batch_that_leaves_half_empty_takes_the_most_valuable_posts_along() {
             by_worth: Some(ValueSettings::default()),
             ..Plan::default()
         };
-        crew.top_up = Some(Arc::new(Experience::new(0).policy(&plan)));
+        crew.policy = Arc::new(Experience::new(0).policy(&plan));
         crew.size = 5;
         let full = crew.claim(now_ms);
         assert_eq!(full.posts.len(), 5);

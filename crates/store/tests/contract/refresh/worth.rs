@@ -1,0 +1,122 @@
+//! Claims under the policy by worth.
+
+use std::{collections::HashMap, sync::Arc};
+
+use driftline_core::refresh::{Experience, Plan, Policy, ValueSettings};
+use driftline_store::refresh::Claimed;
+
+use super::{Answer, Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, stands};
+use crate::world::{START_MS, World, on_both};
+
+/// By worth, at a price in count-hours.
+fn priced(price: f64) -> Arc<Policy> {
+    let plan = Plan {
+        by_worth: Some(ValueSettings::default()),
+        ..Plan::default()
+    };
+    let Policy::Value { ages, mut by } = Experience::new(0).policy(&plan) else {
+        panic!("a policy by age")
+    };
+    by.price = price;
+    Arc::new(Policy::Value { ages, by })
+}
+
+#[test]
+fn of_the_overdue_the_most_valuable_go_first() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let posts = (1..=6).rev().map(|id| liked(id, 10_i64.pow(id as u32)));
+        world.poll(posts.collect());
+        let mut crew = Crew::of(&world);
+        crew.size = 2;
+        crew.policy = priced(1.0);
+        // All have been due for long: the busy ones after three minutes as the others.
+        let now_ms = START_MS + 10 * MINUTE_MS;
+        let ids = |claim: &driftline_store::refresh::Claim| -> Vec<String> {
+            let posts = claim.posts.iter();
+            posts.map(|due| due.upstream_id.clone()).collect()
+        };
+        let first = crew.claim(now_ms);
+        assert_eq!(ids(&first), ["6", "5"]);
+        let second = crew.claim(now_ms);
+        assert_eq!(ids(&second), ["4", "3"], "of what nobody holds");
+        crew.save(&first, &[found(6, 1_000_000), found(5, 100_000)], now_ms);
+        crew.save(&second, &[found(4, 10_000), found(3, 1_000)], now_ms);
+        assert_eq!(check_schedule(store), 6);
+    });
+}
+
+#[test]
+fn what_the_price_has_left_behind_is_put_off_and_not_lost() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let posts = (1..=6)
+            .rev()
+            .map(|id| liked(id, if id == 6 { 100_000 } else { 0 }));
+        world.poll(posts.collect());
+        let mut crew = Crew::of(&world);
+        crew.size = 6;
+        crew.policy = priced(1_000.0);
+        // Due by age after three minutes, by the bound of waits after six.
+        let now_ms = START_MS + 5 * MINUTE_MS;
+        let claim = crew.claim(now_ms);
+        assert_eq!(claim.posts.len(), 1, "the others are not worth it yet");
+        let other = crew.ask(now_ms, 30_000);
+        assert!(
+            matches!(other, Claimed::Until(_) | Claimed::Idle),
+            "all are held: {other:?}"
+        );
+        let saved = crew.save(&claim, &[found(6, 100_001)], now_ms);
+        assert_eq!(saved.postponed, 5);
+        assert_eq!(check_schedule(store), 6);
+        let put_off = stands(&world, 1);
+        assert!(put_off.due_at_ms > Some(now_ms), "{put_off:?}");
+        assert_eq!(put_off.freshness.refreshes, 0, "nobody looked at it");
+
+        // A claim that is given back changes nothing.
+        let later_ms = put_off.due_at_ms.unwrap_or(0) + HOUR_MS;
+        crew.policy = priced(1_000_000.0);
+        let claim = crew.claim(later_ms);
+        crew.claims.give_back_blocking(store, claim).expect("back");
+        assert_eq!(stands(&world, 1), put_off);
+        assert_eq!(check_schedule(store), 6);
+    });
+}
+
+#[test]
+fn no_post_starves_at_any_price() {
+    const POSTS: u64 = 24;
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let posts = (1..=POSTS).rev().map(|id| liked(id, id as i64 * 100));
+        world.poll(posts.collect());
+        let mut crew = Crew::of(&world);
+        crew.size = 2;
+        let mut looks: HashMap<u64, u32> = HashMap::new();
+        // A request in half an hour, while the first half of the posts grows fast.
+        for turn in 0..200_i64 {
+            let now_ms = START_MS + (turn + 1) * 30 * MINUTE_MS;
+            crew.policy = priced(10_f64.powi((turn % 7) as i32));
+            let Claimed::Batch(claim) = crew.ask(now_ms, 30_000) else {
+                continue;
+            };
+            let answers: Vec<(u64, Answer)> = claim
+                .posts
+                .iter()
+                .filter_map(|due| due.upstream_id.parse().ok())
+                .map(|id| {
+                    *looks.entry(id).or_default() += 1;
+                    found(
+                        id,
+                        id as i64 * 100 + if id <= POSTS / 2 { turn * 500 } else { 0 },
+                    )
+                })
+                .collect();
+            crew.save(&claim, &answers, now_ms);
+            assert_eq!(check_schedule(store), POSTS as usize);
+        }
+        for id in 1..=POSTS {
+            assert!(looks.get(&id) > Some(&1), "post {id}: {looks:?}");
+        }
+    });
+}
