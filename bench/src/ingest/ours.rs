@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{Machine, Reading, Settings, Step},
 };
 use driftline_store::{
-    CommitPage, SourceId, Store, Target, clock, commit_page,
+    CommitPage, Prints, SourceId, Store, Target, clock, commit_page,
     source::{self, NewSource},
 };
 use driftline_upstream::{Timeline, parse};
@@ -133,6 +133,7 @@ fn take(
                 request: &request,
                 reading: &reading,
                 page: &page,
+                prints: &Prints::of(&page),
                 policy: &driftline_core::refresh::Policy::default(),
                 now_ms,
             },

@@ -8,8 +8,8 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, Store, StoreError, Summary, clock, commit_look_up,
-    commit_machine, commit_page,
+    CommitLookUp, CommitMachine, CommitPage, Prints, Store, StoreError, Summary, clock,
+    commit_look_up, commit_machine, commit_page,
     credential::{self, Credential},
     entry, machine,
     source::{self, Source},
@@ -239,6 +239,7 @@ impl Session {
         let abilities = self.abilities();
         let settings = self.source.settings.clone();
         let before = self.machine.clone();
+        let prints = Prints::of(&page);
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
         let policy = self.access.policies.of(self.source.instance.id);
@@ -256,6 +257,7 @@ impl Session {
                         request: &request,
                         reading: &reading,
                         page: &shared,
+                        prints: &prints,
                         policy: &policy,
                         now_ms: now_ms(),
                     },

@@ -18,9 +18,9 @@ use driftline_core::{
 };
 use driftline_sim::{Happening, Upstream, WorldConfig};
 use driftline_store::{
-    Arrived, CommitEvents, CommitLookUp, CommitMachine, CommitPage, SourceId, Store, StoreError,
-    Summary, Target, Tx, clock, commit_events, commit_look_up, commit_machine, commit_page, entry,
-    export, machine, source,
+    Arrived, CommitEvents, CommitLookUp, CommitMachine, CommitPage, Prints, SourceId, Store,
+    StoreError, Summary, Target, Tx, clock, commit_events, commit_look_up, commit_machine,
+    commit_page, entry, export, machine, source,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -406,6 +406,7 @@ impl Simulation {
                                 request: &request,
                                 reading: &reading,
                                 page: &page,
+                                prints: &Prints::of(&page),
                                 policy: &Policy::default(),
                                 now_ms,
                             };

@@ -1,6 +1,9 @@
 //! Authors of stored posts.
 
-use std::collections::HashMap;
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use driftline_core::post::Author;
 use driftline_db::{Column, DbError, Tx};
@@ -57,11 +60,68 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
     Ok(accounts)
 }
 
+/// Authors as they are stored, by upstream ID.
+#[derive(Default)]
+pub(crate) struct Known(HashMap<String, Names>);
+
+struct Names {
+    id: i64,
+    acct: String,
+    display_name: String,
+    url: Option<String>,
+}
+
+impl Known {
+    /// Looks authors up. What is found stays as it is but for names.
+    pub(crate) fn load<'a>(
+        tx: &mut Tx<'_>,
+        instance_id: i64,
+        authors: impl IntoIterator<Item = &'a Author>,
+    ) -> Result<Known, DbError> {
+        let mut known = Known::default();
+        let ids = authors.into_iter().map(|author| clean(author.id.as_str()));
+        let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
+        known.add(tx, instance_id, ids.iter().map(|id| &**id))?;
+        Ok(known)
+    }
+
+    fn add<'a>(
+        &mut self,
+        tx: &mut Tx<'_>,
+        instance_id: i64,
+        upstream_ids: impl Iterator<Item = &'a str>,
+    ) -> Result<(), DbError> {
+        let upstream_ids = Column::text(upstream_ids);
+        if upstream_ids.is_empty() {
+            return Ok(());
+        }
+        let found = tx.query_each(
+            "select upstream_id, id, acct, display_name, url from account
+             where upstream_id = {row 1} and instance_id = $1",
+            &[&instance_id],
+            &[upstream_ids],
+            |row| {
+                let names = Names {
+                    id: row.i64(1)?,
+                    acct: row.text(2)?,
+                    display_name: row.text(3)?,
+                    url: row.opt_text(4)?,
+                };
+                Ok((row.text(0)?, names))
+            },
+        )?;
+        self.0.extend(found);
+        Ok(())
+    }
+}
+
 /// Stores authors that are new or have changed names; returns their local IDs by upstream ID. An
-/// author whom the upstream left out has no ID and no account. The clock must be held.
+/// author whom the upstream left out has no ID and no account. The clock must be held; who was not
+/// known before that is looked up again.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
+    mut known: Known,
     authors: impl IntoIterator<Item = &'a Author>,
 ) -> Result<HashMap<String, i64>, DbError> {
     let mut wanted: HashMap<String, Fields<'a>> = HashMap::new();
@@ -71,32 +131,20 @@ pub(crate) fn store<'a>(
             wanted.insert(upstream_id.into_owned(), Fields::of(author));
         }
     }
+    let unknown = wanted.keys().filter(|id| !known.0.contains_key(*id));
+    let unknown: Vec<String> = unknown.cloned().collect();
+    known.add(tx, instance_id, unknown.iter().map(String::as_str))?;
     let mut ids = HashMap::with_capacity(wanted.len());
     let mut changed: Vec<(i64, Fields<'a>)> = Vec::new();
-    let known = tx.query_each(
-        "select upstream_id, id, acct, display_name, url from account
-         where upstream_id = {row 1} and instance_id = $1",
-        &[&instance_id],
-        &[Column::text(wanted.keys().map(String::as_str))],
-        |row| {
-            Ok((
-                row.text(0)?,
-                row.i64(1)?,
-                row.text(2)?,
-                row.text(3)?,
-                row.opt_text(4)?,
-            ))
-        },
-    )?;
-    for (upstream_id, id, acct, display_name, url) in known {
+    for (upstream_id, names) in known.0 {
         if let Some(fields) = wanted.remove(&upstream_id)
-            && (fields.acct != acct
-                || fields.display_name != display_name
-                || fields.url.as_deref() != url.as_deref())
+            && (fields.acct != names.acct
+                || fields.display_name != names.display_name
+                || fields.url.as_deref() != names.url.as_deref())
         {
-            changed.push((id, fields));
+            changed.push((names.id, fields));
         }
-        ids.insert(upstream_id, id);
+        ids.insert(upstream_id, names.id);
     }
     update(tx, &changed)?;
     let new: Vec<(String, Fields<'a>)> = wanted.into_iter().collect();
@@ -105,10 +153,10 @@ pub(crate) fn store<'a>(
 }
 
 struct Fields<'a> {
-    acct: std::borrow::Cow<'a, str>,
-    display_name: std::borrow::Cow<'a, str>,
-    url: Option<std::borrow::Cow<'a, str>>,
-    raw: std::borrow::Cow<'a, str>,
+    acct: Cow<'a, str>,
+    display_name: Cow<'a, str>,
+    url: Option<Cow<'a, str>>,
+    raw: Cow<'a, str>,
 }
 
 impl<'a> Fields<'a> {

@@ -30,6 +30,14 @@ pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, Db
     Ok(last - count + 1)
 }
 
+/// [`take`] that leaves it to a later question to wait for the clock and to tell the last ID.
+pub(crate) fn take_later(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<(), DbError> {
+    tx.execute_later(
+        "update local_clock set last_id = {greatest}($1, last_id + 1) + $2 - 1 where one = 1",
+        &[&floor(now_ms), &(count as i64)],
+    )
+}
+
 /// Lets later IDs begin above `id`. The clock must be held.
 pub(crate) fn raise(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
     tx.execute_later(

@@ -1,18 +1,35 @@
 //! What an edit changes of a post, in 64 bits.
 
-use driftline_core::post::Post;
+use driftline_core::{answer::Page, post::Post};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// What tells one version of a post from another. Stored, so neither must ever change between
 /// versions of the program.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Fingerprints {
     /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
     pub(crate) content: i64,
     /// A hash of all that tells one refresh from the next: the content, the counts, and a poll's
     /// votes.
     pub(crate) living: i64,
+}
+
+/// What tells the versions of a page's posts apart. Reading it from their JSON takes a good part of
+/// what a commit takes, so it is made before, where nobody waits for a transaction.
+#[derive(Clone, Debug, Default)]
+pub struct Prints(Vec<Fingerprints>);
+
+impl Prints {
+    /// Those of a page's posts.
+    pub fn of(page: &Page) -> Prints {
+        Prints(page.listed.iter().map(|listed| of(&listed.post)).collect())
+    }
+
+    /// In the order of the page.
+    pub(crate) fn all(&self) -> &[Fingerprints] {
+        &self.0
+    }
 }
 
 /// A post's fingerprints.

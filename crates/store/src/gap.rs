@@ -20,12 +20,18 @@ pub(crate) fn load(tx: &mut Tx<'_>, source_id: i64) -> Result<Vec<Gap>, DbError>
     )
 }
 
-/// Makes the stored ranges equal to these, writing only what differs.
+/// Makes the stored ranges, which this transaction has loaded, equal to these, writing only what
+/// differs.
 ///
 /// What differs is told from the rows and not from an earlier state in memory: a machine also
 /// changes its ledger when it is asked for its next step.
-pub(crate) fn save(tx: &mut Tx<'_>, source_id: i64, gaps: &[Gap]) -> Result<(), StoreError> {
-    let mut stored: BTreeMap<Key, Gap> = load(tx, source_id)?
+pub(crate) fn save(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    stored: Vec<Gap>,
+    gaps: &[Gap],
+) -> Result<(), StoreError> {
+    let mut stored: BTreeMap<Key, Gap> = stored
         .into_iter()
         .map(|gap| (gap.low.clone(), gap))
         .collect();

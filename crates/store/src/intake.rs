@@ -11,7 +11,7 @@ use driftline_db::Tx;
 use crate::{
     account, backdate, clock, entry,
     error::StoreError,
-    fingerprint,
+    fingerprint::Fingerprints,
     history::{self, EndedBy},
     machine::Held,
     post,
@@ -57,12 +57,11 @@ pub(crate) struct Taken {
 
 impl<'a> Sighting<'a> {
     pub(crate) fn new(
-        post: &'a Post,
+        (post, prints): (&'a Post, Fingerprints),
         position: &'a str,
         position_ms: Option<i64>,
         entry: Option<entry::Known>,
     ) -> Sighting<'a> {
-        let prints = fingerprint::of(post);
         Sighting {
             post,
             upstream_id: clean(post.id.as_str()),
@@ -95,10 +94,11 @@ pub(crate) fn take_in(
     if sightings.is_empty() {
         return Ok(Taken::default());
     }
-    let mut ids = new_ids(tx, sightings, when)?.into_iter();
-    let upstream_ids: Vec<&str> = sightings.iter().map(|s| &*s.upstream_id).collect();
-    let known = post::known(tx, source.instance_id, &upstream_ids)?;
-    let mut intake = Intake::new(source, when, known);
+    let authors = sightings.iter().map(|sighting| &sighting.post.author);
+    let authors = account::Known::load(tx, source.instance_id, authors)?;
+    let (ids, known) = held(tx, source.instance_id, sightings, when)?;
+    let mut ids = ids.into_iter();
+    let mut intake = Intake::new(source, when, known, authors);
     for sighting in sightings {
         match &sighting.entry {
             None => {
@@ -113,18 +113,24 @@ pub(crate) fn take_in(
     intake.write(tx)
 }
 
-/// An ID for each sighting without an entry, in their order.
-fn new_ids(
+/// Holds the clock. An ID for each sighting without an entry, in their order, and what is stored of
+/// their posts.
+fn held(
     tx: &mut Tx<'_>,
+    instance_id: i64,
     sightings: &[Sighting<'_>],
     when: Circumstances<'_>,
-) -> Result<Vec<i64>, StoreError> {
+) -> Result<(Vec<i64>, HashMap<String, post::Known>), StoreError> {
     let new = || sightings.iter().filter(|s| s.entry.is_none());
+    let upstream_ids: Vec<&str> = sightings.iter().map(|s| &*s.upstream_id).collect();
     if !when.history {
-        let first = clock::take(tx, when.now_ms, new().count())?;
-        return Ok((first..).take(new().count()).collect());
+        let count = new().count();
+        clock::take_later(tx, when.now_ms, count)?;
+        let (last, known) = post::known_by_clock(tx, instance_id, &upstream_ids)?;
+        return Ok(((last - count as i64 + 1..=last).collect(), known));
     }
     clock::take(tx, when.now_ms, 0)?;
+    let known = post::known(tx, instance_id, &upstream_ids)?;
     let times_ms: Vec<i64> = new()
         .map(|s| {
             s.post
@@ -133,7 +139,7 @@ fn new_ids(
                 .unwrap_or(when.now_ms)
         })
         .collect();
-    Ok(backdate::take(tx, &times_ms, when.now_ms)?)
+    Ok((backdate::take(tx, &times_ms, when.now_ms)?, known))
 }
 
 /// The changes of one commit, gathered before any is written.
@@ -148,6 +154,7 @@ struct Intake<'s, 'a> {
     /// Posts among the replaced whose version before is kept as one that an edit ended.
     edited_posts: Vec<i64>,
     authors: Vec<&'a Author>,
+    known_authors: account::Known,
     new_entries: Vec<entry::Draft<'a>>,
     changed_entries: Vec<entry::Change>,
     taken: Taken,
@@ -165,6 +172,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         source: &'s mut Held,
         when: Circumstances<'a>,
         known: HashMap<String, post::Known>,
+        known_authors: account::Known,
     ) -> Intake<'s, 'a> {
         Intake {
             source,
@@ -182,6 +190,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             replaced_posts: Vec::new(),
             edited_posts: Vec::new(),
             authors: Vec::new(),
+            known_authors,
             new_entries: Vec::new(),
             changed_entries: Vec::new(),
             taken: Taken::default(),
@@ -342,7 +351,8 @@ impl<'s, 'a> Intake<'s, 'a> {
         } = self.when;
         let source = self.source;
         if !self.authors.is_empty() {
-            let accounts = account::store(tx, source.instance_id, self.authors)?;
+            let accounts =
+                account::store(tx, source.instance_id, self.known_authors, self.authors)?;
             post::insert(
                 tx,
                 source.instance_id,

@@ -46,6 +46,7 @@ pub mod verify;
 
 pub use driftline_db::{Root, SecretUrl, Stats, Target, Tx};
 pub use error::StoreError;
+pub use fingerprint::Prints;
 pub use ids::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
 pub use instance::Instance;
 pub use look_up::{CommitLookUp, commit_look_up};

@@ -11,6 +11,7 @@ use crate::{
     deletion::{self, Gone},
     entry,
     error::StoreError,
+    fingerprint,
     ids::SourceId,
     intake::{self, Circumstances, Sighting, Taken},
     machine::Held,
@@ -95,7 +96,7 @@ fn found(
     let entries = entry::of_post(tx, source.id, known.id)?;
     let sightings: Vec<Sighting<'_>> = entries
         .into_iter()
-        .map(|entry| Sighting::new(post, "", None, Some(entry)))
+        .map(|entry| Sighting::new((post, fingerprint::of(post)), "", None, Some(entry)))
         .filter(Sighting::may_be_news)
         .collect();
     let when = Circumstances {

@@ -1,6 +1,6 @@
 //! A source's timeline machine as it is kept.
 
-use driftline_core::timeline::Machine;
+use driftline_core::timeline::{Gap, Machine};
 use driftline_db::Tx;
 
 use crate::{
@@ -104,6 +104,18 @@ impl Held {
         machine: &Machine,
         now_ms: i64,
     ) -> Result<bool, StoreError> {
+        let gaps = gap::load(tx, self.id)?;
+        self.save_over(tx, gaps, machine, now_ms)
+    }
+
+    /// [`Held::save`] where the ranges that are stored were loaded before.
+    pub(crate) fn save_over(
+        &self,
+        tx: &mut Tx<'_>,
+        stored: Vec<Gap>,
+        machine: &Machine,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
         let json = serde_json::to_string(machine)
             .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
         let opens = !self.readable && machine.is_readable();
@@ -116,7 +128,7 @@ impl Held {
                 &(self.readable || opens),
             ],
         )?;
-        gap::save(tx, self.id, machine.ledger().gaps())?;
+        gap::save(tx, self.id, stored, machine.ledger().gaps())?;
         if opens {
             clock::take(tx, now_ms, 0)?;
             self.list_posts(tx)?;

@@ -11,6 +11,8 @@ use driftline_db::Tx;
 use crate::{
     entry,
     error::StoreError,
+    fingerprint::Prints,
+    gap,
     ids::SourceId,
     intake::{self, Circumstances, Sighting},
     machine::Held,
@@ -36,6 +38,8 @@ pub struct CommitPage<'a> {
     pub reading: &'a Reading,
     /// The page.
     pub page: &'a Page,
+    /// Those of the page.
+    pub prints: &'a Prints,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
     /// The time, Unix ms.
@@ -75,11 +79,11 @@ pub fn commit_page(
         page,
         ..
     } = *commit;
-    if page.listed.len() != reading.keys.len() {
-        return Err(StoreError::PageMismatch {
-            posts: page.listed.len(),
-            keys: reading.keys.len(),
-        });
+    for keys in [reading.keys.len(), commit.prints.all().len()] {
+        if page.listed.len() != keys {
+            let posts = page.listed.len();
+            return Err(StoreError::PageMismatch { posts, keys });
+        }
     }
     let mut source = Held::load(tx, commit.source, commit.fence)?;
     let is_history = commit.machine.is_history(request);
@@ -89,23 +93,6 @@ pub fn commit_page(
         new,
         shown,
     } = listing(tx, &source, commit)?;
-    let when = Circumstances {
-        asked_at_ms: page.facts.sent_at_ms,
-        now_ms: commit.now_ms,
-        // Once others read the source, nothing appears below what they have seen.
-        history: is_history && !source.readable,
-        streamed: false,
-        policy: commit.policy,
-    };
-    let taken = intake::take_in(tx, &mut source, &sightings, when)?;
-    let polled = Polled {
-        instance_id: source.instance_id,
-        policy: commit.policy,
-        asked_at_ms: page.facts.sent_at_ms,
-        now_ms: commit.now_ms,
-    };
-    let recounted = polled.take_in(tx, &again)?;
-    entry::shown(tx, source.id, &shown)?;
     let absent = match commit.machine.absence_range(request, reading) {
         Some((low, high)) => entry::absent(
             tx,
@@ -116,6 +103,26 @@ pub fn commit_page(
         )?,
         None => Vec::new(),
     };
+    let gaps = gap::load(tx, source.id)?;
+    let when = Circumstances {
+        asked_at_ms: page.facts.sent_at_ms,
+        now_ms: commit.now_ms,
+        // Once others read the source, nothing appears below what they have seen.
+        history: is_history && !source.readable,
+        streamed: false,
+        policy: commit.policy,
+    };
+    // From here on the local clock may be held, for which other sources wait: what can be asked
+    // before has been.
+    let taken = intake::take_in(tx, &mut source, &sightings, when)?;
+    let polled = Polled {
+        instance_id: source.instance_id,
+        policy: commit.policy,
+        asked_at_ms: page.facts.sent_at_ms,
+        now_ms: commit.now_ms,
+    };
+    let recounted = polled.take_in(tx, &again)?;
+    entry::shown(tx, source.id, &shown)?;
     let live_at_bottom = match request.bottom() {
         Some(low) if page.listed.is_empty() => {
             let query = AnchorQuery {
@@ -144,7 +151,7 @@ pub fn commit_page(
     if is_history && let Some(newest_ms) = newest_created_at_ms(page) {
         machine.history_reached(reading, newest_ms);
     }
-    let opened = source.save(tx, &machine, commit.now_ms)?;
+    let opened = source.save_over(tx, gaps, &machine, commit.now_ms)?;
     let summary = Summary {
         new: taken.new,
         edited: taken.edited,
@@ -184,7 +191,9 @@ fn listing<'a>(
     let mut again = Vec::new();
     let mut shown = Vec::new();
     let mut new = vec![false; reading.keys.len()];
-    for (index, (key, listed)) in reading.keys.iter().zip(&page.listed).enumerate().rev() {
+    let listed = reading.keys.iter().zip(&page.listed);
+    let listed = listed.zip(commit.prints.all());
+    for (index, ((key, listed), prints)) in listed.enumerate().rev() {
         if !is_first[index] {
             continue;
         }
@@ -193,7 +202,7 @@ fn listing<'a>(
         shown.extend(streamed.map(|entry| entry.id));
         new[index] = streamed.is_some() || entry.is_none();
         let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
-        let sighting = Sighting::new(&listed.post, key.as_str(), position_ms, entry);
+        let sighting = Sighting::new((&listed.post, *prints), key.as_str(), position_ms, entry);
         if sighting.may_be_news() {
             sightings.push(sighting);
         } else {

@@ -11,6 +11,7 @@ use crate::{
     deletion::{self, Gone},
     entry,
     error::StoreError,
+    fingerprint,
     ids::SourceId,
     intake::{self, Circumstances, Sighting},
     machine::Held,
@@ -119,7 +120,12 @@ fn take_in(
                 return None;
             }
             let position_ms = commit.scheme.time_ms(&shown.key);
-            Some(Sighting::new(shown.post, position, position_ms, entry))
+            Some(Sighting::new(
+                (shown.post, fingerprint::of(shown.post)),
+                position,
+                position_ms,
+                entry,
+            ))
         })
         .filter(Sighting::may_be_news)
         .collect();

@@ -11,7 +11,8 @@ use driftline_db::testing::Fresh;
 use driftline_server::http::{App, Limits, router, serve};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
-    CommitLookUp, CommitPage, SourceId, Store, Tx, clock, commit_look_up, commit_page, machine,
+    CommitLookUp, CommitPage, Prints, SourceId, Store, Tx, clock, commit_look_up, commit_page,
+    machine,
     source::{self, NewSource},
 };
 use reqwest::{Client, Response, StatusCode, header::LINK};
@@ -191,6 +192,7 @@ impl Feed {
                 request: &request,
                 reading: &reading,
                 page: &page,
+                prints: &Prints::of(&page),
                 policy: &Policy::default(),
                 now_ms,
             };

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     account, clock,
     error::StoreError,
-    fingerprint,
+    fingerprint::{self, Fingerprints},
     history::{self, EndedBy},
     ids::{LocalId, sql},
     post,
@@ -91,12 +91,12 @@ impl Claims {
     /// [`StoreError::LeaseLost`] if it had ended before, and [`StoreError::Db`]; then nothing is
     /// changed, and the posts are due as they were once the claim's time is over.
     pub async fn save(&self, store: &Store, save: Save) -> Result<Saved, StoreError> {
-        let (claims, save) = (self.clone(), Arc::new(save));
-        let shared = Arc::clone(&save);
+        let (claims, work) = (self.clone(), Arc::new(Work::of(save)));
+        let shared = Arc::clone(&work);
         let saved = store
             .write(Root::none(), move |tx| write(tx, &claims, &shared))
             .await;
-        self.forget(&save.claim);
+        self.forget(&work.save.claim);
         saved
     }
 
@@ -105,22 +105,42 @@ impl Claims {
     /// # Errors
     /// As there.
     pub fn save_blocking(&self, store: &Store, save: Save) -> Result<Saved, StoreError> {
-        let (claims, save) = (self.clone(), Arc::new(save));
-        let shared = Arc::clone(&save);
+        let (claims, work) = (self.clone(), Arc::new(Work::of(save)));
+        let shared = Arc::clone(&work);
         let saved = store.write_blocking(Root::none(), move |tx| write(tx, &claims, &shared));
-        self.forget(&save.claim);
+        self.forget(&work.save.claim);
         saved
     }
 }
 
-fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreError> {
+/// A save with what tells versions apart: it is read from JSON before the transaction begins.
+struct Work {
+    save: Save,
+    prints: HashMap<What, Fingerprints>,
+}
+
+impl Work {
+    fn of(save: Save) -> Work {
+        let found = save.answers.iter().filter_map(|answered| {
+            let Answer::Found(post) = &answered.answer else {
+                return None;
+            };
+            Some((answered.what, fingerprint::of(post)))
+        });
+        let prints = found.collect();
+        Work { save, prints }
+    }
+}
+
+fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreError> {
+    let save = &work.save;
     if !claims.redeem(tx, &save.claim, save.now_ms)? {
         return Err(StoreError::LeaseLost);
     }
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
     let mut known = stored::by_ids(tx, &ids)?;
-    if may_change_content(save, &known) {
+    if may_change_content(work, &known) {
         // What sources share is judged while the clock is held, so that no poll changes it meanwhile.
         clock::take(tx, save.now_ms, 0)?;
         known = stored::by_ids(tx, &ids)?;
@@ -155,7 +175,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         match (answers.remove(&due.what), due.what, stored) {
             (None, ..) => changes.put_back(due, standing),
             (Some(answered), What::Stored(post), Some(stored)) => {
-                changes.take(save, (due, post), (standing, stored), answered);
+                changes.take(work, (due, post), (standing, stored), answered);
             }
             (Some(answered), What::Wanted { .. }, _) => {
                 changes.take_wanted(save, due, standing, answered);
@@ -167,8 +187,8 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
 }
 
 /// Whether an answer may change more of a post than its counts.
-fn may_change_content(save: &Save, known: &HashMap<i64, (Standing, Option<Stored>)>) -> bool {
-    save.answers.iter().any(|answered| {
+fn may_change_content(work: &Work, known: &HashMap<i64, (Standing, Option<Stored>)>) -> bool {
+    work.save.answers.iter().any(|answered| {
         let What::Stored(post) = answered.what else {
             return false;
         };
@@ -176,9 +196,10 @@ fn may_change_content(save: &Save, known: &HashMap<i64, (Standing, Option<Stored
             .get(&sql(post))
             .and_then(|(_, stored)| stored.as_ref());
         match &answered.answer {
-            Answer::Found(found) => stored.is_some_and(|stored| {
+            Answer::Found(_) => stored.is_some_and(|stored| {
+                let prints = work.prints.get(&answered.what);
                 stored.deleted_at_ms.is_some()
-                    || fingerprint::of(found).content != stored.content_hash
+                    || prints.is_none_or(|prints| prints.content != stored.content_hash)
             }),
             Answer::Missing | Answer::Gone => true,
             Answer::Hidden | Answer::Nothing => false,
@@ -214,7 +235,7 @@ fn asked(save: &Save, due: &DuePost, answered: &Answered) -> Asked {
 impl<'a> Changes<'a> {
     fn take(
         &mut self,
-        save: &'a Save,
+        Work { save, prints }: &'a Work,
         (due, local): (&DuePost, LocalId),
         (standing, known): (&Standing, &Stored),
         answered: &'a Answered,
@@ -228,10 +249,7 @@ impl<'a> Changes<'a> {
             refreshed_ms: standing.freshness.refreshed_ms.max(newest_ms),
             ..standing.freshness
         };
-        let prints = match &answered.answer {
-            Answer::Found(post) => Some(fingerprint::of(post)),
-            _ => None,
-        };
+        let prints = prints.get(&answered.what).copied();
         let living_hash = prints.map_or(standing.living_hash, |prints| Some(prints.living));
         let word = match &answered.answer {
             Answer::Found(post) => Word::Seen {
@@ -413,7 +431,7 @@ impl<'a> Changes<'a> {
                 .filter(|(_, _, is_edit)| *is_edit)
                 .map(|(draft, ..)| &draft.post.author)
                 .collect();
-            account::store(tx, instance_id, authors)?;
+            account::store(tx, instance_id, account::Known::default(), authors)?;
             history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
         }
         let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     clock, entry,
     error::StoreError,
+    fingerprint,
     ids::{SourceId, sql},
     intake::{self, Circumstances, Sighting},
     machine::Held,
@@ -200,7 +201,12 @@ fn take_in(
             .iter()
             .map(|post| {
                 let position = post.id.as_str();
-                Sighting::new(post, position, None, known.remove(position))
+                Sighting::new(
+                    (post, fingerprint::of(post)),
+                    position,
+                    None,
+                    known.remove(position),
+                )
             })
             .filter(Sighting::may_be_news)
             .collect();

@@ -11,8 +11,8 @@ use driftline_core::{
 };
 use driftline_db::testing::databases;
 use driftline_store::{
-    CommitLookUp, CommitPage, SourceId, Store, StoreError, Summary, Tx, clock, commit_look_up,
-    commit_page, entry, export, machine,
+    CommitLookUp, CommitPage, Prints, SourceId, Store, StoreError, Summary, Tx, clock,
+    commit_look_up, commit_page, entry, export, machine,
     source::{self, NewSource},
     timeline::{self, Range, Reader, TimelinePost},
 };
@@ -190,6 +190,7 @@ impl World {
                     request: &request,
                     reading: &reading,
                     page: &page,
+                    prints: &Prints::of(&page),
                     policy: &Policy::default(),
                     now_ms,
                 },
