@@ -55,15 +55,15 @@ impl Intake {
             settings: Arc::default(),
             machine: Machine::default(),
         };
-        intake.commit(Page {
+        intake.commit(ReadPage::of(Page {
             facts: facts(first_ms - 1_000, 2),
             ..Page::default()
-        })?;
+        }))?;
         Ok(intake)
     }
 
     /// Commits a page.
-    pub(crate) fn commit(&mut self, page: Page) -> Result<(), Failure> {
+    pub(crate) fn commit(&mut self, page: ReadPage) -> Result<(), Failure> {
         let machine = std::mem::take(&mut self.machine);
         self.machine = take(&self.store, self.source, &self.settings, machine, page)?;
         keep_last_ranges(&mut self.machine);
@@ -76,14 +76,27 @@ impl Intake {
     }
 }
 
+/// A page with all that is read from its JSON.
+pub(crate) struct ReadPage {
+    page: Page,
+    prints: Prints,
+}
+
+impl ReadPage {
+    fn of(page: Page) -> Self {
+        let prints = Prints::of(&page);
+        Self { page, prints }
+    }
+}
+
 /// A page as it was read.
-pub(crate) fn page(raw: &RawPage) -> Result<Page, Failure> {
+pub(crate) fn page(raw: &RawPage) -> Result<ReadPage, Failure> {
     let items = parse::page(&raw.body, &Timeline::Public)?;
-    Ok(Page {
+    Ok(ReadPage::of(Page {
         listed: items.listed,
         passed: items.passed,
         facts: facts(raw.at_ms, raw.body.len() as u64),
-    })
+    }))
 }
 
 /// Adds the source that the posts belong to; the peers need it too.
@@ -111,7 +124,7 @@ fn take(
     source: SourceId,
     settings: &Arc<Settings>,
     mut machine: Machine,
-    page: Page,
+    ReadPage { page, prints }: ReadPage,
 ) -> Result<Machine, Failure> {
     let now_ms = page.facts.received_at_ms;
     // The step is not told to have been sent, so that the next is a poll again.
@@ -133,7 +146,7 @@ fn take(
                 request: &request,
                 reading: &reading,
                 page: &page,
-                prints: &Prints::of(&page),
+                prints: &prints,
                 policy: &driftline_core::refresh::Policy::default(),
                 now_ms,
             },

@@ -64,7 +64,7 @@ pub(super) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     }
     table.print();
     println!(
-        "reading the pages' JSON is outside the figure on SQLite and in both on PostgreSQL; the bare \
+        "reading the pages' JSON, and hashing it, is outside the figure on SQLite and in both on PostgreSQL; the bare \
          driver knows no gaps, anchors or leases, hashes the text alone, and takes its IDs without \
          holding the local clock, so that its sources do not wait for each other"
     );

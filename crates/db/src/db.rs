@@ -196,7 +196,7 @@ impl Inner {
     ) -> Result<(), DbError> {
         let server = Server::new(url, schema)?;
         server.prepare(schema)?;
-        let mut session = server.connect()?;
+        let mut session = server.connect(postgres::Purpose::Read)?;
         migrate(options.migrations, MIGRATION_LOCK, |step| {
             session.begin("begin");
             let result = step(&mut Tx::postgres(&mut session));

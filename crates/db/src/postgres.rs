@@ -80,7 +80,7 @@ impl Worker<'_> {
         let session = match &mut self.session {
             Some(session) => session,
             none => {
-                let session = none.insert(self.server.connect()?);
+                let session = none.insert(self.server.connect(self.purpose)?);
                 if self.connected_before {
                     self.counters.reconnected();
                 }

@@ -3,6 +3,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use super::Purpose;
 use super::error::classify;
 use super::session::Session;
 use super::wire::Wire;
@@ -49,10 +50,17 @@ impl Server {
         })
     }
 
-    pub(crate) fn connect(&self) -> Result<Session, DbError> {
+    pub(crate) fn connect(&self, purpose: Purpose) -> Result<Session, DbError> {
         let wire = self.wire()?;
+        let mut settings = String::new();
+        if purpose == Purpose::Write {
+            settings.push_str(BY_KEYS);
+        }
         if let Some(search_path) = &self.search_path {
-            wire.wait(|client| client.batch_execute(search_path))
+            settings.push_str(search_path);
+        }
+        if !settings.is_empty() {
+            wire.wait(|client| client.batch_execute(&settings))
                 .map_err(|error| classify(&error))?;
         }
         Ok(Session::new(wire))
@@ -121,6 +129,11 @@ fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// Writes look rows up by keys. A plan that was made while a table was small or had no statistics
+/// would read the whole table instead, and be kept when the table has grown. Without just-in-time
+/// compiling, which the prices of plans that are switched off would set going.
+const BY_KEYS: &str = "set enable_seqscan = off; set enable_hashjoin = off; \
+    set enable_mergejoin = off; set jit = off; ";
 /// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
 /// connection. A statement that takes longer is acknowledged all the same.
 const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(20);
