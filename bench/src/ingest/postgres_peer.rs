@@ -23,7 +23,7 @@ pub(super) fn ingest(
     let store = Store::open(target)?;
     ours::add_source(&store)?;
     store.close_blocking();
-    let mut writer = Writer::connect(url, schema, 1)?;
+    let mut writer = Writer::connect(url, schema, 1, Clock::Held)?;
     let start = Instant::now();
     for page in pages {
         writer.commit(&bare::rows(page)?, page.at_ms)?;
@@ -50,11 +50,28 @@ pub(crate) struct Writer {
     usn: i64,
     accounts: i64,
     pages: usize,
+    clock: Clock,
+}
+
+/// When a peer takes its IDs.
+#[derive(Clone, Copy)]
+pub(crate) enum Clock {
+    /// While it holds the local clock until its commit, so that the order of commits is that of
+    /// IDs whatever other sources do: as Driftline does.
+    Held,
+    /// On its own; the clock's row is only brought up to date. Readers can pass an ID that another
+    /// source commits later.
+    Free,
 }
 
 impl Writer {
     /// Connects to a store that has the source.
-    pub(crate) fn connect(url: &str, schema: &str, source: i64) -> Result<Self, Failure> {
+    pub(crate) fn connect(
+        url: &str,
+        schema: &str,
+        source: i64,
+        clock: Clock,
+    ) -> Result<Self, Failure> {
         let mut client = Client::connect(url, NoTls)?;
         client.batch_execute(&format!("set search_path to {schema}"))?;
         Ok(Self {
@@ -67,6 +84,7 @@ impl Writer {
             // Each source's numbers are its own.
             accounts: source << 40,
             pages: 0,
+            clock,
         })
     }
 
@@ -74,7 +92,16 @@ impl Writer {
     pub(crate) fn commit(&mut self, rows: &[Row<'_>], at_ms: i64) -> Result<(), Failure> {
         let statements = &self.statements;
         let mut tx = self.client.transaction()?;
-        let first = (self.last_id + 1).max((at_ms << 22) + (self.source << 16));
+        let first = match self.clock {
+            Clock::Held => {
+                let count = i64::try_from(rows.len())?;
+                let last: i64 = tx
+                    .query_one(&statements.hold, &[&(at_ms << 22), &count])?
+                    .get(0);
+                last - count + 1
+            }
+            Clock::Free => (self.last_id + 1).max((at_ms << 22) + (self.source << 16)),
+        };
         let ids: Vec<i64> = (first..).take(rows.len()).collect();
         let upstream_ids: Vec<&str> = rows.iter().map(|row| row.upstream_id).collect();
         let new = tx.query(&statements.seen, &[&upstream_ids, &ids])?;
@@ -90,7 +117,9 @@ impl Writer {
         schedule(&mut tx, statements, &found, at_ms)?;
         self.last_id = found.last().map_or(self.last_id, |(_, id)| *id);
         self.usn += i64::try_from(found.len())?;
-        tx.execute(&statements.clock, &[&self.last_id, &self.accounts])?;
+        if let Clock::Free = self.clock {
+            tx.execute(&statements.clock, &[&self.last_id, &self.accounts])?;
+        }
         tx.execute(&statements.source, &[&self.machine, &self.usn])?;
         let high = rows.last().map_or("", |row| &row.position);
         let low = format!("{:06}", self.pages / 5);
@@ -114,6 +143,7 @@ struct Statements {
     accounts: Statement,
     posts: Statement,
     entries: Statement,
+    hold: Statement,
     clock: Statement,
     source: Statement,
     gap: Statement,
@@ -155,6 +185,10 @@ impl Statements {
                  select {source}, i, i, p, u, u, $6, h, false, l
                  from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bool[])
                      as r(i, p, u, h, l)",
+            )?,
+            hold: prepare(
+                "update local_clock set last_id = greatest($1, last_id + 1) + $2 - 1 where one = 1
+                 returning last_id",
             )?,
             clock: prepare(
                 "update local_clock set last_id = $1, last_account_id = $2 where one = 1",

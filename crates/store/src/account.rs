@@ -95,10 +95,11 @@ impl Known {
         if upstream_ids.is_empty() {
             return Ok(());
         }
-        let found = tx.query(
+        let found = tx.query_each(
             "select upstream_id, id, acct, display_name, url from account
-             where upstream_id {in $2} and instance_id = $1",
-            &[&instance_id, &upstream_ids],
+             where upstream_id = {row 1} and instance_id = $1",
+            &[&instance_id],
+            &[upstream_ids],
             |row| {
                 let names = Names {
                     id: row.i64(1)?,

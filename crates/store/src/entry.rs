@@ -66,12 +66,13 @@ pub(crate) fn at(
     source_id: i64,
     positions: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let found = tx.query(
+    let found = tx.query_each(
         "select e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, f.living_hash,
              f.refreshed_at_ms, f.missing or f.failures > 0
          from entry e left join freshness f on f.post_id = e.post_id
-         where e.source_id = $1 and e.position {in $2}",
-        &[&source_id, &Column::text(positions.iter().copied())],
+         where e.source_id = $1 and e.position = {row 1}",
+        &[&source_id],
+        &[Column::text(positions.iter().copied())],
         |row| {
             let look = match row.opt_i64(7)? {
                 Some(at_ms) => Some(Look {

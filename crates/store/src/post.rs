@@ -27,27 +27,29 @@ pub(crate) fn known(
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let seen = tx.query(
+    let seen = tx.query_each(
         "select post_id, upstream_id from seen
-         where upstream_id {in $2} and instance_id = $1",
-        &[&instance_id, &Column::text(upstream_ids.iter().copied())],
+         where upstream_id = {row 1} and instance_id = $1",
+        &[&instance_id],
+        &[Column::text(upstream_ids.iter().copied())],
         |row| Ok((row.i64(0)?, row.text(1)?)),
     )?;
     of_seen(tx, seen)
 }
 
 /// [`known`] behind writes that were left for later and that hold the clock; with it the last ID
-/// that the clock gave, in the same journey to the database.
+/// that the clock gave, in the same journey to the database. Not for no IDs.
 pub(crate) fn known_by_clock(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<(i64, HashMap<String, Known>), DbError> {
-    let found = tx.query(
+    let found = tx.query_each(
         "select c.last_id, s.post_id, s.upstream_id from local_clock c
-         left join seen s on s.upstream_id {in $2} and s.instance_id = $1
+         left join seen s on s.upstream_id = {row 1} and s.instance_id = $1
          where c.one = 1",
-        &[&instance_id, &Column::text(upstream_ids.iter().copied())],
+        &[&instance_id],
+        &[Column::text(upstream_ids.iter().copied())],
         |row| Ok((row.i64(0)?, row.opt_i64(1)?, row.opt_text(2)?)),
     )?;
     let last_id = found
