@@ -3,12 +3,17 @@
 //! Every process that shares a store runs its workers; claims keep them apart. A worker holds a
 //! claim while it asks, and no transaction.
 
+mod batch_ability;
 mod crew;
+mod keyring;
 mod look_up;
 mod offered;
 mod options;
+mod reader;
+mod second_opinion;
 mod tally;
 mod teller;
+mod witnesses;
 
 use std::{
     collections::HashMap,
@@ -30,10 +35,11 @@ use tokio::{
 pub use options::RefreshOptions;
 pub use tally::Tally;
 
-pub(crate) use crew::ANONYMOUS;
+pub(crate) use keyring::ANONYMOUS;
 
 use crate::{access::Access, clock::now_ms};
 use crew::Crew;
+use witnesses::Witnesses;
 
 /// The workers of this process. Clones are handles to the same ones.
 #[derive(Clone)]
@@ -48,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
+    witnesses: Witnesses,
     tally: std::sync::Mutex<HashMap<InstanceId, Tally>>,
     stop: watch::Sender<bool>,
 }
@@ -61,6 +68,7 @@ impl Refreshers {
             access,
             claims: Claims::default(),
             options,
+            witnesses: Witnesses::default(),
             tally: std::sync::Mutex::default(),
             stop,
         });
