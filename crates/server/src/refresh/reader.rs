@@ -59,7 +59,12 @@ impl Reader {
         match &found {
             Ok(found) => {
                 quotas
-                    .answered(&self.credential, self.scope(), &found.facts)
+                    .answered(
+                        &self.credential,
+                        self.scope(),
+                        Purpose::Refresh,
+                        &found.facts,
+                    )
                     .await?;
                 let shown = found
                     .findings
@@ -83,7 +88,9 @@ impl Reader {
     ) -> Result<(), StoreError> {
         counter!("driftline_refresh_failures_total", "kind" => failure.kind.name()).increment(1);
         let quotas = &shared.access.quotas;
-        quotas.failed(&self.credential, self.scope(), failure).await
+        quotas
+            .failed(&self.credential, self.scope(), Purpose::Refresh, failure)
+            .await
     }
 
     async fn look_up(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
