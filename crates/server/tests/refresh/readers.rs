@@ -5,7 +5,7 @@ use std::time::Duration;
 use driftline_core::{api::Api, refresh::Outcome};
 use driftline_server::{admin::Command, refresh::RefreshOptions};
 use driftline_sim::{BatchAbility, Hiding, PoisonAnswer, SpanMs, WorldConfig};
-use driftline_store::LocalId;
+use driftline_store::{LocalId, StoreError, source};
 
 use crate::world::{World, growing, now, plan, wait};
 
@@ -225,5 +225,106 @@ async fn where_nothing_is_answered_no_post_is_to_blame() {
     })
     .await;
     assert_eq!(world.count(Outcome::Failed).await, 0);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_of_a_sources_token_is_not_removed() {
+    let world = World::start(growing(), Api::Mastodon).await;
+    wait("the source is read", async || {
+        world.posts().await.len() >= 20
+    })
+    .await;
+    let remove = |name: &str| {
+        let name = name.to_owned();
+        driftline_server::admin::execute(&world.host, Command::CredentialRemove { name })
+    };
+    let refused = remove("mirrored").await.expect_err("in use");
+    assert!(refused.to_string().contains("\"mirrored\""), "{refused}");
+    assert_eq!(state(&world, "mirrored").await, "in use");
+    let name = "mirrored".to_owned();
+    world.run(Command::Remove { name }).await;
+    remove("mirrored").await.expect("nobody uses it");
+    world.stop().await;
+}
+
+/// How many notes there are of posts that libraries are to be told of.
+async fn notes(world: &World) -> i64 {
+    let count = world.store.read(|tx| {
+        let count = tx.query_one("select count(*) from untold", &[], |row| row.i64(0))?;
+        Ok::<_, StoreError>(count)
+    });
+    count.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
+    let config = WorldConfig {
+        publish_for_ms: Some(25_000),
+        ..growing()
+    };
+    let world = World::start(config, Api::Mastodon).await;
+    wait("the posts are stored", async || {
+        world.posts().await.len() >= 50
+    })
+    .await;
+    world
+        .mirror_timeline(Api::Mastodon, "broken", "public", "driftline")
+        .await;
+    let stored = async |name: &'static str| {
+        let found = world.store.read(move |tx| source::by_name(tx, name)).await;
+        found.unwrap().expect("a source")
+    };
+    wait("both sources are read", async || {
+        stored("broken").await.update_count >= 20
+    })
+    .await;
+    world.host.pollers.as_ref().unwrap().stop().await;
+    let broken = stored("broken").await;
+    let trigger = format!(
+        "create trigger broken before update on source when new.id = {} \
+         begin select raise(abort, 'it is broken'); end",
+        u64::from(broken.id)
+    );
+    world
+        .store
+        .write(driftline_store::Root::none(), move |tx| {
+            tx.execute(&trigger, &[])?;
+            Ok::<_, StoreError>(())
+        })
+        .await
+        .unwrap();
+    // As if a worker had died before it told of all of them.
+    world
+        .store
+        .write(driftline_store::Root::none(), |tx| {
+            tx.execute(
+                "insert into untold (instance_id, post_id, since_ms, counts)
+                 select instance_id, id, 1, true from post where true
+                 on conflict (instance_id, post_id) do nothing",
+                &[],
+            )?;
+            Ok::<_, StoreError>(())
+        })
+        .await
+        .unwrap();
+    // What only the other source lists is told and forgotten; what is noted is the broken one's.
+    let foreign = async || {
+        let source = i64::try_from(u64::from(broken.id)).unwrap();
+        let count = world.store.read(move |tx| {
+            let count = tx.query_one(
+                "select count(*) from untold u where not exists
+                     (select 1 from entry e where e.source_id = $1 and e.post_id = u.post_id)",
+                &[&source],
+                |row| row.i64(0),
+            )?;
+            Ok::<_, StoreError>(count)
+        });
+        count.await.unwrap()
+    };
+    wait("nothing else stays", async || {
+        foreign().await == 0 && notes(&world).await >= 20
+    })
+    .await;
     world.stop().await;
 }

@@ -133,13 +133,17 @@ impl World {
 
     /// Mirrors the home timeline as a source of that name, read with that token.
     pub(crate) async fn mirror_as(&self, api: Api, name: &str, token: &str) {
+        self.mirror_timeline(api, name, "home", token).await;
+    }
+
+    pub(crate) async fn mirror_timeline(&self, api: Api, name: &str, timeline: &str, token: &str) {
         let token_file = self.folder.path().join(token);
         std::fs::write(&token_file, token).unwrap();
         let add = AddSource {
             name: Some(name.into()),
             address: self.sim.url(),
             api,
-            timeline: "home".into(),
+            timeline: timeline.into(),
             token_env: None,
             token_file: Some(token_file.to_str().unwrap().into()),
             settings: Settings {
