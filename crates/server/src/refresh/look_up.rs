@@ -182,8 +182,9 @@ impl<'a> Search<'a> {
     ) -> Result<Standing, StoreError> {
         let credential = self.reader.credential.id;
         let witness = self.shared.witnesses.apart_from(credential, ids);
-        if (witness.is_none() && kind == FailureKind::Forbidden) || self.hours.patience().is_zero()
-        {
+        // Where nothing was shown yet, the other posts of the batch will tell, if there are any.
+        let is_enough = witness.is_some() || ids.len() == 1 && is_silence(kind);
+        if !is_enough || self.hours.patience().is_zero() {
             return Ok(Standing::Unknown);
         }
         if self.reader.take(self.shared, 1).await? != Permit::Sent {
@@ -191,17 +192,17 @@ impl<'a> Search<'a> {
         }
         let patience = self.hours.patience();
         let Some(witness) = witness else {
-            // Nothing was shown yet: whether it answers anything at all has to do.
+            // There is none: whether it answers anything at all has to do.
             let who = tokio::time::timeout(patience, self.reader.client.verify()).await;
             return Ok(match who {
                 Ok(Ok(_)) => Standing::Works,
                 Ok(Err(_)) | Err(_) => Standing::Down,
             });
         };
-        let found = self.reader.ask(self.shared, &[witness], patience).await?;
+        let asked = std::slice::from_ref(&witness);
+        let found = self.reader.ask(self.shared, asked, patience).await?;
         if found.is_err() {
-            // It may be what hangs: another one will do the next time.
-            self.shared.witnesses.forget(credential);
+            self.shared.witnesses.failed(credential, &witness);
         }
         Ok(match (found, kind) {
             (Ok(_), _) => Standing::Works,

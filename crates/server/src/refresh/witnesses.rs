@@ -1,7 +1,7 @@
 //! Posts that upstreams have shown, by which an upstream's silence or refusal is told from a post's.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Mutex, PoisonError},
 };
 
@@ -14,7 +14,8 @@ pub(super) struct Witnesses(Mutex<HashMap<CredentialId, Witness>>);
 
 #[derive(Debug, Default)]
 struct Witness {
-    post: Option<UpstreamId>,
+    /// The one to ask first first.
+    posts: VecDeque<UpstreamId>,
     /// Refusals (403) in a row that no answer stands beside.
     refusals: u32,
 }
@@ -24,8 +25,11 @@ impl Witnesses {
     pub(super) fn answered(&self, credential: CredentialId, shown: Option<&UpstreamId>) {
         self.with(credential, |witness| {
             witness.refusals = 0;
-            if let Some(shown) = shown {
-                witness.post = Some(shown.clone());
+            if let Some(shown) = shown
+                && !witness.posts.contains(shown)
+            {
+                witness.posts.push_front(shown.clone());
+                witness.posts.truncate(MOST_POSTS);
             }
         });
     }
@@ -37,8 +41,21 @@ impl Witnesses {
         posts: &[UpstreamId],
     ) -> Option<UpstreamId> {
         self.with(credential, |witness| {
-            witness.post.clone().filter(|post| !posts.contains(post))
+            let mut others = witness.posts.iter();
+            others.find(|post| !posts.contains(post)).cloned()
         })
+    }
+
+    /// A witness was asked for in vain. It may be at fault itself: another is asked for the next
+    /// time.
+    pub(super) fn failed(&self, credential: CredentialId, post: &UpstreamId) {
+        self.with(credential, |witness| {
+            if let Some(at) = witness.posts.iter().position(|other| other == post)
+                && let Some(post) = witness.posts.remove(at)
+            {
+                witness.posts.push_back(post);
+            }
+        });
     }
 
     /// A credential was refused, and nothing speaks for it. Whether that is once too often.
@@ -63,6 +80,7 @@ impl Witnesses {
 
 /// So many posts in a row are not hidden by chance from a credential that was never answered.
 const MOST_REFUSALS: u32 = 3;
+const MOST_POSTS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -79,6 +97,11 @@ mod tests {
         assert_eq!(witnesses.apart_from(mine, &["6".into()]), Some("5".into()));
         assert_eq!(witnesses.apart_from(mine, &["5".into()]), None);
         assert_eq!(witnesses.apart_from(others, &[]), None);
+        witnesses.answered(mine, Some(&"6".into()));
+        assert_eq!(witnesses.apart_from(mine, &[]), Some("6".into()));
+        witnesses.failed(mine, &"6".into());
+        assert_eq!(witnesses.apart_from(mine, &[]), Some("5".into()));
+        assert_eq!(witnesses.apart_from(mine, &["5".into()]), Some("6".into()));
         witnesses.forget(mine);
         assert_eq!(witnesses.apart_from(mine, &[]), None);
     }
