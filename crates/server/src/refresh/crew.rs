@@ -3,7 +3,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use driftline_core::{
-    answer::FailureKind, post::Post, refresh::Batcher, timeline::backoff_ms,
+    answer::{Failure, FailureKind},
+    post::Post,
+    refresh::Batcher,
+    timeline::backoff_ms,
     upstream_id::UpstreamId,
 };
 use driftline_store::{
@@ -337,7 +340,13 @@ impl Worker {
             return Ok(false);
         }
         let id = UpstreamId::from(due.upstream_id.as_str());
-        match reader.client.has_batch_look_up(&id).await {
+        let time = self.shared.options.lease.mul_f64(PROBE_SHARE);
+        let found = tokio::time::timeout(time, reader.client.has_batch_look_up(&id)).await;
+        let found = found.unwrap_or_else(|_| {
+            let message = format!("{}: no answer in time", self.instance.origin);
+            Err(Failure::new(FailureKind::TimedOut, message))
+        });
+        match found {
             Ok(Some(has_it)) => {
                 let instance = self.instance.id;
                 tracing::info!(instance = %self.instance.origin, has_it, "looked for its look-up of several posts");
@@ -355,7 +364,9 @@ impl Worker {
                 self.batch = self.batch.still(now_ms());
                 Ok(true)
             }
-            Err(failure) if failure.kind == FailureKind::Forbidden => {
+            // It may be that post's fault: looking it up will tell, and the next one be asked by.
+            Err(failure) if look_up::may_blame_posts(failure.kind) => {
+                reader.failed(&self.shared, &failure).await?;
                 self.batch = self.batch.still(now_ms());
                 Ok(true)
             }
@@ -411,6 +422,8 @@ const SUSPICIOUS: u32 = 2;
 const LONGEST_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;
+/// How much of a claim's time the search for a look-up of several posts has.
+const PROBE_SHARE: f64 = 0.2;
 /// How much of a claim's time a look-up has: the rest is for saving.
 const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
 /// How much of it requests with the first credential may begin in: the rest is for others.

@@ -328,6 +328,11 @@ fn blame(kind: FailureKind) -> Blame {
     }
 }
 
+/// Whether a failure may be the fault of a post that was asked for.
+pub(super) fn may_blame_posts(kind: FailureKind) -> bool {
+    blame(kind) != Blame::Upstream
+}
+
 /// Whether no whole answer came.
 fn is_silence(kind: FailureKind) -> bool {
     matches!(

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use driftline_core::{api::Api, refresh::Outcome};
+use driftline_core::{api::Api, refresh::Outcome, upstream_id::UpstreamId};
 use driftline_server::{admin::Command, refresh::RefreshOptions};
-use driftline_sim::{BatchAbility, Hiding, PoisonAnswer, SpanMs, WorldConfig};
+use driftline_sim::{BatchAbility, FaultsConfig, Hiding, PoisonAnswer, SpanMs, WorldConfig};
 use driftline_store::{LocalId, StoreError, source};
 
 use crate::world::{World, growing, now, plan, wait};
@@ -167,35 +167,46 @@ async fn a_403_to_a_batch_is_about_a_post_of_it() {
 }
 
 /// Posts that are refreshed by workers of little patience.
-async fn hasty() -> World {
+async fn hasty(faults: FaultsConfig, workers: usize) -> World {
     let config = WorldConfig {
         publish_for_ms: Some(25_000),
+        faults,
         ..growing()
     };
     let options = RefreshOptions {
         lease: Duration::from_secs(2),
+        workers,
         ..RefreshOptions::new("test")
     };
-    let world = World::start_options(config, Api::Mastodon, plan(), options).await;
+    World::start_options(config, Api::Mastodon, plan(), options).await
+}
+
+async fn refreshed(world: &World, least: usize) {
     wait("the posts are refreshed", async || {
         let posts = world.posts().await;
         let refreshed = posts.iter().filter(|(.., s)| s.freshness.refreshes > 0);
-        refreshed.count() >= 40
+        refreshed.count() >= least
     })
     .await;
-    world.host.pollers.as_ref().unwrap().stop().await;
-    world
+}
+
+/// Look-ups that name any of these, or that share of all, are not answered.
+fn silence(ids: Vec<UpstreamId>, share: f64) -> FaultsConfig {
+    FaultsConfig {
+        poison_ids: ids,
+        poison_share: share,
+        poison_answer: PoisonAnswer::Silence,
+        stall_ms: SpanMs::new(60_000, 60_000),
+        ..FaultsConfig::default()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_that_nothing_is_answered_to_does_not_hold_the_others_up() {
-    let world = hasty().await;
+    let world = hasty(FaultsConfig::default(), 2).await;
+    refreshed(&world, 40).await;
     let (poison, local, _) = world.posts().await[7].clone();
-    world.faults(|faults| {
-        faults.poison_ids = vec![poison];
-        faults.poison_answer = PoisonAnswer::Silence;
-        faults.stall_ms = SpanMs::new(60_000, 60_000);
-    });
+    world.faults(|faults| *faults = silence(vec![poison], 0.0));
     let since_ms = now();
     wait("all others are refreshed again", async || {
         let posts = world.posts().await;
@@ -213,24 +224,37 @@ async fn a_post_that_nothing_is_answered_to_does_not_hold_the_others_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nothing_is_answered_no_post_is_to_blame() {
-    let world = hasty().await;
-    world.faults(|faults| {
-        faults.poison_share = 1.0;
-        faults.poison_answer = PoisonAnswer::Silence;
-        faults.stall_ms = SpanMs::new(60_000, 60_000);
-    });
-    let unanswered = async |more: u64| {
-        let requests = world.tally().await.requests;
-        wait("requests stay without an answer", async || {
-            world.tally().await.requests >= requests + more
-        })
-        .await;
-    };
-    // What was claimed before is over then.
-    unanswered(6).await;
+    let world = hasty(FaultsConfig::default(), 2).await;
+    refreshed(&world, 40).await;
+    world.faults(|faults| *faults = silence(Vec::new(), 1.0));
+    // What was claimed before is over after so many requests.
+    unanswered(&world, 6).await;
     let failed = world.count(Outcome::Failed).await;
-    unanswered(8).await;
+    unanswered(&world, 8).await;
     assert_eq!(world.count(Outcome::Failed).await, failed);
+    world.stop().await;
+}
+
+async fn unanswered(world: &World, more: u64) {
+    let requests = world.tally().await.requests;
+    wait("requests stay without an answer", async || {
+        world.tally().await.requests >= requests + more
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_nothing_is_answered_to_may_be_the_first_of_all() {
+    let world = hasty(silence(Vec::new(), 1.0), 1).await;
+    wait("the posts are stored", async || {
+        world.posts().await.len() >= 50
+    })
+    .await;
+    let posts = world.posts().await;
+    let first = posts.iter().min_by_key(|(.., stands)| stands.due_at_ms);
+    let (first, ..) = first.unwrap().clone();
+    world.faults(|faults| *faults = silence(vec![first], 0.0));
+    refreshed(&world, 40).await;
     world.stop().await;
 }
 
