@@ -176,6 +176,8 @@ pub enum FailureKind {
     Redirected,
     /// 401 or 403: the token is missing, wrong, or not allowed this.
     Unauthorized,
+    /// 403 to a look-up: some post of it is not for this reader, or nothing is.
+    Forbidden,
     /// 404 or 410: there is no such timeline or server.
     NotFound,
     /// 429.
@@ -213,6 +215,7 @@ impl FailureKind {
             Self::PrivateAddress => "private_address",
             Self::Redirected => "redirected",
             Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
             Self::NotFound => "not_found",
             Self::Throttled => "throttled",
             Self::ServerError => "server_error",

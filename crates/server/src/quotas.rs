@@ -11,7 +11,7 @@ use std::{
 
 use driftline_core::{
     answer::{AnswerFacts, Failure, FailureKind},
-    quota::{Grant, Ledger, SEAM_MS, Unit, Use},
+    quota::{Asked, Grant, Ledger, SEAM_MS, Unit, Use},
 };
 use driftline_store::{
     CredentialId, Store, StoreError, Tx,
@@ -40,6 +40,16 @@ pub enum Purpose {
     Poll,
     /// Refreshing posts.
     Refresh,
+}
+
+impl Purpose {
+    /// What an answer to it tells of: a poll's may be of a limit that only pages have.
+    const fn asked(self) -> Asked {
+        match self {
+            Self::Poll => Asked::Page,
+            Self::Refresh => Asked::LookUp,
+        }
+    }
 }
 
 /// A request that may be sent now.
@@ -174,10 +184,11 @@ impl Quotas {
         &self,
         credential: &Credential,
         scope: &'static str,
+        purpose: Purpose,
         facts: &AnswerFacts,
     ) -> Result<(), StoreError> {
         let now = now_ms();
-        let throttle = facts.throttle;
+        let (throttle, asked) = (facts.throttle, purpose.asked());
         let is_news = {
             let blocks = self.blocks();
             let ledger = |purpose| {
@@ -193,7 +204,7 @@ impl Quotas {
                 .into_iter()
                 .flatten()
                 .max_by_key(|ledger| ledger.granted());
-            newest.is_none_or(|ledger| ledger.is_news(throttle.as_ref(), now))
+            newest.is_none_or(|ledger| ledger.is_news(asked, throttle.as_ref(), now))
         };
         if throttle.is_none() && credential.monthly_posts.is_none() {
             self.note_silence(credential.id, scope, now);
@@ -202,7 +213,7 @@ impl Quotas {
             return Ok(());
         }
         self.change(credential, scope, move |ledger| {
-            ledger.answered(throttle.as_ref(), now);
+            ledger.answered(asked, throttle.as_ref(), now);
         })
         .await
     }
@@ -216,9 +227,10 @@ impl Quotas {
         &self,
         credential: &Credential,
         scope: &'static str,
+        purpose: Purpose,
         failure: &Failure,
     ) -> Result<(), StoreError> {
-        let now = now_ms();
+        let (now, asked) = (now_ms(), purpose.asked());
         match failure.kind {
             FailureKind::Throttled => {
                 counter!("driftline_throttled_total", "credential" => credential.name.clone())
@@ -226,7 +238,7 @@ impl Quotas {
                 let (throttle, retry_after_ms) = (failure.throttle, failure.retry_after_ms);
                 self.drop_blocks(credential.id, scope);
                 self.change(credential, scope, move |ledger| {
-                    ledger.refused(throttle.as_ref(), retry_after_ms, chance(), now);
+                    ledger.refused(asked, throttle.as_ref(), retry_after_ms, chance(), now);
                 })
                 .await
             }
@@ -251,7 +263,7 @@ impl Quotas {
             _ => match failure.throttle {
                 Some(throttle) => {
                     self.change(credential, scope, move |ledger| {
-                        ledger.answered(Some(&throttle), now);
+                        ledger.answered(asked, Some(&throttle), now);
                     })
                     .await
                 }
@@ -371,7 +383,11 @@ fn take_block(
         }
     }
     // Under a cap, requests are taken one by one: a block would count posts that are not read.
-    let want = if capped.is_some() { 1 } else { want(&ledger) };
+    let want = if capped.is_some() {
+        1
+    } else {
+        want(&ledger, purpose)
+    };
     let grant = ledger.take(want, posts, purpose, now_ms);
     if let Grant::Requests(granted) = grant {
         quota::store(tx, id, scope, &ledger)?;
@@ -385,10 +401,10 @@ fn take_block(
 
 /// How many requests to take at once: fewer as the window runs out, so that little is left unused
 /// at its end.
-fn want(ledger: &Ledger) -> u32 {
+fn want(ledger: &Ledger, purpose: Use) -> u32 {
     let windows = ledger.windows().iter();
     let left = windows
-        .filter(|w| w.unit == Unit::Requests)
+        .filter(|w| w.unit == Unit::Requests && (purpose == Use::Poll || !w.pages_only))
         .map(|w| w.remaining);
     (left.min().unwrap_or(0) / 32).clamp(1, LARGEST_BLOCK)
 }

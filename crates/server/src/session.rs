@@ -207,7 +207,7 @@ impl Session {
         let scope = self.page_scope();
         self.access
             .quotas
-            .answered(&self.credential, scope, &page.facts)
+            .answered(&self.credential, scope, QuotaPurpose::Poll, &page.facts)
             .await?;
         let asked = self.abilities().page_limit;
         let unread = usize::from(asked).saturating_sub(page.listed.len());
@@ -310,7 +310,7 @@ impl Session {
         let scope = self.client.scope(UpstreamPurpose::LookUp);
         self.access
             .quotas
-            .answered(&self.credential, scope, &facts)
+            .answered(&self.credential, scope, QuotaPurpose::Poll, &facts)
             .await?;
         counter!("driftline_requests_total", "purpose" => "look_up").increment(1);
         if let LookUp::Found(post) = &look_up {
@@ -360,7 +360,7 @@ impl Session {
             };
             self.access
                 .quotas
-                .failed(&self.credential, scope, failure)
+                .failed(&self.credential, scope, QuotaPurpose::Poll, failure)
                 .await?;
         }
         self.machine

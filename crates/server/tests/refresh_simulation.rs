@@ -15,7 +15,7 @@ use std::{
 use driftline_core::{
     answer::{Failure, FailureKind, Finding, LookUps},
     api::Api,
-    quota::{Grant, SEAM_MS, Use},
+    quota::{Asked, Grant, SEAM_MS, Use},
     refresh::{AgeBand, AgeTable, Batcher, Bisection, Outcome, Policy},
     timeline::Settings,
     upstream_id::UpstreamId,
@@ -370,7 +370,9 @@ impl Simulation {
         match answer {
             Ok(found) => {
                 let throttle = found.facts.throttle;
-                self.tell(move |ledger, now_ms| ledger.answered(throttle.as_ref(), now_ms));
+                self.tell(move |ledger, now_ms| {
+                    ledger.answered(Asked::LookUp, throttle.as_ref(), now_ms);
+                });
                 let part = asking.bisection.accepted();
                 asking.answers.extend(matched(&part, found));
             }
@@ -380,9 +382,9 @@ impl Simulation {
                 self.throttled += u32::from(is_throttled);
                 self.tell(move |ledger, now_ms| {
                     if is_throttled {
-                        ledger.refused(throttle.as_ref(), None, 0, now_ms);
+                        ledger.refused(Asked::LookUp, throttle.as_ref(), None, 0, now_ms);
                     } else {
-                        ledger.answered(throttle.as_ref(), now_ms);
+                        ledger.answered(Asked::LookUp, throttle.as_ref(), now_ms);
                     }
                 });
                 let is_theirs = matches!(

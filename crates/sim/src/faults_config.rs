@@ -241,4 +241,9 @@ pub enum PoisonAnswer {
     Unprocessable,
     /// 500.
     InternalError,
+    /// 403.
+    Forbidden,
+    /// Nothing for as long as a stall lasts, then a closed connection; in
+    /// virtual time the connection is closed at once.
+    Silence,
 }

@@ -212,6 +212,8 @@ impl Upstream {
             PoisonAnswer::BadRequest => (FailureKind::Refused, "400 Bad Request"),
             PoisonAnswer::Unprocessable => (FailureKind::Refused, "422 Unprocessable Entity"),
             PoisonAnswer::InternalError => (FailureKind::ServerError, "500 Internal Server Error"),
+            PoisonAnswer::Forbidden => (FailureKind::Forbidden, "403 Forbidden"),
+            PoisonAnswer::Silence => (FailureKind::Unreachable, "the connection broke"),
         };
         Some(self.fail(kind, message, arrived.facts.throttle))
     }

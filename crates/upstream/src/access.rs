@@ -127,6 +127,19 @@ impl Access {
         })
     }
 
+    /// The failure that the status of an answer to a look-up means. A 403 may be about one of the
+    /// posts alone, so it is told apart from a 401, which is about the credential.
+    pub(crate) fn look_up_failure(&self, answer: &Answer) -> Failure {
+        let failure = self.status_failure(answer);
+        if answer.status == StatusCode::FORBIDDEN {
+            return Failure {
+                kind: FailureKind::Forbidden,
+                ..failure
+            };
+        }
+        failure
+    }
+
     /// The failure of an answer whose body cannot be used; `failure` says
     /// why, without the place.
     pub(crate) fn body_failure(&self, answer: &Answer, failure: Failure) -> Failure {

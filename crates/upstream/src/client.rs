@@ -1,7 +1,7 @@
 //! One client for every API.
 
 use driftline_core::{
-    answer::{Abilities, AnswerFacts, Failure, LookUp, LookUps, Page, PageRequest},
+    answer::{Abilities, AnswerFacts, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
     api::Api,
     timeline::Streaming,
     upstream_id::UpstreamId,
@@ -110,11 +110,19 @@ impl Upstream {
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
     pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
-        match self {
+        let found = match self {
             Self::Mastodon(client) => client.look_up(id).await,
             Self::X(client) => client.look_up(id).await,
             Self::Twitter(client) => client.look_up(id).await,
-        }
+        };
+        // Who reads a timeline tells its refusals from those of one post by what was asked for.
+        found.map_err(|failure| match failure.kind {
+            FailureKind::Forbidden => Failure {
+                kind: FailureKind::Unauthorized,
+                ..failure
+            },
+            _ => failure,
+        })
     }
 
     /// Looks several posts up, at most [`Upstream::look_up_limit`]. An ID that

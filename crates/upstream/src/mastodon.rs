@@ -99,7 +99,7 @@ impl Mastodon {
         match answer.status {
             StatusCode::OK => {}
             StatusCode::NOT_FOUND | StatusCode::GONE => return Ok((LookUp::Gone, answer.facts)),
-            _ => return Err(self.access.status_failure(&answer)),
+            _ => return Err(self.access.look_up_failure(&answer)),
         }
         match parse::post(&answer.body) {
             Ok(post) if post.id == *id => Ok((LookUp::Found(Box::new(post)), answer.facts)),
@@ -134,7 +134,10 @@ impl Mastodon {
             _ => {}
         }
         ids.iter().try_for_each(|id| self.check(id))?;
-        let answer = self.access.fetch_ok(self.batch_url(&ids)).await?;
+        let answer = self.access.fetch(self.batch_url(&ids)).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.access.look_up_failure(&answer));
+        }
         // Posts of a batch stand as those of a timeline do.
         let items = parse::page(&answer.body, &Timeline::Home)
             .map_err(|failure| self.access.body_failure(&answer, failure))?;
@@ -170,7 +173,7 @@ impl Mastodon {
         match answer.status.as_u16() {
             200 => {}
             400 | 404 | 405 | 410 | 422 | 501 => return Ok(Some(false)),
-            _ => return Err(self.access.status_failure(&answer)),
+            _ => return Err(self.access.look_up_failure(&answer)),
         }
         let body = answer.body.trim_ascii();
         match serde_json::from_slice::<Vec<IgnoredAny>>(body) {

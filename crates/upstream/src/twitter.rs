@@ -118,9 +118,9 @@ impl Twitter {
                 .map_err(|failure| self.access.body_failure(&answer, failure))?,
             StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => {
                 answer::refused_findings(&answer.body, &ids)
-                    .ok_or_else(|| self.status_failure(&answer))?
+                    .ok_or_else(|| self.look_up_failure(&answer))?
             }
-            _ => return Err(self.status_failure(&answer)),
+            _ => return Err(self.look_up_failure(&answer)),
         };
         Ok(LookUps {
             findings,
@@ -176,6 +176,18 @@ impl Twitter {
             kind: answer::kind(&answer.body).unwrap_or(failure.kind),
             ..failure
         }
+    }
+
+    /// The same for a look-up: a 403 is about the credential only where its code says so.
+    fn look_up_failure(&self, answer: &Answer) -> Failure {
+        let failure = self.access.look_up_failure(answer);
+        let kind = match answer::kind(&answer.body) {
+            Some(FailureKind::Unauthorized) if answer::is_about_posts(&answer.body) => {
+                FailureKind::Forbidden
+            }
+            kind => kind.unwrap_or(failure.kind),
+        };
+        Failure { kind, ..failure }
     }
 
     /// The address of a page; `None` for one below the least ID.

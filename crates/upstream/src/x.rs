@@ -193,7 +193,10 @@ impl X {
         if ids.is_empty() {
             return Ok(facts::nothing_asked());
         }
-        let answer = self.access.fetch_ok(self.look_up_url(&ids)).await?;
+        let answer = self.access.fetch(self.look_up_url(&ids)).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.access.look_up_failure(&answer));
+        }
         match answer::findings(&answer.body, ids) {
             Ok(findings) => Ok(LookUps {
                 findings,

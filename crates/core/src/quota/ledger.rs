@@ -35,6 +35,17 @@ pub enum Use {
     },
 }
 
+/// What was answered. Some upstreams limit pages with bounds once more, and each answer reports the
+/// tightest of the limits that its request counts against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// A page, or what else is asked for while a timeline is read: limits that only such answers
+    /// tell of are taken to be theirs alone.
+    Page,
+    /// A look-up.
+    LookUp,
+}
+
 /// What the ledger answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
@@ -59,16 +70,17 @@ impl Ledger {
             Unit::Requests => 1,
             Unit::Posts => posts,
         };
+        let applies = |window: &Window| purpose == Use::Poll || !window.pages_only;
         let mut requests = self
             .windows
             .iter()
-            .filter(|window| window.unit == Unit::Requests)
+            .filter(|window| window.unit == Unit::Requests && applies(window))
             .peekable();
         let knows_requests = requests.peek().is_some();
         let is_told = knows_requests && requests.all(|window| !window.assumed);
         let mut granted = if is_told { want.max(1) } else { 1 };
         let mut until_ms = now_ms;
-        for window in &self.windows {
+        for window in self.windows.iter().filter(|window| applies(window)) {
             let (kept, cost) = (kept(purpose, window.unit), cost(window.unit));
             let free = window.free(kept, now_ms);
             granted = granted.min(free.checked_div(cost).unwrap_or(granted));
@@ -80,7 +92,7 @@ impl Ledger {
         if granted == 0 {
             return Grant::Until(until_ms);
         }
-        for window in &mut self.windows {
+        for window in self.windows.iter_mut().filter(|window| applies(window)) {
             window.spend(cost(window.unit).saturating_mul(granted), now_ms);
         }
         if !knows_requests {
@@ -91,14 +103,14 @@ impl Ledger {
     }
 
     /// Whether an answer's headers would change the ledger.
-    pub fn is_news(&self, throttle: Option<&Throttle>, now_ms: i64) -> bool {
+    pub fn is_news(&self, asked: Asked, throttle: Option<&Throttle>, now_ms: i64) -> bool {
         let mut told = self.clone();
-        told.answered(throttle, now_ms);
+        told.answered(asked, throttle, now_ms);
         told != *self
     }
 
     /// Takes in what the headers of an answer said. A late answer never raises what is left.
-    pub fn answered(&mut self, throttle: Option<&Throttle>, now_ms: i64) {
+    pub fn answered(&mut self, asked: Asked, throttle: Option<&Throttle>, now_ms: i64) {
         // An answer to what was sent before a refusal does not lift it.
         if self
             .blocked_until_ms
@@ -109,13 +121,14 @@ impl Ledger {
         }
         self.blind = self.blind.saturating_sub(1);
         if let Some(throttle) = throttle {
-            self.told(throttle, now_ms);
+            self.told(asked, throttle, now_ms);
         }
     }
 
     /// Takes in a refusal (429): what the ledger thought was left, others must have used.
     pub fn refused(
         &mut self,
+        asked: Asked,
         throttle: Option<&Throttle>,
         retry_after_ms: Option<i64>,
         chance: u64,
@@ -123,13 +136,12 @@ impl Ledger {
     ) {
         let throttle = throttle.filter(|throttle| throttle.reset_at_ms > now_ms);
         if let Some(throttle) = throttle {
-            self.told(throttle, now_ms);
+            self.told(asked, throttle, now_ms);
         }
-        if let Some(throttle) = throttle {
-            let refusing = self.windows.iter_mut().find(|w| is_of(w, throttle));
-            if let Some(window) = refusing {
-                window.tell(0);
-            }
+        if let Some(throttle) = throttle
+            && let Some(window) = self.of(asked, throttle)
+        {
+            window.tell(0);
         }
         self.refusals = self.refusals.saturating_add(1);
         let wait_ms = match (retry_after_ms, throttle) {
@@ -157,6 +169,7 @@ impl Ledger {
             length_ms,
             others: 0,
             assumed: false,
+            pages_only: false,
             late: 0,
         });
     }
@@ -193,23 +206,28 @@ impl Ledger {
         self.blocked_until_ms
     }
 
-    fn told(&mut self, throttle: &Throttle, now_ms: i64) {
+    fn told(&mut self, asked: Asked, throttle: &Throttle, now_ms: i64) {
         for window in &mut self.windows {
             window.roll(now_ms);
         }
         if throttle.reset_at_ms <= now_ms {
             return;
         }
-        if let Some(window) = self.windows.iter_mut().find(|w| is_of(w, throttle)) {
+        if asked == Asked::LookUp {
+            self.set_apart(throttle);
+        }
+        if let Some(window) = self.of(asked, throttle) {
+            let was_pages_only = window.pages_only && asked == Asked::LookUp;
             window.tell(throttle.remaining);
             window.reset_at_ms = window.reset_at_ms.max(throttle.reset_at_ms);
             window.assumed = false;
+            if was_pages_only {
+                self.share(throttle);
+            }
             return;
         }
         // A window that was begun here on a guess of its length: the answer knows better.
-        let guessed =
-            |w: &&mut Window| w.unit == Unit::Requests && w.assumed && w.limit == throttle.limit;
-        if let Some(window) = self.windows.iter_mut().find(guessed) {
+        if let Some(window) = self.guessed(asked, throttle) {
             let began_ms = window.reset_at_ms.saturating_sub(window.length_ms);
             window.tell(throttle.remaining);
             window.reset_at_ms = throttle.reset_at_ms;
@@ -217,19 +235,68 @@ impl Ledger {
             window.assumed = false;
             return;
         }
-        self.add(throttle, now_ms);
+        self.add(asked, throttle, now_ms);
     }
 
-    fn add(&mut self, throttle: &Throttle, now_ms: i64) {
-        let requests = |w: &Window| w.unit == Unit::Requests;
-        // A limit that was never told of again has been lowered or raised. What was granted
-        // meanwhile may still be on its way.
-        let mut under_way = std::mem::take(&mut self.blind);
-        for window in self.windows.iter().filter(|w| requests(w) && w.assumed) {
+    /// The window that an answer tells of. Of two that end together, pages may tell of either, and
+    /// look-ups of the one that is theirs.
+    fn of(&mut self, asked: Asked, throttle: &Throttle) -> Option<&mut Window> {
+        let told = self.windows.iter_mut().filter(|w| is_of(w, throttle));
+        told.min_by_key(|window| window.pages_only != (asked == Asked::Page))
+    }
+
+    fn guessed(&mut self, asked: Asked, throttle: &Throttle) -> Option<&mut Window> {
+        let is_page = asked == Asked::Page;
+        let guessed = self.windows.iter_mut().filter(|w| {
+            let is_theirs = is_page || !w.pages_only;
+            w.unit == Unit::Requests && w.assumed && w.limit == throttle.limit && is_theirs
+        });
+        guessed.min_by_key(|window| window.pages_only != is_page)
+    }
+
+    /// An answer tells of the tightest limit: what is tighter by far than what a look-up was told
+    /// does not count look-ups. Two windows of the same size that once ended together are told
+    /// apart by this.
+    fn set_apart(&mut self, throttle: &Throttle) {
+        for window in &mut self.windows {
+            let is_tighter = window.remaining.saturating_add(UNDER_WAY) < throttle.remaining;
+            let is_other = window.unit == Unit::Requests && !is_of(window, throttle);
+            window.pages_only |= is_other && is_tighter && !window.assumed;
+        }
+    }
+
+    /// A window that was thought to be of pages alone counts look-ups too: those that are under way
+    /// were not taken from it.
+    fn share(&mut self, throttle: &Throttle) {
+        let under_way = self.drop_assumed(Asked::LookUp);
+        if let Some(window) = self.of(Asked::LookUp, throttle) {
+            window.pages_only = false;
+            window.remaining = window.remaining.saturating_sub(under_way);
+        }
+    }
+
+    /// A limit that was never told of again has been lowered or raised. Returns what was granted
+    /// meanwhile and may still be on its way.
+    fn drop_assumed(&mut self, asked: Asked) -> u32 {
+        let is_page = asked == Asked::Page;
+        let mut under_way = if is_page {
+            self.blind
+        } else {
+            std::mem::take(&mut self.blind)
+        };
+        let is_dropped =
+            |w: &Window| w.unit == Unit::Requests && w.assumed && w.pages_only == is_page;
+        for window in self.windows.iter().filter(|w| is_dropped(w)) {
             let taken = window.limit.saturating_sub(window.remaining);
             under_way = under_way.saturating_add(taken.saturating_sub(1));
         }
-        self.windows.retain(|w| !(requests(w) && w.assumed));
+        self.windows.retain(|w| !is_dropped(w));
+        under_way
+    }
+
+    fn add(&mut self, asked: Asked, throttle: &Throttle, now_ms: i64) {
+        let under_way = self.drop_assumed(asked);
+        let requests = |w: &Window| w.unit == Unit::Requests;
         if self.windows.iter().filter(|w| requests(w)).count() >= MOST_WINDOWS {
             let first = self.windows.iter().position(requests);
             if let Some(first) = first {
@@ -244,6 +311,7 @@ impl Ledger {
             length_ms: throttle.reset_at_ms.saturating_sub(now_ms).max(1),
             others: 0,
             assumed: false,
+            pages_only: asked == Asked::Page,
             late: 0,
         });
     }
@@ -268,6 +336,8 @@ const EVEN: f64 = 0.98;
 /// Reports whose windows end this close together speak of one window.
 const SAME_WINDOW_MS: u64 = 2_000;
 const MOST_WINDOWS: usize = 8;
+/// More requests than all processes have taken and not sent, or sent and not been answered.
+const UNDER_WAY: u32 = 64;
 const BASE_WAIT_MS: i64 = 15_000;
 const LEAST_WAIT_MS: i64 = 1_000;
 const MOST_WAIT_MS: i64 = 24 * 3_600_000;

@@ -6,5 +6,5 @@
 mod ledger;
 mod window;
 
-pub use ledger::{Grant, Ledger, Use};
+pub use ledger::{Asked, Grant, Ledger, Use};
 pub use window::{SEAM_MS, Unit, Window};

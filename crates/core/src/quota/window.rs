@@ -27,6 +27,10 @@ pub struct Window {
     pub others: u32,
     /// Whether it was begun here, after the one before it ended, and no answer has told of it yet.
     pub assumed: bool,
+    /// Whether only pages count against it, as far as is known: no answer to a look-up has told of
+    /// it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pages_only: bool,
     /// How much was taken so late that it may be counted against the next window.
     #[serde(default)]
     pub late: u32,

@@ -71,6 +71,14 @@ impl Lesson {
         }
     }
 
+    /// Adds what another lesson holds: one that could not be told is told with the next.
+    pub fn add(&mut self, other: &Self) {
+        self.growth.merge(&other.growth);
+        self.due += other.due;
+        self.probes += other.probes;
+        self.bounds += other.bounds;
+    }
+
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

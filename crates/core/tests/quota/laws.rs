@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Throttle,
-    quota::{Grant, Ledger, SEAM_MS, Use},
+    quota::{Asked, Grant, Ledger, SEAM_MS, Use},
 };
 use proptest::prelude::*;
 
@@ -83,9 +83,9 @@ fn run(
                 }
                 if now_ms >= way.back_ms {
                     match way.told {
-                        Some(Ok(told)) => ledger.answered(Some(&told), now_ms),
+                        Some(Ok(told)) => ledger.answered(Asked::LookUp, Some(&told), now_ms),
                         Some(Err(told)) => {
-                            ledger.refused(Some(&told), None, 0, now_ms);
+                            ledger.refused(Asked::LookUp, Some(&told), None, 0, now_ms);
                         }
                         None => {}
                     }

@@ -85,6 +85,9 @@ fn workers_lessons_add_up_in_any_order() {
         experience
     };
     assert_eq!(learned([&one, &two]), learned([&two, &one]));
+    let mut both = one.clone();
+    both.add(&two);
+    assert_eq!(learned([&both, &Lesson::default()]), learned([&one, &two]));
 }
 
 #[test]

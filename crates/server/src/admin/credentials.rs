@@ -174,11 +174,29 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
 }
 
 pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, AdminError> {
-    let id = find(store, name).await?.id;
-    store
-        .write(clock::root(), move |tx| credential::remove(tx, id))
+    let wanted = find(store, name).await?;
+    let id = wanted.id;
+    // In the same transaction: a source that is added meanwhile finds the credential gone.
+    let used = store
+        .write(clock::root(), move |tx| {
+            let mut sources = source::list(tx)?.into_iter();
+            let user = sources.find(|source| {
+                source.instance.id == wanted.instance
+                    && source.token == wanted.place
+                    && source.timeline != source::TRACKED
+            });
+            if user.is_none() {
+                credential::remove(tx, id)?;
+            }
+            Ok::<_, StoreError>(user.map(|source| source.name))
+        })
         .await?;
-    Ok(json!({ "name": name }))
+    match used {
+        None => Ok(json!({ "name": name })),
+        Some(source) => Err(AdminError::usage(format!(
+            "the source {source:?} is read with the same token, so what is known of its limits is kept; remove the source first, or give it another token; `refresh.credentials` says which credentials posts are refreshed with"
+        ))),
+    }
 }
 
 /// An instance speaks one API.

@@ -3,24 +3,33 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use driftline_core::{
-    answer::FailureKind, post::Post, refresh::Batcher, timeline::backoff_ms,
+    answer::{Failure, FailureKind},
+    post::Post,
+    refresh::Batcher,
+    timeline::backoff_ms,
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CredentialId, Root, SourceId, StoreError, clock,
-    credential::{self, Credential},
+    Root, SourceId, StoreError,
     instance::{Instance, forget_batch_look_up, has_batch_look_up, set_batch_look_up},
     refresh::{Answer, Answered, Ask, Claim, Claimed, Found, Save, What, hydrate, next_due_ms},
     source,
 };
-use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
+use driftline_upstream::Upstream;
 use metrics::counter;
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::{Shared, Tally, look_up, teller};
+use super::{
+    Shared, Tally,
+    batch_ability::BatchAbility,
+    keyring::Keyring,
+    look_up::{self, Hours},
+    reader::Reader,
+    second_opinion, teller,
+};
 use crate::{
     clock::{chance, now_ms},
-    quotas::{Permit, Purpose},
+    quotas::Permit,
 };
 
 /// The workers of one instance.
@@ -35,10 +44,9 @@ impl Crew {
                 shared: Arc::clone(shared),
                 instance: instance.clone(),
                 shard: chance(),
-                has_batch: None,
+                batch: BatchAbility::default(),
                 failures: 0,
-                clients: HashMap::new(),
-                unusable: HashMap::new(),
+                keyring: Keyring::new(instance),
             };
             tokio::spawn(worker.run())
         });
@@ -63,14 +71,10 @@ struct Worker {
     shared: Arc<Shared>,
     instance: Instance,
     shard: u64,
-    /// Whether the upstream looks several posts up at once, once that is known.
-    has_batch: Option<bool>,
+    batch: BatchAbility,
     /// Failures in a row that were the upstream's.
     failures: u32,
-    clients: HashMap<CredentialId, (Credential, Upstream)>,
-    /// Credentials whose secret this process does not have, and until when it does not look again,
-    /// Unix ms. Another process may have it, so the store is not told.
-    unusable: HashMap<CredentialId, i64>,
+    keyring: Keyring,
 }
 
 /// What a turn led to.
@@ -115,36 +119,35 @@ impl Worker {
             Some(due_ms) if due_ms > now_ms() => return Ok(Turn::Until(due_ms)),
             Some(_) => {}
         }
-        let (credential, client) = match self.credential().await? {
+        let has_batch = self.batch.has_it();
+        let reader = match self.keyring.choose(&self.shared, has_batch).await? {
             Ok(chosen) => chosen,
             Err(until_ms) => return Ok(Turn::Until(until_ms)),
         };
-        let scope = client.scope(UpstreamPurpose::LookUp);
-        let put_back = |worker: &Self| {
-            worker
-                .shared
-                .access
-                .quotas
-                .put_back(&credential, scope, Purpose::Refresh);
-        };
-        let claim = match self.claim(&client).await {
+        let claim = match self.claim(&reader.client).await {
             Ok(Claimed::Batch(claim)) => claim,
             Ok(Claimed::Until(until_ms)) => {
-                put_back(self);
+                reader.put_back(&self.shared);
                 return Ok(Turn::Until(until_ms));
             }
             Ok(Claimed::Idle) => {
-                put_back(self);
+                reader.put_back(&self.shared);
                 return Ok(Turn::Until(i64::MAX));
             }
             Err(error) => {
-                put_back(self);
+                reader.put_back(&self.shared);
                 return Err(error);
             }
         };
+        if claim.posts.is_empty() {
+            // There is nothing to ask, only something to schedule anew.
+            reader.put_back(&self.shared);
+            self.save(claim, Vec::new()).await?;
+            return Ok(Turn::Saved);
+        }
         let held = claim.clone();
         let done = tokio::select! {
-            done = self.refresh(claim, &credential, &client) => done,
+            done = self.refresh(claim, &reader) => done,
             _ = stop.changed() => Ok(Turn::Until(0)),
         };
         // A save ended the claim; whatever else happened, its posts are not to wait for its end.
@@ -157,37 +160,14 @@ impl Worker {
         done
     }
 
-    async fn refresh(
-        &mut self,
-        claim: Claim,
-        credential: &Credential,
-        client: &Upstream,
-    ) -> Result<Turn, StoreError> {
+    async fn refresh(&mut self, claim: Claim, reader: &Reader) -> Result<Turn, StoreError> {
+        let credential = &reader.credential;
         // The request was taken for a whole batch, of the size that was known then.
-        let limit = client.look_up_limit(self.has_batch.unwrap_or(false));
-        if !self.knows_batch(&claim, credential, client).await? {
+        let limit = reader.client.look_up_limit(self.batch.has_it());
+        if !self.knows_batch(&claim, reader).await? {
             return Ok(Turn::Until(self.pause_ms()));
         }
-        let time = self.shared.options.lease.mul_f64(2.0 / 3.0);
-        let found = if claim.posts.is_empty() {
-            look_up::Outcome {
-                answers: Vec::new(),
-                failure: None,
-            }
-        } else {
-            let (shared, id) = (&self.shared, self.instance.id);
-            let asks = |posts| shared.count(id, |tally| tally.asked(posts));
-            look_up::look_up(
-                client,
-                &shared.access.quotas,
-                credential,
-                &claim,
-                time,
-                self.failures >= SUSPICIOUS,
-                asks,
-            )
-            .await?
-        };
+        let found = self.look_up(&claim, reader).await?;
         if let Some(failure) = &found.failure {
             tracing::info!(
                 instance = %self.instance.origin,
@@ -198,7 +178,7 @@ impl Worker {
         }
         if found.answers.is_empty() && found.failure.is_some() {
             let kind = found.failure.map(|failure| failure.kind);
-            self.forget_what_is_over(kind, credential).await?;
+            self.forget_what_is_over(kind, reader).await?;
             return Ok(Turn::Until(self.after_failure(kind)));
         }
         let kind = found.failure.as_ref().map(|failure| failure.kind);
@@ -220,9 +200,19 @@ impl Worker {
             .not_read(credential, unasked)
             .await?;
         self.hydrate(&found.answers).await?;
+        self.save(claim, found.answers).await?;
+        self.forget_what_is_over(kind, reader).await?;
+        if is_silent && kind.is_some() {
+            return Ok(Turn::Until(self.after_failure(kind)));
+        }
+        Ok(Turn::Saved)
+    }
+
+    /// Saves what was found, schedules the posts again, and tells libraries.
+    async fn save(&self, claim: Claim, answers: Vec<Answered>) -> Result<(), StoreError> {
         let save = Save {
             claim,
-            answers: found.answers,
+            answers,
             policy: self.shared.access.policies.of(self.instance.id),
             keep_deleted: self.shared.access.keep_deleted,
             now_ms: now_ms(),
@@ -233,10 +223,11 @@ impl Worker {
             Err(StoreError::LeaseLost) => {
                 self.shared.count(self.instance.id, Tally::lost);
                 tracing::info!(instance = %self.instance.origin, "a claim ended before its answers were saved; they are dropped");
-                return Ok(Turn::Saved);
+                return Ok(());
             }
             Err(error) => return Err(error),
         };
+        counter!("driftline_refresh_postponed_total").increment(saved.postponed);
         let policy = self.shared.access.policies.of(self.instance.id);
         self.shared.count(self.instance.id, |tally| {
             for (_, outcome) in &saved.outcomes {
@@ -252,12 +243,33 @@ impl Worker {
             }
         });
         let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
-        teller::tell_of(&self.shared, self.instance.id, &news).await?;
-        self.forget_what_is_over(kind, credential).await?;
-        if is_silent && kind.is_some() {
-            return Ok(Turn::Until(self.after_failure(kind)));
-        }
-        Ok(Turn::Saved)
+        teller::tell_of(&self.shared, self.instance.id, &news).await
+    }
+
+    /// Looks a claim's posts up: with one credential, and with others what that one says is not to
+    /// be had.
+    async fn look_up(
+        &mut self,
+        claim: &Claim,
+        reader: &Reader,
+    ) -> Result<look_up::Outcome, StoreError> {
+        let (shared, now) = (&self.shared, now_ms());
+        let time_ms = |share: f64| {
+            let time = shared.options.lease.mul_f64(share);
+            i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+        };
+        let mut hours = Hours {
+            last_ms: now.saturating_add(time_ms(FIRST_SHARE)),
+            over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
+        };
+        let posts: Vec<_> = claim.posts.iter().collect();
+        let is_suspicious = self.failures >= SUSPICIOUS;
+        let found = look_up::look_up(shared, reader, &posts, hours, is_suspicious).await?;
+        hours.last_ms = hours.over_ms;
+        let keyring = &mut self.keyring;
+        let answers =
+            second_opinion::confirmed(shared, keyring, reader, claim, found.answers, hours).await?;
+        Ok(look_up::Outcome { answers, ..found })
     }
 
     /// Stores posts that someone named and that were found; the save then finds their tickets gone.
@@ -300,13 +312,14 @@ impl Worker {
 
     async fn claim(&mut self, client: &Upstream) -> Result<Claimed, StoreError> {
         let instance = self.instance.id;
-        if self.has_batch.is_none() {
-            self.has_batch = self
+        if self.batch.is_unknown() {
+            let known = self
                 .shared
                 .read(move |tx| has_batch_look_up(tx, instance))
                 .await?;
+            self.batch = BatchAbility::remembered(known, now_ms());
         }
-        let size = client.look_up_limit(self.has_batch.unwrap_or(false));
+        let size = client.look_up_limit(self.batch.has_it());
         let options = &self.shared.options;
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         self.shard = self.shard.wrapping_add(1);
@@ -323,31 +336,26 @@ impl Worker {
         self.shared.claims.claim(&self.shared.store, ask).await
     }
 
-    /// Finds out once per upstream whether it looks several posts up at once. `false` if that
-    /// cannot be found out now.
-    async fn knows_batch(
-        &mut self,
-        claim: &Claim,
-        credential: &Credential,
-        client: &Upstream,
-    ) -> Result<bool, StoreError> {
-        let (None, Some(due)) = (self.has_batch, claim.posts.first()) else {
+    /// Finds out whether the upstream looks several posts up at once, where that is not known or
+    /// was found long ago. `false` if it cannot be found out now.
+    async fn knows_batch(&mut self, claim: &Claim, reader: &Reader) -> Result<bool, StoreError> {
+        let Some(due) = claim.posts.first() else {
             return Ok(true);
         };
-        let scope = client.scope(UpstreamPurpose::LookUp);
-        let permit = self
-            .shared
-            .access
-            .quotas
-            .take(credential, scope, Purpose::Refresh, 1)
-            .await?;
-        if permit != Permit::Sent {
+        if !self.batch.is_to_be_asked(now_ms()) {
+            return Ok(true);
+        }
+        if reader.take(&self.shared, 1).await? != Permit::Sent {
             return Ok(false);
         }
         let id = UpstreamId::from(due.upstream_id.as_str());
-        match client.has_batch_look_up(&id).await {
-            // It showed nothing of a post that may be gone: the next one will tell.
-            Ok(None) => Ok(true),
+        let time = self.shared.options.lease.mul_f64(PROBE_SHARE);
+        let found = tokio::time::timeout(time, reader.client.has_batch_look_up(&id)).await;
+        let found = found.unwrap_or_else(|_| {
+            let message = format!("{}: no answer in time", self.instance.origin);
+            Err(Failure::new(FailureKind::TimedOut, message))
+        });
+        match found {
             Ok(Some(has_it)) => {
                 let instance = self.instance.id;
                 tracing::info!(instance = %self.instance.origin, has_it, "looked for its look-up of several posts");
@@ -357,15 +365,22 @@ impl Worker {
                         set_batch_look_up(tx, instance, has_it)
                     })
                     .await?;
-                self.has_batch = Some(has_it);
+                self.batch = BatchAbility::shown(has_it, now_ms());
+                Ok(true)
+            }
+            // It showed nothing of a post that may be gone or hidden: the next one will tell.
+            Ok(None) => {
+                self.batch = self.batch.still(now_ms());
+                Ok(true)
+            }
+            // It may be that post's fault: looking it up will tell, and the next one be asked by.
+            Err(failure) if look_up::may_blame_posts(failure.kind) => {
+                reader.failed(&self.shared, &failure).await?;
+                self.batch = self.batch.still(now_ms());
                 Ok(true)
             }
             Err(failure) => {
-                self.shared
-                    .access
-                    .quotas
-                    .failed(credential, scope, &failure)
-                    .await?;
+                reader.failed(&self.shared, &failure).await?;
                 tracing::info!(instance = %self.instance.origin, kind = %failure.kind, "{}", failure.message);
                 self.failures = self.failures.saturating_add(1);
                 Ok(false)
@@ -373,119 +388,18 @@ impl Worker {
         }
     }
 
-    /// A credential that may be used now, with its client and one request taken from its quota;
-    /// else when to look again, Unix ms.
-    async fn credential(&mut self) -> Result<Result<(Credential, Upstream), i64>, StoreError> {
-        let instance = self.instance.id;
-        let mut all = self
-            .shared
-            .read(move |tx| credential::of_instance(tx, instance))
-            .await?;
-        let named = &self.shared.options.credentials;
-        if !named.is_empty() {
-            all.retain(|credential| named.contains(&credential.name));
-        } else if all.is_empty() {
-            all = vec![self.without_token().await?];
-        }
-        if all.is_empty() {
-            return Ok(Err(i64::MAX));
-        }
-        let now = now_ms();
-        let mut until_ms = i64::MAX;
-        let first = (chance() % all.len() as u64) as usize;
-        all.rotate_left(first);
-        // What has a token sees more and may ask more often.
-        all.sort_by_key(|credential| credential.place.is_none());
-        for credential in all {
-            if let Some(rest) = credential.quarantine.as_ref().filter(|q| q.until_ms > now) {
-                until_ms = until_ms.min(rest.until_ms);
-                continue;
-            }
-            if let Some(look_ms) = self.unusable.get(&credential.id).filter(|ms| **ms > now) {
-                until_ms = until_ms.min(*look_ms);
-                continue;
-            }
-            let Some(client) = self.client(&credential) else {
-                continue;
-            };
-            let scope = client.scope(UpstreamPurpose::LookUp);
-            let posts = client.look_up_limit(self.has_batch.unwrap_or(false)) as u32;
-            match self
-                .shared
-                .access
-                .quotas
-                .take(&credential, scope, Purpose::Refresh, posts)
-                .await?
-            {
-                Permit::Sent => return Ok(Ok((credential, client))),
-                Permit::Until(free_ms) => until_ms = until_ms.min(free_ms),
-            }
-        }
-        Ok(Err(until_ms))
-    }
-
-    async fn without_token(&self) -> Result<Credential, StoreError> {
-        let instance = self.instance.id;
-        self.shared
-            .store
-            .write(clock::root(), move |tx| {
-                credential::of_place(tx, instance, None, ANONYMOUS, now_ms())
-            })
-            .await
-    }
-
-    fn client(&mut self, credential: &Credential) -> Option<Upstream> {
-        if let Some((known, client)) = self.clients.get(&credential.id)
-            && known.place == credential.place
-        {
-            return Some(client.clone());
-        }
-        let made = self.make_client(credential);
-        match made {
-            Ok(client) => {
-                let kept = (credential.clone(), client.clone());
-                self.clients.insert(credential.id, kept);
-                Some(client)
-            }
-            Err(reason) => {
-                tracing::warn!(credential = %credential.name, "this process cannot use it: {reason}");
-                let until_ms = now_ms().saturating_add(UNREADABLE_REST_MS);
-                self.unusable.insert(credential.id, until_ms);
-                None
-            }
-        }
-    }
-
-    fn make_client(&self, credential: &Credential) -> Result<Upstream, String> {
-        let address = Address::parse(&self.instance.origin).map_err(|error| error.to_string())?;
-        let secret = self
-            .shared
-            .access
-            .secret(credential.place.as_ref(), &self.instance.origin)
-            .map_err(|error| error.to_string())?;
-        Upstream::new(
-            self.instance.api,
-            self.shared.access.http.clone(),
-            address,
-            secret,
-        )
-        .map_err(|error| error.to_string())
-    }
-
     /// A token may have been changed where it lies, and a server's look-up of several posts may be
     /// gone: neither is relied on any more.
     async fn forget_what_is_over(
         &mut self,
         kind: Option<FailureKind>,
-        credential: &Credential,
+        reader: &Reader,
     ) -> Result<(), StoreError> {
         match kind {
-            Some(FailureKind::Unauthorized) => {
-                self.clients.remove(&credential.id);
-            }
-            Some(FailureKind::NotFound) if self.has_batch == Some(true) => {
+            Some(FailureKind::Unauthorized) => self.keyring.forget(reader.credential.id),
+            Some(FailureKind::NotFound) if self.batch.has_it() => {
                 let instance = self.instance.id;
-                self.has_batch = None;
+                self.batch = BatchAbility::default();
                 self.shared
                     .store
                     .write(Root::none(), move |tx| forget_batch_look_up(tx, instance))
@@ -512,11 +426,14 @@ impl Worker {
     }
 }
 
-/// The name of the credential that is none.
-pub(crate) const ANONYMOUS: &str = "anonymous";
 /// Failures in a row after which the upstream is thought to be down.
 const SUSPICIOUS: u32 = 2;
 const LONGEST_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;
-const UNREADABLE_REST_MS: i64 = 60_000;
+/// How much of a claim's time the search for a look-up of several posts has.
+const PROBE_SHARE: f64 = 0.2;
+/// How much of a claim's time a look-up has: the rest is for saving.
+const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
+/// How much of it requests with the first credential may begin in: the rest is for others.
+const FIRST_SHARE: f64 = LOOK_UP_SHARE * 2.0 / 3.0;

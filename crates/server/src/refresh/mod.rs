@@ -3,18 +3,24 @@
 //! Every process that shares a store runs its workers; claims keep them apart. A worker holds a
 //! claim while it asks, and no transaction.
 
+mod batch_ability;
 mod crew;
+mod keyring;
 mod look_up;
 mod offered;
 mod options;
+mod reader;
+mod second_opinion;
 mod tally;
 mod teller;
+mod witnesses;
 
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError},
 };
 
+use driftline_core::refresh::Lesson;
 use driftline_store::{
     InstanceId, Store, StoreError, Tx,
     instance::Instance,
@@ -30,10 +36,12 @@ use tokio::{
 pub use options::RefreshOptions;
 pub use tally::Tally;
 
-pub(crate) use crew::ANONYMOUS;
+pub(crate) use keyring::ANONYMOUS;
 
 use crate::{access::Access, clock::now_ms};
 use crew::Crew;
+use teller::Told;
+use witnesses::Witnesses;
 
 /// The workers of this process. Clones are handles to the same ones.
 #[derive(Clone)]
@@ -48,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
+    witnesses: Witnesses,
+    told: Told,
     tally: std::sync::Mutex<HashMap<InstanceId, Tally>>,
     stop: watch::Sender<bool>,
 }
@@ -61,6 +71,8 @@ impl Refreshers {
             access,
             claims: Claims::default(),
             options,
+            witnesses: Witnesses::default(),
+            told: Told::default(),
             tally: std::sync::Mutex::default(),
             stop,
         });
@@ -153,13 +165,22 @@ async fn look_after(shared: &Arc<Shared>, instance: &Instance) -> Result<(), Sto
 async fn share_experience(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
     let mut lesson = None;
-    shared.count(id, |tally| {
-        if now.saturating_sub(tally.told_ms) >= TOLD_EVERY_MS {
-            tally.told_ms = now;
-            lesson = Some(std::mem::take(&mut tally.lesson));
-        }
-    });
+    shared.count(id, |tally| lesson = tally.lesson_to_tell(now));
     let Some(lesson) = lesson else { return Ok(()) };
+    let told = tell_experience(shared, instance, &lesson, now).await;
+    if told.is_err() {
+        shared.count(id, |tally| tally.lesson.add(&lesson));
+    }
+    told
+}
+
+async fn tell_experience(
+    shared: &Arc<Shared>,
+    instance: &Instance,
+    lesson: &Lesson,
+    now: i64,
+) -> Result<(), StoreError> {
+    let id = instance.id;
     let behind = shared.read(move |tx| overdue(tx, id, now)).await?;
     let labels = [("instance", instance.origin.clone())];
     gauge!("driftline_refresh_overdue_posts", &labels).set(behind.overdue as f64);
@@ -171,7 +192,7 @@ async fn share_experience(shared: &Arc<Shared>, instance: &Instance) -> Result<(
         .tell(
             &shared.store,
             id,
-            lesson,
+            lesson.clone(),
             offered_per_ms,
             (behind.overdue, now),
         )
@@ -199,7 +220,5 @@ async fn show_staleness(
     Ok(())
 }
 
-/// How often what was seen is told, ms.
-const TOLD_EVERY_MS: i64 = 180_000;
 /// A worker tells what it saved at once; what is older was left by one that died.
 const LEFT_AFTER_MS: i64 = 30_000;

@@ -52,7 +52,8 @@ pub(crate) async fn per_ms(shared: &Shared, id: InstanceId) -> Result<f64, Store
 
 /// How much the tightest window brings in a ms.
 fn pace(ledger: &Ledger, unit: Unit) -> Option<f64> {
-    let windows = ledger.windows().iter().filter(|window| window.unit == unit);
+    let windows = ledger.windows().iter();
+    let windows = windows.filter(|window| window.unit == unit && !window.pages_only);
     windows
         .map(|window| f64::from(window.limit) / window.length_ms.max(1) as f64)
         .min_by(f64::total_cmp)

@@ -17,9 +17,9 @@ pub struct Tally {
     /// What is still to be told of growth and of the use of quota.
     #[serde(skip)]
     pub(crate) lesson: Lesson,
-    /// When it was told last, Unix ms.
+    /// When it was last told, or that was tried, Unix ms.
     #[serde(skip)]
-    pub(crate) told_ms: i64,
+    told_ms: i64,
 }
 
 impl Tally {
@@ -33,6 +33,15 @@ impl Tally {
         self.posts += posts as u64;
         counter!("driftline_refresh_requests_total").increment(1);
         counter!("driftline_refresh_requested_posts_total").increment(posts as u64);
+    }
+
+    /// What was seen, if it is time to tell it. If that fails, it is to be added again.
+    pub(crate) fn lesson_to_tell(&mut self, now_ms: i64) -> Option<Lesson> {
+        if now_ms.saturating_sub(self.told_ms) < TOLD_EVERY_MS {
+            return None;
+        }
+        self.told_ms = now_ms;
+        Some(std::mem::take(&mut self.lesson))
     }
 
     pub(crate) fn saved(&mut self, outcome: Outcome) {
@@ -59,4 +68,30 @@ fn by_name<S: serde::Serializer>(
             .map(|outcome| outcome.name())
             .zip(outcomes),
     )
+}
+
+/// How often what was seen is told, ms.
+const TOLD_EVERY_MS: i64 = 180_000;
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::refresh::{Experience, Plan, Refreshed};
+
+    use super::*;
+
+    #[test]
+    fn a_lesson_that_could_not_be_told_is_told_later() {
+        let policy = Experience::new(0).policy(&Plan::default());
+        let mut tally = Tally::default();
+        let post = Refreshed::stored(Some(0), 3_600_000, 5.0);
+        tally.lesson.grew(&policy, &post, 7_200_000, 50.0);
+        let seen = tally.lesson.clone();
+        assert!(!seen.is_empty());
+        let told = tally.lesson_to_tell(TOLD_EVERY_MS).expect("a lesson");
+        assert_eq!(told, seen);
+        assert!(tally.lesson.is_empty());
+        tally.lesson.add(&told);
+        assert_eq!(tally.lesson_to_tell(TOLD_EVERY_MS + 1), None);
+        assert_eq!(tally.lesson_to_tell(2 * TOLD_EVERY_MS), Some(seen));
+    }
 }

@@ -5,7 +5,7 @@ use driftline_core::{
     refresh::{Outcome, Plan, ValueSettings},
 };
 use driftline_server::admin::Command;
-use driftline_sim::{BatchAbility, WorldConfig};
+use driftline_sim::{BatchAbility, ThrottleRule, WorldConfig};
 
 use crate::world::{World, agrees, growing, now, plan, wait};
 
@@ -160,6 +160,27 @@ async fn a_poisonous_post_does_not_hold_the_others_up() {
     let (.., poisoned) = stands.iter().find(|(_, id, _)| *id == local).unwrap();
     assert_eq!(poisoned.outcome, Some(Outcome::Failed));
     assert!(poisoned.due_at_ms.is_some(), "it is due again");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn look_ups_are_not_charged_to_the_limit_of_pages() {
+    let mut config = growing();
+    config.faults.throttles = vec![
+        ThrottleRule::all(3_000, 600_000),
+        ThrottleRule::paged(24, 3_600_000_000),
+    ];
+    let world = World::start(config, Api::Mastodon).await;
+    wait("the limit of pages is told", async || {
+        let all = world.run(Command::CredentialList).await;
+        let limits = all[0]["limits"].as_array().cloned().unwrap_or_default();
+        limits.iter().any(|row| row["limit"] == 24)
+    })
+    .await;
+    wait("more look-ups are sent than that", async || {
+        world.tally().await.requests > 30
+    })
+    .await;
     world.stop().await;
 }
 

@@ -63,6 +63,16 @@ impl World {
     }
 
     pub(crate) async fn start_with(world: WorldConfig, api: Api, plan: Plan) -> Self {
+        let options = RefreshOptions::new("test");
+        Self::start_options(world, api, plan, options).await
+    }
+
+    pub(crate) async fn start_options(
+        world: WorldConfig,
+        api: Api,
+        plan: Plan,
+        options: RefreshOptions,
+    ) -> Self {
         let config = ServerConfig {
             world,
             api,
@@ -98,7 +108,7 @@ impl World {
             RefreshOptions {
                 buffer_ttl: Duration::from_millis(200),
                 scan: Duration::from_millis(50),
-                ..RefreshOptions::new("test")
+                ..options
             },
         );
         let host = Host {
@@ -118,13 +128,22 @@ impl World {
     }
 
     async fn mirror(&self, api: Api) {
-        let token_file = self.folder.path().join("token");
-        std::fs::write(&token_file, "driftline").unwrap();
+        self.mirror_as(api, "mirrored", "driftline").await;
+    }
+
+    /// Mirrors the home timeline as a source of that name, read with that token.
+    pub(crate) async fn mirror_as(&self, api: Api, name: &str, token: &str) {
+        self.mirror_timeline(api, name, "home", token).await;
+    }
+
+    pub(crate) async fn mirror_timeline(&self, api: Api, name: &str, timeline: &str, token: &str) {
+        let token_file = self.folder.path().join(token);
+        std::fs::write(&token_file, token).unwrap();
         let add = AddSource {
-            name: Some("mirrored".into()),
+            name: Some(name.into()),
             address: self.sim.url(),
             api,
-            timeline: "home".into(),
+            timeline: timeline.into(),
             token_env: None,
             token_file: Some(token_file.to_str().unwrap().into()),
             settings: Settings {
@@ -135,6 +154,30 @@ impl World {
             },
         };
         self.run(Command::Add(Box::new(add))).await;
+    }
+
+    /// How a post stands.
+    pub(crate) async fn standing(&self, post: LocalId) -> Standing {
+        let found = self
+            .store
+            .read(move |tx| driftline_store::refresh::standing(tx, post))
+            .await;
+        found.unwrap().expect("it stands")
+    }
+
+    /// Makes a scheduled post due at once.
+    pub(crate) async fn hasten(&self, post: LocalId) {
+        let id = i64::try_from(u64::from(post)).unwrap();
+        self.store
+            .write(driftline_store::Root::none(), move |tx| {
+                for table in ["schedule", "freshness"] {
+                    let sooner = format!("update {table} set due_at_ms = 1 where post_id = $1");
+                    tx.execute(&sooner, &[&id])?;
+                }
+                Ok::<_, StoreError>(())
+            })
+            .await
+            .unwrap();
     }
 
     pub(crate) async fn run(&self, command: Command) -> Value {

@@ -14,7 +14,7 @@ use driftline_core::{answer::Throttle, api::Api};
 use futures_util::stream;
 
 use super::{
-    refusal::{Refusal, refuse},
+    refusal::{Refusal, Silence, refuse},
     sim::Sim,
 };
 use crate::{
@@ -45,6 +45,10 @@ pub(crate) async fn answer(
             wrong(sim, fault, right).await
         }
     };
+    if response.extensions().get::<Silence>().is_some() {
+        sim.hold(sim.faults_config().stall_ms.max).await;
+        response = broken_before_head();
+    }
     add_throttle(
         response.headers_mut(),
         verdict.throttle,

@@ -26,6 +26,8 @@ pub(crate) enum Refusal {
     TooMany,
     Throttled,
     Internal,
+    /// Nothing comes, for as long as a stall lasts.
+    Silent,
     /// The cap on posts is reached.
     Capped {
         forbidden: bool,
@@ -59,6 +61,8 @@ impl Refusal {
                 Self::Unprocessable("The request cannot be answered".to_owned())
             }
             PoisonAnswer::InternalError => Self::Internal,
+            PoisonAnswer::Forbidden => Self::Forbidden,
+            PoisonAnswer::Silence => Self::Silent,
         }
     }
 
@@ -73,10 +77,14 @@ impl Refusal {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unprocessable(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Throttled | Self::Capped { forbidden: false } => StatusCode::TOO_MANY_REQUESTS,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Internal | Self::Silent => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }
+
+/// Marks an answer that is not to be sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Silence;
 
 /// The answer that refuses.
 pub(crate) fn refuse(api: Api, refusal: &Refusal) -> Response {
@@ -85,7 +93,11 @@ pub(crate) fn refuse(api: Api, refusal: &Refusal) -> Response {
         Api::Twitter => twitter(refusal),
         Api::X => x(refusal),
     };
-    json_answer(refusal.status(), body.to_string())
+    let mut response = json_answer(refusal.status(), body.to_string());
+    if *refusal == Refusal::Silent {
+        response.extensions_mut().insert(Silence);
+    }
+    response
 }
 
 /// `{"error": "…"}`.
@@ -101,7 +113,7 @@ fn mastodon(refusal: &Refusal) -> Value {
         Refusal::NoSuchPath => "The page you are looking for isn't here.",
         Refusal::MethodNotAllowed => "Method not allowed",
         Refusal::Throttled => "Too many requests",
-        Refusal::Internal => "We're sorry, but something went wrong on our end.",
+        Refusal::Internal | Refusal::Silent => "We're sorry, but something went wrong on our end.",
     };
     json!({ "error": message })
 }
@@ -122,7 +134,7 @@ fn twitter(refusal: &Refusal) -> Value {
         Refusal::NoSuchPath | Refusal::MethodNotAllowed => (34, "Sorry, that page does not exist."),
         Refusal::TooMany => (18, "Too many terms specified in query"),
         Refusal::Throttled => (88, "Rate limit exceeded"),
-        Refusal::Internal => (131, "Internal error"),
+        Refusal::Internal | Refusal::Silent => (131, "Internal error"),
     };
     json!({ "errors": [{ "code": code, "message": message }] })
 }

@@ -189,6 +189,7 @@ async fn poison_spoils_every_batch_that_names_it_and_itself_alone() {
         (PoisonAnswer::BadRequest, "400"),
         (PoisonAnswer::Unprocessable, "422"),
         (PoisonAnswer::InternalError, "500"),
+        (PoisonAnswer::Forbidden, "403"),
     ] {
         let (server, _) = plain().await;
         let ids = home_ids(&server).await;

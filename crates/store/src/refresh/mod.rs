@@ -33,7 +33,7 @@ pub use experience::{Told, experience, learn, root as experience_root};
 pub use fresh::{Standing, standing};
 pub use histories::{Grown, histories};
 pub use save::{Answer, Answered, Save, Saved};
-pub use untold::{Untold, forget_told, tell, untold, untold_of};
+pub use untold::{Untold, forget_told, listed_in, tell, untold, untold_of};
 pub use wanted::{Found, Noted, Tracked, hydrate, tracked, want};
 
 pub(crate) use fresh::{NewFresh, insert_new, revive, unschedule};

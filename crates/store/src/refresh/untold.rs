@@ -4,6 +4,8 @@
 //! of its own, below a root of its own. So the save only notes the post here, in its transaction,
 //! and every source is told in a transaction below its root. A crash in between leaves the note.
 
+use std::collections::{HashMap, HashSet};
+
 use driftline_core::post::Visibility;
 use driftline_db::{Column, Tx};
 
@@ -81,7 +83,7 @@ pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, 
     if entries.is_empty() {
         return Ok(0);
     }
-    let now: std::collections::HashMap<i64, (i64, bool, bool)> = tx
+    let now: HashMap<i64, (i64, bool, bool)> = tx
         .query(
             "select id, content_hash, deleted_at_ms is not null, visibility from post
              where id {in $1}",
@@ -93,7 +95,7 @@ pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, 
         )?
         .into_iter()
         .collect();
-    let tells_counts: std::collections::HashSet<i64> = posts
+    let tells_counts: HashSet<i64> = posts
         .iter()
         .filter(|untold| untold.counts)
         .map(|untold| sql(untold.post))
@@ -118,6 +120,20 @@ pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, 
     entry::change(tx, held.id, &changes)?;
     held.save_usn(tx)?;
     Ok(changes.len() as u64)
+}
+
+/// Which of those posts a source lists, and so is to be told of.
+pub fn listed_in(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    posts: &[Untold],
+) -> Result<HashSet<LocalId>, StoreError> {
+    let ids: Vec<i64> = posts.iter().map(|untold| sql(untold.post)).collect();
+    let entries = entry::of_posts(tx, sql(source), &ids)?;
+    entries
+        .iter()
+        .map(|entry| Ok(from_sql(entry.post_id)?))
+        .collect()
 }
 
 /// Forgets what every source has been told; what was noted again since stays.

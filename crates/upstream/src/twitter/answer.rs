@@ -61,6 +61,13 @@ pub(super) fn findings(
                 .collect(),
             None => match refused_findings(body, &asked) {
                 Some(findings) => return Ok(findings),
+                None if is_about_posts(body) => {
+                    let kind = FailureKind::Forbidden;
+                    return Err(Failure {
+                        kind,
+                        ..refusal(body, "a map of posts")
+                    });
+                }
                 None => return Err(refusal(body, "a map of posts")),
             },
         }
@@ -81,22 +88,29 @@ pub(super) fn findings(
 }
 
 /// What an error says of every post that was looked up; `None`, if it is
-/// about something else.
+/// about something else, or about one post of several without saying which.
 pub(super) fn refused_findings(
     body: &[u8],
     asked: &[UpstreamId],
 ) -> Option<Vec<(UpstreamId, Finding)>> {
+    let is_alone = asked.len() == 1;
     let finding = match error(body)?.0? {
         // No post matches: deleted or not for this reader.
         17 => Finding::Missing,
-        // No post has the ID.
-        144 => Finding::Gone,
-        // The author is suspended; the reader may not see it.
-        63 | 179 => Finding::Hidden,
+        // No post has the ID. Of several it may be any: each is asked for again.
+        144 if is_alone => Finding::Gone,
+        144 => Finding::Missing,
+        _ if is_about_posts(body) && is_alone => Finding::Hidden,
         _ => return None,
     };
     let findings = asked.iter().map(|id| (id.clone(), finding.clone()));
     Some(findings.collect())
+}
+
+/// Whether an error is about a post that was looked up, and not about who
+/// asks: its author is suspended, or the reader may not see it.
+pub(super) fn is_about_posts(body: &[u8]) -> bool {
+    matches!(error(body), Some((Some(63 | 179), _)))
 }
 
 /// The kind of failure that an error's code means, whatever the status.

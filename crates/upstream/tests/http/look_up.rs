@@ -102,7 +102,7 @@ async fn whether_there_is_a_batch_look_up() {
         ("422 Unprocessable Content", "", Ok(Some(false))),
         ("501 Not Implemented", "", Ok(Some(false))),
         ("401 Unauthorized", "", Err(FailureKind::Unauthorized)),
-        ("403 Forbidden", "", Err(FailureKind::Unauthorized)),
+        ("403 Forbidden", "", Err(FailureKind::Forbidden)),
         ("429 Too Many Requests", "", Err(FailureKind::Throttled)),
         (
             "500 Internal Server Error",
@@ -137,6 +137,36 @@ async fn whether_there_is_a_batch_look_up() {
         assert_eq!(found, Ok(Some(true)));
     }
     assert_eq!(silent.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_403_to_a_look_up_is_told_from_a_refused_token() {
+    for (status, kind) in [
+        ("401 Unauthorized", FailureKind::Unauthorized),
+        ("403 Forbidden", FailureKind::Forbidden),
+    ] {
+        let server = Server::sending(answer(status, &[], "{}")).await;
+        for (api, ids) in [
+            (Api::Mastodon, &["5"][..]),
+            (Api::Mastodon, &["5", "6"]),
+            (Api::X, &["5", "6"]),
+        ] {
+            let ids: Vec<_> = ids.iter().map(|id| UpstreamId::from(*id)).collect();
+            let failure = server
+                .upstream(api, "")
+                .look_up_many(&ids)
+                .await
+                .expect_err("no word on them");
+            assert_eq!(failure.kind, kind, "{api} {ids:?}");
+        }
+        // Who reads a timeline has one word for both.
+        let failure = server
+            .upstream(Api::Mastodon, "")
+            .look_up(&"5".into())
+            .await
+            .expect_err("no word on it");
+        assert_eq!(failure.kind, FailureKind::Unauthorized);
+    }
 }
 
 #[tokio::test]

@@ -187,7 +187,8 @@ async fn look_ups() {
     }
     for (status, kind) in [
         ("404 Not Found", FailureKind::NotFound),
-        ("403 Forbidden", FailureKind::Unauthorized),
+        ("401 Unauthorized", FailureKind::Unauthorized),
+        ("403 Forbidden", FailureKind::Forbidden),
         ("503 Service Unavailable", FailureKind::ServerError),
     ] {
         let server = Server::sending(answer(status, &[], "<html>")).await;
@@ -196,6 +197,23 @@ async fn look_ups() {
             .look_up_many(&["5".into()])
             .await
             .expect_err("no word on it");
+        assert_eq!(failure.kind, kind);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_several_posts_is_about_none_of_them_yet() {
+    for (code, kind) in [
+        (179, FailureKind::Forbidden),
+        (220, FailureKind::Unauthorized),
+    ] {
+        let body = format!(r#"{{"errors":[{{"code":{code},"message":"m"}}]}}"#);
+        let server = Server::sending(answer("403 Forbidden", &[], &body)).await;
+        let upstream = server.upstream(Api::Twitter, "");
+        let failure = upstream
+            .look_up_many(&["5".into(), "6".into()])
+            .await
+            .expect_err("no word on either");
         assert_eq!(failure.kind, kind);
     }
 }

@@ -2,9 +2,9 @@
 
 use driftline_core::refresh::Outcome;
 use driftline_store::{
-    Root,
+    Root, entry,
     history::{self, EndedBy},
-    refresh::{Answer, Untold, count_history, forget_told, tell, untold},
+    refresh::{Answer, Untold, count_history, forget_told, listed_in, tell, untold},
     source,
 };
 
@@ -229,5 +229,47 @@ fn every_source_of_a_post_is_told() {
         }
         assert_eq!(one.usns(), [(1, 2)]);
         assert_eq!(two.usns(), [(1, 3), (2, 2)]);
+    });
+}
+
+#[test]
+fn a_posts_first_source_is_the_one_that_showed_it_first() {
+    on_both(|store| {
+        let mut one = World::readable(store, "one");
+        let mut two = World::readable(store, "two");
+        two.poll(vec![liked(1, 7)]);
+        one.poll(vec![liked(2, 0), liked(1, 7)]);
+        two.poll(vec![liked(2, 0), liked(1, 7)]);
+        let posts = [local(&one, 1), local(&one, 2)];
+        let (first, second) = (one.source, two.source);
+        let shown = |sources: Vec<_>| {
+            let found = one.read(move |tx| entry::first_sources(tx, &sources, &posts));
+            posts.map(|post| found.get(&post).copied())
+        };
+        assert_eq!(shown(vec![first, second]), [Some(second), Some(first)]);
+        assert_eq!(shown(vec![second, first]), [Some(second), Some(first)]);
+        assert_eq!(shown(vec![first]), [Some(first), Some(first)]);
+        assert_eq!(shown(vec![]), [None, None]);
+    });
+}
+
+#[test]
+fn a_source_is_told_only_of_what_it_lists() {
+    on_both(|store| {
+        let mut one = World::readable(store, "one");
+        let mut two = World::readable(store, "two");
+        one.poll(vec![liked(1, 7)]);
+        two.poll(vec![liked(2, 0), liked(1, 7)]);
+        let posts = [local(&one, 1), local(&one, 2)];
+        for (world, listed) in [(&one, &posts[..1]), (&two, &posts[..])] {
+            let notes = posts.map(|post| Untold {
+                post,
+                counts: true,
+                since_ms: START_MS,
+            });
+            let source = world.source;
+            let found = world.read(move |tx| listed_in(tx, source, &notes));
+            assert_eq!(found, listed.iter().copied().collect());
+        }
     });
 }

@@ -209,11 +209,18 @@ fn each_id_looked_up_has_its_finding() {
         (63, Finding::Hidden),
         (179, Finding::Hidden),
     ] {
+        let found = findings(error(code).as_bytes(), vec!["5".into()]).expect("findings");
+        assert_eq!(found, [("5".into(), finding)], "{code}");
+    }
+    // Of several posts it may be about any: nothing is judged by it.
+    for code in [17, 144] {
         let found = findings(error(code).as_bytes(), asked()).expect("findings");
         assert_eq!(found.len(), 3);
-        assert!(found.iter().all(|(_, found)| *found == finding), "{code}");
+        assert!(found.iter().all(|(_, found)| *found == Finding::Missing));
     }
     for (body, kind) in [
+        (error(63), FailureKind::Forbidden),
+        (error(179), FailureKind::Forbidden),
         (error(88), FailureKind::Throttled),
         (error(131), FailureKind::ServerError),
         ("{}".to_owned(), FailureKind::BadJson),

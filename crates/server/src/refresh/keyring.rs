@@ -1,0 +1,177 @@
+//! The credentials that one worker asks its upstream with.
+
+use std::collections::HashMap;
+
+use driftline_store::{
+    CredentialId, StoreError, clock,
+    credential::{self, Credential},
+    instance::Instance,
+    source::{self, TokenPlace},
+};
+use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
+
+use super::{Shared, reader::Reader};
+use crate::{
+    clock::{chance, now_ms},
+    quotas::{Permit, Purpose},
+};
+
+/// The credentials that one worker asks its upstream with, and their clients.
+pub(super) struct Keyring {
+    instance: Instance,
+    clients: HashMap<CredentialId, (Credential, Upstream)>,
+    /// Credentials whose secret this process does not have, and until when it does not look again,
+    /// Unix ms. Another process may have it, so the store is not told.
+    unusable: HashMap<CredentialId, i64>,
+}
+
+impl Keyring {
+    pub(super) fn new(instance: &Instance) -> Self {
+        Self {
+            instance: instance.clone(),
+            clients: HashMap::new(),
+            unusable: HashMap::new(),
+        }
+    }
+
+    /// A credential that may be used now, with one request of a batch taken from its quota; else
+    /// when to look again, Unix ms.
+    pub(super) async fn choose(
+        &mut self,
+        shared: &Shared,
+        has_batch: bool,
+    ) -> Result<Result<Reader, i64>, StoreError> {
+        let instance = self.instance.id;
+        let mut all = shared
+            .read(move |tx| credential::of_instance(tx, instance))
+            .await?;
+        let named = &shared.options.credentials;
+        if !named.is_empty() {
+            all.retain(|credential| named.contains(&credential.name));
+        } else if all.is_empty() {
+            all = vec![self.without_token(shared).await?];
+        }
+        if all.is_empty() {
+            return Ok(Err(i64::MAX));
+        }
+        let now = now_ms();
+        let mut until_ms = i64::MAX;
+        let first = (chance() % all.len() as u64) as usize;
+        all.rotate_left(first);
+        // What has a token sees more and may ask more often.
+        all.sort_by_key(|credential| credential.place.is_none());
+        for credential in all {
+            let reader = match self.reader(shared, credential, now) {
+                Ok(reader) => reader,
+                Err(look_ms) => {
+                    until_ms = until_ms.min(look_ms);
+                    continue;
+                }
+            };
+            let scope = reader.client.scope(UpstreamPurpose::LookUp);
+            let posts = reader.client.look_up_limit(has_batch) as u32;
+            match shared
+                .access
+                .quotas
+                .take(&reader.credential, scope, Purpose::Refresh, posts)
+                .await?
+            {
+                Permit::Sent => return Ok(Ok(reader)),
+                Permit::Until(free_ms) => until_ms = until_ms.min(free_ms),
+            }
+        }
+        Ok(Err(until_ms))
+    }
+
+    /// The other credentials that may be used now, whatever is left of their quotas. Those that
+    /// sources are read with are among them, though posts be refreshed with others only: what is
+    /// stored was seen with them.
+    pub(super) async fn others(
+        &mut self,
+        shared: &Shared,
+        than: CredentialId,
+    ) -> Result<Vec<Reader>, StoreError> {
+        let instance = self.instance.id;
+        let (all, places) = shared
+            .read(move |tx| {
+                let sources = source::list(tx)?.into_iter();
+                let places: Vec<Option<TokenPlace>> = sources
+                    .filter(|source| source.instance.id == instance)
+                    .map(|source| source.token)
+                    .collect();
+                Ok::<_, StoreError>((credential::of_instance(tx, instance)?, places))
+            })
+            .await?;
+        let named = &shared.options.credentials;
+        let is_asked = |credential: &Credential| {
+            named.is_empty()
+                || named.contains(&credential.name)
+                || places.contains(&credential.place)
+        };
+        let now = now_ms();
+        let others = all
+            .into_iter()
+            .filter(|credential| credential.id != than && is_asked(credential));
+        Ok(others
+            .filter_map(|credential| self.reader(shared, credential, now).ok())
+            .collect())
+    }
+
+    /// A token may have been changed where it lies: it is read again.
+    pub(super) fn forget(&mut self, credential: CredentialId) {
+        self.clients.remove(&credential);
+    }
+
+    /// A credential's client; else when to look again, Unix ms.
+    fn reader(&mut self, shared: &Shared, credential: Credential, now: i64) -> Result<Reader, i64> {
+        if let Some(rest) = credential.quarantine.as_ref().filter(|q| q.until_ms > now) {
+            return Err(rest.until_ms);
+        }
+        if let Some(look_ms) = self.unusable.get(&credential.id).filter(|ms| **ms > now) {
+            return Err(*look_ms);
+        }
+        if let Some((known, client)) = self.clients.get(&credential.id)
+            && known.place == credential.place
+        {
+            let client = client.clone();
+            return Ok(Reader { credential, client });
+        }
+        match self.client(shared, &credential) {
+            Ok(client) => {
+                let kept = (credential.clone(), client.clone());
+                self.clients.insert(credential.id, kept);
+                Ok(Reader { credential, client })
+            }
+            Err(reason) => {
+                tracing::warn!(credential = %credential.name, "this process cannot use it: {reason}");
+                let until_ms = now.saturating_add(UNREADABLE_REST_MS);
+                self.unusable.insert(credential.id, until_ms);
+                Err(until_ms)
+            }
+        }
+    }
+
+    fn client(&self, shared: &Shared, credential: &Credential) -> Result<Upstream, String> {
+        let address = Address::parse(&self.instance.origin).map_err(|error| error.to_string())?;
+        let secret = shared
+            .access
+            .secret(credential.place.as_ref(), &self.instance.origin)
+            .map_err(|error| error.to_string())?;
+        let http = shared.access.http.clone();
+        Upstream::new(self.instance.api, http, address, secret).map_err(|error| error.to_string())
+    }
+
+    async fn without_token(&self, shared: &Shared) -> Result<Credential, StoreError> {
+        let instance = self.instance.id;
+        shared
+            .store
+            .write(clock::root(), move |tx| {
+                credential::of_place(tx, instance, None, ANONYMOUS, now_ms())
+            })
+            .await
+    }
+}
+
+/// The name of the credential that is none.
+pub(crate) const ANONYMOUS: &str = "anonymous";
+const UNREADABLE_REST_MS: i64 = 60_000;
