@@ -16,7 +16,10 @@ use driftline_core::{
     answer::{Failure, FailureKind, Finding, LookUps},
     api::Api,
     quota::{Asked, Grant, SEAM_MS, Use},
-    refresh::{AgeBand, AgeTable, Batcher, Bisection, Outcome, Policy},
+    refresh::{
+        AgeBand, AgeTable, Batcher, Bisection, Experience, Outcome, Plan, Policy, ValuePolicy,
+        ValueSettings,
+    },
     timeline::Settings,
     upstream_id::UpstreamId,
 };
@@ -72,14 +75,37 @@ const BATCH: usize = 20;
 const RUN_MS: i64 = 50 * MINUTE_MS;
 const CALM_MS: i64 = 12 * MINUTE_MS;
 
-fn policy() -> Policy {
+/// How much longer than by age posts may wait by worth, and how much longer such a run takes.
+const LONGEST: f64 = 2.0;
+const MORE_CALM_MS: i64 = 20 * MINUTE_MS;
+
+fn ages() -> AgeTable {
     let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
     let bands = vec![
         band(10 * MINUTE_MS, MINUTE_MS),
         band(30 * MINUTE_MS, 3 * MINUTE_MS),
         band(600 * MINUTE_MS, 6 * MINUTE_MS),
     ];
-    Policy::of_ages(AgeTable::new(bands, 5 * MINUTE_MS).unwrap())
+    AgeTable::new(bands, 5 * MINUTE_MS).unwrap()
+}
+
+/// By worth, at a price that moves as if quota came and went.
+fn priced(price: f64) -> Policy {
+    let plan = Plan {
+        ages: ages(),
+        by_worth: Some(ValueSettings {
+            longest: LONGEST,
+            ..ValueSettings::default()
+        }),
+        ..Plan::default()
+    };
+    match Experience::new(0).policy(&plan) {
+        Policy::Value { ages, by } => Policy::Value {
+            ages,
+            by: ValuePolicy { price, ..by },
+        },
+        other => other,
+    }
 }
 
 struct Simulation {
@@ -87,6 +113,10 @@ struct Simulation {
     store: Store,
     claims: Claims,
     policy: Arc<Policy>,
+    by_worth: bool,
+    run_ms: i64,
+    /// How many posts were put off because the price rose.
+    postponed: u64,
     source: SourceId,
     instance: InstanceId,
     credential: CredentialId,
@@ -188,11 +218,16 @@ impl Simulation {
             failures: 0,
             asking: None,
         });
+        let by_worth = seed % 4 == 3;
+        let more_ms = if by_worth { MORE_CALM_MS } else { 0 };
         Self {
             upstream: Upstream::new(config, seed),
             store,
             claims: Claims::default(),
-            policy: Arc::new(policy()),
+            policy: Arc::new(Policy::of_ages(ages())),
+            by_worth,
+            run_ms: RUN_MS + more_ms,
+            postponed: 0,
             source,
             instance,
             credential,
@@ -218,7 +253,7 @@ impl Simulation {
         let mut named = HashSet::new();
         let mut name_at_ms = start_ms;
         let mut calm = false;
-        while self.now_ms < start_ms + RUN_MS {
+        while self.now_ms < start_ms + self.run_ms {
             let (at, at_ms) = self
                 .workers
                 .iter()
@@ -244,6 +279,10 @@ impl Simulation {
 
     /// A producer names every post that is new.
     fn name(&mut self, named: &mut HashSet<UpstreamId>) {
+        if self.by_worth {
+            let price = 10_f64.powf(self.rng.random_range(-4.0..3.0));
+            self.policy = Arc::new(priced(price));
+        }
         let truth = self.upstream.truth(self.now_ms);
         let new: Vec<String> = truth
             .posts
@@ -319,6 +358,11 @@ impl Simulation {
             policy: Arc::clone(&self.policy),
         };
         match self.claims.claim_blocking(&self.store, ask).unwrap() {
+            Claimed::Batch(claim) if claim.posts.is_empty() => {
+                self.put_back();
+                self.save(claim, Vec::new());
+                self.wait(at, now_ms + 1);
+            }
             Claimed::Batch(claim) => {
                 self.check_disjoint(&claim);
                 let asking = Asking {
@@ -466,6 +510,7 @@ impl Simulation {
         match self.claims.save_blocking(&self.store, save) {
             Ok(saved) => {
                 assert!(self.now_ms < ends_ms, "a late holder saved");
+                self.postponed += saved.postponed;
                 for (what, outcome) in saved.outcomes {
                     let id = named[&what].clone();
                     let answered = &by_what[&what];
@@ -620,7 +665,12 @@ impl Simulation {
                 Ok(_) => false,
             }
         };
-        let every_ms = 6 * MINUTE_MS;
+        let every_ms = if self.by_worth {
+            assert!(self.postponed > 0, "nothing was put off");
+            6 * MINUTE_MS * LONGEST as i64
+        } else {
+            6 * MINUTE_MS
+        };
         let posts = named.len();
         let poisonous = named
             .iter()
