@@ -54,6 +54,10 @@ pub struct ServerSection {
     pub listen: Option<String>,
     /// The address that clients use, where a proxy stands before it.
     pub public_url: Option<String>,
+    /// The environment variable that holds the operator's token.
+    pub token_env: Option<String>,
+    /// The file that holds the operator's token.
+    pub token_file: Option<PathBuf>,
 }
 
 /// `[store]`.

@@ -11,17 +11,19 @@ use driftline_store::{
 use driftline_upstream::Address;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::{AdminError, credentials::same_api};
 use crate::clock::now_ms;
 
 /// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Track {
     /// The server's address, or the host of one that is known.
     pub instance: String,
     /// The API that it speaks, where it is not known yet.
     #[serde(default)]
+    #[schema(value_type = Option<String>, example = "mastodon")]
     pub api: Option<Api>,
     /// The posts' IDs there.
     pub ids: Vec<String>,

@@ -74,6 +74,7 @@ impl Driftline {
             store: store.clone(),
             metrics: None,
             public_base: None,
+            gate: http::Gate::ThisMachine,
             ready,
         };
         let (stop, mut stopped) = watch::channel(false);

@@ -51,6 +51,23 @@ async fn a_huge_batch_is_taken_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn more_than_fits_is_refused_whole() {
+    let world = World::new().await;
+    let many: Vec<String> = (1..=100_001).map(|id| id.to_string()).collect();
+    let long = vec!["9".repeat(17 * 1024 * 1024)];
+    for ids in [many, long] {
+        let body = json!({ "instance": "https://sim.example", "ids": ids });
+        let answer = post(&world, &body).await;
+        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
+        assert!(error.contains("100000"), "{error}");
+    }
+    let stands = world.answer("/api/v1/track?instance=sim.example").await;
+    assert_eq!(stands.status(), StatusCode::BAD_REQUEST, "nothing is noted");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_requests_are_told_what_is_wrong() {
     let world = World::new().await;
     for (body, said) in [

@@ -8,7 +8,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_server::http::{App, Limits, router, serve};
+use driftline_server::http::{App, Gate, Limits, router, serve};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
     CommitLookUp, CommitPage, SourceId, Store, Tx, clock, commit_look_up, commit_page, machine,
@@ -50,6 +50,7 @@ impl World {
             store: store.clone(),
             metrics: None,
             public_base: None,
+            gate: Gate::ThisMachine,
             ready: is_ready,
         };
         change(&mut app);
