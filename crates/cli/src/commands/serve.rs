@@ -102,6 +102,7 @@ impl Serve {
                 refreshers.stop().await;
             }
         };
+        let policies = access.policies.clone();
         let host = Host {
             pollers: Some(pollers.clone()),
             refreshers: refreshers.clone(),
@@ -113,6 +114,7 @@ impl Serve {
                 let (ready, is_ready) = watch::channel(true);
                 let app = http::App {
                     store: store.clone(),
+                    policies,
                     metrics: Some(metrics),
                     public_base,
                     gate: gate.clone(),

@@ -52,6 +52,8 @@ use tower_http::{
 };
 use url::Url;
 
+use crate::policies::Policies;
+
 pub use description::api_description;
 pub(crate) use error::ApiError;
 pub use gate::{Gate, OperatorToken, OperatorTokenError};
@@ -63,6 +65,8 @@ pub use serve::{Limits, serve};
 pub struct App {
     /// Where posts are read.
     pub store: Store,
+    /// When posts are due to be refreshed that a producer names.
+    pub policies: Policies,
     /// What `/metrics` shows; without it there is no such page.
     pub metrics: Option<PrometheusHandle>,
     /// The address that clients use. Without it links begin with `http` and the host that the

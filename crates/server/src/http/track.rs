@@ -97,7 +97,7 @@ pub(super) async fn note(
             api: wanted.api,
             once: wanted.once,
         };
-        noted.add(&track(&app.store, part).await?);
+        noted.add(&track(&app.store, &app.policies, part).await?);
     }
     Ok((StatusCode::ACCEPTED, Json(noted)).into_response())
 }

@@ -8,7 +8,10 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_server::http::{App, Gate, Limits, router, serve};
+use driftline_server::{
+    Policies,
+    http::{App, Gate, Limits, router, serve},
+};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
     CommitLookUp, CommitPage, SourceId, Store, Tx, clock, commit_look_up, commit_page, machine,
@@ -48,6 +51,7 @@ impl World {
         let (ready, is_ready) = watch::channel(true);
         let mut app = App {
             store: store.clone(),
+            policies: Policies::default(),
             metrics: None,
             public_base: None,
             gate: Gate::ThisMachine,
