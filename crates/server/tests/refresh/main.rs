@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod mastodon;
+mod quotas;
 mod world;
 mod x;

@@ -63,6 +63,18 @@ impl World {
     }
 
     pub(crate) async fn start_with(world: WorldConfig, api: Api, plan: Plan) -> Self {
+        let world = Self::unread(world, api, plan, &[]).await;
+        world.mirror(api).await;
+        world
+    }
+
+    /// Without a source, refreshed with the credentials of those names.
+    pub(crate) async fn unread(
+        world: WorldConfig,
+        api: Api,
+        plan: Plan,
+        credentials: &[&str],
+    ) -> Self {
         let config = ServerConfig {
             world,
             api,
@@ -98,6 +110,7 @@ impl World {
             RefreshOptions {
                 buffer_ttl: Duration::from_millis(200),
                 scan: Duration::from_millis(50),
+                credentials: credentials.iter().map(ToString::to_string).collect(),
                 ..RefreshOptions::new("test")
             },
         );
@@ -107,26 +120,29 @@ impl World {
             access: Some(access),
             ..Host::of(&store)
         };
-        let world = Self {
+        Self {
             sim,
             store,
             host,
             folder,
-        };
-        world.mirror(api).await;
-        world
+        }
+    }
+
+    /// A file with a token that the upstream takes.
+    pub(crate) fn token_file(&self) -> String {
+        let path = self.folder.path().join("token");
+        std::fs::write(&path, "driftline").unwrap();
+        path.to_str().unwrap().to_owned()
     }
 
     async fn mirror(&self, api: Api) {
-        let token_file = self.folder.path().join("token");
-        std::fs::write(&token_file, "driftline").unwrap();
         let add = AddSource {
             name: Some("mirrored".into()),
             address: self.sim.url(),
             api,
             timeline: "home".into(),
             token_env: None,
-            token_file: Some(token_file.to_str().unwrap().into()),
+            token_file: Some(self.token_file()),
             settings: Settings {
                 every_ms: 500,
                 spacing_ms: 5,
