@@ -8,7 +8,10 @@ mod fill;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
-use driftline_server::http::{App, router};
+use driftline_server::{
+    Policies,
+    http::{App, Gate, router},
+};
 use driftline_store::{Store, Target};
 use tokio::{net::TcpListener, runtime::Runtime, sync::watch};
 
@@ -98,8 +101,10 @@ impl Site {
         let (_, ready) = watch::channel(true);
         let app = App {
             store: store.clone(),
+            policies: Policies::default(),
             metrics: None,
             public_base: None,
+            gate: Gate::ThisMachine,
             ready,
         };
         Ok(Self {

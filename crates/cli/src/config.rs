@@ -54,6 +54,10 @@ pub struct ServerSection {
     pub listen: Option<String>,
     /// The address that clients use, where a proxy stands before it.
     pub public_url: Option<String>,
+    /// The environment variable that holds the operator's token.
+    pub token_env: Option<String>,
+    /// The file that holds the operator's token.
+    pub token_file: Option<PathBuf>,
 }
 
 /// `[store]`.
@@ -122,6 +126,8 @@ pub struct UpstreamSection {
 pub struct DefaultsSection {
     /// The time between two polls.
     pub every: Option<HumanMs>,
+    /// How far that may grow while a stream shows what polls would.
+    pub streamed_every: Option<HumanMs>,
     /// The least time between two requests.
     pub spacing: Option<HumanMs>,
     /// The overlap.
@@ -272,6 +278,7 @@ impl Config {
         let defaults = &self.defaults;
         Settings {
             every_ms: ms(defaults.every, usual.every_ms),
+            streamed_every_ms: ms(defaults.streamed_every, usual.streamed_every_ms),
             spacing_ms: ms(defaults.spacing, usual.spacing_ms),
             overlap: defaults.overlap.unwrap_or(usual.overlap),
             backfill: defaults.backfill.unwrap_or(usual.backfill),

@@ -11,6 +11,7 @@ mod duration;
 mod error;
 mod ids;
 mod listen;
+mod operator;
 mod output;
 mod place;
 mod reach;

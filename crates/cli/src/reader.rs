@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use driftline_core::timeline::{Purpose, Step};
-use driftline_server::{Access, Done, Session, SessionError, now_ms};
+use driftline_server::{Access, Done, Following, Session, SessionError, now_ms};
 use driftline_store::{
     Store, StoreError,
     lease::{self, Lease},
@@ -21,6 +21,7 @@ use crate::{duration::duration, error::CliError};
 pub struct Reader {
     store: Store,
     session: Session,
+    following: Following,
     lease: Lease,
     renewing: JoinHandle<()>,
     /// A step was given up: the stored machine may know more than ours.
@@ -57,6 +58,7 @@ impl Reader {
         let session = Session::open(store.clone(), access, source, Some(lease.fence)).await?;
         let renewing = tokio::spawn(renew(store.clone(), lease));
         Ok(Self {
+            following: session.follow(),
             store,
             session,
             lease,
@@ -87,6 +89,12 @@ impl Reader {
             if over && settling.is_over(&self.session, end, now) {
                 break;
             }
+            if over && !settling.begun {
+                settling.begun = true;
+                // The last poll is to prove all that the stream has shown, however rare polls are.
+                self.following.end().await;
+                self.session.poll_soon();
+            }
             let polls = over && !settling.polled && self.polls_next(now);
             let Some(done) = self.step(over, stop).await? else {
                 break;
@@ -104,6 +112,7 @@ impl Reader {
                 let wait_ms = until_ms.saturating_sub(now_ms()).clamp(0, LONGEST_WAIT_MS);
                 tokio::select! {
                     () = sleep(duration(wait_ms)) => {}
+                    () = self.session.stream_changed() => {}
                     _ = stop.changed() => break,
                 }
             }
@@ -116,6 +125,7 @@ impl Reader {
     /// # Errors
     /// [`CliError`] if the store failed or the lease was lost.
     pub async fn close(mut self) -> Result<(), CliError> {
+        self.following.end().await;
         let closed = if self.abandoned {
             Ok(())
         } else {
@@ -164,6 +174,7 @@ impl Reader {
 /// What settling needs to know.
 #[derive(Debug, Default)]
 struct Settling {
+    begun: bool,
     /// A poll that began after the end has succeeded: what is settled then is
     /// all there was, not only all that was known.
     polled: bool,

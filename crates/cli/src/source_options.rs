@@ -45,6 +45,10 @@ pub struct SourceOptions {
     /// [default: auto].
     #[arg(long, value_parser = written::streaming)]
     pub stream: Option<Streaming>,
+    /// How far the time between two polls may grow while a stream shows what they would
+    /// [default: 15s].
+    #[arg(long, value_name = "DURATION", value_parser = parse_ms)]
+    pub streamed_every: Option<i64>,
     /// The order of IDs, where it is not to be detected: numeric,
     /// length-then-text or text.
     #[arg(long, value_name = "ORDER", value_parser = written::id_order)]
@@ -110,6 +114,7 @@ impl SourceOptions {
         let second_look_ms = self.second_look.unwrap_or(usual.second_look_ms);
         let settings = Settings {
             every_ms: self.every.unwrap_or(usual.every_ms),
+            streamed_every_ms: self.streamed_every.unwrap_or(usual.streamed_every_ms),
             spacing_ms: self.spacing.unwrap_or(usual.spacing_ms),
             overlap: self.overlap.unwrap_or(usual.overlap),
             backfill: self.backfill.unwrap_or(usual.backfill),

@@ -14,9 +14,14 @@ use support::{Place, lines, wait_for};
 
 /// A timeline that has fallen silent, with 20 s of posts in it.
 async fn quiet() -> SimServer {
+    quiet_after(-1_000).await
+}
+
+/// A timeline with 20 s of posts in it that goes on for so long.
+async fn quiet_after(ms: i64) -> SimServer {
     let config = ServerConfig {
         world: WorldConfig {
-            publish_for_ms: Some(19_000),
+            publish_for_ms: Some(20_000 + ms),
             ..WorldConfig::punctual(20.0)
         },
         history_ms: 20_000,
@@ -147,6 +152,46 @@ async fn a_signal_ends_it_with_the_report() {
     assert_eq!(running.ended().code(), Some(0));
     let report = lines(&running.line());
     assert_eq!(report[0]["name"], "sim");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_stream_is_followed_and_proven_by_polls() {
+    let server = quiet_after(6_000).await;
+    let (url, place) = (server.url(), Place::new());
+    let token = place.file("token", "driftline");
+    let home = [
+        "--name",
+        "sim",
+        "--timeline",
+        "home",
+        "--token-file",
+        &token,
+    ];
+    let mut rarely = vec!["--json"];
+    rarely.extend(mirror(&url, &home));
+    let every = rarely.iter().position(|word| *word == "100ms").unwrap();
+    rarely[every] = "1h";
+    let mut running = place.start(&rarely);
+    wait_for("the stream tells", || server.traffic().events > 30);
+    assert_eq!(server.open_streams(), 1);
+    running.signal("INT");
+    assert_eq!(running.ended().code(), Some(0));
+    assert_eq!(server.open_streams(), 0);
+    let report = &lines(&running.line())[0];
+    let streamed = report["streamed"].as_u64().unwrap();
+    assert!(streamed > 10, "{report}");
+    let text = place.run(&["source", "verify", "sim"]).stdout;
+    let told = format!("{streamed} posts that only the stream has shown so far");
+    assert!(text.contains(&told), "{text}");
+
+    let mut settled = mirror(&url, &home);
+    settled.extend(["--for", "7s"]);
+    let report = place.json(&settled);
+    assert_eq!(report["streamed"], 0, "{report}");
+    assert_eq!(report["complete"], true, "{report}");
+    let truth = server.truth(&Timeline::Home).unwrap();
+    assert_eq!(report["posts"], truth.posts.len(), "{report}");
+    assert_eq!(server.open_streams(), 0);
 }
 
 #[test]

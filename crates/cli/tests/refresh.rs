@@ -160,6 +160,57 @@ async fn named_posts_are_looked_up_and_the_command_can_be_repeated() {
     assert_eq!(server.ended().code(), Some(0));
 }
 
+#[test]
+fn a_long_list_of_names_goes_on_after_kills() {
+    const INSTANCE: &str = "https://sim.example";
+    let place = Place::new();
+    // Nothing is asked of anybody: the names wait.
+    place.file("driftline.toml", "[refresh]\noff = true\n");
+    let mut lines: Vec<String> = (1..=20_000).map(|id| id.to_string()).collect();
+    lines[6] = "not an ID".to_owned();
+    lines[7] = "1".to_owned();
+    let (server, _) = place.serve(&[]);
+    let mut producer = place
+        .command(&["track", INSTANCE, "--ids", "-", "--no-wait"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = producer.stdin.take().unwrap();
+    input
+        .write_all(lines[..5_000].join("\n").as_bytes())
+        .unwrap();
+    input.flush().unwrap();
+    let nothing = place.file("nothing", "");
+    wait_for("two chunks are noted", || {
+        let stands = place.json(&["track", INSTANCE, "--ids", &nothing, "--no-wait"]);
+        stands["waiting"].as_u64() == Some(3_999)
+    });
+    producer.kill().unwrap();
+    producer.wait().unwrap();
+    drop(input);
+    server.kill();
+
+    let (mut server, _) = place.serve(&[]);
+    let all = place.file("all", &lines.join("\r\n"));
+    let noted = place.run(&["--json", "track", INSTANCE, "--ids", &all, "--no-wait"]);
+    assert_eq!(noted.status, 0, "bad lines are no failure: {noted:?}");
+    assert!(
+        noted.stderr.contains("line 7 is no ID: \"not an ID\""),
+        "{noted:?}"
+    );
+    let noted: serde_json::Value = serde_json::from_str(&noted.stdout).unwrap();
+    assert_eq!(noted["lines"], 20_000, "{noted}");
+    assert_eq!(noted["new"], 19_998 - 3_999, "{noted}");
+    assert_eq!(noted["known"], 3_999, "{noted}");
+    assert_eq!(noted["bad"], 1, "{noted}");
+    assert_eq!(noted["repeated"], 1, "{noted}");
+    assert_eq!(noted["waiting"], 19_998, "{noted}");
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_are_kept_sealed_and_tested() {
     const TOKEN: &str = "s3cret-of-a-person";

@@ -9,7 +9,7 @@ use driftline_sim::{
 };
 use driftline_store::{Store, Target, source};
 use driftline_upstream::{Http, Options};
-use support::{Place, wait_for};
+use support::{Place, lines, wait_for};
 
 async fn get(url: &str) -> (u16, String) {
     // This chooses the process's TLS provider, which every client needs.
@@ -99,11 +99,66 @@ fn a_killed_server_leaves_nothing_in_the_way() {
 }
 
 #[test]
-fn addresses_that_others_reach_are_refused() {
+fn addresses_that_others_reach_are_refused_without_a_token() {
     let place = Place::new();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "nonsense"] {
         let ended = place.run(&["serve", "--listen", address]);
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.stderr.contains(address), "{ended:?}");
     }
+}
+
+#[test]
+fn tokens_that_are_missing_or_short_are_refused_unshown() {
+    let place = Place::new().with("SHORT", "sesame-open-yourself");
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let empty = place.file("empty", "");
+    for (place_of_token, said) in [
+        (["--token-env", "SHORT"], "shorter than 32"),
+        (["--token-env", "UNSET"], "UNSET"),
+        (["--token-file", &empty], "openssl rand -hex 32"),
+        (["--token-file", "nowhere"], "nowhere"),
+    ] {
+        let arguments: Vec<&str> = serve.into_iter().chain(place_of_token).collect();
+        let ended = place.run(&arguments);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.stderr.contains(said), "{ended:?}");
+        assert!(!ended.stderr.contains("sesame"), "{ended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_machines_are_served_and_need_the_token_for_more_than_public_posts() {
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef-drift";
+    let place = Place::new();
+    let file = place.file("token", &format!("{TOKEN}\n"));
+    place.file(
+        "driftline.toml",
+        &format!("[server]\ntoken_file = {file:?}\n[id]\nserve = true\nlisten_thrift = \"none\"\n"),
+    );
+    let mut server = place.start(&["--json", "-v", "serve", "--listen", "0.0.0.0:0"]);
+    let told = lines(&server.line());
+    let told = told[0]["listening"].as_str().unwrap();
+    assert!(told.starts_with("http://0.0.0.0:"), "{told}");
+    let url = told.replace("0.0.0.0", "127.0.0.1");
+    for open in ["timelines/public", "instance"] {
+        assert_eq!(get(&format!("{url}/api/v1/{open}")).await.0, 200, "{open}");
+    }
+    for closed in [
+        "metrics",
+        "api/v1/lists",
+        "api/v1/track?instance=h",
+        "api/v1/ids",
+    ] {
+        let url = format!("{url}/{closed}");
+        assert_eq!(get(&url).await.0, 401, "{closed}");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let answer = client.get(&url).bearer_auth(TOKEN).send().await.unwrap();
+        let expected = if closed.contains("track") { 400 } else { 200 };
+        assert_eq!(answer.status(), expected, "{closed}");
+    }
+    // Commands go through the socket in the data folder, which is the operator's.
+    assert_eq!(place.json(&["source", "list"]), serde_json::json!([]));
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
 }

@@ -89,7 +89,7 @@ fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
     let listen = |place: &Place, arguments: &[&str]| {
         let mut all = arguments.to_vec();
         all.push("serve");
-        refused(place, &all, 2, &["log-in"])
+        refused(place, &all, 2, &["operator's token"])
     };
     let place = Place::new();
     let file = place.file("my.toml", "[server]\nlisten = \"0.0.0.0:1\"\n");
@@ -101,7 +101,7 @@ fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
     assert!(message.contains("0.0.0.0:2 "), "{message}");
 
     let flag = ["--config", &file, "serve", "--listen", "0.0.0.0:3"];
-    let message = refused(&place, &flag, 2, &["log-in"]);
+    let message = refused(&place, &flag, 2, &["operator's token"]);
     assert!(message.contains("0.0.0.0:3 "), "{message}");
 }
 

@@ -25,13 +25,13 @@ use driftline_upstream::{Purpose, Stream, StreamPlace, Timeline, Told, Upstream}
 use metrics::{counter, gauge};
 use tokio::{
     sync::watch,
+    task::JoinSet,
     time::{Instant, sleep, timeout_at},
 };
 
 use crate::{
     access::Access,
     clock::{chance, now_ms},
-    pollers::Progress,
     quotas::{Permit, Purpose as QuotaPurpose},
     session::count,
 };
@@ -40,7 +40,16 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Link {
     changes: Arc<AtomicU64>,
-    opened: watch::Sender<u64>,
+    scheme: watch::Sender<Option<IdScheme>>,
+    connection: watch::Sender<Connection>,
+}
+
+/// Whether a stream is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Connection {
+    pub(crate) is_open: bool,
+    /// How often it was opened.
+    pub(crate) times: u64,
 }
 
 impl Link {
@@ -50,10 +59,18 @@ impl Link {
         self.changes.load(Ordering::SeqCst)
     }
 
-    /// Tells of each time that the stream is opened: what happened before was not streamed, so a
-    /// poll is due.
-    pub(crate) fn opened(&self) -> watch::Receiver<u64> {
-        self.opened.subscribe()
+    /// Tells whenever the stream is opened or ends.
+    pub(crate) fn connection(&self) -> watch::Receiver<Connection> {
+        self.connection.subscribe()
+    }
+
+    /// Tells the follower the order of IDs, which is known with the first page.
+    pub(crate) fn tell_scheme(&self, scheme: Option<&IdScheme>) {
+        self.scheme.send_if_modified(|told| {
+            let is_news = told.as_ref() != scheme;
+            *told = scheme.copied();
+            is_news
+        });
     }
 }
 
@@ -73,6 +90,27 @@ pub(crate) struct Follower {
     pub(crate) link: Link,
 }
 
+/// A stream that is followed until this value goes, or until [`Following::end`].
+#[derive(Debug, Default)]
+pub struct Following {
+    task: JoinSet<()>,
+}
+
+impl Following {
+    pub(crate) fn start(follower: Option<Follower>) -> Self {
+        let mut task = JoinSet::new();
+        if let Some(follower) = follower {
+            task.spawn(follower.run());
+        }
+        Self { task }
+    }
+
+    /// Ends it; nothing of it is stored after this.
+    pub async fn end(&mut self) {
+        self.task.shutdown().await;
+    }
+}
+
 /// Why a stream is not followed any more, for now or for good.
 #[derive(Debug, thiserror::Error)]
 enum End {
@@ -85,12 +123,9 @@ enum End {
 impl Follower {
     /// Follows the stream until the source's lease is lost or the source has none. Dropping the
     /// future leaves nothing half done.
-    pub(crate) async fn run(self, mut progress: watch::Receiver<Progress>) {
-        // The order of IDs is known with the first page.
-        let known = progress
-            .wait_for(|progress| progress.machine.scheme().is_some())
-            .await
-            .map(|progress| progress.machine.scheme().copied());
+    async fn run(self) {
+        let mut scheme = self.link.scheme.subscribe();
+        let known = scheme.wait_for(Option::is_some).await.map(|known| *known);
         let Ok(Some(scheme)) = known else { return };
         let mut place = None;
         let mut gone = Gone::default();
@@ -102,7 +137,9 @@ impl Follower {
                 Ok(Some(mut stream)) => {
                     let opened = Instant::now();
                     self.note_opened(&stream, tried);
+                    let connected = Connected::new(&self.link);
                     let end = self.listen(&mut stream, scheme, &mut gone).await;
+                    drop(connected);
                     // One that broke at once may go on doing so.
                     if opened.elapsed() >= STEADY {
                         failures = 0;
@@ -160,7 +197,6 @@ impl Follower {
 
     /// Takes in what the stream tells until it ends.
     async fn listen(&self, stream: &mut Stream, scheme: IdScheme, gone: &mut Gone) -> End {
-        let _connected = Connected::new();
         loop {
             let mut events = Vec::new();
             match stream.next().await {
@@ -231,7 +267,6 @@ impl Follower {
             counter!("driftline_stream_reconnects_total").increment(1);
         }
         tracing::info!(source = %self.name, way = stream.way(), "following its stream");
-        self.link.opened.send_modify(|times| *times += 1);
     }
 
     fn note_failure(&self, failure: &Failure, failures: u32) {
@@ -291,19 +326,26 @@ impl Gone {
     }
 }
 
-/// Counted as long as it lives.
-struct Connected;
+/// The stream is open as long as this lives, which is counted and told.
+struct Connected<'l>(&'l Link);
 
-impl Connected {
-    fn new() -> Self {
+impl<'l> Connected<'l> {
+    fn new(link: &'l Link) -> Self {
         gauge!("driftline_stream_connected").increment(1.0);
-        Self
+        link.connection.send_modify(|connection| {
+            connection.is_open = true;
+            connection.times += 1;
+        });
+        Self(link)
     }
 }
 
-impl Drop for Connected {
+impl Drop for Connected<'_> {
     fn drop(&mut self) {
         gauge!("driftline_stream_connected").decrement(1.0);
+        self.0
+            .connection
+            .send_modify(|connection| connection.is_open = false);
     }
 }
 

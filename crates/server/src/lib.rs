@@ -24,6 +24,7 @@ mod session;
 pub use access::{Access, POLLING_SHARE};
 pub use client::{ClientError, client_of};
 pub use clock::now_ms;
+pub use follower::Following;
 pub use policies::Policies;
 pub use pollers::{Pollers, PollersOptions, Progress};
 pub use report::{GapReport, LatenessReport, Report, RungReport, report};

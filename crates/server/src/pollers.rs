@@ -9,7 +9,7 @@ use driftline_store::{
 };
 use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
-    task::{JoinHandle, JoinSet},
+    task::JoinHandle,
     time::{Instant, sleep_until},
 };
 
@@ -257,17 +257,13 @@ fn begin(shared: &Arc<Shared>, session: Session, source: Source, lease: lease::L
     let (wishes, wished) = mpsc::channel(16);
     let (tell, progress) = watch::channel(progress_of(&session));
     let shared = Arc::clone(shared);
-    let seen = progress.clone();
     let task = tokio::spawn(async move {
         let name = session.source().name.clone();
-        let mut following = JoinSet::new();
-        if let Some(follower) = session.follower() {
-            following.spawn(follower.run(seen));
-        }
+        let mut following = session.follow();
         if let Err(error) = read(session, stopped, wished, tell).await {
             tracing::warn!(source = %name, %error, "stopped reading");
         }
-        following.shutdown().await;
+        following.end().await;
         give_back(&shared, lease).await;
     });
     Running {
@@ -285,7 +281,6 @@ async fn read(
     mut wishes: mpsc::Receiver<Wish>,
     tell: watch::Sender<Progress>,
 ) -> Result<(), SessionError> {
-    let mut stream = session.link().opened();
     while !*stop.borrow() {
         // A request in flight may be dropped; a commit finishes by itself.
         let done = tokio::select! {
@@ -304,7 +299,7 @@ async fn read(
             Some(wish) = wishes.recv() => {
                 let _ = wish.answer.send(session.want(&wish.low).await?);
             }
-            Ok(()) = stream.changed() => session.poll_soon(),
+            () = session.stream_changed() => {}
             _ = stop.changed() => break,
         }
     }

@@ -27,6 +27,9 @@ pub struct Report {
     pub posts: u64,
     /// Of these, posts known to be deleted.
     pub deleted: u64,
+    /// Of these, posts that only the stream has shown: no poll has proven yet that nothing is
+    /// missing beside them.
+    pub streamed: u64,
     /// The ID where coverage begins; `None` before the first post.
     pub covered_from: Option<String>,
     /// The ID where coverage ends, exclusive.
@@ -123,6 +126,7 @@ pub fn report(
         readable: source.readable,
         posts: counts.entries,
         deleted: counts.entries - counts.live,
+        streamed: counts.streamed,
         covered_from: ledger.origin().and_then(|key| match key.is_lowest() {
             true => Some("the beginning".to_owned()),
             false => id(key),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use driftline_core::{
     answer::{Abilities, Failure, FailureKind, LookUp, Page},
-    timeline::{Anchor, Fetch, Machine, Purpose, Reading, Request, Step, Streaming},
+    timeline::{
+        Anchor, Cadence, Fetch, Machine, Purpose, Reading, Request, Settings, Step, Streaming,
+    },
     upstream_id::UpstreamId,
 };
 use driftline_store::{
@@ -16,12 +18,13 @@ use driftline_store::{
 };
 use driftline_upstream::{Purpose as UpstreamPurpose, Timeline, Upstream};
 use metrics::counter;
+use tokio::sync::watch;
 
 use crate::{
     access::Access,
     client::{ClientError, client_of},
     clock::{chance, now_ms},
-    follower::{Follower, Link},
+    follower::{Connection, Follower, Following, Link},
     quotas::{Permit, Purpose as QuotaPurpose},
     recent::Recent,
     refresh::ANONYMOUS,
@@ -39,6 +42,11 @@ pub struct Session {
     machine: Machine,
     recent: Recent,
     link: Link,
+    connection: watch::Receiver<Connection>,
+    /// The connection that the machine and `cadence` know of.
+    known: Connection,
+    /// How rare polls are for the stream's sake.
+    cadence: Cadence,
     /// The stream's changes that `recent` has been rid of.
     changes_seen: u64,
     /// The machine in memory knows more than the stored one.
@@ -86,6 +94,7 @@ impl Session {
         let credential = credential_of(&store, &source).await?;
         let id = source.id;
         let machine = store.read(move |tx| machine::load(tx, id)).await?;
+        let link = Link::default();
         Ok(Self {
             store,
             client,
@@ -96,7 +105,10 @@ impl Session {
             fence,
             machine,
             recent: Recent::default(),
-            link: Link::default(),
+            connection: link.connection(),
+            link,
+            known: Connection::default(),
+            cadence: Cadence::default(),
             changes_seen: 0,
             unsaved: false,
         })
@@ -117,8 +129,14 @@ impl Session {
         self.client.abilities(&self.timeline)
     }
 
-    /// What follows the source's stream, if the source is to have one followed.
-    pub(crate) fn follower(&self) -> Option<Follower> {
+    /// Follows the source's stream beside this session, if the source is to have one followed.
+    /// Polls are rarer while it shows what they would, and as frequent as ever at once when it
+    /// does not.
+    pub fn follow(&self) -> Following {
+        Following::start(self.follower())
+    }
+
+    fn follower(&self) -> Option<Follower> {
         let way = self.source.settings.stream;
         if way == Streaming::Off || !self.client.streams(&self.timeline) {
             return None;
@@ -138,14 +156,34 @@ impl Session {
         })
     }
 
-    /// What its follower tells.
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
-    }
-
     /// Lets the next poll be due now.
     pub fn poll_soon(&mut self) {
         self.machine.poll_soon();
+    }
+
+    /// Waits until the stream is opened or ends. What [`Session::step`] said of waiting holds no
+    /// longer then.
+    pub async fn stream_changed(&mut self) {
+        // This session's own end of the link keeps it open.
+        let _ = self.connection.changed().await;
+    }
+
+    /// Takes in how the stream stands.
+    fn heed_stream(&mut self) {
+        self.link.tell_scheme(self.machine.scheme());
+        let now = *self.connection.borrow();
+        if now == self.known {
+            return;
+        }
+        if now.times != self.known.times {
+            // What happened before it was open was not streamed.
+            self.machine.poll_soon();
+            self.cadence.opened();
+        }
+        if !now.is_open {
+            self.cadence.lost();
+        }
+        self.known = now;
     }
 
     /// Does the next thing that is due, or says until when nothing is.
@@ -157,11 +195,14 @@ impl Session {
     /// [`SessionError::Store`] if the store failed or the lease was lost. What
     /// the upstream does wrong is no error here: the source stands at it.
     pub async fn step(&mut self, settling: bool) -> Result<Done, SessionError> {
+        self.heed_stream();
         let now = now_ms();
         let abilities = self.abilities();
-        let step = self
-            .machine
-            .next(&self.source.settings, abilities, now, settling);
+        let settings = Settings {
+            every_ms: self.cadence.every_ms(&self.source.settings),
+            ..self.source.settings.clone()
+        };
+        let step = self.machine.next(&settings, abilities, now, settling);
         if let Some(until_ms) = self.wait_for_quota(&step).await? {
             return Ok(Done::Wait { until_ms });
         }
@@ -232,7 +273,11 @@ impl Session {
         reading: Reading,
         page: Page,
     ) -> Result<Done, SessionError> {
+        let is_poll = request.purpose == Purpose::Poll;
         if self.take_in_without_news(&request, &reading, &page) {
+            if is_poll {
+                self.cadence.polled(0, 0);
+            }
             return Ok(Done::Read(Summary::default()));
         }
         let (source, fence) = (self.source.id, self.fence);
@@ -264,6 +309,10 @@ impl Session {
                 )
             })
             .await?;
+        if is_poll {
+            let shown = machine.counters().stored - self.machine.counters().stored;
+            self.cadence.polled(shown, summary.new);
+        }
         self.machine = machine;
         self.unsaved = false;
         self.recent.note(&page.listed);

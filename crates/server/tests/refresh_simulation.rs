@@ -291,9 +291,10 @@ impl Simulation {
             .map(|post| post.id.to_string())
             .collect();
         let (source, now_ms) = (self.source, self.now_ms);
+        let policy = Arc::clone(&self.policy);
         self.store
-            .write_blocking(clock::root(), move |tx| {
-                want(tx, source, &new, false, now_ms)
+            .write_blocking(source::root(source), move |tx| {
+                want(tx, source, &new, false, &policy, now_ms)
             })
             .unwrap();
     }

@@ -17,6 +17,8 @@ pub struct Counts {
     pub live: u64,
     /// Live entries whose post has changed since it was stored.
     pub changed: u64,
+    /// Live entries that only a stream has shown, and no page.
+    pub streamed: u64,
     /// The lowest position.
     pub first: Option<Key>,
     /// The highest position.
@@ -37,7 +39,8 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<Counts, StoreError> {
         .ok_or(StoreError::NoSource)?;
     let counts = tx.query_one(
         "select count(*), count(case when not gone then 1 end),
-             count(case when not gone and usn <> first_usn then 1 end), min(position), max(position)
+             count(case when not gone and usn <> first_usn then 1 end), min(position), max(position),
+             count(case when not gone and streamed then 1 end)
          from entry where source_id = $1",
         &[&id],
         |row| {
@@ -46,6 +49,7 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<Counts, StoreError> {
                 entries: row.i64(0)?.unsigned_abs(),
                 live: row.i64(1)?.unsigned_abs(),
                 changed: row.i64(2)?.unsigned_abs(),
+                streamed: row.i64(5)?.unsigned_abs(),
                 first: key(row.opt_str(3)?),
                 last: key(row.opt_str(4)?),
                 update_count,

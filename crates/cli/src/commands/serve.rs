@@ -2,6 +2,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -18,10 +19,10 @@ use tokio::{
 use url::Url;
 
 use crate::{
-    config::Config,
+    config::{Config, ServerSection},
     error::CliError,
     ids::{Maker, Running, thrift_address},
-    listen, output,
+    listen, operator, output,
     place::{Place, holder_name},
     socket::Listening,
     stop,
@@ -35,6 +36,12 @@ pub struct Serve {
     /// Where to listen; port 0 is any free one [default: 127.0.0.1:7171].
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// The environment variable that holds the operator's token.
+    #[arg(long, value_name = "VAR", conflicts_with = "token_file")]
+    token_env: Option<String>,
+    /// The file that holds the operator's token. With one, other machines may be listened to.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Allow sources in private networks and tokens over plain http.
     #[arg(long)]
     allow_private: bool,
@@ -47,9 +54,16 @@ impl Serve {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let wanted = self.listen.as_ref().or(config.server.listen.as_ref());
-        let address = wanted.map_or(Ok(USUAL), |text| loopback(text))?;
+        let address = wanted.map_or(Ok(USUAL), |text| listen::address(text, USUAL))?;
         let upstreams = config.http(self.allow_private)?;
         let public_base = config.server.public_url.as_deref().map(base).transpose()?;
+        let token = operator::token(&self.server_section(config))?;
+        let gate = operator::gate(address, public_base.as_ref(), token)?;
+        if !address.ip().is_loopback() {
+            output::note(
+                "HTTP is not encrypted here: a proxy that speaks TLS belongs before this server, or a network that you trust",
+            );
+        }
         let place = Place::new(&config.store)?;
         let stop = stop::on_signal()
             .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
@@ -88,6 +102,7 @@ impl Serve {
                 refreshers.stop().await;
             }
         };
+        let policies = access.policies.clone();
         let host = Host {
             pollers: Some(pollers.clone()),
             refreshers: refreshers.clone(),
@@ -99,13 +114,20 @@ impl Serve {
                 let (ready, is_ready) = watch::channel(true);
                 let app = http::App {
                     store: store.clone(),
+                    policies,
                     metrics: Some(metrics),
                     public_base,
+                    gate: gate.clone(),
                     ready: is_ready,
                 };
                 let mut router = http::router(app);
                 if let Some(ids) = &ids {
-                    router = router.merge(driftline_server::ids::router(&ids.service));
+                    let routes = driftline_server::ids::routes(&ids.service);
+                    router = router.merge(if config.id.allow_remote {
+                        routes
+                    } else {
+                        gate.guard_reads(routes)
+                    });
                 }
                 let ended = serve(listener, router, stop, json, async || {
                     ready.send_replace(false);
@@ -130,6 +152,16 @@ impl Serve {
         store.close().await;
         drop(lock);
         outcome
+    }
+
+    /// `[server]` with the flags above it. A flag replaces either place of the token.
+    fn server_section(&self, config: &Config) -> ServerSection {
+        let mut section = config.server.clone();
+        if self.token_env.is_some() || self.token_file.is_some() {
+            section.token_env.clone_from(&self.token_env);
+            section.token_file.clone_from(&self.token_file);
+        }
+        section
     }
 }
 
@@ -198,17 +230,6 @@ fn tell(address: SocketAddr, json: bool) -> Result<(), CliError> {
     } else {
         output::line(&format!("listening on {url}"))
     }
-}
-
-/// An address that only this machine reaches.
-fn loopback(text: &str) -> Result<SocketAddr, CliError> {
-    let address = listen::address(text, USUAL)?;
-    if address.ip().is_loopback() {
-        return Ok(address);
-    }
-    Err(CliError::usage(format!(
-        "{text} can be reached from other machines, and this version has no log-in to protect it; listen on 127.0.0.1 and put a proxy with a log-in before it"
-    )))
 }
 
 fn base(text: &str) -> Result<Url, CliError> {

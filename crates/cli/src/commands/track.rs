@@ -1,6 +1,7 @@
 //! `track`: posts from elsewhere.
 
 use std::{
+    fmt,
     fs::File,
     io::{self, BufRead, BufReader, Read as _},
     time::Duration,
@@ -9,7 +10,7 @@ use std::{
 use clap::Args;
 use driftline_core::api::Api;
 use driftline_server::admin::{Command, Track as Tracks, is_usable};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -263,11 +264,15 @@ fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
     }
     let bar = all.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
     let template = match all {
-        Some(_) => "{msg} {bar:30} {pos} of {len}, {per_sec}, {eta} left",
-        None => "{spinner} {msg}: {pos}, {per_sec}",
+        Some(_) => "{msg} {bar:30} {human_pos} of {human_len}, {rate}, {eta} left",
+        None => "{spinner} {msg}: {human_pos}, {rate}",
+    };
+    let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        // Where it cannot be written there is nobody to tell.
+        let _ = write!(out, "{:.0}/s", state.per_sec());
     };
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+        bar.set_style(style.with_key("rate", rate));
     }
     bar.set_message(what);
     bar.enable_steady_tick(Duration::from_millis(200));

@@ -21,6 +21,7 @@ pub struct ShownReport {
     readable: bool,
     posts: u64,
     deleted: u64,
+    streamed: u64,
     covered_from: Option<String>,
     covered_to: Option<String>,
     gaps: Vec<ShownGap>,
@@ -111,6 +112,15 @@ impl ShownReport {
                 self.posts, self.deleted
             ),
         );
+        if self.streamed > 0 {
+            text.item(
+                "unproven",
+                &format!(
+                    "{} posts that only the stream has shown so far",
+                    self.streamed
+                ),
+            );
+        }
         if let (Some(from), Some(to)) = (&self.covered_from, &self.covered_to) {
             text.item("covered", &format!("from {from} to {to}"));
         }

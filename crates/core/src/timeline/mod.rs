@@ -6,6 +6,7 @@
 
 mod backoff;
 pub use backoff::backoff_ms;
+mod cadence;
 mod clamp;
 mod histogram;
 mod ladder;
@@ -19,6 +20,7 @@ mod server_time;
 mod settings;
 mod throttles;
 
+pub use cadence::Cadence;
 pub use clamp::since_id;
 pub use histogram::Histogram;
 pub use ladder::{Ladder, Rung, Yield};

@@ -12,6 +12,9 @@ use crate::upstream_id::IdOrder;
 pub struct Settings {
     /// The time between two polls, ms; it grows when the quota binds.
     pub every_ms: i64,
+    /// How far the time between two polls may grow while a stream shows what
+    /// they would, ms.
+    pub streamed_every_ms: i64,
     /// The least time between two requests of any kind, ms.
     pub spacing_ms: i64,
     /// How far below the newest ID a poll begins to read.
@@ -56,6 +59,7 @@ impl Default for Settings {
         let rung = |age_ms, period_ms| Rung { age_ms, period_ms };
         Self {
             every_ms: 3_000,
+            streamed_every_ms: 15_000,
             spacing_ms: 200,
             overlap: Overlap::Adaptive,
             backfill: Backfill::Duration(DAY_MS),

@@ -1,6 +1,9 @@
 //! Commands about credentials.
 
-use driftline_core::{api::Api, quota::Unit};
+use driftline_core::{
+    api::Api,
+    quota::{Unit, Window},
+};
 use driftline_store::{
     InstanceId, Store, StoreError, clock,
     credential::{self, Credential, NewCredential},
@@ -122,21 +125,53 @@ pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
             let rest = credential
                 .quarantine
                 .as_ref()
-                .filter(|rest| rest.until_ms > now);
+                .filter(|rest| rest.until_ms > now)
+                .map(|rest| (rest.reason.clone(), rest.until_ms));
+            let own = ledgers.iter().filter(|(id, ..)| *id == credential.id);
+            let mut windows = own.flat_map(|(.., ledger)| ledger.windows());
+            let held_back = windows.find_map(|window| held_back(window, now));
+            let state = match (&rest, &held_back) {
+                (Some(_), _) => "resting",
+                (None, Some(_)) => "held back",
+                (None, None) => "in use",
+            };
+            let why = rest.or(held_back);
             json!({
                 "name": credential.name,
                 "instance": of(credential.instance).map(|instance| &instance.origin),
                 "api": of(credential.instance).map(|instance| instance.api.name()),
                 "token": shown(credential),
                 "monthly_posts": credential.monthly_posts,
-                "state": if rest.is_some() { "resting" } else { "in use" },
-                "reason": rest.map(|rest| &rest.reason),
-                "until_ms": rest.map(|rest| rest.until_ms),
+                "state": state,
+                "reason": why.as_ref().map(|(reason, _)| reason),
+                "until_ms": why.as_ref().map(|(_, until_ms)| until_ms),
                 "limits": limits,
             })
         })
         .collect();
     Ok(Value::Array(rows))
+}
+
+/// Why a cap on posts leaves less than a full batch now, and until when: it is spent at an even
+/// pace.
+fn held_back(window: &Window, now_ms: i64) -> Option<(String, i64)> {
+    let left_ms = window.reset_at_ms.saturating_sub(now_ms);
+    if window.unit != Unit::Posts || left_ms <= 0 {
+        return None;
+    }
+    let (limit, length_ms) = (i64::from(window.limit), window.length_ms.max(1));
+    let by_now = limit.saturating_mul(length_ms - left_ms.min(length_ms)) / length_ms;
+    let read = limit - i64::from(window.remaining);
+    let wanted = FULL_BATCH.min(limit);
+    let lacking = wanted - (by_now - read);
+    if lacking <= 0 {
+        return None;
+    }
+    let wait_ms = (lacking.saturating_mul(length_ms) / limit.max(1)).min(left_ms);
+    let reason = format!(
+        "{read} posts of its cap of {limit} posts a month are read; the cap is spent evenly, which allows {by_now} by now"
+    );
+    Some((reason, now_ms.saturating_add(wait_ms)))
 }
 
 pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
@@ -255,3 +290,6 @@ fn shown(credential: &Credential) -> String {
         Some(TokenPlace::Sealed(_)) => "sealed in the store".to_owned(),
     }
 }
+
+/// Posts in the largest look-up that an upstream answers.
+const FULL_BATCH: i64 = 100;

@@ -166,7 +166,10 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError>
             after,
             limit,
         } => histories::page(store, instance.as_deref(), since_ms, after, limit).await,
-        Command::Track(named) => track::track(store, *named).await,
+        Command::Track(named) => {
+            let policies = host.access.as_ref().map(|access| access.policies.clone());
+            track::track(store, &policies.unwrap_or_default(), *named).await
+        }
         Command::Tracked { instance } => track::tracked_posts(store, &instance).await,
         Command::Add(new) => add(store, *new).await,
         Command::List => list(store).await,

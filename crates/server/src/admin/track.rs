@@ -4,24 +4,26 @@ use std::collections::HashSet;
 
 use driftline_core::{api::Api, timeline::Settings};
 use driftline_store::{
-    SourceId, Store, StoreError, clock, instance,
+    Store, StoreError, Tx, clock, instance,
     refresh::{tracked, want},
-    source::{self, NewSource, Source},
+    source::{self, NameRefused, NewSource, Source},
 };
 use driftline_upstream::Address;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::{AdminError, credentials::same_api};
-use crate::clock::now_ms;
+use crate::{clock::now_ms, policies::Policies};
 
 /// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Track {
     /// The server's address, or the host of one that is known.
     pub instance: String,
     /// The API that it speaks, where it is not known yet.
     #[serde(default)]
+    #[schema(value_type = Option<String>, example = "mastodon")]
     pub api: Option<Api>,
     /// The posts' IDs there.
     pub ids: Vec<String>,
@@ -31,15 +33,23 @@ pub struct Track {
 }
 
 /// Notes IDs durably: once this has answered, they will be looked up whatever dies.
-pub(crate) async fn track(store: &Store, track: Track) -> Result<Value, AdminError> {
+/// A post that is stored already is due by the policy.
+pub(crate) async fn track(
+    store: &Store,
+    policies: &Policies,
+    track: Track,
+) -> Result<Value, AdminError> {
     let source = source_of(store, &track.instance, track.api).await?;
     let named = track.ids.len();
     let (ids, bad) = usable(track.ids, source.instance.api);
     let distinct = ids.len();
     let once = track.once;
     let id = source.id;
+    let policy = policies.of(source.instance.id);
     let noted = store
-        .write(clock::root(), move |tx| want(tx, id, &ids, once, now_ms()))
+        .write(source::root(id), move |tx| {
+            want(tx, id, &ids, once, &policy, now_ms())
+        })
         .await?;
     Ok(json!({
         "source": source.name,
@@ -117,39 +127,57 @@ async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<So
         host.push_str(&format!("-{port}"));
     }
     host.truncate(50);
-    let new = NewSource {
-        name: format!("{host}-tracked"),
-        origin,
-        api: api.unwrap_or_default(),
-        timeline: source::TRACKED.to_owned(),
-        upstream: address.to_string(),
-        settings: Settings::default(),
-        token: None,
-    };
-    let added: Result<SourceId, _> = store
-        .write(clock::root(), move |tx| source::add(tx, &new, now_ms()))
-        .await?;
-    match added {
-        Ok(id) => store
-            .read(move |tx| source::by_id(tx, id))
-            .await?
-            .ok_or_else(|| StoreError::NoSource.into()),
-        // Another process made it at the same time, or the name is another source's.
-        Err(_) => known_source(store, &address.to_string()).await?.ok_or_else(|| {
-            AdminError::usage(format!(
-                "a source is named {host}-tracked that is not for tracked posts of this server; remove it first"
-            ))
-        }),
+    for number in 1..=MOST_NAMESAKES {
+        let suffix = match number {
+            1 => String::new(),
+            number => format!("-{number}"),
+        };
+        let new = NewSource {
+            name: format!("{host}-tracked{suffix}"),
+            origin: origin.clone(),
+            api: api.unwrap_or_default(),
+            timeline: source::TRACKED.to_owned(),
+            upstream: address.to_string(),
+            settings: Settings::default(),
+            token: None,
+        };
+        let added = store
+            .write(clock::root(), move |tx| {
+                // Another process may be making it at the same time.
+                match tracked_at(tx, &new.origin)? {
+                    Some(known) => Ok(Ok(known.id)),
+                    None => source::add(tx, &new, now_ms()),
+                }
+            })
+            .await?;
+        match added {
+            Ok(id) => {
+                return store
+                    .read(move |tx| source::by_id(tx, id))
+                    .await?
+                    .ok_or_else(|| StoreError::NoSource.into());
+            }
+            // A source that someone named so, or one of another server with a long name.
+            Err(NameRefused::Taken) => {}
+            Err(refused @ NameRefused::Bad) => return Err(AdminError::wrong(refused)),
+        }
     }
+    Err(AdminError::usage(format!(
+        "too many sources are named {host}-tracked and are not for tracked posts of this server; remove one first"
+    )))
 }
 
 async fn known_source(store: &Store, instance: &str) -> Result<Option<Source>, AdminError> {
     let Some(origin) = known_origin(store, instance).await? else {
         return Ok(None);
     };
+    Ok(store.read(move |tx| tracked_at(tx, &origin)).await?)
+}
+
+fn tracked_at(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Source>, StoreError> {
     let is_it =
         |source: &Source| source.instance.origin == origin && source.timeline == source::TRACKED;
-    Ok(store.read(source::list).await?.into_iter().find(is_it))
+    Ok(source::list(tx)?.into_iter().find(is_it))
 }
 
 async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, AdminError> {
@@ -168,5 +196,6 @@ async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, Admin
         .map(|instance| instance.origin))
 }
 
+const MOST_NAMESAKES: usize = 100;
 const LONGEST_ID: usize = 128;
 const LONGEST_QUOTE: usize = 60;

@@ -2,6 +2,8 @@
 //!
 //! # What clients may rely on
 //! - Only public posts are shown, in every timeline and by every ID.
+//! - Where others may reach the server, lists (which tell what its operator follows), metrics and
+//!   whatever changes something need the operator's token: see [`Gate`].
 //! - IDs are local and only grow: in the public timeline and by themselves posts go by their own
 //!   ID, in a list (a source) by their entry's. `/api/v1/statuses/` takes either.
 //! - A source is a list once the history that was asked for is there. Before that neither
@@ -17,8 +19,10 @@
 
 mod account;
 mod address;
+mod description;
 mod entity;
 mod error;
+mod gate;
 mod health;
 mod instance;
 mod link;
@@ -36,19 +40,23 @@ mod track;
 
 use std::sync::Arc;
 
-use axum::{Router, http::header::LINK, routing::get};
+use axum::{Json, Router, http::header::LINK, routing::get};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 use tower_http::{
     CompressionLevel,
     compression::{CompressionLayer, predicate::SizeAbove},
-    cors::{Any, CorsLayer},
+    cors::{AllowHeaders, Any, CorsLayer},
     trace::TraceLayer,
 };
 use url::Url;
 
+use crate::policies::Policies;
+
+pub use description::api_description;
 pub(crate) use error::ApiError;
+pub use gate::{Gate, OperatorToken, OperatorTokenError};
 pub(crate) use health::rendered;
 pub use serve::{Limits, serve};
 
@@ -57,11 +65,15 @@ pub use serve::{Limits, serve};
 pub struct App {
     /// Where posts are read.
     pub store: Store,
+    /// When posts are due to be refreshed that a producer names.
+    pub policies: Policies,
     /// What `/metrics` shows; without it there is no such page.
     pub metrics: Option<PrometheusHandle>,
     /// The address that clients use. Without it links begin with `http` and the host that the
     /// client named, so behind a proxy that speaks TLS it has to be set.
     pub public_base: Option<Url>,
+    /// Who may do more than read public posts.
+    pub gate: Gate,
     /// Whether the process has begun its work; `/readyz` asks.
     pub ready: watch::Receiver<bool>,
 }
@@ -69,18 +81,21 @@ pub struct App {
 /// The routes of the API.
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
-    Router::new()
-        .route("/api/v1/timelines/public", get(timelines::public))
+    let guarded = Router::new()
         .route("/api/v1/timelines/list/{id}", get(timelines::list))
         .route("/api/v1/lists", get(lists::all))
         .route("/api/v1/lists/{id}", get(lists::one))
+        .route("/metrics", get(health::metrics));
+    Router::new()
+        .route("/api/v1/timelines/public", get(timelines::public))
         .route("/api/v1/statuses/{id}", get(statuses::one))
         .route("/api/v1/statuses/{id}/history", get(statuses::history))
         .route("/api/v1/instance", get(instance::v1))
         .route("/api/v2/instance", get(instance::v2))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
-        .route("/metrics", get(health::metrics))
+        .route("/api/openapi.json", get(async || Json(api_description())))
+        .merge(app.gate.guard_reads(guarded))
         .fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(
@@ -92,7 +107,8 @@ pub fn router(app: App) -> Router {
             CorsLayer::new()
                 .allow_origin(Any)
                 .allow_methods(Any)
-                .allow_headers(Any)
+                // The asterisk would not allow `Authorization` (Fetch, 4.9).
+                .allow_headers(AllowHeaders::mirror_request())
                 .expose_headers([LINK]),
         )
         .merge(track::routes(&app))

@@ -4,33 +4,28 @@ use std::sync::Arc;
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, Query, Request, State, rejection::JsonRejection},
-    http::{
-        HeaderMap, StatusCode,
-        header::{HOST, ORIGIN},
-    },
-    middleware::{self, Next},
+    extract::{DefaultBodyLimit, Query, State, rejection::JsonRejection},
+    http::StatusCode,
     response::{IntoResponse as _, Response},
     routing::post,
 };
 use serde::{Deserialize, Serialize};
-use url::{Host, Url};
+use utoipa::{IntoParams, ToSchema};
 
-use super::{App, error::ApiError};
+use super::{App, description::Problem, error::ApiError};
 use crate::admin::{AdminError, Track, track, tracked_posts};
 
-/// `/api/v1/track`. It changes what is asked of upstreams, so no page of another site may call it
-/// from a reader's browser.
-pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
-    Router::new()
+/// `/api/v1/track`. It changes what is asked of upstreams, so not everybody may call it.
+pub(super) fn routes(app: &App) -> Router<Arc<App>> {
+    let routes = Router::new()
         .route("/api/v1/track", post(note).get(stands))
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), same_site))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY));
+    app.gate.guard_writes(routes, app.public_base.clone())
 }
 
 /// What became of the IDs that were named.
-#[derive(Debug, Default, Serialize)]
-struct Noted {
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(super) struct Noted {
     /// The source that holds the posts.
     source: String,
     /// How many IDs were named.
@@ -47,14 +42,47 @@ struct Noted {
     bad: Vec<String>,
 }
 
-/// `POST`: `{"instance": "mastodon.social", "ids": ["1", "2"], "once": false}`. Once it is answered
-/// with 202, the IDs are stored and will be looked up, whatever dies. Naming them again does no
-/// harm.
-async fn note(
+/// How the posts stand that were named at a server.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Stands {
+    /// The source that holds them.
+    source: String,
+    /// How many wait to be looked up.
+    waiting: u64,
+    /// How many were looked up and not to be had.
+    missing: u64,
+    /// How many were found.
+    found: u64,
+}
+
+/// Names posts to be looked up and kept fresh.
+///
+/// Once it is answered with 202, the IDs are stored and will be looked up, whatever dies. Naming
+/// them again does no harm.
+#[utoipa::path(
+    post,
+    path = "/api/v1/track",
+    request_body = Track,
+    security((), ("operator" = [])),
+    responses(
+        (status = 202, body = Noted),
+        (status = 400, body = Problem, description = "The request makes no sense"),
+        (status = 401, body = Problem, description = "The operator's token is needed"),
+        (status = 403, body = Problem, description = "Not for pages of other sites, or a token is needed and the server has none"),
+        (status = 413, body = Problem, description = "More than 100000 IDs, or 16 MiB"),
+    )
+)]
+pub(super) async fn note(
     State(app): State<Arc<App>>,
     body: Result<Json<Track>, JsonRejection>,
 ) -> Result<Response, ApiError> {
-    let Json(wanted) = body.map_err(|refused| ApiError::BadParameter(refused.body_text()))?;
+    let Json(wanted) = body.map_err(|refused| match refused.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge(TOO_LARGE),
+        _ => ApiError::BadParameter(refused.body_text()),
+    })?;
+    if wanted.ids.len() > MOST_IDS {
+        return Err(ApiError::TooLarge(TOO_LARGE));
+    }
     let mut noted = Noted::default();
     let mut ids = wanted.ids.into_iter();
     // A request of many IDs must not hold the one writer up.
@@ -69,22 +97,42 @@ async fn note(
             api: wanted.api,
             once: wanted.once,
         };
-        noted.add(&track(&app.store, part).await?);
+        noted.add(&track(&app.store, &app.policies, part).await?);
     }
     Ok((StatusCode::ACCEPTED, Json(noted)).into_response())
 }
 
-#[derive(Deserialize)]
-struct Which {
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Which {
+    /// The server's address, or the host of one that is known.
     instance: String,
 }
 
-/// `GET ?instance=`: how many wait, how many were found, how many were not to be had.
-async fn stands(
+/// How the posts stand that were named at a server.
+#[utoipa::path(
+    get,
+    path = "/api/v1/track",
+    params(Which),
+    security((), ("operator" = [])),
+    responses(
+        (status = 200, body = Stands),
+        (status = 400, body = Problem, description = "No posts of that server were named"),
+        (status = 401, body = Problem, description = "The operator's token is needed"),
+    )
+)]
+pub(super) async fn stands(
     State(app): State<Arc<App>>,
     Query(which): Query<Which>,
-) -> Result<Json<serde_json::Value>, ApiError> {
-    Ok(Json(tracked_posts(&app.store, &which.instance).await?))
+) -> Result<Json<Stands>, ApiError> {
+    let stands = tracked_posts(&app.store, &which.instance).await?;
+    let number = |key: &str| stands[key].as_u64().unwrap_or(0);
+    Ok(Json(Stands {
+        source: stands["source"].as_str().unwrap_or_default().to_owned(),
+        waiting: number("waiting"),
+        missing: number("missing"),
+        found: number("found"),
+    }))
 }
 
 impl Noted {
@@ -103,44 +151,6 @@ impl Noted {
     }
 }
 
-async fn same_site(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    request: Request,
-    next: Next,
-) -> Response {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let is_foreign = text("sec-fetch-site").is_some_and(|site| site == "cross-site");
-    let is_ours = match (text(ORIGIN.as_str()), text(HOST.as_str())) {
-        _ if is_foreign => false,
-        (None, host) => host.is_none_or(|host| is_own_name(&app, host)),
-        (Some(origin), Some(host)) => {
-            let origin = origin.split_once("://").map(|(_, origin)| origin);
-            origin == Some(host) && is_own_name(&app, host)
-        }
-        (Some(_), None) => false,
-    };
-    if !is_ours {
-        return ApiError::Forbidden("This address does not answer pages of other sites")
-            .into_response();
-    }
-    next.run(request).await
-}
-
-/// Whether a host is this server's: another name that leads here may be another site's.
-fn is_own_name(app: &App, host: &str) -> bool {
-    let Ok(url) = Url::parse(&format!("http://{host}")) else {
-        return false;
-    };
-    let public = app.public_base.as_ref().and_then(Url::host_str);
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost" || Some(name) == public,
-        None => false,
-    }
-}
-
 impl From<AdminError> for ApiError {
     fn from(error: AdminError) -> Self {
         if error.usage {
@@ -153,5 +163,8 @@ impl From<AdminError> for ApiError {
 
 const CHUNK: usize = 2_000;
 const MOST_BAD: usize = 100;
-/// Some million IDs.
-const LARGEST_BODY: usize = 64 * 1024 * 1024;
+/// What a request may take of memory is bounded: longer lists come in several.
+const MOST_IDS: usize = 100_000;
+const LARGEST_BODY: usize = 16 * 1024 * 1024;
+const TOO_LARGE: &str =
+    "A request names at most 100000 IDs and has at most 16 MiB; send the rest in another";

@@ -25,8 +25,13 @@ use utoipa::{OpenApi, ToSchema};
 use super::{Issuer, Service, Status, agent::is_agent, status::Offsets};
 use crate::http::{ApiError, rendered};
 
-/// `/api/v1/ids` and what lies below it.
+/// `/api/v1/ids` and what lies below it, with its description.
 pub fn router(service: &Service) -> Router {
+    routes(service).route("/api/openapi.json", get(async || Json(api_description())))
+}
+
+/// `/api/v1/ids` and what lies below it, for a server that describes itself.
+pub fn routes(service: &Service) -> Router {
     let desk = Desk {
         issuer: Arc::clone(service.issuer()),
         offsets: Arc::clone(service.offsets()),
@@ -34,7 +39,6 @@ pub fn router(service: &Service) -> Router {
     Router::new()
         .route("/api/v1/ids", get(status).post(issue))
         .route("/api/v1/ids/{id}", get(decode))
-        .route("/api/openapi.json", get(async || Json(api_description())))
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .with_state(desk)
 }

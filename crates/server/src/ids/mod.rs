@@ -16,7 +16,7 @@ mod watcher;
 
 pub use agent::{MOST_AGENTS, is_agent};
 pub use holding::{HoldError, NodeChoice};
-pub use http::{api_description, router, standalone};
+pub use http::{api_description, router, routes, standalone};
 pub use issuer::{IssueError, Issuer, SharedClock};
 pub use kind::check_folder;
 pub use sanity::{Peer, SanityError, check, mean_offset_ms};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use driftline_core::timeline::{Backfill, Rung, Settings};
 use driftline_server::{
-    Access, Pollers, PollersOptions,
+    Access, Policies, Pollers, PollersOptions,
     admin::{self, AddSource, Command, Host},
     http,
 };
@@ -72,8 +72,10 @@ impl Driftline {
         let (_, ready) = watch::channel(true);
         let app = http::App {
             store: store.clone(),
+            policies: Policies::default(),
             metrics: None,
             public_base: None,
+            gate: http::Gate::ThisMachine,
             ready,
         };
         let (stop, mut stopped) = watch::channel(false);

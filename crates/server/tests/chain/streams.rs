@@ -232,6 +232,39 @@ async fn a_stream_that_breaks_or_is_refused_comes_back_and_polls_fill_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn polls_are_rarer_while_the_stream_shows_all_and_as_before_once_it_is_lost() {
+    // Soon silent: no poll finds what the stream has not shown, even when there is none.
+    let sim = upstream(steady(1_000)).await;
+    let only_polls = Settings {
+        every_ms: 200,
+        streamed_every_ms: HOUR_MS,
+        backfill: Backfill::None,
+        overlap: Overlap::Fixed(200),
+        second_look_ms: HOUR_MS,
+        rungs: Vec::new(),
+        ..settings()
+    };
+    let driftline = follow(&sim, only_polls).await;
+    let polls = async |ms: u64| {
+        let before = sim.traffic().page_requests;
+        sleep(Duration::from_millis(ms)).await;
+        sim.traffic().page_requests - before
+    };
+    until("rare polls", async || polls(2_000).await == 0).await;
+    sim.change_faults(|faults| faults.streams.refused = true);
+    sim.drop_streams();
+    let lost = Instant::now();
+    until("frequent polls", async || polls(1_000).await >= 4).await;
+    let took = lost.elapsed();
+    assert!(
+        took < Duration::from_millis(2_500),
+        "at once, not after {took:?}"
+    );
+    driftline.stop().await;
+    sim.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_token_ends_the_stream_and_is_not_tried_in_a_loop() {
     let sim = upstream(steady(20_000)).await;
     let driftline = follow(&sim, hardly_polled(Streaming::Auto)).await;

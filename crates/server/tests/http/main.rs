@@ -6,6 +6,7 @@ mod connections;
 mod health;
 mod lists;
 mod mirror;
+mod operator;
 mod paging;
 mod requests;
 mod shape;

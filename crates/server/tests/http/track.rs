@@ -39,6 +39,29 @@ async fn ids_are_noted_and_named_again_without_harm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_taken_gets_a_number() {
+    let world = World::new().await;
+    let mut feed = world.feed("sim.example-tracked").await;
+    feed.poll(&[status(5)]).await;
+    let body = json!({ "instance": "https://sim.example", "ids": ["5"] });
+    for _ in 0..2 {
+        let noted = parsed(post(&world, &body).await).await;
+        assert_eq!(noted["source"], "sim.example-tracked-2", "{noted}");
+    }
+    let lists = world.page("/api/v1/lists").await;
+    assert_eq!(lists.len(), 2, "{lists:?}");
+    assert_eq!(lists[1]["title"], "sim.example-tracked-2", "{lists:?}");
+    let list = format!(
+        "/api/v1/timelines/list/{}",
+        lists[1]["id"].as_str().unwrap()
+    );
+    let named = world.page(&list).await;
+    assert_eq!(named.len(), 1, "the stored post is listed: {named:?}");
+    assert_eq!(world.page(&feed.path()).await.len(), 1);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_huge_batch_is_taken_whole() {
     let world = World::new().await;
     let ids: Vec<String> = (1..=50_000).map(|id| id.to_string()).collect();
@@ -47,6 +70,30 @@ async fn a_huge_batch_is_taken_whole() {
     assert_eq!(noted["new"], 50_000, "{noted}");
     let stands = world.json("/api/v1/track?instance=sim.example").await;
     assert_eq!(stands["waiting"], 50_000, "{stands}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_fits_is_refused_whole() {
+    let world = World::new().await;
+    let many: Vec<String> = (1..=100_001).map(|id| id.to_string()).collect();
+    let body = json!({ "instance": "https://sim.example", "ids": many });
+    let answer = post(&world, &body).await;
+    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("100000"), "{error}");
+    let long = vec!["9".repeat(17 * 1024 * 1024)];
+    let request = world
+        .client
+        .post(format!("{}/api/v1/track", world.base))
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(json!({ "instance": "https://sim.example", "ids": long }).to_string());
+    // What is too large is not read to its end, so the answer may find nobody listening.
+    if let Ok(answer) = request.send().await {
+        assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let stands = world.answer("/api/v1/track?instance=sim.example").await;
+    assert_eq!(stands.status(), StatusCode::BAD_REQUEST, "nothing is noted");
     world.close().await;
 }
 

@@ -8,7 +8,10 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_server::http::{App, Limits, router, serve};
+use driftline_server::{
+    Policies,
+    http::{App, Gate, Limits, router, serve},
+};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
     CommitLookUp, CommitPage, Prints, SourceId, Store, Tx, clock, commit_look_up, commit_page,
@@ -49,8 +52,10 @@ impl World {
         let (ready, is_ready) = watch::channel(true);
         let mut app = App {
             store: store.clone(),
+            policies: Policies::default(),
             metrics: None,
             public_base: None,
+            gate: Gate::ThisMachine,
             ready: is_ready,
         };
         change(&mut app);

@@ -73,6 +73,18 @@ impl World {
         plan: Plan,
         options: RefreshOptions,
     ) -> Self {
+        let world = Self::unread(world, api, plan, options).await;
+        world.mirror_as(api, "mirrored", "driftline").await;
+        world
+    }
+
+    /// Without a source.
+    pub(crate) async fn unread(
+        world: WorldConfig,
+        api: Api,
+        plan: Plan,
+        options: RefreshOptions,
+    ) -> Self {
         let config = ServerConfig {
             world,
             api,
@@ -117,18 +129,23 @@ impl World {
             access: Some(access),
             ..Host::of(&store)
         };
-        let world = Self {
+        Self {
             sim,
             store,
             host,
             folder,
-        };
-        world.mirror(api).await;
-        world
+        }
     }
 
-    async fn mirror(&self, api: Api) {
-        self.mirror_as(api, "mirrored", "driftline").await;
+    /// A file with a token that the upstream takes.
+    pub(crate) fn token_file(&self) -> String {
+        self.file_of("driftline")
+    }
+
+    fn file_of(&self, token: &str) -> String {
+        let path = self.folder.path().join(token);
+        std::fs::write(&path, token).unwrap();
+        path.to_str().unwrap().to_owned()
     }
 
     /// Mirrors the home timeline as a source of that name, read with that token.
@@ -137,15 +154,13 @@ impl World {
     }
 
     pub(crate) async fn mirror_timeline(&self, api: Api, name: &str, timeline: &str, token: &str) {
-        let token_file = self.folder.path().join(token);
-        std::fs::write(&token_file, token).unwrap();
         let add = AddSource {
             name: Some(name.into()),
             address: self.sim.url(),
             api,
             timeline: timeline.into(),
             token_env: None,
-            token_file: Some(token_file.to_str().unwrap().into()),
+            token_file: Some(self.file_of(token)),
             settings: Settings {
                 every_ms: 500,
                 spacing_ms: 5,

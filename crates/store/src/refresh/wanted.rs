@@ -6,11 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{post::Post, refresh::Policy};
+use driftline_core::{
+    post::{Post, Visibility},
+    refresh::Policy,
+};
 use driftline_db::{Column, DbError, Tx};
 
 use super::{
-    bucket,
+    bucket, revive,
     schedule::{self, Slot},
 };
 use crate::{
@@ -20,6 +23,7 @@ use crate::{
     ids::{SourceId, sql},
     intake::{self, Circumstances, Sighting},
     machine::Held,
+    post,
     text::clean,
 };
 
@@ -57,29 +61,36 @@ pub struct Found<'a> {
 }
 
 /// Notes IDs of an upstream, each at most once, to be looked up at once and kept in that source.
-/// With `once` they are not refreshed afterwards. To be written below [`clock::root`].
+/// With `once` they are not refreshed afterwards. Those whose post is stored get an entry there, if
+/// they have none, and without `once` a due time, if the policy has one for them. To be written
+/// below [`crate::source::root`] of the source.
 pub fn want(
     tx: &mut Tx<'_>,
     source: SourceId,
     upstream_ids: &[String],
     once: bool,
+    policy: &Policy,
     now_ms: i64,
 ) -> Result<Noted, StoreError> {
-    let instance_id = tx
-        .query_opt(
-            "select instance_id from source where id = $1",
-            &[&sql(source)],
-            |row| row.i64(0),
-        )?
-        .ok_or(StoreError::NoSource)?;
+    let mut held = Held::load(tx, source, None)?;
+    let instance_id = held.instance_id;
+    // Another source of the instance may be storing the same posts.
+    clock::take(tx, now_ms, 0)?;
     let cleaned: Vec<_> = upstream_ids.iter().map(|id| clean(id)).collect();
     let ids: Vec<&str> = cleaned.iter().map(|id| &**id).collect();
-    let stored = named_in(tx, "seen", instance_id, &ids)?;
-    let named = named_in(tx, "wanted", instance_id, &ids)?;
+    let stored = post::known(tx, instance_id, &ids)?;
+    let named = named_in_wanted(tx, instance_id, &ids)?;
+    adopt(tx, &mut held, &stored, now_ms)?;
+    if !once {
+        let alive = stored.values().filter(|post| post.deleted_at_ms.is_none());
+        let alive: Vec<i64> = alive.map(|post| post.id).collect();
+        // None was asked for: their last answers stay the last.
+        revive(tx, policy, i64::MIN, &alive)?;
+    }
     let mut once_each = HashSet::new();
     let new: Vec<&str> = ids
         .into_iter()
-        .filter(|id| !stored.contains(*id) && !named.contains(*id) && once_each.insert(*id))
+        .filter(|id| !stored.contains_key(*id) && !named.contains(*id) && once_each.insert(*id))
         .collect();
     let noted = Noted {
         new: new.len() as u64,
@@ -133,6 +144,48 @@ pub fn want(
     )?;
     schedule::insert(tx, &slots)?;
     Ok(noted)
+}
+
+/// Gives stored posts an entry in a source that has none of theirs.
+fn adopt(
+    tx: &mut Tx<'_>,
+    held: &mut Held,
+    stored: &HashMap<String, post::Known>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if stored.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<i64> = stored.values().map(|post| post.id).collect();
+    let known = entry::of_posts(tx, held.id, &ids)?;
+    let known: HashSet<i64> = known.iter().map(|entry| entry.post_id).collect();
+    let mut strange: Vec<(&String, &post::Known)> = stored
+        .iter()
+        .filter(|(_, post)| !known.contains(&post.id))
+        .collect();
+    if strange.is_empty() {
+        return Ok(());
+    }
+    strange.sort_by_key(|(_, post)| post.id);
+    let first = clock::take(tx, now_ms, strange.len())?;
+    let drafts: Vec<entry::Draft<'_>> = (first..)
+        .zip(&strange)
+        .map(|(id, (upstream_id, post))| {
+            let gone = post.deleted_at_ms.is_some();
+            entry::Draft {
+                id,
+                post_id: post.id,
+                position: upstream_id,
+                usn: held.next_usn(),
+                content_hash: post.content_hash,
+                gone,
+                listed: !gone && post.visibility == Visibility::Public,
+                streamed: false,
+            }
+        })
+        .collect();
+    entry::insert(tx, held.id, now_ms, &drafts)?;
+    held.save_usn(tx)
 }
 
 /// Stores what was found for tickets of one source, and takes the tickets back. Below
@@ -274,17 +327,13 @@ pub(crate) fn tickets(tx: &mut Tx<'_>, tickets: &[i64]) -> Result<HashMap<i64, T
     Ok(rows.into_iter().collect())
 }
 
-fn named_in(
+fn named_in_wanted(
     tx: &mut Tx<'_>,
-    table: &str,
     instance_id: i64,
     ids: &[&str],
 ) -> Result<HashSet<String>, DbError> {
     let found = tx.query_each(
-        &format!(
-            "select upstream_id from {table}
-             where upstream_id = {{row 1}} and instance_id = $1"
-        ),
+        "select upstream_id from wanted where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(ids.iter().copied())],
         |row| row.text(0),

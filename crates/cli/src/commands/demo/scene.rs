@@ -2,7 +2,7 @@
 
 use driftline_core::{
     refresh::{AgeBand, AgeTable, Plan},
-    timeline::{Backfill, Rung, Settings},
+    timeline::{Backfill, Rung, Settings, Streaming},
 };
 use driftline_sim::{Growth, WorldConfig};
 
@@ -98,6 +98,8 @@ impl Scene {
                 period_ms: 1_000,
             }],
             rung_share_percent: 100,
+            // The three are compared at polling.
+            stream: Streaming::Off,
             ..Settings::default()
         }
     }

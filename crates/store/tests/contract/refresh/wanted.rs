@@ -1,8 +1,11 @@
 //! Posts that someone named: tickets, and what is found for them.
 
-use driftline_core::refresh::{Outcome, Policy};
+use driftline_core::{
+    post::Post,
+    refresh::{Outcome, Policy},
+};
 use driftline_store::{
-    Store, clock,
+    Store,
     refresh::{Answer, Claim, Claimed, Found, Noted, Tracked, What, hydrate, tracked, want},
     source,
 };
@@ -15,8 +18,8 @@ fn name(world: &World, ids: &[u64], once: bool, now_ms: i64) -> Noted {
     let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
     world
         .store
-        .write_blocking(clock::root(), move |tx| {
-            want(tx, source, &ids, once, now_ms)
+        .write_blocking(source::root(source), move |tx| {
+            want(tx, source, &ids, once, &Policy::default(), now_ms)
         })
         .expect("noted")
 }
@@ -181,6 +184,46 @@ fn once_is_once() {
 }
 
 #[test]
+fn a_stored_post_that_is_named_is_listed_and_kept_fresh() {
+    on_both(|store| {
+        let mut polled = World::readable(store, "polled");
+        let old = Post {
+            created_at_ms: Some(START_MS - 400 * DAY_MS),
+            ..liked(4, 0)
+        };
+        polled.poll(vec![old, liked(3, 0), liked(2, 0), liked(1, 0)]);
+        let crew = Crew::of(&polled);
+        let later_ms = START_MS + 30 * MINUTE_MS;
+        let claim = crew.claim(later_ms);
+        let answers = [found(1, 0), found(2, 0), (3, Answer::Gone)];
+        crew.save(&claim, &answers, later_ms);
+        let tracked = World::readable(store, "tracked");
+        assert_eq!(check_schedule(store), 2, "one is too old, one is gone");
+        for _ in 0..2 {
+            let noted = name(&tracked, &[1, 2, 3, 4, 1], false, START_MS);
+            assert_eq!((noted.new, noted.stored, noted.named), (0, 4, 0));
+            assert_eq!(names(&tracked.timeline()), ["4", "2", "1"]);
+            assert_eq!(tracked.export().len(), 4, "the deleted one as that");
+            assert_eq!(check_schedule(store), 2);
+        }
+        assert_eq!(tracked.usns(), [(1, 1), (2, 2), (3, 3), (4, 4)]);
+        assert_eq!(names(&polled.timeline()), ["4", "2", "1"], "as before");
+        assert_eq!(polled.public().len(), 3, "each once");
+
+        // Named once only, and then for good.
+        name(&tracked, &[9], true, later_ms);
+        let claim = crew.claim(later_ms + 2_000);
+        save(store, &crew, &claim, &[found(9, 3)], later_ms + 2_000);
+        name(&tracked, &[9], true, later_ms + 3_000);
+        assert_eq!(check_schedule(store), 2);
+        name(&tracked, &[9], false, later_ms + 3_000);
+        assert_eq!(check_schedule(store), 3);
+        let due = crew.claim(later_ms + 60 * MINUTE_MS);
+        assert!(due.posts.iter().any(|post| post.upstream_id == "9"));
+    });
+}
+
+#[test]
 fn a_worker_that_dies_after_storing_leaves_neither_loss_nor_double() {
     on_both(|store| {
         let world = World::readable(store, "tracked");
@@ -232,3 +275,5 @@ fn removing_the_source_forgets_what_it_wanted() {
         assert_eq!(check_schedule(store), 0);
     });
 }
+
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;

@@ -1,0 +1,111 @@
+//! The operator's token, and what is open without one.
+
+use std::net::SocketAddr;
+
+use driftline_server::http::{Gate, OperatorToken};
+use secrecy::SecretString;
+use url::{Host, Url};
+
+use crate::{config::ServerSection, error::CliError};
+
+/// Reads the operator's token from where the configuration says that it is.
+///
+/// # Errors
+/// [`CliError::Usage`] if it is not there, or no good. Never holds the token.
+pub fn token(section: &ServerSection) -> Result<Option<OperatorToken>, CliError> {
+    let (text, place) = match (&section.token_env, &section.token_file) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => {
+            return Err(CliError::usage(
+                "both server.token_env and server.token_file are set; one place is enough",
+            ));
+        }
+        (Some(name), None) => {
+            let text = std::env::var(name).map_err(|_| {
+                CliError::usage(format!(
+                    "the environment variable {name} with the operator's token is not set"
+                ))
+            })?;
+            (text, format!("the environment variable {name}"))
+        }
+        (None, Some(path)) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                CliError::usage(format!(
+                    "the file {} with the operator's token cannot be read: {error}",
+                    path.display()
+                ))
+            })?;
+            (text, path.display().to_string())
+        }
+    };
+    OperatorToken::new(&SecretString::from(text))
+        .map(Some)
+        .map_err(|error| CliError::usage(format!("{place}: {error}")))
+}
+
+/// What a server on that address asks of those who want more than public posts.
+///
+/// # Errors
+/// [`CliError::Usage`] if other machines reach the address and there is no token.
+pub fn gate(
+    address: SocketAddr,
+    public_base: Option<&Url>,
+    token: Option<OperatorToken>,
+) -> Result<Gate, CliError> {
+    match token {
+        Some(token) => Ok(Gate::Operator(token)),
+        None if !address.ip().is_loopback() => Err(CliError::usage(format!(
+            "{address} can be reached from other machines, so an operator's token is needed: make one with `openssl rand -hex 32`, put it into a file and name that with --token-file, or name an environment variable with --token-env; or listen on 127.0.0.1"
+        ))),
+        // A proxy that makes the server public connects from this machine.
+        None if public_base.is_some_and(|base| !is_here(base)) => Ok(Gate::Closed),
+        None => Ok(Gate::ThisMachine),
+    }
+}
+
+fn is_here(base: &Url) -> bool {
+    match base.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decide(address: &str, public_base: Option<&str>, has_token: bool) -> Result<Gate, CliError> {
+        let base = public_base.map(|base| Url::parse(base).unwrap());
+        let token = has_token.then(|| OperatorToken::new(&"0".repeat(32).into()).unwrap());
+        gate(address.parse().unwrap(), base.as_ref(), token)
+    }
+
+    #[test]
+    fn without_a_token_nobody_else_gets_more_than_public_posts() {
+        for address in ["0.0.0.0:0", "[::]:7171", "192.0.2.1:80", "10.0.0.1:7171"] {
+            let refused = decide(address, None, false).unwrap_err();
+            assert!(refused.to_string().contains("openssl"), "{refused}");
+            assert!(refused.to_string().contains(address), "{refused}");
+        }
+        for address in ["127.0.0.1:7171", "127.8.0.1:1", "[::1]:0"] {
+            for base in [None, Some("http://localhost:7171"), Some("http://[::1]/")] {
+                let gate = decide(address, base, false).unwrap();
+                assert!(matches!(gate, Gate::ThisMachine), "{address} {base:?}");
+            }
+            let public = decide(address, Some("https://drift.example"), false).unwrap();
+            assert!(matches!(public, Gate::Closed), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_asked_for_on_every_address() {
+        for address in ["0.0.0.0:0", "127.0.0.1:7171", "[::1]:0"] {
+            for base in [None, Some("https://drift.example")] {
+                let gate = decide(address, base, true).unwrap();
+                assert!(matches!(gate, Gate::Operator(_)), "{address} {base:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How rare polls may be while a stream shows what they would.
+
+use super::settings::Settings;
+
+/// How far the time between two polls has grown. It doubles with each poll that shows nothing that
+/// the stream had not shown, up to [`Settings::streamed_every_ms`]; a poll that does, and the
+/// stream's end, take it back at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cadence {
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    /// There is no stream.
+    #[default]
+    Alone,
+    /// The stream is open; the next poll shows what came before it, too.
+    Opened,
+    /// Polls have begun since it was opened.
+    Judged {
+        /// By how much the interval has grown.
+        times: u32,
+    },
+}
+
+impl Cadence {
+    /// The stream is open from now on.
+    pub fn opened(&mut self) {
+        self.state = State::Opened;
+    }
+
+    /// The stream has ended.
+    pub fn lost(&mut self) {
+        self.state = State::Alone;
+    }
+
+    /// A poll has shown posts for the first time: so many, and so many of these that the stream had
+    /// not shown.
+    pub fn polled(&mut self, shown: u64, missed: u64) {
+        self.state = match self.state {
+            State::Alone => State::Alone,
+            State::Opened => State::Judged { times: 1 },
+            State::Judged { .. } if missed > tolerated(shown) => State::Judged { times: 1 },
+            State::Judged { times } => State::Judged {
+                times: times.saturating_mul(2),
+            },
+        };
+    }
+
+    /// The time between two polls, ms.
+    pub fn every_ms(&self, settings: &Settings) -> i64 {
+        let State::Judged { times } = self.state else {
+            return settings.every_ms;
+        };
+        let most_ms = settings.streamed_every_ms.max(settings.every_ms);
+        settings
+            .every_ms
+            .saturating_mul(i64::from(times))
+            .min(most_ms)
+    }
+}
+
+/// How many posts a stream may miss: a few become visible just before a poll, which then tells of
+/// them first.
+fn tolerated(shown: u64) -> u64 {
+    (shown / 10).max(u64::from(shown > 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_grow_rare_while_the_stream_shows_all_and_are_as_before_once_it_does_not() {
+        let settings = Settings {
+            every_ms: 3_000,
+            streamed_every_ms: 15_000,
+            ..Settings::default()
+        };
+        let mut cadence = Cadence::default();
+        let poll = |cadence: &mut Cadence, shown, missed| {
+            cadence.polled(shown, missed);
+            cadence.every_ms(&settings)
+        };
+        assert_eq!(poll(&mut cadence, 5, 5), 3_000, "no stream");
+        cadence.opened();
+        assert_eq!(poll(&mut cadence, 5, 5), 3_000, "from before it was open");
+        assert_eq!(poll(&mut cadence, 0, 0), 6_000);
+        assert_eq!(poll(&mut cadence, 20, 2), 12_000, "two came just then");
+        assert_eq!(poll(&mut cadence, 20, 0), 15_000, "not beyond the bound");
+        for _ in 0..100 {
+            assert_eq!(poll(&mut cadence, 1, 0), 15_000);
+        }
+        assert_eq!(poll(&mut cadence, 20, 3), 3_000, "it misses posts");
+        assert_eq!(poll(&mut cadence, 20, 0), 6_000);
+        assert_eq!(poll(&mut cadence, 1, 1), 3_000, "all that there was");
+        assert_eq!(poll(&mut cadence, 2, 1), 6_000);
+        cadence.lost();
+        assert_eq!(cadence.every_ms(&settings), 3_000);
+        assert_eq!(poll(&mut cadence, 0, 0), 3_000);
+    }
+
+    #[test]
+    fn polls_do_not_grow_more_frequent() {
+        let settings = Settings {
+            every_ms: 60_000,
+            streamed_every_ms: 15_000,
+            ..Settings::default()
+        };
+        let mut cadence = Cadence::default();
+        cadence.opened();
+        cadence.polled(0, 0);
+        cadence.polled(0, 0);
+        assert_eq!(cadence.every_ms(&settings), 60_000);
+    }
+}

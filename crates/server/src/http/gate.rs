@@ -1,0 +1,239 @@
+//! Who may do more here than read public posts.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{
+        HeaderMap,
+        header::{AUTHORIZATION, HOST, ORIGIN},
+    },
+    middleware::{self, Next},
+    response::{IntoResponse as _, Response},
+};
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use secrecy::{ExposeSecret as _, SecretString};
+use subtle::ConstantTimeEq as _;
+use url::{Host, Url};
+
+use super::error::ApiError;
+
+/// What a request has to bring for more than public posts.
+#[derive(Clone, Debug)]
+pub enum Gate {
+    /// Nothing: only this machine reaches the server. What changes something must be called by one
+    /// of the machine's own names, so that no page of another site can do it from a browser here.
+    ThisMachine,
+    /// The operator's token, whoever asks and from wherever: a proxy on this machine makes the whole
+    /// world look like this machine.
+    Operator(OperatorToken),
+    /// Others may reach the server and there is no token: nobody gets more.
+    Closed,
+}
+
+/// The operator's token. Only a digest of it is kept.
+#[derive(Clone)]
+pub struct OperatorToken([u8; SHA256_OUTPUT_LEN]);
+
+/// Why a text is no operator's token. Never holds the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OperatorTokenError {
+    /// It could be guessed.
+    #[error(
+        "the operator's token is shorter than {LEAST_CHARACTERS} characters; `openssl rand -hex 32` makes a good one"
+    )]
+    Short,
+    /// It would not travel in a header.
+    #[error(
+        "the operator's token holds a space or another character than those of ASCII; `openssl rand -hex 32` makes a good one"
+    )]
+    Unusable,
+}
+
+impl OperatorToken {
+    /// Takes a token as it was written, with or without the end of its line.
+    ///
+    /// # Errors
+    /// [`OperatorTokenError`] if it is short, or could not be sent.
+    pub fn new(text: &SecretString) -> Result<Self, OperatorTokenError> {
+        let token = text.expose_secret().trim();
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(OperatorTokenError::Unusable);
+        }
+        if token.len() < LEAST_CHARACTERS {
+            return Err(OperatorTokenError::Short);
+        }
+        Ok(Self(digest_of(token.as_bytes())))
+    }
+
+    /// Takes as long whatever is presented, but for its length.
+    fn is(&self, presented: &[u8]) -> bool {
+        self.0.ct_eq(&digest_of(presented)).into()
+    }
+}
+
+impl std::fmt::Debug for OperatorToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OperatorToken(…)")
+    }
+}
+
+impl Gate {
+    /// Lets routes that show more than public posts be read by the operator alone.
+    pub fn guard_reads<S: Clone + Send + Sync + 'static>(&self, routes: Router<S>) -> Router<S> {
+        routes.route_layer(middleware::from_fn_with_state(self.clone(), read))
+    }
+
+    /// Lets routes that change something be called by the operator alone.
+    pub(super) fn guard_writes<S: Clone + Send + Sync + 'static>(
+        &self,
+        routes: Router<S>,
+        public_base: Option<Url>,
+    ) -> Router<S> {
+        let guard = (self.clone(), public_base.map(Arc::new));
+        routes.route_layer(middleware::from_fn_with_state(guard, write))
+    }
+
+    fn admit(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        match self {
+            Self::ThisMachine => Ok(()),
+            Self::Closed => Err(ApiError::Forbidden(
+                "Other machines may reach this server and it has no operator's token; set server.token_env or server.token_file",
+            )),
+            Self::Operator(token) => match bearer(headers) {
+                Some(presented) if token.is(presented) => Ok(()),
+                presented => Err(ApiError::Unauthorized {
+                    presented: presented.is_some(),
+                }),
+            },
+        }
+    }
+}
+
+async fn read(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    match gate.admit(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    }
+}
+
+async fn write(
+    State((gate, public_base)): State<(Gate, Option<Arc<Url>>)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    // No browser adds the token by itself, so whoever sends it may come from any page and by any
+    // name; where there is none, a page must be this server's own.
+    let admitted = match &gate {
+        Gate::ThisMachine if !is_same_site(headers, public_base.as_deref()) => Err(
+            ApiError::Forbidden("This address does not answer pages of other sites"),
+        ),
+        gate => gate.admit(headers),
+    };
+    match admitted {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    }
+}
+
+/// The token of the one `Authorization` header, if it is one of a bearer.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut sent = headers.get_all(AUTHORIZATION).iter();
+    let (Some(only), None) = (sent.next(), sent.next()) else {
+        return None;
+    };
+    let (scheme, token) = only.as_bytes().split_at_checked(SCHEME.len())?;
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(SCHEME) && !token.is_empty()).then_some(token)
+}
+
+fn is_same_site(headers: &HeaderMap, public_base: Option<&Url>) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if text("sec-fetch-site").is_some_and(|site| site == "cross-site") {
+        return false;
+    }
+    match (text(ORIGIN.as_str()), text(HOST.as_str())) {
+        (None, host) => host.is_none_or(|host| is_own_name(host, public_base)),
+        (Some(origin), Some(host)) => {
+            let origin = origin.split_once("://").map(|(_, origin)| origin);
+            origin == Some(host) && is_own_name(host, public_base)
+        }
+        (Some(_), None) => false,
+    }
+}
+
+/// Whether a host is this server's: another name that leads here may be another site's.
+fn is_own_name(host: &str, public_base: Option<&Url>) -> bool {
+    let Ok(url) = Url::parse(&format!("http://{host}")) else {
+        return false;
+    };
+    let public = public_base.and_then(Url::host_str);
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || Some(name) == public,
+        None => false,
+    }
+}
+
+fn digest_of(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
+    let mut out = [0; SHA256_OUTPUT_LEN];
+    out.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    out
+}
+
+const LEAST_CHARACTERS: usize = 32;
+const SCHEME: &[u8] = b"bearer ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "0123456789abcdef0123456789abcdef";
+
+    fn token(text: &str) -> Result<OperatorToken, OperatorTokenError> {
+        OperatorToken::new(&SecretString::from(text))
+    }
+
+    #[test]
+    fn tokens_that_could_be_guessed_or_not_be_sent_are_refused() {
+        assert_eq!(token("short").unwrap_err(), OperatorTokenError::Short);
+        assert_eq!(token(&GOOD[1..]).unwrap_err(), OperatorTokenError::Short);
+        for bad in [
+            format!("{GOOD} {GOOD}"),
+            format!("{GOOD}\n{GOOD}"),
+            format!("ä{GOOD}"),
+        ] {
+            assert_eq!(token(&bad).unwrap_err(), OperatorTokenError::Unusable);
+        }
+        let written = token(&format!("{GOOD}\n")).unwrap();
+        assert!(written.is(GOOD.as_bytes()));
+        assert!(!written.is(&GOOD.as_bytes()[1..]) && !written.is(b""));
+        assert!(!format!("{written:?}").contains("0123"));
+    }
+
+    #[test]
+    fn a_token_is_read_from_one_header_of_a_bearer() {
+        let read = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, value.parse().unwrap());
+            }
+            bearer(&headers).map(<[u8]>::to_vec)
+        };
+        assert_eq!(read(&["Bearer abc"]), Some(b"abc".to_vec()));
+        assert_eq!(read(&["bearer  abc "]), Some(b"abc".to_vec()));
+        for none in [
+            &[] as &[&str],
+            &["Bearer "],
+            &["Bearerabc"],
+            &["Basic abc"],
+            &["B"],
+            &["Bearer abc", "Bearer abc"],
+        ] {
+            assert_eq!(read(none), None, "{none:?}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The operator's token, and those who come without it.
+
+use driftline_db::testing::Fresh;
+use driftline_server::http::{Gate, OperatorToken, api_description};
+use reqwest::{Method, StatusCode, header};
+use serde_json::json;
+
+use crate::world::{World, parsed, status};
+
+const TOKEN: &str = "an-operators-token-of-some-length-1";
+
+async fn world(gate: Gate) -> World {
+    World::on(Fresh::sqlite(), |app| app.gate = gate).await
+}
+
+fn operator() -> Gate {
+    Gate::Operator(OperatorToken::new(&TOKEN.to_owned().into()).unwrap())
+}
+
+/// What needs the token, and what is answered to whoever has it.
+fn guarded(feed: &str) -> Vec<(Method, String, StatusCode)> {
+    vec![
+        (Method::GET, "/api/v1/lists".into(), StatusCode::OK),
+        (
+            Method::GET,
+            "/api/v1/lists/77".into(),
+            StatusCode::NOT_FOUND,
+        ),
+        (Method::GET, feed.into(), StatusCode::OK),
+        (Method::GET, "/metrics".into(), StatusCode::NOT_FOUND),
+        (Method::POST, "/api/v1/track".into(), StatusCode::ACCEPTED),
+        (
+            Method::GET,
+            "/api/v1/track?instance=sim.example".into(),
+            StatusCode::OK,
+        ),
+    ]
+}
+
+async fn send(
+    world: &World,
+    method: &Method,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> reqwest::Response {
+    let mut request = world
+        .client
+        .request(method.clone(), format!("{}{path}", world.base));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    if *method == Method::POST {
+        let body = json!({ "instance": "https://sim.example", "ids": ["1"] });
+        request = request
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+    }
+    request.send().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_public_posts_needs_the_token() {
+    let world = world(operator()).await;
+    let mut feed = world.feed("home").await;
+    feed.poll(&[status(5)]).await;
+    let right = format!("Bearer {TOKEN}");
+    let wrong = format!("Bearer {TOKEN}x");
+    let basic = format!("Basic {TOKEN}");
+    for (method, path, expected) in guarded(&feed.path()) {
+        for (sent, challenge) in [
+            (None, "Bearer realm=\"driftline\""),
+            (
+                Some(&wrong),
+                "Bearer realm=\"driftline\", error=\"invalid_token\"",
+            ),
+            (Some(&basic), "Bearer realm=\"driftline\""),
+        ] {
+            let headers: Vec<(&str, &str)> = sent
+                .iter()
+                .map(|sent| ("authorization", sent.as_str()))
+                .collect();
+            let answer = send(&world, &method, &path, &headers).await;
+            assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
+            assert_eq!(answer.headers()["www-authenticate"], challenge);
+            let error = parsed(answer).await;
+            assert!(error["error"].is_string(), "{error}");
+            assert!(!error.to_string().contains(TOKEN), "{error}");
+        }
+        let in_the_address = format!(
+            "{path}{}access_token={TOKEN}",
+            if path.contains('?') { '&' } else { '?' }
+        );
+        let answer = send(&world, &method, &in_the_address, &[]).await;
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
+        // Whoever has the token may use any name of the server.
+        let headers = [
+            ("authorization", right.as_str()),
+            ("host", "drift.example:7171"),
+        ];
+        let answer = send(&world, &method, &path, &headers).await;
+        assert_eq!(answer.status(), expected, "{method} {path}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn public_posts_need_no_token() {
+    let world = world(operator()).await;
+    let mut feed = world.feed("home").await;
+    feed.poll(&[status(5)]).await;
+    let page = world.page("/api/v1/timelines/public").await;
+    let id = page[0]["id"].as_str().unwrap();
+    for path in [
+        &format!("/api/v1/statuses/{id}"),
+        "/api/v1/instance",
+        "/api/v2/instance",
+        "/api/openapi.json",
+        "/livez",
+        "/readyz",
+    ] {
+        let answer = world.answer(path).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_in_a_browser_may_send_the_token_where_it_may_read() {
+    let world = world(operator()).await;
+    let asked = [
+        ("origin", "https://app.example"),
+        ("access-control-request-method", "GET"),
+        ("access-control-request-headers", "authorization"),
+    ];
+    let answer = send(&world, &Method::OPTIONS, "/api/v1/lists", &asked).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(
+        answer.headers()["access-control-allow-headers"],
+        "authorization"
+    );
+    let answer = send(&world, &Method::OPTIONS, "/api/v1/track", &asked).await;
+    assert!(
+        !answer
+            .headers()
+            .contains_key("access-control-allow-headers")
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gets_more_where_others_come_and_there_is_no_token() {
+    let world = world(Gate::Closed).await;
+    let feed = world.feed("home").await;
+    for (method, path, _) in guarded(&feed.path()) {
+        let answer = send(&world, &method, &path, &[]).await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{method} {path}");
+        let error = parsed(answer).await;
+        let error = error["error"].as_str().unwrap();
+        assert!(error.contains("server.token_file"), "{error}");
+    }
+    assert_eq!(world.page("/api/v1/timelines/public").await.len(), 0);
+    world.close().await;
+}
+
+#[test]
+fn the_description_tells_what_needs_the_token() {
+    let description = serde_json::to_value(api_description()).unwrap();
+    let scheme = &description["components"]["securitySchemes"]["operator"];
+    assert_eq!(scheme["type"], "http", "{description}");
+    assert_eq!(scheme["scheme"], "bearer", "{description}");
+    for method in ["get", "post"] {
+        let operation = &description["paths"]["/api/v1/track"][method];
+        assert_eq!(operation["security"], json!([{}, { "operator": [] }]));
+        assert!(operation["responses"]["401"].is_object(), "{operation}");
+    }
+    assert!(description["paths"]["/api/v1/ids"]["post"].is_object());
+    let body = &description["components"]["schemas"]["Track"];
+    assert_eq!(body["required"], json!(["instance", "ids"]), "{body}");
+}
