@@ -1,3 +1,7 @@
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::value::{ValueRef, check_text};
@@ -105,6 +109,77 @@ pub(crate) fn statement(
     sql: &str,
     scalars: usize,
     columns: &[Column<'_>],
+) -> Result<Rc<str>, DbError> {
+    made_once((dialect, scalars), sql, columns, || {
+        make_statement(dialect, sql, scalars, columns)
+    })
+}
+
+/// The statement that looks a row up for each row of a batch.
+pub(crate) fn look_up(
+    dialect: Dialect,
+    sql: &str,
+    scalars: usize,
+    columns: &[Column<'_>],
+) -> Result<Rc<str>, DbError> {
+    made_once((dialect, scalars), sql, columns, || {
+        make_look_up(dialect, sql, scalars, columns)
+    })
+}
+
+/// A statement's text is made once in each thread.
+fn made_once(
+    form: (Dialect, usize),
+    sql: &str,
+    columns: &[Column<'_>],
+    make: impl FnOnce() -> Result<String, DbError>,
+) -> Result<Rc<str>, DbError> {
+    thread_local! {
+        static MADE: RefCell<HashMap<Box<str>, Vec<Made>>> = RefCell::default();
+    }
+    let is_of = |types: &[&str]| {
+        let own = columns.iter().map(Column::array_type);
+        types.iter().copied().eq(own)
+    };
+    MADE.with_borrow_mut(|made| {
+        let known = made.get(sql).and_then(|forms| {
+            let fits = |made: &&Made| made.form == form && is_of(&made.types);
+            forms.iter().find(fits)
+        });
+        if let Some(known) = known {
+            return Ok(Rc::clone(&known.text));
+        }
+        let text: Rc<str> = make()?.into();
+        if made.len() >= MOST_MADE {
+            made.clear();
+        }
+        let types = columns.iter().map(Column::array_type).collect();
+        let forms = made.entry(sql.into()).or_default();
+        forms.push(Made {
+            form,
+            types,
+            text: Rc::clone(&text),
+        });
+        Ok(text)
+    })
+}
+
+/// A statement's text, and what it was made for besides its source.
+struct Made {
+    /// The database, and how many parameters come before the columns.
+    form: (Dialect, usize),
+    types: Vec<&'static str>,
+    text: Rc<str>,
+}
+
+/// More than the program has; sources that are made up as it runs must not fill memory.
+const MOST_MADE: usize = 1_000;
+
+fn make_statement(
+    dialect: Dialect,
+    sql: &str,
+    scalars: usize,
+    columns: &[Column<'_>],
 ) -> Result<String, DbError> {
     let mut used = false;
     let text = dialect.expand_with(sql, |word, out| {
@@ -124,8 +199,7 @@ pub(crate) fn statement(
     Ok(text.into_owned())
 }
 
-/// The statement that looks a row up for each row of a batch.
-pub(crate) fn look_up(
+fn make_look_up(
     dialect: Dialect,
     sql: &str,
     scalars: usize,

@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use crate::batch::{self, Column};
 use crate::dialect::Dialect;
 use crate::error::DbError;
@@ -172,7 +174,7 @@ impl<'a> Tx<'a> {
 
     fn gather<T>(
         &mut self,
-        sql: Result<String, DbError>,
+        sql: Result<Rc<str>, DbError>,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
         mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,

@@ -6,7 +6,7 @@ use driftline_core::{
     post::{Author, Post, Visibility},
     refresh::{Freshness, Policy},
 };
-use driftline_db::Tx;
+use driftline_db::{Dialect, Tx};
 
 use crate::{
     account, backdate, clock, entry,
@@ -125,9 +125,19 @@ fn held(
     let upstream_ids: Vec<&str> = sightings.iter().map(|s| &*s.upstream_id).collect();
     if !when.history {
         let count = new().count();
-        clock::take_later(tx, when.now_ms, count)?;
-        let (last, known) = post::known_by_clock(tx, instance_id, &upstream_ids)?;
-        return Ok(((last - count as i64 + 1..=last).collect(), known));
+        let (first, known) = match tx.dialect() {
+            Dialect::Sqlite => (
+                clock::take(tx, when.now_ms, count)?,
+                post::known(tx, instance_id, &upstream_ids)?,
+            ),
+            // One journey instead of two, while other sources wait for the clock.
+            Dialect::Postgres => {
+                clock::take_later(tx, when.now_ms, count)?;
+                let (last, known) = post::known_by_clock(tx, instance_id, &upstream_ids)?;
+                (last - count as i64 + 1, known)
+            }
+        };
+        return Ok(((first..).take(count).collect(), known));
     }
     clock::take(tx, when.now_ms, 0)?;
     let known = post::known(tx, instance_id, &upstream_ids)?;
