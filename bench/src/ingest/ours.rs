@@ -148,6 +148,7 @@ fn take(
                 page: &page,
                 prints: &prints,
                 policy: &driftline_core::refresh::Policy::default(),
+                claims: &driftline_store::refresh::Claims::default(),
                 now_ms,
             },
         )

@@ -8,7 +8,7 @@ use std::{
 
 use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
 use driftline_server::{Access, Policies, Secrets, quotas::Quotas};
-use driftline_store::Store;
+use driftline_store::{Store, refresh::Claims};
 use driftline_upstream::{Http, Options};
 use figment::{
     Figment,
@@ -262,6 +262,7 @@ impl Config {
             secrets: self.secrets(data),
             quotas: Quotas::new(store.clone(), self.refresh.polling_share()?),
             policies: Policies::new(self.refresh.plan()?),
+            claims: Claims::default(),
             keep_deleted: !self.refresh.erase_deleted,
         })
     }

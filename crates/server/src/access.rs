@@ -1,6 +1,6 @@
 //! What every part of this process that asks upstreams shares.
 
-use driftline_store::{Store, source::TokenPlace};
+use driftline_store::{Store, refresh::Claims, source::TokenPlace};
 use driftline_upstream::{Credential, Http};
 
 use crate::{
@@ -20,6 +20,8 @@ pub struct Access {
     pub quotas: Quotas,
     /// When posts are due to be refreshed, from the moment they are stored.
     pub policies: Policies,
+    /// What this process's workers look up.
+    pub claims: Claims,
     /// Whether what a deleted post held is kept in its history, whoever finds its deletion.
     pub keep_deleted: bool,
 }
@@ -32,6 +34,7 @@ impl Access {
             secrets: Secrets::default(),
             quotas: Quotas::new(store.clone(), POLLING_SHARE),
             policies: Policies::default(),
+            claims: Claims::default(),
             keep_deleted: true,
         }
     }

@@ -285,6 +285,7 @@ impl Session {
         let settings = self.source.settings.clone();
         let before = self.machine.clone();
         let prints = Prints::of(&page);
+        let claims = self.access.claims.clone();
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
         let policy = self.access.policies.of(self.source.instance.id);
@@ -304,6 +305,7 @@ impl Session {
                         page: &shared,
                         prints: &prints,
                         policy: &policy,
+                        claims: &claims,
                         now_ms: now_ms(),
                     },
                 )

@@ -408,6 +408,7 @@ impl Simulation {
                                 page: &page,
                                 prints: &Prints::of(&page),
                                 policy: &Policy::default(),
+                                claims: &driftline_store::refresh::Claims::default(),
                                 now_ms,
                             };
                             Ok(commit_page(tx, &commit)?.0)

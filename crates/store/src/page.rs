@@ -16,7 +16,7 @@ use crate::{
     ids::SourceId,
     intake::{self, Circumstances, Sighting},
     machine::Held,
-    refresh::{Again, Polled},
+    refresh::{Again, Claims, Polled},
 };
 
 /// A page to commit, with the machine that asked for it.
@@ -42,6 +42,8 @@ pub struct CommitPage<'a> {
     pub prints: &'a Prints,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
+    /// What this process's workers have claimed: a page leaves it to them.
+    pub claims: &'a Claims,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
@@ -112,16 +114,18 @@ pub fn commit_page(
         streamed: false,
         policy: commit.policy,
     };
-    // From here on the local clock may be held, for which other sources wait: what can be asked
-    // before has been.
-    let taken = intake::take_in(tx, &mut source, &sightings, when)?;
     let polled = Polled {
         instance_id: source.instance_id,
         policy: commit.policy,
+        claims: commit.claims,
         asked_at_ms: page.facts.sent_at_ms,
         now_ms: commit.now_ms,
     };
-    let recounted = polled.take_in(tx, &again)?;
+    let looks = polled.look(tx, &again)?;
+    // From here on the local clock may be held, for which other sources wait: what can be asked
+    // before has been.
+    let taken = intake::take_in(tx, &mut source, &sightings, when)?;
+    let recounted = looks.write(tx)?;
     entry::shown(tx, source.id, &shown)?;
     let live_at_bottom = match request.bottom() {
         Some(low) if page.listed.is_empty() => {

@@ -53,7 +53,7 @@ impl Refreshed {
             from: self.total,
             to_age_ms: at_ms.saturating_sub(born_ms),
             to: total,
-            is_first: self.refreshes == 0,
+            is_first: self.refreshes == 0 && self.before.is_none(),
         })
     }
 }

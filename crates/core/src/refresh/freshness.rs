@@ -18,7 +18,8 @@ pub struct Freshness {
     pub first_ms: i64,
     /// When the newest answer was asked for whose word is stored, Unix ms.
     pub refreshed_ms: i64,
-    /// How often an answer has told of it since the first.
+    /// How often a look-up has told of it. Polls that show it are not counted: they end no wait
+    /// for a probe.
     pub refreshes: u32,
     /// Look-ups in a row that brought no word of it.
     pub failures: u32,

@@ -68,8 +68,8 @@ impl Refreshers {
         let (stop, _) = watch::channel(false);
         let shared = Arc::new(Shared {
             store,
+            claims: access.claims.clone(),
             access,
-            claims: Claims::default(),
             options,
             witnesses: Witnesses::default(),
             told: Told::default(),

@@ -199,6 +199,7 @@ impl Feed {
                 page: &page,
                 prints: &Prints::of(&page),
                 policy: &Policy::default(),
+                claims: &driftline_store::refresh::Claims::default(),
                 now_ms,
             };
             commit_page(tx, &commit)

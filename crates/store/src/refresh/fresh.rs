@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::{
     post::Counts,
-    refresh::{Due, Freshness, Outcome, Policy, Sample},
+    refresh::{Due, Freshness, Judged, Outcome, Policy, Sample},
 };
 use driftline_db::{Column, DbError, Dialect, Row, Tx};
 
@@ -35,6 +35,21 @@ pub struct Standing {
     pub outcome: Option<Outcome>,
     pub(crate) bucket: i64,
     pub(crate) living_hash: Option<i64>,
+}
+
+impl Standing {
+    /// An answer's verdict: where the post's counts were never known, what is first seen is no
+    /// growth and nothing to tell.
+    pub(crate) fn settled(&self, mut judged: Judged, now_ms: i64) -> Judged {
+        if self.living_hash.is_none() {
+            judged.tell = false;
+            judged.freshness.told = Sample {
+                at_ms: now_ms,
+                total: judged.freshness.counts.total(),
+            };
+        }
+        judged
+    }
 }
 
 /// How a post stands; `None` if it is not stored or was never to be refreshed.

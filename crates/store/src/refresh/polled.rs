@@ -9,6 +9,7 @@ use driftline_core::{
 use driftline_db::Tx;
 
 use super::{
+    claim::Claims,
     count_history,
     fresh::{self, Standing},
     schedule::{self, Slot},
@@ -29,6 +30,8 @@ pub(crate) struct Again<'a> {
 pub(crate) struct Polled<'p> {
     pub(crate) instance_id: i64,
     pub(crate) policy: &'p Policy,
+    /// The claims of this process.
+    pub(crate) claims: &'p Claims,
     /// When the page was asked for, Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
@@ -55,35 +58,42 @@ impl<'a> Again<'a> {
     }
 }
 
-impl Polled<'_> {
-    /// Takes posts in as if they had been looked up, each whose due time nobody has claimed; what
-    /// is claimed is being looked up anyway. Returns how many.
-    pub(crate) fn take_in(self, tx: &mut Tx<'_>, again: &[Again<'_>]) -> Result<u64, StoreError> {
+impl<'p> Polled<'p> {
+    /// Takes posts as if they had been looked up, each whose due time nobody has claimed: what is
+    /// claimed is being looked up anyway. Nothing but the due times is written before
+    /// [`Looks::write`].
+    pub(crate) fn look<'a>(
+        self,
+        tx: &mut Tx<'_>,
+        again: &[Again<'a>],
+    ) -> Result<Looks<'a, 'p>, StoreError> {
+        let mut looks = Looks::of(self);
         if again.is_empty() {
-            return Ok(0);
+            return Ok(looks);
         }
         let ids: Vec<i64> = again.iter().map(|again| again.post_id).collect();
         let standings = fresh::by_ids(tx, &ids)?;
+        let held = self.claims.book();
         let due: Vec<Slot> = standings
             .iter()
+            .filter(|(post_id, _)| !held.holds(**post_id, self.now_ms))
             .filter_map(|(post_id, standing)| slot(*post_id, standing))
             .collect();
+        drop(held);
         // Whoever has the due time has the post: a save that was under way would have moved it.
-        let free: HashMap<i64, Slot> = schedule::take(tx, &due)?
+        let mut free: HashMap<i64, Slot> = schedule::take(tx, &due)?
             .into_iter()
             .map(|slot| (slot.post_id, slot))
             .collect();
-        let mut looks = Looks::default();
         for again in again {
+            // A source may list a post more than once.
             if let (Some(slot), Some(standing)) =
-                (free.get(&again.post_id), standings.get(&again.post_id))
+                (free.remove(&again.post_id), standings.get(&again.post_id))
             {
-                looks.take(self, again, *slot, standing);
+                looks.take(again, slot, standing);
             }
         }
-        let count = looks.drafts.len() as u64;
-        looks.write(tx, self)?;
-        Ok(count)
+        Ok(looks)
     }
 }
 
@@ -96,8 +106,8 @@ fn slot(post_id: i64, standing: &Standing) -> Option<Slot> {
 }
 
 /// The changes of one page, gathered before any is written.
-#[derive(Default)]
-struct Looks<'a> {
+pub(crate) struct Looks<'a, 'p> {
+    polled: Polled<'p>,
     drafts: Vec<post::Draft<'a>>,
     fresh: Vec<fresh::Change>,
     slots: Vec<Slot>,
@@ -105,14 +115,25 @@ struct Looks<'a> {
     untold: Vec<(i64, bool)>,
 }
 
-impl<'a> Looks<'a> {
-    fn take(&mut self, polled: Polled<'_>, again: &Again<'a>, slot: Slot, standing: &Standing) {
+impl<'a, 'p> Looks<'a, 'p> {
+    fn of(polled: Polled<'p>) -> Self {
+        Looks {
+            polled,
+            drafts: Vec::new(),
+            fresh: Vec::new(),
+            slots: Vec::new(),
+            counts: Vec::new(),
+            untold: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, again: &Again<'a>, slot: Slot, standing: &Standing) {
         let Polled {
             policy,
             asked_at_ms,
             now_ms,
             ..
-        } = polled;
+        } = self.polled;
         let before = standing.freshness;
         if asked_at_ms < before.refreshed_ms {
             self.slots.push(slot);
@@ -128,7 +149,8 @@ impl<'a> Looks<'a> {
             counts: again.post.counts,
             changed: standing.living_hash != Some(again.living_hash),
         };
-        let seen = before.take(policy, word, asked);
+        let mut seen = standing.settled(before.take(policy, word, asked), now_ms);
+        seen.freshness.refreshes = before.refreshes;
         let due_at_ms = match seen.due {
             Due::At(due_at_ms) => Some(due_at_ms),
             Due::Retired | Due::Never => None,
@@ -159,13 +181,21 @@ impl<'a> Looks<'a> {
         });
     }
 
-    fn write(self, tx: &mut Tx<'_>, polled: Polled<'_>) -> Result<(), StoreError> {
+    /// Writes them; returns how many posts there are.
+    pub(crate) fn write(self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
+        let Polled {
+            instance_id,
+            asked_at_ms,
+            now_ms,
+            ..
+        } = self.polled;
         let drafts: Vec<_> = self.drafts.iter().collect();
-        stored::recount(tx, polled.asked_at_ms, &drafts)?;
+        stored::recount(tx, asked_at_ms, &drafts)?;
         count_history::keep(tx, &self.counts)?;
         fresh::update(tx, &self.fresh)?;
         schedule::insert(tx, &self.slots)?;
-        untold::note(tx, polled.instance_id, polled.now_ms, &self.untold)
+        untold::note(tx, instance_id, now_ms, &self.untold)?;
+        Ok(self.drafts.len() as u64)
     }
 }
 

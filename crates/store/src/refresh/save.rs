@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use driftline_core::{
     post::{Post, Visibility},
-    refresh::{Asked, Due, Freshness, Judged, Outcome, Policy, Sample, Word},
+    refresh::{Asked, Due, Freshness, Judged, Outcome, Policy, Word},
 };
 use driftline_db::{Column, Root, Tx};
 
@@ -140,14 +140,18 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
     let mut known = stored::by_ids(tx, &ids)?;
-    if may_change_content(work, &known) {
-        // What sources share is judged while the clock is held, so that no poll changes it meanwhile.
+    let retires = !save.claim.idle.is_empty() || loses_a_post(save, &known);
+    if retires || may_change_content(work, &known) {
+        // What sources share is judged while the clock is held, so that no poll changes it
+        // meanwhile: neither what a post holds nor whether it is there.
         clock::take(tx, save.now_ms, 0)?;
         known = stored::by_ids(tx, &ids)?;
     }
     let mut changes = Changes::default();
     for slot in &save.claim.idle {
         match known.get(&slot.post_id) {
+            // Something else has scheduled it meanwhile.
+            Some((standing, _)) if standing.due_at_ms != Some(slot.due_at_ms) => {}
             // It came back while it was claimed.
             Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => changes.slots.push(*slot),
             Some((standing, _)) => changes.retire(slot.post_id, standing),
@@ -184,6 +188,15 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
         }
     }
     changes.write(tx, instance_id, save)
+}
+
+/// Whether a post that was to be put off is deleted.
+fn loses_a_post(save: &Save, known: &HashMap<i64, (Standing, Option<Stored>)>) -> bool {
+    save.claim.later.iter().any(|slot| {
+        let known = known.get(&slot.post_id);
+        let stored = known.and_then(|(_, stored)| stored.as_ref());
+        stored.is_some_and(|stored| stored.deleted_at_ms.is_some())
+    })
 }
 
 /// Whether an answer may change more of a post than its counts.
@@ -261,15 +274,7 @@ impl<'a> Changes<'a> {
             Answer::Hidden => Word::Hidden,
             Answer::Nothing => Word::Nothing,
         };
-        let mut refreshed = before.take(&save.policy, word, asked);
-        if standing.living_hash.is_none() {
-            // Its counts were never known: what is first seen is no growth.
-            refreshed.tell = false;
-            refreshed.freshness.told = Sample {
-                at_ms: save.now_ms,
-                total: refreshed.freshness.counts.total(),
-            };
-        }
+        let refreshed = standing.settled(before.take(&save.policy, word, asked), save.now_ms);
         self.saved.outcomes.push((due.what, refreshed.outcome));
         let mut tells = refreshed.tell.then_some(true);
         match (&answered.answer, prints, refreshed.outcome) {

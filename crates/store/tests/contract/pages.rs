@@ -97,6 +97,7 @@ fn a_closure_that_fails_leaves_nothing() {
                     page: &page,
                     prints: &Prints::of(&page),
                     policy: &Policy::default(),
+                    claims: &driftline_store::refresh::Claims::default(),
                     now_ms: START_MS,
                 };
                 assert_eq!(commit_page(tx, &commit)?.1.new, 2);
@@ -338,6 +339,7 @@ fn a_reading_of_another_page_is_refused() {
                 page: &wrong,
                 prints: &Prints::of(&wrong),
                 policy: &Policy::default(),
+                claims: &driftline_store::refresh::Claims::default(),
                 now_ms: START_MS,
             };
             commit_page(tx, &commit)

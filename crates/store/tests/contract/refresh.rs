@@ -58,7 +58,7 @@ impl Crew {
             world.read(move |tx| Ok(source::by_id(tx, source)?.expect("it").instance.id));
         Crew {
             store: world.store.clone(),
-            claims: Claims::default(),
+            claims: world.claims.clone(),
             instance,
             size: 100,
             keep_deleted: true,

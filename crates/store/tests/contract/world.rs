@@ -13,6 +13,7 @@ use driftline_db::testing::databases;
 use driftline_store::{
     CommitLookUp, CommitPage, Prints, SourceId, Store, StoreError, Summary, Tx, clock,
     commit_look_up, commit_page, entry, export, machine,
+    refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, Reader, TimelinePost},
 };
@@ -126,6 +127,7 @@ pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) fence: Option<i64>,
     pub(crate) keep_deleted: bool,
+    pub(crate) claims: Claims,
     pub(crate) now_ms: i64,
 }
 
@@ -151,6 +153,7 @@ impl World {
             settings: settings(),
             fence: None,
             keep_deleted: true,
+            claims: Claims::default(),
             now_ms: START_MS,
         }
     }
@@ -177,7 +180,7 @@ impl World {
         let reading = Reading::check(&page, request, known, &self.settings).expect("a good page");
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, settings) = (self.machine.clone(), self.settings.clone());
-        let request = request.clone();
+        let (request, claims) = (request.clone(), self.claims.clone());
         let (machine, summary) = self.store.write_blocking(source::root(source), move |tx| {
             commit_page(
                 tx,
@@ -192,6 +195,7 @@ impl World {
                     page: &page,
                     prints: &Prints::of(&page),
                     policy: &Policy::default(),
+                    claims: &claims,
                     now_ms,
                 },
             )

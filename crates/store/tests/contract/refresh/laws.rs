@@ -134,6 +134,7 @@ fn run(store: &driftline_store::Store, seed: u64) {
                     if chance.random_bool(0.3) {
                         hands.clear();
                         crew.claims = driftline_store::refresh::Claims::default();
+                        world.claims = crew.claims.clone();
                     }
                 }
             }

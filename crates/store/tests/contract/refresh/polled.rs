@@ -1,11 +1,14 @@
 //! What polls show of stored posts in passing.
 
-use driftline_core::{answer::LookUp, refresh::Outcome};
-use driftline_db::Dialect;
+use driftline_core::{
+    answer::{Listed, LookUp, Page},
+    refresh::Outcome,
+    upstream_id::UpstreamId,
+};
 use driftline_store::{history, refresh::count_history};
 
 use super::{Answer, Crew, MINUTE_MS, check_schedule, found, liked, local, stands};
-use crate::world::{START_MS, World, on_both};
+use crate::world::{START_MS, World, newest_page, on_both, page};
 
 #[test]
 fn a_polls_counts_are_a_refresh_that_costs_nothing() {
@@ -78,14 +81,63 @@ fn a_poll_leaves_a_claimed_post_to_its_claim() {
         let now_ms = START_MS + 4 * MINUTE_MS;
         let claim = crew.claim(now_ms);
         world.now_ms = now_ms + 1_000;
-        let is_rows = store.db().dialect() == Dialect::Postgres;
-        // Where claims are in memory the poll does not see them: the save finds the post moved.
-        let recounted = world.poll(vec![liked(1, 8)]).recounted;
-        assert_eq!(recounted, u64::from(!is_rows));
+        assert_eq!(world.poll(vec![liked(1, 8)]).recounted, 0);
         let saved = crew.save(&claim, &[found(1, 9)], now_ms + 2_000);
-        assert_eq!(saved.outcomes.len(), usize::from(is_rows));
-        let counts = stands(&world, 1).freshness.counts;
-        assert_eq!(counts.favourites, Some(if is_rows { 9 } else { 8 }));
+        assert_eq!(saved.outcomes.len(), 1);
+        assert_eq!(stands(&world, 1).freshness.counts.favourites, Some(9));
+        assert_eq!(check_schedule(store), 1);
+    });
+}
+
+#[test]
+fn a_page_that_lists_a_post_twice_counts_it_once() {
+    on_both(|store| {
+        let mut world = World::readable(store, "mentions");
+        let twice = |favourites| {
+            let listed = ["12", "11"].map(|position| Listed {
+                position: UpstreamId::from(position),
+                post: liked(1, favourites),
+            });
+            Page {
+                listed: listed.into(),
+                ..page(Vec::new(), 0)
+            }
+        };
+        for (at_ms, favourites, recounted) in [(0, 7, 0), (2, 9, 1)] {
+            world.now_ms = START_MS + at_ms * MINUTE_MS;
+            let mut shown = twice(favourites);
+            shown.facts = page(Vec::new(), world.now_ms).facts;
+            let summary = world.commit(&newest_page(), shown).expect("a commit");
+            assert_eq!(summary.recounted, recounted);
+        }
+        assert_eq!(check_schedule(store), 1);
+    });
+}
+
+#[test]
+fn polls_use_no_probe_up() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        world.now_ms = START_MS + 2 * MINUTE_MS;
+        assert_eq!(world.poll(vec![liked(1, 9)]).recounted, 1);
+        assert_eq!(stands(&world, 1).freshness.refreshes, 0);
+    });
+}
+
+#[test]
+fn a_deleted_post_that_comes_back_while_it_is_claimed_stays_due() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        assert_eq!(world.look_up("1", LookUp::Gone).deleted, 1);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let claim = crew.claim(now_ms);
+        assert_eq!(claim.posts, [], "a deleted post is not looked up");
+        world.now_ms = now_ms;
+        assert_eq!(world.poll(vec![liked(1, 8)]).revived, 1);
+        crew.save(&claim, &[], now_ms + 1_000);
         assert_eq!(check_schedule(store), 1);
     });
 }
