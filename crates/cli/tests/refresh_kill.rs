@@ -56,11 +56,13 @@ async fn kill_often(places: &[Place], target: Target) {
         place.file("driftline.toml", &config(posts));
     }
     let url = sim.url();
+    // Pages of 40, and much time besides.
+    let read_for = format!("{}s", 20 + posts / 400);
     let mirror = ["mirror", &url, "--name", "sim", "--backfill", "all"];
     let mirrored = places[0].run(
         &[
             &mirror[..],
-            &["--allow-private", "--no-settle", "--for", "20s"],
+            &["--allow-private", "--no-settle", "--for", &read_for],
         ]
         .concat(),
     );
@@ -72,11 +74,13 @@ async fn kill_often(places: &[Place], target: Target) {
     // All that came due meanwhile is caught up with first.
     let all = stored(&store).await.posts;
     assert!(all as u64 > posts / 2, "{all} posts");
-    until(&store, |now| now.oldest_ms < every_ms(posts)).await;
+    until(&store, posts, |now| now.oldest_ms < every_ms(posts)).await;
 
     let mut oldest_ms = 0;
+    // Over the whole time in which each post is looked up once.
+    let most_ms = (2 * every_ms(posts).unsigned_abs() / kills.max(1)).max(1_200);
     for _ in 0..kills {
-        let end = Instant::now() + Duration::from_millis(rng.random_range(200..1_200));
+        let end = Instant::now() + Duration::from_millis(rng.random_range(200..most_ms));
         while Instant::now() < end {
             oldest_ms = oldest_ms.max(stored(&store).await.oldest_ms);
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -88,9 +92,9 @@ async fn kill_often(places: &[Place], target: Target) {
         running[at] = Some(start(&places[at]));
     }
     let last_kill_ms = Clock::Real.now_ms();
-    until(&store, |now| {
+    until(&store, posts, |now| {
         oldest_ms = oldest_ms.max(now.oldest_ms);
-        now.refreshed_since(last_kill_ms) == now.posts
+        now.first_ms > last_kill_ms
     })
     .await;
     let end = stored(&store).await;
@@ -120,24 +124,21 @@ struct Stored {
     /// Posts on the schedule or in a lease, counted as often as they are there.
     scheduled: usize,
     leased: usize,
-    /// How old the oldest counts are, ms.
+    /// When the post was refreshed whose last refresh is the longest ago, Unix ms, and how long
+    /// that is ago.
+    first_ms: i64,
     oldest_ms: i64,
-    refreshed_ms: Vec<i64>,
-}
-
-impl Stored {
-    fn refreshed_since(&self, ms: i64) -> usize {
-        self.refreshed_ms.iter().filter(|at| **at > ms).count()
-    }
 }
 
 async fn stored(store: &Store) -> Stored {
     let now_ms = Clock::Real.now_ms();
     store
         .read(move |tx| {
-            let refreshed_ms = tx.query("select refreshed_at_ms from freshness", &[], |row| {
-                row.i64(0)
-            })?;
+            let (posts, first_ms) = tx.query_one(
+                "select count(*), coalesce(min(refreshed_at_ms), $1) from freshness",
+                &[&now_ms],
+                |row| Ok((row.i64(0)?, row.i64(1)?)),
+            )?;
             let slots = tx.query_one("select count(*) from schedule", &[], |row| row.i64(0))?;
             let leases = tx.query("select posts from lease", &[], |row| row.text(0))?;
             let leased: usize = leases
@@ -145,19 +146,20 @@ async fn stored(store: &Store) -> Stored {
                 .map(|posts| posts.split_whitespace().count())
                 .sum();
             Ok::<_, StoreError>(Stored {
-                posts: refreshed_ms.len(),
+                posts: usize::try_from(posts).unwrap(),
                 scheduled: usize::try_from(slots).unwrap() + leased,
                 leased,
-                oldest_ms: refreshed_ms.iter().map(|at| now_ms - at).max().unwrap_or(0),
-                refreshed_ms,
+                first_ms,
+                oldest_ms: now_ms - first_ms,
             })
         })
         .await
         .unwrap()
 }
 
-async fn until(store: &Store, mut is_so: impl FnMut(&Stored) -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(300);
+async fn until(store: &Store, posts: u64, mut is_so: impl FnMut(&Stored) -> bool) {
+    let rounds = Duration::from_millis(3 * every_ms(posts).unsigned_abs());
+    let deadline = Instant::now() + Duration::from_secs(300) + rounds;
     loop {
         let now = stored(store).await;
         if is_so(&now) {
@@ -184,7 +186,7 @@ fn world(posts: u64) -> ServerConfig {
                 ..Growth::default()
             }),
             faults: FaultsConfig {
-                throttles: vec![ThrottleRule::all(LIMIT, 10_000)],
+                throttles: vec![ThrottleRule::all(limit(posts), 10_000)],
                 ..FaultsConfig::default()
             },
             ..WorldConfig::default()
@@ -196,18 +198,21 @@ fn world(posts: u64) -> ServerConfig {
 
 /// More posts take more time to look up.
 fn every_ms(posts: u64) -> i64 {
-    i64::try_from(posts * 10).unwrap().max(3_000)
+    i64::try_from(posts * 4).unwrap().max(3_000)
+}
+
+/// Requests in 10 s: all processes together must not send more.
+fn limit(posts: u64) -> u32 {
+    u32::try_from(posts / 100).unwrap().max(120)
 }
 
 fn config(posts: u64) -> String {
     format!(
-        "[refresh]\nbuffer_ttl = \"300ms\"\nlease = \"{LEASE_MS}ms\"\n[refresh.ages]\n\"1d\" = \"{}ms\"\n",
+        "[defaults]\nspacing = \"50ms\"\n[refresh]\nbuffer_ttl = \"300ms\"\nlease = \"{LEASE_MS}ms\"\n[refresh.ages]\n\"1d\" = \"{}ms\"\n",
         every_ms(posts)
     )
 }
 
-/// Requests in 10 s: all processes together must not send more.
-const LIMIT: u32 = 120;
 const LEASE_MS: i64 = 5_000;
 /// Between a post's due time and its answer: the wait for a full batch, a worker's wait for work, a
 /// start of a process, and a loaded machine.
