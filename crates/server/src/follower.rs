@@ -105,7 +105,8 @@ impl Following {
         Self { task }
     }
 
-    /// Ends it; nothing of it is stored after this.
+    /// Ends it: nothing more is taken in. What was handed to the store before may still be stored
+    /// after this, if the source's lease is still the one that it was taken in under.
     pub async fn end(&mut self) {
         self.task.shutdown().await;
     }
