@@ -179,14 +179,14 @@ impl Follower {
         Ok(stream)
     }
 
-    /// Waits for a request of the credential's quota.
+    /// Waits for a request of the credential's quota; it reads no post.
     async fn take_request(&self) -> Result<(), StoreError> {
         let scope = self.client.scope(Purpose::LookUp);
         loop {
             let permit = self
                 .access
                 .quotas
-                .take(&self.credential, scope, QuotaPurpose::Poll, 1)
+                .take(&self.credential, scope, QuotaPurpose::Poll, 0)
                 .await?;
             let Permit::Until(until_ms) = permit else {
                 return Ok(());

@@ -13,7 +13,7 @@ use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
 use super::{Shared, reader::Reader};
 use crate::{
     clock::{chance, now_ms},
-    quotas::{Permit, Purpose},
+    quotas::{Charge, Permit, Purpose},
 };
 
 /// The credentials that one worker asks its upstream with, and their clients.
@@ -34,13 +34,13 @@ impl Keyring {
         }
     }
 
-    /// A credential that may be used now, with one request of a batch taken from its quota; else
-    /// when to look again, Unix ms.
+    /// A credential that may be used now, with what one request of a batch was charged that is taken
+    /// from its quota; else when to look again, Unix ms.
     pub(super) async fn choose(
         &mut self,
         shared: &Shared,
         has_batch: bool,
-    ) -> Result<Result<Reader, i64>, StoreError> {
+    ) -> Result<Result<(Reader, Charge), i64>, StoreError> {
         let instance = self.instance.id;
         let mut all = shared
             .read(move |tx| credential::of_instance(tx, instance))
@@ -76,7 +76,7 @@ impl Keyring {
                 .take(&reader.credential, scope, Purpose::Refresh, posts)
                 .await?
             {
-                Permit::Sent => return Ok(Ok(reader)),
+                Permit::Sent(charge) => return Ok(Ok((reader, charge))),
                 Permit::Until(free_ms) => until_ms = until_ms.min(free_ms),
             }
         }

@@ -60,8 +60,8 @@ pub(super) async fn confirmed(
         // What was left out is asked for alone.
         let is_alone = doubted.first().is_some_and(|due| due.freshness.missing);
         let posts = if is_alone { 1 } else { doubted.len() };
-        match reader.take(shared, posts).await? {
-            Permit::Sent => {}
+        let charge = match reader.take(shared, posts).await? {
+            Permit::Sent(charge) => charge,
             Permit::Until(free_ms) => {
                 // Who has to wait for long is not waited for.
                 if free_ms.saturating_sub(now_ms()) <= SOON_MS {
@@ -69,8 +69,8 @@ pub(super) async fn confirmed(
                 }
                 continue;
             }
-        }
-        let found = look_up(shared, reader, &doubted, hours, false).await?;
+        };
+        let found = look_up(shared, reader, charge, &doubted, hours, false).await?;
         let mut told: HashMap<What, Answered> = found
             .answers
             .into_iter()
