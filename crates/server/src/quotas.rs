@@ -31,6 +31,8 @@ pub struct Quotas {
     store: Store,
     polling_share: f64,
     blocks: Arc<Mutex<HashMap<Key, Block>>>,
+    /// How often each credential was refused, or taken again, in this process.
+    turns: Arc<Mutex<HashMap<CredentialId, u64>>>,
 }
 
 /// What a request is for.
@@ -100,6 +102,7 @@ impl Quotas {
             store,
             polling_share,
             blocks: Arc::default(),
+            turns: Arc::default(),
         }
     }
 
@@ -332,7 +335,9 @@ impl Quotas {
                     .write(credential::root(id), move |tx| {
                         credential::quarantine(tx, id, &quarantine)
                     })
-                    .await
+                    .await?;
+                self.turn(id);
+                Ok(())
             }
             _ => match failure.throttle {
                 Some(throttle) => {
@@ -355,7 +360,20 @@ impl Quotas {
         self.store
             .write(credential::root(id), move |tx| credential::restore(tx, id))
             .await?;
+        self.turn(id);
         Ok(())
+    }
+
+    /// How often this process saw a credential refused, or taken again: its token may have been
+    /// changed since another number was told.
+    pub(crate) fn turns(&self, id: CredentialId) -> u64 {
+        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.get(&id).copied().unwrap_or(0)
+    }
+
+    fn turn(&self, id: CredentialId) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        *turns.entry(id).or_default() += 1;
     }
 
     async fn change(

@@ -83,6 +83,9 @@ pub(super) async fn confirmed(
         let is_refused = found
             .failure
             .is_some_and(|failure| failure.kind == FailureKind::Unauthorized);
+        if is_refused {
+            keyring.forget(reader.credential.id);
+        }
         for answered in &mut answers {
             let Some(position) = doubted.iter().position(|due| due.what == answered.what) else {
                 continue;
