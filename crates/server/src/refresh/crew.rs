@@ -142,16 +142,14 @@ impl Worker {
                 return Err(error);
             }
         };
-        if claim.posts.is_empty() {
-            // There is nothing to ask, only something to schedule anew.
-            reader.put_back(&self.shared, charge).await?;
-            self.save(claim, Vec::new()).await?;
-            return Ok(Turn::Saved);
-        }
         let held = claim.clone();
-        let done = tokio::select! {
-            done = self.refresh(claim, &reader, charge) => done,
-            _ = stop.changed() => Ok(Turn::Until(0)),
+        let done = if claim.posts.is_empty() {
+            self.schedule_anew(claim, &reader, charge).await
+        } else {
+            tokio::select! {
+                done = self.refresh(claim, &reader, charge) => done,
+                _ = stop.changed() => Ok(Turn::Until(0)),
+            }
         };
         // A save ended the claim; whatever else happened, its posts are not to wait for its end.
         if !matches!(done, Ok(Turn::Saved)) {
@@ -161,6 +159,18 @@ impl Worker {
                 .await?;
         }
         done
+    }
+
+    /// Saves a claim without posts: there is nothing to ask.
+    async fn schedule_anew(
+        &self,
+        claim: Claim,
+        reader: &Reader,
+        charge: Charge,
+    ) -> Result<Turn, StoreError> {
+        reader.put_back(&self.shared, charge).await?;
+        self.save(claim, Vec::new()).await?;
+        Ok(Turn::Saved)
     }
 
     async fn refresh(
@@ -460,3 +470,43 @@ const PROBE_SHARE: f64 = 0.2;
 const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
 /// How much of it requests with the first credential may begin in: the rest is for others.
 const FIRST_SHARE: f64 = LOOK_UP_SHARE * 2.0 / 3.0;
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing::World, *};
+
+    async fn execute(world: &World, sql: &'static str) {
+        let done = world.shared.store.write(Root::none(), move |tx| {
+            tx.execute(sql, &[])?;
+            Ok::<_, StoreError>(())
+        });
+        done.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_claim_without_posts_that_comes_to_nothing_is_given_back() {
+        let world = World::new().await;
+        world.credential("one").await;
+        world.name_posts(&["5"]).await;
+        // What is due needs no look-up any more, and what was charged for one cannot be given back.
+        execute(&world, "delete from wanted").await;
+        execute(&world, "update credential set monthly_posts = 1000000").await;
+        let trigger = "create trigger broken before update on quota \
+             begin select raise(abort, 'it is broken'); end";
+        execute(&world, trigger).await;
+        let instance = world.instance().await;
+        let mut worker = Worker {
+            shared: Arc::clone(&world.shared),
+            keyring: Keyring::new(&instance),
+            instance,
+            shard: 0,
+            batch: BatchAbility::default(),
+            failures: 0,
+        };
+        let (_stop, mut stopped) = watch::channel(false);
+        assert!(worker.turn(&mut stopped).await.is_err());
+        execute(&world, "drop trigger broken").await;
+        let claim = world.claim().await;
+        assert!(claim.posts.is_empty(), "{claim:?}");
+    }
+}
