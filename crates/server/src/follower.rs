@@ -105,7 +105,8 @@ impl Following {
         Self { task }
     }
 
-    /// Ends it; nothing of it is stored after this.
+    /// Ends it: nothing more is taken in. What was handed to the store before may still be stored
+    /// after this, if the source's lease is still the one that it was taken in under.
     pub async fn end(&mut self) {
         self.task.shutdown().await;
     }
@@ -178,14 +179,14 @@ impl Follower {
         Ok(stream)
     }
 
-    /// Waits for a request of the credential's quota.
+    /// Waits for a request of the credential's quota; it reads no post.
     async fn take_request(&self) -> Result<(), StoreError> {
         let scope = self.client.scope(Purpose::LookUp);
         loop {
             let permit = self
                 .access
                 .quotas
-                .take(&self.credential, scope, QuotaPurpose::Poll, 1)
+                .take(&self.credential, scope, QuotaPurpose::Poll, 0)
                 .await?;
             let Permit::Until(until_ms) = permit else {
                 return Ok(());

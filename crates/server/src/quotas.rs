@@ -31,6 +31,8 @@ pub struct Quotas {
     store: Store,
     polling_share: f64,
     blocks: Arc<Mutex<HashMap<Key, Block>>>,
+    /// How often each credential was refused, or taken again, in this process.
+    turns: Arc<Mutex<HashMap<CredentialId, u64>>>,
 }
 
 /// What a request is for.
@@ -55,10 +57,23 @@ impl Purpose {
 /// A request that may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permit {
-    /// It may; it counts as sent.
-    Sent,
+    /// It may; it counts as sent, and was charged this.
+    Sent(Charge),
     /// Not before this, Unix ms.
     Until(i64),
+}
+
+/// The posts that a request was charged under a month's cap; none without a cap. It is to be
+/// settled when the answer is there, or put back: else all of it counts as read.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Charge(Option<Charged>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Charged {
+    posts: u32,
+    /// When the month ends that they were charged to, Unix ms.
+    ends_at_ms: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,10 +102,11 @@ impl Quotas {
             store,
             polling_share,
             blocks: Arc::default(),
+            turns: Arc::default(),
         }
     }
 
-    /// Takes one request that reads up to `posts` posts.
+    /// Takes one request that reads up to `posts` posts, and charges them where a cap counts them.
     ///
     /// # Errors
     /// [`StoreError`] if the ledger cannot be read or kept; then the request must not be sent.
@@ -106,55 +122,84 @@ impl Quotas {
             scope,
             purpose,
         };
-        if self.take_held(key) {
-            return Ok(Permit::Sent);
-        }
-        let id = credential.id;
+        let is_held = self.take_held(key);
         let cap = credential.monthly_posts;
-        let purpose = match purpose {
-            Purpose::Poll => Use::Poll,
-            Purpose::Refresh => Use::Refresh {
-                left_to_polling: self.polling_share,
-            },
-        };
-        let (grant, ledger) = self
-            .store
-            .write(credential::root(id), move |tx| {
-                take_block(tx, id, scope, cap, purpose, posts, now_ms())
-            })
-            .await?;
-        show(credential, scope, &ledger);
-        match grant {
-            Grant::Until(until_ms) => Ok(Permit::Until(until_ms)),
-            Grant::Requests(granted) => {
-                let ends = ledger.windows().iter().map(|window| window.reset_at_ms);
-                let block = Block {
-                    left: granted - 1,
-                    until_ms: ends.min().unwrap_or(i64::MAX),
-                    ledger,
-                    free_until_ms: 0,
-                };
-                let mut blocks = self.blocks();
-                let held = blocks.entry(key).or_default();
-                let kept = if held.until_ms == block.until_ms {
-                    held.left
-                } else {
-                    0
-                };
-                *held = block;
-                held.left += kept;
-                Ok(Permit::Sent)
-            }
+        if is_held && cap.is_none() {
+            return Ok(Permit::Sent(Charge::default()));
         }
+        let want = Want {
+            id: credential.id,
+            scope,
+            purpose: match purpose {
+                Purpose::Poll => Use::Poll,
+                Purpose::Refresh => Use::Refresh {
+                    left_to_polling: self.polling_share,
+                },
+            },
+            posts,
+            cap,
+            is_held,
+        };
+        let root = credential::root(credential.id);
+        let taken = self
+            .store
+            .write(root, move |tx| take_block(tx, &want, now_ms()))
+            .await;
+        if is_held && !matches!(taken, Ok((Grant::Requests(_), ..))) {
+            self.hold(key);
+        }
+        let (grant, ledger, charge) = taken?;
+        show(credential, scope, &ledger);
+        let granted = match grant {
+            Grant::Until(until_ms) => return Ok(Permit::Until(until_ms)),
+            Grant::Requests(granted) => granted,
+        };
+        if !is_held {
+            self.keep_block(key, granted - 1, ledger);
+        }
+        Ok(Permit::Sent(charge))
     }
 
-    /// Puts a request back that was taken and not sent.
-    pub fn put_back(&self, credential: &Credential, scope: &'static str, purpose: Purpose) {
-        let key = Key {
+    /// Keeps what is left of what was taken at once.
+    fn keep_block(&self, key: Key, left: u32, ledger: Ledger) {
+        let ends = ledger.windows().iter().map(|window| window.reset_at_ms);
+        let until_ms = ends.min().unwrap_or(i64::MAX);
+        let mut blocks = self.blocks();
+        let held = blocks.entry(key).or_default();
+        let kept = if held.until_ms == until_ms {
+            held.left
+        } else {
+            0
+        };
+        *held = Block {
+            left: left + kept,
+            until_ms,
+            ledger,
+            free_until_ms: 0,
+        };
+    }
+
+    /// Puts a request back that was taken and not sent. It is held for the next one until its
+    /// window ends; the posts that it was charged are given back at once.
+    ///
+    /// # Errors
+    /// [`StoreError`] if that cannot be kept.
+    pub async fn put_back(
+        &self,
+        credential: &Credential,
+        scope: &'static str,
+        purpose: Purpose,
+        charge: Charge,
+    ) -> Result<(), StoreError> {
+        self.hold(Key {
             credential: credential.id,
             scope,
             purpose,
-        };
+        });
+        self.settle(credential, charge, 0).await
+    }
+
+    fn hold(&self, key: Key) {
         let now = now_ms();
         if let Some(block) = self.blocks().get_mut(&key)
             && now >= block.free_until_ms
@@ -164,16 +209,48 @@ impl Quotas {
         }
     }
 
-    /// Gives back what was taken of a month's cap for posts that were not read.
+    /// Settles what a request was charged against the posts that it read.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be kept.
-    pub async fn not_read(&self, credential: &Credential, posts: u32) -> Result<(), StoreError> {
-        if credential.monthly_posts.is_none() || posts == 0 {
+    pub async fn settle(
+        &self,
+        credential: &Credential,
+        charge: Charge,
+        read: u32,
+    ) -> Result<(), StoreError> {
+        let Some(Charged { posts, ends_at_ms }) = charge.0.filter(|of| of.posts != read) else {
+            return Ok(());
+        };
+        self.change(credential, MONTH, move |ledger| {
+            // What was charged to a month that is over was not taken from this one.
+            if ledger
+                .cap()
+                .is_some_and(|cap| cap.reset_at_ms == ends_at_ms)
+            {
+                ledger.give_back(posts.saturating_sub(read));
+                ledger.also_read(read.saturating_sub(posts));
+            }
+        })
+        .await
+    }
+
+    /// Settles what a request was charged that failed: all is given back, unless an answer came
+    /// that may have held posts.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be kept.
+    pub async fn settle_failed(
+        &self,
+        credential: &Credential,
+        purpose: Purpose,
+        charge: Charge,
+        kind: FailureKind,
+    ) -> Result<(), StoreError> {
+        if may_have_read(purpose, kind) {
             return Ok(());
         }
-        self.change(credential, MONTH, move |ledger| ledger.give_back(posts))
-            .await
+        self.settle(credential, charge, 0).await
     }
 
     /// Takes in what an answer's headers said.
@@ -258,7 +335,9 @@ impl Quotas {
                     .write(credential::root(id), move |tx| {
                         credential::quarantine(tx, id, &quarantine)
                     })
-                    .await
+                    .await?;
+                self.turn(id);
+                Ok(())
             }
             _ => match failure.throttle {
                 Some(throttle) => {
@@ -281,7 +360,20 @@ impl Quotas {
         self.store
             .write(credential::root(id), move |tx| credential::restore(tx, id))
             .await?;
+        self.turn(id);
         Ok(())
+    }
+
+    /// How often this process saw a credential refused, or taken again: its token may have been
+    /// changed since another number was told.
+    pub(crate) fn turns(&self, id: CredentialId) -> u64 {
+        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.get(&id).copied().unwrap_or(0)
+    }
+
+    fn turn(&self, id: CredentialId) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        *turns.entry(id).or_default() += 1;
     }
 
     async fn change(
@@ -353,55 +445,88 @@ impl Quotas {
     }
 }
 
-fn take_block(
-    tx: &mut Tx<'_>,
+/// One request, as it is asked of the store.
+#[derive(Debug, Clone, Copy)]
+struct Want {
     id: CredentialId,
-    scope: &str,
-    cap: Option<i64>,
+    scope: &'static str,
     purpose: Use,
     posts: u32,
+    /// The most posts that may be read in a month.
+    cap: Option<i64>,
+    /// The request is there already: only its posts are to be charged.
+    is_held: bool,
+}
+
+fn take_block(
+    tx: &mut Tx<'_>,
+    want: &Want,
     now_ms: i64,
-) -> Result<(Grant, Ledger), StoreError> {
+) -> Result<(Grant, Ledger, Charge), StoreError> {
+    let Want {
+        id,
+        scope,
+        purpose,
+        posts,
+        ..
+    } = *want;
     let mut ledger = quota::load(tx, id, scope)?;
-    let mut capped = match cap {
-        Some(cap) => {
-            let mut capped = quota::load(tx, id, MONTH)?;
-            let (ends_at_ms, length_ms) = month::of(now_ms);
-            capped.set_cap(
-                u32::try_from(cap).unwrap_or(u32::MAX),
-                ends_at_ms,
-                length_ms,
-            );
-            Some(capped)
-        }
+    let mut capped = match want.cap {
+        Some(cap) => Some(capped(quota::load(tx, id, MONTH)?, cap, now_ms)),
         None => None,
     };
     if let Some(capped) = &mut capped {
         let ahead = capped.clone().take(1, posts, purpose, now_ms);
         if let Grant::Until(_) = ahead {
-            return Ok((ahead, ledger));
+            return Ok((ahead, ledger, Charge::default()));
         }
     }
     // Under a cap, requests are taken one by one: a block would count posts that are not read.
-    let want = if capped.is_some() {
-        1
-    } else {
-        want(&ledger, purpose)
+    let most = match &capped {
+        Some(_) => 1,
+        None => block_of(&ledger, purpose),
     };
-    let grant = ledger.take(want, posts, purpose, now_ms);
+    let grant = if want.is_held {
+        Grant::Requests(1)
+    } else {
+        ledger.take(most, posts, purpose, now_ms)
+    };
+    let mut charge = Charge::default();
     if let Grant::Requests(granted) = grant {
         quota::store(tx, id, scope, &ledger)?;
         if let Some(mut capped) = capped {
             capped.take(granted, posts, purpose, now_ms);
             quota::store(tx, id, MONTH, &capped)?;
+            charge.0 = capped.cap().map(|cap| Charged {
+                posts,
+                ends_at_ms: cap.reset_at_ms,
+            });
         }
     }
-    Ok((grant, ledger))
+    Ok((grant, ledger, charge))
+}
+
+/// The ledger of a credential's posts in a month, under the cap as it is now.
+pub(crate) fn capped(mut ledger: Ledger, cap: i64, now_ms: i64) -> Ledger {
+    let (ends_at_ms, length_ms) = month::of(now_ms);
+    let cap = u32::try_from(cap).unwrap_or(u32::MAX);
+    ledger.set_cap(cap, ends_at_ms, length_ms);
+    ledger
+}
+
+/// Whether an upstream may have sent posts, and counted them, though the request failed.
+fn may_have_read(purpose: Purpose, kind: FailureKind) -> bool {
+    match kind {
+        FailureKind::Truncated | FailureKind::TooLarge | FailureKind::BadJson => true,
+        // A look-up of an ID that cannot be sent is not sent.
+        FailureKind::BadId => purpose == Purpose::Poll,
+        _ => false,
+    }
 }
 
 /// How many requests to take at once: fewer as the window runs out, so that little is left unused
 /// at its end.
-fn want(ledger: &Ledger, purpose: Use) -> u32 {
+fn block_of(ledger: &Ledger, purpose: Use) -> u32 {
     let windows = ledger.windows().iter();
     let left = windows
         .filter(|w| w.unit == Unit::Requests && (purpose == Use::Poll || !w.pages_only))
@@ -426,3 +551,6 @@ pub(crate) const MONTH: &str = "posts a month";
 const SILENCE_MS: i64 = 10_000;
 const LARGEST_BLOCK: u32 = 8;
 const QUARANTINE_MS: i64 = 3_600_000;
+
+#[cfg(test)]
+mod tests;

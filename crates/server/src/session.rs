@@ -25,7 +25,7 @@ use crate::{
     client::{ClientError, client_of},
     clock::{chance, now_ms},
     follower::{Connection, Follower, Following, Link},
-    quotas::{Permit, Purpose as QuotaPurpose},
+    quotas::{Charge, Permit, Purpose as QuotaPurpose},
     recent::Recent,
     refresh::ANONYMOUS,
 };
@@ -203,14 +203,15 @@ impl Session {
             ..self.source.settings.clone()
         };
         let step = self.machine.next(&settings, abilities, now, settling);
-        if let Some(until_ms) = self.wait_for_quota(&step).await? {
-            return Ok(Done::Wait { until_ms });
-        }
+        let charge = match self.take_request(&step).await? {
+            Permit::Sent(charge) => charge,
+            Permit::Until(until_ms) => return Ok(Done::Wait { until_ms }),
+        };
         self.machine.sent(&step, now);
         match step {
             Step::Wait { until_ms } => Ok(Done::Wait { until_ms }),
-            Step::LookUp(id) => self.look_up(id).await,
-            Step::Fetch(fetch) => self.fetch(fetch).await,
+            Step::LookUp(id) => self.look_up(id, charge).await,
+            Step::Fetch(fetch) => self.fetch(fetch, charge).await,
         }
     }
 
@@ -238,24 +239,25 @@ impl Session {
         Ok(())
     }
 
-    async fn fetch(&mut self, fetch: Fetch) -> Result<Done, SessionError> {
+    async fn fetch(&mut self, fetch: Fetch, charge: Charge) -> Result<Done, SessionError> {
         let anchor = self.anchor(&fetch).await?;
         let request = fetch.request(self.machine.scheme(), anchor.as_ref());
         let page = match self.client.page(&self.timeline, &request.page).await {
             Ok(page) => page,
-            Err(failure) => return self.fail(Some(&request.purpose), &failure).await,
+            Err(failure) => {
+                self.settle_failed(charge, &failure).await?;
+                return self.fail(Some(&request.purpose), &failure).await;
+            }
         };
         let scope = self.page_scope();
         self.access
             .quotas
             .answered(&self.credential, scope, QuotaPurpose::Poll, &page.facts)
             .await?;
-        let asked = self.abilities().page_limit;
-        let unread = usize::from(asked).saturating_sub(page.listed.len());
-        let unread = u32::try_from(unread).unwrap_or(0);
+        let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
         self.access
             .quotas
-            .not_read(&self.credential, unread)
+            .settle(&self.credential, charge, read)
             .await?;
         counter!("driftline_requests_total", "purpose" => purpose_name(&request.purpose))
             .increment(1);
@@ -353,10 +355,14 @@ impl Session {
         changes_nothing
     }
 
-    async fn look_up(&mut self, id: UpstreamId) -> Result<Done, SessionError> {
+    async fn look_up(&mut self, id: UpstreamId, charge: Charge) -> Result<Done, SessionError> {
+        // One post is charged and, found or not, counts as read.
         let (look_up, facts) = match self.client.look_up(&id).await {
             Ok(answer) => answer,
-            Err(failure) => return self.fail(None, &failure).await,
+            Err(failure) => {
+                self.settle_failed(charge, &failure).await?;
+                return self.fail(None, &failure).await;
+            }
         };
         let scope = self.client.scope(UpstreamPurpose::LookUp);
         self.access
@@ -440,22 +446,24 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the step's request from the credential's quota; if there is none left, until when.
-    async fn wait_for_quota(&self, step: &Step) -> Result<Option<i64>, SessionError> {
+    async fn settle_failed(&self, charge: Charge, failure: &Failure) -> Result<(), StoreError> {
+        let (quotas, purpose) = (&self.access.quotas, QuotaPurpose::Poll);
+        quotas
+            .settle_failed(&self.credential, purpose, charge, failure.kind)
+            .await
+    }
+
+    /// Takes the step's request from the credential's quota.
+    async fn take_request(&self, step: &Step) -> Result<Permit, StoreError> {
         let (scope, posts) = match step {
-            Step::Wait { .. } => return Ok(None),
+            Step::Wait { .. } => return Ok(Permit::Sent(Charge::default())),
             Step::LookUp(_) => (self.client.scope(UpstreamPurpose::LookUp), 1),
             Step::Fetch(_) => (self.page_scope(), u32::from(self.abilities().page_limit)),
         };
-        let permit = self
-            .access
+        self.access
             .quotas
             .take(&self.credential, scope, QuotaPurpose::Poll, posts)
-            .await?;
-        Ok(match permit {
-            Permit::Sent => None,
-            Permit::Until(until_ms) => Some(until_ms),
-        })
+            .await
     }
 
     fn page_scope(&self) -> &'static str {

@@ -186,6 +186,13 @@ impl Ledger {
         }
     }
 
+    /// Takes posts that were read beyond what was taken for them.
+    pub fn also_read(&mut self, posts: u32) {
+        for cap in self.windows.iter_mut().filter(|w| w.unit == Unit::Posts) {
+            cap.remaining = cap.remaining.saturating_sub(posts);
+        }
+    }
+
     /// The cap on posts read, if there is one.
     pub fn cap(&self) -> Option<&Window> {
         self.windows.iter().find(|w| w.unit == Unit::Posts)

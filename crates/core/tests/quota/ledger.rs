@@ -203,6 +203,10 @@ fn a_cap_on_posts_is_spent_evenly_and_what_was_not_read_comes_back() {
     ledger.give_back(30);
     ledger.set_cap(3_000_000, 30_000_000, 30_000_000);
     assert_eq!(ledger.cap().expect("a cap").remaining, 2_999_230);
+    ledger.also_read(31);
+    assert_eq!(ledger.cap().expect("a cap").remaining, 2_999_199);
+    assert_eq!(ledger.windows()[0].unit, Unit::Requests);
+    assert_eq!(ledger.windows()[0].remaining, 292, "requests are no posts");
     let mut spent = known();
     spent.set_cap(250, 30_000_000, 30_000_000);
     assert_eq!(spent.take(8, 100, Use::Poll, 0), Grant::Requests(2));

@@ -2,20 +2,23 @@
 
 use driftline_core::{
     api::Api,
-    quota::{Unit, Window},
+    quota::{Grant, Ledger, Unit, Use},
 };
 use driftline_store::{
-    InstanceId, Store, StoreError, clock,
+    Store, StoreError, clock,
     credential::{self, Credential, NewCredential},
     instance, quota,
     source::{self, NameRefused, TokenPlace},
 };
-use driftline_upstream::{Address, Upstream};
+use driftline_upstream::{Address, Upstream, look_ups};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{AdminError, Host};
-use crate::clock::now_ms;
+use crate::{
+    clock::now_ms,
+    quotas::{MONTH, capped},
+};
 
 /// A credential to add.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,18 +93,21 @@ pub(super) async fn add(store: &Store, new: AddCredential) -> Result<Value, Admi
 pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
     let (credentials, instances, ledgers) = store
         .read(|tx| {
-            Ok::<_, StoreError>((
-                credential::list(tx)?,
-                source::instances(tx)?,
-                quota::all(tx)?,
-            ))
+            let mut instances = Vec::new();
+            for instance in source::instances(tx)? {
+                let has_batch = instance::has_batch_look_up(tx, instance.id)?;
+                instances.push((instance, has_batch.unwrap_or(false)));
+            }
+            Ok::<_, StoreError>((credential::list(tx)?, instances, quota::all(tx)?))
         })
         .await?;
     let now = now_ms();
     let rows: Vec<Value> = credentials
         .iter()
         .map(|credential| {
-            let of = |id: InstanceId| instances.iter().find(|instance| instance.id == id);
+            let id = credential.instance;
+            let of = instances.iter().find(|(instance, _)| instance.id == id);
+            let batch = of.map_or(1, |(of, has_batch)| look_ups(of.api, *has_batch).1);
             let limits: Vec<Value> = ledgers
                 .iter()
                 .filter(|(id, ..)| *id == credential.id)
@@ -127,9 +133,13 @@ pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
                 .as_ref()
                 .filter(|rest| rest.until_ms > now)
                 .map(|rest| (rest.reason.clone(), rest.until_ms));
-            let own = ledgers.iter().filter(|(id, ..)| *id == credential.id);
-            let mut windows = own.flat_map(|(.., ledger)| ledger.windows());
-            let held_back = windows.find_map(|window| held_back(window, now));
+            let month = ledgers
+                .iter()
+                .find(|(id, scope, _)| *id == credential.id && scope == MONTH);
+            let held_back = credential.monthly_posts.and_then(|cap| {
+                let ledger = month.map(|(.., ledger)| ledger.clone());
+                held_back(capped(ledger.unwrap_or_default(), cap, now), batch, now)
+            });
             let state = match (&rest, &held_back) {
                 (Some(_), _) => "resting",
                 (None, Some(_)) => "held back",
@@ -138,8 +148,8 @@ pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
             let why = rest.or(held_back);
             json!({
                 "name": credential.name,
-                "instance": of(credential.instance).map(|instance| &instance.origin),
-                "api": of(credential.instance).map(|instance| instance.api.name()),
+                "instance": of.map(|(instance, _)| &instance.origin),
+                "api": of.map(|(instance, _)| instance.api.name()),
                 "token": shown(credential),
                 "monthly_posts": credential.monthly_posts,
                 "state": state,
@@ -152,26 +162,23 @@ pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
     Ok(Value::Array(rows))
 }
 
-/// Why a cap on posts leaves less than a full batch now, and until when: it is spent at an even
-/// pace.
-fn held_back(window: &Window, now_ms: i64) -> Option<(String, i64)> {
-    let left_ms = window.reset_at_ms.saturating_sub(now_ms);
-    if window.unit != Unit::Posts || left_ms <= 0 {
+/// Why a cap on posts lets no look-up of a full batch go now, and until when: what the ledger would
+/// answer one.
+fn held_back(mut month: Ledger, batch: usize, now_ms: i64) -> Option<(String, i64)> {
+    let cap = *month.cap()?;
+    let posts = u32::try_from(batch).unwrap_or(u32::MAX);
+    // The share that is left to polling is one of requests, of which a month has no limit.
+    let refresh = Use::Refresh {
+        left_to_polling: 0.0,
+    };
+    let Grant::Until(until_ms) = month.take(1, posts, refresh, now_ms) else {
         return None;
-    }
-    let (limit, length_ms) = (i64::from(window.limit), window.length_ms.max(1));
-    let by_now = limit.saturating_mul(length_ms - left_ms.min(length_ms)) / length_ms;
-    let read = limit - i64::from(window.remaining);
-    let wanted = FULL_BATCH.min(limit);
-    let lacking = wanted - (by_now - read);
-    if lacking <= 0 {
-        return None;
-    }
-    let wait_ms = (lacking.saturating_mul(length_ms) / limit.max(1)).min(left_ms);
+    };
+    let (limit, read) = (cap.limit, cap.limit.saturating_sub(cap.remaining));
     let reason = format!(
-        "{read} posts of its cap of {limit} posts a month are read; the cap is spent evenly, which allows {by_now} by now"
+        "{read} posts of its cap of {limit} posts a month are read; the cap is spent evenly, and look-ups are of up to {batch} here"
     );
-    Some((reason, now_ms.saturating_add(wait_ms)))
+    Some((reason, until_ms))
 }
 
 pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
@@ -291,5 +298,34 @@ fn shown(credential: &Credential) -> String {
     }
 }
 
-/// Posts in the largest look-up that an upstream answers.
-const FULL_BATCH: i64 = 100;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MONTH_MS: i64 = 30 * 24 * 3_600_000;
+
+    fn month(limit: u32, read: u32) -> Ledger {
+        let mut month = Ledger::default();
+        month.set_cap(limit, MONTH_MS, MONTH_MS);
+        month.also_read(read);
+        month
+    }
+
+    #[test]
+    fn a_cap_holds_back_what_the_ledger_does_not_grant_and_until_it_does() {
+        let half = MONTH_MS / 2;
+        // Half a month allows 1,530 of 3,000: a look-up of 20 goes, one of 100 has to wait.
+        let month_of = |read| month(3_000, read);
+        assert_eq!(held_back(month_of(1_500), 20, half), None);
+        let (reason, until_ms) = held_back(month_of(1_500), 100, half).expect("held back");
+        assert!(
+            reason.contains("1500 posts of its cap of 3000 posts"),
+            "{reason}"
+        );
+        assert_eq!(held_back(month_of(1_500), 100, until_ms), None);
+        assert!(held_back(month_of(1_500), 100, until_ms - 1_200_000).is_some());
+        // What is allowed from the beginning is no reason to wait.
+        assert_eq!(held_back(month(10_000, 0), 100, 0), None);
+        assert_eq!(held_back(Ledger::default(), 100, half), None);
+    }
+}

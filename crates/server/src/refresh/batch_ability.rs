@@ -7,16 +7,19 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BatchAbility {
     known: Option<bool>,
-    /// When a no is looked into again, Unix ms.
+    /// When what is not known, or a no, is looked into, Unix ms.
     again_ms: i64,
+    /// How long the last wait for that was where nothing was known, ms.
+    waited_ms: i64,
 }
 
 impl BatchAbility {
     /// What the store remembers. How old that is it does not say: a no is looked into soon.
-    pub(super) fn remembered(known: Option<bool>, now_ms: i64) -> Self {
+    pub(super) fn remembered(has_it: bool, now_ms: i64) -> Self {
         Self {
-            known,
+            known: Some(has_it),
             again_ms: now_ms.saturating_add(REMEMBERED_MS),
+            waited_ms: 0,
         }
     }
 
@@ -25,6 +28,7 @@ impl BatchAbility {
         Self {
             known: Some(has_it),
             again_ms: now_ms.saturating_add(SHOWN_MS),
+            waited_ms: 0,
         }
     }
 
@@ -41,21 +45,31 @@ impl BatchAbility {
     /// Whether the upstream is to be asked.
     pub(super) fn is_to_be_asked(self, now_ms: i64) -> bool {
         match self.known {
-            None => true,
             Some(true) => false,
-            Some(false) => now_ms >= self.again_ms,
+            Some(false) | None => now_ms >= self.again_ms,
         }
     }
 
-    /// The upstream was asked, and its answer told nothing: a no stays for now.
+    /// The upstream was asked, and its answer told nothing: a no stays for now, and what is not
+    /// known is asked again after waits that double.
     #[must_use]
     pub(super) fn still(self, now_ms: i64) -> Self {
-        Self::remembered(self.known, now_ms)
+        if let Some(known) = self.known {
+            return Self::remembered(known, now_ms);
+        }
+        let wait_ms = self.waited_ms.saturating_mul(2);
+        let waited_ms = wait_ms.clamp(UNKNOWN_MS, REMEMBERED_MS);
+        Self {
+            known: None,
+            again_ms: now_ms.saturating_add(waited_ms),
+            waited_ms,
+        }
     }
 }
 
 const SHOWN_MS: i64 = 24 * 3_600_000;
 const REMEMBERED_MS: i64 = 3_600_000;
+const UNKNOWN_MS: i64 = 5_000;
 
 #[cfg(test)]
 mod tests {
@@ -75,15 +89,30 @@ mod tests {
 
     #[test]
     fn a_no_from_the_store_is_looked_into_soon() {
-        let ability = BatchAbility::remembered(Some(false), 1_000);
+        let ability = BatchAbility::remembered(false, 1_000);
         assert!(!ability.is_to_be_asked(1_000));
         assert!(ability.is_to_be_asked(1_000 + REMEMBERED_MS));
     }
 
     #[test]
     fn a_yes_is_believed_and_what_is_unknown_is_asked() {
-        assert!(!BatchAbility::remembered(Some(true), 0).is_to_be_asked(i64::MAX));
-        assert!(BatchAbility::remembered(None, 0).is_to_be_asked(0));
+        assert!(!BatchAbility::remembered(true, 0).is_to_be_asked(i64::MAX));
+        assert!(BatchAbility::default().is_to_be_asked(0));
         assert!(BatchAbility::default().is_unknown());
+    }
+
+    #[test]
+    fn what_stays_unknown_is_asked_more_and_more_rarely() {
+        let mut ability = BatchAbility::default();
+        let (mut now_ms, mut asked) = (0, 0);
+        while now_ms < 24 * 3_600_000 {
+            if ability.is_to_be_asked(now_ms) {
+                ability = ability.still(now_ms);
+                assert!(ability.is_unknown() && !ability.has_it());
+                asked += 1;
+            }
+            now_ms += 1_000;
+        }
+        assert!((24..40).contains(&asked), "{asked} times in a day");
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use driftline_core::{
     answer::{Failure, FailureKind},
+    api::Api,
     post::Post,
     refresh::Batcher,
     timeline::backoff_ms,
@@ -29,7 +30,7 @@ use super::{
 };
 use crate::{
     clock::{chance, now_ms},
-    quotas::Permit,
+    quotas::{Charge, Permit},
 };
 
 /// The workers of one instance.
@@ -119,36 +120,36 @@ impl Worker {
             Some(due_ms) if due_ms > now_ms() => return Ok(Turn::Until(due_ms)),
             Some(_) => {}
         }
+        // What is chosen is charged for a batch of the size that is claimed then.
+        self.recall_batch().await?;
         let has_batch = self.batch.has_it();
-        let reader = match self.keyring.choose(&self.shared, has_batch).await? {
+        let (reader, charge) = match self.keyring.choose(&self.shared, has_batch).await? {
             Ok(chosen) => chosen,
             Err(until_ms) => return Ok(Turn::Until(until_ms)),
         };
         let claim = match self.claim(&reader.client).await {
             Ok(Claimed::Batch(claim)) => claim,
             Ok(Claimed::Until(until_ms)) => {
-                reader.put_back(&self.shared);
+                reader.put_back(&self.shared, charge).await?;
                 return Ok(Turn::Until(until_ms));
             }
             Ok(Claimed::Idle) => {
-                reader.put_back(&self.shared);
+                reader.put_back(&self.shared, charge).await?;
                 return Ok(Turn::Until(i64::MAX));
             }
             Err(error) => {
-                reader.put_back(&self.shared);
+                reader.put_back(&self.shared, charge).await?;
                 return Err(error);
             }
         };
-        if claim.posts.is_empty() {
-            // There is nothing to ask, only something to schedule anew.
-            reader.put_back(&self.shared);
-            self.save(claim, Vec::new()).await?;
-            return Ok(Turn::Saved);
-        }
         let held = claim.clone();
-        let done = tokio::select! {
-            done = self.refresh(claim, &reader) => done,
-            _ = stop.changed() => Ok(Turn::Until(0)),
+        let done = if claim.posts.is_empty() {
+            self.schedule_anew(claim, &reader, charge).await
+        } else {
+            tokio::select! {
+                done = self.refresh(claim, &reader, charge) => done,
+                _ = stop.changed() => Ok(Turn::Until(0)),
+            }
         };
         // A save ended the claim; whatever else happened, its posts are not to wait for its end.
         if !matches!(done, Ok(Turn::Saved)) {
@@ -160,14 +161,30 @@ impl Worker {
         done
     }
 
-    async fn refresh(&mut self, claim: Claim, reader: &Reader) -> Result<Turn, StoreError> {
+    /// Saves a claim without posts: there is nothing to ask.
+    async fn schedule_anew(
+        &self,
+        claim: Claim,
+        reader: &Reader,
+        charge: Charge,
+    ) -> Result<Turn, StoreError> {
+        reader.put_back(&self.shared, charge).await?;
+        self.save(claim, Vec::new()).await?;
+        Ok(Turn::Saved)
+    }
+
+    async fn refresh(
+        &mut self,
+        claim: Claim,
+        reader: &Reader,
+        charge: Charge,
+    ) -> Result<Turn, StoreError> {
         let credential = &reader.credential;
-        // The request was taken for a whole batch, of the size that was known then.
-        let limit = reader.client.look_up_limit(self.batch.has_it());
-        if !self.knows_batch(&claim, reader).await? {
-            return Ok(Turn::Until(self.pause_ms()));
-        }
-        let found = self.look_up(&claim, reader).await?;
+        let charge = match self.knows_batch(&claim, reader, charge).await? {
+            Ok(charge) => charge,
+            Err(until_ms) => return Ok(Turn::Until(until_ms)),
+        };
+        let found = self.look_up(&claim, reader, charge).await?;
         if let Some(failure) = &found.failure {
             tracing::info!(
                 instance = %self.instance.origin,
@@ -192,13 +209,6 @@ impl Worker {
                 self.shared.access.quotas.restore(credential).await?;
             }
         }
-        let unasked = limit.saturating_sub(claim.posts.len());
-        let unasked = u32::try_from(unasked).unwrap_or(0);
-        self.shared
-            .access
-            .quotas
-            .not_read(credential, unasked)
-            .await?;
         self.hydrate(&found.answers).await?;
         self.save(claim, found.answers).await?;
         self.forget_what_is_over(kind, reader).await?;
@@ -252,6 +262,7 @@ impl Worker {
         &mut self,
         claim: &Claim,
         reader: &Reader,
+        charge: Charge,
     ) -> Result<look_up::Outcome, StoreError> {
         let (shared, now) = (&self.shared, now_ms());
         let time_ms = |share: f64| {
@@ -264,7 +275,7 @@ impl Worker {
         };
         let posts: Vec<_> = claim.posts.iter().collect();
         let is_suspicious = self.failures >= SUSPICIOUS;
-        let found = look_up::look_up(shared, reader, &posts, hours, is_suspicious).await?;
+        let found = look_up::look_up(shared, reader, charge, &posts, hours, is_suspicious).await?;
         hours.last_ms = hours.over_ms;
         let keyring = &mut self.keyring;
         let answers =
@@ -310,15 +321,24 @@ impl Worker {
         Ok(())
     }
 
-    async fn claim(&mut self, client: &Upstream) -> Result<Claimed, StoreError> {
+    /// Takes up what others found out of the upstream's look-up of several posts.
+    async fn recall_batch(&mut self) -> Result<(), StoreError> {
+        if !self.batch.is_unknown() {
+            return Ok(());
+        }
         let instance = self.instance.id;
-        if self.batch.is_unknown() {
-            let known = self
-                .shared
-                .read(move |tx| has_batch_look_up(tx, instance))
-                .await?;
+        let known = self
+            .shared
+            .read(move |tx| has_batch_look_up(tx, instance))
+            .await?;
+        if let Some(known) = known {
             self.batch = BatchAbility::remembered(known, now_ms());
         }
+        Ok(())
+    }
+
+    async fn claim(&mut self, client: &Upstream) -> Result<Claimed, StoreError> {
+        let instance = self.instance.id;
         let size = client.look_up_limit(self.batch.has_it());
         let options = &self.shared.options;
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
@@ -337,16 +357,22 @@ impl Worker {
     }
 
     /// Finds out whether the upstream looks several posts up at once, where that is not known or
-    /// was found long ago. `false` if it cannot be found out now.
-    async fn knows_batch(&mut self, claim: &Claim, reader: &Reader) -> Result<bool, StoreError> {
-        let Some(due) = claim.posts.first() else {
-            return Ok(true);
+    /// was found long ago; the request that was taken is used for that, and another one taken for
+    /// the look-up. Returns what the look-up's is charged, or until when there is none, Unix ms.
+    async fn knows_batch(
+        &mut self,
+        claim: &Claim,
+        reader: &Reader,
+        charge: Charge,
+    ) -> Result<Result<Charge, i64>, StoreError> {
+        let due = claim.posts.first();
+        let Some(due) = due.filter(|_| self.batch.is_to_be_asked(now_ms())) else {
+            return Ok(Ok(charge));
         };
-        if !self.batch.is_to_be_asked(now_ms()) {
-            return Ok(true);
-        }
-        if reader.take(&self.shared, 1).await? != Permit::Sent {
-            return Ok(false);
+        if self.instance.api != Api::Mastodon {
+            // The other APIs always have it, and nothing is asked.
+            self.found_batch(true).await?;
+            return Ok(Ok(charge));
         }
         let id = UpstreamId::from(due.upstream_id.as_str());
         let time = self.shared.options.lease.mul_f64(PROBE_SHARE);
@@ -356,36 +382,43 @@ impl Worker {
             Err(Failure::new(FailureKind::TimedOut, message))
         });
         match found {
-            Ok(Some(has_it)) => {
-                let instance = self.instance.id;
-                tracing::info!(instance = %self.instance.origin, has_it, "looked for its look-up of several posts");
-                self.shared
-                    .store
-                    .write(Root::none(), move |tx| {
-                        set_batch_look_up(tx, instance, has_it)
-                    })
-                    .await?;
-                self.batch = BatchAbility::shown(has_it, now_ms());
-                Ok(true)
-            }
-            // It showed nothing of a post that may be gone or hidden: the next one will tell.
-            Ok(None) => {
-                self.batch = self.batch.still(now_ms());
-                Ok(true)
-            }
-            // It may be that post's fault: looking it up will tell, and the next one be asked by.
-            Err(failure) if look_up::may_blame_posts(failure.kind) => {
-                reader.failed(&self.shared, &failure).await?;
-                self.batch = self.batch.still(now_ms());
-                Ok(true)
+            Ok(known) => {
+                reader.settle(&self.shared, charge, 1).await?;
+                match known {
+                    Some(has_it) => self.found_batch(has_it).await?,
+                    // It showed nothing of a post that may be gone or hidden: another will tell.
+                    None => self.batch = self.batch.still(now_ms()),
+                }
             }
             Err(failure) => {
+                reader.settle_failed(&self.shared, charge, &failure).await?;
                 reader.failed(&self.shared, &failure).await?;
-                tracing::info!(instance = %self.instance.origin, kind = %failure.kind, "{}", failure.message);
-                self.failures = self.failures.saturating_add(1);
-                Ok(false)
+                self.batch = self.batch.still(now_ms());
+                // It may be that post's fault: looking it up will tell, and another be asked by.
+                if !look_up::may_blame_posts(failure.kind) {
+                    tracing::info!(instance = %self.instance.origin, kind = %failure.kind, "{}", failure.message);
+                    self.failures = self.failures.saturating_add(1);
+                    return Ok(Err(self.pause_ms()));
+                }
             }
         }
+        Ok(match reader.take(&self.shared, claim.posts.len()).await? {
+            Permit::Sent(charge) => Ok(charge),
+            Permit::Until(until_ms) => Err(until_ms),
+        })
+    }
+
+    async fn found_batch(&mut self, has_it: bool) -> Result<(), StoreError> {
+        let instance = self.instance.id;
+        tracing::info!(instance = %self.instance.origin, has_it, "looked for its look-up of several posts");
+        self.shared
+            .store
+            .write(Root::none(), move |tx| {
+                set_batch_look_up(tx, instance, has_it)
+            })
+            .await?;
+        self.batch = BatchAbility::shown(has_it, now_ms());
+        Ok(())
     }
 
     /// A token may have been changed where it lies, and a server's look-up of several posts may be
@@ -437,3 +470,43 @@ const PROBE_SHARE: f64 = 0.2;
 const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
 /// How much of it requests with the first credential may begin in: the rest is for others.
 const FIRST_SHARE: f64 = LOOK_UP_SHARE * 2.0 / 3.0;
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing::World, *};
+
+    async fn execute(world: &World, sql: &'static str) {
+        let done = world.shared.store.write(Root::none(), move |tx| {
+            tx.execute(sql, &[])?;
+            Ok::<_, StoreError>(())
+        });
+        done.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_claim_without_posts_that_comes_to_nothing_is_given_back() {
+        let world = World::new().await;
+        world.credential("one").await;
+        world.name_posts(&["5"]).await;
+        // What is due needs no look-up any more, and what was charged for one cannot be given back.
+        execute(&world, "delete from wanted").await;
+        execute(&world, "update credential set monthly_posts = 1000000").await;
+        let trigger = "create trigger broken before update on quota \
+             begin select raise(abort, 'it is broken'); end";
+        execute(&world, trigger).await;
+        let instance = world.instance().await;
+        let mut worker = Worker {
+            shared: Arc::clone(&world.shared),
+            keyring: Keyring::new(&instance),
+            instance,
+            shard: 0,
+            batch: BatchAbility::default(),
+            failures: 0,
+        };
+        let (_stop, mut stopped) = watch::channel(false);
+        assert!(worker.turn(&mut stopped).await.is_err());
+        execute(&world, "drop trigger broken").await;
+        let claim = world.claim().await;
+        assert!(claim.posts.is_empty(), "{claim:?}");
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_store::{
     CredentialId, StoreError, clock,
-    credential::{self, Credential},
+    credential::{self, Credential, Quarantine},
     instance::Instance,
     source::{self, TokenPlace},
 };
@@ -13,16 +13,35 @@ use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
 use super::{Shared, reader::Reader};
 use crate::{
     clock::{chance, now_ms},
-    quotas::{Permit, Purpose},
+    quotas::{Charge, Permit, Purpose},
 };
 
 /// The credentials that one worker asks its upstream with, and their clients.
 pub(super) struct Keyring {
     instance: Instance,
-    clients: HashMap<CredentialId, (Credential, Upstream)>,
+    clients: HashMap<CredentialId, (Read, Upstream)>,
     /// Credentials whose secret this process does not have, and until when it does not look again,
     /// Unix ms. Another process may have it, so the store is not told.
     unusable: HashMap<CredentialId, i64>,
+}
+
+/// How a credential stood when its token was read where it lies. Once it stands otherwise, the token
+/// may be another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Read {
+    place: Option<TokenPlace>,
+    quarantine: Option<Quarantine>,
+    turns: u64,
+}
+
+impl Read {
+    fn of(shared: &Shared, credential: &Credential) -> Self {
+        Self {
+            place: credential.place.clone(),
+            quarantine: credential.quarantine.clone(),
+            turns: shared.access.quotas.turns(credential.id),
+        }
+    }
 }
 
 impl Keyring {
@@ -34,17 +53,18 @@ impl Keyring {
         }
     }
 
-    /// A credential that may be used now, with one request of a batch taken from its quota; else
-    /// when to look again, Unix ms.
+    /// A credential that may be used now, with what one request of a batch was charged that is taken
+    /// from its quota; else when to look again, Unix ms.
     pub(super) async fn choose(
         &mut self,
         shared: &Shared,
         has_batch: bool,
-    ) -> Result<Result<Reader, i64>, StoreError> {
+    ) -> Result<Result<(Reader, Charge), i64>, StoreError> {
         let instance = self.instance.id;
         let mut all = shared
             .read(move |tx| credential::of_instance(tx, instance))
             .await?;
+        self.heed(shared, &all);
         let named = &shared.options.credentials;
         if !named.is_empty() {
             all.retain(|credential| named.contains(&credential.name));
@@ -76,7 +96,7 @@ impl Keyring {
                 .take(&reader.credential, scope, Purpose::Refresh, posts)
                 .await?
             {
-                Permit::Sent => return Ok(Ok(reader)),
+                Permit::Sent(charge) => return Ok(Ok((reader, charge))),
                 Permit::Until(free_ms) => until_ms = until_ms.min(free_ms),
             }
         }
@@ -102,6 +122,7 @@ impl Keyring {
                 Ok::<_, StoreError>((credential::of_instance(tx, instance)?, places))
             })
             .await?;
+        self.heed(shared, &all);
         let named = &shared.options.credentials;
         let is_asked = |credential: &Credential| {
             named.is_empty()
@@ -122,6 +143,18 @@ impl Keyring {
         self.clients.remove(&credential);
     }
 
+    /// Forgets the tokens that may have been changed, of credentials that rest as well: some other
+    /// worker or process may have had them refused, or taken again.
+    fn heed(&mut self, shared: &Shared, all: &[Credential]) {
+        for credential in all {
+            let read = self.clients.get(&credential.id);
+            if read.is_some_and(|(read, _)| *read != Read::of(shared, credential)) {
+                self.clients.remove(&credential.id);
+                self.unusable.remove(&credential.id);
+            }
+        }
+    }
+
     /// A credential's client; else when to look again, Unix ms.
     fn reader(&mut self, shared: &Shared, credential: Credential, now: i64) -> Result<Reader, i64> {
         if let Some(rest) = credential.quarantine.as_ref().filter(|q| q.until_ms > now) {
@@ -130,16 +163,16 @@ impl Keyring {
         if let Some(look_ms) = self.unusable.get(&credential.id).filter(|ms| **ms > now) {
             return Err(*look_ms);
         }
+        let read = Read::of(shared, &credential);
         if let Some((known, client)) = self.clients.get(&credential.id)
-            && known.place == credential.place
+            && *known == read
         {
             let client = client.clone();
             return Ok(Reader { credential, client });
         }
         match self.client(shared, &credential) {
             Ok(client) => {
-                let kept = (credential.clone(), client.clone());
-                self.clients.insert(credential.id, kept);
+                self.clients.insert(credential.id, (read, client.clone()));
                 Ok(Reader { credential, client })
             }
             Err(reason) => {
@@ -175,3 +208,68 @@ impl Keyring {
 /// The name of the credential that is none.
 pub(crate) const ANONYMOUS: &str = "anonymous";
 const UNREADABLE_REST_MS: i64 = 60_000;
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::answer::{Failure, FailureKind};
+
+    use super::{super::testing::World, *};
+
+    async fn names(world: &World, keyring: &mut Keyring, than: CredentialId) -> Vec<String> {
+        let others = keyring.others(&world.shared, than).await.unwrap();
+        others.into_iter().map(|of| of.credential.name).collect()
+    }
+
+    async fn credential(world: &World, id: CredentialId) -> Credential {
+        let found = world
+            .shared
+            .store
+            .read(move |tx| credential::by_id(tx, id))
+            .await;
+        found.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_token_is_read_again_once_its_credential_was_refused_or_taken_again() {
+        let world = World::new().await;
+        let (first, second) = (world.credential("one").await, world.credential("two").await);
+        let mut keyring = Keyring::new(&world.instance().await);
+        assert_eq!(names(&world, &mut keyring, first).await, ["two"]);
+        // A token that is known is not read each time.
+        let token = world.token_of("two");
+        std::fs::remove_file(&token).unwrap();
+        assert_eq!(names(&world, &mut keyring, first).await, ["two"]);
+        // Another worker has it refused, and it is taken again before this one looks.
+        let quotas = &world.shared.access.quotas;
+        let refused = Failure::new(FailureKind::Unauthorized, "no");
+        let two = credential(&world, second).await;
+        let failed = quotas.failed(&two, "requests", Purpose::Refresh, &refused);
+        failed.await.unwrap();
+        quotas.restore(&two).await.unwrap();
+        assert!(names(&world, &mut keyring, first).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_token_is_read_again_after_another_process_had_it_refused() {
+        let world = World::new().await;
+        let (first, second) = (world.credential("one").await, world.credential("two").await);
+        let mut keyring = Keyring::new(&world.instance().await);
+        assert_eq!(names(&world, &mut keyring, first).await, ["two"]);
+        std::fs::remove_file(world.token_of("two")).unwrap();
+        let quarantine = Quarantine {
+            since_ms: 1,
+            until_ms: i64::MAX,
+            reason: "no".into(),
+        };
+        let store = &world.shared.store;
+        let root = || credential::root(second);
+        let rest = store.write(root(), move |tx| {
+            credential::quarantine(tx, second, &quarantine)
+        });
+        rest.await.unwrap();
+        assert!(names(&world, &mut keyring, first).await.is_empty());
+        let restored = store.write(root(), move |tx| credential::restore(tx, second));
+        assert!(restored.await.unwrap());
+        assert!(names(&world, &mut keyring, first).await.is_empty());
+    }
+}

@@ -16,7 +16,10 @@ use driftline_store::{
 };
 
 use super::{Shared, reader::Reader};
-use crate::{clock::now_ms, quotas::Permit};
+use crate::{
+    clock::now_ms,
+    quotas::{Charge, Permit},
+};
 
 /// What looking posts up brought.
 #[derive(Default)]
@@ -44,17 +47,19 @@ impl Hours {
         Duration::from_millis(left_ms.unsigned_abs())
     }
 
-    fn are_over(self) -> bool {
+    /// Whether no request is to be sent any more.
+    pub(super) fn are_over(self) -> bool {
         now_ms() >= self.last_ms
     }
 }
 
-/// Looks posts up; the first request is taken from the quota already. A batch that is refused is
+/// Looks posts up; the first request is taken from the quota already, for that charge. A batch that is refused is
 /// halved, within the quota and the time, until what it is refused for stands alone. An upstream
 /// that `is_suspicious`, because it failed before, has to answer something first.
 pub(super) async fn look_up(
     shared: &Shared,
     reader: &Reader,
+    charge: Charge,
     posts: &[&DuePost],
     hours: Hours,
     is_suspicious: bool,
@@ -77,7 +82,7 @@ pub(super) async fn look_up(
         forbidden: HashSet::new(),
         standing: Standing::Unknown,
     };
-    search.run().await?;
+    search.run(charge).await?;
     search.end(is_suspicious).await
 }
 
@@ -119,23 +124,20 @@ enum Blame {
 }
 
 impl<'a> Search<'a> {
-    async fn run(&mut self) -> Result<(), StoreError> {
-        let mut is_first = true;
+    async fn run(&mut self, first: Charge) -> Result<(), StoreError> {
+        let mut first = Some(first);
         while let Some(part) = self.bisection.part() {
             let ids: Vec<UpstreamId> = part.iter().map(|due| id_of(due)).collect();
-            if !is_first {
-                let permit = self.reader.take(self.shared, ids.len()).await?;
-                if permit != Permit::Sent {
-                    break;
-                }
-                if self.hours.are_over() {
-                    self.reader.put_back(self.shared);
-                    break;
-                }
-            }
-            is_first = false;
+            let charge = match first.take() {
+                Some(charge) => charge,
+                None if self.hours.are_over() => break,
+                None => match self.reader.take(self.shared, ids.len()).await? {
+                    Permit::Sent(charge) => charge,
+                    Permit::Until(_) => break,
+                },
+            };
             let patience = self.hours.patience();
-            match self.reader.ask(self.shared, &ids, patience).await? {
+            match self.reader.ask(self.shared, charge, &ids, patience).await? {
                 Ok(found) => {
                     let part = self.bisection.accepted();
                     self.answers.extend(matched(&part, found));
@@ -147,7 +149,10 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        Ok(())
+        match first {
+            Some(charge) => self.reader.put_back(self.shared, charge).await,
+            None => Ok(()),
+        }
     }
 
     /// Takes a failure in; whether anything else is to be asked.
@@ -187,12 +192,13 @@ impl<'a> Search<'a> {
         if !is_enough || self.hours.patience().is_zero() {
             return Ok(Standing::Unknown);
         }
-        if self.reader.take(self.shared, 1).await? != Permit::Sent {
+        let posts = usize::from(witness.is_some());
+        let Permit::Sent(charge) = self.reader.take(self.shared, posts).await? else {
             return Ok(Standing::Unknown);
-        }
+        };
         let patience = self.hours.patience();
         let Some(witness) = witness else {
-            // There is none: whether it answers anything at all has to do.
+            // There is none: whether it answers anything at all has to do. That reads no post.
             let who = tokio::time::timeout(patience, self.reader.client.verify()).await;
             return Ok(match who {
                 Ok(Ok(_)) => Standing::Works,
@@ -200,7 +206,10 @@ impl<'a> Search<'a> {
             });
         };
         let asked = std::slice::from_ref(&witness);
-        let found = self.reader.ask(self.shared, asked, patience).await?;
+        let found = self
+            .reader
+            .ask(self.shared, charge, asked, patience)
+            .await?;
         if found.is_err() {
             self.shared.witnesses.failed(credential, &witness);
         }

@@ -13,6 +13,8 @@ mod reader;
 mod second_opinion;
 mod tally;
 mod teller;
+#[cfg(test)]
+mod testing;
 mod witnesses;
 
 use std::{
@@ -65,17 +67,7 @@ pub(crate) struct Shared {
 impl Refreshers {
     /// Begins to refresh what is due, of every instance of the store.
     pub fn start(store: Store, access: Access, options: RefreshOptions) -> Self {
-        let (stop, _) = watch::channel(false);
-        let shared = Arc::new(Shared {
-            store,
-            claims: access.claims.clone(),
-            access,
-            options,
-            witnesses: Witnesses::default(),
-            told: Told::default(),
-            tally: std::sync::Mutex::default(),
-            stop,
-        });
+        let shared = Arc::new(Shared::new(store, access, options));
         let keeper = tokio::spawn(keep(Arc::clone(&shared)));
         Self {
             shared,
@@ -100,6 +92,20 @@ impl Refreshers {
 }
 
 impl Shared {
+    fn new(store: Store, access: Access, options: RefreshOptions) -> Self {
+        let (stop, _) = watch::channel(false);
+        Self {
+            store,
+            claims: access.claims.clone(),
+            access,
+            options,
+            witnesses: Witnesses::default(),
+            told: Told::default(),
+            tally: std::sync::Mutex::default(),
+            stop,
+        }
+    }
+
     pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
     }

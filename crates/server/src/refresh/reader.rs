@@ -12,7 +12,7 @@ use driftline_upstream::{Purpose as UpstreamPurpose, Upstream};
 use metrics::counter;
 
 use super::Shared;
-use crate::quotas::{Permit, Purpose};
+use crate::quotas::{Charge, Permit, Purpose};
 
 /// A credential with its client.
 pub(super) struct Reader {
@@ -31,15 +31,44 @@ impl Reader {
     }
 
     /// Puts a request back that was taken and not sent.
-    pub(super) fn put_back(&self, shared: &Shared) {
+    pub(super) async fn put_back(&self, shared: &Shared, charge: Charge) -> Result<(), StoreError> {
         let quotas = &shared.access.quotas;
-        quotas.put_back(&self.credential, self.scope(), Purpose::Refresh);
+        quotas
+            .put_back(&self.credential, self.scope(), Purpose::Refresh, charge)
+            .await
     }
 
-    /// Asks for posts; the request is taken already. What the answer says of the quota is kept.
+    /// Settles what a request was charged: so many posts were asked for and answered, found or not.
+    pub(super) async fn settle(
+        &self,
+        shared: &Shared,
+        charge: Charge,
+        posts: usize,
+    ) -> Result<(), StoreError> {
+        let posts = u32::try_from(posts).unwrap_or(u32::MAX);
+        let quotas = &shared.access.quotas;
+        quotas.settle(&self.credential, charge, posts).await
+    }
+
+    /// Settles what a request was charged that failed.
+    pub(super) async fn settle_failed(
+        &self,
+        shared: &Shared,
+        charge: Charge,
+        failure: &Failure,
+    ) -> Result<(), StoreError> {
+        let quotas = &shared.access.quotas;
+        quotas
+            .settle_failed(&self.credential, Purpose::Refresh, charge, failure.kind)
+            .await
+    }
+
+    /// Asks for posts; the request is taken already, and its charge is settled here. What the answer
+    /// says of the quota is kept.
     pub(super) async fn ask(
         &self,
         shared: &Shared,
+        charge: Charge,
         ids: &[UpstreamId],
         time: Duration,
     ) -> Result<Result<LookUps, Failure>, StoreError> {
@@ -58,6 +87,7 @@ impl Reader {
         let quotas = &shared.access.quotas;
         match &found {
             Ok(found) => {
+                self.settle(shared, charge, ids.len()).await?;
                 quotas
                     .answered(
                         &self.credential,
@@ -75,7 +105,10 @@ impl Reader {
                     });
                 shared.witnesses.answered(self.credential.id, shown);
             }
-            Err(failure) => self.failed(shared, failure).await?,
+            Err(failure) => {
+                self.settle_failed(shared, charge, failure).await?;
+                self.failed(shared, failure).await?;
+            }
         }
         Ok(found)
     }

@@ -57,11 +57,16 @@ pub(super) async fn confirmed(
         if doubted.is_empty() {
             break;
         }
+        // Without the time to ask, no quota is taken: the others stay unheard.
+        if hours.are_over() {
+            unheard.extend(doubted.iter().map(|due| due.what));
+            break;
+        }
         // What was left out is asked for alone.
         let is_alone = doubted.first().is_some_and(|due| due.freshness.missing);
         let posts = if is_alone { 1 } else { doubted.len() };
-        match reader.take(shared, posts).await? {
-            Permit::Sent => {}
+        let charge = match reader.take(shared, posts).await? {
+            Permit::Sent(charge) => charge,
             Permit::Until(free_ms) => {
                 // Who has to wait for long is not waited for.
                 if free_ms.saturating_sub(now_ms()) <= SOON_MS {
@@ -69,8 +74,8 @@ pub(super) async fn confirmed(
                 }
                 continue;
             }
-        }
-        let found = look_up(shared, reader, &doubted, hours, false).await?;
+        };
+        let found = look_up(shared, reader, charge, &doubted, hours, false).await?;
         let mut told: HashMap<What, Answered> = found
             .answers
             .into_iter()
@@ -83,6 +88,9 @@ pub(super) async fn confirmed(
         let is_refused = found
             .failure
             .is_some_and(|failure| failure.kind == FailureKind::Unauthorized);
+        if is_refused {
+            keyring.forget(reader.credential.id);
+        }
         for answered in &mut answers {
             let Some(position) = doubted.iter().position(|due| due.what == answered.what) else {
                 continue;
@@ -215,7 +223,9 @@ const SOON_MS: i64 = 20 * 60_000;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use driftline_store::quota;
+
+    use super::{super::testing::World, *};
 
     #[test]
     fn only_what_would_change_a_post_is_doubted() {
@@ -237,6 +247,41 @@ mod tests {
         assert!(!is_known(&Answer::Missing, true, hidden));
         assert!(!is_known(&Answer::Missing, false, Some(Became::Unchanged)));
         assert!(!is_known(&Answer::Gone, false, hidden));
+    }
+
+    #[tokio::test]
+    async fn when_the_time_is_over_nobody_is_charged_and_nothing_is_final() {
+        let world = World::new().await;
+        let mut ids = Vec::new();
+        for name in ["one", "two", "three"] {
+            ids.push(world.credential(name).await);
+        }
+        world.name_posts(&["5", "6"]).await;
+        let mut claim = world.claim().await;
+        claim.posts[1].freshness.missing = true;
+        let mut keyring = Keyring::new(&world.instance().await);
+        let shared = &world.shared;
+        let others = keyring.others(shared, ids[1]).await.unwrap();
+        let first = others.first().expect("a reader");
+        let answers: Vec<Answered> = claim
+            .posts
+            .iter()
+            .zip([Answer::Hidden, Answer::Missing])
+            .map(|(due, answer)| Answered {
+                what: due.what,
+                answer,
+                asked_at_ms: 0,
+            })
+            .collect();
+        let over = Hours {
+            last_ms: 0,
+            over_ms: 0,
+        };
+        let said = confirmed(shared, &mut keyring, first, &claim, answers, over).await;
+        let said: Vec<Answer> = said.unwrap().into_iter().map(|said| said.answer).collect();
+        assert_eq!(said, [Answer::Hidden, Answer::Nothing]);
+        let ledgers = shared.store.read(quota::all).await.unwrap();
+        assert!(ledgers.is_empty(), "{ledgers:?}");
     }
 
     #[test]

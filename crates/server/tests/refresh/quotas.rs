@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use driftline_core::{api::Api, quota::SEAM_MS};
+use driftline_core::{
+    answer::Throttle,
+    api::Api,
+    quota::{Asked, Ledger, SEAM_MS},
+};
 use driftline_server::{
     admin::{AddCredential, Command, Token, Track},
     refresh::RefreshOptions,
 };
 use driftline_sim::{FaultsConfig, ThrottleRule, Traffic, WorldConfig, http::Timeline};
+use driftline_store::{StoreError, credential, quota};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -94,6 +99,99 @@ async fn little_of_a_window_is_left_unused_while_posts_are_overdue() {
     world.stop().await;
 }
 
+async fn add_credential(world: &World, api: Api, name: &str, monthly_posts: Option<u32>) {
+    let add = AddCredential {
+        name: Some(name.into()),
+        address: world.sim.url(),
+        api,
+        token: Token::File(world.token_file()),
+        monthly_posts,
+    };
+    world.run(Command::CredentialAdd(Box::new(add))).await;
+}
+
+async fn track(world: &World, api: Api, posts: usize) {
+    let truth = world.sim.truth(&Timeline::Home).unwrap();
+    let ids = truth
+        .posts
+        .iter()
+        .take(posts)
+        .map(|post| post.id.to_string());
+    let track = Track {
+        instance: world.sim.url(),
+        api: Some(api),
+        ids: ids.collect(),
+        once: false,
+    };
+    world.run(Command::Track(Box::new(track))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_fail_leave_a_monthly_cap_as_it_was() {
+    const CAP: u64 = 100_000;
+    let config = WorldConfig {
+        faults: FaultsConfig {
+            internal_error_share: 1.0,
+            ..FaultsConfig::default()
+        },
+        ..growing()
+    };
+    let options = RefreshOptions::new("test");
+    let world = World::unread(config, Api::X, plan(), options).await;
+    // Polls and look-ups use the same token, and so the same cap.
+    add_credential(&world, Api::X, "capped", Some(CAP as u32)).await;
+    world.mirror_as(Api::X, "mirrored", "driftline").await;
+    track(&world, Api::X, 30).await;
+    wait("polls and look-ups fail", async || {
+        let traffic = world.sim.traffic();
+        let look_ups = world.tally().await.requests;
+        look_ups >= 3 && traffic.failures >= look_ups + 3
+    })
+    .await;
+    wait("nothing is charged for it", async || {
+        let told = credential(&world).await;
+        let limits = told["limits"].as_array().unwrap();
+        let month = limits.iter().find(|limit| limit["unit"] == "posts");
+        month.unwrap()["remaining"] == CAP
+    })
+    .await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_of_one_request_a_window_is_enough_to_begin_with() {
+    const WINDOW_MS: i64 = 5_000;
+    let options = RefreshOptions {
+        credentials: vec!["one".to_owned()],
+        workers: 1,
+        ..RefreshOptions::new("test")
+    };
+    let rule = ThrottleRule::all(1, WINDOW_MS);
+    let world = World::unread(throttled(rule), Api::Mastodon, plan(), options).await;
+    add_credential(&world, Api::Mastodon, "one", None).await;
+    // The limit is known from before: nothing is tried blindly.
+    let now_ms = now();
+    let told = Throttle {
+        limit: 1,
+        remaining: 0,
+        reset_at_ms: now_ms + WINDOW_MS - now_ms.rem_euclid(WINDOW_MS),
+    };
+    let store = world.store.write(driftline_store::Root::none(), move |tx| {
+        let found = credential::by_name(tx, "one")?.expect("it was added");
+        let mut ledger = Ledger::default();
+        ledger.answered(Asked::LookUp, Some(&told), now_ms);
+        quota::store(tx, found.id, "requests", &ledger)?;
+        Ok::<_, StoreError>(())
+    });
+    store.await.unwrap();
+    track(&world, Api::Mastodon, 1).await;
+    wait("the post is looked up", async || {
+        !world.posts().await.is_empty()
+    })
+    .await;
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_monthly_cap_holds_refreshing_back_and_says_so() {
     const CAP: u32 = 400;
@@ -102,23 +200,8 @@ async fn a_monthly_cap_holds_refreshing_back_and_says_so() {
         ..RefreshOptions::new("test")
     };
     let world = World::unread(growing(), Api::X, plan(), options).await;
-    let add = AddCredential {
-        name: Some("capped".into()),
-        address: world.sim.url(),
-        api: Api::X,
-        token: Token::File(world.token_file()),
-        monthly_posts: Some(CAP),
-    };
-    world.run(Command::CredentialAdd(Box::new(add))).await;
-    let truth = world.sim.truth(&Timeline::Home).unwrap();
-    let ids = truth.posts.iter().take(30).map(|post| post.id.to_string());
-    let track = Track {
-        instance: world.sim.url(),
-        api: Some(Api::X),
-        ids: ids.collect(),
-        once: false,
-    };
-    world.run(Command::Track(Box::new(track))).await;
+    add_credential(&world, Api::X, "capped", Some(CAP)).await;
+    track(&world, Api::X, 30).await;
     // Every post is due each second.
     wait("nothing more is asked for", async || {
         let before = world.sim.traffic();

@@ -1,0 +1,176 @@
+use driftline_core::api::Api;
+use driftline_store::{
+    Target, clock,
+    credential::{self, NewCredential},
+};
+
+use super::*;
+
+const CAP: u32 = 10_000;
+const SCOPE: &str = "requests";
+
+struct World {
+    quotas: Quotas,
+    credential: Credential,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    /// A credential with a cap, that polls: what it takes of a month is not spent evenly.
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("driftline.db");
+        let open = move || Store::open(Target::Sqlite { path }).unwrap();
+        let store = tokio::task::spawn_blocking(open).await.unwrap();
+        let new = NewCredential {
+            name: "capped".into(),
+            origin: "https://x.test".into(),
+            api: Api::X,
+            place: None,
+            monthly_posts: Some(i64::from(CAP)),
+        };
+        let id = store
+            .write(clock::root(), move |tx| credential::add(tx, &new, 0))
+            .await
+            .unwrap()
+            .unwrap();
+        let found = store.read(move |tx| credential::by_id(tx, id)).await;
+        Self {
+            quotas: Quotas::new(store, 0.5),
+            credential: found.unwrap().unwrap(),
+            _folder: folder,
+        }
+    }
+
+    async fn take(&self, posts: u32) -> Charge {
+        let taken = self
+            .quotas
+            .take(&self.credential, SCOPE, Purpose::Poll, posts)
+            .await
+            .unwrap();
+        match taken {
+            Permit::Sent(charge) => charge,
+            Permit::Until(until_ms) => panic!("not before {until_ms}"),
+        }
+    }
+
+    async fn put_back(&self, charge: Charge) {
+        self.quotas
+            .put_back(&self.credential, SCOPE, Purpose::Poll, charge)
+            .await
+            .unwrap();
+    }
+
+    async fn settle(&self, charge: Charge, read: u32) {
+        let settled = self.quotas.settle(&self.credential, charge, read);
+        settled.await.unwrap();
+    }
+
+    async fn fail(&self, purpose: Purpose, kind: FailureKind) {
+        let charge = self.take(100).await;
+        let settled = self
+            .quotas
+            .settle_failed(&self.credential, purpose, charge, kind);
+        settled.await.unwrap();
+    }
+
+    async fn ledger(&self, scope: &'static str) -> Ledger {
+        let id = self.credential.id;
+        let ledger = self.quotas.store.read(move |tx| quota::load(tx, id, scope));
+        ledger.await.unwrap()
+    }
+
+    /// How many posts are charged to the month.
+    async fn charged(&self) -> u32 {
+        let month = self.ledger(MONTH).await;
+        let cap = month.cap().expect("a cap");
+        assert_eq!(cap.limit, CAP);
+        cap.limit - cap.remaining
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_read_nothing_gives_its_posts_back() {
+    let world = World::new().await;
+    for kind in [
+        FailureKind::Unreachable,
+        FailureKind::TimedOut,
+        FailureKind::ServerError,
+        FailureKind::Throttled,
+        FailureKind::NotFound,
+        FailureKind::NotJson,
+    ] {
+        world.fail(Purpose::Poll, kind).await;
+        assert_eq!(world.charged().await, 0, "{kind}");
+    }
+    assert_eq!(world.ledger(SCOPE).await.granted(), 6, "all were sent");
+    world.fail(Purpose::Refresh, FailureKind::BadId).await;
+    assert_eq!(world.charged().await, 0, "it was not sent");
+}
+
+#[tokio::test]
+async fn what_was_sent_and_could_not_be_read_stays_charged() {
+    let world = World::new().await;
+    world.fail(Purpose::Poll, FailureKind::Truncated).await;
+    world.fail(Purpose::Poll, FailureKind::TooLarge).await;
+    world.fail(Purpose::Refresh, FailureKind::BadJson).await;
+    world.fail(Purpose::Poll, FailureKind::BadId).await;
+    assert_eq!(world.charged().await, 400);
+}
+
+#[tokio::test]
+async fn a_request_that_is_held_holds_no_posts() {
+    let world = World::new().await;
+    let charge = world.take(100).await;
+    assert_eq!(world.charged().await, 100);
+    world.put_back(charge).await;
+    // Whether or not its window ends before it is sent.
+    assert_eq!(world.charged().await, 0);
+}
+
+#[tokio::test]
+async fn a_held_request_is_charged_for_what_it_is_sent_for() {
+    let world = World::new().await;
+    let alone = world.take(1).await;
+    world.put_back(alone).await;
+    let batch = world.take(100).await;
+    assert_eq!(world.charged().await, 100);
+    assert_eq!(world.ledger(SCOPE).await.granted(), 1, "it was held");
+    world.settle(batch, 60).await;
+    assert_eq!(world.charged().await, 60);
+}
+
+#[tokio::test]
+async fn a_held_request_is_held_still_when_the_month_has_no_posts_left() {
+    let world = World::new().await;
+    let alone = world.take(1).await;
+    world.put_back(alone).await;
+    let (quotas, credential) = (&world.quotas, &world.credential);
+    let whole = quotas.take(credential, SCOPE, Purpose::Poll, CAP + 1).await;
+    assert!(matches!(whole, Ok(Permit::Until(_))), "{whole:?}");
+    let _ = world.take(1).await;
+    assert_eq!(world.ledger(SCOPE).await.granted(), 1);
+}
+
+#[tokio::test]
+async fn what_was_read_beyond_the_charge_is_charged() {
+    let world = World::new().await;
+    let charge = world.take(1).await;
+    world.settle(charge, 20).await;
+    assert_eq!(world.charged().await, 20);
+    let nothing = world.take(0).await;
+    world.settle(nothing, 0).await;
+    assert_eq!(world.charged().await, 20);
+}
+
+#[tokio::test]
+async fn what_was_charged_to_a_month_that_is_over_is_not_given_to_this_one() {
+    let world = World::new().await;
+    let _ = world.take(100).await;
+    let before = Charge(Some(Charged {
+        posts: 100,
+        ends_at_ms: 1,
+    }));
+    world.settle(before, 0).await;
+    assert_eq!(world.charged().await, 100);
+}
