@@ -20,7 +20,7 @@ pub(super) fn routes(app: &App) -> Router<Arc<App>> {
     let routes = Router::new()
         .route("/api/v1/track", post(note).get(stands))
         .layer(DefaultBodyLimit::max(LARGEST_BODY));
-    app.gate.guard_writes(routes, app.public_base.clone())
+    app.gate.guard(routes, app.public_base.clone())
 }
 
 /// What became of the IDs that were named.
