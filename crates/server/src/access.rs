@@ -4,8 +4,10 @@ use driftline_store::{Store, source::TokenPlace};
 use driftline_upstream::{Credential, Http};
 
 use crate::{
+    doubts::Doubts,
     policies::Policies,
     quotas::Quotas,
+    refresh::Teller,
     secrets::{Secrets, SecretsError},
 };
 
@@ -22,6 +24,10 @@ pub struct Access {
     pub policies: Policies,
     /// Whether what a deleted post held is kept in its history, whoever finds its deletion.
     pub keep_deleted: bool,
+    /// Which upstreams' posts look-ups could not find.
+    pub doubts: Doubts,
+    /// Tells libraries what refreshes changed.
+    pub teller: Teller,
 }
 
 impl Access {
@@ -33,6 +39,8 @@ impl Access {
             quotas: Quotas::new(store.clone(), POLLING_SHARE),
             policies: Policies::default(),
             keep_deleted: true,
+            doubts: Doubts::default(),
+            teller: Teller::new(store),
         }
     }
 
