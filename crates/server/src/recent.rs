@@ -39,6 +39,18 @@ impl Recent {
         self.order.clear();
     }
 
+    /// Something else than a poll has shown these: of those that it showed otherwise, what was noted
+    /// holds no longer.
+    pub(crate) fn doubt_changed(&mut self, listed: &[Listed]) {
+        for item in listed {
+            if let Some(note) = self.notes.get_mut(&item.position)
+                && note.hash != hash(item)
+            {
+                note.until_ms = i64::MIN;
+            }
+        }
+    }
+
     /// Notes posts that were committed, with how they stand since. What the store passed over it is
     /// shown again as soon as it takes it in.
     pub(crate) fn note(&mut self, listed: &[Listed], shown: &[Option<Shown>], now_ms: i64) {
@@ -129,6 +141,18 @@ mod tests {
         assert!(!recent.holds(&[listed(2, "c")], NOW_MS), "it changed");
         recent.clear();
         assert!(!recent.holds(&page, NOW_MS));
+    }
+
+    #[test]
+    fn what_a_rescan_showed_otherwise_is_news_when_it_is_as_before() {
+        let mut recent = Recent::default();
+        let page = [listed(2, "b"), listed(1, "a")];
+        recent.note(&page, &[None, None], NOW_MS);
+        recent.doubt_changed(&page);
+        assert!(recent.holds(&page, NOW_MS));
+        recent.doubt_changed(&[listed(1, "c")]);
+        assert!(!recent.holds(&page, NOW_MS));
+        assert!(recent.holds(&page[..1], NOW_MS));
     }
 
     #[test]

@@ -322,6 +322,7 @@ impl Session {
         }
         self.machine = machine;
         self.unsaved = false;
+        self.recent.doubt_changed(&page.listed);
         self.recent.note(&page.listed, &shown, now_ms());
         count(&summary);
         if summary.recounted > 0 {

@@ -134,6 +134,7 @@ async fn status(State(desk): State<Desk>) -> Json<Status> {
             (Vec<u8> = "application/octet-stream"),
         )),
         (status = 400, body = Problem, description = "The count makes no sense"),
+        (status = 403, body = Problem, description = "Not for pages of other sites"),
         (status = 406, body = Problem, description = "`Accept` allows none of the three forms"),
         (status = 503, body = Problem, description = "Refused: the clock is behind, the node is not held, or all IDs of the moment are taken"),
     )
