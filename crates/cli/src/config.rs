@@ -258,12 +258,12 @@ impl Config {
     /// [`CliError::Usage`] if the configuration of refreshing makes no sense.
     pub fn access(&self, store: &Store, http: Http, data: &Path) -> Result<Access, CliError> {
         Ok(Access {
-            http,
             secrets: self.secrets(data),
             quotas: Quotas::new(store.clone(), self.refresh.polling_share()?),
             policies: Policies::new(self.refresh.plan()?),
             claims: Claims::default(),
             keep_deleted: !self.refresh.erase_deleted,
+            ..Access::new(store, http)
         })
     }
 

@@ -4,8 +4,10 @@ use driftline_store::{Store, refresh::Claims, source::TokenPlace};
 use driftline_upstream::{Credential, Http};
 
 use crate::{
+    doubts::Doubts,
     policies::Policies,
     quotas::Quotas,
+    refresh::Teller,
     secrets::{Secrets, SecretsError},
 };
 
@@ -24,6 +26,10 @@ pub struct Access {
     pub claims: Claims,
     /// Whether what a deleted post held is kept in its history, whoever finds its deletion.
     pub keep_deleted: bool,
+    /// Which upstreams' posts look-ups could not find.
+    pub doubts: Doubts,
+    /// Tells libraries what refreshes changed.
+    pub teller: Teller,
 }
 
 impl Access {
@@ -36,6 +42,8 @@ impl Access {
             policies: Policies::default(),
             claims: Claims::default(),
             keep_deleted: true,
+            doubts: Doubts::default(),
+            teller: Teller::new(store),
         }
     }
 

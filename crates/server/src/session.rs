@@ -14,6 +14,7 @@ use driftline_store::{
     commit_look_up, commit_machine, commit_page,
     credential::{self, Credential},
     entry, machine,
+    refresh::{Shown, shown},
     source::{self, Source},
 };
 use driftline_upstream::{Purpose as UpstreamPurpose, Timeline, Upstream};
@@ -47,8 +48,8 @@ pub struct Session {
     known: Connection,
     /// How rare polls are for the stream's sake.
     cadence: Cadence,
-    /// The stream's changes that `recent` has been rid of.
-    changes_seen: u64,
+    /// The changes by the stream, and doubts by look-ups, that `recent` has been rid of.
+    changes_seen: (u64, u64),
     /// The machine in memory knows more than the stored one.
     unsaved: bool,
 }
@@ -109,7 +110,7 @@ impl Session {
             link,
             known: Connection::default(),
             cadence: Cadence::default(),
-            changes_seen: 0,
+            changes_seen: (0, 0),
             unsaved: false,
         })
     }
@@ -291,10 +292,10 @@ impl Session {
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
         let policy = self.access.policies.of(self.source.instance.id);
-        let (machine, summary) = self
+        let (machine, summary, shown) = self
             .store
             .write(source::root(source), move |tx| {
-                commit_page(
+                let (machine, summary) = commit_page(
                     tx,
                     &CommitPage {
                         source,
@@ -310,7 +311,13 @@ impl Session {
                         claims: &claims,
                         now_ms: now_ms(),
                     },
-                )
+                )?;
+                let shown = if is_poll || summary.recounted > 0 {
+                    shown(tx, source, &reading, &prints)?
+                } else {
+                    Vec::new()
+                };
+                Ok::<_, StoreError>((machine, summary, shown))
             })
             .await?;
         if is_poll {
@@ -319,19 +326,36 @@ impl Session {
         }
         self.machine = machine;
         self.unsaved = false;
-        self.recent.note(&page.listed);
+        self.recent.doubt_changed(&page.listed);
+        self.recent.note(&page.listed, &shown, now_ms());
         count(&summary);
+        if summary.recounted > 0 {
+            self.tell(&shown).await;
+        }
         Ok(Done::Read(summary))
+    }
+
+    /// Tells libraries what a page noted of its posts.
+    async fn tell(&self, shown: &[Option<Shown>]) {
+        let posts: Vec<_> = shown.iter().flatten().map(|shown| shown.post).collect();
+        let (instance, teller) = (self.source.instance.id, &self.access.teller);
+        // The page is stored, and what is not told stays noted.
+        if let Err(error) = teller.tell_polled(instance, &posts, now_ms()).await {
+            tracing::warn!(source = %self.source.name, %error, "libraries could not be told what it showed; trying again");
+        }
     }
 
     /// Takes in a poll that brought nothing new and changed nothing that must
     /// survive a crash. `false` if it has to be committed.
     fn take_in_without_news(&mut self, request: &Request, reading: &Reading, page: &Page) -> bool {
-        let changes = self.link.changes();
+        let doubts = self.access.doubts.count(self.source.instance.id);
+        let changes = (self.link.changes(), doubts);
         if std::mem::replace(&mut self.changes_seen, changes) != changes {
             self.recent.clear();
         }
-        if request.purpose != Purpose::Poll || !self.recent.holds(&page.listed) {
+        if request.purpose != Purpose::Poll
+            || !self.recent.holds(&page.listed, page.facts.sent_at_ms)
+        {
             return false;
         }
         let stored = driftline_core::timeline::Stored {

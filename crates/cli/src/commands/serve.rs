@@ -112,6 +112,7 @@ impl Serve {
         let outcome = match Listening::start(&place.socket(), host) {
             Ok(socket) => {
                 let (ready, is_ready) = watch::channel(true);
+                let id_base = public_base.clone();
                 let app = http::App {
                     store: store.clone(),
                     policies,
@@ -124,9 +125,9 @@ impl Serve {
                 if let Some(ids) = &ids {
                     let routes = driftline_server::ids::routes(&ids.service);
                     router = router.merge(if config.id.allow_remote {
-                        routes
+                        http::refuse_other_sites(routes)
                     } else {
-                        gate.guard_reads(routes)
+                        gate.guard(routes, id_base)
                     });
                 }
                 let ended = serve(listener, router, stop, json, async || {

@@ -11,7 +11,7 @@ use clap::Args;
 use driftline_core::api::Api;
 use driftline_server::admin::{Command, Track as Tracks, is_usable};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
@@ -58,6 +58,38 @@ struct Counts {
     /// The first bad lines, with their numbers.
     examples: Vec<(u64, String)>,
     source: String,
+}
+
+impl Counts {
+    /// Takes in what was answered to lines that were sent, in their order.
+    fn take<'i>(&mut self, answer: &Value, sent: impl Iterator<Item = (u64, &'i str)>) {
+        let number = |key: &str| answer[key].as_u64().unwrap_or(0);
+        self.new += number("new");
+        self.stored += number("stored");
+        self.known += number("waiting_or_missing");
+        self.repeated += number("repeated");
+        self.source = answer["source"].as_str().unwrap_or_default().to_owned();
+        // What fits an ID need not fit one of that upstream; it comes back, perhaps cut.
+        let bad = answer["bad"].as_array().into_iter().flatten();
+        let mut bad = bad.filter_map(Value::as_str).peekable();
+        for (line, id) in sent {
+            if bad
+                .next_if(|bad| !bad.is_empty() && id.starts_with(bad))
+                .is_some()
+            {
+                self.note_bad(line, id);
+            }
+        }
+    }
+
+    fn note_bad(&mut self, line: u64, id: &str) {
+        self.bad += 1;
+        if self.examples.len() < EXAMPLES {
+            self.examples.push((line, id.chars().take(60).collect()));
+        }
+        // Those that the server finds come later than those that were never sent.
+        self.examples.sort_unstable();
+    }
 }
 
 impl Track {
@@ -143,13 +175,9 @@ impl Track {
                 if id.is_empty() {
                     counts.lines -= 1;
                 } else if is_usable(id) {
-                    chunk.push(id.to_owned());
+                    chunk.push((counts.lines, id.to_owned()));
                 } else {
-                    counts.bad += 1;
-                    if counts.examples.len() < EXAMPLES {
-                        let shown = id.chars().take(60).collect();
-                        counts.examples.push((counts.lines, shown));
-                    }
+                    counts.note_bad(counts.lines, id);
                 }
             }
             if chunk.len() >= CHUNK
@@ -171,23 +199,20 @@ impl Track {
     async fn send(
         &self,
         reach: &mut Reach,
-        ids: Vec<String>,
+        chunk: Vec<(u64, String)>,
         counts: &mut Counts,
     ) -> Result<(), CliError> {
+        let (lines, ids): (Vec<u64>, Vec<String>) = chunk.into_iter().unzip();
         let answer = reach
             .execute(Command::Track(Box::new(Tracks {
                 instance: self.instance.clone(),
                 api: self.kind.map(Api::from),
-                ids,
+                ids: ids.clone(),
                 once: self.once,
             })))
             .await?;
-        let number = |key: &str| answer[key].as_u64().unwrap_or(0);
-        counts.new += number("new");
-        counts.stored += number("stored");
-        counts.known += number("waiting_or_missing");
-        counts.repeated += number("repeated");
-        counts.source = answer["source"].as_str().unwrap_or_default().to_owned();
+        let sent = lines.into_iter().zip(ids.iter().map(String::as_str));
+        counts.take(&answer, sent);
         Ok(())
     }
 
@@ -283,3 +308,29 @@ const CHUNK: usize = 2_000;
 const EXAMPLES: usize = 10;
 const LONGEST_LINE: u64 = 1024;
 const LOOK: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_the_upstream_cannot_have_are_bad_lines() {
+        let mut counts = Counts::default();
+        counts.note_bad(3, "a b");
+        let long = "x".repeat(80);
+        let sent = [(1, "12"), (2, "abc"), (4, "123"), (5, "abc"), (6, &long)];
+        let answer = json!({
+            "source": "x-tracked",
+            "new": 2,
+            "stored": 0,
+            "waiting_or_missing": 0,
+            "repeated": 0,
+            "bad": ["abc", "abc", "x".repeat(60)],
+        });
+        counts.take(&answer, sent.into_iter());
+        assert_eq!((counts.new, counts.bad), (2, 4));
+        let lines: Vec<u64> = counts.examples.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [2, 3, 5, 6]);
+        assert_eq!(counts.source, "x-tracked");
+    }
+}

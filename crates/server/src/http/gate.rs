@@ -22,8 +22,8 @@ use super::error::ApiError;
 /// What a request has to bring for more than public posts.
 #[derive(Clone, Debug)]
 pub enum Gate {
-    /// Nothing: only this machine reaches the server. What changes something must be called by one
-    /// of the machine's own names, so that no page of another site can do it from a browser here.
+    /// Nothing: only this machine reaches the server. It must be called by one of the machine's own
+    /// names and by no page of another site, so that none can do it from a browser here.
     ThisMachine,
     /// The operator's token, whoever asks and from wherever: a proxy on this machine makes the whole
     /// world look like this machine.
@@ -80,19 +80,15 @@ impl std::fmt::Debug for OperatorToken {
 }
 
 impl Gate {
-    /// Lets routes that show more than public posts be read by the operator alone.
-    pub fn guard_reads<S: Clone + Send + Sync + 'static>(&self, routes: Router<S>) -> Router<S> {
-        routes.route_layer(middleware::from_fn_with_state(self.clone(), read))
-    }
-
-    /// Lets routes that change something be called by the operator alone.
-    pub(super) fn guard_writes<S: Clone + Send + Sync + 'static>(
+    /// Lets routes that show more than public posts, or change something, be called by the operator
+    /// alone.
+    pub fn guard<S: Clone + Send + Sync + 'static>(
         &self,
         routes: Router<S>,
         public_base: Option<Url>,
     ) -> Router<S> {
         let guard = (self.clone(), public_base.map(Arc::new));
-        routes.route_layer(middleware::from_fn_with_state(guard, write))
+        routes.route_layer(middleware::from_fn_with_state(guard, check))
     }
 
     fn admit(&self, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -111,14 +107,7 @@ impl Gate {
     }
 }
 
-async fn read(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    match gate.admit(request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(refused) => refused.into_response(),
-    }
-}
-
-async fn write(
+async fn check(
     State((gate, public_base)): State<(Gate, Option<Arc<Url>>)>,
     request: Request,
     next: Next,
@@ -127,15 +116,26 @@ async fn write(
     // No browser adds the token by itself, so whoever sends it may come from any page and by any
     // name; where there is none, a page must be this server's own.
     let admitted = match &gate {
-        Gate::ThisMachine if !is_same_site(headers, public_base.as_deref()) => Err(
-            ApiError::Forbidden("This address does not answer pages of other sites"),
-        ),
+        Gate::ThisMachine if !is_same_site(headers, public_base.as_deref()) => {
+            Err(ApiError::Forbidden(NOT_FOR_OTHER_SITES))
+        }
         gate => gate.admit(headers),
     };
     match admitted {
         Ok(()) => next.run(request).await,
         Err(refused) => refused.into_response(),
     }
+}
+
+/// Lets routes that anybody may call, by whatever name of the server, not be called by pages of
+/// other sites from a browser that reaches it.
+pub fn refuse_other_sites<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+    routes.route_layer(middleware::from_fn(async |request: Request, next: Next| {
+        if is_of_another_site(request.headers()) {
+            return ApiError::Forbidden(NOT_FOR_OTHER_SITES).into_response();
+        }
+        next.run(request).await
+    }))
 }
 
 /// The token of the one `Authorization` header, if it is one of a bearer.
@@ -149,12 +149,27 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(SCHEME) && !token.is_empty()).then_some(token)
 }
 
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether a browser says that a page of another site asks. Other clients send neither header.
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    if let Some(site) = text(headers, FETCH_SITE) {
+        return site == CROSS_SITE;
+    }
+    // Browsers tell the site only where they trust the way, and older ones never.
+    headers.get(ORIGIN).is_some_and(|origin| {
+        let origin = origin.to_str().ok().and_then(|text| text.split_once("://"));
+        origin.map(|(_, host)| host) != text(headers, HOST.as_str())
+    })
+}
+
 fn is_same_site(headers: &HeaderMap, public_base: Option<&Url>) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if text("sec-fetch-site").is_some_and(|site| site == "cross-site") {
+    if text(headers, FETCH_SITE) == Some(CROSS_SITE) {
         return false;
     }
-    match (text(ORIGIN.as_str()), text(HOST.as_str())) {
+    match (text(headers, ORIGIN.as_str()), text(headers, HOST.as_str())) {
         (None, host) => host.is_none_or(|host| is_own_name(host, public_base)),
         (Some(origin), Some(host)) => {
             let origin = origin.split_once("://").map(|(_, origin)| origin);
@@ -184,12 +199,51 @@ fn digest_of(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
     out
 }
 
+const FETCH_SITE: &str = "sec-fetch-site";
+const CROSS_SITE: &str = "cross-site";
+const NOT_FOR_OTHER_SITES: &str = "This address does not answer pages of other sites";
 const LEAST_CHARACTERS: usize = 32;
 const SCHEME: &[u8] = b"bearer ";
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderName;
+
     use super::*;
+
+    fn headers(sent: &[(&'static str, &str)]) -> HeaderMap {
+        let sent = sent.iter();
+        sent.map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_told_by_what_browsers_send() {
+        let host = ("host", "ids.example:7610");
+        for other in [
+            ("sec-fetch-site", "cross-site"),
+            ("origin", "https://evil.example"),
+            ("origin", "http://ids.example"),
+            ("origin", "null"),
+        ] {
+            assert!(is_of_another_site(&headers(&[host, other])), "{other:?}");
+        }
+        for own in [
+            ("sec-fetch-site", "same-origin"),
+            ("sec-fetch-site", "none"),
+            ("origin", "http://ids.example:7610"),
+            ("user-agent", "curl"),
+        ] {
+            assert!(!is_of_another_site(&headers(&[host, own])), "{own:?}");
+        }
+        // A proxy that names another host hides nothing where the browser tells the site.
+        let own = [
+            ("host", "127.0.0.1:7610"),
+            ("origin", "https://ids.example"),
+            ("sec-fetch-site", "same-origin"),
+        ];
+        assert!(!is_of_another_site(&headers(&own)));
+    }
 
     const GOOD: &str = "0123456789abcdef0123456789abcdef";
 

@@ -2,8 +2,9 @@
 //!
 //! # What clients may rely on
 //! - Only public posts are shown, in every timeline and by every ID.
-//! - Where others may reach the server, lists (which tell what its operator follows), metrics and
-//!   whatever changes something need the operator's token: see [`Gate`].
+//! - Lists (which tell what its operator follows), metrics and whatever changes something are the
+//!   operator's: where others may reach the server they need the operator's token, and where there
+//!   is none they are not for pages of other sites: see [`Gate`].
 //! - IDs are local and only grow: in the public timeline and by themselves posts go by their own
 //!   ID, in a list (a source) by their entry's. `/api/v1/statuses/` takes either.
 //! - A source is a list once the history that was asked for is there. Before that neither
@@ -56,7 +57,7 @@ use crate::policies::Policies;
 
 pub use description::api_description;
 pub(crate) use error::ApiError;
-pub use gate::{Gate, OperatorToken, OperatorTokenError};
+pub use gate::{Gate, OperatorToken, OperatorTokenError, refuse_other_sites};
 pub(crate) use health::rendered;
 pub use serve::{Limits, serve};
 
@@ -95,7 +96,7 @@ pub fn router(app: App) -> Router {
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/api/openapi.json", get(async || Json(api_description())))
-        .merge(app.gate.guard_reads(guarded))
+        .merge(app.gate.guard(guarded, app.public_base.clone()))
         .fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(

@@ -1,6 +1,6 @@
 //! Posts from elsewhere: IDs that a producer names, to be looked up and kept fresh.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{
     Json, Router,
@@ -20,7 +20,7 @@ pub(super) fn routes(app: &App) -> Router<Arc<App>> {
     let routes = Router::new()
         .route("/api/v1/track", post(note).get(stands))
         .layer(DefaultBodyLimit::max(LARGEST_BODY));
-    app.gate.guard_writes(routes, app.public_base.clone())
+    app.gate.guard(routes, app.public_base.clone())
 }
 
 /// What became of the IDs that were named.
@@ -83,8 +83,18 @@ pub(super) async fn note(
     if wanted.ids.len() > MOST_IDS {
         return Err(ApiError::TooLarge(TOO_LARGE));
     }
-    let mut noted = Noted::default();
-    let mut ids = wanted.ids.into_iter();
+    let mut ids = wanted.ids;
+    let mut once = HashSet::new();
+    let all = ids.len();
+    ids.retain(|id| once.insert(id.trim().to_owned()));
+    drop(once);
+    let repeated = (all - ids.len()) as u64;
+    let mut noted = Noted {
+        named: repeated,
+        repeated,
+        ..Noted::default()
+    };
+    let mut ids = ids.into_iter();
     // A request of many IDs must not hold the one writer up.
     loop {
         let part: Vec<String> = ids.by_ref().take(CHUNK).collect();

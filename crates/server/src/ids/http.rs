@@ -23,14 +23,17 @@ use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
 use super::{Issuer, Service, Status, agent::is_agent, status::Offsets};
-use crate::http::{ApiError, rendered};
+use crate::http::{ApiError, refuse_other_sites, rendered};
 
-/// `/api/v1/ids` and what lies below it, with its description.
+/// `/api/v1/ids` and what lies below it, with its description. No page of another site may take IDs
+/// from a browser that reaches them.
 pub fn router(service: &Service) -> Router {
-    routes(service).route("/api/openapi.json", get(async || Json(api_description())))
+    refuse_other_sites(routes(service))
+        .route("/api/openapi.json", get(async || Json(api_description())))
 }
 
-/// `/api/v1/ids` and what lies below it, for a server that describes itself.
+/// `/api/v1/ids` and what lies below it, for a server that describes itself, and
+/// that says who may call them.
 pub fn routes(service: &Service) -> Router {
     let desk = Desk {
         issuer: Arc::clone(service.issuer()),
@@ -131,6 +134,7 @@ async fn status(State(desk): State<Desk>) -> Json<Status> {
             (Vec<u8> = "application/octet-stream"),
         )),
         (status = 400, body = Problem, description = "The count makes no sense"),
+        (status = 403, body = Problem, description = "Not for pages of other sites"),
         (status = 406, body = Problem, description = "`Accept` allows none of the three forms"),
         (status = 503, body = Problem, description = "Refused: the clock is behind, the node is not held, or all IDs of the moment are taken"),
     )

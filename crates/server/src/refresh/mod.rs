@@ -37,12 +37,12 @@ use tokio::{
 
 pub use options::RefreshOptions;
 pub use tally::Tally;
+pub use teller::Teller;
 
 pub(crate) use keyring::ANONYMOUS;
 
 use crate::{access::Access, clock::now_ms};
 use crew::Crew;
-use teller::Told;
 use witnesses::Witnesses;
 
 /// The workers of this process. Clones are handles to the same ones.
@@ -59,7 +59,6 @@ pub(crate) struct Shared {
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
     witnesses: Witnesses,
-    told: Told,
     tally: std::sync::Mutex<HashMap<InstanceId, Tally>>,
     stop: watch::Sender<bool>,
 }
@@ -100,7 +99,6 @@ impl Shared {
             access,
             options,
             witnesses: Witnesses::default(),
-            told: Told::default(),
             tally: std::sync::Mutex::default(),
             stop,
         }
@@ -112,7 +110,12 @@ impl Shared {
 
     pub(crate) fn count(&self, instance: InstanceId, count: impl FnOnce(&mut Tally)) {
         let mut tallies = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        count(tallies.entry(instance).or_default());
+        let tally = tallies.entry(instance).or_default();
+        let before = tally.doubtful();
+        count(tally);
+        if tally.doubtful() > before {
+            self.access.doubts.raise(instance);
+        }
     }
 
     pub(crate) async fn read<T: Send + 'static>(
@@ -163,7 +166,7 @@ async fn look_after(shared: &Arc<Shared>, instance: &Instance) -> Result<(), Sto
     let labels = [("instance", instance.origin.clone())];
     gauge!("driftline_refresh_oldest_overdue_seconds", &labels).set(oldest_ms as f64 / 1000.0);
     share_experience(shared, instance).await?;
-    teller::tell_what_is_left(shared, id, now.saturating_sub(LEFT_AFTER_MS)).await
+    shared.access.teller.tell_what_is_left(id, now).await
 }
 
 /// Tells what this process's workers have seen, once in a few minutes, since it counts the whole
@@ -225,6 +228,3 @@ async fn show_staleness(
     }
     Ok(())
 }
-
-/// A worker tells what it saved at once; what is older was left by one that died.
-const LEFT_AFTER_MS: i64 = 30_000;

@@ -52,6 +52,16 @@ impl Tally {
         counter!("driftline_refreshed_posts_total", "outcome" => outcome.name()).increment(1);
     }
 
+    /// How often a post was left in doubt whether it is there.
+    pub(crate) fn doubtful(&self) -> u64 {
+        let outcomes = Outcome::ALL.iter().zip(self.outcomes);
+        let doubtful = [Outcome::Missing, Outcome::Failed];
+        outcomes
+            .filter(|(outcome, _)| doubtful.contains(outcome))
+            .map(|(_, count)| count)
+            .sum()
+    }
+
     pub(crate) fn lost(&mut self) {
         self.lost_leases += 1;
         counter!("driftline_refresh_lost_leases_total").increment(1);

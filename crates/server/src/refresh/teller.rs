@@ -1,51 +1,147 @@
 //! Tells the libraries of sources what a refresh changed.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use driftline_store::{
-    InstanceId, LocalId, Root, SourceId, StoreError,
+    InstanceId, LocalId, Root, SourceId, Store, StoreError,
     refresh::{Untold, forget_told, listed_in, tell, untold, untold_of},
     source,
 };
 
 use super::Shared;
 
-/// Tells every source of the instance of what is noted about those posts. What one of them cannot
-/// be told is noted still, and keeps nothing else from being told.
+/// Tells the libraries of this process's sources. Clones share what they have told.
+#[derive(Clone)]
+pub struct Teller {
+    store: Store,
+    told: Arc<Told>,
+    /// Of each instance whose notes were not gone through to the end: the last that was come to.
+    reached: Arc<tokio::sync::Mutex<HashMap<InstanceId, LocalId>>>,
+}
+
+/// Tells every source of the instance of what is noted about those posts.
 pub(crate) async fn tell_of(
     shared: &Shared,
     instance: InstanceId,
     posts: &[LocalId],
 ) -> Result<(), StoreError> {
-    if posts.is_empty() {
-        return Ok(());
-    }
-    let posts = posts.to_vec();
-    let notes = shared
-        .read(move |tx| untold_of(tx, instance, &posts))
-        .await?;
-    tell_all(shared, instance, notes).await
+    shared.access.teller.tell_of(instance, posts).await
 }
 
-/// Tells what was noted before a time and nobody told.
-pub(crate) async fn tell_what_is_left(
-    shared: &Shared,
-    instance: InstanceId,
-    until_ms: i64,
-) -> Result<(), StoreError> {
-    let notes = shared
-        .read(move |tx| untold(tx, instance, until_ms, MOST))
-        .await?;
-    tell_all(shared, instance, notes).await
+impl Teller {
+    pub(crate) fn new(store: &Store) -> Self {
+        Self {
+            store: store.clone(),
+            told: Arc::default(),
+            reached: Arc::default(),
+        }
+    }
+
+    /// Tells every source of the instance of what is noted about those posts. What one of them
+    /// cannot be told is noted still, and keeps nothing else from being told.
+    pub(crate) async fn tell_of(
+        &self,
+        instance: InstanceId,
+        posts: &[LocalId],
+    ) -> Result<(), StoreError> {
+        if posts.is_empty() {
+            return Ok(());
+        }
+        let posts = posts.to_vec();
+        let notes = self
+            .store
+            .read(move |tx| untold_of(tx, instance, &posts))
+            .await?;
+        self.tell_all(instance, notes).await
+    }
+
+    /// Tells what a poll noted about posts of its page and, since nobody else may be there to do
+    /// it, what was left before.
+    pub(crate) async fn tell_polled(
+        &self,
+        instance: InstanceId,
+        posts: &[LocalId],
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.tell_of(instance, posts).await?;
+        self.tell_what_is_left(instance, now_ms).await
+    }
+
+    /// Tells what was noted a while ago and nobody told. What is kept again is passed by: the next
+    /// call goes on behind it, if there was more than one call tells.
+    pub(crate) async fn tell_what_is_left(
+        &self,
+        instance: InstanceId,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        // Somebody else is at it: nothing is to be told twice.
+        let Ok(mut reached) = self.reached.try_lock() else {
+            return Ok(());
+        };
+        let until_ms = now_ms.saturating_sub(LEFT_AFTER_MS);
+        let mut above = reached.remove(&instance);
+        for _ in 0..MOST_PARTS {
+            let notes = self
+                .store
+                .read(move |tx| untold(tx, instance, until_ms, above, PART))
+                .await?;
+            let is_full = notes.len() == PART as usize;
+            above = notes.last().map(|note| note.post).filter(|_| is_full);
+            self.tell_all(instance, notes).await?;
+            if above.is_none() {
+                return Ok(());
+            }
+        }
+        reached.extend(above.map(|above| (instance, above)));
+        Ok(())
+    }
+
+    async fn tell_all(&self, instance: InstanceId, notes: Vec<Untold>) -> Result<(), StoreError> {
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let sources = self.store.read(source::list).await?;
+        let (mut heard, mut kept) = (Vec::new(), HashSet::new());
+        for source in sources.into_iter().filter(|s| s.instance.id == instance) {
+            let (id, news) = (source.id, Arc::new(self.told.news(source.id, &notes)));
+            if news.is_empty() {
+                heard.push(id);
+                continue;
+            }
+            let told = {
+                let news = Arc::clone(&news);
+                self.store
+                    .write(source::root(id), move |tx| tell(tx, id, &news))
+                    .await
+            };
+            match told {
+                Ok(_) => heard.push(id),
+                // Removed meanwhile: there is no library to tell.
+                Err(StoreError::NoSource) => {}
+                Err(error) => {
+                    tracing::warn!(source = %source.name, %error, "its library could not be told what was refreshed; trying again");
+                    kept.extend(self.store.read(move |tx| listed_in(tx, id, &news)).await?);
+                }
+            }
+        }
+        let (kept, told): (Vec<_>, Vec<_>) = notes
+            .into_iter()
+            .partition(|note| kept.contains(&note.post));
+        self.told.forget(&told);
+        self.told.heard(&heard, &kept);
+        self.store
+            .write(Root::none(), move |tx| forget_told(tx, instance, &told))
+            .await
+    }
 }
 
 /// What was told to some sources while another could not be told: its note stays, and who has heard
 /// it does not hear it twice.
 #[derive(Debug, Default)]
-pub(super) struct Told(Mutex<HashSet<(SourceId, LocalId, i64)>>);
+struct Told(Mutex<HashSet<(SourceId, LocalId, i64)>>);
 
 impl Told {
     /// What of it the source has not heard.
@@ -77,54 +173,18 @@ impl Told {
     }
 }
 
-async fn tell_all(
-    shared: &Shared,
-    instance: InstanceId,
-    notes: Vec<Untold>,
-) -> Result<(), StoreError> {
-    if notes.is_empty() {
-        return Ok(());
-    }
-    let sources = shared.read(source::list).await?;
-    let (mut heard, mut kept) = (Vec::new(), HashSet::new());
-    for source in sources.into_iter().filter(|s| s.instance.id == instance) {
-        let (id, news) = (source.id, Arc::new(shared.told.news(source.id, &notes)));
-        if news.is_empty() {
-            heard.push(id);
-            continue;
-        }
-        let told = {
-            let news = Arc::clone(&news);
-            shared
-                .store
-                .write(source::root(id), move |tx| tell(tx, id, &news))
-                .await
-        };
-        match told {
-            Ok(_) => heard.push(id),
-            // Removed meanwhile: there is no library to tell.
-            Err(StoreError::NoSource) => {}
-            Err(error) => {
-                tracing::warn!(source = %source.name, %error, "its library could not be told what was refreshed; trying again");
-                kept.extend(shared.read(move |tx| listed_in(tx, id, &news)).await?);
-            }
-        }
-    }
-    let (kept, told): (Vec<_>, Vec<_>) = notes
-        .into_iter()
-        .partition(|note| kept.contains(&note.post));
-    shared.told.forget(&told);
-    shared.told.heard(&heard, &kept);
-    shared
-        .store
-        .write(Root::none(), move |tx| forget_told(tx, instance, &told))
-        .await
-}
-
-const MOST: u32 = 1_000;
+/// Workers and polls tell what they saved at once; what is older was left by a process that died, or
+/// could not be told.
+const LEFT_AFTER_MS: i64 = 30_000;
+const PART: u32 = 1_000;
+const MOST_PARTS: usize = 10;
 
 #[cfg(test)]
 mod tests {
+    use driftline_core::{api::Api, timeline::Settings};
+    use driftline_db::{Tx, testing::Fresh};
+    use driftline_store::{clock, source::NewSource};
+
     use super::*;
 
     #[test]
@@ -142,5 +202,77 @@ mod tests {
         assert_eq!(told.news(one, &[note(7, 11)]), [note(7, 11)], "noted anew");
         told.forget(&[note(7, 10)]);
         assert_eq!(told.news(one, &[note(7, 10)]), [note(7, 10)]);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_one_source_cannot_be_told_keeps_no_later_note_from_being_told() {
+        let fresh = Fresh::sqlite();
+        let target = fresh.target.clone();
+        let store = tokio::task::spawn_blocking(move || Store::open(target));
+        let store = store.await.unwrap().unwrap();
+        let new = NewSource {
+            name: "broken".to_owned(),
+            origin: "https://sim.example".to_owned(),
+            api: Api::Mastodon,
+            timeline: "public".to_owned(),
+            upstream: "https://sim.example".to_owned(),
+            settings: Settings::default(),
+            token: None,
+        };
+        let add = move |tx: &mut Tx<'_>| source::add(tx, &new, 1);
+        let source = store.write(clock::root(), add).await.unwrap().unwrap();
+        let instance = store.read(source::instances).await.unwrap()[0].id;
+        let (source_id, instance_id) = (u64::from(source), u64::from(instance));
+        let notes = u64::from(PART) * 2;
+        let write = async |sql: String| {
+            let job = move |tx: &mut Tx<'_>| Ok::<_, StoreError>(tx.execute(&sql, &[])?);
+            store.write(Root::none(), job).await.unwrap();
+        };
+        let numbers = format!(
+            "with recursive n(i) as (select 1 union all select i + 1 from n where i < {notes})"
+        );
+        write(format!(
+            "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
+                 content_hash, gone, listed, streamed)
+             {numbers} select {source_id}, i, i, 'p' || i, i, i, 1, 0, false, true, false from n"
+        ))
+        .await;
+        write(format!(
+            "insert into untold (instance_id, post_id, since_ms, counts)
+             {numbers} select {instance_id}, i, 1, true from n"
+        ))
+        .await;
+        let listed_nowhere = notes + 1;
+        write(format!(
+            "insert into untold values ({instance_id}, {listed_nowhere}, 1, true)"
+        ))
+        .await;
+        write(format!(
+            "create trigger broken before update on source when old.id = {source_id}
+             begin select raise(abort, 'broken'); end"
+        ))
+        .await;
+        let left = async || {
+            let left = move |tx: &mut Tx<'_>| untold(tx, instance, i64::MAX, None, 5 * PART);
+            store.read(left).await.unwrap().len() as u64
+        };
+        let teller = Teller::new(&store);
+        teller
+            .tell_what_is_left(instance, LEFT_AFTER_MS)
+            .await
+            .unwrap();
+        assert_eq!(left().await, notes + 1, "it was noted a moment ago");
+        teller
+            .tell_what_is_left(instance, LEFT_AFTER_MS + 1)
+            .await
+            .unwrap();
+        assert_eq!(left().await, notes, "kept for the broken one alone");
+        write("drop trigger broken".to_owned()).await;
+        teller
+            .tell_what_is_left(instance, LEFT_AFTER_MS + 1)
+            .await
+            .unwrap();
+        assert_eq!(left().await, 0);
+        store.close().await;
     }
 }

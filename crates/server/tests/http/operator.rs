@@ -162,6 +162,52 @@ async fn nobody_gets_more_where_others_come_and_there_is_no_token() {
     world.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_token_pages_of_other_sites_read_public_posts_and_no_more() {
+    let world = world(Gate::ThisMachine).await;
+    let mut feed = world.feed("home").await;
+    feed.poll(&[status(5)]).await;
+    let port = world.base.rsplit_once(':').unwrap().1;
+    let (ours, rebound) = (format!("127.0.0.1:{port}"), format!("evil.example:{port}"));
+    let own_page = format!("http://{ours}");
+    let strange: [&[(&str, &str)]; 5] = [
+        &[("origin", "https://evil.example")],
+        &[("origin", "null")],
+        &[("sec-fetch-site", "cross-site")],
+        &[("host", &rebound)],
+        &[
+            ("host", &rebound),
+            ("origin", &format!("http://{rebound}")),
+            ("sec-fetch-site", "same-origin"),
+        ],
+    ];
+    let own: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("sec-fetch-site", "none")],
+        &[("origin", &own_page), ("sec-fetch-site", "same-origin")],
+        &[("host", &format!("localhost:{port}"))],
+    ];
+    for (method, path, expected) in guarded(&feed.path()) {
+        for headers in strange {
+            let answer = send(&world, &method, &path, headers).await;
+            let what = format!("{method} {path} {headers:?}");
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{what}");
+        }
+        for headers in own {
+            let answer = send(&world, &method, &path, headers).await;
+            assert_eq!(answer.status(), expected, "{method} {path} {headers:?}");
+        }
+    }
+    for path in ["/api/v1/timelines/public", "/api/v1/instance"] {
+        for headers in strange {
+            let answer = send(&world, &Method::GET, path, headers).await;
+            assert_eq!(answer.status(), StatusCode::OK, "{path} {headers:?}");
+            assert_eq!(answer.headers()["access-control-allow-origin"], "*");
+        }
+    }
+    world.close().await;
+}
+
 #[test]
 fn the_description_tells_what_needs_the_token() {
     let description = serde_json::to_value(api_description()).unwrap();

@@ -74,6 +74,21 @@ async fn a_huge_batch_is_taken_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_stood_in_the_request_before_is_repeated_however_long_it_is() {
+    let world = World::new().await;
+    let once = (1..=3_000).map(|id| id.to_string());
+    let again = (1..=500).map(|id| format!(" {id}"));
+    let ids: Vec<String> = once.chain(again).collect();
+    let body = json!({ "instance": "https://sim.example", "ids": ids });
+    let noted = parsed(post(&world, &body).await).await;
+    assert_eq!(noted["named"], 3_500, "{noted}");
+    assert_eq!(noted["new"], 3_000, "{noted}");
+    assert_eq!(noted["repeated"], 500, "{noted}");
+    assert_eq!(noted["waiting_or_missing"], 0, "{noted}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn more_than_fits_is_refused_whole() {
     let world = World::new().await;
     let many: Vec<String> = (1..=100_001).map(|id| id.to_string()).collect();

@@ -240,3 +240,29 @@ async fn the_description_names_every_route() {
     assert_eq!(forms.as_object().unwrap().len(), 3);
     world.service.stop().await;
 }
+
+#[tokio::test]
+async fn pages_of_other_sites_take_no_ids() {
+    let world = World::new().await;
+    let send = async |headers: &[(&str, &str)]| {
+        let mut request = Request::builder().method("POST").uri("/api/v1/ids");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let answer = world.router.clone().oneshot(request).await.unwrap();
+        answer.status().as_u16()
+    };
+    let host = ("host", "127.0.0.1:7610");
+    for strange in [
+        ("origin", "https://evil.example"),
+        ("sec-fetch-site", "cross-site"),
+    ] {
+        assert_eq!(send(&[host, strange]).await, 403, "{strange:?}");
+    }
+    assert_eq!(send(&[host]).await, 200);
+    assert_eq!(
+        send(&[host, ("origin", "http://127.0.0.1:7610")]).await,
+        200
+    );
+}

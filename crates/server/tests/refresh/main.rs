@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod mastodon;
+mod polls;
 mod quotas;
 mod readers;
 mod world;

@@ -22,6 +22,7 @@ mod lease;
 mod polled;
 mod save;
 mod schedule;
+mod shown;
 mod stored;
 mod untold;
 mod wanted;
@@ -33,6 +34,7 @@ pub use experience::{Told, experience, learn, root as experience_root};
 pub use fresh::{Standing, standing};
 pub use histories::{Grown, histories};
 pub use save::{Answer, Answered, Save, Saved};
+pub use shown::{Shown, shown};
 pub use untold::{Untold, forget_told, listed_in, tell, untold, untold_of};
 pub use wanted::{Found, Noted, Tracked, hydrate, tracked, want};
 

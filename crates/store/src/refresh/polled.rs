@@ -200,4 +200,4 @@ impl<'a, 'p> Looks<'a, 'p> {
 }
 
 /// How long after a look a page's counts are taken in at the soonest, ms.
-const PAUSE_MS: i64 = 60_000;
+pub(crate) const PAUSE_MS: i64 = 60_000;

@@ -27,17 +27,25 @@ pub struct Untold {
     pub since_ms: i64,
 }
 
-/// What is to be told of an instance's posts and was noted by `until_ms`, the first `limit` of it.
+/// What is to be told of an instance's posts and was noted by `until_ms`, the first `limit` of it, or
+/// of what is above a post.
 pub fn untold(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     until_ms: i64,
+    above: Option<LocalId>,
     limit: u32,
 ) -> Result<Vec<Untold>, StoreError> {
     let found = tx.query(
         "select post_id, counts, since_ms from untold
-         where instance_id = $1 and since_ms <= $2 order by post_id limit $3",
-        &[&sql(instance), &until_ms, &i64::from(limit)],
+         where instance_id = $1 and since_ms <= $2 and post_id > $3
+         order by post_id limit $4",
+        &[
+            &sql(instance),
+            &until_ms,
+            &above.map_or(i64::MIN, sql),
+            &i64::from(limit),
+        ],
         |row| {
             Ok(Untold {
                 post: from_sql(row.i64(0)?)?,

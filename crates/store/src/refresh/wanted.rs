@@ -95,7 +95,8 @@ pub fn want(
     let noted = Noted {
         new: new.len() as u64,
         stored: stored.len() as u64,
-        named: named.len() as u64,
+        // A source may have stored a post while its ticket waited.
+        named: named.iter().filter(|id| !stored.contains_key(*id)).count() as u64,
     };
     if new.is_empty() {
         return Ok(noted);

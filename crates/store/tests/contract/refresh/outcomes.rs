@@ -14,7 +14,7 @@ use crate::world::{START_MS, World, on_both};
 /// Tells the world's source what is untold; returns how many entries moved.
 fn tell_all(world: &World, crew: &Crew) -> u64 {
     let (instance, source) = (crew.instance, world.source);
-    let news = world.read(move |tx| untold(tx, instance, i64::MAX, 100));
+    let news = world.read(move |tx| untold(tx, instance, i64::MAX, None, 100));
     let (told, moved) = (news.clone(), news);
     let count = world.write(move |tx| tell(tx, source, &told));
     world
@@ -22,7 +22,7 @@ fn tell_all(world: &World, crew: &Crew) -> u64 {
         .write_blocking(Root::none(), move |tx| forget_told(tx, instance, &moved))
         .expect("forgotten");
     assert_eq!(
-        world.read(move |tx| untold(tx, instance, i64::MAX, 100)),
+        world.read(move |tx| untold(tx, instance, i64::MAX, None, 100)),
         Vec::<Untold>::new()
     );
     count
@@ -219,7 +219,7 @@ fn every_source_of_a_post_is_told() {
         let now_ms = START_MS + 4 * MINUTE_MS;
         crew.refresh(&[(1, Answer::Gone), found(2, 0)], now_ms);
         let instance = crew.instance;
-        let news = one.read(move |tx| untold(tx, instance, i64::MAX, 100));
+        let news = one.read(move |tx| untold(tx, instance, i64::MAX, None, 100));
         for world in [&one, &two] {
             let (news, source) = (news.clone(), world.source);
             let moved = store

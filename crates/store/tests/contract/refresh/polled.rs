@@ -2,13 +2,18 @@
 
 use driftline_core::{
     answer::{Listed, LookUp, Page},
+    post::Post,
     refresh::Outcome,
+    timeline::Reading,
     upstream_id::UpstreamId,
 };
-use driftline_store::{history, refresh::count_history};
+use driftline_store::{
+    Prints, history,
+    refresh::{count_history, shown},
+};
 
 use super::{Answer, Crew, MINUTE_MS, check_schedule, found, liked, local, stands};
-use crate::world::{START_MS, World, newest_page, on_both, page};
+use crate::world::{START_MS, World, newest_page, on_both, page, settings};
 
 #[test]
 fn a_polls_counts_are_a_refresh_that_costs_nothing() {
@@ -51,6 +56,43 @@ fn polls_that_follow_each_other_closely_write_nothing() {
             "nothing changed"
         );
     });
+}
+
+#[test]
+fn what_a_commit_passed_over_is_known_with_when_it_is_taken_in() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 7)]);
+        assert_eq!(again(&world, &[liked(2, 0), liked(1, 7)]), [None, None]);
+        world.now_ms = START_MS + MINUTE_MS - 1;
+        let changed = [liked(2, 0), liked(1, 8)];
+        assert_eq!(world.poll(changed.to_vec()).recounted, 0);
+        let (newest, oldest) = (again(&world, &changed)[0], again(&world, &changed)[1]);
+        assert_eq!((newest, oldest), (None, Some(START_MS + MINUTE_MS)));
+        world.now_ms = START_MS + MINUTE_MS;
+        assert_eq!(world.poll(changed.to_vec()).recounted, 1);
+        assert_eq!(again(&world, &changed), [None, None]);
+
+        // A look-up that finds it missing leaves a doubt that the next page ends.
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 5 * MINUTE_MS;
+        crew.refresh(&[(1, Answer::Missing)], now_ms);
+        assert!(again(&world, &changed)[1].is_some());
+        world.now_ms = now_ms + 1_000;
+        world.poll(changed.to_vec());
+        assert_eq!(again(&world, &changed), [None, None]);
+    });
+}
+
+/// When what a page that was just committed says is taken in, where it was passed over.
+fn again(world: &World, posts: &[Post]) -> Vec<Option<i64>> {
+    let page = page(posts.to_vec(), world.now_ms);
+    let (known, source) = (world.machine.scheme().copied(), world.source);
+    let reading = Reading::check(&page, &newest_page(), known, &settings()).expect("a good page");
+    let prints = Prints::of(&page);
+    let shown = world.read(move |tx| shown(tx, source, &reading, &prints));
+    let scheduled = shown.iter().map(|shown| shown.expect("it is refreshed"));
+    scheduled.map(|shown| shown.again_ms).collect()
 }
 
 #[test]

@@ -170,6 +170,18 @@ fn what_is_not_to_be_had_is_kept_as_that() {
 }
 
 #[test]
+fn an_id_that_waits_and_whose_post_is_stored_meanwhile_counts_once() {
+    on_both(|store| {
+        let tracked = World::readable(store, "tracked");
+        name(&tracked, &[1, 2], false, START_MS);
+        let mut polled = World::readable(store, "polled");
+        polled.poll(vec![liked(1, 0)]);
+        let noted = name(&tracked, &[1, 2, 3], false, START_MS + 1);
+        assert_eq!((noted.new, noted.stored, noted.named), (1, 1, 1));
+    });
+}
+
+#[test]
 fn once_is_once() {
     on_both(|store| {
         let world = World::readable(store, "tracked");
