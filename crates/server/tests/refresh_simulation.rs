@@ -2,14 +2,11 @@
 //! are cut, posts that are edited, deleted, hidden and poisonous.
 //!
 //! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
 };
 
 use driftline_core::{
@@ -23,7 +20,7 @@ use driftline_core::{
     timeline::Settings,
     upstream_id::UpstreamId,
 };
-use driftline_sim::{FaultsConfig, Growth, SpanMs, ThrottleRule, Upstream, WorldConfig};
+use driftline_sim::{FaultsConfig, Growth, SpanMs, ThrottleRule, Upstream, WorldConfig, seeds};
 use driftline_store::{
     CredentialId, InstanceId, SourceId, Store, StoreError, Target, clock, credential, quota,
     refresh::{
@@ -37,41 +34,13 @@ use rand_chacha::ChaCha8Rng;
 
 #[test]
 fn every_post_stays_fresh_whatever_dies() {
-    let number = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .map(|text| text.parse::<u64>().unwrap())
-    };
-    let seeds = match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, count) => 0..count.unwrap_or(200),
-    };
-    let next = AtomicU64::new(seeds.start);
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
-                return;
-            }
-            if let Err(panic) = std::panic::catch_unwind(|| Simulation::new(seed).run()) {
-                eprintln!("seed {seed} failed; replay with: cargo xtask sim --seed {seed}");
-                next.store(seeds.end, Ordering::Relaxed);
-                std::panic::resume_unwind(panic);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(work);
-        }
-    });
+    seeds::run(200, |seed| Simulation::new(seed).run());
 }
 
 const SECOND_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
 const LEASE_MS: i64 = 30 * SECOND_MS;
 const WINDOW_MS: i64 = MINUTE_MS;
-const BATCH: usize = 20;
 const RUN_MS: i64 = 50 * MINUTE_MS;
 const CALM_MS: i64 = 12 * MINUTE_MS;
 
@@ -129,6 +98,8 @@ struct Simulation {
     /// Requests in a window, and whether the limit is ever cut.
     limit: u32,
     cut: bool,
+    /// Posts in a request.
+    batch: usize,
     throttled: u32,
     /// Requests that were taken and not sent, and until when they may be.
     held: (u32, i64),
@@ -238,6 +209,12 @@ impl Simulation {
             dawdle_share: rng.random_range(0.0..0.05),
             limit,
             cut,
+            // Every fifth server that is not short of requests looks them up one by one.
+            batch: if seed.is_multiple_of(5) && !is_short {
+                1
+            } else {
+                20
+            },
             throttled: 0,
             held: (0, 0),
             deaths: 0,
@@ -351,7 +328,7 @@ impl Simulation {
         }
         let ask = Ask {
             instance,
-            batcher: Batcher::new(BATCH, 2 * SECOND_MS),
+            batcher: Batcher::new(self.batch, 2 * SECOND_MS),
             shard: self.rng.random(),
             holder: format!("worker {at}"),
             lease_ms: LEASE_MS,
@@ -366,8 +343,14 @@ impl Simulation {
             }
             Claimed::Batch(claim) => {
                 self.check_disjoint(&claim);
+                let posts = claim.posts.clone();
+                let failures = |due: &DuePost| due.freshness.failures;
                 let asking = Asking {
-                    bisection: Bisection::new(claim.posts.clone(), |due| due.freshness.failures),
+                    bisection: if self.workers[at].failures >= 2 {
+                        Bisection::with_probe(posts, failures)
+                    } else {
+                        Bisection::new(posts, failures)
+                    },
                     claim,
                     answers: Vec::new(),
                     answer: Err(Failure::new(FailureKind::Unreachable, "not asked yet")),
@@ -444,7 +427,8 @@ impl Simulation {
             }
         }
         let is_in_time = self.now_ms < asking.claim.until_ms - 5 * SECOND_MS;
-        let may_ask = !asking.stopped && !asking.bisection.is_outage() && is_in_time;
+        let is_down = asking.bisection.is_outage() || asking.bisection.is_probe_refused();
+        let may_ask = !asking.stopped && !is_down && is_in_time;
         if may_ask && asking.bisection.part().is_some() && self.take() == Grant::Requests(1) {
             return self.ask(at, asking);
         }
@@ -458,14 +442,20 @@ impl Simulation {
             mut answers,
             ..
         } = asking;
-        let is_down = self.workers[at].failures >= 2 && !bisection.has_answers();
-        let is_outage = bisection.is_outage() || is_down;
+        let is_outage = bisection.is_outage() && !bisection.is_probe_refused();
         let verdict = bisection.end();
         if !is_outage {
-            let blamed = verdict.culprits.into_iter().chain(verdict.suspects);
-            answers.extend(blamed.map(|due| Answered {
+            let blamed = verdict
+                .culprits
+                .into_iter()
+                .map(|due| (due, Answer::Nothing));
+            let suspected = verdict
+                .suspects
+                .into_iter()
+                .map(|due| (due, Answer::Suspect));
+            answers.extend(blamed.chain(suspected).map(|(due, answer)| Answered {
                 what: due.what,
-                answer: Answer::Nothing,
+                answer,
                 asked_at_ms: self.now_ms,
             }));
         }
@@ -476,7 +466,7 @@ impl Simulation {
             let wait_ms = SECOND_MS << worker.failures;
             return self.wait(at, self.now_ms + wait_ms);
         }
-        let is_silent = answers.iter().all(|a| a.answer == Answer::Nothing);
+        let is_silent = !answers.iter().any(|a| a.answer.is_usable());
         let failures = self.workers[at].failures;
         self.workers[at].failures = if is_silent { failures + 1 } else { 0 };
         self.hydrate(&answers);
@@ -592,14 +582,14 @@ impl Simulation {
             self.held.0 -= 1;
             return Grant::Requests(1);
         }
-        let (id, now_ms) = (self.credential, self.now_ms);
+        let (id, now_ms, posts) = (self.credential, self.now_ms, self.batch as u32);
         self.store
             .write_blocking(credential::root(id), move |tx| {
                 let mut ledger = quota::load(tx, id, "requests")?;
                 let purpose = Use::Refresh {
                     left_to_polling: 0.2,
                 };
-                let grant = ledger.take(1, BATCH as u32, purpose, now_ms);
+                let grant = ledger.take(1, posts, purpose, now_ms);
                 quota::store(tx, id, "requests", &ledger)?;
                 Ok::<_, StoreError>(grant)
             })
@@ -649,7 +639,7 @@ impl Simulation {
         };
         // Oldest first: each has its turn when all others had theirs. What is poisonous costs
         // requests of its own, and a part of the quota stays with polling.
-        let batches = (posts.div_ceil(BATCH) + 2 * poisonous) as i64 + 1;
+        let batches = (posts.div_ceil(self.batch) + 2 * poisonous) as i64 + 1;
         let round_ms = batches * WINDOW_MS / i64::from(limit);
         3 * round_ms + WINDOW_MS + LEASE_MS
     }

@@ -3,12 +3,9 @@
 //! that loses, repeats and delays what it tells.
 //!
 //! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use driftline_core::{
     answer::{Abilities, AnswerFacts, Event},
@@ -16,7 +13,7 @@ use driftline_core::{
     timeline::{Backfill, Gap, GapKind, Machine, Reading, Rung, Settings, Step},
     upstream_id::UpstreamId,
 };
-use driftline_sim::{Happening, Upstream, WorldConfig};
+use driftline_sim::{Happening, Upstream, WorldConfig, seeds};
 use driftline_store::{
     Arrived, CommitEvents, CommitLookUp, CommitMachine, CommitPage, Prints, SourceId, Store,
     StoreError, Summary, Target, Tx, clock, commit_events, commit_look_up, commit_machine,
@@ -33,34 +30,7 @@ const ABILITIES: Abilities = Abilities {
 
 #[test]
 fn the_copy_equals_the_truth_whatever_crashes() {
-    let number = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .map(|text| text.parse::<u64>().unwrap())
-    };
-    let seeds = match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
-        (Some(seed), _) => seed..seed + 1,
-        (None, count) => 0..count.unwrap_or(200),
-    };
-    let next = AtomicU64::new(seeds.start);
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
-                return;
-            }
-            if let Err(panic) = std::panic::catch_unwind(|| Simulation::new(seed).run()) {
-                eprintln!("seed {seed} failed; replay with: cargo xtask sim --seed {seed}");
-                next.store(seeds.end, Ordering::Relaxed);
-                std::panic::resume_unwind(panic);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(work);
-        }
-    });
+    seeds::run(200, |seed| Simulation::new(seed).run());
 }
 
 /// To the machine a post is there once a page has shown it: a stream beside

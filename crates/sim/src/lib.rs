@@ -19,6 +19,7 @@ mod presets;
 mod publisher;
 mod quota;
 mod record;
+pub mod seeds;
 mod status;
 mod streams_config;
 mod throttles;

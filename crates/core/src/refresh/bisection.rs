@@ -1,10 +1,12 @@
 /// Finds what an upstream refuses a batch for: halves it until the culprits stand alone.
 ///
 /// Of a batch of n with k culprits it asks about 2 k log2 n times. Where the quota ends before, the
-/// posts that are still under suspicion count one failure more each, and the next batch that holds
-/// them begins with parts of half the size: the search goes on where it ended, in whichever process.
+/// posts that are still under suspicion count one failure more each and stay due as they were, and
+/// the next batch that holds them begins with parts of half the size: the search goes on where it
+/// ended, in whichever process.
 /// Where everything is refused, the upstream is to blame and not the posts: see
-/// [`Bisection::is_outage`].
+/// [`Bisection::is_outage`]. Whoever met that before begins with a probe: see
+/// [`Bisection::with_probe`].
 #[derive(Debug, Clone)]
 pub struct Bisection<T> {
     /// What is still to be asked for, the next part last.
@@ -12,6 +14,18 @@ pub struct Bisection<T> {
     culprits: Vec<T>,
     accepted: u32,
     doubt: Doubt,
+    probe: Probe,
+}
+
+/// A post that is asked for alone before the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Probe {
+    /// None is.
+    None,
+    /// It is asked for next.
+    Asked,
+    /// It was refused.
+    Refused,
 }
 
 /// Whether the upstream itself may be at fault.
@@ -69,7 +83,27 @@ impl<T> Bisection<T> {
             culprits: Vec::new(),
             accepted: 0,
             doubt: Doubt::None,
+            probe: Probe::None,
         }
+    }
+
+    /// As [`Bisection::new`], for an upstream that has answered nothing of late: the post that
+    /// failed least, the first of these, is asked for alone before all others. If it is refused,
+    /// the upstream seems to be down, and nothing more is to be asked; but that one post takes the
+    /// blame, and makes room for another probe. So whatever stands at the head of the schedule,
+    /// upstream and posts are told from one another in the end, and an outage costs one post's
+    /// patience a turn.
+    pub fn with_probe(mut batch: Vec<T>, failures: impl Fn(&T) -> u32) -> Self {
+        let calmest = batch.iter().map(&failures).enumerate();
+        let Some((at, _)) = calmest.min_by_key(|(_, failed)| *failed) else {
+            return Self::new(batch, failures);
+        };
+        let posts = vec![batch.remove(at)];
+        let mut bisection = Self::new(batch, failures);
+        let is_suspect = false;
+        bisection.open.push(Part { posts, is_suspect });
+        bisection.probe = Probe::Asked;
+        bisection
     }
 
     /// The part to ask for next; `None` when nothing is left.
@@ -80,6 +114,7 @@ impl<T> Bisection<T> {
     /// The part was answered; returns it.
     pub fn accepted(&mut self) -> Vec<T> {
         self.accepted = self.accepted.saturating_add(1);
+        self.probe = Probe::None;
         self.open.pop().map_or_else(Vec::new, |part| part.posts)
     }
 
@@ -90,6 +125,9 @@ impl<T> Bisection<T> {
         };
         if self.doubt == Doubt::Asked {
             self.doubt = Doubt::Confirmed;
+        }
+        if self.probe == Probe::Asked {
+            self.probe = Probe::Refused;
         }
         if posts.len() == 1 {
             self.culprits.append(&mut posts);
@@ -108,6 +146,12 @@ impl<T> Bisection<T> {
     pub fn is_outage(&self) -> bool {
         let is_told = self.doubt == Doubt::Confirmed || self.open.is_empty();
         self.accepted == 0 && self.culprits.len() >= 2 && is_told
+    }
+
+    /// Whether the probe was refused: the upstream is thought to be down, and the probe alone is to
+    /// blame.
+    pub fn is_probe_refused(&self) -> bool {
+        self.probe == Probe::Refused && self.accepted == 0
     }
 
     /// Two culprits and no answer: the largest part that is left will tell whose fault it is.

@@ -60,6 +60,9 @@ pub enum Word {
     Hidden,
     /// There was no usable answer.
     Nothing,
+    /// There was no usable answer to a request for it and others, and which of them is at fault was
+    /// not found out.
+    Suspect,
 }
 
 /// What became of a post that was looked up.
@@ -78,7 +81,8 @@ pub enum Outcome {
     Deleted,
     /// It may not be seen with the credentials at hand.
     Hidden,
-    /// There was no usable answer; it is due again soon.
+    /// There was no usable answer; it is due again soon. A suspect is due as it was: the search for
+    /// the culprit goes on with the next claim.
     Failed,
 }
 
@@ -89,6 +93,8 @@ pub struct Asked {
     pub at_ms: i64,
     /// The time, Unix ms.
     pub now_ms: i64,
+    /// When the post was due, Unix ms.
+    pub due_ms: i64,
     /// Any random number, to spread retries with.
     pub chance: u64,
     /// Whether anyone may see the post, so that an answer without it means that it is gone.
@@ -146,6 +152,7 @@ impl Freshness {
         let is_late = asked.at_ms < self.refreshed_ms;
         match word {
             Word::Nothing => self.failed(policy, asked),
+            Word::Suspect => self.suspected(policy, asked),
             _ if is_late => self.stays(policy, Outcome::Superseded),
             Word::Seen { counts, changed } => self.seen(policy, counts, changed, asked),
             Word::Missing if !self.missing => self.missed(asked),
@@ -230,6 +237,17 @@ impl Freshness {
             outcome: Outcome::Failed,
             due,
             tell: false,
+        }
+    }
+
+    fn suspected(&self, policy: &Policy, asked: Asked) -> Judged {
+        let failed = self.failed(policy, asked);
+        Judged {
+            due: match failed.due {
+                Due::At(_) => Due::At(asked.due_ms),
+                other => other,
+            },
+            ..failed
         }
     }
 

@@ -98,6 +98,14 @@ impl Policy {
             Self::Never { .. } => 0.0,
         }
     }
+
+    /// Whether a post has waited longer than a policy by worth lets any post wait; never by age.
+    pub fn is_beyond_bound(&self, facts: &Refreshed, now_ms: i64) -> bool {
+        match self {
+            Self::Value { ages, by } => by.is_beyond_bound(ages, facts, now_ms),
+            Self::Table { .. } | Self::Never { .. } => false,
+        }
+    }
 }
 
 impl Default for Policy {

@@ -96,6 +96,14 @@ impl ValuePolicy {
         worth.max(waited * waited)
     }
 
+    pub(super) fn is_beyond_bound(&self, ages: &AgeTable, facts: &Refreshed, now_ms: i64) -> bool {
+        let Due::At(due_ms) = ages.due(facts.born_ms, facts.refreshed_ms) else {
+            return false;
+        };
+        let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
+        now_ms.saturating_sub(facts.refreshed_ms) > self.bound_ms(every_ms)
+    }
+
     /// The final engagement to expect: `(alpha + count) / (beta + G(age))`, in which what came
     /// before the last two looks weighs less.
     fn expected(&self, facts: &Refreshed) -> f64 {

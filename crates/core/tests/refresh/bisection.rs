@@ -100,7 +100,100 @@ fn the_search_goes_on_where_the_quota_ended_it() {
     }
 }
 
+#[test]
+fn a_probe_comes_first_and_clears_the_upstream() {
+    let mut bisection = Bisection::with_probe(vec![1, 2, 3, 4, 5], |id| u32::from(*id < 3));
+    assert_eq!(bisection.part(), Some(&[3][..]), "what failed least");
+    assert_eq!(bisection.accepted(), [3]);
+    assert!(!bisection.is_probe_refused());
+    assert_eq!(bisection.part(), Some(&[1, 2][..]));
+    bisection.refused();
+    bisection.refused();
+    bisection.refused();
+    assert!(!bisection.is_outage() && !bisection.is_probe_refused());
+    let verdict = bisection.end();
+    assert_eq!(
+        (verdict.culprits, verdict.unasked),
+        (vec![1, 2], vec![4, 5])
+    );
+}
+
+#[test]
+fn a_refused_probe_alone_is_to_blame() {
+    let mut bisection = Bisection::with_probe(vec![1, 2, 3], |_| 0);
+    bisection.refused();
+    assert!(bisection.is_probe_refused());
+    let verdict = bisection.end();
+    assert_eq!((verdict.culprits, verdict.unasked), (vec![1], vec![2, 3]));
+    assert_eq!(Bisection::<u32>::with_probe(Vec::new(), |_| 0).part(), None);
+}
+
+/// A worker with that many requests a turn, whatever heads the schedule: posts that are due first
+/// come first, culprits wait for a while, and who failed twice in a row begins with a probe.
+fn turns(size: usize, quota: u32, posts: usize, poison: &BTreeSet<usize>) -> u32 {
+    let mut due: Vec<u32> = vec![0; posts];
+    let mut failures = vec![0u32; posts];
+    let mut answered = BTreeSet::new();
+    let mut silent = 0;
+    for turn in 0.. {
+        let mut open: Vec<usize> = (0..posts)
+            .filter(|at| !answered.contains(at) && due[*at] <= turn)
+            .collect();
+        open.sort_by_key(|at| due[*at]);
+        open.truncate(size);
+        if answered.len() + poison.len() == posts || turn > 5_000 {
+            return turn;
+        }
+        let failed = |at: &usize| failures[*at];
+        let mut bisection = if silent >= 2 {
+            Bisection::with_probe(open, failed)
+        } else {
+            Bisection::new(open, failed)
+        };
+        for _ in 0..quota {
+            match bisection.part() {
+                None => break,
+                Some(part) if part.iter().any(|at| poison.contains(at)) => bisection.refused(),
+                Some(_) => answered.extend(bisection.accepted()),
+            }
+            if bisection.is_outage() || bisection.is_probe_refused() {
+                break;
+            }
+        }
+        silent = if bisection.has_answers() {
+            0
+        } else {
+            silent + 1
+        };
+        let is_outage = bisection.is_outage() && !bisection.is_probe_refused();
+        let verdict = bisection.end();
+        if !is_outage {
+            for at in &verdict.culprits {
+                due[*at] = turn + (1 << failures[*at].min(10));
+            }
+            for at in [verdict.culprits, verdict.suspects].concat() {
+                failures[at] += 1;
+            }
+        }
+    }
+    unreachable!("turns are bounded")
+}
+
 proptest! {
+    /// Whatever heads the schedule, a share of the quota that poison cannot exceed is all it costs.
+    #[test]
+    fn posts_that_are_refused_hold_nobody_up_for_long(
+        size in prop::sample::select(vec![1usize, 2, 20, 100]),
+        quota in 1u32..5,
+        posts in 1usize..200,
+        poison in prop::collection::btree_set(0usize..40, 0..12),
+    ) {
+        let poison = poison.into_iter().filter(|at| *at < posts).collect::<BTreeSet<_>>();
+        let spent = turns(size, quota, posts, &poison);
+        let most = 4 * posts.div_ceil(size) + 40 * poison.len() + 4;
+        prop_assert!((spent as usize) < most, "{spent} turns of at most {most}");
+    }
+
     #[test]
     fn every_post_is_answered_or_blamed_or_left_once(
         size in 1u32..130,

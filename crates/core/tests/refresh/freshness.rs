@@ -26,6 +26,7 @@ fn asked(age_ms: i64) -> Asked {
     Asked {
         at_ms: BORN_MS + age_ms,
         now_ms: BORN_MS + age_ms + 300,
+        due_ms: BORN_MS + age_ms - 1,
         chance: 0,
         is_open: true,
     }
@@ -114,7 +115,7 @@ fn failures_back_off_until_the_post_retires() {
     let policy = Policy::default();
     let mut now = post();
     let mut waits = Vec::new();
-    for _ in 0..9 {
+    for _ in 0..40 {
         let failed = now.take(&policy, Word::Nothing, asked(HOUR_MS));
         assert_eq!(failed.outcome, Outcome::Failed);
         let Due::At(due_ms) = failed.due else {
@@ -124,14 +125,26 @@ fn failures_back_off_until_the_post_retires() {
         now = failed.freshness;
     }
     assert_eq!(waits[..4], [5_000, 5_000, 10_000, 20_000]);
+    assert_eq!(waits[8], 5_000 << 7, "doubling");
     assert_eq!(
-        waits[8],
-        5_000 << 7,
-        "doubling up to the interval of its age"
+        waits[39],
+        8 * 2 * HOUR_MS,
+        "up to eight intervals of its age"
     );
     let answered = now.take(&policy, seen(1, true), asked(2 * HOUR_MS));
     assert_eq!(answered.freshness.failures, 0);
     let old = now.take(&policy, Word::Nothing, asked(30 * DAY_MS));
+    assert_eq!(old.due, Due::Retired);
+}
+
+#[test]
+fn suspects_are_due_as_they_were_until_they_retire() {
+    let policy = Policy::default();
+    let suspected = post().take(&policy, Word::Suspect, asked(HOUR_MS));
+    assert_eq!(suspected.outcome, Outcome::Failed);
+    assert_eq!(suspected.freshness.failures, 1);
+    assert_eq!(suspected.due, Due::At(asked(HOUR_MS).due_ms));
+    let old = post().take(&policy, Word::Suspect, asked(30 * DAY_MS));
     assert_eq!(old.due, Due::Retired);
 }
 
@@ -169,6 +182,7 @@ fn words() -> impl Strategy<Value = Word> {
         1 => Just(Word::Gone),
         1 => Just(Word::Hidden),
         2 => Just(Word::Nothing),
+        1 => Just(Word::Suspect),
     ]
 }
 
@@ -187,6 +201,7 @@ proptest! {
             let refreshed = now.take(&policy, word, asked);
             prop_assert!(refreshed.freshness.refreshed_ms >= now.refreshed_ms);
             match refreshed.due {
+                Due::At(due_ms) if word == Word::Suspect => prop_assert_eq!(due_ms, asked.due_ms),
                 Due::At(due_ms) => prop_assert!(due_ms > now.refreshed_ms),
                 Due::Retired => {
                     let is_over = age_ms + 300 >= 30 * DAY_MS;

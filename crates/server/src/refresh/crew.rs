@@ -199,10 +199,10 @@ impl Worker {
             return Ok(Turn::Until(self.after_failure(kind)));
         }
         let kind = found.failure.as_ref().map(|failure| failure.kind);
-        let is_silent = found
+        let is_silent = !found
             .answers
             .iter()
-            .all(|answered| answered.answer == Answer::Nothing);
+            .any(|answered| answered.answer.is_usable());
         if !is_silent {
             self.failures = 0;
             if credential.quarantine.is_some() {

@@ -53,9 +53,9 @@ impl Hours {
     }
 }
 
-/// Looks posts up; the first request is taken from the quota already, for that charge. A batch that is refused is
-/// halved, within the quota and the time, until what it is refused for stands alone. An upstream
-/// that `is_suspicious`, because it failed before, has to answer something first.
+/// Looks posts up; the first request is taken from the quota already, for that charge. A batch that
+/// is refused is halved, within the quota and the time, until what it is refused for stands alone.
+/// An upstream that `is_suspicious`, because it failed before, is asked for one post first.
 pub(super) async fn look_up(
     shared: &Shared,
     reader: &Reader,
@@ -64,14 +64,19 @@ pub(super) async fn look_up(
     hours: Hours,
     is_suspicious: bool,
 ) -> Result<Outcome, StoreError> {
-    let bisection = Bisection::new(posts.to_vec(), |due| {
+    let failures = |due: &&DuePost| {
         if due.freshness.missing {
             // A list without it may be a mistake: it is asked for alone before it counts as gone.
             ALONE
         } else {
             due.freshness.failures
         }
-    });
+    };
+    let bisection = if is_suspicious {
+        Bisection::with_probe(posts.to_vec(), failures)
+    } else {
+        Bisection::new(posts.to_vec(), failures)
+    };
     let mut search = Search {
         shared,
         reader,
@@ -83,7 +88,7 @@ pub(super) async fn look_up(
         standing: Standing::Unknown,
     };
     search.run(charge).await?;
-    search.end(is_suspicious).await
+    search.end().await
 }
 
 /// The search for what a batch is refused for.
@@ -221,7 +226,7 @@ impl<'a> Search<'a> {
     }
 
     /// What the search came to.
-    async fn end(mut self, is_suspicious: bool) -> Result<Outcome, StoreError> {
+    async fn end(mut self) -> Result<Outcome, StoreError> {
         let works = self.is_known_to_work();
         let kind = self.failure.as_ref().map(|failure| failure.kind);
         if kind == Some(FailureKind::Forbidden) && !works && self.is_refused() {
@@ -229,9 +234,10 @@ impl<'a> Search<'a> {
         }
         let is_down = matches!(self.standing, Standing::Down | Standing::Refused);
         let is_silence = kind.is_some_and(is_silence) && !works;
-        let is_outage = is_down
-            || is_silence
-            || kind != Some(FailureKind::BadId) && (self.is_outage() || is_suspicious && !works);
+        let is_outage =
+            is_down || is_silence || kind != Some(FailureKind::BadId) && self.is_outage();
+        // Unless the upstream is known to be down, a refused probe makes room for another one.
+        let is_probe_refused = self.bisection.is_probe_refused() && !is_down;
         let Verdict {
             culprits,
             suspects,
@@ -254,10 +260,10 @@ impl<'a> Search<'a> {
         };
         let mut answers = self.answers;
         answers.extend(hidden.into_iter().map(answered(Answer::Hidden)));
-        // In an outage nobody is to blame: all are due as they were.
-        if !is_outage {
-            let blamed = failed.into_iter().chain(suspects);
-            answers.extend(blamed.map(answered(Answer::Nothing)));
+        // In an outage nobody is to blame but a probe: all others are due as they were.
+        if !is_outage || is_probe_refused {
+            answers.extend(failed.into_iter().map(answered(Answer::Nothing)));
+            answers.extend(suspects.into_iter().map(answered(Answer::Suspect)));
         }
         Ok(Outcome {
             answers,
@@ -293,7 +299,8 @@ impl<'a> Search<'a> {
     }
 
     fn is_outage(&self) -> bool {
-        self.bisection.is_outage() && self.standing != Standing::Works
+        let is_outage = self.bisection.is_outage() || self.bisection.is_probe_refused();
+        is_outage && self.standing != Standing::Works
     }
 }
 

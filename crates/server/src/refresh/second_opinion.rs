@@ -79,7 +79,7 @@ pub(super) async fn confirmed(
         let mut told: HashMap<What, Answered> = found
             .answers
             .into_iter()
-            .filter(|answered| answered.answer != Answer::Nothing)
+            .filter(|answered| answered.answer.is_usable())
             .map(|answered| (answered.what, answered))
             .collect();
         if !told.is_empty() && reader.credential.quarantine.is_some() {
@@ -159,7 +159,7 @@ fn is_doubted(answer: &Answer, was_left_out: bool, before: Option<Became>) -> bo
         Answer::Missing => was_left_out,
         Answer::Hidden => before != Some(Became::Hidden),
         // Where an upstream tells this from what is hidden, it is so for everyone.
-        Answer::Gone | Answer::Found(_) | Answer::Nothing => false,
+        Answer::Gone | Answer::Found(_) | Answer::Nothing | Answer::Suspect => false,
     }
 }
 
@@ -171,7 +171,7 @@ fn better(one: Answered, other: Answered) -> Answered {
         Answer::Hidden => 3,
         Answer::Gone => 2,
         Answer::Missing => 1,
-        Answer::Nothing => 0,
+        Answer::Nothing | Answer::Suspect => 0,
     };
     if says(&other) > says(&one) {
         other

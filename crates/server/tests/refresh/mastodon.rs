@@ -163,6 +163,36 @@ async fn a_poisonous_post_does_not_hold_the_others_up() {
     world.stop().await;
 }
 
+/// All that is due first fails, one by one: that looks like a server that is down.
+#[tokio::test(flavor = "multi_thread")]
+async fn poisonous_posts_in_a_row_do_not_hold_the_others_up() {
+    const POISONOUS: usize = 12;
+    let mut config = WorldConfig {
+        publish_for_ms: Some(5_000),
+        ..growing()
+    };
+    config.batches.ability = BatchAbility::MethodNotAllowed;
+    let world = World::start(config, Api::Mastodon).await;
+    wait("the posts are stored", async || {
+        world.posts().await.len() > POISONOUS
+    })
+    .await;
+    let mut posts = world.posts().await;
+    posts.sort_by_key(|(.., standing)| standing.due_at_ms);
+    let poison: Vec<_> = posts.iter().take(POISONOUS).map(|p| p.0.clone()).collect();
+    world.faults(|faults| faults.poison_ids = poison.clone());
+    let since_ms = now();
+    wait("all others are refreshed again", async || {
+        let posts = world.posts().await;
+        let others = posts.iter().filter(|(id, ..)| !poison.contains(id));
+        others
+            .clone()
+            .all(|(.., s)| s.freshness.refreshed_ms > since_ms + 1_000)
+    })
+    .await;
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn look_ups_are_not_charged_to_the_limit_of_pages() {
     let mut config = growing();

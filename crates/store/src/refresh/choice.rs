@@ -25,12 +25,19 @@ pub(crate) fn reach(policy: &Policy, size: usize) -> usize {
     }
 }
 
-/// Takes at most `size` of the due posts: what was due first or, under a policy by worth, what is
-/// worth most now.
+/// Takes at most `size` of the due posts, which come in the order of their due times and leave in
+/// it: what was due first or, under a policy by worth, what is worth most now.
 ///
-/// No post starves: under such a policy who waits on comes first at last, and its bound on waits
-/// holds for what is put off as well.
-pub(crate) fn choose(policy: &Policy, mut due: Vec<DuePost>, size: usize, now_ms: i64) -> Choice {
+/// No post starves: under such a policy a quarter of what is taken, over `turn` after turn, is what
+/// has waited beyond its bound for longest, or what failed and is due again, whatever the others
+/// are worth; and the bound holds for what is put off as well.
+pub(crate) fn choose(
+    policy: &Policy,
+    mut due: Vec<DuePost>,
+    size: usize,
+    turn: u64,
+    now_ms: i64,
+) -> Choice {
     let Policy::Value { .. } = policy else {
         due.truncate(size);
         return Choice {
@@ -38,20 +45,30 @@ pub(crate) fn choose(policy: &Policy, mut due: Vec<DuePost>, size: usize, now_ms
             later: Vec::new(),
         };
     };
-    let mut valued = Vec::with_capacity(due.len());
-    let mut later = Vec::new();
-    for post in due {
-        if postponed(policy, &post, now_ms).is_some() {
-            later.push(post.slot);
-        } else {
-            valued.push((value(policy, &post, now_ms), post));
-        }
-    }
+    let (later, due): (Vec<_>, Vec<_>) = due
+        .into_iter()
+        .partition(|post| postponed(policy, post, now_ms).is_some());
+    let mut kept = (size + (turn % PATIENCE) as usize) / PATIENCE as usize;
+    let mut valued: Vec<(f64, DuePost)> = due
+        .into_iter()
+        .map(|post| {
+            let is_kept = kept > 0 && waits_too_long(policy, &post, now_ms);
+            kept -= usize::from(is_kept);
+            let value = if is_kept {
+                f64::INFINITY
+            } else {
+                value(policy, &post, now_ms)
+            };
+            (value, post)
+        })
+        .collect();
     valued.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let posts = valued.into_iter().take(size).map(|(_, post)| post);
+    valued.truncate(size);
+    let mut posts: Vec<DuePost> = valued.into_iter().map(|(_, post)| post).collect();
+    posts.sort_by_key(|post| post.due_at_ms);
     Choice {
-        posts: posts.collect(),
-        later,
+        posts,
+        later: later.into_iter().map(|post| post.slot).collect(),
     }
 }
 
@@ -97,17 +114,24 @@ fn postponed(policy: &Policy, post: &DuePost, now_ms: i64) -> Option<i64> {
     }
 }
 
-/// What looking a post up is worth; what the policy does not judge goes first.
+/// What looking a post up is worth. What the policy does not judge goes first, as long as it does
+/// not fail.
 fn value(policy: &Policy, post: &DuePost, now_ms: i64) -> f64 {
-    match post.what {
-        What::Wanted { .. } => f64::INFINITY,
-        What::Stored(_) if post.freshness.missing => f64::INFINITY,
-        What::Stored(_) => {
-            let value = policy.value(&post.freshness.facts(), now_ms);
-            if value > 0.0 { value } else { f64::INFINITY }
-        }
+    let value = policy.value(&post.freshness.facts(), now_ms);
+    let is_judged = matches!(post.what, What::Stored(_)) && !post.freshness.missing && value > 0.0;
+    if is_judged || post.freshness.failures > 0 {
+        value
+    } else {
+        f64::INFINITY
     }
+}
+
+fn waits_too_long(policy: &Policy, post: &DuePost, now_ms: i64) -> bool {
+    post.freshness.failures > 0 || policy.is_beyond_bound(&post.freshness.facts(), now_ms)
 }
 
 /// Wide enough to find worth, and narrow enough to read at every claim.
 const CHOICE: usize = 4;
+
+/// Of how many posts one is what has waited beyond its bound.
+const PATIENCE: u64 = 4;

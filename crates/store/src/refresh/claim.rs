@@ -35,6 +35,7 @@ pub struct Ask {
     /// When a batch leaves, and how large it may be.
     pub batcher: Batcher,
     /// The shard to begin with, any number: workers that begin with different ones seldom meet.
+    /// Who claims again counts on.
     pub shard: u64,
     /// The worker's name.
     pub holder: String,
@@ -57,7 +58,7 @@ pub struct Claim {
     pub id: i64,
     /// When it ends, Unix ms: by the database's clock on PostgreSQL, by this process's on SQLite.
     pub until_ms: i64,
-    /// The posts, the one first that was due first.
+    /// The posts, the one first that was due first; those that fill a batch up by worth come last.
     pub posts: Vec<DuePost>,
     /// Slots whose post needs no look-up any more: it is deleted or removed.
     pub(crate) idle: Vec<Slot>,
@@ -338,7 +339,9 @@ impl Due {
     ) -> Result<Taken, StoreError> {
         let (due, idle) = posts(tx, &self.slots)?;
         let size = ask.batcher.size();
-        let Choice { mut posts, later } = choice::choose(&ask.policy, due, size, ask.now_ms);
+        // Not in step with the shard that is looked into first.
+        let turn = ask.shard / SHARDS as u64;
+        let Choice { mut posts, later } = choice::choose(&ask.policy, due, size, turn, ask.now_ms);
         let missing = size.saturating_sub(posts.len());
         // No request is sent for what is not due alone.
         if missing > 0 && !posts.is_empty() {

@@ -142,6 +142,7 @@ impl<'a, 'p> Looks<'a, 'p> {
         let asked = Asked {
             at_ms: asked_at_ms,
             now_ms,
+            due_ms: slot.due_at_ms,
             chance: 0,
             is_open: true,
         };

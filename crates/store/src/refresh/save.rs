@@ -68,6 +68,15 @@ pub enum Answer {
     Hidden,
     /// There was no usable answer.
     Nothing,
+    /// There was none to a request for it and others, and which is at fault was not found out.
+    Suspect,
+}
+
+impl Answer {
+    /// Whether it tells anything of the post.
+    pub fn is_usable(&self) -> bool {
+        !matches!(self, Self::Nothing | Self::Suspect)
+    }
 }
 
 /// What a save has changed.
@@ -215,7 +224,7 @@ fn may_change_content(work: &Work, known: &HashMap<i64, (Standing, Option<Stored
                     || prints.is_none_or(|prints| prints.content != stored.content_hash)
             }),
             Answer::Missing | Answer::Gone => true,
-            Answer::Hidden | Answer::Nothing => false,
+            Answer::Hidden | Answer::Nothing | Answer::Suspect => false,
         }
     })
 }
@@ -240,6 +249,7 @@ fn asked(save: &Save, due: &DuePost, answered: &Answered) -> Asked {
     Asked {
         at_ms: answered.asked_at_ms,
         now_ms: save.now_ms,
+        due_ms: due.due_at_ms,
         chance: save.chance ^ due.slot.post_id.cast_unsigned(),
         is_open: due.is_open,
     }
@@ -273,6 +283,7 @@ impl<'a> Changes<'a> {
             Answer::Gone => Word::Gone,
             Answer::Hidden => Word::Hidden,
             Answer::Nothing => Word::Nothing,
+            Answer::Suspect => Word::Suspect,
         };
         let refreshed = standing.settled(before.take(&save.policy, word, asked), save.now_ms);
         self.saved.outcomes.push((due.what, refreshed.outcome));
@@ -323,6 +334,7 @@ impl<'a> Changes<'a> {
             Answer::Gone => Word::Gone,
             Answer::Hidden => Word::Hidden,
             Answer::Nothing => Word::Nothing,
+            Answer::Suspect => Word::Suspect,
         };
         let mut refreshed = standing
             .freshness

@@ -8,7 +8,13 @@ mod polled;
 mod wanted;
 mod worth;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use driftline_core::{
     post::{Counts, Post},
@@ -49,6 +55,8 @@ pub(crate) struct Crew {
     pub(crate) size: usize,
     pub(crate) keep_deleted: bool,
     pub(crate) policy: Arc<Policy>,
+    /// How often it has asked for a claim.
+    asked: AtomicU64,
 }
 
 impl Crew {
@@ -63,6 +71,7 @@ impl Crew {
             size: 100,
             keep_deleted: true,
             policy: Arc::default(),
+            asked: AtomicU64::new(0),
         }
     }
 
@@ -70,7 +79,7 @@ impl Crew {
         let ask = Ask {
             instance: self.instance,
             batcher: Batcher::new(self.size, 2_000),
-            shard: 0,
+            shard: self.asked.fetch_add(1, Ordering::Relaxed),
             holder: "worker".to_owned(),
             lease_ms,
             now_ms,

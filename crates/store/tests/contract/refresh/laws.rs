@@ -99,6 +99,7 @@ fn run(store: &driftline_store::Store, seed: u64) {
                             2 => (id, Answer::Hidden),
                             3 if deleted < 5 => (id, Answer::Gone),
                             4 => return None,
+                            5 => (id, Answer::Suspect),
                             _ => found(id, hand.sees),
                         })
                     })

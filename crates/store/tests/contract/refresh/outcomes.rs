@@ -175,6 +175,21 @@ fn failures_are_due_again_with_a_delay() {
 }
 
 #[test]
+fn suspects_are_due_as_they_were() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(1, 7)]);
+        let crew = Crew::of(&world);
+        let due_ms = stands(&world, 1).due_at_ms;
+        crew.refresh(&[(1, Answer::Suspect)], START_MS + 4 * MINUTE_MS);
+        let suspected = stands(&world, 1);
+        assert_eq!(suspected.freshness.failures, 1);
+        assert_eq!(suspected.due_at_ms, due_ms);
+        assert_eq!(check_schedule(store), 1);
+    });
+}
+
+#[test]
 fn the_newest_answer_wins_between_polls_and_refreshes() {
     on_both(|store| {
         let mut world = World::readable(store, "home");

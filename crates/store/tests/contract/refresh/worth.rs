@@ -38,6 +38,8 @@ fn of_the_overdue_the_most_valuable_go_first() {
         };
         let first = crew.claim(now_ms);
         assert_eq!(ids(&first), ["6", "5"]);
+        let due_ms: Vec<i64> = first.posts.iter().map(|due| due.due_at_ms).collect();
+        assert!(due_ms.is_sorted(), "{due_ms:?}");
         let second = crew.claim(now_ms);
         assert_eq!(ids(&second), ["4", "3"], "of what nobody holds");
         crew.save(&first, &[found(6, 1_000_000), found(5, 100_000)], now_ms);
@@ -84,19 +86,30 @@ fn what_the_price_has_left_behind_is_put_off_and_not_lost() {
 }
 
 #[test]
-fn no_post_starves_at_any_price() {
+fn no_post_starves_while_the_price_jumps() {
+    none_starves(|turn| 10_f64.powi((turn % 7) as i32));
+}
+
+#[test]
+fn no_post_starves_while_all_others_are_worth_more() {
+    none_starves(|_| 1e-6);
+}
+
+fn none_starves(price: impl Fn(i64) -> f64) {
     const POSTS: u64 = 24;
+    const BUSY: u64 = 20;
+    let likes = |id: u64, turn: i64| if id <= BUSY { 1_000_000 * turn } else { 0 };
     on_both(|store| {
         let mut world = World::readable(store, "home");
-        let posts = (1..=POSTS).rev().map(|id| liked(id, id as i64 * 100));
+        let posts = (1..=POSTS).rev().map(|id| liked(id, likes(id, 1)));
         world.poll(posts.collect());
         let mut crew = Crew::of(&world);
         crew.size = 2;
         let mut looks: HashMap<u64, u32> = HashMap::new();
-        // A request in half an hour, while the first half of the posts grows fast.
+        // A request in half an hour, while most of the posts grow fast.
         for turn in 0..200_i64 {
             let now_ms = START_MS + (turn + 1) * 30 * MINUTE_MS;
-            crew.policy = priced(10_f64.powi((turn % 7) as i32));
+            crew.policy = priced(price(turn));
             let Claimed::Batch(claim) = crew.ask(now_ms, 30_000) else {
                 continue;
             };
@@ -106,10 +119,7 @@ fn no_post_starves_at_any_price() {
                 .filter_map(|due| due.upstream_id.parse().ok())
                 .map(|id| {
                     *looks.entry(id).or_default() += 1;
-                    found(
-                        id,
-                        id as i64 * 100 + if id <= POSTS / 2 { turn * 500 } else { 0 },
-                    )
+                    found(id, likes(id, turn + 2))
                 })
                 .collect();
             crew.save(&claim, &answers, now_ms);

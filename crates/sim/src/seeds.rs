@@ -1,0 +1,91 @@
+//! Runs a simulation on many seeds.
+
+use std::{
+    env,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Runs a simulation on the first `usual` seeds on two threads; on as many as `DRIFTLINE_SEEDS`
+/// says, or on the one that `DRIFTLINE_SEED` names.
+///
+/// # Panics
+/// After the last seed if the simulation panicked on any, with the command that replays each; and
+/// at once if a variable is not a number.
+#[allow(clippy::panic)]
+pub fn run(usual: u64, simulation: impl Fn(u64) + Sync) {
+    let seeds = asked_for(usual);
+    let next = AtomicU64::new(seeds.start);
+    let failed = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            // Nothing outlives a run but what it printed.
+            if catch_unwind(AssertUnwindSafe(|| simulation(seed))).is_err() {
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.push(format!("cargo xtask sim --seed {seed}"));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(work);
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    assert!(failed.is_empty(), "replay with:\n{}", failed.join("\n"));
+}
+
+fn asked_for(usual: u64) -> Range<u64> {
+    match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
+        (Some(seed), _) => seed..seed.saturating_add(1),
+        (None, count) => 0..count.unwrap_or(usual),
+    }
+}
+
+#[allow(clippy::panic)]
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    match text.parse() {
+        Ok(number) => Some(number),
+        Err(_) => panic!("{name}={text} is not a number"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_seed_runs_and_those_that_fail_are_named() {
+        let ran = Mutex::new(Vec::new());
+        let outcome = catch_unwind(|| {
+            run(20, |seed| {
+                ran.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(seed);
+                assert!(seed != 7 && seed != 11, "these fail");
+            });
+        });
+        let mut ran = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
+        ran.sort_unstable();
+        let wanted = asked_for(20);
+        assert_eq!(ran, wanted.clone().collect::<Vec<_>>());
+        let said = outcome
+            .err()
+            .and_then(|said| said.downcast::<String>().ok());
+        for seed in [7, 11] {
+            let is_named = said
+                .as_ref()
+                .is_some_and(|said| said.contains(&format!("--seed {seed}")));
+            assert_eq!(is_named, wanted.contains(&seed));
+        }
+    }
+}
