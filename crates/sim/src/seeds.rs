@@ -40,7 +40,7 @@ pub fn run(usual: u64, simulation: impl Fn(u64) + Sync) {
         }
     });
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    assert!(failed.is_empty(), "replay with:\n{}", failed.join("\n"));
+    assert!(failed.is_empty(), "replay with: {}", failed.join("; "));
 }
 
 fn asked_for(usual: u64) -> Range<u64> {
