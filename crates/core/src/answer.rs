@@ -182,6 +182,8 @@ pub enum FailureKind {
     NotFound,
     /// 429.
     Throttled,
+    /// The upstream's own cap on posts in a month is used up.
+    Capped,
     /// 5xx.
     ServerError,
     /// 400, 413, 414 or 422: the upstream takes this very request for wrong.
@@ -218,6 +220,7 @@ impl FailureKind {
             Self::Forbidden => "forbidden",
             Self::NotFound => "not_found",
             Self::Throttled => "throttled",
+            Self::Capped => "capped",
             Self::ServerError => "server_error",
             Self::Refused => "refused",
             Self::UnexpectedStatus => "unexpected_status",

@@ -319,7 +319,7 @@ impl Quotas {
                 })
                 .await
             }
-            FailureKind::Unauthorized => {
+            FailureKind::Unauthorized | FailureKind::Capped => {
                 let quarantine = Quarantine {
                     since_ms: now,
                     until_ms: now.saturating_add(QUARANTINE_MS),
@@ -327,7 +327,7 @@ impl Quotas {
                 };
                 tracing::warn!(
                     credential = %credential.name,
-                    "the upstream does not take it; it rests for an hour, or until `driftline credential test`: {}",
+                    "the upstream gives it nothing; it rests for an hour, or until `driftline credential test`: {}",
                     failure.message
                 );
                 let id = credential.id;

@@ -120,9 +120,11 @@ impl Access {
     /// The failure that an answer's status means.
     pub(crate) fn status_failure(&self, answer: &Answer) -> Failure {
         let failure = failure::of_status(&answer.place, answer.status, self.quotable(answer));
+        let asked_ms = facts::retry_after_ms(&answer.headers, answer.facts.received_at_ms);
+        let is_capped = failure.kind == FailureKind::Capped;
         self.without_secrets(Failure {
             throttle: answer.facts.throttle,
-            retry_after_ms: facts::retry_after_ms(&answer.headers, answer.facts.received_at_ms),
+            retry_after_ms: asked_ms.max(is_capped.then_some(CAPPED_MS)),
             ..failure
         })
     }
@@ -131,7 +133,7 @@ impl Access {
     /// posts alone, so it is told apart from a 401, which is about the credential.
     pub(crate) fn look_up_failure(&self, answer: &Answer) -> Failure {
         let failure = self.status_failure(answer);
-        if answer.status == StatusCode::FORBIDDEN {
+        if answer.status == StatusCode::FORBIDDEN && failure.kind != FailureKind::Capped {
             return Failure {
                 kind: FailureKind::Forbidden,
                 ..failure
@@ -274,3 +276,7 @@ fn not_even_declared(headers: &HeaderMap, failure: Failure) -> Failure {
         ..failure
     }
 }
+
+/// How long a source waits whose upstream has given out what it gives in a month, ms: plans are
+/// changed, and months end, without a word.
+const CAPPED_MS: i64 = 900_000;

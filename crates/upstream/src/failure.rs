@@ -1,6 +1,6 @@
 //! From what went wrong to a named failure.
 
-use std::{error::Error, io};
+use std::{borrow::Cow, error::Error, io};
 
 use driftline_core::answer::{Failure, FailureKind};
 use reqwest::StatusCode;
@@ -108,6 +108,11 @@ pub(crate) fn too_large(place: &str, max_body_bytes: usize) -> Failure {
 pub(crate) fn of_status(place: &str, status: StatusCode, body: &[u8]) -> Failure {
     let said = said(body);
     let (kind, what, todo) = match status.as_u16() {
+        403 | 429 if is_usage_cap(body) => (
+            FailureKind::Capped,
+            "the posts that the server gives out in a month are used up",
+            "; it is tried again in an hour: `driftline credential add --monthly-posts` spreads them over the month",
+        ),
         401 | 403 => (
             FailureKind::Unauthorized,
             "the server refuses this request",
@@ -154,6 +159,19 @@ pub(crate) fn of_status(place: &str, status: StatusCode, body: &[u8]) -> Failure
         kind,
         format!("{place}: {what} ({} {reason}{said}){todo}", status.as_u16()),
     )
+}
+
+/// Whether X says that the cap on posts of a plan is used up: problem details (RFC 9457) of the
+/// type `usage-capped`.
+fn is_usage_cap(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Problem<'j> {
+        #[serde(borrow, rename = "type")]
+        kind: Option<Cow<'j, str>>,
+    }
+    let problem = serde_json::from_slice::<Problem<'_>>(body).ok();
+    let kind = problem.and_then(|problem| problem.kind);
+    kind.is_some_and(|kind| kind.rsplit('/').next() == Some("usage-capped"))
 }
 
 /// What an error object says, if the JSON is one.
@@ -269,6 +287,24 @@ mod tests {
             let status = StatusCode::from_u16(status).expect("a status");
             assert_eq!(of_status("x", status, b"").kind, kind, "{status}");
         }
+    }
+
+    #[test]
+    fn a_used_up_plan_is_told_from_a_full_window() {
+        let body =
+            br#"{"title":"UsageCapExceeded","detail":"Usage cap exceeded: Monthly product cap",
+            "type":"https://api.twitter.com/2/problems/usage-capped"}"#;
+        for status in [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS] {
+            let capped = of_status("x", status, body);
+            assert_eq!(capped.kind, FailureKind::Capped);
+            assert!(capped.message.contains("Monthly product cap"), "{capped}");
+            let other = br#"{"title":"Too Many Requests","type":"about:blank"}"#;
+            assert_ne!(of_status("x", status, other).kind, FailureKind::Capped);
+        }
+        assert_eq!(
+            of_status("x", StatusCode::BAD_REQUEST, body).kind,
+            FailureKind::Refused
+        );
     }
 
     #[test]

@@ -446,7 +446,7 @@ impl Worker {
     fn after_failure(&mut self, kind: Option<FailureKind>) -> i64 {
         match kind {
             // The ledger and the quarantine know when to go on.
-            Some(FailureKind::Throttled | FailureKind::Unauthorized) => 0,
+            Some(FailureKind::Throttled | FailureKind::Capped | FailureKind::Unauthorized) => 0,
             _ => {
                 self.failures = self.failures.saturating_add(1);
                 self.pause_ms()

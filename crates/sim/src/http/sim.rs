@@ -222,11 +222,13 @@ impl Sim {
     pub(crate) fn capped(&self) -> Option<Refusal> {
         let faults = lock(&self.faults);
         let cap = faults.config().posts_cap?;
-        faults
-            .is_capped(self.clock.now_ms())
-            .then_some(Refusal::Capped {
-                forbidden: cap.forbidden,
-            })
+        if !faults.is_capped(self.clock.now_ms()) {
+            return None;
+        }
+        self.count(|traffic| traffic.failures += 1);
+        Some(Refusal::Capped {
+            forbidden: cap.forbidden,
+        })
     }
 
     /// Counts posts that were given out against the cap.

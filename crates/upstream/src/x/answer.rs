@@ -205,7 +205,7 @@ fn refusal(answer: &Object<'_>, asked: &str) -> Failure {
         | "disallowed-resource"
         | "client-forbidden"
         | "unsupported-authentication" => FailureKind::Unauthorized,
-        "usage-capped" => FailureKind::Throttled,
+        "usage-capped" => FailureKind::Capped,
         _ => FailureKind::ErrorBody,
     };
     let said = ["detail", "title", "message"]

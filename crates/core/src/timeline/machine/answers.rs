@@ -131,6 +131,7 @@ impl Machine {
                 | FailureKind::PrivateAddress
                 | FailureKind::Unauthorized
                 | FailureKind::Throttled
+                | FailureKind::Capped
                 | FailureKind::ServerError
         );
         let failures = if about_the_server {

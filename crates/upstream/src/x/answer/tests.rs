@@ -281,7 +281,7 @@ fn empty_pages_and_what_is_no_page() {
             error("not-authorized-for-resource"),
             FailureKind::Unauthorized,
         ),
-        (error("usage-capped"), FailureKind::Throttled),
+        (error("usage-capped"), FailureKind::Capped),
         (error("else"), FailureKind::ErrorBody),
         (json!({}), FailureKind::BadJson),
         (json!([]), FailureKind::BadJson),
