@@ -67,7 +67,11 @@ pub enum Permit {
 /// settled when the answer is there, or put back: else all of it counts as read.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Charge(Option<Charged>);
+pub struct Charge {
+    of_month: Option<Charged>,
+    /// Whether the request was taken in the last seconds of its window: the next one counts it too.
+    is_late: bool,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Charged {
@@ -87,6 +91,9 @@ struct Key {
 #[derive(Debug, Clone, Default)]
 struct Block {
     left: u32,
+    /// Those that were taken in the window's last seconds, and put back: the next window counts
+    /// them too, so they may be sent in either.
+    late: u32,
     until_ms: i64,
     /// The ledger as it was then: most answers bring no news to it.
     ledger: Ledger,
@@ -122,10 +129,12 @@ impl Quotas {
             scope,
             purpose,
         };
-        let is_held = self.take_held(key);
+        let held = self.take_held(key);
+        let is_held = held.is_some();
         let cap = credential.monthly_posts;
-        if is_held && cap.is_none() {
-            return Ok(Permit::Sent(Charge::default()));
+        if let (Some(is_late), None) = (held, cap) {
+            let of_month = None;
+            return Ok(Permit::Sent(Charge { of_month, is_late }));
         }
         let want = Want {
             id: credential.id,
@@ -145,38 +154,44 @@ impl Quotas {
             .store
             .write(root, move |tx| take_block(tx, &want, now_ms()))
             .await;
-        if is_held && !matches!(taken, Ok((Grant::Requests(_), ..))) {
-            self.hold(key);
+        if let Some(is_late) = held
+            && !matches!(taken, Ok((Grant::Requests(_), ..)))
+        {
+            self.hold(key, is_late);
         }
-        let (grant, ledger, charge) = taken?;
+        let (grant, ledger, mut charge) = taken?;
         show(credential, scope, &ledger);
         let granted = match grant {
             Grant::Until(until_ms) => return Ok(Permit::Until(until_ms)),
             Grant::Requests(granted) => granted,
         };
-        if !is_held {
-            self.keep_block(key, granted - 1, ledger);
-        }
+        charge.is_late = match held {
+            Some(is_late) => is_late,
+            None => self.keep_block(key, granted - 1, ledger),
+        };
         Ok(Permit::Sent(charge))
     }
 
-    /// Keeps what is left of what was taken at once.
-    fn keep_block(&self, key: Key, left: u32, ledger: Ledger) {
+    /// Keeps what is left of what was taken at once. Returns whether its window is about to end.
+    fn keep_block(&self, key: Key, left: u32, ledger: Ledger) -> bool {
         let ends = ledger.windows().iter().map(|window| window.reset_at_ms);
         let until_ms = ends.min().unwrap_or(i64::MAX);
         let mut blocks = self.blocks();
         let held = blocks.entry(key).or_default();
-        let kept = if held.until_ms == until_ms {
-            held.left
+        let is_late = is_late(until_ms, now_ms());
+        let (kept, kept_late) = if held.until_ms == until_ms {
+            (held.left, held.late)
         } else {
-            0
+            (0, 0)
         };
         *held = Block {
-            left: left + kept,
+            left: kept + if is_late { 0 } else { left },
+            late: kept_late + if is_late { left } else { 0 },
             until_ms,
             ledger,
             free_until_ms: 0,
         };
+        is_late
     }
 
     /// Puts a request back that was taken and not sent. It is held for the next one until its
@@ -191,21 +206,26 @@ impl Quotas {
         purpose: Purpose,
         charge: Charge,
     ) -> Result<(), StoreError> {
-        self.hold(Key {
+        let key = Key {
             credential: credential.id,
             scope,
             purpose,
-        });
+        };
+        self.hold(key, charge.is_late);
         self.settle(credential, charge, 0).await
     }
 
-    fn hold(&self, key: Key) {
+    fn hold(&self, key: Key, is_late: bool) {
         let now = now_ms();
         if let Some(block) = self.blocks().get_mut(&key)
             && now >= block.free_until_ms
             && now < block.until_ms
         {
-            block.left += 1;
+            if is_late {
+                block.late += 1;
+            } else {
+                block.left += 1;
+            }
         }
     }
 
@@ -219,7 +239,8 @@ impl Quotas {
         charge: Charge,
         read: u32,
     ) -> Result<(), StoreError> {
-        let Some(Charged { posts, ends_at_ms }) = charge.0.filter(|of| of.posts != read) else {
+        let Some(Charged { posts, ends_at_ms }) = charge.of_month.filter(|of| of.posts != read)
+        else {
             return Ok(());
         };
         self.change(credential, MONTH, move |ledger| {
@@ -346,7 +367,8 @@ impl Quotas {
                     })
                     .await
                 }
-                None => Ok(()),
+                // It is not on its way any more.
+                None => self.change(credential, scope, Ledger::unanswered).await,
             },
         }
     }
@@ -406,22 +428,29 @@ impl Quotas {
         Ok(())
     }
 
-    fn take_held(&self, key: Key) -> bool {
+    /// Takes a request that is there already, and says whether it is a late one.
+    fn take_held(&self, key: Key) -> Option<bool> {
         let mut blocks = self.blocks();
-        let Some(block) = blocks.get_mut(&key) else {
-            return false;
-        };
+        let block = blocks.get_mut(&key)?;
         let now = now_ms();
         if now < block.free_until_ms {
-            return true;
+            return Some(false);
+        }
+        if now >= block.until_ms {
+            block.late = 0;
         }
         // What is sent so late belongs to the next window, and only the ledger can say so.
-        if block.left == 0 || now >= block.until_ms.saturating_sub(SEAM_MS) {
+        if is_late(block.until_ms, now) {
             block.left = 0;
-            return false;
         }
-        block.left -= 1;
-        true
+        let is_late = block.left == 0;
+        let from = if is_late {
+            &mut block.late
+        } else {
+            &mut block.left
+        };
+        *from = from.checked_sub(1)?;
+        Some(is_late)
     }
 
     fn note_silence(&self, id: CredentialId, scope: &'static str, now: i64) {
@@ -497,13 +526,18 @@ fn take_block(
         if let Some(mut capped) = capped {
             capped.take(granted, posts, purpose, now_ms);
             quota::store(tx, id, MONTH, &capped)?;
-            charge.0 = capped.cap().map(|cap| Charged {
+            charge.of_month = capped.cap().map(|cap| Charged {
                 posts,
                 ends_at_ms: cap.reset_at_ms,
             });
         }
     }
     Ok((grant, ledger, charge))
+}
+
+/// Whether a window that ends then is about to: what is sent now may be counted by the next one.
+fn is_late(until_ms: i64, now_ms: i64) -> bool {
+    now_ms >= until_ms.saturating_sub(SEAM_MS)
 }
 
 /// The ledger of a credential's posts in a month, under the cap as it is now.

@@ -14,8 +14,8 @@ use driftline_core::{
     api::Api,
     quota::{Asked, Grant, SEAM_MS, Use},
     refresh::{
-        AgeBand, AgeTable, Batcher, Bisection, Experience, Outcome, Plan, Policy, ValuePolicy,
-        ValueSettings,
+        AgeBand, AgeTable, Batcher, Experience, Next, Outcome, Plan, Policy, Search, ValuePolicy,
+        ValueSettings, Witnessed,
     },
     timeline::Settings,
     upstream_id::UpstreamId,
@@ -24,7 +24,7 @@ use driftline_sim::{FaultsConfig, Growth, SpanMs, ThrottleRule, Upstream, WorldC
 use driftline_store::{
     CredentialId, InstanceId, SourceId, Store, StoreError, Target, clock, credential, quota,
     refresh::{
-        Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Found, Save, What, hydrate,
+        Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Found, SHARDS, Save, What, hydrate,
         next_due_ms, want,
     },
     source,
@@ -115,16 +115,20 @@ struct Worker {
     /// When it acts next.
     at_ms: i64,
     failures: u32,
+    shard: u64,
+    /// Failures in a row, by shard.
+    suspicion: [u32; SHARDS as usize],
     asking: Option<Asking>,
 }
 
 /// A batch in a worker's hands.
 struct Asking {
     claim: Claim,
-    bisection: Bisection<DuePost>,
+    search: Search<DuePost>,
+    /// The witness that was asked for, if it was one.
+    witness: Option<UpstreamId>,
     answers: Vec<Answered>,
     answer: Result<LookUps, Failure>,
-    stopped: bool,
 }
 
 impl Simulation {
@@ -187,6 +191,8 @@ impl Simulation {
         let workers = (0..rng.random_range(1..5)).map(|number| Worker {
             at_ms: now_ms + number,
             failures: 0,
+            shard: rng.random_range(0..SHARDS as u64),
+            suspicion: [0; SHARDS as usize],
             asking: None,
         });
         let by_worth = seed % 4 == 3;
@@ -305,7 +311,7 @@ impl Simulation {
             }
             return;
         }
-        self.go_on(at, asking);
+        self.take_answer(at, asking);
     }
 
     /// Takes a request from the quota and a batch from the schedule, and asks.
@@ -326,10 +332,12 @@ impl Simulation {
             assert!(until_ms > now_ms, "a wait that is over");
             return self.wait(at, until_ms.min(now_ms + 5 * SECOND_MS));
         }
+        let worker = &mut self.workers[at];
+        worker.shard += 1;
         let ask = Ask {
             instance,
             batcher: Batcher::new(self.batch, 2 * SECOND_MS),
-            shard: self.rng.random(),
+            shard: worker.shard,
             holder: format!("worker {at}"),
             lease_ms: LEASE_MS,
             now_ms,
@@ -343,18 +351,14 @@ impl Simulation {
             }
             Claimed::Batch(claim) => {
                 self.check_disjoint(&claim);
-                let posts = claim.posts.clone();
                 let failures = |due: &DuePost| due.freshness.failures;
+                let is_suspicious = self.workers[at].suspicion[shard(self.workers[at].shard)] >= 2;
                 let asking = Asking {
-                    bisection: if self.workers[at].failures >= 2 {
-                        Bisection::with_probe(posts, failures)
-                    } else {
-                        Bisection::new(posts, failures)
-                    },
+                    search: Search::new(claim.posts.clone(), failures, is_suspicious),
+                    witness: None,
                     claim,
                     answers: Vec::new(),
                     answer: Err(Failure::new(FailureKind::Unreachable, "not asked yet")),
-                    stopped: false,
                 };
                 self.ask(at, asking);
             }
@@ -371,14 +375,22 @@ impl Simulation {
 
     /// Sends what is to be asked next, and waits for the answer.
     fn ask(&mut self, at: usize, mut asking: Asking) {
-        let Some(part) = asking.bisection.part() else {
-            asking.stopped = true;
-            return self.end(at, asking);
+        let ids: Vec<UpstreamId> = match asking.search.next() {
+            Next::Posts(part) => part.iter().map(id_of).collect(),
+            Next::Witness => {
+                let asked: Vec<UpstreamId> = asking.claim.posts.iter().map(id_of).collect();
+                let others = self.newest.iter().filter(|(id, _)| !asked.contains(id));
+                let newest = others.max_by_key(|(id, (at_ms, _))| (at_ms, id.as_str()));
+                asking.witness = newest.map(|(id, _)| id.clone());
+                asking.witness.iter().cloned().collect()
+            }
+            Next::Nothing => return self.end(at, asking),
         };
-        let ids: Vec<UpstreamId> = part
-            .iter()
-            .map(|due| UpstreamId::from(due.upstream_id.as_str()))
-            .collect();
+        if ids.is_empty() {
+            self.put_back();
+            asking.search.heard(Witnessed::Unasked);
+            return self.go_on(at, asking);
+        }
         asking.answer = self.upstream.look_ups(self.now_ms, "token", &ids);
         let mut back_ms = self.upstream.received_at_ms();
         if self.rng.random_bool(self.dawdle_share) {
@@ -389,48 +401,47 @@ impl Simulation {
         worker.asking = Some(asking);
     }
 
-    /// Takes the answer in; asks for the rest of a refused batch, or saves.
-    fn go_on(&mut self, at: usize, mut asking: Asking) {
+    /// Takes the answer in.
+    fn take_answer(&mut self, at: usize, mut asking: Asking) {
         let answer = std::mem::replace(
             &mut asking.answer,
             Err(Failure::new(FailureKind::Unreachable, "taken")),
         );
-        match answer {
-            Ok(found) => {
-                let throttle = found.facts.throttle;
-                self.tell(move |ledger, now_ms| {
-                    ledger.answered(Asked::LookUp, throttle.as_ref(), now_ms);
-                });
-                let part = asking.bisection.accepted();
+        let (throttle, is_throttled) = match &answer {
+            Ok(found) => (found.facts.throttle, false),
+            Err(failure) => (failure.throttle, failure.kind == FailureKind::Throttled),
+        };
+        self.throttled += u32::from(is_throttled);
+        self.tell(move |ledger, now_ms| {
+            if is_throttled {
+                ledger.refused(Asked::LookUp, throttle.as_ref(), None, 0, now_ms);
+            } else {
+                ledger.answered(Asked::LookUp, throttle.as_ref(), now_ms);
+            }
+        });
+        match (asking.witness.take(), answer) {
+            (Some(_), Ok(_)) => asking.search.heard(Witnessed::Answered),
+            (Some(_), Err(failure)) => asking.search.heard(Witnessed::Failed(failure.kind)),
+            (None, Ok(found)) => {
+                let part = asking.search.answered();
                 asking.answers.extend(matched(&part, found));
             }
-            Err(failure) => {
-                let throttle = failure.throttle;
-                let is_throttled = failure.kind == FailureKind::Throttled;
-                self.throttled += u32::from(is_throttled);
-                self.tell(move |ledger, now_ms| {
-                    if is_throttled {
-                        ledger.refused(Asked::LookUp, throttle.as_ref(), None, 0, now_ms);
-                    } else {
-                        ledger.answered(Asked::LookUp, throttle.as_ref(), now_ms);
-                    }
-                });
-                let is_theirs = matches!(
-                    failure.kind,
-                    FailureKind::Refused | FailureKind::ServerError
-                );
-                if is_theirs {
-                    asking.bisection.refused();
-                } else {
-                    asking.stopped = true;
-                }
-            }
+            (None, Err(failure)) => asking.search.failed(failure.kind),
         }
+        self.go_on(at, asking);
+    }
+
+    /// Asks for more, or saves.
+    fn go_on(&mut self, at: usize, mut asking: Asking) {
         let is_in_time = self.now_ms < asking.claim.until_ms - 5 * SECOND_MS;
-        let is_down = asking.bisection.is_outage() || asking.bisection.is_probe_refused();
-        let may_ask = !asking.stopped && !is_down && is_in_time;
-        if may_ask && asking.bisection.part().is_some() && self.take() == Grant::Requests(1) {
+        let may_ask = asking.search.next() != Next::Nothing
+            && is_in_time
+            && self.take() == Grant::Requests(1);
+        if may_ask {
             return self.ask(at, asking);
+        }
+        if asking.search.next() == Next::Witness {
+            asking.search.heard(Witnessed::Unasked);
         }
         self.end(at, asking);
     }
@@ -438,37 +449,28 @@ impl Simulation {
     fn end(&mut self, at: usize, asking: Asking) {
         let Asking {
             claim,
-            bisection,
+            search,
             mut answers,
             ..
         } = asking;
-        let is_outage = bisection.is_outage() && !bisection.is_probe_refused();
-        let verdict = bisection.end();
-        if !is_outage {
-            let blamed = verdict
-                .culprits
-                .into_iter()
-                .map(|due| (due, Answer::Nothing));
-            let suspected = verdict
-                .suspects
-                .into_iter()
-                .map(|due| (due, Answer::Suspect));
-            answers.extend(blamed.chain(suspected).map(|(due, answer)| Answered {
+        let blame = search.end();
+        for (posts, answer) in [
+            (blame.failed, Answer::Nothing),
+            (blame.suspects, Answer::Suspect),
+            (blame.hidden, Answer::Hidden),
+        ] {
+            answers.extend(posts.into_iter().map(|due| Answered {
                 what: due.what,
-                answer,
+                answer: answer.clone(),
                 asked_at_ms: self.now_ms,
             }));
         }
+        let is_silent = !answers.iter().any(|a| a.answer.is_usable());
+        let wait_ms = self.pause_ms(at, is_silent);
         if answers.is_empty() {
             self.claims.give_back_blocking(&self.store, claim).unwrap();
-            let worker = &mut self.workers[at];
-            worker.failures = (worker.failures + 1).min(5);
-            let wait_ms = SECOND_MS << worker.failures;
             return self.wait(at, self.now_ms + wait_ms);
         }
-        let is_silent = !answers.iter().any(|a| a.answer.is_usable());
-        let failures = self.workers[at].failures;
-        self.workers[at].failures = if is_silent { failures + 1 } else { 0 };
         self.hydrate(&answers);
         // Between the two commits a process may die, too.
         if self.rng.random_bool(self.death_share / 2.0) {
@@ -476,7 +478,20 @@ impl Simulation {
             return self.wait(at, self.now_ms + SECOND_MS);
         }
         self.save(claim, answers);
-        self.wait(at, self.now_ms + 1);
+        self.wait(at, self.now_ms + wait_ms);
+    }
+
+    /// How long a worker waits after a turn.
+    fn pause_ms(&mut self, at: usize, is_silent: bool) -> i64 {
+        let worker = &mut self.workers[at];
+        let suspicion = &mut worker.suspicion[shard(worker.shard)];
+        if !is_silent {
+            (worker.failures, *suspicion) = (0, 0);
+            return 1;
+        }
+        worker.failures = (worker.failures + 1).min(5);
+        *suspicion += 1;
+        SECOND_MS << worker.failures
     }
 
     fn save(&mut self, claim: Claim, answers: Vec<Answered>) {
@@ -752,13 +767,21 @@ impl Simulation {
     }
 }
 
+fn shard(shard: u64) -> usize {
+    (shard % SHARDS as u64) as usize
+}
+
+fn id_of(due: &DuePost) -> UpstreamId {
+    UpstreamId::from(due.upstream_id.as_str())
+}
+
 fn matched(part: &[DuePost], found: LookUps) -> Vec<Answered> {
     let asked_at_ms = found.facts.sent_at_ms;
     let mut findings: HashMap<UpstreamId, Finding> = found.findings.into_iter().collect();
     part.iter()
         .map(|due| Answered {
             what: due.what,
-            answer: match findings.remove(&UpstreamId::from(due.upstream_id.as_str())) {
+            answer: match findings.remove(&id_of(due)) {
                 Some(Finding::Found(post)) => Answer::Found(post),
                 Some(Finding::Gone) => Answer::Gone,
                 Some(Finding::Hidden) => Answer::Hidden,

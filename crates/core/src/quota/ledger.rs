@@ -125,6 +125,11 @@ impl Ledger {
         }
     }
 
+    /// Takes in that a request is over which no answer told of limits for.
+    pub fn unanswered(&mut self) {
+        self.blind = self.blind.saturating_sub(1);
+    }
+
     /// Takes in a refusal (429): what the ledger thought was left, others must have used.
     pub fn refused(
         &mut self,

@@ -13,6 +13,8 @@ pub struct Bisection<T> {
     open: Vec<Part<T>>,
     culprits: Vec<T>,
     accepted: u32,
+    /// How many culprits there were when something was accepted last.
+    proven: usize,
     doubt: Doubt,
     probe: Probe,
 }
@@ -82,6 +84,7 @@ impl<T> Bisection<T> {
             open: parts.into_iter().rev().map(part).collect(),
             culprits: Vec::new(),
             accepted: 0,
+            proven: 0,
             doubt: Doubt::None,
             probe: Probe::None,
         }
@@ -114,6 +117,8 @@ impl<T> Bisection<T> {
     /// The part was answered; returns it.
     pub fn accepted(&mut self) -> Vec<T> {
         self.accepted = self.accepted.saturating_add(1);
+        self.proven = self.culprits.len();
+        self.doubt = Doubt::None;
         self.probe = Probe::None;
         self.open.pop().map_or_else(Vec::new, |part| part.posts)
     }
@@ -141,11 +146,12 @@ impl<T> Bisection<T> {
         }
     }
 
-    /// Whether so much was refused, and nothing accepted, that the upstream itself is at fault: two
-    /// posts alone, and the largest part of the rest.
+    /// Whether so much was refused, and nothing accepted since, that the upstream itself is at
+    /// fault: two posts alone, and the largest part of the rest.
     pub fn is_outage(&self) -> bool {
-        let is_told = self.doubt == Doubt::Confirmed || self.open.is_empty();
-        self.accepted == 0 && self.culprits.len() >= 2 && is_told
+        let is_all = self.accepted == 0 && self.open.is_empty();
+        let is_told = self.doubt == Doubt::Confirmed || is_all;
+        self.culprits.len() - self.proven >= 2 && is_told
     }
 
     /// Whether the probe was refused: the upstream is thought to be down, and the probe alone is to
@@ -154,9 +160,9 @@ impl<T> Bisection<T> {
         self.probe == Probe::Refused && self.accepted == 0
     }
 
-    /// Two culprits and no answer: the largest part that is left will tell whose fault it is.
+    /// Two culprits and no answer since: the largest part that is left will tell whose fault it is.
     fn doubt_upstream(&mut self) {
-        if self.accepted > 0 || self.culprits.len() != 2 {
+        if self.culprits.len() - self.proven != 2 {
             return;
         }
         let sizes = self.open.iter().map(|part| part.posts.len()).enumerate();
@@ -170,6 +176,24 @@ impl<T> Bisection<T> {
     /// Whether anything was answered.
     pub fn has_answers(&self) -> bool {
         self.accepted > 0
+    }
+
+    /// How many posts were refused alone.
+    pub fn culprits(&self) -> usize {
+        self.culprits.len()
+    }
+
+    /// Ends it where the upstream is thought to be at fault: only what was refused before something
+    /// was accepted is surely a culprit. One more is taken for one, so that it makes room.
+    pub fn end_in_outage(mut self) -> Verdict<T> {
+        let kept = self.culprits.len().min(self.proven + 1);
+        let mut unasked = self.culprits.split_off(kept);
+        unasked.extend(self.open.into_iter().flat_map(|part| part.posts));
+        Verdict {
+            culprits: self.culprits,
+            suspects: Vec::new(),
+            unasked,
+        }
     }
 
     /// Ends it.

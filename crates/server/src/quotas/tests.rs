@@ -1,4 +1,4 @@
-use driftline_core::api::Api;
+use driftline_core::{answer::Throttle, api::Api, quota::Asked};
 use driftline_store::{
     Target, clock,
     credential::{self, NewCredential},
@@ -167,10 +167,41 @@ async fn what_was_read_beyond_the_charge_is_charged() {
 async fn what_was_charged_to_a_month_that_is_over_is_not_given_to_this_one() {
     let world = World::new().await;
     let _ = world.take(100).await;
-    let before = Charge(Some(Charged {
-        posts: 100,
-        ends_at_ms: 1,
-    }));
+    let before = Charge {
+        of_month: Some(Charged {
+            posts: 100,
+            ends_at_ms: 1,
+        }),
+        is_late: false,
+    };
     world.settle(before, 0).await;
     assert_eq!(world.charged().await, 100);
+}
+
+#[tokio::test]
+async fn a_request_that_was_taken_late_and_put_back_is_there_until_its_window_ends() {
+    let mut world = World::new().await;
+    world.credential.monthly_posts = None;
+    let ends_ms = now_ms() + SEAM_MS - 500;
+    let throttle = Throttle {
+        limit: 3,
+        remaining: 3,
+        reset_at_ms: ends_ms,
+    };
+    let told = world
+        .quotas
+        .change(&world.credential, SCOPE, move |ledger| {
+            ledger.answered(Asked::LookUp, Some(&throttle), now_ms());
+        });
+    told.await.unwrap();
+    for _ in 0..10 {
+        let charge = world.take(20).await;
+        world.put_back(charge).await;
+    }
+    let ledger = world.ledger(SCOPE).await;
+    let left: Vec<u32> = ledger.windows().iter().map(|w| w.remaining).collect();
+    assert_eq!(left, [2], "one request was taken ten times");
+    let _ = world.take(20).await;
+    let _ = world.take(20).await;
+    assert_eq!(world.ledger(SCOPE).await.windows()[0].remaining, 1);
 }

@@ -6,14 +6,16 @@ use driftline_core::{
     answer::{Failure, FailureKind},
     api::Api,
     post::Post,
-    refresh::Batcher,
+    refresh::{Batcher, may_blame_posts},
     timeline::backoff_ms,
     upstream_id::UpstreamId,
 };
 use driftline_store::{
     Root, SourceId, StoreError,
     instance::{Instance, forget_batch_look_up, has_batch_look_up, set_batch_look_up},
-    refresh::{Answer, Answered, Ask, Claim, Claimed, Found, Save, What, hydrate, next_due_ms},
+    refresh::{
+        Answer, Answered, Ask, Claim, Claimed, Found, SHARDS, Save, What, hydrate, next_due_ms,
+    },
     source,
 };
 use driftline_upstream::Upstream;
@@ -47,6 +49,7 @@ impl Crew {
                 shard: chance(),
                 batch: BatchAbility::default(),
                 failures: 0,
+                suspicion: [0; SHARDS as usize],
                 keyring: Keyring::new(instance),
             };
             tokio::spawn(worker.run())
@@ -75,6 +78,9 @@ struct Worker {
     batch: BatchAbility,
     /// Failures in a row that were the upstream's.
     failures: u32,
+    /// The same of each shard: what heads one may look like an upstream that is down while others
+    /// are answered.
+    suspicion: [u32; SHARDS as usize],
     keyring: Keyring,
 }
 
@@ -205,6 +211,7 @@ impl Worker {
             .any(|answered| answered.answer.is_usable());
         if !is_silent {
             self.failures = 0;
+            *self.suspicion() = 0;
             if credential.quarantine.is_some() {
                 self.shared.access.quotas.restore(credential).await?;
             }
@@ -264,6 +271,7 @@ impl Worker {
         reader: &Reader,
         charge: Charge,
     ) -> Result<look_up::Outcome, StoreError> {
+        let is_suspicious = *self.suspicion() >= SUSPICIOUS;
         let (shared, now) = (&self.shared, now_ms());
         let time_ms = |share: f64| {
             let time = shared.options.lease.mul_f64(share);
@@ -274,7 +282,6 @@ impl Worker {
             over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
         };
         let posts: Vec<_> = claim.posts.iter().collect();
-        let is_suspicious = self.failures >= SUSPICIOUS;
         let found = look_up::look_up(shared, reader, charge, &posts, hours, is_suspicious).await?;
         hours.last_ms = hours.over_ms;
         let keyring = &mut self.keyring;
@@ -395,7 +402,7 @@ impl Worker {
                 reader.failed(&self.shared, &failure).await?;
                 self.batch = self.batch.still(now_ms());
                 // It may be that post's fault: looking it up will tell, and another be asked by.
-                if !look_up::may_blame_posts(failure.kind) {
+                if !may_blame_posts(failure.kind) {
                     tracing::info!(instance = %self.instance.origin, kind = %failure.kind, "{}", failure.message);
                     self.failures = self.failures.saturating_add(1);
                     return Ok(Err(self.pause_ms()));
@@ -449,9 +456,16 @@ impl Worker {
             Some(FailureKind::Throttled | FailureKind::Capped | FailureKind::Unauthorized) => 0,
             _ => {
                 self.failures = self.failures.saturating_add(1);
+                let suspicion = self.suspicion();
+                *suspicion = suspicion.saturating_add(1);
                 self.pause_ms()
             }
         }
+    }
+
+    /// Of the shard that was claimed from last.
+    fn suspicion(&mut self) -> &mut u32 {
+        &mut self.suspicion[(self.shard % SHARDS as u64) as usize]
     }
 
     fn pause_ms(&self) -> i64 {
@@ -459,7 +473,7 @@ impl Worker {
     }
 }
 
-/// Failures in a row after which the upstream is thought to be down.
+/// Failures of a shard in a row after which the upstream is thought to be down.
 const SUSPICIOUS: u32 = 2;
 const LONGEST_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
@@ -502,6 +516,7 @@ mod tests {
             shard: 0,
             batch: BatchAbility::default(),
             failures: 0,
+            suspicion: [0; SHARDS as usize],
         };
         let (_stop, mut stopped) = watch::channel(false);
         assert!(worker.turn(&mut stopped).await.is_err());

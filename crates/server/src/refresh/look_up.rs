@@ -1,18 +1,15 @@
 //! Looks posts of a claim up with one credential.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use driftline_core::{
     answer::{AnswerFacts, Failure, FailureKind, Finding, LookUps},
-    refresh::{Bisection, Verdict},
+    refresh::{Blame, Next, Search, Witnessed, is_silence, may_blame_posts},
     upstream_id::UpstreamId,
 };
 use driftline_store::{
     StoreError,
-    refresh::{Answer, Answered, DuePost, What},
+    refresh::{Answer, Answered, DuePost, due_last},
 };
 
 use super::{Shared, reader::Reader};
@@ -72,66 +69,42 @@ pub(super) async fn look_up(
             due.freshness.failures
         }
     };
-    let bisection = if is_suspicious {
-        Bisection::with_probe(posts.to_vec(), failures)
-    } else {
-        Bisection::new(posts.to_vec(), failures)
-    };
-    let mut search = Search {
+    let mut asking = Asking {
         shared,
         reader,
         hours,
-        bisection,
+        search: Search::new(posts.to_vec(), failures, is_suspicious),
         answers: Vec::with_capacity(posts.len()),
         failure: None,
-        forbidden: HashSet::new(),
-        standing: Standing::Unknown,
     };
-    search.run(charge).await?;
-    search.end().await
+    asking.run(charge).await?;
+    asking.end().await
 }
 
-/// The search for what a batch is refused for.
-struct Search<'a> {
+/// A search, and what came of it so far.
+struct Asking<'a> {
     shared: &'a Shared,
     reader: &'a Reader,
     hours: Hours,
-    bisection: Bisection<&'a DuePost>,
+    search: Search<&'a DuePost>,
     answers: Vec<Answered>,
     failure: Option<Failure>,
-    /// What was refused alone with 403.
-    forbidden: HashSet<What>,
-    standing: Standing,
 }
 
-/// What is known of the upstream, and of the credential, apart from the posts that are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// Nothing yet.
-    Unknown,
-    /// Another post was asked for and answered: what fails is the fault of a post.
-    Works,
-    /// It was not: no post is to blame.
-    Down,
-    /// The upstream does not take the credential.
-    Refused,
-}
-
-/// Whose fault a failure is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blame {
-    /// The upstream's or the credential's: nothing more is asked.
-    Upstream,
-    /// A post's, unless everything fails.
-    Posts,
-    /// A post's, if anything else is answered; else the upstream's or the credential's.
-    Unclear,
-}
-
-impl<'a> Search<'a> {
+impl<'a> Asking<'a> {
     async fn run(&mut self, first: Charge) -> Result<(), StoreError> {
         let mut first = Some(first);
-        while let Some(part) = self.bisection.part() {
+        let mut asked = Vec::new();
+        loop {
+            let part = match self.search.next() {
+                Next::Posts(part) => part,
+                Next::Witness => {
+                    let said = self.ask_witness(&asked).await?;
+                    self.search.heard(said);
+                    continue;
+                }
+                Next::Nothing => break,
+            };
             let ids: Vec<UpstreamId> = part.iter().map(|due| id_of(due)).collect();
             let charge = match first.take() {
                 Some(charge) => charge,
@@ -144,13 +117,13 @@ impl<'a> Search<'a> {
             let patience = self.hours.patience();
             match self.reader.ask(self.shared, charge, &ids, patience).await? {
                 Ok(found) => {
-                    let part = self.bisection.accepted();
+                    let part = self.search.answered();
                     self.answers.extend(matched(&part, found));
                 }
                 Err(failure) => {
-                    if !self.goes_on(failure, &ids).await? {
-                        break;
-                    }
+                    self.search.failed(failure.kind);
+                    self.failure = Some(failure);
+                    asked = ids;
                 }
             }
         }
@@ -160,54 +133,33 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes a failure in; whether anything else is to be asked.
-    async fn goes_on(&mut self, failure: Failure, ids: &[UpstreamId]) -> Result<bool, StoreError> {
-        let kind = failure.kind;
-        self.failure = Some(failure);
-        match blame(kind) {
-            Blame::Upstream => return Ok(false),
-            Blame::Posts => {}
-            Blame::Unclear => {
-                if !self.is_known_to_work() {
-                    self.standing = self.ask_witness(kind, ids).await?;
-                }
-                if matches!(self.standing, Standing::Down | Standing::Refused) {
-                    return Ok(false);
-                }
-                if let (FailureKind::Forbidden, Some([alone])) = (kind, self.bisection.part()) {
-                    self.forbidden.insert(alone.what);
-                }
-            }
-        }
-        self.bisection.refused();
-        // An ID that cannot even be sent is at fault itself.
-        Ok(kind == FailureKind::BadId || !self.is_outage())
-    }
-
-    /// Asks for a post that this credential was shown before.
-    async fn ask_witness(
-        &mut self,
-        kind: FailureKind,
-        ids: &[UpstreamId],
-    ) -> Result<Standing, StoreError> {
+    /// Asks for a post that this credential was shown before, or for another one of the instance,
+    /// but for none of these.
+    async fn ask_witness(&self, ids: &[UpstreamId]) -> Result<Witnessed, StoreError> {
         let credential = self.reader.credential.id;
-        let witness = self.shared.witnesses.apart_from(credential, ids);
-        // Where nothing was shown yet, the other posts of the batch will tell, if there are any.
-        let is_enough = witness.is_some() || ids.len() == 1 && is_silence(kind);
+        let witness = match self.shared.witnesses.apart_from(credential, ids) {
+            Some(witness) => Some(witness),
+            None => self.stored_witness(ids).await?,
+        };
+        let kind = self.failure.as_ref().map(|failure| failure.kind);
+        // Where nothing was shown yet, the other posts of the batch will tell.
+        let is_enough = witness.is_some() || kind.is_some_and(is_silence);
         if !is_enough || self.hours.patience().is_zero() {
-            return Ok(Standing::Unknown);
+            return Ok(Witnessed::Unasked);
         }
         let posts = usize::from(witness.is_some());
         let Permit::Sent(charge) = self.reader.take(self.shared, posts).await? else {
-            return Ok(Standing::Unknown);
+            return Ok(Witnessed::Unasked);
         };
         let patience = self.hours.patience();
         let Some(witness) = witness else {
-            // There is none: whether it answers anything at all has to do. That reads no post.
-            let who = tokio::time::timeout(patience, self.reader.client.verify()).await;
-            return Ok(match who {
-                Ok(Ok(_)) => Standing::Works,
-                Ok(Err(_)) | Err(_) => Standing::Down,
+            // There is none: whether it answers anything at all has to do.
+            let asked = self.reader.client.verify();
+            return Ok(match tokio::time::timeout(patience, asked).await {
+                Err(_) => Witnessed::Failed(FailureKind::TimedOut),
+                Ok(Err(failure)) if !may_blame_posts(failure.kind) => Witnessed::Answered,
+                Ok(Err(failure)) => Witnessed::Failed(failure.kind),
+                Ok(Ok(_)) => Witnessed::Answered,
             });
         };
         let asked = std::slice::from_ref(&witness);
@@ -215,55 +167,56 @@ impl<'a> Search<'a> {
             .reader
             .ask(self.shared, charge, asked, patience)
             .await?;
-        if found.is_err() {
-            self.shared.witnesses.failed(credential, &witness);
-        }
-        Ok(match (found, kind) {
-            (Ok(_), _) => Standing::Works,
-            (Err(failure), FailureKind::Forbidden) if is_refusal(failure.kind) => Standing::Refused,
-            (Err(_), _) => Standing::Down,
+        Ok(match found {
+            Ok(_) => Witnessed::Answered,
+            Err(failure) => {
+                self.shared.witnesses.failed(credential, &witness);
+                Witnessed::Failed(failure.kind)
+            }
         })
+    }
+
+    /// A post of the instance that was answered of late, by whichever credential.
+    async fn stored_witness(&self, ids: &[UpstreamId]) -> Result<Option<UpstreamId>, StoreError> {
+        let instance = self.reader.credential.instance;
+        let stored = self
+            .shared
+            .read(move |tx| due_last(tx, instance, WITNESSES))
+            .await?;
+        Ok(stored
+            .into_iter()
+            .map(UpstreamId::new)
+            .find(|id| !ids.contains(id)))
     }
 
     /// What the search came to.
     async fn end(mut self) -> Result<Outcome, StoreError> {
-        let works = self.is_known_to_work();
-        let kind = self.failure.as_ref().map(|failure| failure.kind);
-        if kind == Some(FailureKind::Forbidden) && !works && self.is_refused() {
+        if self.is_refused() {
             self.refuse().await?;
         }
-        let is_down = matches!(self.standing, Standing::Down | Standing::Refused);
-        let is_silence = kind.is_some_and(is_silence) && !works;
-        let is_outage =
-            is_down || is_silence || kind != Some(FailureKind::BadId) && self.is_outage();
-        // Unless the upstream is known to be down, a refused probe makes room for another one.
-        let is_probe_refused = self.bisection.is_probe_refused() && !is_down;
-        let Verdict {
-            culprits,
+        let works = self.search.is_known_to_work();
+        let Blame {
+            hidden,
+            failed,
             suspects,
-            unasked,
-        } = self.bisection.end();
+            is_cut_short,
+        } = self.search.end();
         // Culprits that were found while others were answered are no trouble with the upstream.
-        if works && unasked.is_empty() && suspects.is_empty() {
-            let is_theirs = |failure: &Failure| blame(failure.kind) != Blame::Upstream;
+        if works && !is_cut_short {
+            let is_theirs = |failure: &Failure| may_blame_posts(failure.kind);
             self.failure = self.failure.filter(|failure| !is_theirs(failure));
         }
-        let (hidden, failed): (Vec<_>, Vec<_>) = culprits
-            .into_iter()
-            .partition(|due| works && self.forbidden.contains(&due.what));
-        let answered = |answer: Answer| {
-            move |due: &DuePost| Answered {
+        let mut answers = self.answers;
+        for (posts, answer) in [
+            (hidden, Answer::Hidden),
+            (failed, Answer::Nothing),
+            (suspects, Answer::Suspect),
+        ] {
+            answers.extend(posts.into_iter().map(|due| Answered {
                 what: due.what,
                 answer: answer.clone(),
                 asked_at_ms: now_ms(),
-            }
-        };
-        let mut answers = self.answers;
-        answers.extend(hidden.into_iter().map(answered(Answer::Hidden)));
-        // In an outage nobody is to blame but a probe: all others are due as they were.
-        if !is_outage || is_probe_refused {
-            answers.extend(failed.into_iter().map(answered(Answer::Nothing)));
-            answers.extend(suspects.into_iter().map(answered(Answer::Suspect)));
+            }));
         }
         Ok(Outcome {
             answers,
@@ -271,21 +224,22 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Whether a 403 is the credential's own, as far as can be told without a witness.
+    /// Whether 403 is about the credential, as far as can be told.
     fn is_refused(&self) -> bool {
-        let credential = self.reader.credential.id;
-        match self.standing {
-            Standing::Refused => true,
-            Standing::Down => false,
-            Standing::Unknown | Standing::Works => {
-                self.bisection.is_outage() || self.shared.witnesses.is_refused_again(credential)
-            }
+        if self.search.is_known_to_be_refused() {
+            return true;
         }
+        let credential = self.reader.credential.id;
+        let witnesses = &self.shared.witnesses;
+        // A witness that could not be asked will be, with more quota or time.
+        self.search.may_be_refused()
+            && witnesses.apart_from(credential, &[]).is_none()
+            && (self.search.is_outage() || witnesses.is_refused_again(credential))
     }
 
     /// The credential is not taken: it rests.
     async fn refuse(&mut self) -> Result<(), StoreError> {
-        self.standing = Standing::Refused;
+        self.search.is_refused();
         if let Some(failure) = &mut self.failure {
             failure.kind = FailureKind::Unauthorized;
             self.shared.witnesses.forget(self.reader.credential.id);
@@ -293,19 +247,12 @@ impl<'a> Search<'a> {
         }
         Ok(())
     }
-
-    fn is_known_to_work(&self) -> bool {
-        self.bisection.has_answers() || self.standing == Standing::Works
-    }
-
-    fn is_outage(&self) -> bool {
-        let is_outage = self.bisection.is_outage() || self.bisection.is_probe_refused();
-        is_outage && self.standing != Standing::Works
-    }
 }
 
 /// More failures than any batch can be halved.
 const ALONE: u32 = 31;
+/// One more than the posts of a request, so that one is another.
+const WITNESSES: u32 = 101;
 
 fn id_of(due: &DuePost) -> UpstreamId {
     UpstreamId::from(due.upstream_id.as_str())
@@ -326,37 +273,4 @@ fn matched<'a>(part: &'a [&DuePost], found: LookUps) -> impl Iterator<Item = Ans
         },
         asked_at_ms: sent_at_ms,
     })
-}
-
-fn blame(kind: FailureKind) -> Blame {
-    match kind {
-        FailureKind::Refused
-        | FailureKind::ServerError
-        | FailureKind::UnexpectedStatus
-        | FailureKind::NotJson
-        | FailureKind::BadJson
-        | FailureKind::ErrorBody
-        | FailureKind::TooLarge
-        | FailureKind::BadId => Blame::Posts,
-        FailureKind::Forbidden => Blame::Unclear,
-        kind if is_silence(kind) => Blame::Unclear,
-        _ => Blame::Upstream,
-    }
-}
-
-/// Whether a failure may be the fault of a post that was asked for.
-pub(super) fn may_blame_posts(kind: FailureKind) -> bool {
-    blame(kind) != Blame::Upstream
-}
-
-/// Whether no whole answer came.
-fn is_silence(kind: FailureKind) -> bool {
-    matches!(
-        kind,
-        FailureKind::TimedOut | FailureKind::Truncated | FailureKind::Unreachable
-    )
-}
-
-fn is_refusal(kind: FailureKind) -> bool {
-    matches!(kind, FailureKind::Forbidden | FailureKind::Unauthorized)
 }

@@ -68,6 +68,27 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
     Ok(found)
 }
 
+/// The IDs at their upstream of some stored posts of an instance, at least `most` if so many are
+/// scheduled: those that are due last, which the upstream has answered of late.
+pub fn due_last(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    most: u32,
+) -> Result<Vec<String>, StoreError> {
+    let base = sql(instance) * SHARDS;
+    let each = i64::from(most).div_euclid(SHARDS) + 1;
+    let mut ids = Vec::new();
+    for bucket in base..base + SHARDS {
+        ids.extend(tx.query(
+            "select p.upstream_id from schedule s join post p on p.id = s.post_id
+             where s.bucket = $1 order by s.due_at_ms desc, s.post_id desc limit $2",
+            &[&bucket, &each],
+            |row| row.text(0),
+        )?);
+    }
+    Ok(ids)
+}
+
 /// How the posts of one age band stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BandStanding {

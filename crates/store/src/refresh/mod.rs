@@ -29,7 +29,7 @@ mod wanted;
 
 pub use claim::{Ask, Claim, Claimed, Claims, DuePost, What};
 pub use count_history::{CountsAt, count_history};
-pub use due::{BandStanding, Overdue, bands, next_due_ms, overdue};
+pub use due::{BandStanding, Overdue, bands, due_last, next_due_ms, overdue};
 pub use experience::{Told, experience, learn, root as experience_root};
 pub use fresh::{Standing, standing};
 pub use histories::{Grown, histories};
@@ -42,7 +42,7 @@ pub(crate) use fresh::{NewFresh, insert_new, revive, unschedule};
 pub(crate) use polled::{Again, Polled};
 
 /// The buckets of an instance: claims of one upstream that need not wait for each other.
-pub(crate) const SHARDS: i64 = 8;
+pub const SHARDS: i64 = 8;
 
 /// The bucket of a post's due time: its instance, and within it a part of the posts.
 pub(crate) fn bucket(instance_id: i64, post_id: i64) -> i64 {
