@@ -352,7 +352,9 @@ impl Simulation {
             Claimed::Batch(claim) => {
                 self.check_disjoint(&claim);
                 let failures = |due: &DuePost| due.freshness.failures;
-                let is_suspicious = self.workers[at].suspicion[shard(self.workers[at].shard)] >= 2;
+                let worker = &self.workers[at];
+                let suspicion = worker.suspicion[shard(worker.shard)];
+                let is_suspicious = worker.failures.max(suspicion) >= 2;
                 let asking = Asking {
                     search: Search::new(claim.posts.clone(), failures, is_suspicious),
                     witness: None,

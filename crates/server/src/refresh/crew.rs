@@ -50,6 +50,7 @@ impl Crew {
                 batch: BatchAbility::default(),
                 failures: 0,
                 suspicion: [0; SHARDS as usize],
+                paused_until_ms: 0,
                 keyring: Keyring::new(instance),
             };
             tokio::spawn(worker.run())
@@ -81,6 +82,8 @@ struct Worker {
     /// The same of each shard: what heads one may look like an upstream that is down while others
     /// are answered.
     suspicion: [u32; SHARDS as usize],
+    /// Until when it asks nothing after a failure, Unix ms.
+    paused_until_ms: i64,
     keyring: Keyring,
 }
 
@@ -104,8 +107,10 @@ impl Worker {
                     now_ms() + STORE_PAUSE_MS
                 }
             };
-            // New posts and new credentials are noticed within a second.
-            let wait_ms = until_ms.saturating_sub(now_ms()).clamp(1, LONGEST_WAIT_MS);
+            // New posts and new credentials are noticed within a second, but in a pause.
+            let now = now_ms();
+            let most_ms = LONGEST_WAIT_MS.max(self.paused_until_ms.saturating_sub(now));
+            let wait_ms = until_ms.saturating_sub(now).clamp(1, most_ms);
             let wait = Duration::from_millis(wait_ms.unsigned_abs());
             tokio::select! {
                 _ = stop.changed() => {}
@@ -271,7 +276,7 @@ impl Worker {
         reader: &Reader,
         charge: Charge,
     ) -> Result<look_up::Outcome, StoreError> {
-        let is_suspicious = *self.suspicion() >= SUSPICIOUS;
+        let is_suspicious = self.failures.max(*self.suspicion()) >= SUSPICIOUS;
         let (shared, now) = (&self.shared, now_ms());
         let time_ms = |share: f64| {
             let time = shared.options.lease.mul_f64(share);
@@ -405,7 +410,7 @@ impl Worker {
                 if !may_blame_posts(failure.kind) {
                     tracing::info!(instance = %self.instance.origin, kind = %failure.kind, "{}", failure.message);
                     self.failures = self.failures.saturating_add(1);
-                    return Ok(Err(self.pause_ms()));
+                    return Ok(Err(self.pause()));
                 }
             }
         }
@@ -458,7 +463,7 @@ impl Worker {
                 self.failures = self.failures.saturating_add(1);
                 let suspicion = self.suspicion();
                 *suspicion = suspicion.saturating_add(1);
-                self.pause_ms()
+                self.pause()
             }
         }
     }
@@ -468,16 +473,21 @@ impl Worker {
         &mut self.suspicion[(self.shard % SHARDS as u64) as usize]
     }
 
-    fn pause_ms(&self) -> i64 {
-        now_ms() + backoff_ms(FAILURE_PAUSE_MS, self.failures, chance())
+    /// Begins a pause; returns its end, Unix ms.
+    fn pause(&mut self) -> i64 {
+        let pause_ms = backoff_ms(FAILURE_PAUSE_MS, self.failures, chance());
+        self.paused_until_ms = now_ms() + pause_ms.min(LONGEST_PAUSE_MS);
+        self.paused_until_ms
     }
 }
 
-/// Failures of a shard in a row after which the upstream is thought to be down.
+/// Failures in a row, of all shards or of one, after which the upstream is thought to be down.
 const SUSPICIOUS: u32 = 2;
 const LONGEST_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;
+/// An upstream that is back is noticed within this, ms.
+const LONGEST_PAUSE_MS: i64 = 60_000;
 /// How much of a claim's time the search for a look-up of several posts has.
 const PROBE_SHARE: f64 = 0.2;
 /// How much of a claim's time a look-up has: the rest is for saving.
@@ -517,6 +527,7 @@ mod tests {
             batch: BatchAbility::default(),
             failures: 0,
             suspicion: [0; SHARDS as usize],
+            paused_until_ms: 0,
         };
         let (_stop, mut stopped) = watch::channel(false);
         assert!(worker.turn(&mut stopped).await.is_err());

@@ -223,15 +223,19 @@ async fn a_post_that_nothing_is_answered_to_does_not_hold_the_others_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nothing_is_answered_no_post_is_to_blame() {
+async fn where_nothing_is_answered_an_outage_costs_a_posts_patience_a_turn() {
     let world = hasty(FaultsConfig::default(), 2).await;
     refreshed(&world, 40).await;
     world.faults(|faults| *faults = silence(Vec::new(), 1.0));
     // What was claimed before is over after so many requests.
     unanswered(&world, 6).await;
     let failed = world.count(Outcome::Failed).await;
+    let requests = world.tally().await.requests;
     unanswered(&world, 8).await;
-    assert_eq!(world.count(Outcome::Failed).await, failed);
+    // Each turn asks for a witness, too.
+    let turns = (world.tally().await.requests - requests) / 2 + 2;
+    let more = world.count(Outcome::Failed).await - failed;
+    assert!(more as u64 <= turns, "{more} posts in {turns} turns");
     world.stop().await;
 }
 
@@ -354,6 +358,31 @@ async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
     };
     wait("nothing else stays", async || {
         foreign().await == 0 && notes(&world).await >= 20
+    })
+    .await;
+    world.stop().await;
+}
+
+/// A server that is down is not asked again and again: the pauses double.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_down_is_asked_more_and_more_rarely() {
+    let world = hasty(FaultsConfig::default(), 2).await;
+    refreshed(&world, 40).await;
+    world.faults(|faults| faults.internal_error_share = 1.0);
+    // It takes some to see that it is down.
+    unanswered(&world, 30).await;
+    let before = world.tally().await.requests;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let asked = world.tally().await.requests - before;
+    assert!(asked <= 14, "{asked} requests in ten seconds");
+    let since_ms = now();
+    world.faults(|faults| faults.internal_error_share = 0.0);
+    wait("its posts are refreshed again", async || {
+        let posts = world.posts().await;
+        let fresh = posts
+            .iter()
+            .filter(|(.., s)| s.freshness.refreshed_ms > since_ms);
+        fresh.count() >= 40
     })
     .await;
     world.stop().await;
