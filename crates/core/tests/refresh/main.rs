@@ -11,5 +11,6 @@ mod experience;
 mod freshness;
 mod growth;
 mod price;
+mod search;
 mod simulation;
 mod value;

@@ -235,7 +235,7 @@ async fn where_nothing_is_answered_an_outage_costs_a_posts_patience_a_turn() {
     // Each turn asks for a witness, too.
     let turns = (world.tally().await.requests - requests) / 2 + 2;
     let more = world.count(Outcome::Failed).await - failed;
-    assert!(more as u64 <= turns, "{more} posts in {turns} turns");
+    assert!(more <= turns, "{more} posts in {turns} turns");
     world.stop().await;
 }
 
