@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use driftline_core::refresh::{Experience, Outcome, Plan, ValueSettings};
 use driftline_store::{
     StoreError,
-    refresh::{Claimed, What, count_history},
+    refresh::{Claimed, What, count_history, due_last},
     source,
 };
 
@@ -29,6 +29,32 @@ fn a_new_post_has_its_first_due_time_with_its_row() {
         assert_eq!(stands(&world, 2).due_at_ms, None, "too old");
         assert_eq!(stands(&world, 1).due_at_ms, None, "without a time");
         assert_eq!(check_schedule(store), 1);
+    });
+}
+
+#[test]
+fn what_is_due_last_was_answered_of_late() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll((1..=40).rev().map(|id| liked(id, 0)).collect());
+        let crew = Crew::of(&world);
+        let instance = crew.instance;
+        let last = move |world: &World, most| {
+            let mut ids = world.read(move |tx| due_last(tx, instance, most));
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(last(&world, 100).len(), 40);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let answers: Vec<_> = (1..=40)
+            .filter(|id| id % 5 == 0)
+            .map(|id| found(id, 1))
+            .collect();
+        crew.refresh(&answers, now_ms);
+        let fresh = last(&world, 7);
+        assert!((7..=8).contains(&fresh.len()), "{fresh:?}");
+        let is_answered = |id: &String| id.ends_with('0') || id.ends_with('5');
+        assert!(fresh.iter().all(is_answered), "{fresh:?}");
     });
 }
 
