@@ -101,6 +101,8 @@ struct Simulation {
     /// Posts in a request.
     batch: usize,
     throttled: u32,
+    /// Whether any answer has told of the limit.
+    is_told: bool,
     /// Requests that were taken and not sent, and until when they may be.
     held: (u32, i64),
     deaths: u32,
@@ -127,6 +129,8 @@ struct Asking {
     search: Search<DuePost>,
     /// The witness that was asked for, if it was one.
     witness: Option<UpstreamId>,
+    /// Whether the limit was known when it was asked.
+    is_told: bool,
     answers: Vec<Answered>,
     answer: Result<LookUps, Failure>,
 }
@@ -222,6 +226,7 @@ impl Simulation {
                 20
             },
             throttled: 0,
+            is_told: false,
             held: (0, 0),
             deaths: 0,
             newest: HashMap::new(),
@@ -354,10 +359,11 @@ impl Simulation {
                 let failures = |due: &DuePost| due.freshness.failures;
                 let worker = &self.workers[at];
                 let suspicion = worker.suspicion[shard(worker.shard)];
-                let is_suspicious = worker.failures.max(suspicion) >= 2;
+                let silent = worker.failures.max(suspicion);
                 let asking = Asking {
-                    search: Search::new(claim.posts.clone(), failures, is_suspicious),
+                    search: Search::new(claim.posts.clone(), failures, silent),
                     witness: None,
+                    is_told: false,
                     claim,
                     answers: Vec::new(),
                     answer: Err(Failure::new(FailureKind::Unreachable, "not asked yet")),
@@ -393,6 +399,7 @@ impl Simulation {
             asking.search.heard(Witnessed::Unasked);
             return self.go_on(at, asking);
         }
+        asking.is_told = self.is_told;
         asking.answer = self.upstream.look_ups(self.now_ms, "token", &ids);
         let mut back_ms = self.upstream.received_at_ms();
         if self.rng.random_bool(self.dawdle_share) {
@@ -413,7 +420,8 @@ impl Simulation {
             Ok(found) => (found.facts.throttle, false),
             Err(failure) => (failure.throttle, failure.kind == FailureKind::Throttled),
         };
-        self.throttled += u32::from(is_throttled);
+        self.throttled += u32::from(is_throttled && asking.is_told);
+        self.is_told |= throttle.is_some();
         self.tell(move |ledger, now_ms| {
             if is_throttled {
                 ledger.refused(Asked::LookUp, throttle.as_ref(), None, 0, now_ms);
@@ -724,9 +732,12 @@ impl Simulation {
                 self.limit,
                 self.deaths,
             );
-            let (_, newest) = self.newest[&post.id];
+            let Some((_, newest)) = self.newest.get(&post.id) else {
+                // A ticket whose time is not over.
+                continue;
+            };
             assert_eq!(
-                *favourites, newest,
+                favourites, newest,
                 "{}: the newest answer is not stored",
                 post.id
             );

@@ -19,14 +19,14 @@ pub struct Bisection<T> {
     probe: Probe,
 }
 
-/// A post that is asked for alone before the others.
+/// Posts that are asked for before the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Probe {
-    /// None is.
+    /// None are.
     None,
-    /// It is asked for next.
+    /// They are asked for next.
     Asked,
-    /// It was refused.
+    /// They were refused.
     Refused,
 }
 
@@ -66,10 +66,15 @@ impl<T> Bisection<T> {
     /// two, the other is first the next time.
     pub fn new(batch: Vec<T>, failures: impl Fn(&T) -> u32) -> Self {
         let size = batch.len();
+        Self::of(batch, size, failures)
+    }
+
+    /// Begins with posts of a batch of that size.
+    fn of(posts: Vec<T>, size: usize, failures: impl Fn(&T) -> u32) -> Self {
         let mut parts: Vec<(u32, Vec<T>)> = Vec::new();
-        for post in batch {
-            let failed = failures(&post).min(u32::BITS - 1);
-            let most = (size >> failed).max(1);
+        for post in posts {
+            let failed = failures(&post);
+            let most = part_size(size, failed);
             let fits = |(of, part): &&mut (u32, Vec<T>)| *of == failed && part.len() < most;
             match parts.iter_mut().find(fits) {
                 Some((_, part)) => part.push(post),
@@ -90,19 +95,27 @@ impl<T> Bisection<T> {
         }
     }
 
-    /// As [`Bisection::new`], for an upstream that has answered nothing of late: the post that
-    /// failed least, the first of these, is asked for alone before all others. If it is refused,
-    /// the upstream seems to be down, and nothing more is to be asked; but that one post takes the
-    /// blame, and makes room for another probe. So whatever stands at the head of the schedule,
-    /// upstream and posts are told from one another in the end, and an outage costs one post's
-    /// patience a turn.
-    pub fn with_probe(mut batch: Vec<T>, failures: impl Fn(&T) -> u32) -> Self {
-        let calmest = batch.iter().map(&failures).enumerate();
-        let Some((at, _)) = calmest.min_by_key(|(_, failed)| *failed) else {
+    /// As [`Bisection::new`], for an upstream that has answered nothing of late: the posts that
+    /// failed least, the first `most` of these that a part holds, are asked for before all others.
+    /// If they are refused, the upstream seems to be down, and nothing more is to be asked; but a
+    /// post that was asked for alone takes the blame, and makes room for another probe. So whatever
+    /// stands at the head of the schedule, upstream and posts are told from one another in the end,
+    /// and an outage costs one post's patience a turn.
+    pub fn with_probe(batch: Vec<T>, failures: impl Fn(&T) -> u32, most: usize) -> Self {
+        let Some(least) = batch.iter().map(&failures).min() else {
             return Self::new(batch, failures);
         };
-        let posts = vec![batch.remove(at)];
-        let mut bisection = Self::new(batch, failures);
+        let most = most.min(part_size(batch.len(), least));
+        let (mut posts, mut others) = (Vec::new(), Vec::new());
+        let size = batch.len();
+        for post in batch {
+            if posts.len() < most && failures(&post) == least {
+                posts.push(post);
+            } else {
+                others.push(post);
+            }
+        }
+        let mut bisection = Self::of(others, size, failures);
         let is_suspect = false;
         bisection.open.push(Part { posts, is_suspect });
         bisection.probe = Probe::Asked;
@@ -154,8 +167,7 @@ impl<T> Bisection<T> {
         self.culprits.len() - self.proven >= 2 && is_told
     }
 
-    /// Whether the probe was refused: the upstream is thought to be down, and the probe alone is to
-    /// blame.
+    /// Whether the probe was refused: the upstream is thought to be down.
     pub fn is_probe_refused(&self) -> bool {
         self.probe == Probe::Refused && self.accepted == 0
     }
@@ -212,4 +224,9 @@ impl<T> Bisection<T> {
         }
         verdict
     }
+}
+
+/// How many posts are asked for at once that failed so often, of a batch of that size.
+fn part_size(size: usize, failed: u32) -> usize {
+    (size >> failed.min(u32::BITS - 1)).max(1)
 }

@@ -97,14 +97,15 @@ enum Fault {
 
 impl<T> Search<T> {
     /// Begins with a batch of which nothing has been asked for; each post with its failures in a
-    /// row. An upstream that `is_suspicious`, because it has answered nothing of late, is asked for
-    /// one post first.
-    pub fn new(batch: Vec<T>, failures: impl Fn(&T) -> u32, is_suspicious: bool) -> Self {
+    /// row. An upstream that was `silent` for two turns is asked first for the posts that failed
+    /// least, for all of those that one request holds; after three, for one of them.
+    pub fn new(batch: Vec<T>, failures: impl Fn(&T) -> u32, silent: u32) -> Self {
+        let most = batch.len();
         Self {
-            bisection: if is_suspicious {
-                Bisection::with_probe(batch, failures)
-            } else {
-                Bisection::new(batch, failures)
+            bisection: match silent {
+                0 | 1 => Bisection::new(batch, failures),
+                2 => Bisection::with_probe(batch, failures, most),
+                _ => Bisection::with_probe(batch, failures, 1),
             },
             standing: Standing::Unknown,
             state: State::Asking,

@@ -102,7 +102,7 @@ fn the_search_goes_on_where_the_quota_ended_it() {
 
 #[test]
 fn a_probe_comes_first_and_clears_the_upstream() {
-    let mut bisection = Bisection::with_probe(vec![1, 2, 3, 4, 5], |id| u32::from(*id < 3));
+    let mut bisection = Bisection::with_probe(vec![1, 2, 3, 4, 5], |id| u32::from(*id < 3), 1);
     assert_eq!(bisection.part(), Some(&[3][..]), "what failed least");
     assert_eq!(bisection.accepted(), [3]);
     assert!(!bisection.is_probe_refused());
@@ -119,13 +119,25 @@ fn a_probe_comes_first_and_clears_the_upstream() {
 }
 
 #[test]
+fn a_probe_may_be_all_that_failed_least() {
+    let failures = |id: &u32| u32::from(*id < 5) * 2;
+    let bisection = Bisection::with_probe((0..20).collect(), failures, 20);
+    assert_eq!(bisection.part().map(<[u32]>::len), Some(15));
+    let bisection = Bisection::with_probe((0..20).collect(), |_| 1u32, 20);
+    assert_eq!(bisection.part().map(<[u32]>::len), Some(10));
+}
+
+#[test]
 fn a_refused_probe_alone_is_to_blame() {
-    let mut bisection = Bisection::with_probe(vec![1, 2, 3], |_| 0);
+    let mut bisection = Bisection::with_probe(vec![1, 2, 3], |_| 0, 1);
     bisection.refused();
     assert!(bisection.is_probe_refused());
     let verdict = bisection.end();
     assert_eq!((verdict.culprits, verdict.unasked), (vec![1], vec![2, 3]));
-    assert_eq!(Bisection::<u32>::with_probe(Vec::new(), |_| 0).part(), None);
+    assert_eq!(
+        Bisection::<u32>::with_probe(Vec::new(), |_| 0, 1).part(),
+        None
+    );
 }
 
 /// A worker with that many requests a turn, whatever heads the schedule: posts that are due first
@@ -145,10 +157,10 @@ fn turns(size: usize, quota: u32, posts: usize, poison: &BTreeSet<usize>) -> u32
             return turn;
         }
         let failed = |at: &usize| failures[*at];
-        let mut bisection = if silent >= 2 {
-            Bisection::with_probe(open, failed)
-        } else {
-            Bisection::new(open, failed)
+        let mut bisection = match silent {
+            0 | 1 => Bisection::new(open, failed),
+            2 => Bisection::with_probe(open, failed, size),
+            _ => Bisection::with_probe(open, failed, 1),
         };
         for _ in 0..quota {
             match bisection.part() {
@@ -165,9 +177,13 @@ fn turns(size: usize, quota: u32, posts: usize, poison: &BTreeSet<usize>) -> u32
         } else {
             silent + 1
         };
-        let is_outage = bisection.is_outage() && !bisection.is_probe_refused();
-        let verdict = bisection.end();
-        if !is_outage {
+        let is_outage = bisection.is_outage() || bisection.is_probe_refused();
+        let verdict = if is_outage {
+            bisection.end_in_outage()
+        } else {
+            bisection.end()
+        };
+        {
             for at in &verdict.culprits {
                 due[*at] = turn + (1 << failures[*at].min(10));
             }

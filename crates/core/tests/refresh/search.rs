@@ -59,12 +59,12 @@ fn all_poison(posts: usize, kind: FailureKind, witness: Witnessed) -> Upstream {
 #[test]
 fn a_witness_tells_a_batch_of_poison_from_an_outage() {
     let upstream = all_poison(5, FailureKind::ServerError, Witnessed::Answered);
-    let search = Search::new((0..20).collect(), |_| 0, false);
+    let search = Search::new((0..20).collect(), |_| 0, 0);
     let (mut answered, blame, _) = drive(search, 100, &upstream);
     answered.sort_unstable();
     assert_eq!(answered, (5..20).collect::<Vec<_>>());
     assert_eq!(blame.failed, [0, 1, 2, 3, 4]);
-    let search = Search::new((0..5).collect(), |_| 9, true);
+    let search = Search::new((0..5).collect(), |_| 9, 3);
     assert_eq!(drive(search, 100, &upstream).1.failed.len(), 5);
 }
 
@@ -72,10 +72,10 @@ fn a_witness_tells_a_batch_of_poison_from_an_outage() {
 fn an_outage_costs_one_posts_patience_a_turn_and_few_requests() {
     for kind in [FailureKind::ServerError, FailureKind::TimedOut] {
         for witness in [Witnessed::Failed(kind), Witnessed::Unasked] {
-            for is_suspicious in [false, true] {
+            for silent in [0, 2, 3] {
                 for size in [1, 2, 20, 100] {
                     let upstream = all_poison(size, kind, witness);
-                    let search = Search::new((0..size).collect(), |_| 0, is_suspicious);
+                    let search = Search::new((0..size).collect(), |_| 0, silent);
                     let (_, blame, asked) = drive(search, 1_000, &upstream);
                     assert!(
                         blame.failed.len() <= 1,
@@ -86,7 +86,7 @@ fn an_outage_costs_one_posts_patience_a_turn_and_few_requests() {
                         "{kind} {witness:?} {size}: {blame:?}"
                     );
                     assert!(asked <= 14, "{asked}");
-                    if is_suspicious || size == 1 {
+                    if silent == 3 || size == 1 {
                         assert_eq!(blame.failed, [0], "it makes room for others");
                     }
                 }
@@ -102,7 +102,7 @@ fn an_outage_that_begins_within_a_claim_is_noticed() {
         kind: FailureKind::ServerError,
         witness: Witnessed::Failed(FailureKind::ServerError),
     };
-    let search = Search::new((0..100).collect(), |post| u32::from(*post > 0) * 9, false);
+    let search = Search::new((0..100).collect(), |post| u32::from(*post > 0) * 9, 0);
     let (answered, blame, asked) = drive(search, 1_000, &upstream);
     assert_eq!(answered, [0]);
     assert_eq!(blame.failed.len(), 1);
@@ -116,7 +116,7 @@ fn a_403_is_about_a_post_where_a_witness_is_answered() {
         kind: FailureKind::Forbidden,
         witness,
     };
-    let search = || Search::new((0..4).collect(), |_| 0, false);
+    let search = || Search::new((0..4).collect(), |_| 0, 0);
     let (answered, blame, _) = drive(search(), 100, &upstream(Witnessed::Answered));
     assert_eq!((answered, blame.hidden), (vec![0, 1, 2], vec![3]));
     let (_, blame, _) = drive(search(), 100, &upstream(Witnessed::Unasked));
@@ -134,7 +134,7 @@ fn what_is_the_upstreams_fault_ends_the_search() {
         FailureKind::Unauthorized,
         FailureKind::Tls,
     ] {
-        let mut search = Search::new(vec![1, 2], |_| 0, false);
+        let mut search = Search::new(vec![1, 2], |_| 0, 0);
         search.failed(kind);
         assert_eq!(search.next(), Next::Nothing);
         let blame = search.end();
@@ -186,7 +186,7 @@ impl Schedule {
         let search = Search::new(
             self.claim(turn, size),
             |post| self.failures[*post],
-            suspicion.max(self.silent) >= 2,
+            suspicion.max(self.silent),
         );
         let (answered, blame, _) = drive(search, quota, upstream);
         let count = |before: u32| if answered.is_empty() { before + 1 } else { 0 };

@@ -276,7 +276,7 @@ impl Worker {
         reader: &Reader,
         charge: Charge,
     ) -> Result<look_up::Outcome, StoreError> {
-        let is_suspicious = self.failures.max(*self.suspicion()) >= SUSPICIOUS;
+        let silent = self.failures.max(*self.suspicion());
         let (shared, now) = (&self.shared, now_ms());
         let time_ms = |share: f64| {
             let time = shared.options.lease.mul_f64(share);
@@ -287,7 +287,7 @@ impl Worker {
             over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
         };
         let posts: Vec<_> = claim.posts.iter().collect();
-        let found = look_up::look_up(shared, reader, charge, &posts, hours, is_suspicious).await?;
+        let found = look_up::look_up(shared, reader, charge, &posts, hours, silent).await?;
         hours.last_ms = hours.over_ms;
         let keyring = &mut self.keyring;
         let answers =
@@ -481,8 +481,6 @@ impl Worker {
     }
 }
 
-/// Failures in a row, of all shards or of one, after which the upstream is thought to be down.
-const SUSPICIOUS: u32 = 2;
 const LONGEST_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;

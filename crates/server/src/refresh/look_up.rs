@@ -52,14 +52,14 @@ impl Hours {
 
 /// Looks posts up; the first request is taken from the quota already, for that charge. A batch that
 /// is refused is halved, within the quota and the time, until what it is refused for stands alone.
-/// An upstream that `is_suspicious`, because it failed before, is asked for one post first.
+/// `silent` are the turns in a row that the upstream has answered nothing in.
 pub(super) async fn look_up(
     shared: &Shared,
     reader: &Reader,
     charge: Charge,
     posts: &[&DuePost],
     hours: Hours,
-    is_suspicious: bool,
+    silent: u32,
 ) -> Result<Outcome, StoreError> {
     let failures = |due: &&DuePost| {
         if due.freshness.missing {
@@ -73,7 +73,7 @@ pub(super) async fn look_up(
         shared,
         reader,
         hours,
-        search: Search::new(posts.to_vec(), failures, is_suspicious),
+        search: Search::new(posts.to_vec(), failures, silent),
         answers: Vec::with_capacity(posts.len()),
         failure: None,
     };

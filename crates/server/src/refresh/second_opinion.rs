@@ -75,7 +75,7 @@ pub(super) async fn confirmed(
                 continue;
             }
         };
-        let found = look_up(shared, reader, charge, &doubted, hours, false).await?;
+        let found = look_up(shared, reader, charge, &doubted, hours, 0).await?;
         let mut told: HashMap<What, Answered> = found
             .answers
             .into_iter()
