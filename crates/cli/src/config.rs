@@ -23,6 +23,7 @@ use crate::{
     duration::HumanMs,
     error::CliError,
     ids::{LeasePlace, NodeText, PeerText},
+    origins::Origins,
     refresh_section::RefreshSection,
     written,
 };
@@ -206,10 +207,13 @@ impl Config {
         let environment = Env::prefixed("DRIFTLINE_")
             .filter(|key| key.as_str().contains("__"))
             .split("__");
+        let variables = environment.iter().map(|(key, _)| key.to_string());
+        let origins = Origins::new(file.as_deref(), variables);
         let mut config: Self = figment
             .merge(environment)
             .extract()
-            .map_err(|error| wrong(&error, file.as_deref()))?;
+            .map_err(|error| wrong(&error, &origins))?;
+        config.refresh.origins = origins;
         if let Some(data) = &global.data {
             config.store.data = Some(data.clone());
         }
@@ -307,16 +311,12 @@ fn file(global: &Global) -> Option<PathBuf> {
 }
 
 /// One line, without any value: it may be a secret.
-fn wrong(error: &figment::Error, file: Option<&Path>) -> CliError {
+fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
     let from_environment = error
         .metadata
         .as_ref()
         .is_some_and(|metadata| metadata.name.contains("environment"));
-    let place = match file {
-        _ if from_environment => "the environment".to_owned(),
-        Some(file) => file.display().to_string(),
-        None => "the configuration".to_owned(),
-    };
+    let place = origins.place(from_environment);
     let key = |last: Option<&str>| {
         let mut path: Vec<&str> = error.path.iter().map(String::as_str).collect();
         if let Some(last) = last
@@ -324,11 +324,7 @@ fn wrong(error: &figment::Error, file: Option<&Path>) -> CliError {
         {
             path.push(last);
         }
-        if from_environment {
-            format!("DRIFTLINE_{}", path.join("__").to_uppercase())
-        } else {
-            path.join(".")
-        }
+        Origins::key(&path, from_environment)
     };
     let message = match &error.kind {
         Kind::UnknownField(field, known) => format!(

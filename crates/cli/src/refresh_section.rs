@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use driftline_core::refresh::{AgeBand, AgeTable, AgeTableError, GrowthCurve, Plan, ValueSettings};
+use driftline_core::refresh::{AgeTable, GrowthCurve, Plan, ValueSettings};
 use driftline_server::{POLLING_SHARE, refresh::RefreshOptions};
 use serde::Deserialize;
 
 use crate::{
-    duration::{HumanMs, duration, parse_ms, show_ms},
+    ages,
+    duration::{HumanMs, duration},
     error::CliError,
+    origins::Origins,
 };
 
 /// `[refresh]`.
@@ -22,7 +24,8 @@ pub struct RefreshSection {
     /// The age at which posts are taken to have half of what they will ever get, until their
     /// growth was seen; for `policy = "value"`.
     pub half_life: Option<HumanMs>,
-    /// How often posts are refreshed, by the age below which they are: `"18m" = "3m"`.
+    /// How often posts are refreshed, by the age below which they are: `"18m" = "3m"`. Laid over the
+    /// usual table, or a table of its own: [`ages::table`] tells when.
     pub ages: Option<BTreeMap<String, HumanMs>>,
     /// How far in the future a time of birth may lie and count as now.
     pub skew: Option<HumanMs>,
@@ -38,6 +41,9 @@ pub struct RefreshSection {
     pub credentials: Vec<String>,
     /// Whether what a deleted post held is erased with it.
     pub erase_deleted: bool,
+    /// Where these come from.
+    #[serde(skip)]
+    pub origins: Origins,
 }
 
 /// What decides when a post is refreshed.
@@ -57,28 +63,10 @@ impl RefreshSection {
     /// # Errors
     /// [`CliError::Usage`] if the ages make no sense.
     pub fn plan(&self) -> Result<Plan, CliError> {
-        let usual = AgeTable::default();
-        let skew_ms = self.skew.map_or(usual.skew_ms(), |HumanMs(ms)| ms);
-        let mut bands = match &self.ages {
-            Some(ages) => ages.iter().map(band).collect::<Result<Vec<_>, _>>()?,
-            None => usual.bands().to_vec(),
-        };
-        bands.sort_by_key(|band| band.below_ms);
-        let written = |band: &AgeBand| show_ms(band.below_ms);
-        let table = AgeTable::new(bands.clone(), skew_ms).map_err(|error| match error {
-            AgeTableError::Empty => {
-                CliError::usage("refresh.ages is empty; leave it out for the usual ages")
-            }
-            AgeTableError::Band { at } => CliError::usage(format!(
-                "refresh.ages: the age {:?} stands there twice, or it or its interval is zero",
-                written(&bands[at])
-            )),
-            AgeTableError::Shrinks { at } => CliError::usage(format!(
-                "refresh.ages: posts below {:?} would be refreshed less often than those below {:?}; intervals grow with age",
-                written(&bands[at - 1]),
-                written(&bands[at])
-            )),
-        })?;
+        let skew_ms = self
+            .skew
+            .map_or(AgeTable::default().skew_ms(), |HumanMs(ms)| ms);
+        let table = ages::table(self.ages.as_ref(), skew_ms, &self.origins)?;
         let half_life_ms = self.half_life.map_or(HALF_LIFE_MS, |HumanMs(ms)| ms);
         Ok(Plan {
             ages: table,
@@ -134,15 +122,6 @@ impl RefreshSection {
             "refresh.polling_share is from 0.0 to 1.0; it is the part of each quota that polling may always use",
         ))
     }
-}
-
-fn band((age, every): (&String, &HumanMs)) -> Result<AgeBand, CliError> {
-    let below_ms =
-        parse_ms(age).map_err(|error| CliError::usage(format!("refresh.ages: {error}")))?;
-    Ok(AgeBand {
-        below_ms,
-        every_ms: every.0,
-    })
 }
 
 const LEAST_LEASE_MS: i64 = 5_000;

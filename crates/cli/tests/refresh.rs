@@ -11,7 +11,7 @@ use driftline_sim::{
 };
 use support::{Ended, Place, wait_for};
 
-const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"1d\" = \"2s\"\n";
+const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"2s\"\n";
 
 async fn sim() -> SimServer {
     let config = ServerConfig {

@@ -3,6 +3,7 @@
 
 mod support;
 
+use serde_json::Value;
 use support::Place;
 
 /// Runs it and checks the status and that one line tells what is wanted.
@@ -165,4 +166,77 @@ fn a_database_urls_password_is_never_printed() {
     let place = place.with("DRIFTLINE_STORE__DATABASE_URL", &url);
     let message = refused(&place, &["source", "list"], 1, &["127.0.0.1:1/none"]);
     assert!(!message.contains(secret), "{message}");
+}
+
+/// The age table that is in force: below which age, ms, posts are refreshed how often, ms.
+fn ages(place: &Place) -> Vec<(i64, i64)> {
+    place.json(&["source", "add", "https://a.example"]);
+    let status = place.json(&["refresh", "status"]);
+    let bands = status["instances"][0]["bands"].as_array().unwrap().iter();
+    let pair = |band: &Value| Some((band["below_ms"].as_i64()?, band["every_ms"].as_i64()?));
+    bands.map(|band| pair(band).unwrap()).collect()
+}
+
+#[test]
+fn usual_ages_change_their_own_interval_only_and_others_are_a_table_of_their_own() {
+    const MINUTE: i64 = 60_000;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    let usual = [
+        (18 * MINUTE, 3 * MINUTE),
+        (HOUR, 10 * MINUTE),
+        (DAY, 2 * HOUR),
+        (7 * DAY, 12 * HOUR),
+        (30 * DAY, 3 * DAY),
+    ];
+    let with = |at: usize, every_ms| {
+        let mut bands = usual;
+        bands[at].1 = every_ms;
+        bands.to_vec()
+    };
+    let of = |ages: &str| {
+        let place = Place::new();
+        place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
+        place
+    };
+    assert_eq!(ages(&Place::new()), usual);
+    assert_eq!(ages(&of("\"18m\" = \"2m\"")), with(0, 2 * MINUTE));
+    // The same age, written otherwise.
+    assert_eq!(ages(&of("\"1h\" = \"5m\"")), with(1, 5 * MINUTE));
+    assert_eq!(ages(&of("\"2h\" = \"5m\"")), [(2 * HOUR, 5 * MINUTE)]);
+    let own = [(18 * MINUTE, MINUTE), (2 * HOUR, 5 * MINUTE)];
+    assert_eq!(ages(&of("\"18m\" = \"1m\"\n\"2h\" = \"5m\"")), own);
+    // The environment lies above the file, band by band.
+    let variable = "DRIFTLINE_REFRESH__AGES__18M";
+    let place = Place::new().with(variable, "1m");
+    assert_eq!(ages(&place), with(0, MINUTE));
+    let place = of("\"18m\" = \"2m\"\n\"60m\" = \"5m\"").with(variable, "1m");
+    let mut both = with(0, MINUTE);
+    both[1].1 = 5 * MINUTE;
+    assert_eq!(ages(&place), both);
+}
+
+#[test]
+fn what_is_wrong_with_ages_is_said_with_the_ages_as_they_are_written() {
+    for (ages, words) in [
+        // Below the usual interval of the band before it.
+        (
+            "\"60m\" = \"2m\"",
+            &["grow with age", "\"60m\"", "\"18m\"", "3m"][..],
+        ),
+        (
+            "\"60m\" = \"5m\"\n\"1h\" = \"5m\"",
+            &["refresh.ages.60m", "\"1h\"", "same age"],
+        ),
+        ("\"0s\" = \"5m\"", &["refresh.ages.0s", "the age is zero"]),
+        (
+            "\"2h\" = \"0s\"",
+            &["refresh.ages.2h", "the interval is zero"],
+        ),
+        ("\"900000d\" = \"5m\"", &["900000d", "too long"]),
+    ] {
+        let place = Place::new();
+        place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
+        refused(&place, &["source", "add", "https://a.example"], 2, words);
+    }
 }
