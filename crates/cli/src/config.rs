@@ -142,6 +142,7 @@ pub struct DefaultsSection {
     /// Whether gaps are filled without being asked for.
     pub fill_gaps: Option<bool>,
     /// How streams are followed.
+    #[serde(deserialize_with = "stream")]
     pub stream: Option<Streaming>,
 }
 
@@ -332,11 +333,16 @@ fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
             key(Some(field)),
             known.join(", ")
         ),
-        Kind::InvalidType(_, wanted) => {
-            format!("{place}: {:?} must be {wanted}", key(None))
+        Kind::InvalidType(_, wanted) | Kind::InvalidValue(_, wanted) => {
+            format!(
+                "{place}: {:?} must be {}",
+                key(None),
+                in_words(&wanted.to_string())
+            )
         }
-        Kind::InvalidValue(_, wanted) => {
-            format!("{place}: {:?} must be {wanted}", key(None))
+        Kind::UnknownVariant(_, known) => {
+            let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+            format!("{place}: {:?} must be {}", key(None), known.join(" or "))
         }
         Kind::Message(message) if error.path.is_empty() => {
             format!("{place} is not TOML: {}", without_source(message))
@@ -345,6 +351,20 @@ fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
         _ => format!("{place}: {:?} cannot be used", key(None)),
     };
     CliError::usage(message)
+}
+
+/// What is wanted, where the reader of the configuration has Rust's word for it.
+fn in_words(wanted: &str) -> &str {
+    match wanted {
+        "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number, 0 or more",
+        "isize" | "i64" | "i32" | "i16" | "i8" => "a whole number",
+        "f64" | "f32" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list, such as [\"one\", \"two\"]",
+        "a map" => "a table of keys and values",
+        other if other.starts_with("struct ") => "a table of keys and values",
+        other => other,
+    }
 }
 
 /// A parser's message without the lines of the file that it quotes.
@@ -362,6 +382,13 @@ fn overlap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Overlap>, D::Err
     written::overlap(&text).map(Some).map_err(D::Error::custom)
 }
 
+fn stream<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Streaming>, D::Error> {
+    let text = String::deserialize(from)?;
+    written::streaming(&text)
+        .map(Some)
+        .map_err(D::Error::custom)
+}
+
 fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -369,7 +396,10 @@ fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::E
         Count(u64),
         Text(String),
     }
-    match Written::deserialize(from)? {
+    let written = Written::deserialize(from).map_err(|_| {
+        D::Error::custom("write none, all, a number of posts, or a duration such as 1d")
+    })?;
+    match written {
         Written::Count(count) => Ok(Some(Backfill::Count(count))),
         Written::Text(text) => written::backfill(&text).map(Some).map_err(D::Error::custom),
     }

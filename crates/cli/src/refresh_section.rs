@@ -1,10 +1,13 @@
 //! `[refresh]` of the configuration.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use driftline_core::refresh::{AgeTable, GrowthCurve, Plan, ValueSettings};
 use driftline_server::{POLLING_SHARE, refresh::RefreshOptions};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Unexpected, Visitor},
+};
 
 use crate::{
     ages,
@@ -47,14 +50,35 @@ pub struct RefreshSection {
 }
 
 /// What decides when a post is refreshed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PolicyName {
     /// Its age alone.
     #[default]
     Age,
     /// What a refresh is worth, by how posts were seen to grow.
     Value,
+}
+
+impl<'de> Deserialize<'de> for PolicyName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = PolicyName;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("\"age\" or \"value\"")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<PolicyName, E> {
+                match name {
+                    "age" => Ok(PolicyName::Age),
+                    "value" => Ok(PolicyName::Value),
+                    _ => Err(E::invalid_value(Unexpected::Str(name), &self)),
+                }
+            }
+        }
+        from.deserialize_str(Name)
+    }
 }
 
 impl RefreshSection {
@@ -67,6 +91,9 @@ impl RefreshSection {
             .skew
             .map_or(AgeTable::default().skew_ms(), |HumanMs(ms)| ms);
         let table = ages::table(self.ages.as_ref(), skew_ms, &self.origins)?;
+        if self.half_life == Some(HumanMs(0)) {
+            return Err(self.wrong("half_life", "is zero; posts take some time to grow"));
+        }
         let half_life_ms = self.half_life.map_or(HALF_LIFE_MS, |HumanMs(ms)| ms);
         Ok(Plan {
             ages: table,
@@ -87,22 +114,24 @@ impl RefreshSection {
         }
         if let Some(HumanMs(ms)) = self.lease {
             if ms < LEAST_LEASE_MS {
-                return Err(CliError::usage(
-                    "refresh.lease is shorter than 5s; a look-up has to fit in it",
-                ));
+                return Err(self.wrong("lease", "is shorter than 5s; a look-up has to fit in it"));
             }
             options.lease = duration(ms);
         }
         if options.buffer_ttl >= options.lease {
-            return Err(CliError::usage(
-                "refresh.buffer_ttl is as long as refresh.lease; a claim outlives the wait for a full batch",
+            return Err(self.wrong(
+                "buffer_ttl",
+                "is as long as refresh.lease or longer; a claim outlives the wait for a full batch",
             ));
         }
         if let Some(workers) = self.workers {
             if !(1..=MOST_WORKERS).contains(&workers) {
-                return Err(CliError::usage(format!(
-                    "refresh.workers is from 1 to {MOST_WORKERS}; it counts look-ups of one upstream at a time"
-                )));
+                return Err(self.wrong(
+                    "workers",
+                    &format!(
+                        "is from 1 to {MOST_WORKERS}; it counts look-ups of one upstream at a time"
+                    ),
+                ));
             }
             options.workers = workers;
         }
@@ -118,9 +147,15 @@ impl RefreshSection {
         if (0.0..=1.0).contains(&share) {
             return Ok(share);
         }
-        Err(CliError::usage(
-            "refresh.polling_share is from 0.0 to 1.0; it is the part of each quota that polling may always use",
+        Err(self.wrong(
+            "polling_share",
+            "is from 0.0 to 1.0; it is the part of each quota that polling may always use",
         ))
+    }
+
+    /// A value that makes no sense, and where it comes from.
+    fn wrong(&self, key: &str, why: &str) -> CliError {
+        CliError::usage(format!("{} {why}", self.origins.name(&["refresh", key])))
     }
 }
 

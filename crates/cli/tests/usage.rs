@@ -240,3 +240,44 @@ fn what_is_wrong_with_ages_is_said_with_the_ages_as_they_are_written() {
         refused(&place, &["source", "add", "https://a.example"], 2, words);
     }
 }
+#[test]
+fn a_wrong_setting_of_refreshing_says_where_it_is_and_what_can_be_written() {
+    let add = ["source", "add", "https://a.example"];
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    for (line, command, words) in [
+        (
+            "policy = \"worth\"",
+            &add[..],
+            &["\"age\"", "\"value\""][..],
+        ),
+        ("policy = 3", &add, &["\"age\"", "\"value\""]),
+        ("workers = -1", &add, &["a whole number, 0 or more"]),
+        ("polling_share = \"half\"", &add, &["a number"]),
+        ("credentials = \"one\"", &add, &["a list"]),
+        ("off = 1", &add, &["true or false"]),
+        ("ages = 3", &add, &["a table"]),
+        ("half_life = \"900000d\"", &add, &["too long"]),
+        ("half_life = \"0s\"", &add, &["zero"]),
+        ("polling_share = 1.5", &add, &["from 0.0 to 1.0"]),
+        ("workers = 65", &serve, &["from 1 to 64"]),
+        ("lease = \"1s\"", &serve, &["shorter than 5s"]),
+        ("buffer_ttl = \"30s\"", &serve, &["lease"]),
+    ] {
+        let (key, value) = line.split_once(" = ").unwrap();
+        let place = Place::new();
+        place.file("driftline.toml", &format!("[refresh]\n{line}\n"));
+        let message = refused(&place, command, 2, words);
+        let name = format!("driftline.toml: \"refresh.{key}\"");
+        assert!(message.contains(&name), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+
+        let variable = format!("DRIFTLINE_REFRESH__{}", key.to_uppercase());
+        let place = Place::new().with(&variable, value);
+        let message = refused(&place, command, 2, words);
+        let name = format!("the environment: \"{variable}\"");
+        assert!(message.contains(&name), "{message}");
+    }
+    let variable = "DRIFTLINE_REFRESH__AGES__60M";
+    let place = Place::new().with(variable, "2m");
+    refused(&place, &add, 2, &["the environment", variable]);
+}
