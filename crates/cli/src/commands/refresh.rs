@@ -45,6 +45,15 @@ fn print(answer: &Value) -> Result<(), CliError> {
     if answer["running"] == false {
         output::line("nothing refreshes posts now: `driftline serve` does")?;
     }
+    for name in answer["unknown_credentials"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        output::line(&format!(
+            "refresh.credentials names {name}, and there is no such credential; `driftline credential list` shows the names"
+        ))?;
+    }
     for instance in instances {
         let ms = |key: &str| show_ms(instance[key].as_i64().unwrap_or(0));
         output::line(&format!(
@@ -55,6 +64,11 @@ fn print(answer: &Value) -> Result<(), CliError> {
             ms("oldest_overdue_ms"),
             instance["leased"],
         ))?;
+        if instance["without_credential"] == true {
+            output::line(
+                "    not refreshed: refresh.credentials names no credential of this server",
+            )?;
+        }
         output::line("    YOUNGER THAN   TARGET    POSTS  OVERDUE   MEAN AGE OF COUNTS   OLDEST")?;
         for band in instance["bands"].as_array().into_iter().flatten() {
             let ms = |key: &str| show_ms(band[key].as_i64().unwrap_or(0));

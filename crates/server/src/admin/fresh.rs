@@ -17,7 +17,7 @@ use driftline_store::{
 use serde_json::{Value, json};
 
 use super::{AdminError, Host, credentials};
-use crate::clock::now_ms;
+use crate::{clock::now_ms, refresh::Named};
 
 /// How refreshing stands.
 pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
@@ -39,6 +39,10 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
             Ok::<_, StoreError>(stand)
         })
         .await?;
+    let named = match &host.refreshers {
+        Some(refreshers) => refreshers.named().await?,
+        None => Named::default(),
+    };
     let instances: Vec<Value> = stand
         .into_iter()
         .map(|(instance, behind, aged)| {
@@ -72,12 +76,14 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                 "bands": bands,
                 "mean_posts_a_request": tally.as_ref().and_then(crate::refresh::Tally::mean_posts),
                 "since_start": tally,
+                "without_credential": named.leaves_out(instance.id),
             })
         })
         .collect();
     Ok(json!({
         "instances": instances,
         "credentials": credentials::list(&host.store).await?,
+        "unknown_credentials": named.unknown(),
         "running": host.refreshers.is_some(),
     }))
 }
