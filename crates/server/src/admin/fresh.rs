@@ -147,6 +147,7 @@ pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminErr
         "counts": counts,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
         "refreshed_at_ms": stands.map(|stands| stands.freshness.refreshed_ms),
+        "outcome": stands.and_then(|stands| stands.outcome).map(Outcome::name),
         "deleted_at_ms": stored.deleted_at_ms,
     }))
 }
