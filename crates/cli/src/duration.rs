@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use driftline_server::show_ms;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// Reads `500ms`, `90s`, `1h30m`, `1d`.
@@ -21,25 +22,6 @@ pub fn parse_ms(text: &str) -> Result<i64, String> {
         .ok()
         .filter(|&ms| ms <= LONGEST_MS)
         .ok_or_else(too_long)
-}
-
-/// Writes ms as [`parse_ms`] reads them, without parts that do not matter.
-pub fn show_ms(ms: i64) -> String {
-    if ms < 0 {
-        return format!("-{}", show_ms(ms.saturating_neg()));
-    }
-    let whole = match ms {
-        ..10_000 => ms,
-        10_000..600_000 => ms / 100 * 100,
-        _ => ms / 1_000 * 1_000,
-    };
-    match humantime::format_duration(duration(whole))
-        .to_string()
-        .replace(' ', "")
-    {
-        zero if zero == "0s" => "0ms".into(),
-        text => text,
-    }
 }
 
 /// ms as a duration; negative ones are none.

@@ -109,7 +109,7 @@ async fn a_person_sees_where_posts_stand() {
     }
     let words = place.run(&["why", id]).stdout;
     assert!(
-        words.contains("posts of that age are refreshed every 2 s"),
+        words.contains("posts of that age are refreshed every 2s"),
         "{words}"
     );
     let unknown = place.run(&["why", "12345"]);

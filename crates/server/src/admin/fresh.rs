@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use driftline_core::{
     post::Counts,
-    refresh::{AgeTable, Cause, Outcome, Policy},
+    refresh::{AgeTable, Outcome, Policy},
 };
 use driftline_store::{
     LocalId, Store, StoreError,
     export::{ExportPost, post},
     find,
     history::{self, EndedBy, Version},
-    refresh::{CountsAt, Standing, bands, count_history, overdue, standing},
+    refresh::{CountsAt, bands, count_history, overdue, standing},
     source,
 };
 use serde_json::{Value, json};
 
-use super::{AdminError, Host, credentials};
+use super::{AdminError, Host, credentials, reason::reason};
 use crate::{clock::now_ms, refresh::Named};
 
 /// How refreshing stands.
@@ -100,7 +100,7 @@ pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
             Ok::<_, StoreError>((stored, standing(tx, id)?, count_history(tx, id)?))
         })
         .await?;
-    let reason = reason(&stored, stands.as_ref(), &policy, now);
+    let reason = reason(stored.deleted_at_ms, stands.as_ref(), &policy, now);
     let freshness = stands.map(|stands| stands.freshness);
     Ok(json!({
         "id": post_id(host, name).await?,
@@ -186,61 +186,6 @@ async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), Admin
             "no stored post is called {name:?}; name it by its ID here, its address, or as INSTANCE/ID with its ID there"
         ))
     })
-}
-
-/// Why a post is due when it is, in words.
-fn reason(stored: &ExportPost, stands: Option<&Standing>, policy: &Policy, now_ms: i64) -> String {
-    let Some(stands) = stands else {
-        return "it is not in the pipeline: it was stored before posts were refreshed, and has no time of birth".into();
-    };
-    let freshness = &stands.freshness;
-    if stored.deleted_at_ms.is_some() {
-        return "it is deleted: its tombstone and its history stay, and nothing is looked up"
-            .into();
-    }
-    let Some(born_ms) = freshness.born_ms else {
-        return "its time of birth is not known, so it has no age to be refreshed by".into();
-    };
-    let age_ms = now_ms.saturating_sub(born_ms);
-    let Some(due_at_ms) = stands.due_at_ms else {
-        return if policy.ages().band(age_ms).is_none() {
-            "it has outlived the table of ages".into()
-        } else {
-            "it is not scheduled: it was only to be looked up once, or lies further in the future than clocks differ".into()
-        };
-    };
-    let late_ms = now_ms.saturating_sub(due_at_ms);
-    let behind = if late_ms > 0 {
-        format!("; it has been due for {} s", late_ms / 1000)
-    } else {
-        String::new()
-    };
-    if freshness.missing {
-        return format!(
-            "the last answer left it out; it is asked for once more before it counts as deleted{behind}"
-        );
-    }
-    if freshness.failures > 0 {
-        return format!(
-            "its last {} look-ups brought nothing, so it waits longer each time{behind}",
-            freshness.failures
-        );
-    }
-    let age_then_s = freshness.refreshed_ms.saturating_sub(born_ms).max(0) / 1000;
-    let wait_s = due_at_ms.saturating_sub(freshness.refreshed_ms) / 1000;
-    let cause = match policy.due_because(&freshness.facts()).1 {
-        Cause::Age => format!("posts of that age are refreshed every {wait_s} s"),
-        Cause::Worth => format!(
-            "the change that is expected of it is worth a refresh after {wait_s} s, at the price that quota has now"
-        ),
-        Cause::Probe => {
-            format!("it is young and little is known of it, so it is probed after {wait_s} s")
-        }
-        Cause::Bound => format!(
-            "hardly any change is expected of it, but no post of that age waits longer than {wait_s} s"
-        ),
-    };
-    format!("at its last answer it was {age_then_s} s old: {cause}{behind}")
 }
 
 fn at(row: &CountsAt) -> Value {
