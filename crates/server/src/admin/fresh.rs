@@ -17,7 +17,7 @@ use driftline_store::{
 use serde_json::{Value, json};
 
 use super::{AdminError, Host, credentials, reason::reason};
-use crate::{clock::now_ms, refresh::Named};
+use crate::{access::Access, clock::now_ms, refresh::Named};
 
 /// How refreshing stands.
 pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
@@ -39,6 +39,11 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
             Ok::<_, StoreError>(stand)
         })
         .await?;
+    let by_worth = |access: &Access| access.policies.plan().by_worth.is_some();
+    let policy = match &host.access {
+        Some(access) if by_worth(access) => "value",
+        _ => "age",
+    };
     let named = match &host.refreshers {
         Some(refreshers) => refreshers.named().await?,
         None => Named::default(),
@@ -76,6 +81,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                 "bands": bands,
                 "mean_posts_a_request": tally.as_ref().and_then(crate::refresh::Tally::mean_posts),
                 "since_start": tally,
+                "policy": policy,
                 "without_credential": named.leaves_out(instance.id),
             })
         })
