@@ -281,3 +281,24 @@ fn a_wrong_setting_of_refreshing_says_where_it_is_and_what_can_be_written() {
     let place = Place::new().with(variable, "2m");
     refused(&place, &add, 2, &["the environment", variable]);
 }
+
+#[test]
+fn a_server_that_is_not_known_is_named_with_those_that_are() {
+    let place = Place::new();
+    place.json(&["source", "add", "https://a.example"]);
+    let simulate = ["simulate", "--instance", "nope.example"];
+    let words = ["no server \"nope.example\"", "https://a.example"];
+    refused(&place, &simulate, 2, &words);
+}
+
+#[test]
+fn by_worth_the_target_is_said_to_be_a_bound() {
+    let place = Place::new();
+    place.json(&["source", "add", "https://a.example"]);
+    let words = |place: &Place| place.run(&["refresh", "status"]).stdout;
+    assert!(!words(&place).contains("by worth"));
+    place.file("driftline.toml", "[refresh]\npolicy = \"value\"\n");
+    assert!(words(&place).contains("by worth: TARGET is the interval by age"));
+    let status = place.json(&["refresh", "status"]);
+    assert_eq!(status["instances"][0]["policy"], "value");
+}
