@@ -145,6 +145,9 @@ async fn keep(shared: Arc<Shared>) {
                     tracing::error!(instance = %id, "a worker broke; its instance begins anew");
                 }
                 for instance in instances {
+                    shared.count(instance.id, |tally| {
+                        tally.origin.clone_from(&instance.origin);
+                    });
                     crews
                         .entry(instance.id)
                         .or_insert_with(|| Crew::start(&shared, &instance));
