@@ -94,7 +94,7 @@ fn timeline(answer: &Value) -> Vec<String> {
             "hidden at the last answer: it exists, or may, but is not shown to us".to_owned(),
         )),
         (None, Some(at_ms)) => {
-            events.push((at_ms, "still so at the last answer with it".to_owned()))
+            events.push((at_ms, "still so at the last answer with it".to_owned()));
         }
         (None, None) => {}
     }

@@ -50,7 +50,7 @@ pub(super) struct Warned(Vec<String>);
 impl Warned {
     /// Warns of names that have become unknown since the last time, or were from the beginning.
     pub(super) async fn look(&mut self, shared: &Shared) -> Result<(), StoreError> {
-        for name in self.new(Named::read(shared).await?.unknown()) {
+        for name in self.take(Named::read(shared).await?.unknown()) {
             tracing::warn!(
                 "refresh.credentials names {name:?}, and there is no such credential: nothing is refreshed with it; `driftline credential list` shows the names, `driftline credential add` adds one"
             );
@@ -58,7 +58,7 @@ impl Warned {
         Ok(())
     }
 
-    fn new(&mut self, unknown: Vec<String>) -> Vec<String> {
+    fn take(&mut self, unknown: Vec<String>) -> Vec<String> {
         let before = std::mem::replace(&mut self.0, unknown);
         let is_new = |name: &&String| !before.contains(name);
         self.0.iter().filter(is_new).cloned().collect()
@@ -82,17 +82,17 @@ mod tests {
         let named = Named::read(&world.shared).await.unwrap();
         assert_eq!(named.unknown(), ["nope"]);
         assert!(!named.leaves_out(instance));
-        assert_eq!(warned.new(named.unknown()), ["nope"]);
-        assert!(warned.new(named.unknown()).is_empty());
+        assert_eq!(warned.take(named.unknown()), ["nope"]);
+        assert!(warned.take(named.unknown()).is_empty());
         let store = &world.shared.store;
         let removed = store.write(driftline_store::clock::root(), move |tx| {
             credential::remove(tx, id)
         });
         removed.await.unwrap();
         let named = Named::read(&world.shared).await.unwrap();
-        assert_eq!(warned.new(named.unknown()), ["one"]);
+        assert_eq!(warned.take(named.unknown()), ["one"]);
         assert!(named.leaves_out(instance));
-        assert_eq!(warned.new(vec![]), [""; 0]);
-        assert_eq!(warned.new(named.unknown()), ["nope", "one"]);
+        assert_eq!(warned.take(vec![]), [""; 0]);
+        assert_eq!(warned.take(named.unknown()), ["nope", "one"]);
     }
 }
