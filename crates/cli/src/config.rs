@@ -23,6 +23,7 @@ use crate::{
     duration::HumanMs,
     error::CliError,
     ids::{LeasePlace, NodeText, PeerText},
+    origins::Origins,
     refresh_section::RefreshSection,
     written,
 };
@@ -141,6 +142,7 @@ pub struct DefaultsSection {
     /// Whether gaps are filled without being asked for.
     pub fill_gaps: Option<bool>,
     /// How streams are followed.
+    #[serde(deserialize_with = "stream")]
     pub stream: Option<Streaming>,
 }
 
@@ -206,10 +208,13 @@ impl Config {
         let environment = Env::prefixed("DRIFTLINE_")
             .filter(|key| key.as_str().contains("__"))
             .split("__");
+        let variables = environment.iter().map(|(key, _)| key.to_string());
+        let origins = Origins::new(file.as_deref(), variables);
         let mut config: Self = figment
             .merge(environment)
             .extract()
-            .map_err(|error| wrong(&error, file.as_deref()))?;
+            .map_err(|error| wrong(&error, &origins))?;
+        config.refresh.origins = origins;
         if let Some(data) = &global.data {
             config.store.data = Some(data.clone());
         }
@@ -307,16 +312,12 @@ fn file(global: &Global) -> Option<PathBuf> {
 }
 
 /// One line, without any value: it may be a secret.
-fn wrong(error: &figment::Error, file: Option<&Path>) -> CliError {
+fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
     let from_environment = error
         .metadata
         .as_ref()
         .is_some_and(|metadata| metadata.name.contains("environment"));
-    let place = match file {
-        _ if from_environment => "the environment".to_owned(),
-        Some(file) => file.display().to_string(),
-        None => "the configuration".to_owned(),
-    };
+    let place = origins.place(from_environment);
     let key = |last: Option<&str>| {
         let mut path: Vec<&str> = error.path.iter().map(String::as_str).collect();
         if let Some(last) = last
@@ -324,11 +325,7 @@ fn wrong(error: &figment::Error, file: Option<&Path>) -> CliError {
         {
             path.push(last);
         }
-        if from_environment {
-            format!("DRIFTLINE_{}", path.join("__").to_uppercase())
-        } else {
-            path.join(".")
-        }
+        Origins::key(&path, from_environment)
     };
     let message = match &error.kind {
         Kind::UnknownField(field, known) => format!(
@@ -336,11 +333,16 @@ fn wrong(error: &figment::Error, file: Option<&Path>) -> CliError {
             key(Some(field)),
             known.join(", ")
         ),
-        Kind::InvalidType(_, wanted) => {
-            format!("{place}: {:?} must be {wanted}", key(None))
+        Kind::InvalidType(_, wanted) | Kind::InvalidValue(_, wanted) => {
+            format!(
+                "{place}: {:?} must be {}",
+                key(None),
+                in_words(&wanted.to_string())
+            )
         }
-        Kind::InvalidValue(_, wanted) => {
-            format!("{place}: {:?} must be {wanted}", key(None))
+        Kind::UnknownVariant(_, known) => {
+            let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+            format!("{place}: {:?} must be {}", key(None), known.join(" or "))
         }
         Kind::Message(message) if error.path.is_empty() => {
             format!("{place} is not TOML: {}", without_source(message))
@@ -349,6 +351,20 @@ fn wrong(error: &figment::Error, file: Option<&Path>) -> CliError {
         _ => format!("{place}: {:?} cannot be used", key(None)),
     };
     CliError::usage(message)
+}
+
+/// What is wanted, where the reader of the configuration has Rust's word for it.
+fn in_words(wanted: &str) -> &str {
+    match wanted {
+        "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number, 0 or more",
+        "isize" | "i64" | "i32" | "i16" | "i8" => "a whole number",
+        "f64" | "f32" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list, such as [\"one\", \"two\"]",
+        "a map" => "a table of keys and values",
+        other if other.starts_with("struct ") => "a table of keys and values",
+        other => other,
+    }
 }
 
 /// A parser's message without the lines of the file that it quotes.
@@ -366,6 +382,13 @@ fn overlap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Overlap>, D::Err
     written::overlap(&text).map(Some).map_err(D::Error::custom)
 }
 
+fn stream<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Streaming>, D::Error> {
+    let text = String::deserialize(from)?;
+    written::streaming(&text)
+        .map(Some)
+        .map_err(D::Error::custom)
+}
+
 fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -373,7 +396,10 @@ fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::E
         Count(u64),
         Text(String),
     }
-    match Written::deserialize(from)? {
+    let written = Written::deserialize(from).map_err(|_| {
+        D::Error::custom("write none, all, a number of posts, or a duration such as 1d")
+    })?;
+    match written {
         Written::Count(count) => Ok(Some(Backfill::Count(count))),
         Written::Text(text) => written::backfill(&text).map(Some).map_err(D::Error::custom),
     }

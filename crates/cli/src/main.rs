@@ -4,6 +4,7 @@
     reason = "nothing of a binary can be reached; `pub` says what a module offers"
 )]
 
+mod ages;
 mod cli;
 mod commands;
 mod config;
@@ -12,6 +13,7 @@ mod error;
 mod ids;
 mod listen;
 mod operator;
+mod origins;
 mod output;
 mod place;
 mod reach;

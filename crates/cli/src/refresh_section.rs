@@ -1,14 +1,19 @@
 //! `[refresh]` of the configuration.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use driftline_core::refresh::{AgeBand, AgeTable, AgeTableError, GrowthCurve, Plan, ValueSettings};
+use driftline_core::refresh::{AgeTable, GrowthCurve, Plan, ValueSettings};
 use driftline_server::{POLLING_SHARE, refresh::RefreshOptions};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Unexpected, Visitor},
+};
 
 use crate::{
-    duration::{HumanMs, duration, parse_ms, show_ms},
+    ages,
+    duration::{HumanMs, duration},
     error::CliError,
+    origins::Origins,
 };
 
 /// `[refresh]`.
@@ -22,7 +27,8 @@ pub struct RefreshSection {
     /// The age at which posts are taken to have half of what they will ever get, until their
     /// growth was seen; for `policy = "value"`.
     pub half_life: Option<HumanMs>,
-    /// How often posts are refreshed, by the age below which they are: `"18m" = "3m"`.
+    /// How often posts are refreshed, by the age below which they are: `"18m" = "3m"`. Laid over the
+    /// usual table, or a table of its own: [`ages::table`] tells when.
     pub ages: Option<BTreeMap<String, HumanMs>>,
     /// How far in the future a time of birth may lie and count as now.
     pub skew: Option<HumanMs>,
@@ -38,11 +44,13 @@ pub struct RefreshSection {
     pub credentials: Vec<String>,
     /// Whether what a deleted post held is erased with it.
     pub erase_deleted: bool,
+    /// Where these come from.
+    #[serde(skip)]
+    pub origins: Origins,
 }
 
 /// What decides when a post is refreshed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PolicyName {
     /// Its age alone.
     #[default]
@@ -51,34 +59,41 @@ pub enum PolicyName {
     Value,
 }
 
+impl<'de> Deserialize<'de> for PolicyName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = PolicyName;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("\"age\" or \"value\"")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<PolicyName, E> {
+                match name {
+                    "age" => Ok(PolicyName::Age),
+                    "value" => Ok(PolicyName::Value),
+                    _ => Err(E::invalid_value(Unexpected::Str(name), &self)),
+                }
+            }
+        }
+        from.deserialize_str(Name)
+    }
+}
+
 impl RefreshSection {
     /// How posts are scheduled.
     ///
     /// # Errors
     /// [`CliError::Usage`] if the ages make no sense.
     pub fn plan(&self) -> Result<Plan, CliError> {
-        let usual = AgeTable::default();
-        let skew_ms = self.skew.map_or(usual.skew_ms(), |HumanMs(ms)| ms);
-        let mut bands = match &self.ages {
-            Some(ages) => ages.iter().map(band).collect::<Result<Vec<_>, _>>()?,
-            None => usual.bands().to_vec(),
-        };
-        bands.sort_by_key(|band| band.below_ms);
-        let written = |band: &AgeBand| show_ms(band.below_ms);
-        let table = AgeTable::new(bands.clone(), skew_ms).map_err(|error| match error {
-            AgeTableError::Empty => {
-                CliError::usage("refresh.ages is empty; leave it out for the usual ages")
-            }
-            AgeTableError::Band { at } => CliError::usage(format!(
-                "refresh.ages: the age {:?} stands there twice, or it or its interval is zero",
-                written(&bands[at])
-            )),
-            AgeTableError::Shrinks { at } => CliError::usage(format!(
-                "refresh.ages: posts below {:?} would be refreshed less often than those below {:?}; intervals grow with age",
-                written(&bands[at - 1]),
-                written(&bands[at])
-            )),
-        })?;
+        let skew_ms = self
+            .skew
+            .map_or(AgeTable::default().skew_ms(), |HumanMs(ms)| ms);
+        let table = ages::table(self.ages.as_ref(), skew_ms, &self.origins)?;
+        if self.half_life == Some(HumanMs(0)) {
+            return Err(self.wrong("half_life", "is zero; posts take some time to grow"));
+        }
         let half_life_ms = self.half_life.map_or(HALF_LIFE_MS, |HumanMs(ms)| ms);
         Ok(Plan {
             ages: table,
@@ -99,22 +114,24 @@ impl RefreshSection {
         }
         if let Some(HumanMs(ms)) = self.lease {
             if ms < LEAST_LEASE_MS {
-                return Err(CliError::usage(
-                    "refresh.lease is shorter than 5s; a look-up has to fit in it",
-                ));
+                return Err(self.wrong("lease", "is shorter than 5s; a look-up has to fit in it"));
             }
             options.lease = duration(ms);
         }
         if options.buffer_ttl >= options.lease {
-            return Err(CliError::usage(
-                "refresh.buffer_ttl is as long as refresh.lease; a claim outlives the wait for a full batch",
+            return Err(self.wrong(
+                "buffer_ttl",
+                "is as long as refresh.lease or longer; a claim outlives the wait for a full batch",
             ));
         }
         if let Some(workers) = self.workers {
             if !(1..=MOST_WORKERS).contains(&workers) {
-                return Err(CliError::usage(format!(
-                    "refresh.workers is from 1 to {MOST_WORKERS}; it counts look-ups of one upstream at a time"
-                )));
+                return Err(self.wrong(
+                    "workers",
+                    &format!(
+                        "is from 1 to {MOST_WORKERS}; it counts look-ups of one upstream at a time"
+                    ),
+                ));
             }
             options.workers = workers;
         }
@@ -130,19 +147,16 @@ impl RefreshSection {
         if (0.0..=1.0).contains(&share) {
             return Ok(share);
         }
-        Err(CliError::usage(
-            "refresh.polling_share is from 0.0 to 1.0; it is the part of each quota that polling may always use",
+        Err(self.wrong(
+            "polling_share",
+            "is from 0.0 to 1.0; it is the part of each quota that polling may always use",
         ))
     }
-}
 
-fn band((age, every): (&String, &HumanMs)) -> Result<AgeBand, CliError> {
-    let below_ms =
-        parse_ms(age).map_err(|error| CliError::usage(format!("refresh.ages: {error}")))?;
-    Ok(AgeBand {
-        below_ms,
-        every_ms: every.0,
-    })
+    /// A value that makes no sense, and where it comes from.
+    fn wrong(&self, key: &str, why: &str) -> CliError {
+        CliError::usage(format!("{} {why}", self.origins.name(&["refresh", key])))
+    }
 }
 
 const LEAST_LEASE_MS: i64 = 5_000;

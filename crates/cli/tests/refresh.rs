@@ -11,7 +11,7 @@ use driftline_sim::{
 };
 use support::{Ended, Place, wait_for};
 
-const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"1d\" = \"2s\"\n";
+const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"2s\"\n";
 
 async fn sim() -> SimServer {
     let config = ServerConfig {
@@ -109,7 +109,7 @@ async fn a_person_sees_where_posts_stand() {
     }
     let words = place.run(&["why", id]).stdout;
     assert!(
-        words.contains("posts of that age are refreshed every 2 s"),
+        words.contains("posts of that age are refreshed every 2s"),
         "{words}"
     );
     let unknown = place.run(&["why", "12345"]);
@@ -315,4 +315,37 @@ async fn the_stored_history_can_be_replayed_under_other_policies() {
     assert_eq!(bad.status, 2, "{bad:?}");
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn a_credential_that_is_named_and_does_not_exist_is_warned_of() {
+    let place = Place::new();
+    let names = "[refresh]\ncredentials = [\"nope\", \"mine\"]\n";
+    place.file("driftline.toml", names);
+    let url = "https://a.example";
+    place.json(&["source", "add", url]);
+    let add = ["credential", "add", url, "--name", "mine", "--stdin"];
+    assert_eq!(typed(&place, &add, "a-token").status, 0);
+    place.json(&["source", "pause", "a.example"]);
+    let log = place.folder().join("log");
+    let mut server = place
+        .command(&["serve", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let said = |word: &str| std::fs::read_to_string(&log).unwrap().matches(word).count();
+    wait_for("a warning", || said("nope") == 1);
+    assert_eq!(said("mine"), 0);
+    let status = place.json(&["refresh", "status"]);
+    assert_eq!(status["unknown_credentials"], serde_json::json!(["nope"]));
+    assert_eq!(status["instances"][0]["without_credential"], false);
+    assert_eq!(place.run(&["credential", "remove", "mine"]).status, 0);
+    wait_for("another warning", || said("mine") == 1);
+    let words = place.run(&["refresh", "status"]).stdout;
+    let both = ["\"nope\"", "\"mine\"", "not refreshed"];
+    assert!(both.iter().all(|word| words.contains(word)), "{words}");
+    assert_eq!(said("nope"), 1);
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

@@ -208,7 +208,7 @@ fn limit(posts: u64) -> u32 {
 
 fn config(posts: u64) -> String {
     format!(
-        "[defaults]\nspacing = \"50ms\"\n[refresh]\nbuffer_ttl = \"300ms\"\nlease = \"{LEASE_MS}ms\"\n[refresh.ages]\n\"1d\" = \"{}ms\"\n",
+        "[defaults]\nspacing = \"50ms\"\n[refresh]\nbuffer_ttl = \"300ms\"\nlease = \"{LEASE_MS}ms\"\n[refresh.ages]\n\"25h\" = \"{}ms\"\n",
         every_ms(posts)
     )
 }

@@ -3,6 +3,7 @@
 
 mod support;
 
+use serde_json::Value;
 use support::Place;
 
 /// Runs it and checks the status and that one line tells what is wanted.
@@ -165,4 +166,139 @@ fn a_database_urls_password_is_never_printed() {
     let place = place.with("DRIFTLINE_STORE__DATABASE_URL", &url);
     let message = refused(&place, &["source", "list"], 1, &["127.0.0.1:1/none"]);
     assert!(!message.contains(secret), "{message}");
+}
+
+/// The age table that is in force: below which age, ms, posts are refreshed how often, ms.
+fn ages(place: &Place) -> Vec<(i64, i64)> {
+    place.json(&["source", "add", "https://a.example"]);
+    let status = place.json(&["refresh", "status"]);
+    let bands = status["instances"][0]["bands"].as_array().unwrap().iter();
+    let pair = |band: &Value| Some((band["below_ms"].as_i64()?, band["every_ms"].as_i64()?));
+    bands.map(|band| pair(band).unwrap()).collect()
+}
+
+#[test]
+fn usual_ages_change_their_own_interval_only_and_others_are_a_table_of_their_own() {
+    const MINUTE: i64 = 60_000;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    let usual = [
+        (18 * MINUTE, 3 * MINUTE),
+        (HOUR, 10 * MINUTE),
+        (DAY, 2 * HOUR),
+        (7 * DAY, 12 * HOUR),
+        (30 * DAY, 3 * DAY),
+    ];
+    let with = |at: usize, every_ms| {
+        let mut bands = usual;
+        bands[at].1 = every_ms;
+        bands.to_vec()
+    };
+    let of = |ages: &str| {
+        let place = Place::new();
+        place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
+        place
+    };
+    assert_eq!(ages(&Place::new()), usual);
+    assert_eq!(ages(&of("\"18m\" = \"2m\"")), with(0, 2 * MINUTE));
+    // The same age, written otherwise.
+    assert_eq!(ages(&of("\"1h\" = \"5m\"")), with(1, 5 * MINUTE));
+    assert_eq!(ages(&of("\"2h\" = \"5m\"")), [(2 * HOUR, 5 * MINUTE)]);
+    let own = [(18 * MINUTE, MINUTE), (2 * HOUR, 5 * MINUTE)];
+    assert_eq!(ages(&of("\"18m\" = \"1m\"\n\"2h\" = \"5m\"")), own);
+    // The environment lies above the file, band by band.
+    let variable = "DRIFTLINE_REFRESH__AGES__18M";
+    let place = Place::new().with(variable, "1m");
+    assert_eq!(ages(&place), with(0, MINUTE));
+    let place = of("\"18m\" = \"2m\"\n\"60m\" = \"5m\"").with(variable, "1m");
+    let mut both = with(0, MINUTE);
+    both[1].1 = 5 * MINUTE;
+    assert_eq!(ages(&place), both);
+}
+
+#[test]
+fn what_is_wrong_with_ages_is_said_with_the_ages_as_they_are_written() {
+    for (ages, words) in [
+        // Below the usual interval of the band before it.
+        (
+            "\"60m\" = \"2m\"",
+            &["grow with age", "\"60m\"", "\"18m\"", "3m"][..],
+        ),
+        (
+            "\"60m\" = \"5m\"\n\"1h\" = \"5m\"",
+            &["refresh.ages.60m", "\"1h\"", "same age"],
+        ),
+        ("\"0s\" = \"5m\"", &["refresh.ages.0s", "the age is zero"]),
+        (
+            "\"2h\" = \"0s\"",
+            &["refresh.ages.2h", "the interval is zero"],
+        ),
+        ("\"900000d\" = \"5m\"", &["900000d", "too long"]),
+    ] {
+        let place = Place::new();
+        place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
+        refused(&place, &["source", "add", "https://a.example"], 2, words);
+    }
+}
+#[test]
+fn a_wrong_setting_of_refreshing_says_where_it_is_and_what_can_be_written() {
+    let add = ["source", "add", "https://a.example"];
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    for (line, command, words) in [
+        (
+            "policy = \"worth\"",
+            &add[..],
+            &["\"age\"", "\"value\""][..],
+        ),
+        ("policy = 3", &add, &["\"age\"", "\"value\""]),
+        ("workers = -1", &add, &["a whole number, 0 or more"]),
+        ("polling_share = \"half\"", &add, &["a number"]),
+        ("credentials = \"one\"", &add, &["a list"]),
+        ("off = 1", &add, &["true or false"]),
+        ("ages = 3", &add, &["a table"]),
+        ("half_life = \"900000d\"", &add, &["too long"]),
+        ("half_life = \"0s\"", &add, &["zero"]),
+        ("polling_share = 1.5", &add, &["from 0.0 to 1.0"]),
+        ("workers = 65", &serve, &["from 1 to 64"]),
+        ("lease = \"1s\"", &serve, &["shorter than 5s"]),
+        ("buffer_ttl = \"30s\"", &serve, &["lease"]),
+    ] {
+        let (key, value) = line.split_once(" = ").unwrap();
+        let place = Place::new();
+        place.file("driftline.toml", &format!("[refresh]\n{line}\n"));
+        let message = refused(&place, command, 2, words);
+        let name = format!("driftline.toml: \"refresh.{key}\"");
+        assert!(message.contains(&name), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+
+        let variable = format!("DRIFTLINE_REFRESH__{}", key.to_uppercase());
+        let place = Place::new().with(&variable, value);
+        let message = refused(&place, command, 2, words);
+        let name = format!("the environment: \"{variable}\"");
+        assert!(message.contains(&name), "{message}");
+    }
+    let variable = "DRIFTLINE_REFRESH__AGES__60M";
+    let place = Place::new().with(variable, "2m");
+    refused(&place, &add, 2, &["the environment", variable]);
+}
+
+#[test]
+fn a_server_that_is_not_known_is_named_with_those_that_are() {
+    let place = Place::new();
+    place.json(&["source", "add", "https://a.example"]);
+    let simulate = ["simulate", "--instance", "nope.example"];
+    let words = ["no server \"nope.example\"", "https://a.example"];
+    refused(&place, &simulate, 2, &words);
+}
+
+#[test]
+fn by_worth_the_target_is_said_to_be_a_bound() {
+    let place = Place::new();
+    place.json(&["source", "add", "https://a.example"]);
+    let words = |place: &Place| place.run(&["refresh", "status"]).stdout;
+    assert!(!words(&place).contains("by worth"));
+    place.file("driftline.toml", "[refresh]\npolicy = \"value\"\n");
+    assert!(words(&place).contains("by worth: TARGET is the interval by age"));
+    let status = place.json(&["refresh", "status"]);
+    assert_eq!(status["instances"][0]["policy"], "value");
 }

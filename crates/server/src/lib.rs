@@ -21,6 +21,7 @@ pub mod refresh;
 mod report;
 mod secrets;
 mod session;
+mod span;
 
 pub use access::{Access, POLLING_SHARE};
 pub use client::{ClientError, client_of};
@@ -32,3 +33,4 @@ pub use pollers::{Pollers, PollersOptions, Progress};
 pub use report::{GapReport, LatenessReport, Report, RungReport, report};
 pub use secrets::{Secrets, SecretsError};
 pub use session::{Done, Session, SessionError};
+pub use span::show_ms;

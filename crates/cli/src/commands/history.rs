@@ -50,34 +50,73 @@ pub fn counts(row: &Value) -> String {
 }
 
 fn print(answer: &Value) -> Result<(), CliError> {
-    let rows = answer["counts"].as_array().map(Vec::as_slice);
-    for row in rows.unwrap_or_default() {
-        let at = row["at_ms"].as_i64().map_or_else(String::new, shown::time);
-        output::line(&format!("{at}  {}", counts(row)))?;
-    }
-    if let Some(at_ms) = answer["refreshed_at_ms"].as_i64() {
-        output::line(&format!(
-            "{}  still so at the last answer",
-            shown::time(at_ms)
-        ))?;
-    }
-    for version in answer["versions"].as_array().into_iter().flatten() {
-        let at = version["until_ms"]
-            .as_i64()
-            .map_or_else(String::new, shown::time);
-        let content = version["status"]["content"].as_str().unwrap_or_default();
-        output::line(&format!(
-            "{at}  {}; before: {content}",
-            match version["ended_by"].as_str() {
-                Some("edit") => "edited",
-                _ => "deleted",
-            }
-        ))?;
-    }
-    if let Some(at_ms) = answer["deleted_at_ms"].as_i64() {
-        output::line(&format!("{}  deleted", shown::time(at_ms)))?;
+    for line in timeline(answer) {
+        output::line(&line)?;
     }
     Ok(())
+}
+
+/// What happened to a post, in order of time, and what is left open.
+fn timeline(answer: &Value) -> Vec<String> {
+    let rows = |key: &str| answer[key].as_array().map_or(&[][..], Vec::as_slice);
+    let deleted_at_ms = answer["deleted_at_ms"].as_i64();
+    let versions = rows("versions");
+    let is_deletion = |version: &&Value| version["ended_by"] != "edit";
+    // A post that came back may have been deleted before; the last deletion is the one that stands.
+    let last_deletion = versions
+        .iter()
+        .filter(is_deletion)
+        .max_by_key(|version| version["until_ms"].as_i64());
+    let standing = last_deletion.filter(|_| deleted_at_ms.is_some());
+    let mut events: Vec<(i64, String)> = Vec::new();
+    for row in rows("counts") {
+        events.extend(row["at_ms"].as_i64().map(|at_ms| (at_ms, counts(row))));
+    }
+    for version in versions {
+        if standing.is_some_and(|standing| std::ptr::eq(standing, version)) {
+            continue;
+        }
+        let what = match version["ended_by"].as_str() {
+            Some("edit") => "edited",
+            _ => "deleted",
+        };
+        let at_ms = version["until_ms"].as_i64();
+        events.extend(at_ms.map(|at_ms| (at_ms, format!("{what}; before: {}", content(version)))));
+    }
+    let outcome = answer["outcome"].as_str();
+    match (deleted_at_ms, answer["refreshed_at_ms"].as_i64()) {
+        (Some(at_ms), _) => {
+            let before = standing.map(|version| format!("; before: {}", content(version)));
+            events.push((at_ms, format!("deleted{}", before.unwrap_or_default())));
+        }
+        (None, Some(at_ms)) if outcome == Some("hidden") => events.push((
+            at_ms,
+            "hidden at the last answer: it exists, or may, but is not shown to us".to_owned(),
+        )),
+        (None, Some(at_ms)) => {
+            events.push((at_ms, "still so at the last answer with it".to_owned()));
+        }
+        (None, None) => {}
+    }
+    events.sort_by_key(|(at_ms, _)| *at_ms);
+    let lines = events.into_iter();
+    let mut lines: Vec<String> = lines
+        .map(|(at_ms, what)| format!("{}  {what}", shown::time(at_ms)))
+        .collect();
+    lines.extend(match outcome {
+        _ if deleted_at_ms.is_some() => None,
+        Some("missing") => Some(
+            "since then an answer left it out: it is asked for once more before it counts as deleted"
+                .to_owned(),
+        ),
+        Some("failed") => Some("since then look-ups brought nothing".to_owned()),
+        _ => None,
+    });
+    lines
+}
+
+fn content(version: &Value) -> &str {
+    version["status"]["content"].as_str().unwrap_or_default()
 }
 
 fn csv(answer: &Value) -> Result<(), CliError> {
@@ -95,3 +134,75 @@ fn csv(answer: &Value) -> Result<(), CliError> {
 }
 
 const COUNTS: [&str; 5] = ["replies", "boosts", "favourites", "quotes", "views"];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(more: &Value) -> Vec<String> {
+        let mut answer = json!({
+            "counts": [
+                { "at_ms": 1_000, "boosts": 1 },
+                { "at_ms": 5_000, "boosts": 2 },
+            ],
+            "versions": [],
+            "refreshed_at_ms": 9_000,
+            "deleted_at_ms": null,
+            "outcome": "unchanged",
+        });
+        for (key, value) in more.as_object().unwrap() {
+            answer[key] = value.clone();
+        }
+        let lines = timeline(&answer).into_iter();
+        // The day is the same in all of them.
+        lines
+            .map(|line| line.replace("1970-01-01 00:00:0", ""))
+            .collect()
+    }
+
+    fn version(until_ms: i64, ended_by: &str, content: &str) -> Value {
+        json!({ "until_ms": until_ms, "ended_by": ended_by, "status": { "content": content } })
+    }
+
+    #[test]
+    fn edits_stand_between_the_counts_before_and_after_them() {
+        let edited = json!({ "versions": [version(3_000, "edit", "typo")] });
+        let expected = [
+            "1.000Z  1 boosts",
+            "3.000Z  edited; before: typo",
+            "5.000Z  2 boosts",
+            "9.000Z  still so at the last answer with it",
+        ];
+        assert_eq!(told(&edited), expected);
+    }
+
+    #[test]
+    fn a_deletion_is_one_line_and_the_last() {
+        let deleted = json!({
+            "versions": [version(3_000, "deletion", "first"), version(9_100, "deletion", "last")],
+            "deleted_at_ms": 9_050,
+            "outcome": "deleted",
+        });
+        let expected = [
+            "1.000Z  1 boosts",
+            "3.000Z  deleted; before: first",
+            "5.000Z  2 boosts",
+            "9.050Z  deleted; before: last",
+        ];
+        assert_eq!(told(&deleted), expected);
+        let erased = told(&json!({ "deleted_at_ms": 9_050 }));
+        assert_eq!(erased[2], "9.050Z  deleted");
+        assert_eq!(erased.len(), 3);
+    }
+
+    #[test]
+    fn the_last_word_is_no_other_than_the_last_answers() {
+        let last = |outcome: &str| told(&json!({ "outcome": outcome })).pop().unwrap();
+        assert!(last("missing").starts_with("since then an answer left it out"));
+        assert!(last("failed").starts_with("since then look-ups brought nothing"));
+        assert!(last("hidden").starts_with("9.000Z  hidden at the last answer"));
+        assert!(last("updated").starts_with("9.000Z  still so"));
+    }
+}

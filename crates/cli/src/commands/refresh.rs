@@ -45,6 +45,15 @@ fn print(answer: &Value) -> Result<(), CliError> {
     if answer["running"] == false {
         output::line("nothing refreshes posts now: `driftline serve` does")?;
     }
+    for name in answer["unknown_credentials"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        output::line(&format!(
+            "refresh.credentials names {name}, and there is no such credential; `driftline credential list` shows the names"
+        ))?;
+    }
     for instance in instances {
         let ms = |key: &str| show_ms(instance[key].as_i64().unwrap_or(0));
         output::line(&format!(
@@ -55,18 +64,19 @@ fn print(answer: &Value) -> Result<(), CliError> {
             ms("oldest_overdue_ms"),
             instance["leased"],
         ))?;
-        output::line("    YOUNGER THAN   TARGET    POSTS  OVERDUE   MEAN AGE OF COUNTS   OLDEST")?;
+        if instance["without_credential"] == true {
+            output::line(
+                "    not refreshed: refresh.credentials names no credential of this server",
+            )?;
+        }
+        if instance["policy"] == "value" {
+            output::line(
+                "    by worth: TARGET is the interval by age; no wait is longer than twice that while the quota suffices",
+            )?;
+        }
+        output::line(&row(&HEAD.map(str::to_owned)))?;
         for band in instance["bands"].as_array().into_iter().flatten() {
-            let ms = |key: &str| show_ms(band[key].as_i64().unwrap_or(0));
-            output::line(&format!(
-                "    {:>12}  {:>7}  {:>7}  {:>7}  {:>19}  {:>7}",
-                ms("below_ms"),
-                ms("every_ms"),
-                band["posts"],
-                band["overdue"],
-                ms("mean_staleness_ms"),
-                ms("most_staleness_ms"),
-            ))?;
+            output::line(&row(&cells(band)))?;
         }
         let since = &instance["since_start"];
         if let Some(mean) = instance["mean_posts_a_request"].as_f64() {
@@ -83,4 +93,55 @@ fn print(answer: &Value) -> Result<(), CliError> {
     }
     output::line("")?;
     credential::print(&answer["credentials"])
+}
+
+fn cells(band: &Value) -> [String; 6] {
+    let ms = |key: &str| show_ms(band[key].as_i64().unwrap_or(0));
+    [
+        ms("below_ms"),
+        ms("every_ms"),
+        band["posts"].to_string(),
+        band["overdue"].to_string(),
+        ms("mean_staleness_ms"),
+        ms("most_staleness_ms"),
+    ]
+}
+
+fn row([younger, target, posts, overdue, mean, oldest]: &[String; 6]) -> String {
+    format!("    {younger:>12}  {target:>7}  {posts:>7}  {overdue:>7}  {mean:>18}  {oldest:>15}")
+}
+
+const HEAD: [&str; 6] = [
+    "YOUNGER THAN",
+    "TARGET",
+    "POSTS",
+    "OVERDUE",
+    "MEAN AGE OF COUNTS",
+    "OLDEST",
+];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn columns_end_below_their_heads() {
+        let band = json!({
+            "below_ms": 1_080_000,
+            "every_ms": 180_000,
+            "posts": 7,
+            "overdue": 12345,
+            "mean_staleness_ms": 95_258_000,
+            "most_staleness_ms": 2_595_258_000_i64,
+        });
+        let head = row(&HEAD.map(str::to_owned));
+        let line = row(&cells(&band));
+        assert_eq!(line.len(), head.len());
+        let end = |of: &str, word: &str| of.find(word).unwrap() + word.len();
+        for (name, value) in [("POSTS", " 7"), ("OVERDUE", "12345"), ("TARGET", "3m")] {
+            assert_eq!(end(&head, name), end(&line, value), "{line}");
+        }
+    }
 }

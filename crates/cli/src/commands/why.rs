@@ -60,8 +60,8 @@ fn print(answer: &Value) -> Result<(), CliError> {
     }
     if let Some(refreshes) = answer["refreshes"].as_u64() {
         output::line(&format!(
-            "    refreshed    {refreshes} times, the last one: {}",
-            text("outcome")
+            "    refreshed    {}",
+            refreshed(refreshes, answer["outcome"].as_str())
         ))?;
     }
     if !answer["counts"].is_null() {
@@ -72,4 +72,37 @@ fn print(answer: &Value) -> Result<(), CliError> {
         output::line(&format!("        {at}  {}", counts(row)))?;
     }
     output::line(&format!("    why          {}", text("why")))
+}
+
+/// How often look-ups have told of a post, and what the last one led to.
+fn refreshed(times: u64, outcome: Option<&str>) -> String {
+    let times = match times {
+        0 => "not yet by a look-up".to_owned(),
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    match outcome {
+        Some(outcome) => format!("{times}, the last outcome: {outcome}"),
+        None => times,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refreshes_are_counted_in_words() {
+        assert_eq!(refreshed(0, None), "not yet by a look-up");
+        assert_eq!(
+            refreshed(1, Some("updated")),
+            "once, the last outcome: updated"
+        );
+        let failed = "not yet by a look-up, the last outcome: failed";
+        assert_eq!(refreshed(0, Some("failed")), failed);
+        assert_eq!(
+            refreshed(2, Some("hidden")),
+            "2 times, the last outcome: hidden"
+        );
+    }
 }

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use driftline_core::{
     post::Counts,
-    refresh::{AgeTable, Cause, Outcome, Policy},
+    refresh::{AgeTable, Outcome, Policy},
 };
 use driftline_store::{
     LocalId, Store, StoreError,
     export::{ExportPost, post},
     find,
     history::{self, EndedBy, Version},
-    refresh::{CountsAt, Standing, bands, count_history, overdue, standing},
+    refresh::{CountsAt, bands, count_history, overdue, standing},
     source,
 };
 use serde_json::{Value, json};
 
-use super::{AdminError, Host, credentials};
-use crate::clock::now_ms;
+use super::{AdminError, Host, credentials, reason::reason};
+use crate::{access::Access, clock::now_ms, refresh::Named};
 
 /// How refreshing stands.
 pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
@@ -39,6 +39,15 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
             Ok::<_, StoreError>(stand)
         })
         .await?;
+    let by_worth = |access: &Access| access.policies.plan().by_worth.is_some();
+    let policy = match &host.access {
+        Some(access) if by_worth(access) => "value",
+        _ => "age",
+    };
+    let named = match &host.refreshers {
+        Some(refreshers) => refreshers.named().await?,
+        None => Named::default(),
+    };
     let instances: Vec<Value> = stand
         .into_iter()
         .map(|(instance, behind, aged)| {
@@ -72,12 +81,15 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                 "bands": bands,
                 "mean_posts_a_request": tally.as_ref().and_then(crate::refresh::Tally::mean_posts),
                 "since_start": tally,
+                "policy": policy,
+                "without_credential": named.leaves_out(instance.id),
             })
         })
         .collect();
     Ok(json!({
         "instances": instances,
         "credentials": credentials::list(&host.store).await?,
+        "unknown_credentials": named.unknown(),
         "running": host.refreshers.is_some(),
     }))
 }
@@ -94,7 +106,7 @@ pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
             Ok::<_, StoreError>((stored, standing(tx, id)?, count_history(tx, id)?))
         })
         .await?;
-    let reason = reason(&stored, stands.as_ref(), &policy, now);
+    let reason = reason(stored.deleted_at_ms, stands.as_ref(), &policy, now);
     let freshness = stands.map(|stands| stands.freshness);
     Ok(json!({
         "id": post_id(host, name).await?,
@@ -141,6 +153,7 @@ pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminErr
         "counts": counts,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
         "refreshed_at_ms": stands.map(|stands| stands.freshness.refreshed_ms),
+        "outcome": stands.and_then(|stands| stands.outcome).map(Outcome::name),
         "deleted_at_ms": stored.deleted_at_ms,
     }))
 }
@@ -179,61 +192,6 @@ async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), Admin
             "no stored post is called {name:?}; name it by its ID here, its address, or as INSTANCE/ID with its ID there"
         ))
     })
-}
-
-/// Why a post is due when it is, in words.
-fn reason(stored: &ExportPost, stands: Option<&Standing>, policy: &Policy, now_ms: i64) -> String {
-    let Some(stands) = stands else {
-        return "it is not in the pipeline: it was stored before posts were refreshed, and has no time of birth".into();
-    };
-    let freshness = &stands.freshness;
-    if stored.deleted_at_ms.is_some() {
-        return "it is deleted: its tombstone and its history stay, and nothing is looked up"
-            .into();
-    }
-    let Some(born_ms) = freshness.born_ms else {
-        return "its time of birth is not known, so it has no age to be refreshed by".into();
-    };
-    let age_ms = now_ms.saturating_sub(born_ms);
-    let Some(due_at_ms) = stands.due_at_ms else {
-        return if policy.ages().band(age_ms).is_none() {
-            "it has outlived the table of ages".into()
-        } else {
-            "it is not scheduled: it was only to be looked up once, or lies further in the future than clocks differ".into()
-        };
-    };
-    let late_ms = now_ms.saturating_sub(due_at_ms);
-    let behind = if late_ms > 0 {
-        format!("; it has been due for {} s", late_ms / 1000)
-    } else {
-        String::new()
-    };
-    if freshness.missing {
-        return format!(
-            "the last answer left it out; it is asked for once more before it counts as deleted{behind}"
-        );
-    }
-    if freshness.failures > 0 {
-        return format!(
-            "its last {} look-ups brought nothing, so it waits longer each time{behind}",
-            freshness.failures
-        );
-    }
-    let age_then_s = freshness.refreshed_ms.saturating_sub(born_ms).max(0) / 1000;
-    let wait_s = due_at_ms.saturating_sub(freshness.refreshed_ms) / 1000;
-    let cause = match policy.due_because(&freshness.facts()).1 {
-        Cause::Age => format!("posts of that age are refreshed every {wait_s} s"),
-        Cause::Worth => format!(
-            "the change that is expected of it is worth a refresh after {wait_s} s, at the price that quota has now"
-        ),
-        Cause::Probe => {
-            format!("it is young and little is known of it, so it is probed after {wait_s} s")
-        }
-        Cause::Bound => format!(
-            "hardly any change is expected of it, but no post of that age waits longer than {wait_s} s"
-        ),
-    };
-    format!("at its last answer it was {age_then_s} s old: {cause}{behind}")
 }
 
 fn at(row: &CountsAt) -> Value {

@@ -21,14 +21,19 @@ pub(super) async fn page(
     let found: Vec<_> = all.iter().filter(|known| is_it(&known.origin)).collect();
     let [instance] = found.as_slice() else {
         let names: Vec<&str> = all.iter().map(|known| known.origin.as_str()).collect();
-        return Err(AdminError::usage(format!(
-            "name one server with --instance; the store knows {}",
-            if names.is_empty() {
-                "none".to_owned()
-            } else {
-                names.join(", ")
+        let names = names.join(", ");
+        return Err(AdminError::usage(match instance {
+            _ if all.is_empty() => {
+                "the store knows no server yet; `driftline source add URL` adds a timeline of one"
+                    .to_owned()
             }
-        )));
+            Some(name) if found.is_empty() => {
+                format!(
+                    "the store knows no server {name:?}; name one of these with --instance: {names}"
+                )
+            }
+            _ => format!("name one server with --instance; the store knows {names}"),
+        }));
     };
     let id = instance.id;
     let rows = store

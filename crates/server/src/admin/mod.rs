@@ -5,6 +5,7 @@ mod credentials;
 mod fresh;
 mod histories;
 mod host;
+mod reason;
 mod track;
 
 use driftline_core::{answer::Abilities, api::Api, timeline::Settings, upstream_id::UpstreamId};

@@ -4,11 +4,15 @@ use std::{collections::HashSet, sync::Arc};
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, Query, State, rejection::JsonRejection},
+    extract::{
+        DefaultBodyLimit, Query, State,
+        rejection::{JsonRejection, QueryRejection},
+    },
     http::StatusCode,
     response::{IntoResponse as _, Response},
     routing::post,
 };
+use driftline_core::api::Api;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -55,6 +59,18 @@ pub(super) struct Stands {
     found: u64,
 }
 
+/// What a request holds: a [`Track`], and nothing else, so that no wish is passed over.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Named {
+    instance: String,
+    #[serde(default)]
+    api: Option<Api>,
+    ids: Vec<String>,
+    #[serde(default)]
+    once: bool,
+}
+
 /// Names posts to be looked up and kept fresh.
 ///
 /// Once it is answered with 202, the IDs are stored and will be looked up, whatever dies. Naming
@@ -74,7 +90,7 @@ pub(super) struct Stands {
 )]
 pub(super) async fn note(
     State(app): State<Arc<App>>,
-    body: Result<Json<Track>, JsonRejection>,
+    body: Result<Json<Named>, JsonRejection>,
 ) -> Result<Response, ApiError> {
     let Json(wanted) = body.map_err(|refused| match refused.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge(TOO_LARGE),
@@ -133,8 +149,10 @@ pub(super) struct Which {
 )]
 pub(super) async fn stands(
     State(app): State<Arc<App>>,
-    Query(which): Query<Which>,
+    which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Json<Stands>, ApiError> {
+    let which = which.ok().filter(|which| !which.instance.is_empty());
+    let Query(which) = which.ok_or_else(|| ApiError::BadParameter(NO_INSTANCE.into()))?;
     let stands = tracked_posts(&app.store, &which.instance).await?;
     let number = |key: &str| stands[key].as_u64().unwrap_or(0);
     Ok(Json(Stands {
@@ -171,6 +189,8 @@ impl From<AdminError> for ApiError {
     }
 }
 
+const NO_INSTANCE: &str =
+    "The server whose posts were named is missing; write ?instance=https://mastodon.example";
 const CHUNK: usize = 2_000;
 const MOST_BAD: usize = 100;
 /// What a request may take of memory is bounded: longer lists come in several.

@@ -7,6 +7,7 @@ mod batch_ability;
 mod crew;
 mod keyring;
 mod look_up;
+mod named;
 mod offered;
 mod options;
 mod reader;
@@ -40,9 +41,11 @@ pub use tally::Tally;
 pub use teller::Teller;
 
 pub(crate) use keyring::ANONYMOUS;
+pub(crate) use named::Named;
 
 use crate::{access::Access, clock::now_ms};
 use crew::Crew;
+use named::Warned;
 use witnesses::Witnesses;
 
 /// The workers of this process. Clones are handles to the same ones.
@@ -130,7 +133,11 @@ impl Shared {
 async fn keep(shared: Arc<Shared>) {
     let mut stop = shared.stopped();
     let mut crews: HashMap<InstanceId, Crew> = HashMap::new();
+    let mut warned = Warned::default();
     while !*stop.borrow() {
+        if let Err(error) = warned.look(&shared).await {
+            tracing::warn!(%error, "the credentials cannot be read; trying again");
+        }
         match shared.read(source::instances).await {
             Ok(instances) => {
                 let broken = |crew: &Crew| crew.is_broken() && !*stop.borrow();
@@ -138,6 +145,9 @@ async fn keep(shared: Arc<Shared>) {
                     tracing::error!(instance = %id, "a worker broke; its instance begins anew");
                 }
                 for instance in instances {
+                    shared.count(instance.id, |tally| {
+                        tally.origin.clone_from(&instance.origin);
+                    });
                     crews
                         .entry(instance.id)
                         .or_insert_with(|| Crew::start(&shared, &instance));

@@ -20,6 +20,9 @@ pub struct Tally {
     /// When it was last told, or that was tried, Unix ms.
     #[serde(skip)]
     told_ms: i64,
+    /// The instance's origin, for metrics.
+    #[serde(skip)]
+    pub(crate) origin: String,
 }
 
 impl Tally {
@@ -31,8 +34,9 @@ impl Tally {
     pub(crate) fn asked(&mut self, posts: usize) {
         self.requests += 1;
         self.posts += posts as u64;
-        counter!("driftline_refresh_requests_total").increment(1);
-        counter!("driftline_refresh_requested_posts_total").increment(posts as u64);
+        let labels = [("instance", self.origin.clone())];
+        counter!("driftline_refresh_requests_total", &labels).increment(1);
+        counter!("driftline_refresh_requested_posts_total", &labels).increment(posts as u64);
     }
 
     /// What was seen, if it is time to tell it. If that fails, it is to be added again.
@@ -88,6 +92,29 @@ mod tests {
     use driftline_core::refresh::{Experience, Plan, Refreshed};
 
     use super::*;
+
+    #[test]
+    fn requests_are_counted_for_each_server() {
+        let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        metrics::with_local_recorder(&recorder, || {
+            for (origin, posts) in [("https://a.example", 20), ("https://b.example", 7)] {
+                let mut tally = Tally {
+                    origin: origin.into(),
+                    ..Tally::default()
+                };
+                tally.asked(posts);
+            }
+        });
+        let told = handle.render();
+        for line in [
+            "driftline_refresh_requests_total{instance=\"https://a.example\"} 1",
+            "driftline_refresh_requested_posts_total{instance=\"https://a.example\"} 20",
+            "driftline_refresh_requested_posts_total{instance=\"https://b.example\"} 7",
+        ] {
+            assert!(told.contains(line), "{told}");
+        }
+    }
 
     #[test]
     fn a_lesson_that_could_not_be_told_is_told_later() {

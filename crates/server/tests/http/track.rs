@@ -122,11 +122,23 @@ async fn bad_requests_are_told_what_is_wrong() {
             json!({ "instance": "not an address", "ids": ["1"] }),
             "server's address",
         ),
+        (
+            json!({ "instance": "https://sim.example", "ids": ["1"], "kind": "x" }),
+            "unknown field `kind`",
+        ),
     ] {
         let answer = post(&world, &body).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{body}");
         let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
         assert!(error.contains(said), "{error}");
+    }
+    let address = format!("{}/api/v1/track", world.base);
+    for query in ["", "?instance="] {
+        let answer = world.client.get(format!("{address}{query}")).send().await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+        let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
+        assert!(error.contains("instance="), "{error}");
     }
     world.close().await;
 }

@@ -1,0 +1,146 @@
+//! Why a post is due when it is, in words.
+
+use driftline_core::refresh::{AgeTable, Cause, Freshness, Outcome, Policy};
+use driftline_store::refresh::Standing;
+
+use crate::span::show_ms;
+
+/// Why a post is due when it is, or is not.
+pub(super) fn reason(
+    deleted_at_ms: Option<i64>,
+    stands: Option<&Standing>,
+    policy: &Policy,
+    now_ms: i64,
+) -> String {
+    match stands {
+        None => "it is not in the pipeline: it was stored before posts were refreshed, and has no time of birth".into(),
+        Some(_) if deleted_at_ms.is_some() => {
+            "it is deleted: its tombstone and its history stay, and nothing is looked up".into()
+        }
+        Some(stands) => {
+            let due = due(&stands.freshness, stands.due_at_ms, policy, now_ms);
+            match stands.outcome {
+                Some(Outcome::Hidden) => format!(
+                    "it is hidden: it exists, or may, but is shown to none of the credentials; {due}"
+                ),
+                _ => due,
+            }
+        }
+    }
+}
+
+fn due(freshness: &Freshness, due_at_ms: Option<i64>, policy: &Policy, now_ms: i64) -> String {
+    let Some(born_ms) = freshness.born_ms else {
+        return "its time of birth is not known, so it has no age to be refreshed by".into();
+    };
+    let Some(due_at_ms) = due_at_ms else {
+        return unscheduled(freshness, born_ms, policy.ages(), now_ms);
+    };
+    let late_ms = now_ms.saturating_sub(due_at_ms);
+    let behind = if late_ms > 0 {
+        format!("; it has been due for {}", show_ms(late_ms))
+    } else {
+        String::new()
+    };
+    if freshness.missing {
+        return format!(
+            "the last answer left it out; it is asked for once more before it counts as deleted{behind}"
+        );
+    }
+    if freshness.failures > 0 {
+        return format!(
+            "its last {} look-ups brought nothing, so it waits longer each time{behind}",
+            freshness.failures
+        );
+    }
+    let age_then = show_ms(freshness.refreshed_ms.saturating_sub(born_ms).max(0));
+    let wait = show_ms(due_at_ms.saturating_sub(freshness.refreshed_ms));
+    let cause = match policy.due_because(&freshness.facts()).1 {
+        Cause::Age => format!("posts of that age are refreshed every {wait}"),
+        Cause::Worth => format!(
+            "the change that is expected of it is worth a refresh after {wait}, at the price that quota has now"
+        ),
+        Cause::Probe => {
+            format!("it is young and little is known of it, so it is probed after {wait}")
+        }
+        Cause::Bound => format!(
+            "hardly any change is expected of it, but no post of that age waits longer than {wait}"
+        ),
+    };
+    format!("at its last answer it was {age_then} old: {cause}{behind}")
+}
+
+/// Why a post of known birth has no due time.
+fn unscheduled(freshness: &Freshness, born_ms: i64, ages: &AgeTable, now_ms: i64) -> String {
+    if ages.band(now_ms.saturating_sub(born_ms)).is_none() {
+        return "it has outlived the table of ages".into();
+    }
+    let ahead_ms = born_ms.saturating_sub(freshness.refreshed_ms);
+    if ahead_ms > ages.skew_ms() {
+        return format!(
+            "it is not scheduled: at its last answer its time of birth lay {} in the future, further than clocks differ",
+            show_ms(ahead_ms)
+        );
+    }
+    if freshness.refreshes > 0 {
+        return "it is not scheduled: when it was last looked up, the table of ages had no place for its age".into();
+    }
+    "it is not scheduled: it was only to be looked up once".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::refresh::{AgeTable, Plan};
+
+    use super::*;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    fn of(freshness: Freshness, due_at_ms: Option<i64>, now_ms: i64) -> String {
+        let policy = driftline_core::refresh::Experience::new(0).policy(&Plan::default());
+        due(&freshness, due_at_ms, &policy, now_ms)
+    }
+
+    #[test]
+    fn each_cause_of_no_due_time_has_its_own_words() {
+        let first =
+            |born_ms, asked_ms| Freshness::first(Some(born_ms), asked_ms, Default::default());
+        let once = of(first(0, 1_000), None, 2_000);
+        assert!(
+            once.contains("looked up once") && !once.contains(" or "),
+            "{once}"
+        );
+        let skew_ms = AgeTable::default().skew_ms();
+        let ahead = of(first(1_000 + 2 * skew_ms, 1_000), None, 2_000);
+        assert!(
+            ahead.contains("in the future") && !ahead.contains("once"),
+            "{ahead}"
+        );
+        let old = of(first(0, 1_000), None, 31 * DAY_MS);
+        assert!(old.contains("outlived"), "{old}");
+        let retired = Freshness {
+            refreshes: 3,
+            ..first(0, 1_000)
+        };
+        let retired = of(retired, None, 2_000);
+        assert!(
+            retired.contains("the table of ages had no place"),
+            "{retired}"
+        );
+    }
+
+    #[test]
+    fn times_are_told_as_everywhere() {
+        let asked_ms = DAY_MS + 8_820_000;
+        let freshness = Freshness::first(Some(0), asked_ms, Default::default());
+        let told = of(
+            freshness,
+            Some(asked_ms + DAY_MS / 2),
+            asked_ms + DAY_MS / 2 + 90_000,
+        );
+        assert_eq!(
+            told,
+            "at its last answer it was 1day2h27m old: posts of that age are refreshed every 12h; it has been due for 1m30s"
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! Lengths of time in words.
+
+use std::time::Duration;
+
+/// Writes ms as people do, without parts that do not matter.
+pub fn show_ms(ms: i64) -> String {
+    if ms < 0 {
+        return format!("-{}", show_ms(ms.saturating_neg()));
+    }
+    let whole = match ms {
+        ..10_000 => ms,
+        10_000..600_000 => ms / 100 * 100,
+        _ => ms / 1_000 * 1_000,
+    };
+    let duration = Duration::from_millis(whole.unsigned_abs());
+    match humantime::format_duration(duration)
+        .to_string()
+        .replace(' ', "")
+    {
+        zero if zero == "0s" => "0ms".into(),
+        text => text,
+    }
+}
