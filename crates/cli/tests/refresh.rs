@@ -211,6 +211,30 @@ fn a_long_list_of_names_goes_on_after_kills() {
     assert_eq!(server.ended().code(), Some(0));
 }
 
+#[test]
+fn bad_lines_are_told_by_their_numbers_in_the_file() {
+    let place = Place::new();
+    let instance = "https://sim.example";
+    let ids = place.file("ids", "\u{feff}17\r\n\n  \nnot an ID\n18\n\n017\n");
+    let noted = place.run(&["--json", "track", instance, "--kind", "x", "--ids", &ids]);
+    assert_eq!(noted.status, 0, "{noted:?}");
+    for said in ["line 4 is no ID: \"not an ID\"", "line 7 is no ID: \"017\""] {
+        assert!(noted.stderr.contains(said), "{noted:?}");
+    }
+    let noted: serde_json::Value = serde_json::from_str(&noted.stdout).unwrap();
+    assert_eq!(noted["lines"], 4, "{noted}");
+    assert_eq!(noted["new"], 2, "{noted}");
+    assert_eq!(noted["bad"], 2, "{noted}");
+
+    let folder = place.folder().to_str().unwrap().to_owned();
+    let refused = place.run(&["track", instance, "--ids", &folder]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(
+        refused.stderr.contains(&folder) && refused.stderr.contains("is a folder;"),
+        "{refused:?}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_are_kept_sealed_and_tested() {
     const TOKEN: &str = "s3cret-of-a-person";
