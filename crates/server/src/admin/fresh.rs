@@ -39,6 +39,10 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
             Ok::<_, StoreError>(stand)
         })
         .await?;
+    let since_ms = |first_ms: Option<i64>| {
+        let first_ms = first_ms.unwrap_or(now);
+        now.saturating_sub(first_ms).max(0)
+    };
     let instances: Vec<Value> = stand
         .into_iter()
         .map(|(instance, behind, aged)| {
@@ -65,9 +69,9 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                 "instance": instance.origin,
                 "scheduled": behind.scheduled,
                 "overdue": behind.overdue,
-                "oldest_overdue_ms": behind
-                    .first_due_ms
-                    .map_or(0, |due_ms| now.saturating_sub(due_ms).max(0)),
+                "oldest_overdue_ms": since_ms(behind.first_due_ms),
+                "wanted": behind.wanted,
+                "oldest_wanted_ms": since_ms(behind.first_wanted_ms),
                 "leased": behind.leased,
                 "bands": bands,
                 "mean_posts_a_request": tally.as_ref().and_then(crate::refresh::Tally::mean_posts),
