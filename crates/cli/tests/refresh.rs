@@ -271,6 +271,8 @@ async fn credentials_are_kept_sealed_and_tested() {
     let bad = place.run(&["credential", "test", "mine"]);
     assert_eq!(bad.status, 1, "{bad:?}");
     assert!(bad.stderr.contains("401"), "{bad:?}");
+    let listed = place.json(&["credential", "list"]);
+    assert_eq!(listed[0]["state"], "resting", "{listed}");
     for ended in [&added, &list, &bad] {
         assert!(
             !ended.stdout.contains(TOKEN) && !ended.stderr.contains(TOKEN),
@@ -283,6 +285,36 @@ async fn credentials_are_kept_sealed_and_tested() {
     assert_eq!(place.json(&["credential", "list"]), serde_json::json!([]));
     let junk = typed(&place, &["credential", "add", &url, "--stdin"], "two words");
     assert_eq!(junk.status, 2, "{junk:?}");
+}
+
+#[test]
+fn a_credential_that_cannot_work_is_refused_or_told() {
+    let place = Place::new();
+    let url = "https://sim.example";
+    let gone = place.folder().join("gone");
+    let gone = gone.to_str().unwrap();
+    let arguments = ["credential", "add", url, "--token-file", gone];
+    let added = place.run(&arguments);
+    assert_eq!(added.status, 0, "{added:?}");
+    assert!(added.stderr.contains("cannot be read yet"), "{added:?}");
+    let twice = place.run(&arguments);
+    assert_eq!(twice.status, 2, "{twice:?}");
+    assert!(twice.stderr.contains("\"sim.example\""), "{twice:?}");
+    let list = place.run(&["credential", "list"]);
+    assert!(list.stdout.contains("unreadable\n"), "{list:?}");
+    assert!(list.stdout.matches(gone).count() >= 2, "{list:?}");
+    std::fs::write(gone, "token").unwrap();
+    let list = place.json(&["credential", "list"]);
+    assert_eq!(list[0]["state"], "in use", "{list}");
+
+    assert_eq!(place.run(&["credential", "add", url]).status, 0);
+    let twice = place.run(&["credential", "add", url]);
+    assert!(twice.stderr.contains("\"sim.example-2\""), "{twice:?}");
+    for kind in ["x", "twitter"] {
+        let none = place.run(&["credential", "add", "https://x.test", "--kind", kind]);
+        assert_eq!(none.status, 2, "{none:?}");
+        assert!(none.stderr.contains("--token-env"), "{none:?}");
+    }
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
         .collect();
     Ok(json!({
         "instances": instances,
-        "credentials": credentials::list(&host.store).await?,
+        "credentials": credentials::list(host).await?,
         "running": host.refreshers.is_some(),
     }))
 }
