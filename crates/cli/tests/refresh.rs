@@ -318,6 +318,22 @@ fn a_credential_that_cannot_work_is_refused_or_told() {
 }
 
 #[test]
+fn only_a_known_server_is_named_by_its_host() {
+    let place = Place::new();
+    let ids = place.file("ids", "1\n");
+    let new = place.run(&["track", "foo.example", "--ids", &ids]);
+    assert_eq!(new.status, 2, "{new:?}");
+    assert!(new.stderr.contains("https://foo.example"), "{new:?}");
+    let address = "https://sim.example";
+    assert_eq!(place.json(&["track", address, "--ids", &ids])["new"], 1);
+    let again = place.json(&["track", "sim.example", "--ids", &ids]);
+    assert_eq!(again["known"], 1, "{again}");
+    let new = place.run(&["track", "foo.example", "--ids", &ids]);
+    let known = "known are https://sim.example";
+    assert!(new.stderr.contains(known), "{new:?}");
+}
+
+#[test]
 fn ages_that_make_no_sense_are_refused() {
     let place = Place::new();
     for (ages, said) in [

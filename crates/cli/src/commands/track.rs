@@ -30,7 +30,7 @@ use crate::{
 /// batches; without one they wait for it. What is found is in a source of its own.
 #[derive(Debug, Args)]
 pub struct Track {
-    /// The server: its address, or the host of one that is known.
+    /// The server: its address, with `https://`, or the host of one that is known.
     instance: String,
     /// The API that it speaks, where it is not known yet.
     #[arg(long, value_enum)]

@@ -19,7 +19,7 @@ use crate::{clock::now_ms, policies::Policies};
 /// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Track {
-    /// The server's address, or the host of one that is known.
+    /// The server's address, with `https://`, or the host of one that is known.
     pub instance: String,
     /// The API that it speaks, where it is not known yet.
     #[serde(default)]
@@ -104,6 +104,8 @@ pub fn is_usable(id: &str) -> bool {
 async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<Source, AdminError> {
     let origin = match known_origin(store, instance).await? {
         Some(origin) => origin,
+        // What is new is named whole: a mistyped host would be a new server for good.
+        None if !instance.contains("://") => return Err(unknown_host(store, instance).await?),
         None => Address::parse(instance)
             .map_err(AdminError::wrong)?
             .to_string(),
@@ -160,6 +162,23 @@ async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<So
     )))
 }
 
+async fn unknown_host(store: &Store, host: &str) -> Result<AdminError, AdminError> {
+    let instances = store.read(source::instances).await?;
+    let origins: Vec<&str> = instances
+        .iter()
+        .map(|instance| &*instance.origin)
+        .take(MOST_SHOWN)
+        .collect();
+    let known = match origins.as_slice() {
+        [] => "none is known yet".to_owned(),
+        _ if instances.len() > MOST_SHOWN => format!("known are {}, …", origins.join(", ")),
+        _ => format!("known are {}", origins.join(", ")),
+    };
+    Ok(AdminError::usage(format!(
+        "no server {host:?} is known ({known}); name a new one by its full address: https://{host}"
+    )))
+}
+
 async fn known_source(store: &Store, instance: &str) -> Result<Option<Source>, AdminError> {
     let Some(origin) = known_origin(store, instance).await? else {
         return Ok(None);
@@ -189,6 +208,8 @@ async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, Admin
         .map(|instance| instance.origin))
 }
 
+/// The most servers that a message names.
+const MOST_SHOWN: usize = 10;
 const MOST_NAMESAKES: usize = 100;
 const LONGEST_QUOTE: usize = 60;
 
