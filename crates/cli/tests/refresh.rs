@@ -328,6 +328,12 @@ fn only_a_known_server_is_named_by_its_host() {
     assert_eq!(place.json(&["track", address, "--ids", &ids])["new"], 1);
     let again = place.json(&["track", "sim.example", "--ids", &ids]);
     assert_eq!(again["known"], 1, "{again}");
+    // It is not stored, but known to wait.
+    let why = place.json(&["why", "sim.example/1"]);
+    assert_eq!(why["state"], "waiting", "{why}");
+    assert!(why["named_at_ms"].is_i64() && why["due_at_ms"].is_i64());
+    let words = place.run(&["why", "https://sim.example/@someone/1"]);
+    assert!(words.stdout.contains("not stored (waiting)"), "{words:?}");
     let new = place.run(&["track", "foo.example", "--ids", &ids]);
     let known = "known are https://sim.example";
     assert!(new.stderr.contains(known), "{new:?}");
