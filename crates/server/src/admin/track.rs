@@ -104,11 +104,14 @@ pub fn is_usable(id: &str) -> bool {
 async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<Source, AdminError> {
     let origin = match known_origin(store, instance).await? {
         Some(origin) => origin,
-        // What is new is named whole: a mistyped host would be a new server for good.
-        None if !instance.contains("://") => return Err(unknown_host(store, instance).await?),
-        None => Address::parse(instance)
-            .map_err(AdminError::wrong)?
-            .to_string(),
+        None => {
+            let address = Address::parse(instance).map_err(AdminError::wrong)?;
+            // What is new is named whole: a mistyped host would be a new server for good.
+            if !instance.contains("://") {
+                return Err(unknown_host(store, instance).await?);
+            }
+            address.to_string()
+        }
     };
     if let Some(api) = api {
         same_api(store, &origin, api).await?;

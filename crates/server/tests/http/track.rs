@@ -122,6 +122,10 @@ async fn bad_requests_are_told_what_is_wrong() {
             json!({ "instance": "not an address", "ids": ["1"] }),
             "server's address",
         ),
+        (
+            json!({ "instance": "foo.example", "ids": ["1"] }),
+            "https://foo.example",
+        ),
     ] {
         let answer = post(&world, &body).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{body}");
