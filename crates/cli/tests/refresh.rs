@@ -211,6 +211,30 @@ fn a_long_list_of_names_goes_on_after_kills() {
     assert_eq!(server.ended().code(), Some(0));
 }
 
+#[test]
+fn bad_lines_are_told_by_their_numbers_in_the_file() {
+    let place = Place::new();
+    let instance = "https://sim.example";
+    let ids = place.file("ids", "\u{feff}17\r\n\n  \nnot an ID\n18\n\n017\n");
+    let noted = place.run(&["--json", "track", instance, "--kind", "x", "--ids", &ids]);
+    assert_eq!(noted.status, 0, "{noted:?}");
+    for said in ["line 4 is no ID: \"not an ID\"", "line 7 is no ID: \"017\""] {
+        assert!(noted.stderr.contains(said), "{noted:?}");
+    }
+    let noted: serde_json::Value = serde_json::from_str(&noted.stdout).unwrap();
+    assert_eq!(noted["lines"], 4, "{noted}");
+    assert_eq!(noted["new"], 2, "{noted}");
+    assert_eq!(noted["bad"], 2, "{noted}");
+
+    let folder = place.folder().to_str().unwrap().to_owned();
+    let refused = place.run(&["track", instance, "--ids", &folder]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(
+        refused.stderr.contains(&folder) && refused.stderr.contains("is a folder;"),
+        "{refused:?}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_are_kept_sealed_and_tested() {
     const TOKEN: &str = "s3cret-of-a-person";
@@ -247,6 +271,8 @@ async fn credentials_are_kept_sealed_and_tested() {
     let bad = place.run(&["credential", "test", "mine"]);
     assert_eq!(bad.status, 1, "{bad:?}");
     assert!(bad.stderr.contains("401"), "{bad:?}");
+    let listed = place.json(&["credential", "list"]);
+    assert_eq!(listed[0]["state"], "resting", "{listed}");
     for ended in [&added, &list, &bad] {
         assert!(
             !ended.stdout.contains(TOKEN) && !ended.stderr.contains(TOKEN),
@@ -259,6 +285,58 @@ async fn credentials_are_kept_sealed_and_tested() {
     assert_eq!(place.json(&["credential", "list"]), serde_json::json!([]));
     let junk = typed(&place, &["credential", "add", &url, "--stdin"], "two words");
     assert_eq!(junk.status, 2, "{junk:?}");
+}
+
+#[test]
+fn a_credential_that_cannot_work_is_refused_or_told() {
+    let place = Place::new();
+    let url = "https://sim.example";
+    let gone = place.folder().join("gone");
+    let gone = gone.to_str().unwrap();
+    let arguments = ["credential", "add", url, "--token-file", gone];
+    let added = place.run(&arguments);
+    assert_eq!(added.status, 0, "{added:?}");
+    assert!(added.stderr.contains("cannot be read yet"), "{added:?}");
+    let twice = place.run(&arguments);
+    assert_eq!(twice.status, 2, "{twice:?}");
+    assert!(twice.stderr.contains("\"sim.example\""), "{twice:?}");
+    let list = place.run(&["credential", "list"]);
+    assert!(list.stdout.contains("unreadable\n"), "{list:?}");
+    assert!(list.stdout.matches(gone).count() >= 2, "{list:?}");
+    std::fs::write(gone, "token").unwrap();
+    let list = place.json(&["credential", "list"]);
+    assert_eq!(list[0]["state"], "in use", "{list}");
+
+    assert_eq!(place.run(&["credential", "add", url]).status, 0);
+    let twice = place.run(&["credential", "add", url]);
+    assert!(twice.stderr.contains("\"sim.example-2\""), "{twice:?}");
+    for kind in ["x", "twitter"] {
+        let none = place.run(&["credential", "add", "https://x.test", "--kind", kind]);
+        assert_eq!(none.status, 2, "{none:?}");
+        assert!(none.stderr.contains("--token-env"), "{none:?}");
+    }
+}
+
+#[test]
+fn only_a_known_server_is_named_by_its_host() {
+    let place = Place::new();
+    let ids = place.file("ids", "1\n");
+    let new = place.run(&["track", "foo.example", "--ids", &ids]);
+    assert_eq!(new.status, 2, "{new:?}");
+    assert!(new.stderr.contains("https://foo.example"), "{new:?}");
+    let address = "https://sim.example";
+    assert_eq!(place.json(&["track", address, "--ids", &ids])["new"], 1);
+    let again = place.json(&["track", "sim.example", "--ids", &ids]);
+    assert_eq!(again["known"], 1, "{again}");
+    // It is not stored, but known to wait.
+    let why = place.json(&["why", "sim.example/1"]);
+    assert_eq!(why["state"], "waiting", "{why}");
+    assert!(why["named_at_ms"].is_i64() && why["due_at_ms"].is_i64());
+    let words = place.run(&["why", "https://sim.example/@someone/1"]);
+    assert!(words.stdout.contains("not stored (waiting)"), "{words:?}");
+    let new = place.run(&["track", "foo.example", "--ids", &ids]);
+    let known = "known are https://sim.example";
+    assert!(new.stderr.contains(known), "{new:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use driftline_db::{DbError, Tx};
 use crate::{
     error::StoreError,
     ids::{InstanceId, LocalId, from_sql, sql},
+    refresh::{Standing, standing_of},
 };
 
 /// The post that a text names: by its local ID or that of one of its entries, by its address for
@@ -21,10 +22,7 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     let Some((place, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
         return Ok(None);
     };
-    for (instance_id, origin) in instances(tx)? {
-        if !is_of(place, &origin) {
-            continue;
-        }
+    for (instance_id, _) in instances_of(tx, place)? {
         let found = tx.query_opt(
             "select post_id from seen where upstream_id = $1 and instance_id = $2",
             &[&upstream_id, &instance_id],
@@ -43,6 +41,46 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
         |row| from_sql(row.i64(0)?),
     )?;
     Ok(found.first().copied())
+}
+
+/// A post that someone named and that is not stored.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The origin of its instance.
+    pub origin: String,
+    /// Its ID there.
+    pub upstream_id: String,
+    /// Whether it waits to be looked up; else it was not to be had.
+    pub waits: bool,
+    /// How its look-ups stand; its birth is when it was named.
+    pub standing: Standing,
+}
+
+/// The post that is named as in [`post`], by an address that ends in its ID or by `INSTANCE/ID`,
+/// and that is not stored.
+pub fn named(tx: &mut Tx<'_>, text: &str) -> Result<Option<Named>, StoreError> {
+    let text = crate::text::clean(text.trim());
+    let Some((place, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
+        return Ok(None);
+    };
+    for (instance_id, origin) in instances_of(tx, place)? {
+        let found = tx.query_opt(
+            "select ticket, waits from wanted where upstream_id = $1 and instance_id = $2",
+            &[&upstream_id, &instance_id],
+            |row| Ok((row.i64(0)?, row.bool(1)?)),
+        )?;
+        let Some((ticket, waits)) = found else {
+            continue;
+        };
+        let standing = standing_of(tx, ticket)?;
+        return Ok(standing.map(|standing| Named {
+            origin,
+            upstream_id: upstream_id.to_owned(),
+            waits,
+            standing,
+        }));
+    }
+    Ok(None)
 }
 
 /// The instance that a post was seen through.
@@ -74,6 +112,12 @@ fn instances(tx: &mut Tx<'_>) -> Result<Vec<(i64, String)>, DbError> {
     tx.query("select id, origin from instance order by id", &[], |row| {
         Ok((row.i64(0)?, row.text(1)?))
     })
+}
+
+fn instances_of(tx: &mut Tx<'_>, place: &str) -> Result<Vec<(i64, String)>, DbError> {
+    let mut all = instances(tx)?;
+    all.retain(|(_, origin)| is_of(place, origin));
+    Ok(all)
 }
 
 /// Whether `place`, an origin or a host and perhaps a path, is on that origin.

@@ -9,6 +9,7 @@ use driftline_core::{
 
 use crate::{
     Address, Credential, Http, Mastodon, Stream, StreamPlace, Timeline, TokenError, Twitter, X,
+    segment, tweet,
 };
 
 /// An upstream, whichever API it speaks.
@@ -33,8 +34,26 @@ pub const fn look_ups(api: Api, has_batch: bool) -> (&'static str, usize) {
     }
 }
 
+/// Whether posts of an API can have this ID. X and Twitter count theirs, in at most 19 digits, and
+/// take a request with another one for wrong as a whole; Mastodon's servers make what they like,
+/// but nothing that would end it in an address.
+pub fn is_post_id(api: Api, id: &str) -> bool {
+    match api {
+        Api::X | Api::Twitter => tweet::is_id(&id.into()),
+        Api::Mastodon => {
+            (1..=LONGEST_ID).contains(&id.len())
+                && segment::is_usable(id)
+                && id
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-_.:~".contains(&b))
+        }
+    }
+}
+
 /// Mastodon's headers report the tightest of its limits.
 const MASTODON_SCOPE: &str = "requests";
+/// No server makes longer IDs.
+const LONGEST_ID: usize = 128;
 
 /// What a request is for, as far as rate limits tell it apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -174,7 +174,7 @@ pub enum TokenError {
     NotAToken,
     /// It would be sent unencrypted.
     #[error(
-        "a token would travel unencrypted to {0}; use https://, or, on a network that you trust, allow it with --allow-private or upstream.allow_private = true"
+        "a token would travel unencrypted to {0}; use https://, or, on a network that you trust, allow it with upstream.allow_private = true in driftline.toml"
     )]
     Unencrypted(Address),
     /// OAuth 1.0a, which Mastodon does not speak.

@@ -116,7 +116,7 @@ pub(crate) fn of_status(place: &str, status: StatusCode, body: &[u8]) -> Failure
         401 | 403 => (
             FailureKind::Unauthorized,
             "the server refuses this request",
-            "; give the source a token that may read this timeline",
+            "; give it a token that may read this",
         ),
         404 | 410 => (
             FailureKind::NotFound,
@@ -312,7 +312,7 @@ mod tests {
         let message = |body: &[u8]| of_status("x", StatusCode::FORBIDDEN, body).message;
         assert_eq!(
             message(b"{\"error\":\"outside\\nscopes\"}"),
-            "x: the server refuses this request (403 Forbidden: “outside scopes”); give the source a token that may read this timeline"
+            "x: the server refuses this request (403 Forbidden: “outside scopes”); give it a token that may read this"
         );
         assert!(message(b"<title>Just a moment</title>").contains("“Just a moment”"));
         assert!(message(b"plain").contains("“plain”"));

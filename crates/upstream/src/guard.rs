@@ -19,7 +19,7 @@ pub fn is_private(address: IpAddr) -> bool {
 /// A host that leads only into a private network.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{host} leads to a private address ({address}), which is not allowed; if you trust it, allow it with --allow-private or upstream.allow_private = true"
+    "{host} leads to a private address ({address}), which is not allowed; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it"
 )]
 pub(crate) struct PrivateAddressError {
     host: String,

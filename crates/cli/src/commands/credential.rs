@@ -33,7 +33,8 @@ pub enum Credential {
     Remove(Named),
 }
 
-/// A credential to add. Without a place for a token, it is none: what is public is asked for.
+/// A credential to add. Without a place for a token, it is none: what is public is asked for, where
+/// that can be (Mastodon).
 #[derive(Debug, Args)]
 pub struct Add {
     /// The server's address, such as `https://mastodon.social`.
@@ -98,11 +99,16 @@ impl Credential {
     fn say(&self, answer: &Value) -> Result<(), CliError> {
         let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
         match self {
-            Self::Add(_) => output::line(&format!(
-                "{} added; `driftline credential test {}` asks the server whose it is",
-                text("name"),
-                text("name")
-            )),
+            Self::Add(_) => {
+                if let Some(warning) = answer["warning"].as_str() {
+                    output::note(&format!("its token cannot be read yet: {warning}"));
+                }
+                output::line(&format!(
+                    "{} added; `driftline credential test {}` asks the server whose it is",
+                    text("name"),
+                    text("name")
+                ))
+            }
             Self::List => print(answer),
             Self::Test(_) => output::line(&format!("{} is good: {}", text("name"), text("who"))),
             Self::Remove(_) => output::line(&format!("{} removed", text("name"))),
@@ -180,11 +186,13 @@ pub fn print(answer: &Value) -> Result<(), CliError> {
             text("token"),
             text("state")
         ))?;
-        if let (Some(reason), Some(until_ms)) = (row["reason"].as_str(), row["until_ms"].as_i64()) {
-            output::line(&format!(
+        match (row["reason"].as_str(), row["until_ms"].as_i64()) {
+            (Some(reason), Some(until_ms)) => output::line(&format!(
                 "    rests for {}: {reason}",
                 show_ms((until_ms - now).max(0))
-            ))?;
+            ))?,
+            (Some(reason), None) => output::line(&format!("    {reason}"))?,
+            (None, _) => {}
         }
         for limit in row["limits"].as_array().into_iter().flatten() {
             let left_ms = limit["reset_at_ms"].as_i64().unwrap_or(now) - now;

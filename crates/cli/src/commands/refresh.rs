@@ -57,11 +57,12 @@ fn print(answer: &Value) -> Result<(), CliError> {
     for instance in instances {
         let ms = |key: &str| show_ms(instance[key].as_i64().unwrap_or(0));
         output::line(&format!(
-            "{}: {} posts scheduled, {} overdue (the oldest for {}), {} being looked up",
+            "{}: {} posts scheduled, {} overdue (the oldest for {}), {} named and not looked up yet, {} being looked up",
             instance["instance"].as_str().unwrap_or("?"),
             instance["scheduled"],
             instance["overdue"],
             ms("oldest_overdue_ms"),
+            instance["wanted"],
             instance["leased"],
         ))?;
         if instance["without_credential"] == true {

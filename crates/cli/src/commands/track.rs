@@ -30,7 +30,7 @@ use crate::{
 /// batches; without one they wait for it. What is found is in a source of its own.
 #[derive(Debug, Args)]
 pub struct Track {
-    /// The server: its address, or the host of one that is known.
+    /// The server: its address, with `https://`, or the host of one that is known.
     instance: String,
     /// The API that it speaks, where it is not known yet.
     #[arg(long, value_enum)]
@@ -49,6 +49,7 @@ pub struct Track {
 /// What became of the lines.
 #[derive(Debug, Default)]
 struct Counts {
+    /// Lines with something on them.
     lines: u64,
     new: u64,
     stored: u64,
@@ -166,18 +167,18 @@ impl Track {
         let mut counts = Counts::default();
         let bar = bar("noting IDs", None);
         let mut chunk = Vec::with_capacity(CHUNK);
+        let mut number = 0;
         loop {
-            let line = next_line(lines)?;
+            let line = next_line(lines, &self.ids)?;
             let is_end = line.is_none() || *stop.borrow();
             if let Some(line) = line {
-                counts.lines += 1;
-                let id = line.trim();
-                if id.is_empty() {
-                    counts.lines -= 1;
-                } else if is_usable(id) {
-                    chunk.push((counts.lines, id.to_owned()));
-                } else {
-                    counts.note_bad(counts.lines, id);
+                number += 1;
+                let id = said(&line, number);
+                counts.lines += u64::from(!id.is_empty());
+                if is_usable(id) {
+                    chunk.push((number, id.to_owned()));
+                } else if !id.is_empty() {
+                    counts.note_bad(number, id);
                 }
             }
             if chunk.len() >= CHUNK
@@ -247,24 +248,42 @@ impl Track {
 }
 
 fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
-    if name == "-" {
+    if name == STDIN {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
-    let file = File::open(name)
-        .map_err(|error| CliError::usage(format!("{name} cannot be read: {error}")))?;
+    let file = File::open(name).map_err(|error| unreadable(name, &error))?;
     Ok(Box::new(BufReader::new(file)))
 }
 
+/// A file that is none to read is a wrong argument; one that breaks off is not.
+fn unreadable(name: &str, error: &io::Error) -> CliError {
+    match error.kind() {
+        io::ErrorKind::IsADirectory => CliError::usage(format!(
+            "{name} is a folder; name a file with an ID on each line"
+        )),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+            CliError::usage(format!("{name} cannot be read: {error}"))
+        }
+        _ if name == STDIN => CliError::failed(format!("standard input cannot be read: {error}")),
+        _ => CliError::failed(format!("{name} cannot be read: {error}")),
+    }
+}
+
+/// What a line says: the first one may begin with the mark of its encoding.
+fn said(line: &str, number: u64) -> &str {
+    let marked = line.strip_prefix('\u{feff}').filter(|_| number == 1);
+    marked.unwrap_or(line).trim()
+}
+
 /// The next line; bytes that are no UTF-8 are shown as such, and what is too long for an ID is cut.
-fn next_line(lines: &mut dyn BufRead) -> Result<Option<String>, CliError> {
+fn next_line(lines: &mut dyn BufRead, name: &str) -> Result<Option<String>, CliError> {
     let mut line = Vec::new();
     let read = lines
         .take(LONGEST_LINE)
         .read_until(b'\n', &mut line)
-        .map_err(|error| CliError::failed(format!("the IDs cannot be read: {error}")))?;
+        .map_err(|error| unreadable(name, &error))?;
     if read as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
-        skip_line(lines)
-            .map_err(|error| CliError::failed(format!("the IDs cannot be read: {error}")))?;
+        skip_line(lines).map_err(|error| unreadable(name, &error))?;
     }
     Ok((read > 0).then(|| String::from_utf8_lossy(&line).into_owned()))
 }
@@ -304,6 +323,8 @@ fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
     bar
 }
 
+/// What names standard input.
+const STDIN: &str = "-";
 const CHUNK: usize = 2_000;
 const EXAMPLES: usize = 10;
 const LONGEST_LINE: u64 = 1024;

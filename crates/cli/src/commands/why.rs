@@ -40,8 +40,17 @@ impl Why {
 fn print(answer: &Value) -> Result<(), CliError> {
     let time = |key: &str| answer[key].as_i64().map(shown::time);
     let text = |key: &str| answer[key].as_str().unwrap_or("-");
-    output::line(&format!("post {} ({})", text("id"), text("url")))?;
+    if answer["id"].is_null() {
+        let (id, instance) = (text("upstream_id"), text("instance"));
+        output::line(&format!(
+            "{id} of {instance}, not stored ({})",
+            text("state")
+        ))?;
+    } else {
+        output::line(&format!("post {} ({})", text("id"), text("url")))?;
+    }
     for (what, key) in [
+        ("named", "named_at_ms"),
         ("written", "created_at_ms"),
         ("edited", "edited_at_ms"),
         ("deleted", "deleted_at_ms"),

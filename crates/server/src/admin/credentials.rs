@@ -1,11 +1,12 @@
 //! Commands about credentials.
 
 use driftline_core::{
+    answer::FailureKind,
     api::Api,
     quota::{Grant, Ledger, Unit, Use},
 };
 use driftline_store::{
-    Store, StoreError, clock,
+    Store, StoreError, Tx, clock,
     credential::{self, Credential, NewCredential},
     instance, quota,
     source::{self, NameRefused, TokenPlace},
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use super::{AdminError, Host};
 use crate::{
     clock::now_ms,
-    quotas::{MONTH, capped},
+    quotas::{MONTH, Purpose, capped},
 };
 
 /// A credential to add.
@@ -60,11 +61,19 @@ impl Token {
     }
 }
 
-pub(super) async fn add(store: &Store, new: AddCredential) -> Result<Value, AdminError> {
+pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, AdminError> {
+    let store = &host.store;
     let address = Address::parse(&new.address).map_err(AdminError::wrong)?;
     let origin = address.to_string();
     same_api(store, &origin, new.api).await?;
     let place = new.token.place();
+    if place.is_none() && new.api != Api::Mastodon {
+        return Err(AdminError::usage(format!(
+            "{} answers nobody without a token; say where it is with --token-env, --token-file or --stdin",
+            new.api
+        )));
+    }
+    let warning = unreadable(host, place.as_ref(), &origin);
     let name = match new.name {
         Some(name) => name,
         None => free_name(store, address.host()).await?,
@@ -77,21 +86,56 @@ pub(super) async fn add(store: &Store, new: AddCredential) -> Result<Value, Admi
         monthly_posts: new.monthly_posts.map(i64::from),
     };
     let added = store
-        .write(clock::root(), move |tx| credential::add(tx, &row, now_ms()))
+        .write(clock::root(), move |tx| {
+            if let Some(known) = same_place(tx, &row)? {
+                return Ok(Err(Refused::Known(known)));
+            }
+            Ok::<_, StoreError>(credential::add(tx, &row, now_ms())?.map_err(Refused::Name))
+        })
         .await?;
     match added {
-        Ok(id) => Ok(json!({ "name": name, "id": id.to_string() })),
-        Err(NameRefused::Taken) => Err(AdminError::usage(format!(
+        Ok(id) => Ok(json!({ "name": name, "id": id.to_string(), "warning": warning })),
+        Err(Refused::Known(known)) => Err(AdminError::usage(format!(
+            "the credential {known:?} has the same token, or none too, for that server: two would count its limits apart; use that one, or remove it first"
+        ))),
+        Err(Refused::Name(NameRefused::Taken)) => Err(AdminError::usage(format!(
             "there is a credential named {name:?} already; choose another name with --name"
         ))),
-        Err(NameRefused::Bad) => Err(AdminError::usage(
+        Err(Refused::Name(NameRefused::Bad)) => Err(AdminError::usage(
             "a credential's name is 1 to 64 letters, digits, `-`, `_` and `.`",
         )),
     }
 }
 
-pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
-    let (credentials, instances, ledgers) = store
+/// Why a credential is not added.
+enum Refused {
+    /// For its name.
+    Name(NameRefused),
+    /// The one of that name has the same token.
+    Known(String),
+}
+
+/// The name of the credential of that server whose token is in the same place.
+fn same_place(tx: &mut Tx<'_>, new: &NewCredential) -> Result<Option<String>, StoreError> {
+    let Some(instance) = instance::by_origin(tx, &new.origin)? else {
+        return Ok(None);
+    };
+    let known = credential::of_instance(tx, instance.id)?;
+    let same = known.into_iter().find(|known| known.place == new.place);
+    // A name that is taken is said to be.
+    Ok(same.map(|same| same.name).filter(|name| *name != new.name))
+}
+
+/// Why this process cannot read a token, if it is one that asks upstreams.
+fn unreadable(host: &Host, place: Option<&TokenPlace>, origin: &str) -> Option<String> {
+    let access = host.access.as_ref()?;
+    let read = access.secret(place, origin);
+    read.err().map(|error| error.to_string())
+}
+
+pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
+    let (credentials, instances, ledgers) = host
+        .store
         .read(|tx| {
             let mut instances = Vec::new();
             for instance in source::instances(tx)? {
@@ -140,12 +184,20 @@ pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
                 let ledger = month.map(|(.., ledger)| ledger.clone());
                 held_back(capped(ledger.unwrap_or_default(), cap, now), batch, now)
             });
-            let state = match (&rest, &held_back) {
-                (Some(_), _) => "resting",
-                (None, Some(_)) => "held back",
-                (None, None) => "in use",
+            let place = credential.place.as_ref();
+            let unreadable = of.and_then(|(of, _)| unreadable(host, place, &of.origin));
+            let state = match (&unreadable, &rest, &held_back) {
+                (Some(_), ..) => "unreadable",
+                (_, Some(_), _) => "resting",
+                (_, _, Some(_)) => "held back",
+                _ => "in use",
             };
-            let why = rest.or(held_back);
+            let why = match unreadable {
+                Some(reason) => Some((reason, None)),
+                None => rest
+                    .or(held_back)
+                    .map(|(reason, until_ms)| (reason, Some(until_ms))),
+            };
             json!({
                 "name": credential.name,
                 "instance": of.map(|(instance, _)| &instance.origin),
@@ -154,7 +206,7 @@ pub(super) async fn list(store: &Store) -> Result<Value, AdminError> {
                 "monthly_posts": credential.monthly_posts,
                 "state": state,
                 "reason": why.as_ref().map(|(reason, _)| reason),
-                "until_ms": why.as_ref().map(|(_, until_ms)| until_ms),
+                "until_ms": why.as_ref().and_then(|(_, until_ms)| *until_ms),
                 "limits": limits,
             })
         })
@@ -206,12 +258,21 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
             access.quotas.restore(&credential).await?;
             Ok(json!({ "name": name, "good": true, "who": who }))
         }
-        Err(failure) => Ok(json!({
-            "name": name,
-            "good": false,
-            "kind": failure.kind.name(),
-            "reason": failure.message,
-        })),
+        Err(failure) => {
+            if failure.kind == FailureKind::Unauthorized {
+                let scope = client.scope(driftline_upstream::Purpose::LookUp);
+                let quotas = &access.quotas;
+                quotas
+                    .failed(&credential, scope, Purpose::Refresh, &failure)
+                    .await?;
+            }
+            Ok(json!({
+                "name": name,
+                "good": false,
+                "kind": failure.kind.name(),
+                "reason": failure.message,
+            }))
+        }
     }
 }
 

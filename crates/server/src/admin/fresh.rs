@@ -9,7 +9,7 @@ use driftline_core::{
 use driftline_store::{
     LocalId, Store, StoreError,
     export::{ExportPost, post},
-    find,
+    find::{self, Named},
     history::{self, EndedBy, Version},
     refresh::{CountsAt, bands, count_history, overdue, standing},
     source,
@@ -17,7 +17,7 @@ use driftline_store::{
 use serde_json::{Value, json};
 
 use super::{AdminError, Host, credentials, reason::reason};
-use crate::{access::Access, clock::now_ms, refresh::Named};
+use crate::{access::Access, clock::now_ms};
 
 /// How refreshing stands.
 pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
@@ -46,7 +46,11 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
     };
     let named = match &host.refreshers {
         Some(refreshers) => refreshers.named().await?,
-        None => Named::default(),
+        None => crate::refresh::Named::default(),
+    };
+    let since_ms = |first_ms: Option<i64>| {
+        let first_ms = first_ms.unwrap_or(now);
+        now.saturating_sub(first_ms).max(0)
     };
     let instances: Vec<Value> = stand
         .into_iter()
@@ -74,9 +78,9 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                 "instance": instance.origin,
                 "scheduled": behind.scheduled,
                 "overdue": behind.overdue,
-                "oldest_overdue_ms": behind
-                    .first_due_ms
-                    .map_or(0, |due_ms| now.saturating_sub(due_ms).max(0)),
+                "oldest_overdue_ms": since_ms(behind.first_due_ms),
+                "wanted": behind.wanted,
+                "oldest_wanted_ms": since_ms(behind.first_wanted_ms),
                 "leased": behind.leased,
                 "bands": bands,
                 "mean_posts_a_request": tally.as_ref().and_then(crate::refresh::Tally::mean_posts),
@@ -88,7 +92,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
         .collect();
     Ok(json!({
         "instances": instances,
-        "credentials": credentials::list(&host.store).await?,
+        "credentials": credentials::list(host).await?,
         "unknown_credentials": named.unknown(),
         "running": host.refreshers.is_some(),
     }))
@@ -96,8 +100,16 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
 
 /// Where a post stands, and why it is due when it is.
 pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
-    let post = found(&host.store, name).await?;
     let now = now_ms();
+    let post = match found(&host.store, name).await {
+        Ok(post) => post,
+        // It may have been named only.
+        Err(unknown) => {
+            let text = name.to_owned();
+            let named = host.store.read(move |tx| find::named(tx, &text)).await?;
+            return named.map(|named| why_named(&named, now)).ok_or(unknown);
+        }
+    };
     let policy = policy_of(host, post.0).await?;
     let (stored, stands, counts) = host
         .store
@@ -125,6 +137,32 @@ pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
         "counts": freshness.map(|f| counted(f.counts)),
         "history": counts.iter().map(at).collect::<Vec<_>>(),
     }))
+}
+
+/// Where a post stands that was named and is not stored.
+fn why_named(named: &Named, now_ms: i64) -> Value {
+    let stands = &named.standing;
+    let (freshness, due_at_ms) = (&stands.freshness, stands.due_at_ms);
+    let late_s = due_at_ms.map_or(0, |due_ms| now_ms.saturating_sub(due_ms).max(0) / 1000);
+    let why = match freshness.failures {
+        _ if !named.waits => "it was named and looked up, and is not to be had: it is gone, or not for these credentials; it is not asked for again".to_owned(),
+        _ if freshness.missing => "it was named, and the answer left it out; it is asked for once more before it counts as not to be had".to_owned(),
+        0 => format!("it was named and waits for its first look-up; it has been due for {late_s} s"),
+        failures => format!(
+            "it was named, and its last {failures} look-ups brought nothing, so it waits longer each time"
+        ),
+    };
+    json!({
+        "id": null,
+        "upstream_id": named.upstream_id,
+        "instance": named.origin,
+        "state": if named.waits { "waiting" } else { "missing" },
+        "named_at_ms": freshness.first_ms,
+        "due_at_ms": due_at_ms,
+        "failures": freshness.failures,
+        "outcome": stands.outcome.map(Outcome::name),
+        "why": why,
+    })
 }
 
 /// A post's counts over time, its edits and its deletion.

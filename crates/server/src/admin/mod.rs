@@ -154,8 +154,8 @@ pub struct AdminError {
 pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError> {
     let (store, pollers) = (&host.store, host.pollers.as_ref());
     match command {
-        Command::CredentialAdd(new) => credentials::add(store, *new).await,
-        Command::CredentialList => credentials::list(store).await,
+        Command::CredentialAdd(new) => credentials::add(host, *new).await,
+        Command::CredentialList => credentials::list(host).await,
         Command::CredentialTest { name } => credentials::test(host, &name).await,
         Command::CredentialRemove { name } => credentials::remove(store, &name).await,
         Command::RefreshStatus => fresh::status(host).await,

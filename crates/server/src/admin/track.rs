@@ -8,7 +8,7 @@ use driftline_store::{
     refresh::{tracked, want},
     source::{self, NameRefused, NewSource, Source},
 };
-use driftline_upstream::Address;
+use driftline_upstream::{Address, is_post_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -19,7 +19,7 @@ use crate::{clock::now_ms, policies::Policies};
 /// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Track {
-    /// The server's address, or the host of one that is known.
+    /// The server's address, with `https://`, or the host of one that is known.
     pub instance: String,
     /// The API that it speaks, where it is not known yet.
     #[serde(default)]
@@ -86,9 +86,7 @@ fn usable(ids: Vec<String>, api: Api) -> (Vec<String>, Vec<String>) {
     let mut good = Vec::new();
     for id in ids {
         let id = id.trim();
-        // Where IDs are numbers, another one would spoil the batch that it is in.
-        let fits = api == Api::Mastodon || id.bytes().all(|b| b.is_ascii_digit());
-        if !fits || !is_usable(id) {
+        if !is_post_id(api, id) {
             bad.push(id.chars().take(LONGEST_QUOTE).collect());
         } else if once.insert(id.to_owned()) {
             good.push(id.to_owned());
@@ -97,23 +95,23 @@ fn usable(ids: Vec<String>, api: Api) -> (Vec<String>, Vec<String>) {
     (good, bad)
 }
 
-/// IDs are opaque, but none has spaces, commas or what else would end it in a query.
+/// Whether posts of any API can have this ID: numbers fit where anything else does.
 pub fn is_usable(id: &str) -> bool {
-    let fits = (1..=LONGEST_ID).contains(&id.len());
-    fits && id
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"-_.:~".contains(&b))
-        && id != "."
-        && id != ".."
+    is_post_id(Api::Mastodon, id)
 }
 
 /// The source that an instance's tracked posts are entries of, made when there is none.
 async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<Source, AdminError> {
     let origin = match known_origin(store, instance).await? {
         Some(origin) => origin,
-        None => Address::parse(instance)
-            .map_err(AdminError::wrong)?
-            .to_string(),
+        None => {
+            let address = Address::parse(instance).map_err(AdminError::wrong)?;
+            // What is new is named whole: a mistyped host would be a new server for good.
+            if !instance.contains("://") {
+                return Err(unknown_host(store, instance).await?);
+            }
+            address.to_string()
+        }
     };
     if let Some(api) = api {
         same_api(store, &origin, api).await?;
@@ -167,6 +165,23 @@ async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<So
     )))
 }
 
+async fn unknown_host(store: &Store, host: &str) -> Result<AdminError, AdminError> {
+    let instances = store.read(source::instances).await?;
+    let origins: Vec<&str> = instances
+        .iter()
+        .map(|instance| &*instance.origin)
+        .take(MOST_SHOWN)
+        .collect();
+    let known = match origins.as_slice() {
+        [] => "none is known yet".to_owned(),
+        _ if instances.len() > MOST_SHOWN => format!("known are {}, …", origins.join(", ")),
+        _ => format!("known are {}", origins.join(", ")),
+    };
+    Ok(AdminError::usage(format!(
+        "no server {host:?} is known ({known}); name a new one by its full address: https://{host}"
+    )))
+}
+
 async fn known_source(store: &Store, instance: &str) -> Result<Option<Source>, AdminError> {
     let Some(origin) = known_origin(store, instance).await? else {
         return Ok(None);
@@ -196,6 +211,35 @@ async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, Admin
         .map(|instance| instance.origin))
 }
 
+/// The most servers that a message names.
+const MOST_SHOWN: usize = 10;
 const MOST_NAMESAKES: usize = 100;
-const LONGEST_ID: usize = 128;
 const LONGEST_QUOTE: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_upstream_can_have_is_noted() {
+        let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+        let named = [
+            " 17 ",
+            "00017",
+            "999999999999999999999999",
+            "9999999999999999999",
+            "-1",
+            "+1",
+            "",
+            "a-b",
+        ];
+        for api in [Api::X, Api::Twitter] {
+            let (good, bad) = usable(ids(&named), api);
+            assert_eq!(good, ["17", "9999999999999999999"], "{api}");
+            assert_eq!(bad.len(), 6, "{api}: {bad:?}");
+        }
+        let (good, bad) = usable(ids(&named), Api::Mastodon);
+        assert_eq!(good.len(), 6, "{good:?}");
+        assert_eq!(bad, ["+1", ""]);
+    }
+}

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use driftline_core::{
-    answer::{Failure, FailureKind, Finding, LookUps},
+    answer::{AnswerFacts, Failure, FailureKind, Finding, LookUps},
     api::Api,
     upstream_id::UpstreamId,
 };
 use driftline_store::{StoreError, credential::Credential};
-use driftline_upstream::{Purpose as UpstreamPurpose, Upstream};
+use driftline_upstream::{Purpose as UpstreamPurpose, Upstream, is_post_id};
 use metrics::counter;
 
 use super::Shared;
-use crate::quotas::{Charge, Permit, Purpose};
+use crate::{
+    clock::now_ms,
+    quotas::{Charge, Permit, Purpose},
+};
 
 /// A credential with its client.
 pub(super) struct Reader {
@@ -72,8 +75,22 @@ impl Reader {
         ids: &[UpstreamId],
         time: Duration,
     ) -> Result<Result<LookUps, Failure>, StoreError> {
+        let (ids, impossible) = self.askable(ids);
+        let impossible = impossible.into_iter().map(|id| (id, Finding::Gone));
+        if ids.is_empty() {
+            self.put_back(shared, charge).await?;
+            let now_ms = now_ms();
+            return Ok(Ok(LookUps {
+                findings: impossible.collect(),
+                facts: AnswerFacts {
+                    sent_at_ms: now_ms,
+                    received_at_ms: now_ms,
+                    ..AnswerFacts::default()
+                },
+            }));
+        }
         shared.count(self.credential.instance, |tally| tally.asked(ids.len()));
-        let found = match tokio::time::timeout(time, self.look_up(ids)).await {
+        let mut found = match tokio::time::timeout(time, self.look_up(&ids)).await {
             Ok(found) => found,
             Err(_) => Err(Failure::new(
                 FailureKind::TimedOut,
@@ -110,7 +127,18 @@ impl Reader {
                 self.failed(shared, failure).await?;
             }
         }
+        if let Ok(found) = &mut found {
+            found.findings.extend(impossible);
+        }
         Ok(found)
+    }
+
+    /// The IDs that can be asked for, and those that X and Twitter cannot have made: nothing is to
+    /// be had there, and one would spoil the request for all others.
+    fn askable(&self, ids: &[UpstreamId]) -> (Vec<UpstreamId>, Vec<UpstreamId>) {
+        let api = self.client.api();
+        let can_be = |id: &UpstreamId| api == Api::Mastodon || is_post_id(api, id.as_str());
+        ids.iter().cloned().partition(can_be)
     }
 
     /// Takes in what a failure means for the credential.
@@ -141,5 +169,39 @@ impl Reader {
 
     pub(super) fn scope(&self) -> &'static str {
         self.client.scope(UpstreamPurpose::LookUp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use driftline_store::credential;
+    use driftline_upstream::{Address, Credential as Shown};
+
+    use super::{super::testing::World, *};
+
+    #[tokio::test]
+    async fn what_x_cannot_have_made_is_not_to_be_had_and_not_asked_for() {
+        let world = World::new().await;
+        world.credential("mine").await;
+        let shared = &world.shared;
+        let all = shared.store.read(credential::list).await.unwrap();
+        let address = Address::parse("https://x.test").unwrap();
+        let http = shared.access.http.clone();
+        let reader = Reader {
+            credential: all[0].clone(),
+            client: Upstream::new(Api::X, http, address, Shown::None).unwrap(),
+        };
+        let ids = ["00017", "99999999999999999999"].map(UpstreamId::from);
+        let Permit::Sent(charge) = reader.take(shared, ids.len()).await.unwrap() else {
+            panic!("nothing was asked for yet");
+        };
+        let before_ms = now_ms();
+        let time = Duration::from_secs(5);
+        let found = reader.ask(shared, charge, &ids, time).await.unwrap();
+        let found = found.unwrap();
+        assert!(found.facts.sent_at_ms >= before_ms);
+        assert_eq!(found.findings, ids.map(|id| (id, Finding::Gone)));
+        let instance = reader.credential.instance;
+        shared.count(instance, |tally| assert_eq!(tally.requests, 0));
     }
 }

@@ -126,6 +126,10 @@ async fn bad_requests_are_told_what_is_wrong() {
             json!({ "instance": "https://sim.example", "ids": ["1"], "kind": "x" }),
             "unknown field `kind`",
         ),
+        (
+            json!({ "instance": "foo.example", "ids": ["1"] }),
+            "https://foo.example",
+        ),
     ] {
         let answer = post(&world, &body).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{body}");

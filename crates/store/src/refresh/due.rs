@@ -12,14 +12,32 @@ use crate::{
 /// How much of an instance is overdue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overdue {
-    /// Posts that have a due time, those in leases included; not what was only named so far.
+    /// Stored posts that have a due time, those in leases included.
     pub scheduled: u64,
-    /// Posts whose due time has passed, those in leases included.
+    /// Those whose due time has passed.
     pub overdue: u64,
-    /// The earliest due time, Unix ms.
+    /// The earliest due time of those, Unix ms.
     pub first_due_ms: Option<i64>,
-    /// Posts in leases.
+    /// Posts that were named and wait to be looked up, those in leases included.
+    pub wanted: u64,
+    /// When the first of those is due, Unix ms.
+    pub first_wanted_ms: Option<i64>,
+    /// Posts in leases, stored or only named.
     pub leased: u64,
+}
+
+impl Overdue {
+    fn add(&mut self, post_id: i64, posts: u64, overdue: u64, first_due_ms: Option<i64>) {
+        let earlier = |known: Option<i64>| [known, first_due_ms].into_iter().flatten().min();
+        if post_id < 0 {
+            self.wanted += posts;
+            self.first_wanted_ms = earlier(self.first_wanted_ms);
+        } else {
+            self.scheduled += posts;
+            self.overdue += overdue;
+            self.first_due_ms = earlier(self.first_due_ms);
+        }
+    }
 }
 
 /// When the first post of an instance is due that is on the schedule, or comes back onto it when a
@@ -40,30 +58,31 @@ pub fn next_due_ms(
     Ok([first, back_ms].into_iter().flatten().min())
 }
 
-/// How much of an instance is overdue. Counts every row of its schedule.
+/// How much of an instance is overdue. Reads every row of its schedule once.
 pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Overdue, StoreError> {
     let base = sql(instance) * SHARDS;
     let mut found = Overdue::default();
     for bucket in base..base + SHARDS {
-        let count = |tx: &mut Tx<'_>, until_ms: i64| {
-            tx.query_one(
-                "select count(*) from schedule
-                 where bucket = $1 and due_at_ms <= $2 and post_id > 0",
-                &[&bucket, &until_ms],
-                |row| row.i64(0),
-            )
-        };
-        found.scheduled += count(tx, i64::MAX)?.cast_unsigned();
-        found.overdue += count(tx, now_ms)?.cast_unsigned();
-        let due_ms = schedule::next_due_ms(tx, bucket)?;
-        found.first_due_ms = [found.first_due_ms, due_ms].into_iter().flatten().min();
+        // A row for stored posts, and one for those that were only named.
+        let rows = tx.query(
+            "select sign, count(*), cast(sum(late) as {i64}), min(due_at_ms)
+             from (select due_at_ms,
+                     cast(case when post_id < 0 then -1 else 1 end as {i64}) as sign,
+                     case when due_at_ms <= $2 then 1 else 0 end as late
+                 from schedule where bucket = $1) as due
+             group by sign",
+            &[&bucket, &now_ms],
+            |row| Ok((row.i64(0)?, row.i64(1)?, row.i64(2)?, row.i64(3)?)),
+        )?;
+        for (sign, posts, late, first_due_ms) in rows {
+            let (posts, late) = (posts.cast_unsigned(), late.cast_unsigned());
+            found.add(sign, posts, late, Some(first_due_ms));
+        }
     }
     for (slot, _) in lease::held(tx, base)? {
         found.leased += 1;
-        found.scheduled += 1;
-        found.overdue += u64::from(slot.due_at_ms <= now_ms);
-        let first_due_ms = found.first_due_ms.unwrap_or(slot.due_at_ms);
-        found.first_due_ms = Some(first_due_ms.min(slot.due_at_ms));
+        let late = u64::from(slot.due_at_ms <= now_ms);
+        found.add(slot.post_id, 1, late, Some(slot.due_at_ms));
     }
     Ok(found)
 }

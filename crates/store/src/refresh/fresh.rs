@@ -54,7 +54,12 @@ impl Standing {
 
 /// How a post stands; `None` if it is not stored or was never to be refreshed.
 pub fn standing(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<Standing>, StoreError> {
-    Ok(by_ids(tx, &[sql(post)])?.remove(&sql(post)))
+    standing_of(tx, sql(post))
+}
+
+/// How a post or a ticket stands.
+pub(crate) fn standing_of(tx: &mut Tx<'_>, id: i64) -> Result<Option<Standing>, StoreError> {
+    Ok(by_ids(tx, &[id])?.remove(&id))
 }
 
 pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<HashMap<i64, Standing>, DbError> {

@@ -38,7 +38,7 @@ pub use shown::{Shown, shown};
 pub use untold::{Untold, forget_told, listed_in, tell, untold, untold_of};
 pub use wanted::{Found, Noted, Tracked, hydrate, tracked, want};
 
-pub(crate) use fresh::{NewFresh, insert_new, revive, unschedule};
+pub(crate) use fresh::{NewFresh, insert_new, revive, standing_of, unschedule};
 pub(crate) use polled::{Again, Polled};
 
 /// The buckets of an instance: claims of one upstream that need not wait for each other.

@@ -6,7 +6,10 @@ use driftline_core::{
 };
 use driftline_store::{
     Store,
-    refresh::{Answer, Claim, Claimed, Found, Noted, Tracked, What, hydrate, tracked, want},
+    refresh::{
+        Answer, Claim, Claimed, Found, Noted, Overdue, Tracked, What, hydrate, overdue, tracked,
+        want,
+    },
     source,
 };
 
@@ -132,6 +135,36 @@ fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
                 .iter()
                 .all(|due| matches!(due.what, What::Stored(_)))
         );
+    });
+}
+
+/// Named posts are counted apart from stored ones, in leases too.
+#[test]
+fn what_waits_is_reported_apart_from_what_is_overdue() {
+    on_both(|store| {
+        let mut world = World::readable(store, "tracked");
+        world.poll(vec![liked(9, 0)]);
+        let now_ms = START_MS + 2_000;
+        let instance = world.read(|tx| Ok(source::instances(tx)?[0].id));
+        let report = |at_ms| world.read(move |tx| overdue(tx, instance, at_ms));
+        let due_ms = report(now_ms).first_due_ms.expect("the poll scheduled it");
+        assert!(due_ms > now_ms);
+        name(&world, &[7, 8], false, START_MS);
+        let before = Overdue {
+            scheduled: 1,
+            overdue: 0,
+            first_due_ms: Some(due_ms),
+            wanted: 2,
+            first_wanted_ms: Some(START_MS),
+            leased: 0,
+        };
+        assert_eq!(report(now_ms), before);
+        assert_eq!(report(due_ms).overdue, 1);
+        let crew = Crew::of(&world);
+        let claim = crew.claim(now_ms);
+        assert_eq!(claim.posts.len(), 2);
+        let leased = report(now_ms).leased;
+        assert_eq!(report(now_ms), Overdue { leased, ..before });
     });
 }
 

@@ -4,6 +4,8 @@
 //! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many.
 #![allow(clippy::unwrap_used)]
 
+mod end;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -101,8 +103,8 @@ struct Simulation {
     /// Posts in a request.
     batch: usize,
     throttled: u32,
-    /// Whether any answer has told of the limit.
-    is_told: bool,
+    /// Requests that were taken before any answer had told of the limit.
+    blind: u32,
     /// Requests that were taken and not sent, and until when they may be.
     held: (u32, i64),
     deaths: u32,
@@ -129,8 +131,6 @@ struct Asking {
     search: Search<DuePost>,
     /// The witness that was asked for, if it was one.
     witness: Option<UpstreamId>,
-    /// Whether the limit was known when it was asked.
-    is_told: bool,
     answers: Vec<Answered>,
     answer: Result<LookUps, Failure>,
 }
@@ -226,7 +226,7 @@ impl Simulation {
                 20
             },
             throttled: 0,
-            is_told: false,
+            blind: 0,
             held: (0, 0),
             deaths: 0,
             newest: HashMap::new(),
@@ -363,7 +363,6 @@ impl Simulation {
                 let asking = Asking {
                     search: Search::new(claim.posts.clone(), failures, silent),
                     witness: None,
-                    is_told: false,
                     claim,
                     answers: Vec::new(),
                     answer: Err(Failure::new(FailureKind::Unreachable, "not asked yet")),
@@ -399,7 +398,6 @@ impl Simulation {
             asking.search.heard(Witnessed::Unasked);
             return self.go_on(at, asking);
         }
-        asking.is_told = self.is_told;
         asking.answer = self.upstream.look_ups(self.now_ms, "token", &ids);
         let mut back_ms = self.upstream.received_at_ms();
         if self.rng.random_bool(self.dawdle_share) {
@@ -420,8 +418,7 @@ impl Simulation {
             Ok(found) => (found.facts.throttle, false),
             Err(failure) => (failure.throttle, failure.kind == FailureKind::Throttled),
         };
-        self.throttled += u32::from(is_throttled && asking.is_told);
-        self.is_told |= throttle.is_some();
+        self.throttled += u32::from(is_throttled);
         self.tell(move |ledger, now_ms| {
             if is_throttled {
                 ledger.refused(Asked::LookUp, throttle.as_ref(), None, 0, now_ms);
@@ -608,7 +605,8 @@ impl Simulation {
             return Grant::Requests(1);
         }
         let (id, now_ms, posts) = (self.credential, self.now_ms, self.batch as u32);
-        self.store
+        let (grant, is_blind) = self
+            .store
             .write_blocking(credential::root(id), move |tx| {
                 let mut ledger = quota::load(tx, id, "requests")?;
                 let purpose = Use::Refresh {
@@ -616,9 +614,11 @@ impl Simulation {
                 };
                 let grant = ledger.take(1, posts, purpose, now_ms);
                 quota::store(tx, id, "requests", &ledger)?;
-                Ok::<_, StoreError>(grant)
+                Ok::<_, StoreError>((grant, ledger.windows().is_empty()))
             })
-            .unwrap()
+            .unwrap();
+        self.blind += u32::from(is_blind);
+        grant
     }
 
     fn tell(
@@ -653,130 +653,6 @@ impl Simulation {
                 assert!(!twice, "{} is held twice", due.upstream_id);
             }
         }
-    }
-
-    /// How long after its due time a post may be answered at the latest, once things are calm.
-    fn bound_ms(&self, posts: usize, poisonous: usize) -> i64 {
-        let limit = if self.cut {
-            (self.limit / 2).max(2)
-        } else {
-            self.limit
-        };
-        // Oldest first: each has its turn when all others had theirs. What is poisonous costs
-        // requests of its own, and a part of the quota stays with polling.
-        let batches = (posts.div_ceil(self.batch) + 2 * poisonous) as i64 + 1;
-        let round_ms = batches * WINDOW_MS / i64::from(limit);
-        3 * round_ms + WINDOW_MS + LEASE_MS
-    }
-
-    fn check_end(mut self, named: &HashSet<UpstreamId>) {
-        let end_ms = self.now_ms;
-        let truth = self.upstream.truth(end_ms);
-        self.upstream
-            .change_faults(|faults| faults.throttles.clear());
-        let poison = |upstream: &mut Upstream, id: &UpstreamId| {
-            let kinds = [FailureKind::ServerError, FailureKind::Refused];
-            match upstream.look_up(end_ms, "token", id) {
-                Err(failure) => kinds.contains(&failure.kind),
-                Ok(_) => false,
-            }
-        };
-        let every_ms = if self.by_worth {
-            assert!(self.postponed > 0, "nothing was put off");
-            6 * MINUTE_MS * LONGEST as i64
-        } else {
-            6 * MINUTE_MS
-        };
-        let posts = named.len();
-        let poisonous = named
-            .iter()
-            .filter(|id| poison(&mut self.upstream, id))
-            .count();
-        let bound_ms = every_ms + self.bound_ms(posts, poisonous);
-        let standings = self.standings();
-        assert_eq!(
-            self.scheduled(),
-            standings.values().filter(|due| due.0.is_some()).count()
-        );
-        let mut compared = 0;
-        for post in &truth.posts {
-            if !named.contains(&post.id) || post.visible_at_ms > self.calm_from_ms {
-                continue;
-            }
-            let is_hidden = self
-                .upstream
-                .world()
-                .hidden_at_ms(&post.id)
-                .is_some_and(|at_ms| at_ms <= end_ms);
-            if post
-                .deleted_at_ms
-                .is_some_and(|at_ms| at_ms < end_ms - bound_ms - MINUTE_MS)
-            {
-                let known = self.deleted.contains(&post.id);
-                let poisoned = poison(&mut self.upstream, &post.id);
-                assert!(known || poisoned, "not known to be deleted: {}", post.id);
-                continue;
-            }
-            if post.deleted_at_ms.is_some() || is_hidden || poison(&mut self.upstream, &post.id) {
-                continue;
-            }
-            let Some((due, refreshed_ms, favourites)) = standings.get(&post.id) else {
-                panic!("never stored: {}", post.id);
-            };
-            assert!(due.is_some(), "without a due time: {}", post.id);
-            let age_ms = end_ms - refreshed_ms;
-            assert!(
-                age_ms <= bound_ms,
-                "{} was not refreshed for {age_ms} ms; the bound is {bound_ms} ms; limit {}, {posts} posts, {} deaths",
-                post.id,
-                self.limit,
-                self.deaths,
-            );
-            let Some((_, newest)) = self.newest.get(&post.id) else {
-                // A ticket whose time is not over.
-                continue;
-            };
-            assert_eq!(
-                favourites, newest,
-                "{}: the newest answer is not stored",
-                post.id
-            );
-            compared += 1;
-        }
-        assert!(compared > 5, "only {compared} posts were compared");
-        if !self.cut {
-            assert_eq!(self.throttled, 0, "the quota was overrun");
-        }
-        self.store.close_blocking();
-    }
-
-    /// Each stored post's due time, when it was last answered, and its favourites; tickets too.
-    #[allow(clippy::type_complexity)]
-    fn standings(&self) -> HashMap<UpstreamId, (Option<i64>, i64, Option<i64>)> {
-        self.store
-            .read_blocking(|tx| {
-                let rows = tx.query(
-                    "select coalesce(p.upstream_id, w.upstream_id), f.due_at_ms,
-                         f.refreshed_at_ms, f.favourites
-                     from freshness f left join post p on p.id = f.post_id
-                         left join wanted w on w.ticket = f.post_id",
-                    &[],
-                    |row| {
-                        let id = UpstreamId::new(row.text(0)?);
-                        Ok((id, (row.opt_i64(1)?, row.i64(2)?, row.opt_i64(3)?)))
-                    },
-                )?;
-                Ok::<_, StoreError>(rows.into_iter().collect())
-            })
-            .unwrap()
-    }
-
-    fn scheduled(&self) -> usize {
-        let count = self.store.read_blocking(|tx| {
-            let count = tx.query_one("select count(*) from schedule", &[], |row| row.i64(0))?;
-            Ok::<_, StoreError>(count)
-        });
-        usize::try_from(count.unwrap()).unwrap()
     }
 }
 
