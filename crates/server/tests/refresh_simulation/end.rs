@@ -20,7 +20,10 @@ impl Simulation {
         // requests of its own, and a part of the quota stays with polling.
         let batches = (posts.div_ceil(self.batch) + 2 * poisonous) as i64 + 1;
         let round_ms = batches * WINDOW_MS / i64::from(limit);
-        3 * round_ms + WINDOW_MS + LEASE_MS
+        // Once, each of those is searched for by halving.
+        let halvings = poisonous as i64 * 2 * i64::from(self.batch.ilog2());
+        let search_ms = halvings * WINDOW_MS / i64::from(limit);
+        3 * round_ms + search_ms + WINDOW_MS + LEASE_MS
     }
 
     pub(super) fn check_end(mut self, named: &HashSet<UpstreamId>) {

@@ -46,7 +46,7 @@ const WINDOW_MS: i64 = MINUTE_MS;
 const RUN_MS: i64 = 50 * MINUTE_MS;
 const CALM_MS: i64 = 12 * MINUTE_MS;
 
-/// How much longer than by age posts may wait by worth, and how much longer such a run takes.
+/// How much longer than by age posts may wait by worth, and how much longer such runs take.
 const LONGEST: f64 = 2.0;
 const MORE_CALM_MS: i64 = 20 * MINUTE_MS;
 
@@ -200,7 +200,9 @@ impl Simulation {
             asking: None,
         });
         let by_worth = seed % 4 == 3;
-        let more_ms = if by_worth { MORE_CALM_MS } else { 0 };
+        // Both take longer to settle.
+        let slow = u32::from(by_worth) + 2 * u32::from(is_short);
+        let more_ms = i64::from(slow) * MORE_CALM_MS;
         Self {
             upstream: Upstream::new(config, seed),
             store,
