@@ -9,9 +9,9 @@ use crate::answer::FailureKind;
 /// found by halving it ([`Bisection`]); what tells them from an upstream that is down is a
 /// *witness*, another post that is known to be answered.
 ///
-/// Whoever is at fault, a turn that failed has changed something: at least one post has failed and
-/// is due later, or its part is smaller the next time. So nothing at the head of a schedule stays
-/// there for ever, and an outage costs one post's patience a turn.
+/// Whoever is at fault, of four turns in a row that fail at least one has changed something: a post
+/// has failed and is due later, or its part is smaller the next time. So nothing at the head of a
+/// schedule stays there for ever, and an outage costs at most one post's patience a turn.
 #[derive(Debug, Clone)]
 pub struct Search<T> {
     bisection: Bisection<T>,

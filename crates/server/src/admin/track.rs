@@ -16,8 +16,10 @@ use utoipa::ToSchema;
 use super::{AdminError, credentials::same_api};
 use crate::{clock::now_ms, policies::Policies};
 
-/// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh.
+/// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh. Other fields are
+/// refused, so that no wish is passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Track {
     /// The server's address, with `https://`, or the host of one that is known.
     pub instance: String,

@@ -12,7 +12,6 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::post,
 };
-use driftline_core::api::Api;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -59,18 +58,6 @@ pub(super) struct Stands {
     found: u64,
 }
 
-/// What a request holds: a [`Track`], and nothing else, so that no wish is passed over.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Named {
-    instance: String,
-    #[serde(default)]
-    api: Option<Api>,
-    ids: Vec<String>,
-    #[serde(default)]
-    once: bool,
-}
-
 /// Names posts to be looked up and kept fresh.
 ///
 /// Once it is answered with 202, the IDs are stored and will be looked up, whatever dies. Naming
@@ -90,7 +77,7 @@ pub(super) struct Named {
 )]
 pub(super) async fn note(
     State(app): State<Arc<App>>,
-    body: Result<Json<Named>, JsonRejection>,
+    body: Result<Json<Track>, JsonRejection>,
 ) -> Result<Response, ApiError> {
     let Json(wanted) = body.map_err(|refused| match refused.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge(TOO_LARGE),
