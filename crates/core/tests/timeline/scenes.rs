@@ -274,6 +274,49 @@ fn history_by_count_and_by_duration_ends_where_it_was_asked_to() {
     }
 }
 
+/// A state that happens once: where history ends. It must not move up with later polls, or what
+/// lies between two of them is in no range and no look ever reads it.
+#[test]
+fn the_origin_moves_up_once_where_history_ends() {
+    let history = (0..400).map(|n| post(START_MS - 400_000 + n * 1_000, n as u64, START_MS));
+    // 20 posts a second; every tenth is 3 s late.
+    let live = (0..1_200).map(|n| {
+        let at_ms = START_MS + n * 50;
+        post(at_ms, n as u64, at_ms + if n % 10 == 0 { 3_000 } else { 0 })
+    });
+    let posts: Vec<_> = history.chain(live).collect();
+    for backfill in [
+        Backfill::None,
+        Backfill::Count(10),
+        Backfill::Count(40),
+        Backfill::Count(200),
+        Backfill::Duration(150_000),
+        Backfill::All,
+    ] {
+        let settings = Settings {
+            backfill,
+            ..settings()
+        };
+        let mut harness = Harness::new(world(posts.clone()), settings, START_MS + 500, 12);
+        harness.run(START_MS + 20_000, Harness::assert_ledger_is_sound);
+        let origin = harness.machine.ledger().origin().cloned();
+        harness.run(START_MS + 70_000, |harness| {
+            assert_eq!(
+                harness.machine.ledger().origin(),
+                origin.as_ref(),
+                "{backfill:?}"
+            );
+        });
+        harness.settle(Harness::assert_ledger_is_sound);
+        let lost = harness
+            .missed()
+            .iter()
+            .filter(|lost| lost.visible_at_ms > START_MS + 500)
+            .count();
+        assert_eq!(lost, 0, "{backfill:?}");
+    }
+}
+
 #[test]
 fn a_poll_that_finds_nothing_fetches_nothing_on_a_quiet_source() {
     let posts = vec![post(START_MS - 60_000, 0, START_MS - 60_000)];

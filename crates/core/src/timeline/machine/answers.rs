@@ -203,9 +203,6 @@ impl Machine {
         }
         self.retrieved_at_ms = Some(reading.retrieved_at_ms);
         self.read(answer);
-        if self.history.left == Some(0) {
-            self.ledger.begin_later(oldest);
-        }
     }
 
     /// Where coverage begins, by the history that was asked for.
@@ -221,10 +218,14 @@ impl Machine {
         }
         match settings.backfill {
             Backfill::None => oldest.clone(),
-            Backfill::Count(count) => {
-                self.history.left = Some(count.saturating_sub(reading.keys.len() as u64));
-                Key::lowest()
-            }
+            // The first page may be all that was asked for.
+            Backfill::Count(count) => match count.checked_sub(reading.keys.len() as u64) {
+                None | Some(0) => oldest.clone(),
+                left => {
+                    self.history.left = left;
+                    Key::lowest()
+                }
+            },
             Backfill::Duration(ms) => {
                 let since_ms = reading.retrieved_at_ms - ms;
                 self.history.since_ms = Some(since_ms);
@@ -276,6 +277,8 @@ impl Machine {
         if let Some(left) = &mut self.history.left {
             *left = left.saturating_sub(reading.keys.len() as u64);
             if *left == 0 {
+                // Once: what comes later is no history.
+                self.history.left = None;
                 self.ledger.begin_later(&oldest);
             }
         }
