@@ -12,6 +12,7 @@ mod id;
 mod ingest;
 mod load;
 mod pages;
+mod plan;
 mod policy;
 mod read;
 mod refresh;
@@ -73,6 +74,8 @@ enum Name {
     Sources,
     /// Posts fetched per post stored, in virtual time, beside the usual pollers
     Fetched(fetched::Options),
+    /// What the timeline machine misses, fetches and delays over whole workloads, in virtual time
+    Plan(plan::Options),
     /// Change that goes unseen under each refresh policy at equal requests, in virtual time
     Policy(policy::Options),
     /// IDs: the generator beside other generators, the service beside Redis
@@ -122,6 +125,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Read(options) => read::run(*options, effort)?,
         Name::Sources => sources::run(effort)?,
         Name::Fetched(options) => fetched::run(options, effort)?,
+        Name::Plan(options) => plan::run(options, effort)?,
         Name::Policy(options) => policy::run(options, effort)?,
         Name::Id(options) => id::run(options, effort)?,
         Name::Refresh(options) => refresh::run(options, effort)?,

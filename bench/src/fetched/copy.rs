@@ -36,6 +36,9 @@ pub(crate) enum Reason {
     Fill,
     /// A rung; 0 is the second look.
     Look(usize),
+    Probe,
+    /// Posts dated ahead.
+    Ahead,
     LookUp,
 }
 
@@ -227,17 +230,30 @@ impl Copy {
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
-        let mut keys = self
-            .stored
-            .range(..=query.at_most.clone())
-            .rev()
-            .filter(|(_, row)| !row.deleted)
-            .map(|(key, _)| key.clone())
-            .skip(query.skip as usize);
-        Some(Anchor {
-            key: keys.next()?,
-            before: keys.next(),
-        })
+        let live = |(key, row): (&Key, &Row)| (!row.deleted).then(|| key.clone());
+        match query {
+            AnchorQuery::Newest { at_most, skip } => {
+                let keys = self.stored.range(..=at_most.clone()).rev();
+                let mut keys = keys.filter_map(live).skip(*skip as usize);
+                Some(Anchor {
+                    key: keys.next()?,
+                    before: keys.next(),
+                })
+            }
+            AnchorQuery::Drawn {
+                low,
+                high,
+                per_million,
+            } => {
+                let keys = self.stored.range(low.clone()..high.clone());
+                let keys: Vec<Key> = keys.filter_map(live).collect();
+                let key = keys.get(keys.len() * *per_million as usize / 1_000_000)?;
+                Some(Anchor {
+                    key: key.clone(),
+                    before: None,
+                })
+            }
+        }
     }
 
     fn absent(&self, request: &Request, reading: &Reading) -> Vec<UpstreamId> {
@@ -260,6 +276,8 @@ impl Reason {
             Purpose::Poll => Self::Poll,
             Purpose::Fill { .. } => Self::Fill,
             Purpose::Look { rung, .. } => Self::Look(*rung),
+            Purpose::Probe { .. } => Self::Probe,
+            Purpose::Ahead => Self::Ahead,
         }
     }
 
@@ -270,6 +288,8 @@ impl Reason {
             Self::Fill => "filling gaps".to_owned(),
             Self::Look(0) => "second look".to_owned(),
             Self::Look(rung) => format!("rung {rung}"),
+            Self::Probe => "probes".to_owned(),
+            Self::Ahead => "dated ahead".to_owned(),
             Self::LookUp => "look-ups".to_owned(),
         }
     }

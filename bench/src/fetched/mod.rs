@@ -319,7 +319,7 @@ fn print_purposes(outcomes: &[Outcome]) {
             per_post(sum(|o| &o.live, |s| s.fetched)),
             ranges(outcomes, reason, |rung| rung.looks),
             ranges(outcomes, reason, |rung| {
-                rung.skipped_idle + rung.skipped_quota + rung.unreachable
+                rung.skipped_quota + rung.unreachable
             }),
         ]);
     }

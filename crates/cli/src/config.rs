@@ -134,6 +134,9 @@ pub struct DefaultsSection {
     /// The overlap.
     #[serde(deserialize_with = "overlap")]
     pub overlap: Option<Overlap>,
+    /// Posts fetched for each post stored.
+    #[serde(deserialize_with = "fetches")]
+    pub fetches: Option<u32>,
     /// The history that a source begins with.
     #[serde(deserialize_with = "backfill")]
     pub backfill: Option<Backfill>,
@@ -287,6 +290,7 @@ impl Config {
             streamed_every_ms: ms(defaults.streamed_every, usual.streamed_every_ms),
             spacing_ms: ms(defaults.spacing, usual.spacing_ms),
             overlap: defaults.overlap.unwrap_or(usual.overlap),
+            fetches_percent: defaults.fetches.unwrap_or(usual.fetches_percent),
             backfill: defaults.backfill.unwrap_or(usual.backfill),
             second_look_ms: ms(defaults.second_look, usual.second_look_ms),
             fill_gaps: defaults.fill_gaps.unwrap_or(usual.fill_gaps),
@@ -380,6 +384,25 @@ fn without_source(message: &str) -> String {
 fn overlap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Overlap>, D::Error> {
     let text = String::deserialize(from)?;
     written::overlap(&text).map(Some).map_err(D::Error::custom)
+}
+
+fn fetches<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Number(f64),
+        Text(String),
+    }
+    let text = match Written::deserialize(from) {
+        Ok(Written::Number(number)) => number.to_string(),
+        Ok(Written::Text(text)) => text,
+        Err(_) => {
+            return Err(D::Error::custom(
+                "write a number of fetches a post, such as 2.5",
+            ));
+        }
+    };
+    written::fetches(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn stream<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Streaming>, D::Error> {

@@ -34,6 +34,10 @@ pub struct SourceOptions {
     /// [default: adaptive].
     #[arg(long, value_parser = written::overlap)]
     pub overlap: Option<Overlap>,
+    /// Posts fetched for each post stored that polls and later looks may take together, once it
+    /// is proven that less than every look is enough [default: 2.5].
+    #[arg(long, value_name = "NUMBER", value_parser = written::fetches)]
+    pub fetches: Option<u32>,
     /// The history to begin with: none, all, a number of posts or a duration
     /// [default: 1d].
     #[arg(long, value_parser = written::backfill)]
@@ -121,12 +125,7 @@ impl SourceOptions {
             fill_gaps: usual.fill_gaps && !self.no_fill,
             second_look_ms,
             second_look_period_ms: usual.second_look_period_ms.min(second_look_ms.max(1)),
-            // Whoever names rungs wants all of them taken.
-            rung_patience_posts: if self.rung.is_empty() {
-                usual.rung_patience_posts
-            } else {
-                u64::MAX
-            },
+            fetches_percent: self.fetches.unwrap_or(usual.fetches_percent),
             rungs: if self.rung.is_empty() {
                 usual.rungs
             } else {

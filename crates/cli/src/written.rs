@@ -21,6 +21,20 @@ pub fn overlap(text: &str) -> Result<Overlap, String> {
     }
 }
 
+/// Posts fetched for each post stored, in percent: 2.5 are 250.
+///
+/// # Errors
+/// A sentence that says what can be written.
+pub fn fetches(text: &str) -> Result<u32, String> {
+    let number: Option<f64> = text.parse().ok();
+    match number {
+        Some(number) if (1.0..=100.0).contains(&number) => Ok((number * 100.0).round() as u32),
+        _ => Err(format!(
+            "{text:?} is no number of fetches a post; write one from 1 to 100, such as 2.5"
+        )),
+    }
+}
+
 /// `none`, `all`, a number of posts or a duration.
 ///
 /// # Errors

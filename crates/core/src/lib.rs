@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod api;
+mod chance;
 pub mod post;
 pub mod quota;
 pub mod refresh;

@@ -30,6 +30,9 @@ pub struct Access {
     pub doubts: Doubts,
     /// Tells libraries what refreshes changed.
     pub teller: Teller,
+    /// Whether this process refreshes stored posts, so that no later look has to find their edits
+    /// and deletions.
+    pub refreshes: bool,
 }
 
 impl Access {
@@ -44,6 +47,7 @@ impl Access {
             keep_deleted: true,
             doubts: Doubts::default(),
             teller: Teller::new(store),
+            refreshes: false,
         }
     }
 

@@ -112,6 +112,11 @@ impl Pollers {
         all
     }
 
+    /// Whether this process refreshes stored posts besides.
+    pub fn refreshes(&self) -> bool {
+        self.shared.access.refreshes
+    }
+
     /// Asks a source of this process to fill an open gap, named by its lowest
     /// ID. `None` if this process does not read the source.
     pub async fn fill(

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Abilities,
-    timeline::{Counters, Gap, GapKind, LastError, Machine, Plan},
+    timeline::{Counters, Gap, GapKind, LastError, Machine, Plan, Settings},
     upstream_id::Key,
 };
 use driftline_store::{source::Source, verify::Counts};
@@ -17,7 +17,8 @@ pub struct Report {
     pub upstream: String,
     /// The timeline there.
     pub timeline: String,
-    /// Whether nothing lies in an open or unrecoverable range.
+    /// Whether every place has been read by contiguous answers, and those that came of age again
+    /// at the last rung's age: no range is open, unrecoverable or passed over.
     pub complete: bool,
     /// Whether nothing is left to be read again either.
     pub settled: bool,
@@ -37,8 +38,11 @@ pub struct Report {
     /// Every range that is not proven complete, in order. What lies between
     /// `covered_from` and `covered_to` and in none of them is complete.
     pub gaps: Vec<GapReport>,
-    /// Lateness as measured.
+    /// Lateness as estimated.
     pub lateness: LatenessReport,
+    /// The local clock's time less the server's, ms; `None` where answers do not carry the
+    /// server's time: then the local clock has to be right.
+    pub clock_lead_ms: Option<i64>,
     /// What the source does now, and why.
     pub plan: Plan,
     /// What each rung found, the second look first.
@@ -64,30 +68,31 @@ pub struct GapReport {
     pub low_ms: Option<i64>,
     /// The time in the highest ID, likewise.
     pub high_ms: Option<i64>,
-    /// `open`, `history`, `provisional` or `unrecoverable`.
+    /// `open`, `history`, `provisional`, `passed_over` or `unrecoverable`.
     pub kind: &'static str,
     /// For a provisional range, the rung that is to read it next; 0 is the
-    /// second look.
+    /// second look, and their number where none does and it only comes of age.
     pub rung: Option<usize>,
+    /// For a provisional range and one that was passed over, the age at which it
+    /// was read last, ms.
+    pub read_age_ms: Option<i64>,
 }
 
-/// Lateness as polling can know it: an interval a post.
+/// Lateness as reading again can know it: an estimate from intervals.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LatenessReport {
-    /// Posts measured, older ones counted half.
+    /// Posts that the estimate rests on, each as often as it was read again; older ones count less.
     pub posts: u64,
     /// Posts whose ID was surely ahead of the server's time.
     pub ahead: u64,
-    /// The largest lower bound, ms.
+    /// The latest that a post surely was, ms.
     pub longest_ms: i64,
     /// The newest ID's time less the server's time at the last read, ms.
     pub newest_ahead_ms: i64,
-    /// Quantiles of the lower bounds: share and ms.
-    pub at_least: Vec<(f64, i64)>,
-    /// Quantiles of the upper bounds: share and ms.
-    pub at_most: Vec<(f64, i64)>,
-    /// The histogram of the upper bounds: upper edge of a bucket in ms, posts.
-    pub histogram: Vec<(i64, u32)>,
+    /// Quantiles: share, and a bound in ms.
+    pub quantiles: Vec<(f64, i64)>,
+    /// The estimate: upper edge of a bin in ms, and share of the posts.
+    pub bins: Vec<(i64, f64)>,
 }
 
 /// What a rung did.
@@ -100,28 +105,34 @@ pub struct RungReport {
     pub found: driftline_core::timeline::Yield,
 }
 
-/// Makes the report of a source at this time, Unix ms.
+/// Makes the report of a source at this time, Unix ms; `refreshed` says whether refreshing finds
+/// edits and deletions of its posts.
 pub fn report(
     source: &Source,
     machine: &Machine,
     counts: &Counts,
     abilities: Abilities,
+    refreshed: bool,
     now_ms: i64,
 ) -> Report {
-    let plan = machine.plan(&source.settings, abilities, now_ms);
+    let settings = Settings {
+        refreshed,
+        ..source.settings.clone()
+    };
+    let plan = machine.plan(&settings, abilities, now_ms);
     let ledger = machine.ledger();
     let id = |key: &Key| machine.scheme().map(|scheme| scheme.id(key).to_string());
     let gaps: Vec<GapReport> = ledger
         .gaps()
         .iter()
-        .map(|gap| gap_report(machine, gap))
+        .map(|gap| gap_report(machine, &plan, gap))
         .collect();
     let counters = *machine.counters();
     Report {
         name: source.name.clone(),
         upstream: source.upstream.clone(),
         timeline: source.timeline.clone(),
-        complete: ledger.frontier().is_some() && gaps.iter().all(|gap| gap.kind == "provisional"),
+        complete: ledger.frontier().is_some() && gaps.iter().all(|gap| gap.kind == PROVISIONAL),
         settled: ledger.frontier().is_some() && gaps.is_empty(),
         readable: source.readable,
         posts: counts.entries,
@@ -134,6 +145,7 @@ pub fn report(
         covered_to: ledger.frontier().and_then(id),
         gaps,
         lateness: lateness_report(machine),
+        clock_lead_ms: machine.clock_lead_ms(),
         rungs: plan
             .ladder
             .rungs()
@@ -153,16 +165,20 @@ pub fn report(
     }
 }
 
-fn gap_report(machine: &Machine, gap: &Gap) -> GapReport {
+fn gap_report(machine: &Machine, plan: &Plan, gap: &Gap) -> GapReport {
     let scheme = machine.scheme();
     let text = |key: &Key| scheme.map_or_else(String::new, |scheme| scheme.id(key).to_string());
     let time_ms = |key: &Key| scheme.and_then(|scheme| scheme.time_ms(key));
-    let (kind, rung) = match gap.kind {
+    let (kind, read_age_ms) = match gap.kind {
         GapKind::Open { history: true, .. } => ("history", None),
         GapKind::Open { .. } => ("open", None),
-        GapKind::Provisional { rung, .. } => ("provisional", Some(rung)),
+        GapKind::Provisional { read_age_ms, .. } => (PROVISIONAL, Some(read_age_ms)),
+        GapKind::PassedOver { read_age_ms } => ("passed_over", Some(read_age_ms)),
         GapKind::Unrecoverable => ("unrecoverable", None),
     };
+    let rung = read_age_ms
+        .filter(|_| kind == PROVISIONAL)
+        .map(|read_age_ms| plan.ladder.next(read_age_ms));
     GapReport {
         low: (!gap.low.is_lowest()).then(|| text(&gap.low)),
         high: text(&gap.high),
@@ -170,26 +186,32 @@ fn gap_report(machine: &Machine, gap: &Gap) -> GapReport {
         high_ms: time_ms(&gap.high),
         kind,
         rung,
+        read_age_ms,
     }
 }
 
 fn lateness_report(machine: &Machine) -> LatenessReport {
     let lateness = machine.lateness();
-    let quantiles = |histogram: &driftline_core::timeline::Histogram| {
+    let estimate = lateness.distribution();
+    let quantiles = estimate.iter().flat_map(|estimate| {
         QUANTILES
             .iter()
-            .filter_map(|&share| Some((share, histogram.quantile_ms(share)?)))
-            .collect()
-    };
+            .map(|&share| (share, estimate.quantile_ms(share)))
+    });
     LatenessReport {
-        posts: lateness.at_most.total(),
+        posts: estimate
+            .as_ref()
+            .map_or(0, |estimate| estimate.posts as u64),
         ahead: lateness.ahead,
         longest_ms: lateness.longest_ms,
         newest_ahead_ms: lateness.newest_ahead_ms,
-        at_least: quantiles(&lateness.at_least),
-        at_most: quantiles(&lateness.at_most),
-        histogram: lateness.at_most.buckets().collect(),
+        quantiles: quantiles.collect(),
+        bins: estimate
+            .iter()
+            .flat_map(|estimate| estimate.bins())
+            .collect(),
     }
 }
 
+const PROVISIONAL: &str = "provisional";
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 1.0];

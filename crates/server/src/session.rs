@@ -39,6 +39,8 @@ pub struct Session {
     access: Access,
     timeline: Timeline,
     source: Source,
+    /// The source's, with what this process does besides.
+    settings: Settings,
     fence: Option<i64>,
     machine: Machine,
     recent: Recent,
@@ -93,8 +95,20 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let (client, timeline) = client_of(&source, access)?;
         let credential = credential_of(&store, &source).await?;
-        let id = source.id;
-        let machine = store.read(move |tx| machine::load(tx, id)).await?;
+        let (id, instance) = (source.id, source.instance.id);
+        let machine = store
+            .read(move |tx| {
+                let mut machine = machine::load(tx, id)?;
+                for lateness in machine::lateness_of_others(tx, id, instance)? {
+                    machine.assume(&lateness);
+                }
+                Ok::<_, StoreError>(machine)
+            })
+            .await?;
+        let settings = Settings {
+            refreshed: access.refreshes,
+            ..source.settings.clone()
+        };
         let link = Link::default();
         Ok(Self {
             store,
@@ -103,6 +117,7 @@ impl Session {
             access: access.clone(),
             timeline,
             source,
+            settings,
             fence,
             machine,
             recent: Recent::default(),
@@ -138,7 +153,7 @@ impl Session {
     }
 
     fn follower(&self) -> Option<Follower> {
-        let way = self.source.settings.stream;
+        let way = self.settings.stream;
         if way == Streaming::Off || !self.client.streams(&self.timeline) {
             return None;
         }
@@ -200,8 +215,8 @@ impl Session {
         let now = now_ms();
         let abilities = self.abilities();
         let settings = Settings {
-            every_ms: self.cadence.every_ms(&self.source.settings),
-            ..self.source.settings.clone()
+            every_ms: self.cadence.every_ms(&self.settings),
+            ..self.settings.clone()
         };
         let step = self.machine.next(&settings, abilities, now, settling);
         let charge = match self.take_request(&step).await? {
@@ -264,7 +279,7 @@ impl Session {
             .increment(1);
         counter!("driftline_posts_fetched_total").increment(page.listed.len() as u64);
         let known = self.machine.scheme().copied();
-        match Reading::check(&page, &request, known, &self.source.settings) {
+        match Reading::check(&page, &request, known, &self.settings) {
             Ok(reading) => self.take_in(request, reading, page).await,
             Err(failure) => self.fail(Some(&request.purpose), &failure).await,
         }
@@ -285,7 +300,7 @@ impl Session {
         }
         let (source, fence) = (self.source.id, self.fence);
         let abilities = self.abilities();
-        let settings = self.source.settings.clone();
+        let settings = self.settings.clone();
         let before = self.machine.clone();
         let prints = Prints::of(&page);
         let claims = self.access.claims.clone();
@@ -364,7 +379,7 @@ impl Session {
         };
         let mut machine = self.machine.clone();
         machine.page(
-            &self.source.settings,
+            &self.settings,
             self.abilities(),
             request,
             reading,
@@ -445,7 +460,7 @@ impl Session {
                 .await?;
         }
         self.machine
-            .failed(&self.source.settings, purpose, failure, now_ms(), chance());
+            .failed(&self.settings, purpose, failure, now_ms(), chance());
         self.save().await?;
         Ok(Done::Failed(failure.kind))
     }
@@ -543,6 +558,8 @@ fn purpose_name(purpose: &Purpose) -> &'static str {
         Purpose::Fill { .. } => "fill",
         Purpose::Look { rung: 0, .. } => "second_look",
         Purpose::Look { .. } => "rung",
+        Purpose::Probe { .. } => "probe",
+        Purpose::Ahead => "dated_ahead",
     }
 }
 

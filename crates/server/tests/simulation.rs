@@ -179,7 +179,6 @@ impl Simulation {
             rungs: vec![rung(600_000, 300_000), rung(HOUR_MS, HOUR_MS / 4)],
             // A rung that the quota skips may miss what only it would find.
             rung_share_percent: 100,
-            rung_patience_posts: u64::MAX,
             ..Settings::default()
         };
         let folder = folder();

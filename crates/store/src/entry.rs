@@ -21,11 +21,27 @@ pub fn anchor(
     source: SourceId,
     query: &AnchorQuery,
 ) -> Result<Option<Anchor>, StoreError> {
+    match query {
+        AnchorQuery::Newest { at_most, skip } => newest(tx, source, at_most, *skip),
+        AnchorQuery::Drawn {
+            low,
+            high,
+            per_million,
+        } => drawn(tx, source, (low, high), *per_million),
+    }
+}
+
+fn newest(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    at_most: &Key,
+    skip: u32,
+) -> Result<Option<Anchor>, StoreError> {
     let found = tx.query(
         "select position from entry
          where source_id = $1 and position <= $2 and not gone and not streamed
          order by position desc limit 2 offset $3",
-        &[&sql(source), &query.at_most.as_str(), &query.skip],
+        &[&sql(source), &at_most.as_str(), &skip],
         |row| Ok(Key::from_stored(row.str(0)?)),
     )?;
     let mut found = found.into_iter();
@@ -33,6 +49,30 @@ pub fn anchor(
         key,
         before: found.next(),
     }))
+}
+
+/// One of a range's entries, by what part of them lies below it: each is as likely as any other.
+fn drawn(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    (low, high): (&Key, &Key),
+    per_million: u32,
+) -> Result<Option<Anchor>, StoreError> {
+    let range = "from entry
+         where source_id = $1 and position >= $2 and position < $3 and not gone and not streamed";
+    let (id, low, high) = (sql(source), low.as_str(), high.as_str());
+    let count = tx.query_one(
+        &format!("select count(*) {range}"),
+        &[&id, &low, &high],
+        |row| row.i64(0),
+    )?;
+    let below = count * i64::from(per_million) / 1_000_000;
+    let found = tx.query_opt(
+        &format!("select position {range} order by position limit 1 offset $4"),
+        &[&id, &low, &high, &below],
+        |row| Ok(Key::from_stored(row.str(0)?)),
+    )?;
+    Ok(found.map(|key| Anchor { key, before: None }))
 }
 
 /// A stored entry, as far as a sighting of its post can change it.

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 /// A source's ranges, in order.
 pub(crate) fn load(tx: &mut Tx<'_>, source_id: i64) -> Result<Vec<Gap>, DbError> {
     tx.query(
-        "select low, high, kind, history, wanted, tries, rung, from_ms, until_ms
+        "select low, high, kind, history, wanted, tries, read_age_ms, from_ms, until_ms
          from gap where source_id = $1 order by low",
         &[&source_id],
         read,
@@ -54,11 +54,12 @@ pub(crate) fn save(
                  until_ms)
              select $1, r.low, r.high, r.kind, r.history, r.wanted, r.tries, r.rung, r.from_ms,
                  r.until_ms
-             from {rows as r(low, high, kind, history, wanted, tries, rung, from_ms, until_ms)}
+             from {rows as r(low, high, kind, history, wanted, tries, read_age_ms, from_ms, until_ms)}
              where true
              on conflict (source_id, low) do update set high = excluded.high, kind = excluded.kind,
                  history = excluded.history, wanted = excluded.wanted, tries = excluded.tries,
-                 rung = excluded.rung, from_ms = excluded.from_ms, until_ms = excluded.until_ms",
+                 read_age_ms = excluded.read_age_ms, from_ms = excluded.from_ms,
+                 until_ms = excluded.until_ms",
             &[&source_id],
             &[
                 Column::text(cells().map(|c| c.low)),
@@ -67,7 +68,7 @@ pub(crate) fn save(
                 Column::bool(cells().map(|c| c.history)),
                 Column::bool(cells().map(|c| c.wanted)),
                 Column::i64(cells().map(|c| c.tries)),
-                Column::i64(cells().map(|c| c.rung)),
+                Column::i64(cells().map(|c| c.read_age_ms)),
                 Column::i64(cells().map(|c| c.from_ms)),
                 Column::i64(cells().map(|c| c.until_ms)),
             ],
@@ -84,7 +85,7 @@ struct Cells<'a> {
     history: bool,
     wanted: bool,
     tries: i64,
-    rung: i64,
+    read_age_ms: i64,
     from_ms: i64,
     until_ms: i64,
 }
@@ -98,7 +99,7 @@ impl<'a> Cells<'a> {
             history: false,
             wanted: false,
             tries: 0,
-            rung: 0,
+            read_age_ms: 0,
             from_ms: 0,
             until_ms: 0,
         };
@@ -115,16 +116,21 @@ impl<'a> Cells<'a> {
                 ..blank
             },
             GapKind::Provisional {
-                rung,
+                read_age_ms,
                 from_ms,
                 until_ms,
                 tries,
             } => Cells {
                 kind: PROVISIONAL,
                 tries: i64::from(tries),
-                rung: rung as i64,
+                read_age_ms,
                 from_ms,
                 until_ms,
+                ..blank
+            },
+            GapKind::PassedOver { read_age_ms } => Cells {
+                kind: PASSED_OVER,
+                read_age_ms,
                 ..blank
             },
             GapKind::Unrecoverable => blank,
@@ -144,10 +150,13 @@ fn read(row: &Row<'_>) -> Result<Gap, DbError> {
             wanted: row.bool(4)?,
         },
         PROVISIONAL => GapKind::Provisional {
-            rung: usize::try_from(row.i64(6)?).map_err(|_| DbError::invalid("a gap's rung"))?,
+            read_age_ms: row.i64(6)?,
             from_ms: row.i64(7)?,
             until_ms: row.i64(8)?,
             tries: tries()?,
+        },
+        PASSED_OVER => GapKind::PassedOver {
+            read_age_ms: row.i64(6)?,
         },
         UNRECOVERABLE => GapKind::Unrecoverable,
         _ => return Err(DbError::invalid("a gap of an unknown kind")),
@@ -161,4 +170,5 @@ fn read(row: &Row<'_>) -> Result<Gap, DbError> {
 
 const OPEN: &str = "open";
 const PROVISIONAL: &str = "provisional";
+const PASSED_OVER: &str = "passed_over";
 const UNRECOVERABLE: &str = "unrecoverable";

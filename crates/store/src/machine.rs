@@ -1,13 +1,13 @@
 //! A source's timeline machine as it is kept.
 
-use driftline_core::timeline::{Gap, Machine};
+use driftline_core::timeline::{Gap, Lateness, Machine};
 use driftline_db::Tx;
 
 use crate::{
     clock,
     error::StoreError,
     gap,
-    ids::{SourceId, sql},
+    ids::{InstanceId, SourceId, sql},
 };
 
 /// A source's machine, its ranges put back.
@@ -23,6 +23,28 @@ pub fn load(tx: &mut Tx<'_>, source: SourceId) -> Result<Machine, StoreError> {
         .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
     machine.restore_gaps(gap::load(tx, sql(source))?);
     Ok(machine)
+}
+
+/// What the other sources of an instance have measured of lateness, the one with the most posts
+/// first.
+pub fn lateness_of_others(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    instance: InstanceId,
+) -> Result<Vec<Lateness>, StoreError> {
+    let machines = tx.query(
+        "select machine from source where instance_id = $1 and id <> $2
+         order by update_count desc limit 3",
+        &[&sql(instance), &sql(source)],
+        |row| row.text(0),
+    )?;
+    let lateness = |json: &String| {
+        let machine: Result<Machine, _> = serde_json::from_str(json);
+        machine
+            .map(|machine| machine.lateness().clone())
+            .map_err(|error| StoreError::unreadable("a source's machine", &error))
+    };
+    machines.iter().map(lateness).collect()
 }
 
 /// A machine to keep that changed without a page: a request failed, a gap was asked for.

@@ -129,7 +129,7 @@ pub fn commit_page(
     entry::shown(tx, source.id, &shown)?;
     let live_at_bottom = match request.bottom() {
         Some(low) if page.listed.is_empty() => {
-            let query = AnchorQuery {
+            let query = AnchorQuery::Newest {
                 at_most: low.clone(),
                 skip: 0,
             };

@@ -25,6 +25,11 @@ pub static MIGRATIONS: &[Migration] = &[
         name: "streams",
         sql: STREAMS,
     },
+    Migration {
+        version: 5,
+        name: "read ages",
+        sql: READ_AGES,
+    },
 ];
 
 const TIMELINES: &str = "
@@ -291,4 +296,12 @@ select bucket, due_at_ms, post_id from freshness where due_at_ms is not null;
 /// `streamed`: only a stream has shown the post at this place so far, no page.
 const STREAMS: &str = "
 alter table entry add column streamed {bool} not null default false;
+";
+
+/// `read_age_ms`: at which age a range was read last. It was the number of a rung, whose age is not
+/// known here: what waited for a rung above the second look is taken as read at that one's least
+/// age, and read again.
+const READ_AGES: &str = "
+alter table gap rename column rung to read_age_ms;
+update gap set read_age_ms = case when read_age_ms > 0 then 15000 else 0 end;
 ";

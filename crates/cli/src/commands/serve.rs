@@ -8,7 +8,7 @@ use std::{
 
 use axum::Router;
 use clap::Args;
-use driftline_server::{Pollers, PollersOptions, admin::Host, http, refresh::Refreshers};
+use driftline_server::{Access, Pollers, PollersOptions, admin::Host, http, refresh::Refreshers};
 use driftline_store::Store;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde_json::json;
@@ -86,14 +86,20 @@ impl Serve {
             }
         };
         let access = config.access(&store, upstreams, place.data());
-        let (access, refresh) =
-            match access.and_then(|access| Ok((access, config.refresh.options(holder_name())?))) {
-                Ok(made) => made,
-                Err(error) => {
-                    store.close().await;
-                    return Err(error);
-                }
+        let (access, refresh) = match access.and_then(|access| {
+            let refreshes = !config.refresh.off;
+            let access = Access {
+                refreshes,
+                ..access
             };
+            Ok((access, config.refresh.options(holder_name())?))
+        }) {
+            Ok(made) => made,
+            Err(error) => {
+                store.close().await;
+                return Err(error);
+            }
+        };
         let pollers = Pollers::start(store.clone(), access.clone(), options);
         let refreshers = (!config.refresh.off)
             .then(|| Refreshers::start(store.clone(), access.clone(), refresh));

@@ -1,6 +1,8 @@
-//! `simulate`: one's own history under another policy or quota.
+//! `simulate`: one's own history under another policy or quota, or a timeline of one's own figures.
 
-use clap::{Args, ValueEnum};
+mod timeline;
+
+use clap::{Args, Subcommand, ValueEnum};
 use driftline_core::refresh::{
     ValueSettings,
     simulation::{Contestant, History, Outcome, Quota, World, run},
@@ -22,7 +24,10 @@ use crate::{
 /// What lies between two answers is not known: a change that was noticed is put in the middle of
 /// them. Posts that never changed count as well.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Simulate {
+    #[command(subcommand)]
+    what: Option<What>,
     /// The policy [default: both].
     #[arg(long, value_enum)]
     policy: Option<PolicyName>,
@@ -38,6 +43,13 @@ pub struct Simulate {
     /// The server: its address or host, if the store knows several.
     #[arg(long)]
     instance: Option<String>,
+}
+
+/// What is simulated instead of refreshing.
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Reading a timeline
+    Timeline(timeline::SimulateTimeline),
 }
 
 /// A policy.
@@ -62,6 +74,9 @@ impl Simulate {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        if let Some(What::Timeline(timeline)) = self.what {
+            return timeline.run(config, json);
+        }
         let plan = config.refresh.plan()?;
         let until_ms = now_ms();
         let length_ms = i64::from(self.days) * DAY_MS;

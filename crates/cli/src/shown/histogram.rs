@@ -2,37 +2,34 @@
 
 use crate::duration::show_ms;
 
-/// Joins fine buckets (upper edge in ms, posts) to a few rows of bars.
-pub fn rows(buckets: &[(i64, u32)]) -> Vec<String> {
+/// Joins fine bins (upper edge in ms, share of the posts) to a few rows of bars.
+pub fn rows(bins: &[(i64, f64)]) -> Vec<String> {
     let mut below_ms = i64::MIN;
-    let joined: Vec<(i64, u64)> = EDGES_MS
+    let joined: Vec<(i64, f64)> = EDGES_MS
         .iter()
         .map(|&edge_ms| {
-            let posts = buckets
-                .iter()
-                .filter(|&&(ms, _)| ms > below_ms && ms <= edge_ms)
-                .map(|&(_, posts)| u64::from(posts))
-                .sum();
+            let held = |(ms, _): &&(i64, f64)| *ms > below_ms && *ms <= edge_ms;
+            let share = bins.iter().filter(held).map(|(_, share)| share).sum();
             below_ms = edge_ms;
-            (edge_ms, posts)
+            (edge_ms, share)
         })
         .collect();
-    let most = joined.iter().map(|&(_, posts)| posts).max().unwrap_or(0);
+    let most = joined.iter().map(|&(_, share)| share).fold(0.0, f64::max);
     joined
         .iter()
-        .filter(|&&(_, posts)| posts > 0)
-        .map(|&(edge_ms, posts)| {
-            let bar = "#".repeat((posts * WIDTH).div_ceil(most.max(1)) as usize);
+        .filter(|&&(_, share)| share > 0.0)
+        .map(|&(edge_ms, share)| {
+            let bar = "#".repeat((share / most * WIDTH).ceil() as usize);
             let edge = match edge_ms {
                 i64::MAX => "longer".to_owned(),
                 edge_ms => format!("<= {}", show_ms(edge_ms)),
             };
-            format!("{edge:>10}  {posts:>8}  {bar}")
+            format!("{edge:>10}  {:>8.4}%  {bar}", share * 100.0)
         })
         .collect()
 }
 
-const WIDTH: u64 = 40;
+const WIDTH: f64 = 40.0;
 const EDGES_MS: [i64; 14] = [
     0,
     50,
@@ -55,13 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_joined_and_the_longest_bar_is_the_most() {
+    fn bins_are_joined_and_the_longest_bar_is_the_most() {
         assert_eq!(
-            rows(&[(0, 80), (30, 1), (40, 3), (90_000_000, 1)]),
+            rows(&[(0, 0.8), (30, 0.01), (40, 0.03), (90_000_000, 0.000_1)]),
             [
-                format!("{:>10}  {:>8}  {}", "<= 0ms", 80, "#".repeat(40)),
-                format!("{:>10}  {:>8}  {}", "<= 50ms", 4, "##"),
-                format!("{:>10}  {:>8}  {}", "longer", 1, "#"),
+                format!("{:>10}  {:>8}%  {}", "<= 0ms", "80.0000", "#".repeat(40)),
+                format!("{:>10}  {:>8}%  {}", "<= 50ms", "4.0000", "##"),
+                format!("{:>10}  {:>8}%  {}", "longer", "0.0100", "#"),
             ]
         );
         assert!(rows(&[]).is_empty());

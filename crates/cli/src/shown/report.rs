@@ -26,12 +26,22 @@ pub struct ShownReport {
     covered_to: Option<String>,
     gaps: Vec<ShownGap>,
     lateness: ShownLateness,
+    clock_lead_ms: Option<i64>,
     plan: ShownPlan,
     rungs: Vec<ShownRung>,
     counters: Counters,
     fetched_per_post: Option<f64>,
     throttle: Option<Throttle>,
     last_error: Option<LastError>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ShownProof {
+    is_enough: bool,
+    above_ms: i64,
+    up_to_ms: i64,
+    page_fulls: u64,
+    bound: f64,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -49,9 +59,8 @@ struct ShownLateness {
     posts: u64,
     ahead: u64,
     longest_ms: i64,
-    at_least: Vec<(f64, i64)>,
-    at_most: Vec<(f64, i64)>,
-    histogram: Vec<(i64, u32)>,
+    quantiles: Vec<(f64, i64)>,
+    bins: Vec<(i64, f64)>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -59,6 +68,7 @@ struct ShownPlan {
     overlap_ms: i64,
     every_ms: i64,
     ladder: Ladder,
+    proof: ShownProof,
     reasons: Vec<String>,
 }
 
@@ -92,16 +102,45 @@ impl ShownReport {
         self.lateness_text(&mut text);
         self.plan_text(&mut text);
         self.cost_text(&mut text);
+        self.proof_text(&mut text);
         text.0
     }
 
     fn verdict(&self) -> &'static str {
+        let is_left = |kind: &str| self.gaps.iter().any(|gap| gap.kind == kind);
         match (self.settled, self.complete) {
             (true, _) => "complete, nothing left to be read again",
-            (_, true) if self.readable => "complete but for what waits to be read again",
+            (_, true) if self.readable => "no gaps; part of it waits to be read again",
             _ if self.covered_to.is_none() => "nothing read yet",
-            _ => "NOT complete",
+            _ if is_left("open") || is_left("unrecoverable") => "NOT complete",
+            _ if is_left("history") => "history is still being read",
+            _ => "no gaps; part of it was passed over by later looks",
         }
+    }
+
+    /// What reading again has proven, and what it rests on.
+    fn proof_text(&self, text: &mut Text) {
+        if self.covered_to.is_none() {
+            return;
+        }
+        let proof = &self.plan.proof;
+        let claim = |of: &str| {
+            format!(
+                "at most {of} lacks a post that came later than {} and within {} (95%; {} read again)",
+                show_ms(proof.above_ms),
+                show_ms(proof.up_to_ms),
+                count(proof.page_fulls, "page", "pages")
+            )
+        };
+        let line = match (proof.is_enough, proof.page_fulls) {
+            (true, _) => claim("1 page in 10,000"),
+            (_, 0) => format!(
+                "nothing yet: no page has been read again up to the age of {} without a find",
+                show_ms(proof.up_to_ms)
+            ),
+            _ => claim(&format!("1 page in {}", (1.0 / proof.bound).floor())),
+        };
+        text.item("proven", &line);
     }
 
     fn posts_text(&self, text: &mut Text) {
@@ -141,6 +180,7 @@ impl ShownReport {
         for (kind, title) in [
             ("open", "open gaps"),
             ("history", "history"),
+            ("passed_over", "passed over"),
             ("unrecoverable", "lost"),
         ] {
             let gaps: Vec<&ShownGap> = self.gaps.iter().filter(|gap| gap.kind == kind).collect();
@@ -153,12 +193,13 @@ impl ShownReport {
             let what = match kind {
                 "unrecoverable" => "beyond the upstream's depth",
                 "history" => "not read yet",
+                "passed_over" => "read, but not again at the last age",
                 _ => "not read yet; `source fill` asks for one by its first ID",
             };
             text.item(title, &format!("{}, {what}", gaps.len()));
             text.list(gaps.iter().map(|gap| gap.range()));
         }
-        for (rung, of) in self.rungs.iter().enumerate() {
+        for rung in 0..=self.rungs.len() {
             let waiting: Vec<&ShownGap> = self
                 .gaps
                 .iter()
@@ -171,13 +212,15 @@ impl ShownReport {
                 (Some(from), Some(to)) => format!(", {} to {}", time(from), time(to)),
                 _ => String::new(),
             };
+            let until = match self.rungs.get(rung) {
+                Some(of) => format!("until the {} at {}", rung_name(rung), show_ms(of.age_ms)),
+                None => format!("until they are {} old", show_ms(self.plan.proof.up_to_ms)),
+            };
             text.item(
                 "provisional",
                 &format!(
-                    "{} until the {} at {}{span}",
-                    count(waiting.len() as u64, "range", "ranges"),
-                    rung_name(rung),
-                    show_ms(of.age_ms)
+                    "{} {until}{span}",
+                    count(waiting.len() as u64, "range", "ranges")
                 ),
             );
         }
@@ -192,26 +235,19 @@ impl ShownReport {
         text.item(
             "lateness",
             &format!(
-                "of the last {}: longest {}, {} ahead of the server's time",
+                "estimated from {} read again: latest {}, {} ahead of the server's time",
                 count(lateness.posts, "post", "posts"),
                 show_ms(lateness.longest_ms),
                 lateness.ahead
             ),
         );
         let quantiles: Vec<String> = lateness
-            .at_most
+            .quantiles
             .iter()
-            .map(|&(share, at_most_ms)| {
-                let at_least = lateness
-                    .at_least
-                    .iter()
-                    .find(|(other, _)| *other == share)
-                    .map_or_else(String::new, |&(_, ms)| format!("{} to ", show_ms(ms)));
-                format!("{}% {at_least}{}", share * 100.0, show_ms(at_most_ms))
-            })
+            .map(|&(share, ms)| format!("{}% {}", share * 100.0, show_ms(ms)))
             .collect();
         text.list([quantiles.join("; ")]);
-        text.list(histogram::rows(&lateness.histogram));
+        text.list(histogram::rows(&lateness.bins));
     }
 
     fn plan_text(&self, text: &mut Text) {
@@ -234,18 +270,17 @@ impl ShownReport {
         text.list(self.plan.reasons.iter().cloned());
         for (rung, of) in self.rungs.iter().enumerate() {
             let found = &of.found;
-            if found.looks + found.skipped_idle + found.skipped_quota + found.unreachable == 0 {
+            if found.looks + found.skipped_quota + found.unreachable == 0 {
                 continue;
             }
             text.item(
                 rung_name(rung),
                 &format!(
-                    "{}: {} posts, {} edits, {} deletions; skipped {} idle, {} for the quota, {} out of reach",
+                    "{}: {} posts, {} edits, {} deletions; skipped {} for the quota, {} out of reach",
                     count(found.looks, "look", "looks"),
                     found.found,
                     found.edited,
                     found.deleted,
-                    found.skipped_idle,
                     found.skipped_quota,
                     found.unreachable
                 ),
@@ -267,6 +302,21 @@ impl ShownReport {
                 counters.fetched
             ),
         );
+        match self.clock_lead_ms {
+            None if self.covered_to.is_some() => text.item(
+                "clock",
+                "the server does not tell its time: this machine's clock has to be right",
+            ),
+            Some(ms) if ms.abs() > TOLD_CLOCK_LEAD_MS => text.item(
+                "clock",
+                &format!(
+                    "this machine's clock is {} {} the server's",
+                    show_ms(ms.abs()),
+                    if ms > 0 { "ahead of" } else { "behind" }
+                ),
+            ),
+            _ => {}
+        }
         if let Some(throttle) = self.throttle {
             text.item(
                 "quota",
@@ -357,3 +407,5 @@ fn count(number: u64, one: &str, many: &str) -> String {
 }
 
 const LONGEST_LIST: usize = 20;
+/// The server's time is known to a second and a round trip.
+const TOLD_CLOCK_LEAD_MS: i64 = 2_500;

@@ -1,11 +1,13 @@
-//! The ladder: how often and how late a range is read again.
+//! The ladder: how late, and in which portions, a range is read again.
 
 use serde::{Deserialize, Serialize};
 
-/// The rungs, the second look first.
+/// The looks that read every range, by age, the second look first; and the age from which on a read
+/// completes a range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
     rungs: Vec<Rung>,
+    complete_ms: i64,
 }
 
 /// One rung: a range is read once more when its youngest ID is this old.
@@ -17,11 +19,19 @@ pub struct Rung {
     pub period_ms: i64,
 }
 
+impl Rung {
+    /// How much later than it could a look may come and count as one at its age, ms.
+    pub(super) fn in_time_ms(&self) -> i64 {
+        2 * self.period_ms + IN_TIME_MS
+    }
+}
+
 impl Ladder {
-    /// A ladder of these rungs, which are put in order of age.
-    pub fn new(mut rungs: Vec<Rung>) -> Self {
+    /// A ladder of these rungs, which are put in order of age. A range that was read at
+    /// `complete_ms` is complete, whether or not a rung stands there.
+    pub fn new(mut rungs: Vec<Rung>, complete_ms: i64) -> Self {
         rungs.sort_by_key(|rung| rung.age_ms);
-        Self { rungs }
+        Self { rungs, complete_ms }
     }
 
     /// The age at which a rung reads, ms; `None` above the last rung.
@@ -29,9 +39,41 @@ impl Ladder {
         self.rungs.get(rung).map(|rung| rung.age_ms)
     }
 
-    /// How much of the timeline one look takes together, ms.
+    /// How much of the timeline one look takes together, ms; above the last rung, how much of it
+    /// waits together to come of age.
     pub fn period_ms(&self, rung: usize) -> i64 {
-        self.rungs.get(rung).map_or(0, |rung| rung.period_ms)
+        self.rungs
+            .get(rung)
+            .map_or(self.complete_ms / 4, |rung| rung.period_ms)
+    }
+
+    /// The age from which on a read completes a range, ms.
+    pub fn complete_ms(&self) -> i64 {
+        self.complete_ms
+    }
+
+    /// The rung that is to read what was read at this age last; their number where none is.
+    pub fn next(&self, read_age_ms: i64) -> usize {
+        self.rungs
+            .partition_point(|rung| rung.age_ms <= read_age_ms)
+    }
+
+    /// The age that a read at an age counts as, ms: a look that comes in time counts as one at its
+    /// rung's age, though part of what it reads is older.
+    pub fn counted_ms(&self, age_ms: i64) -> i64 {
+        let Some(rung) = self.next(age_ms).checked_sub(1) else {
+            return age_ms;
+        };
+        let rung = self.rungs[rung];
+        let in_time = age_ms - rung.age_ms < rung.in_time_ms();
+        if in_time { rung.age_ms } else { age_ms }
+    }
+
+    /// Whether some range is never read again before it has come of age.
+    pub fn leaves_out_the_last(&self) -> bool {
+        self.rungs
+            .last()
+            .is_none_or(|rung| rung.age_ms < self.complete_ms)
     }
 
     /// The number of rungs.
@@ -50,14 +92,9 @@ impl Ladder {
     }
 }
 
-/// What a rung's looks have found, and how often it is worth a look.
-///
-/// A rung above the second look is used as long as it finds something. When it
-/// has read as many posts again in vain as the source's patience allows, it
-/// leaves the rest of the range, reads one page of every second range, and
-/// with each doubling of the posts read in vain of half as many, down to every
-/// 64th. A find starts it again at every range.
+/// What a rung's looks have found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Yield {
     /// Ranges that were read to their end.
     pub looks: u64,
@@ -67,82 +104,35 @@ pub struct Yield {
     pub edited: u64,
     /// Deletions that looks found and look-ups confirmed.
     pub deleted: u64,
-    /// Ranges that passed, whole or from somewhere on, without a look because
-    /// the rung found nothing.
-    pub skipped_idle: u64,
     /// Ranges that passed without a look because the quota's share was spent.
     pub skipped_quota: u64,
     /// Ranges of which the upstream showed nothing, down to the end of what it
     /// has: beyond its depth, or empty.
     pub unreachable: u64,
-    barren_posts: u64,
-    pass_over: u32,
 }
 
-impl Yield {
-    /// Whether the next due range may pass without a look.
-    pub fn is_idle(&self) -> bool {
-        self.pass_over > 0
-    }
-
-    /// Counts a range that passed without a look because of idleness.
-    pub fn passed_over(&mut self) {
-        self.skipped_idle += 1;
-        self.pass_over = self.pass_over.saturating_sub(1);
-    }
-
-    /// Counts a page of a look.
-    pub fn read(&mut self, posts: u64, found: u64, edited: u64, patience_posts: u64) {
-        self.found += found;
-        self.edited += edited;
-        self.barren_posts += posts;
-        if found + edited > 0 {
-            self.rewarded();
-        } else if let Some(times) = (self.barren_posts / patience_posts.max(1)).checked_ilog2() {
-            self.pass_over = (1 << (times + 1).min(6)) - 1;
-        }
-    }
-
-    /// Counts a range that was read to its end.
-    pub fn finished(&mut self) {
-        self.looks += 1;
-    }
-
-    /// Counts a deletion that a look came upon.
-    pub fn confirmed_deletion(&mut self) {
-        self.deleted += 1;
-        self.rewarded();
-    }
-
-    fn rewarded(&mut self) {
-        self.barren_posts = 0;
-        self.pass_over = 0;
-    }
-}
+const IN_TIME_MS: i64 = 30_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_rung_that_finds_nothing_looks_ever_more_rarely_and_a_find_wakes_it() {
-        let mut rung = Yield::default();
-        let mut looks = 0;
-        for _ in 0..1000 {
-            if rung.is_idle() {
-                rung.passed_over();
-            } else {
-                rung.read(40, 0, 0, 400);
-                rung.finished();
-                looks += 1;
-            }
-        }
-        assert!(
-            (60..160).contains(&looks),
-            "{looks} looks over 1000 barren ranges"
-        );
-        assert_eq!(rung.looks + rung.skipped_idle, 1000);
-        rung.read(40, 1, 0, 400);
-        assert!(!rung.is_idle());
+    fn the_next_rung_is_the_first_above_the_age_of_the_last_read() {
+        let rung = |age_ms| Rung {
+            age_ms,
+            period_ms: age_ms / 2,
+        };
+        let ladder = Ladder::new(vec![rung(600), rung(15)], 3_600);
+        assert_eq!(ladder.next(0), 0);
+        assert_eq!(ladder.next(15), 1);
+        assert_eq!(ladder.next(599), 1);
+        assert_eq!(ladder.next(600), 2);
+        assert_eq!(ladder.counted_ms(14), 14);
+        assert_eq!(ladder.counted_ms(22), 15);
+        assert_eq!(ladder.counted_ms(31_000), 31_000, "long after both");
+        assert_eq!(ladder.period_ms(2), 900);
+        assert!(ladder.leaves_out_the_last());
+        assert!(!Ladder::new(vec![rung(3_600)], 3_600).leaves_out_the_last());
     }
 }

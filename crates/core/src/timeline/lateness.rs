@@ -1,54 +1,336 @@
-//! How late posts become visible, as polling can know it.
+//! How late posts become visible: an estimate from what reads did and did not show.
+//!
+//! Polling knows a post's lateness only as an interval. A place that was read at one age and is
+//! read again at another shows, of all posts that are visible by the second age, which were not
+//! yet visible by the first. Reads that find nothing tell as much as those that find. The estimate
+//! is Turnbull's self-consistent one for censored and truncated data (JRSS B 38, 1976) over bins of
+//! half an octave, by expectation and maximisation of the hazards in reversed time: of the posts
+//! that are visible by a bin's end, the share that became so in it.
 
 use serde::{Deserialize, Serialize};
 
-use super::histogram::Histogram;
+use super::age_bins::{BINS, edge_ms, middle_ms, nearest};
 
-/// The measured lateness of a source's posts.
-///
-/// Polling knows a post's lateness only as an interval: it was not there at
-/// the read before (the lower bound) and is there now (the upper bound).
-/// Posts that only rescans find are counted with what the earlier reads of
-/// their range say, or the overlap would confirm itself.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What reads have shown of a source's lateness. Old reads fade, by half in twelve hours, down to
+/// what a slow source needs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Lateness {
-    /// Lower bounds, ms; bounds below zero count as zero.
-    pub at_least: Histogram,
-    /// Upper bounds, ms; bounds below zero count as zero.
-    pub at_most: Histogram,
-    /// The overlap that each post would have needed to be read by the poll
-    /// after it became visible, ms.
-    pub needed: Histogram,
-    /// Posts whose lateness is surely below zero: their ID was ahead of the
-    /// server's time when they were read.
+    /// By the bins of both ages.
+    reads: Vec<Reads>,
+    faded_at_ms: i64,
+    /// Posts whose ID was ahead of the server's time when they were read.
     pub ahead: u64,
-    /// The largest lower bound seen, ms.
-    pub longest_ms: i64,
-    /// The largest lower bound, ms, of posts that were surely less late than
-    /// [`Lateness::SOON_MS`]: what a second look can wait for. Later ones, such
-    /// as backdated federated posts, are for the rungs above it.
-    pub longest_soon_ms: i64,
-    /// The newest ID's time less the server's time at the last read that
-    /// brought one, ms.
+    /// The newest ID's time less the server's time at the last read that brought one, ms.
     pub newest_ahead_ms: i64,
+    /// The latest that a post surely was, ms: the age at which its place had been read without it.
+    pub longest_ms: i64,
+}
+
+/// Places that were read at one age and again at another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Reads {
+    /// The bin of the age of the read before.
+    before: u8,
+    /// The bin of the age of this read.
+    age: u8,
+    /// Posts that this read showed.
+    posts: f32,
+    /// Of these, posts that the read before had not shown.
+    found: f32,
+}
+
+/// The estimated distribution of lateness.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution {
+    shares: Vec<f64>,
+    /// Posts that the reads showed which it rests on, faded.
+    pub posts: f64,
 }
 
 impl Lateness {
-    /// The latest that a second look may come, ms.
-    pub const SOON_MS: i64 = 120_000;
+    /// Counts a place: it was read at `before_ms`, a lower bound, and again at `age_ms`, an upper
+    /// one; this read showed so many posts, and so many of these that the one before had not.
+    pub fn read_again(&mut self, before_ms: i64, age_ms: i64, posts: u64, found: u64) {
+        let (before, age) = (nearest(before_ms) as u8, nearest(age_ms) as u8);
+        if found > 0 {
+            self.longest_ms = self.longest_ms.max(before_ms);
+        }
+        if posts == 0 || before >= age {
+            return;
+        }
+        let at = self
+            .reads
+            .binary_search_by_key(&(before, age), |reads| (reads.before, reads.age));
+        let index = at.unwrap_or_else(|index| {
+            self.reads.insert(
+                index,
+                Reads {
+                    before,
+                    age,
+                    posts: 0.0,
+                    found: 0.0,
+                },
+            );
+            index
+        });
+        let reads = &mut self.reads[index];
+        reads.posts += posts as f32;
+        reads.found += found as f32;
+    }
 
-    /// Takes one post in: the interval of its lateness and the overlap that
-    /// it needed, all in ms, signed.
-    pub fn add(&mut self, at_least_ms: i64, at_most_ms: i64, needed_ms: i64) {
-        self.at_least.add(at_least_ms);
-        self.at_most.add(at_most_ms);
-        self.needed.add(needed_ms);
-        if at_most_ms < 0 {
-            self.ahead += 1;
+    /// Lets what was counted before fade, at this time, Unix ms.
+    pub fn fade(&mut self, now_ms: i64) {
+        let since_ms = now_ms - self.faded_at_ms;
+        if self.faded_at_ms == 0 || since_ms < 0 {
+            self.faded_at_ms = now_ms;
+            return;
         }
-        self.longest_ms = self.longest_ms.max(at_least_ms);
-        if at_most_ms <= Self::SOON_MS {
-            self.longest_soon_ms = self.longest_soon_ms.max(at_least_ms);
+        if since_ms < FADE_EVERY_MS {
+            return;
         }
+        self.faded_at_ms = now_ms;
+        let all: f32 = self.reads.iter().map(|reads| reads.posts).sum();
+        let by_time = 0.5_f64.powf(since_ms as f64 / HALF_LIFE_MS) as f32;
+        let kept = by_time.max(KEPT_POSTS / all.max(1.0)).min(1.0);
+        for reads in &mut self.reads {
+            reads.posts *= kept;
+            reads.found *= kept;
+        }
+        self.reads.retain(|reads| reads.posts >= 0.5);
+    }
+
+    /// What another source of the same instance has shown, as a first guess that `posts` of our
+    /// own outweigh. It shapes a plan; it is never part of a proof.
+    #[must_use]
+    pub fn as_prior(&self, posts: f32) -> Self {
+        let all: f32 = self.reads.iter().map(|reads| reads.posts).sum();
+        let share = if all > posts { posts / all } else { 1.0 };
+        let scaled = |reads: &Reads| Reads {
+            posts: reads.posts * share,
+            found: reads.found * share,
+            ..*reads
+        };
+        Self {
+            reads: self.reads.iter().map(scaled).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether any read has told something.
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty()
+    }
+
+    /// The estimate; `None` while no place was read twice.
+    ///
+    /// What no read reached is not in it: the shares are of posts that are visible by the oldest
+    /// age that was read.
+    pub fn distribution(&self) -> Option<Distribution> {
+        let oldest = self
+            .reads
+            .iter()
+            .map(|reads| usize::from(reads.age))
+            .max()?;
+        let mut hazards = vec![FIRST_HAZARD; oldest + 1];
+        let mut up_to = product(&hazards);
+        for _ in 0..ROUNDS {
+            let next = self.hazards(&up_to);
+            let moved: f64 = hazards.iter().zip(&next).map(|(a, b)| (a - b).abs()).sum();
+            hazards = next;
+            up_to = product(&hazards);
+            if moved < CONVERGED {
+                break;
+            }
+        }
+        let mut shares: Vec<f64> = up_to
+            .iter()
+            .scan(0.0, |below, up_to| {
+                Some(up_to - std::mem::replace(below, *up_to))
+            })
+            .collect();
+        shares.resize(BINS, 0.0);
+        let posts = self.reads.iter().map(|reads| f64::from(reads.posts)).sum();
+        Some(Distribution { shares, posts })
+    }
+
+    /// For each bin, of the posts that are visible by its end the share that is expected to be of
+    /// that bin, given the shares that are visible by each bin's end.
+    ///
+    /// What a read finds is of one of the bins between its two ages, in proportion to what is there
+    /// by the shares; what it only shows again was visible before them all. So nothing has to be
+    /// said of posts that no read could show yet.
+    fn hazards(&self, up_to: &[f64]) -> Vec<f64> {
+        let mut events = vec![0.0; up_to.len()];
+        let mut exposed = vec![0.0; up_to.len()];
+        for reads in &self.reads {
+            let (before, age) = (usize::from(reads.before), usize::from(reads.age));
+            let (posts, found) = (f64::from(reads.posts), f64::from(reads.found));
+            let between = (up_to[age] - up_to[before]).max(TINY);
+            let again = (posts - found).max(0.0);
+            for bin in before + 1..=age {
+                let part = |from: usize| (up_to[bin] - up_to[from]) / between * found;
+                events[bin] += part(bin - 1);
+                exposed[bin] += again + part(before);
+            }
+        }
+        let hazard = |(events, exposed): (&f64, &f64)| {
+            if *exposed > TINY {
+                (events / exposed).clamp(0.0, 1.0 - TINY)
+            } else {
+                0.0
+            }
+        };
+        events.iter().zip(&exposed).map(hazard).collect()
+    }
+}
+
+/// The share that is visible by each bin's end, where all is by the last one's.
+fn product(hazards: &[f64]) -> Vec<f64> {
+    let mut up_to = vec![1.0; hazards.len()];
+    for bin in (1..hazards.len()).rev() {
+        up_to[bin - 1] = up_to[bin] * (1.0 - hazards[bin]);
+    }
+    up_to
+}
+
+impl Distribution {
+    /// The share of posts in a bin.
+    pub(super) fn share(&self, bin: usize) -> f64 {
+        self.shares.get(bin).copied().unwrap_or(0.0)
+    }
+
+    /// The share of posts that are later than this, ms.
+    pub fn later_than(&self, ms: i64) -> f64 {
+        let bin = nearest(ms);
+        self.shares.iter().skip(bin + 1).sum()
+    }
+
+    /// A bound that this share of the posts does not pass, ms: the upper edge of the bin where the
+    /// quantile lies.
+    pub fn quantile_ms(&self, share: f64) -> i64 {
+        let mut sum = 0.0;
+        let last = self.shares.iter().rposition(|share| *share > TINY);
+        for (bin, of_bin) in self.shares.iter().enumerate() {
+            sum += of_bin;
+            if sum >= share - TINY || Some(bin) == last {
+                return edge_ms(bin);
+            }
+        }
+        edge_ms(BINS - 1)
+    }
+
+    /// The bins that hold a share: upper edge in ms, and share.
+    pub fn bins(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
+        let held = |(_, share): &(usize, &f64)| **share > 1e-9;
+        let bins = self.shares.iter().enumerate().filter(held);
+        bins.map(|(bin, &share)| (edge_ms(bin), share))
+    }
+
+    /// The mean delay, ms, of the posts between two bins (the first left out) that are stored at an
+    /// age, weighted by their share.
+    pub(super) fn delay_ms(&self, after: Option<usize>, to: usize, stored_at_ms: f64) -> f64 {
+        let from = after.map_or(0, |bin| bin + 1);
+        (from..=to)
+            .map(|bin| self.share(bin) * (stored_at_ms - middle_ms(bin)).max(0.0))
+            .sum()
+    }
+}
+
+const FIRST_HAZARD: f64 = 0.01;
+const ROUNDS: usize = 100;
+const CONVERGED: f64 = 1e-6;
+const TINY: f64 = 1e-12;
+const HALF_LIFE_MS: f64 = 12.0 * 3_600_000.0;
+/// A slow source's reads do not fade below so many posts.
+const KEPT_POSTS: f32 = 20_000.0;
+const FADE_EVERY_MS: i64 = 15 * 60_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads of `posts` posts at each of these ages in turn, of a world in which this share of
+    /// them is visible by each.
+    fn read(ages_ms: &[i64], visible: impl Fn(i64) -> f64, posts: f64) -> Lateness {
+        let mut lateness = Lateness::default();
+        for pair in ages_ms.windows(2) {
+            let (before, now) = (visible(pair[0]), visible(pair[1]));
+            lateness.read_again(
+                pair[0],
+                pair[1],
+                (now * posts) as u64,
+                ((now - before) * posts) as u64,
+            );
+        }
+        lateness
+    }
+
+    #[test]
+    fn shares_follow_what_each_age_adds() {
+        // 90% by 1 s, 9% more by 16 s, 1% more by 512 s.
+        let visible = |age_ms| match age_ms {
+            ..16_000 => 0.90,
+            16_000..512_000 => 0.99,
+            _ => 1.0,
+        };
+        let lateness = read(&[1_000, 16_000, 512_000, 8_192_000], visible, 100_000.0);
+        let shares = lateness.distribution().expect("read");
+        assert!((shares.later_than(1_000) - 0.10).abs() < 1e-3, "{shares:?}");
+        assert!((shares.later_than(16_000) - 0.01).abs() < 1e-3);
+        assert!(shares.later_than(512_000) < 1e-6);
+        assert_eq!(lateness.longest_ms, 16_000);
+    }
+
+    #[test]
+    fn what_a_read_could_not_show_yet_is_made_up_for() {
+        // Most places are read at 1 and 16 s only; few also at 512 s, where 2% come to light.
+        let mut lateness = Lateness::default();
+        lateness.read_again(1_000, 16_000, 98_000, 0);
+        lateness.read_again(16_000, 512_000, 1_000, 20);
+        let shares = lateness.distribution().expect("read");
+        assert!(
+            (shares.later_than(16_000) - 0.02).abs() < 2e-3,
+            "{shares:?}"
+        );
+    }
+
+    #[test]
+    fn a_read_without_result_between_two_ages_narrows_an_interval() {
+        let mut lateness = Lateness::default();
+        // Some places: read at 16 s, then at 512 s.
+        lateness.read_again(16_000, 512_000, 10_000, 200);
+        assert!(lateness.distribution().expect("read").later_than(128_000) > 0.005);
+        // Others: read at 16 s, at 128 s with all of the finds, at 512 s with none.
+        lateness.read_again(16_000, 128_000, 10_000, 200);
+        lateness.read_again(128_000, 512_000, 10_000, 0);
+        let shares = lateness.distribution().expect("read");
+        assert!(shares.later_than(128_000) < 1e-4, "{shares:?}");
+        assert!((shares.later_than(16_000) - 0.02).abs() < 1e-3);
+    }
+
+    #[test]
+    fn old_reads_fade_and_a_prior_weighs_little() {
+        let mut lateness = Lateness::default();
+        lateness.fade(1_000);
+        lateness.read_again(1_000, 16_000, 100_000, 50_000);
+        lateness.fade(1_000 + 5 * 86_400_000);
+        lateness.read_again(1_000, 16_000, 100_000, 0);
+        let shares = lateness.distribution().expect("read");
+        assert!(shares.later_than(1_000) < 0.1, "{shares:?}");
+        let mut other = Lateness::default();
+        other.read_again(1_000, 16_000, 1_000_000, 500_000);
+        let mut ours = other.as_prior(200.0);
+        assert!(ours.distribution().expect("prior").later_than(1_000) > 0.45);
+        ours.read_again(1_000, 16_000, 20_000, 0);
+        assert!(ours.distribution().expect("read").later_than(1_000) < 0.01);
+    }
+
+    #[test]
+    fn nothing_read_again_is_no_estimate() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.distribution(), None);
+        lateness.read_again(-5_000, 10, 40, 40);
+        assert_eq!(lateness.distribution(), None, "the same bin");
     }
 }

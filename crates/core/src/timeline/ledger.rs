@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ladder::Ladder, scheme::IdScheme};
+use super::{age_bins::nearest, ladder::Ladder, scheme::IdScheme};
 use crate::upstream_id::Key;
 
 /// A range of IDs that is not proven complete: from `low`, inclusive, to
@@ -31,10 +31,10 @@ pub enum GapKind {
         /// To be filled although the source does not fill gaps by itself.
         wanted: bool,
     },
-    /// Read, but its last rung has not passed.
+    /// Read, but it has not come of age.
     Provisional {
-        /// The rung that is to read it next.
-        rung: usize,
+        /// The age at which it was read last: no post of it was younger then, ms.
+        read_age_ms: i64,
         /// The time of its lowest ID (where IDs carry no time: of its first
         /// read), Unix ms.
         from_ms: i64,
@@ -42,6 +42,11 @@ pub enum GapKind {
         until_ms: i64,
         /// As for [`GapKind::Open`].
         tries: u32,
+    },
+    /// It came of age without the last rung's read, by the plan or for want of quota.
+    PassedOver {
+        /// As for [`GapKind::Provisional`].
+        read_age_ms: i64,
     },
     /// Beyond the upstream's depth.
     Unrecoverable,
@@ -142,35 +147,30 @@ impl Ledger {
     }
 
     /// Takes a proven stretch in: open parts become provisional, provisional
-    /// ones pass each rung whose age they had when they were read.
+    /// ones are read at the age that they have now, and what has come of age by
+    /// then is complete.
     pub fn read(&mut self, stretch: &Stretch, scheme: &IdScheme, ladder: &Ladder) {
         if stretch.low >= stretch.high {
             return;
         }
         self.rewrite(&stretch.low, &stretch.high, |part| {
-            let (rung, from_ms, until_ms) = match part.kind {
+            let (read_age_ms, from_ms, until_ms) = match part.kind {
                 GapKind::Provisional {
-                    rung,
+                    read_age_ms,
                     from_ms,
                     until_ms,
                     ..
-                } => (
-                    rung,
-                    scheme.time_ms(&part.low).unwrap_or(from_ms),
-                    scheme.time_ms(&part.high).unwrap_or(until_ms),
-                ),
-                GapKind::Open { .. } | GapKind::Unrecoverable => (
-                    0,
-                    scheme.time_ms(&part.low).unwrap_or(stretch.at_ms),
-                    scheme.time_ms(&part.high).unwrap_or(stretch.at_ms),
-                ),
+                } => (read_age_ms, from_ms, until_ms),
+                GapKind::PassedOver { read_age_ms } => (read_age_ms, stretch.at_ms, stretch.at_ms),
+                GapKind::Open { .. } | GapKind::Unrecoverable => (0, stretch.at_ms, stretch.at_ms),
             };
-            let from_ms = from_ms.min(until_ms);
-            climb(
-                part.low,
-                part.high,
-                rung,
+            let until_ms = scheme.time_ms(&part.high).unwrap_or(until_ms);
+            let from_ms = scheme.time_ms(&part.low).unwrap_or(from_ms).min(until_ms);
+            let before = (part.kind, read_age_ms);
+            aged(
+                (part.low, part.high),
                 (from_ms, until_ms),
+                before,
                 stretch.at_ms,
                 scheme,
                 ladder,
@@ -179,21 +179,41 @@ impl Ledger {
         self.join(ladder);
     }
 
-    /// Lets the provisional parts of a range pass one rung without a read.
-    pub fn skip_rung(&mut self, low: &Key, high: &Key, skipped: usize, ladder: &Ladder) {
+    /// Lets the provisional parts of a range come of age without another read.
+    pub fn pass_over(&mut self, low: &Key, high: &Key, ladder: &Ladder) {
         self.rewrite(low, high, |mut part| {
-            if let GapKind::Provisional { rung, tries, .. } = &mut part.kind
-                && *rung == skipped
-            {
-                *rung += 1;
-                *tries = 0;
-                if *rung >= ladder.len() {
-                    return Vec::new();
-                }
+            if let GapKind::Provisional { read_age_ms, .. } = part.kind {
+                part.kind = GapKind::PassedOver { read_age_ms };
             }
             vec![part]
         });
         self.join(ladder);
+    }
+
+    /// The least age at which all of a stretch was read last, ms; `None` if part of it was never
+    /// read, or is complete: then reading it again tells nothing of what reads leave out.
+    pub fn read_age_ms(&self, low: &Key, high: &Key) -> Option<i64> {
+        let mut covered = low.clone();
+        let mut least_ms: Option<i64> = None;
+        for gap in &self.gaps {
+            if gap.high <= covered {
+                continue;
+            }
+            if gap.low > covered {
+                return None;
+            }
+            let (GapKind::Provisional { read_age_ms, .. } | GapKind::PassedOver { read_age_ms }) =
+                gap.kind
+            else {
+                return None;
+            };
+            least_ms = Some(least_ms.map_or(read_age_ms, |least_ms| least_ms.min(read_age_ms)));
+            if gap.high >= *high {
+                return least_ms;
+            }
+            covered = gap.high.clone();
+        }
+        None
     }
 
     /// Marks the open parts of a range as beyond the upstream's depth.
@@ -274,30 +294,17 @@ impl Ledger {
     }
 
     /// Joins neighbours that wait for the same rung, as long as the whole is
-    /// no longer than that rung's period: a look then reads full pages.
+    /// no longer than that rung's period: a look then reads full pages. What was
+    /// passed over is joined whatever its length.
     fn join(&mut self, ladder: &Ladder) {
         let mut joined: Vec<Gap> = Vec::with_capacity(self.gaps.len());
         for gap in self.gaps.drain(..) {
             if let Some(last) = joined.last_mut()
                 && last.high == gap.low
-                && let GapKind::Provisional {
-                    rung,
-                    from_ms,
-                    until_ms,
-                    tries,
-                } = &mut last.kind
-                && let GapKind::Provisional {
-                    rung: next_rung,
-                    until_ms: next_until_ms,
-                    tries: next_tries,
-                    ..
-                } = gap.kind
-                && *rung == next_rung
-                && *tries == next_tries
-                && next_until_ms - *from_ms <= ladder.period_ms(*rung)
+                && let Some(kind) = joined_kind(&last.kind, &gap.kind, ladder)
             {
                 last.high = gap.high;
-                *until_ms = (*until_ms).max(next_until_ms);
+                last.kind = kind;
                 continue;
             }
             joined.push(gap);
@@ -306,58 +313,109 @@ impl Ledger {
     }
 }
 
-/// The parts of a read range by the rung that each waits for, lowest first;
-/// what has passed the last rung is left out, being complete.
-fn climb(
-    low: Key,
-    high: Key,
-    rung: usize,
+/// What two neighbours are as one range, if they may be one.
+fn joined_kind(low: &GapKind, high: &GapKind, ladder: &Ladder) -> Option<GapKind> {
+    match (low, high) {
+        (
+            GapKind::Provisional {
+                read_age_ms,
+                from_ms,
+                until_ms,
+                tries,
+            },
+            GapKind::Provisional {
+                read_age_ms: high_read_age_ms,
+                until_ms: high_until_ms,
+                tries: high_tries,
+                ..
+            },
+        ) => {
+            let rung = ladder.next(*read_age_ms);
+            let fits = rung == ladder.next(*high_read_age_ms)
+                && are_alike(*read_age_ms, *high_read_age_ms, ladder.age_ms(rung))
+                && tries == high_tries
+                && high_until_ms - from_ms <= ladder.period_ms(rung);
+            fits.then(|| GapKind::Provisional {
+                read_age_ms: *read_age_ms.min(high_read_age_ms),
+                from_ms: *from_ms,
+                until_ms: *until_ms.max(high_until_ms),
+                tries: *tries,
+            })
+        }
+        (
+            GapKind::PassedOver { read_age_ms },
+            GapKind::PassedOver {
+                read_age_ms: high_read_age_ms,
+            },
+        ) => Some(GapKind::PassedOver {
+            read_age_ms: *read_age_ms.min(high_read_age_ms),
+        }),
+        _ => None,
+    }
+}
+
+/// Whether two ranges were read at much the same age, for the rung that both wait for: what a probe
+/// read stays apart until then, so that the look tells what came after it.
+fn are_alike(age_ms: i64, other_ms: i64, rung_ms: Option<i64>) -> bool {
+    let Some(rung_ms) = rung_ms else {
+        return true;
+    };
+    let early_ms = rung_ms / 5;
+    nearest(age_ms) == nearest(other_ms) || age_ms.max(other_ms) < early_ms
+}
+
+/// The parts of a range that was read, by the rung that each waits for, lowest first; what has
+/// come of age is left out, being complete. What was passed over stays so unless this read makes
+/// it complete.
+fn aged(
+    (low, high): (Key, Key),
     (from_ms, until_ms): (i64, i64),
+    (before, read_age_ms): (GapKind, i64),
     read_at_ms: i64,
     scheme: &IdScheme,
     ladder: &Ladder,
 ) -> Vec<Gap> {
-    let Some(age_ms) = ladder.age_ms(rung) else {
-        return Vec::new();
-    };
-    let old_enough_ms = read_at_ms - age_ms;
-    if until_ms <= old_enough_ms {
-        return climb(
-            low,
-            high,
-            rung + 1,
-            (from_ms, until_ms),
-            read_at_ms,
-            scheme,
-            ladder,
-        );
-    }
-    let waiting = |low: Key, from_ms: i64| Gap {
-        low,
-        high: high.clone(),
-        kind: GapKind::Provisional {
-            rung,
-            from_ms,
-            until_ms,
-            tries: 0,
-        },
-    };
-    match scheme.floor(old_enough_ms) {
-        Some(edge) if edge > low && edge < high => {
-            let mut parts = climb(
-                low,
-                edge.clone(),
-                rung + 1,
-                (from_ms, old_enough_ms),
-                read_at_ms,
-                scheme,
-                ladder,
-            );
-            parts.push(waiting(edge, old_enough_ms));
-            parts
+    // From the oldest part to the youngest: first what is complete, then by rung.
+    let ages = ladder.rungs().iter().rev().map(|rung| rung.age_ms);
+    let complete_ms = ladder.complete_ms();
+    let ages = std::iter::once(complete_ms).chain(ages.filter(|age_ms| *age_ms < complete_ms));
+    let mut edges: Vec<(Key, i64)> = Vec::new();
+    for age_ms in ages {
+        let old_enough_ms = read_at_ms - age_ms;
+        if let Some(edge) = scheme.floor(old_enough_ms)
+            && edge > *edges.last().map_or(&low, |(last, _)| last)
+            && edge < high
+        {
+            edges.push((edge, old_enough_ms));
         }
-        _ => vec![waiting(low, from_ms)],
     }
+    edges.push((high, until_ms));
+    let mut parts = Vec::new();
+    let (mut low, mut from_ms) = (low, from_ms);
+    for (edge, edge_ms) in edges {
+        let age_ms = (read_at_ms - edge_ms).max(read_age_ms);
+        if age_ms < complete_ms {
+            let age_ms = ladder.counted_ms(age_ms);
+            let kind = match before {
+                GapKind::PassedOver { .. } => GapKind::PassedOver {
+                    read_age_ms: age_ms,
+                },
+                _ => GapKind::Provisional {
+                    read_age_ms: age_ms,
+                    from_ms: from_ms.min(edge_ms),
+                    until_ms: edge_ms,
+                    tries: 0,
+                },
+            };
+            parts.push(Gap {
+                low,
+                high: edge.clone(),
+                kind,
+            });
+        }
+        (low, from_ms) = (edge, edge_ms);
+    }
+    parts
 }
 
 fn cut(gap: &Gap, low: &Key, high: &Key) -> (Option<Gap>, Gap, Option<Gap>) {

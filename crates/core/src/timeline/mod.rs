@@ -4,30 +4,34 @@
 //! and returns steps (fetch this page, look this post up, wait until). All it
 //! knows is committed together with the posts of each page.
 
+mod age_bins;
 mod backoff;
 pub use backoff::backoff_ms;
 mod cadence;
 mod clamp;
-mod histogram;
+mod evidence;
 mod ladder;
 mod lateness;
 mod ledger;
 mod machine;
+mod optimum;
 mod plan;
+mod probes;
 mod request;
 mod scheme;
 mod server_time;
 mod settings;
+pub mod simulation;
 mod throttles;
 
 pub use cadence::Cadence;
 pub use clamp::since_id;
-pub use histogram::Histogram;
+pub use evidence::{Evidence, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of};
 pub use ladder::{Ladder, Rung, Yield};
-pub use lateness::Lateness;
+pub use lateness::{Distribution, Lateness};
 pub use ledger::{Gap, GapKind, Ledger, Stretch};
 pub use machine::{Counters, LastError, Machine, Step, Stored};
-pub use plan::{Measured, Plan, make as make_plan};
+pub use plan::{Measured, Plan, Probe, Proof, make as make_plan};
 pub use request::{Anchor, AnchorQuery, Fetch, Purpose, Reading, Request};
 pub use scheme::{IdScheme, detect_layout, detect_order};
 pub use server_time::{answered_by_ms, retrieved_at_ms};

@@ -1,11 +1,12 @@
-//! The plan: overlap, poll interval and second look at the least cost for
-//! what was measured.
+//! The plan: overlap, poll interval, looks and probes, and the reasons for each.
 
 use serde::Serialize;
 
 use super::{
+    evidence::{Evidence, MAX_AGE_MS, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of},
     ladder::{Ladder, Rung},
-    lateness::Lateness,
+    lateness::{Distribution, Lateness},
+    optimum::{self, Basis, Choice, YOUNG_PROBES},
     settings::{Overlap, Settings},
 };
 
@@ -16,13 +17,43 @@ pub struct Plan {
     pub overlap_ms: i64,
     /// The time between two polls that the quota allows, ms.
     pub every_ms: i64,
-    /// The rungs, the second look first.
+    /// The looks that read every range, the second look first.
     pub ladder: Ladder,
-    /// Posts fetched per post stored to expect from polls and the second
-    /// look, without faults.
+    /// Page-fulls that are read again though no look reads them.
+    pub probes: Vec<Probe>,
+    /// What reading again has proven of it.
+    pub proof: Proof,
+    /// Posts fetched per post stored to expect, without faults.
     pub fetched_per_post: f64,
+    /// From visible to stored on average, ms; `None` while nothing is measured.
+    pub delay_ms: Option<f64>,
     /// Why, in sentences.
     pub reasons: Vec<String>,
+}
+
+/// How many page-fulls are drawn and read at an age.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Probe {
+    /// The age, ms.
+    pub age_ms: i64,
+    /// Page-fulls read for each page-full that came: also posts fetched per post.
+    pub share: f64,
+}
+
+/// What reading again has proven: of the page-fulls that came later than `above_ms`, as far as
+/// they were visible at `up_to_ms`, at most the share `bound` lacks a post, at 95%.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Proof {
+    /// Whether it is enough to leave later looks out.
+    pub is_enough: bool,
+    /// The age of the last look that reads everything but the last rung, ms.
+    pub above_ms: i64,
+    /// The last rung's age, ms.
+    pub up_to_ms: i64,
+    /// Page-fulls of 40 posts that were read again since the last find, within thirty days.
+    pub page_fulls: u64,
+    /// The bound that follows.
+    pub bound: f64,
 }
 
 /// What a plan is made of.
@@ -30,100 +61,185 @@ pub struct Plan {
 pub struct Measured<'a> {
     /// The source's lateness.
     pub lateness: &'a Lateness,
-    /// New posts a second.
+    /// What was read again without result.
+    pub evidence: &'a Evidence,
+    /// Rungs of these ages have found edits or deletions of late.
+    pub kept_ms: &'a [i64],
+    /// Whether a shorter last look may be tried.
+    pub may_try: bool,
+    /// New posts a second, lately.
     pub rate_per_s: f64,
+    /// New posts a second, over a day: what evidence comes to.
+    pub daily_rate_per_s: f64,
     /// The most posts that one page holds.
     pub page_limit: u16,
     /// The time between two requests that the throttles leave, ms.
     pub throttle_spacing_ms: i64,
     /// Whether the source's IDs carry time.
     pub timed: bool,
+    /// The time, Unix ms.
+    pub now_ms: i64,
 }
 
-/// Makes the plan; with `explain`, its reasons are written out.
-///
-/// Polls every `T` with overlap `k` fetch each post `1 + k/T` times. What `k`
-/// does not cover is read once more by a second look, which costs one fetch a
-/// post and an anchor a look; or `k` covers the longest lateness and no second
-/// look is needed. The cheaper of the two is taken.
-pub fn make(settings: &Settings, measured: Measured<'_>, explain: bool) -> Plan {
-    let mut reasons = Reasons {
-        wanted: explain,
-        given: Vec::new(),
-    };
-    let every_ms = poll_interval_ms(settings, measured, &mut reasons);
-    let second_look_ms = second_look_age_ms(settings, measured.lateness, &mut reasons);
-    let period_ms = second_look_period_ms(settings, measured);
+/// Decides overlap and looks; the rest of a plan follows from it.
+pub(super) fn choose(settings: &Settings, measured: Measured<'_>) -> Choice {
+    let distribution = enough(measured);
+    let upkeep = upkeep(measured);
+    let last = last_rung(settings, measured);
+    let mut rungs = settings.rungs.clone();
+    rungs.retain(|rung| rung.age_ms > settings.second_look_ms);
+    if rungs.is_empty() {
+        rungs.push(last);
+    }
+    rungs.sort_unstable_by_key(|rung| rung.age_ms);
+    optimum::choose(&Basis {
+        lateness: distribution.as_ref(),
+        evidence: measured.evidence,
+        every_ms: interval_ms(settings, measured),
+        overlap_ms: match settings.overlap {
+            Overlap::Fixed(ms) => Some(ms),
+            Overlap::Adaptive if !measured.timed => Some(0),
+            Overlap::Adaptive => None,
+        },
+        slack_ms: DATE_SLACK_MS,
+        budget: f64::from(settings.fetches_percent) / 100.0,
+        upkeep,
+        second_look: Rung {
+            age_ms: settings.second_look_ms,
+            period_ms: second_look_period_ms(settings, measured),
+        },
+        rungs: &rungs,
+        kept_ms: measured.kept_ms,
+        may_try: measured.may_try,
+        // Over a day: a quiet night is no reason for another plan.
+        rate_per_s: measured.rate_per_s.max(measured.daily_rate_per_s),
+        now_ms: measured.now_ms,
+    })
+}
 
-    let look_posts = (measured.rate_per_s * period_ms as f64 / 1000.0).max(1.0);
-    let two_reads = |overlap_ms: i64| 2.0 + overlap_ms as f64 / every_ms as f64 + 1.0 / look_posts;
-    let one_read = 1.0 + second_look_ms as f64 / every_ms as f64;
-
-    let (overlap_ms, fetched_per_post) = match settings.overlap {
-        Overlap::Fixed(ms) => {
-            reasons.give(|| format!("The overlap of {ms} ms is set by the operator."));
-            (ms, two_reads(ms))
-        }
-        Overlap::Adaptive if !measured.timed => {
-            reasons.give(|| {
-                "The IDs carry no known time: polls read from the newest ID, and the second look finds what comes late.".into()
-            });
-            (0, two_reads(0))
-        }
-        Overlap::Adaptive => {
-            let small_ms =
-                small_overlap_ms(measured.lateness, every_ms, second_look_ms, &mut reasons);
-            if one_read < two_reads(small_ms) {
-                reasons.give(|| format!(
-                    "At {every_ms} ms between polls an overlap of {second_look_ms} ms reads each post {one_read:.2} times, less than a second look would ({:.2}).",
-                    two_reads(small_ms)
-                ));
-                (second_look_ms, one_read)
-            } else {
-                reasons.give(|| format!(
-                    "At {every_ms} ms between polls a second look reads each post {:.2} times, less than an overlap of {second_look_ms} ms would ({one_read:.2}).",
-                    two_reads(small_ms)
-                ));
-                (small_ms, two_reads(small_ms))
-            }
-        }
-    };
-
-    let mut rungs = vec![Rung {
-        age_ms: second_look_ms,
-        period_ms,
-    }];
-    rungs.extend(
-        settings
-            .rungs
-            .iter()
-            .filter(|rung| rung.age_ms > second_look_ms),
-    );
-    Plan {
-        overlap_ms,
+/// The plan of a choice; with `explain`, its reasons are written out.
+pub(super) fn of_choice(
+    settings: &Settings,
+    measured: Measured<'_>,
+    choice: &Choice,
+    explain: bool,
+) -> Plan {
+    let every_ms = interval_ms(settings, measured);
+    let last = last_rung(settings, measured);
+    let is_full = |rung: &&Rung| rung.age_ms < last.age_ms;
+    let full = || choice.looks.iter().filter(is_full).map(|rung| rung.age_ms);
+    let above_ms = full().max().unwrap_or(choice.overlap_ms);
+    let page_fulls = measured
+        .evidence
+        .page_fulls(above_ms, last.age_ms, measured.now_ms);
+    let mut plan = Plan {
+        overlap_ms: choice.overlap_ms,
         every_ms,
-        ladder: Ladder::new(rungs),
-        fetched_per_post,
-        reasons: reasons.given,
+        ladder: Ladder::new(choice.looks.clone(), last.age_ms),
+        probes: match (choice.is_proven, upkeep(measured), full().next()) {
+            (true, Some(upkeep), _) => {
+                let mut all = young(settings.second_look_ms, above_ms, last.age_ms * 2 / 3);
+                all.push(Probe {
+                    age_ms: last.age_ms,
+                    share: upkeep,
+                });
+                all
+            }
+            // To place the second look.
+            (false, Some(_), Some(second_look_ms)) => {
+                let next_ms = full().nth(1).unwrap_or(second_look_ms);
+                young(FIRST_PROBE_MS, second_look_ms, next_ms * 9 / 10)
+            }
+            _ => Vec::new(),
+        },
+        proof: Proof {
+            is_enough: choice.is_proven,
+            above_ms,
+            up_to_ms: last.age_ms,
+            page_fulls,
+            bound: bound_of(page_fulls),
+        },
+        fetched_per_post: choice.fetches + unpaid(choice),
+        delay_ms: choice.delay_ms,
+        reasons: Vec::new(),
+    };
+    if explain {
+        plan.reasons = reasons(settings, measured, choice, &plan);
     }
+    plan
 }
 
-/// A plan is made at every step and explained only in reports.
-struct Reasons {
-    wanted: bool,
-    given: Vec<String>,
+/// Makes the plan for what was measured, with its reasons if `explain`.
+///
+/// Polls every `T` with overlap `k` fetch each post `1 + k/T` times, each look once more. Of all
+/// overlaps and looks within the budget, those are taken that store posts soonest on average; until
+/// it is proven that nothing comes later than the last of them, every rung reads everything.
+pub fn make(settings: &Settings, measured: Measured<'_>, explain: bool) -> Plan {
+    of_choice(settings, measured, &choose(settings, measured), explain)
 }
 
-impl Reasons {
-    fn give(&mut self, reason: impl FnOnce() -> String) {
-        if self.wanted {
-            self.given.push(reason());
-        }
+/// What the rungs take that are read until the bound is proven: no part of the budget.
+fn unpaid(choice: &Choice) -> f64 {
+    if choice.is_proven {
+        return 0.0;
     }
+    choice.looks.len().saturating_sub(1) as f64
+}
+
+/// The last rung: what was read at its age is complete.
+fn last_rung(settings: &Settings, measured: Measured<'_>) -> Rung {
+    let second = Rung {
+        age_ms: settings.second_look_ms,
+        period_ms: second_look_period_ms(settings, measured),
+    };
+    let rungs = settings.rungs.iter().copied().chain([second]);
+    rungs.max_by_key(|rung| rung.age_ms).unwrap_or(second)
+}
+
+/// Fetches a post of the probes that renew the proof before it is too old; `None` where the posts
+/// of thirty days cannot prove it, or would have to be read again by half and more.
+fn upkeep(measured: Measured<'_>) -> Option<f64> {
+    let page_fulls_per_ms = measured.daily_rate_per_s / 1000.0 / PAGE_FULL as f64;
+    let came = page_fulls_per_ms * MAX_AGE_MS as f64 * UPKEEP_MARGIN;
+    let share = PROVEN_PAGE_FULLS as f64 / came.max(1.0);
+    (measured.timed && share <= MOST_UPKEEP).then_some(share.max(LEAST_UPKEEP))
+}
+
+/// Probes at ages a factor of about two apart, closer below a look, where a shorter one may be
+/// enough; a tail that grows shows soonest just above it.
+fn young(from_ms: i64, look_ms: i64, until_ms: i64) -> Vec<Probe> {
+    let twice = |age_ms: &i64| Some(age_ms * 2);
+    let above = std::iter::successors(Some(look_ms.max(1_000) * 2), twice);
+    let above: Vec<i64> = above.take_while(|age_ms| *age_ms < until_ms).collect();
+    let half = |age_ms: &i64| Some(age_ms / 2);
+    let below = std::iter::successors(Some(look_ms / 2), half);
+    let below = below.take_while(|age_ms| *age_ms >= from_ms);
+    let below = std::iter::once(look_ms * 1000 / 1414).chain(below);
+    let below: Vec<i64> = below.filter(|age_ms| *age_ms >= from_ms).collect();
+    let weight = |index: usize| if index < 5 { 4.0 } else { 1.0 };
+    let (parts, mut all) = if below.is_empty() {
+        (1.0, Vec::new())
+    } else {
+        (2.0, Vec::new())
+    };
+    for ages in [below, above] {
+        let sum: f64 = (0..ages.len()).map(weight).sum();
+        all.extend(ages.into_iter().enumerate().map(|(index, age_ms)| Probe {
+            age_ms,
+            share: YOUNG_PROBES / parts * weight(index) / sum,
+        }));
+    }
+    all
+}
+
+/// The estimate, once there is enough of one.
+fn enough(measured: Measured<'_>) -> Option<Distribution> {
+    let distribution = measured.lateness.distribution()?;
+    (distribution.posts >= ENOUGH_POSTS).then_some(distribution)
 }
 
 /// The quota binds on the interval first: a longer one costs delay, not posts.
-fn poll_interval_ms(settings: &Settings, measured: Measured<'_>, reasons: &mut Reasons) -> i64 {
+pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     let every_ms = settings.every_ms.max(1);
     if measured.throttle_spacing_ms <= settings.spacing_ms {
         return every_ms;
@@ -134,32 +250,7 @@ fn poll_interval_ms(settings: &Settings, measured: Measured<'_>, reasons: &mut R
     let looks_per_s = measured.rate_per_s / page + 1.0 / period_s;
     let allowed_per_s = 1000.0 / measured.throttle_spacing_ms as f64;
     let for_polls_per_s = (allowed_per_s - looks_per_s).max(allowed_per_s / 2.0);
-    let allowed_ms = (1000.0 / for_polls_per_s).ceil() as i64;
-    if allowed_ms <= every_ms {
-        return every_ms;
-    }
-    reasons.give(|| format!(
-        "The quota leaves a poll every {allowed_ms} ms instead of every {every_ms} ms: posts are seen {} ms later at the median; none is missed by it.",
-        (allowed_ms - every_ms) / 2
-    ));
-    allowed_ms
-}
-
-fn second_look_age_ms(settings: &Settings, lateness: &Lateness, reasons: &mut Reasons) -> i64 {
-    let measured_ms = lateness.longest_soon_ms + lateness.longest_soon_ms / 4;
-    // A second look gives the first rung above it room.
-    let longest_ms = settings
-        .rungs
-        .first()
-        .map_or(Lateness::SOON_MS, |rung| rung.age_ms / 2)
-        .min(Lateness::SOON_MS)
-        .max(settings.second_look_ms);
-    let age_ms = measured_ms.clamp(settings.second_look_ms, longest_ms);
-    reasons.give(|| format!(
-        "The second look is taken at {age_ms} ms: the longest lateness that it can wait for was {} ms, its least age is {} ms.",
-        lateness.longest_soon_ms, settings.second_look_ms
-    ));
-    age_ms
+    every_ms.max((1000.0 / for_polls_per_s).ceil() as i64)
 }
 
 /// As long as it takes to fill a page, within reason: a look's anchor then
@@ -174,155 +265,205 @@ fn second_look_period_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     page_ms.clamp(least_ms, least_ms * MAX_SECOND_LOOK_PERIODS)
 }
 
-/// Near the p99 of what posts needed, but never as long as the interval: that
-/// would cost another fetch a post. Later posts wait for the second look.
-fn small_overlap_ms(
-    lateness: &Lateness,
-    every_ms: i64,
-    second_look_ms: i64,
-    reasons: &mut Reasons,
-) -> i64 {
-    let longest_ms = every_ms.min(second_look_ms).max(LEAST_OVERLAP_MS);
-    let posts = lateness.needed.total();
-    match lateness.needed.quantile_ms(0.99) {
-        Some(p99_ms) if posts >= ENOUGH_POSTS => {
-            let overlap_ms = (p99_ms + p99_ms / 4).clamp(LEAST_OVERLAP_MS, longest_ms);
-            reasons.give(|| {
-                format!(
-                    "The overlap is {overlap_ms} ms: 99% of the last {posts} posts needed at most {p99_ms} ms, and more than the interval is not worth its price."
-                )
-            });
-            overlap_ms
-        }
-        _ => {
-            let overlap_ms = FIRST_OVERLAP_MS.min(longest_ms);
-            reasons.give(|| {
-                format!(
-                    "The overlap is {overlap_ms} ms until the lateness of {ENOUGH_POSTS} posts is known ({posts} so far)."
-                )
-            });
-            overlap_ms
-        }
+fn reasons(
+    settings: &Settings,
+    measured: Measured<'_>,
+    choice: &Choice,
+    plan: &Plan,
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut say = |reason: String| reasons.push(reason);
+    if plan.every_ms > settings.every_ms.max(1) {
+        say(format!(
+            "The quota leaves a poll every {} ms instead of every {} ms: posts are seen {} ms later at the median; none is missed by it.",
+            plan.every_ms,
+            settings.every_ms,
+            (plan.every_ms - settings.every_ms) / 2
+        ));
     }
+    if let Some((needed, allowed)) = overload(measured, choice) {
+        say(format!(
+            "This quota cannot keep up: one request every {} ms is allowed, and reading {:.1} posts/s as planned takes one every {} ms. Polls and the second look come first; what the later looks leave out is listed as passed over, and what no poll reaches in time as a gap.",
+            (1000.0 / allowed) as i64,
+            measured.rate_per_s,
+            (1000.0 / needed) as i64
+        ));
+    }
+    match (settings.overlap, enough(measured)) {
+        (Overlap::Fixed(ms), _) => say(format!("The overlap of {ms} ms is set by the operator.")),
+        (Overlap::Adaptive, _) if !measured.timed => say(
+            "The IDs carry no known time: polls read from the newest ID, and the second look finds what comes late.".into(),
+        ),
+        (Overlap::Adaptive, Some(lateness)) => say(format!(
+            "The overlap is {} ms: an estimated {:.2}% of the posts come later than that and wait for a look; {:.2} fetches a post are the budget.",
+            plan.overlap_ms,
+            lateness.later_than(plan.overlap_ms) * 100.0,
+            f64::from(settings.fetches_percent) / 100.0
+        )),
+        (Overlap::Adaptive, None) => say(format!(
+            "The overlap is {} ms until {ENOUGH_POSTS} posts have been read again.",
+            plan.overlap_ms
+        )),
+    }
+    if let (Some(delay_ms), Some(look)) = (plan.delay_ms, choice.looks.first()) {
+        say(format!(
+            "The second look at {} ms makes the mean delay from visible to stored {delay_ms:.0} ms, the least for {:.2} fetches a post.",
+            look.age_ms, plan.fetched_per_post
+        ));
+    }
+    let budget = f64::from(settings.fetches_percent) / 100.0;
+    if choice.is_proven && choice.fetches > budget {
+        say(format!(
+            "Keeping the bound takes {:.2} fetches a post, more than the budget of {budget:.2}: the bound wins.",
+            choice.fetches
+        ));
+    }
+    if let Some(trial_ms) = choice.trial_ms {
+        say(format!(
+            "A look at {trial_ms} ms may be enough: it is tried beside the one at {} ms until {PROVEN_PAGE_FULLS} pages have shown so.",
+            plan.proof.above_ms
+        ));
+    }
+    if !measured.kept_ms.is_empty() && choice.is_proven {
+        say("Rungs that find edits and deletions which refreshing does not cover stay.".into());
+    }
+    if !choice.is_proven {
+        say(match upkeep(measured) {
+            None if measured.timed => format!(
+                "Every rung reads everything: thirty days bring too few posts to prove that less is enough ({PROVEN_PAGE_FULLS} pages read again without result)."
+            ),
+            None => "Every rung reads everything: IDs without time tell no lateness.".to_owned(),
+            Some(_) => format!(
+                "Every rung reads everything until {PROVEN_PAGE_FULLS} pages were read again without result; {} so far.",
+                plan.proof.page_fulls
+            ),
+        });
+    }
+    reasons
 }
 
-/// The ID service's own promise, until something is measured.
-const FIRST_OVERLAP_MS: i64 = 1_000;
-const LEAST_OVERLAP_MS: i64 = 50;
-const ENOUGH_POSTS: u64 = 200;
+/// Requests a second that the plan takes and that the throttles leave, if that is less.
+fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
+    if measured.throttle_spacing_ms <= 0 {
+        return None;
+    }
+    let fetches = choice.fetches + unpaid(choice);
+    let needed = measured.rate_per_s * fetches / f64::from(measured.page_limit.max(1));
+    let allowed = 1000.0 / measured.throttle_spacing_ms as f64;
+    (needed > allowed).then_some((needed, allowed))
+}
+
+const ENOUGH_POSTS: f64 = 200.0;
 /// A slow source's second look waits for so many least periods at most.
 const MAX_SECOND_LOOK_PERIODS: i64 = 12;
+/// `Date` is floored to a second and a round trip old: a poll takes its time to be so much earlier.
+const DATE_SLACK_MS: i64 = 600;
+/// Evidence is renewed a third before it is too old.
+const UPKEEP_MARGIN: f64 = 0.67;
+const LEAST_UPKEEP: f64 = 0.01;
+/// The youngest age that is probed, ms.
+const FIRST_PROBE_MS: i64 = 4_000;
+/// From this share on a rung may as well read everything.
+const MOST_UPKEEP: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn measured(lateness: &Lateness) -> Measured<'_> {
+    const DAY_MS: i64 = 86_400_000;
+
+    fn measured<'a>(lateness: &'a Lateness, evidence: &'a Evidence) -> Measured<'a> {
         Measured {
             lateness,
-            rate_per_s: 11.6,
+            evidence,
+            kept_ms: &[],
+            may_try: true,
+            rate_per_s: 20.0,
+            daily_rate_per_s: 20.0,
             page_limit: 40,
             throttle_spacing_ms: 0,
             timed: true,
+            now_ms: 0,
         }
     }
 
-    fn late_by(p99_ms: i64) -> Lateness {
+    fn tweets() -> Lateness {
         let mut lateness = Lateness::default();
-        for n in 0..1000 {
-            let ms = if n % 80 == 0 { p99_ms } else { 0 };
-            lateness.add(ms, ms + 1000, ms);
-        }
+        lateness.read_again(250, 3_000, 100_000, 900);
+        lateness.read_again(3_000, 16_000, 100_000, 100);
+        lateness.read_again(16_000, DAY_MS, 100_000, 0);
         lateness
     }
 
-    fn every(ms: i64) -> Settings {
-        Settings {
-            every_ms: ms,
-            ..Settings::default()
-        }
-    }
-
-    #[test]
-    fn short_intervals_take_the_second_look_and_long_ones_the_overlap() {
-        let lateness = late_by(160);
-        let busy = make(&every(1_000), measured(&lateness), true);
-        assert!((160..=260).contains(&busy.overlap_ms), "{busy:?}");
-        assert!(busy.fetched_per_post < 2.4, "{busy:?}");
-        let slow = make(&every(60_000), measured(&lateness), true);
-        assert_eq!(slow.overlap_ms, 15_000);
-        assert!(slow.fetched_per_post < 1.3, "{slow:?}");
-    }
-
-    #[test]
-    fn a_source_with_many_backdated_posts_leaves_them_to_the_second_look() {
-        let mut lateness = late_by(160);
-        for _ in 0..50 {
-            lateness.add(15_000, 200_000, 15_000);
-        }
-        let plan = make(&every(3_000), measured(&lateness), true);
-        assert_eq!(plan.overlap_ms, 3_000);
-        assert!(plan.fetched_per_post < 3.1, "{plan:?}");
+    fn proven() -> Evidence {
+        let mut evidence = Evidence::default();
+        evidence.read_again(15_000, DAY_MS, PROVEN_PAGE_FULLS * PAGE_FULL, 0);
+        evidence
     }
 
     #[test]
     fn the_interval_grows_when_the_quota_binds_and_the_delay_is_told() {
-        let lateness = late_by(160);
+        let (lateness, evidence) = (tweets(), Evidence::default());
         let plan = make(
-            &every(1_000),
+            &Settings::default(),
             Measured {
                 throttle_spacing_ms: 3_000,
-                ..measured(&lateness)
+                ..measured(&lateness, &evidence)
             },
             true,
         );
         assert!(plan.every_ms > 3_000, "{plan:?}");
+        let says = |text: &str| plan.reasons.iter().any(|reason| reason.contains(text));
         assert!(
-            plan.reasons
-                .iter()
-                .any(|reason| reason.contains("later at the median"))
+            says("later at the median") && says("cannot keep up"),
+            "{plan:?}"
         );
     }
 
     #[test]
-    fn the_second_look_waits_for_the_longest_lateness_measured() {
-        let lateness = late_by(40_000);
-        assert_eq!(
-            make(&every(1_000), measured(&lateness), true)
-                .ladder
-                .age_ms(0),
-            Some(50_000)
+    fn a_proven_plan_probes_the_last_age_most_and_ages_two_apart() {
+        let (lateness, evidence) = (tweets(), proven());
+        let plan = make(&Settings::default(), measured(&lateness, &evidence), true);
+        assert!(plan.proof.is_enough && plan.proof.bound <= 1e-4, "{plan:?}");
+        assert!(plan.fetched_per_post <= 2.5, "{plan:?}");
+        let last = plan.probes.last().expect("probes");
+        assert_eq!(last.age_ms, DAY_MS);
+        let pages_a_month = 20.0 * 30.0 * 86_400.0 / 40.0;
+        assert!(
+            last.share * pages_a_month > PROVEN_PAGE_FULLS as f64 * 1.2,
+            "{last:?}"
         );
-        let beyond = late_by(4_000_000);
-        let plan = make(&every(1_000), measured(&beyond), true);
-        assert_eq!(
-            plan.ladder.age_ms(0),
-            Some(15_000),
-            "higher rungs do the rest"
-        );
+        let young = &plan.probes[..plan.probes.len() - 1];
+        assert_eq!(young[0].age_ms, 30_000, "just above the last look");
+        for pair in young.windows(2) {
+            assert_eq!(pair[1].age_ms, pair[0].age_ms * 2);
+        }
+        let shares: f64 = young.iter().map(|probe| probe.share).sum();
+        assert!(shares <= YOUNG_PROBES + 1e-9);
+    }
+
+    #[test]
+    fn a_quiet_source_reads_everything_for_ever() {
+        let (lateness, evidence) = (tweets(), proven());
+        let quiet = Measured {
+            rate_per_s: 100.0 / 86_400.0,
+            daily_rate_per_s: 100.0 / 86_400.0,
+            ..measured(&lateness, &evidence)
+        };
+        let plan = make(&Settings::default(), quiet, true);
+        assert!(!plan.proof.is_enough && plan.probes.is_empty());
+        assert_eq!(plan.ladder.len(), 4, "{plan:?}");
     }
 
     #[test]
     fn without_time_in_ids_there_is_no_overlap() {
-        let lateness = Lateness::default();
-        let plan = make(
-            &every(1_000),
-            Measured {
-                timed: false,
-                ..measured(&lateness)
-            },
-            true,
-        );
-        assert_eq!(plan.overlap_ms, 0);
-    }
-
-    #[test]
-    fn a_fixed_overlap_is_kept() {
-        let lateness = late_by(160);
-        let settings = Settings {
-            overlap: Overlap::Fixed(7_000),
-            ..every(1_000)
+        let (lateness, evidence) = (Lateness::default(), Evidence::default());
+        let untimed = Measured {
+            timed: false,
+            ..measured(&lateness, &evidence)
         };
-        assert_eq!(make(&settings, measured(&lateness), true).overlap_ms, 7_000);
+        let plan = make(&Settings::default(), untimed, true);
+        assert_eq!(plan.overlap_ms, 0);
+        assert_eq!(plan.ladder.age_ms(0), Some(15_000));
     }
 }

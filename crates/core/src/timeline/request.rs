@@ -7,7 +7,7 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    answer::{Failure, FailureKind, Page, PageRequest},
+    answer::{AnswerFacts, Failure, FailureKind, Page, PageRequest},
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
@@ -42,12 +42,24 @@ pub enum Purpose {
         /// The ID that it ends below.
         high: Key,
     },
+    /// A page-full drawn at random over what has come of this age: what it shows
+    /// that is not stored tells what the plan leaves out.
+    Probe {
+        /// The age, ms.
+        age_ms: i64,
+        /// The time that the draw ended below, Unix ms by the server's clock.
+        until_ms: i64,
+    },
+    /// Posts dated ahead of the server's time, which polls leave out.
+    Ahead,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Bounds {
     Head {
         since: Option<Key>,
+        /// The ID above which posts are dated ahead, if polls leave those out.
+        ceiling: Option<Key>,
     },
     Back {
         below: Key,
@@ -57,17 +69,32 @@ pub(super) enum Bounds {
         anchor: AnchorQuery,
         else_below: Key,
     },
+    Under {
+        drawn: AnchorQuery,
+        else_below: Key,
+    },
 }
 
-/// Which stored post is wanted as an anchor: of those that a page has shown,
-/// that are not known to be deleted and whose ID is at most `at_most`, the newest after passing over
-/// `skip`.
+/// Which stored post is wanted, of those that a page has shown and that are not
+/// known to be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnchorQuery {
-    /// The largest ID that will do.
-    pub at_most: Key,
-    /// How many that would do to pass over, since they were not met.
-    pub skip: u32,
+pub enum AnchorQuery {
+    /// The newest that a page may end at.
+    Newest {
+        /// The largest ID that will do.
+        at_most: Key,
+        /// How many that would do to pass over, since they were not met.
+        skip: u32,
+    },
+    /// One of a range, drawn at random.
+    Drawn {
+        /// The range's lowest ID.
+        low: Key,
+        /// The ID that it ends below.
+        high: Key,
+        /// How many of a million parts of the range's posts lie below it.
+        per_million: u32,
+    },
 }
 
 /// A stored post that a page may end at.
@@ -90,6 +117,9 @@ pub struct Request {
     pub(super) since: Option<Key>,
     pub(super) below: Option<Key>,
     pub(super) just_above: Option<Key>,
+    /// Above it posts are dated ahead: the page was to leave them out, but a
+    /// server that does not is none the worse.
+    pub(super) ceiling: Option<Key>,
     /// The stored post that the page was to meet.
     pub(super) anchor: Option<Key>,
 }
@@ -101,6 +131,7 @@ impl Fetch {
             Bounds::Head { .. } => None,
             Bounds::Back { anchor, .. } => anchor.as_ref(),
             Bounds::Forward { anchor, .. } => Some(anchor),
+            Bounds::Under { drawn, .. } => Some(drawn),
         }
     }
 
@@ -111,13 +142,24 @@ impl Fetch {
                 .and_then(|scheme| scheme.just_below(&anchor.key))
                 .or_else(|| anchor.before.clone())
         });
+        let mut ceiling = None;
         let (since, below, just_above) = match self.bounds {
-            Bounds::Head { since } => (since, None, None),
+            Bounds::Head {
+                since,
+                ceiling: above,
+            } => {
+                ceiling = above;
+                (since, None, None)
+            }
             Bounds::Back { below, .. } => (under_anchor, Some(below), None),
             Bounds::Forward { else_below, .. } => match under_anchor {
                 Some(key) => (None, None, Some(key)),
                 None => (None, Some(else_below), None),
             },
+            Bounds::Under { else_below, .. } => {
+                let drawn = anchor.map(|anchor| anchor.key.clone());
+                (None, Some(drawn.unwrap_or(else_below)), None)
+            }
         };
         let id = |key: &Option<Key>| {
             let scheme = scheme?;
@@ -127,13 +169,14 @@ impl Fetch {
             purpose: self.purpose,
             page: PageRequest {
                 since: id(&since),
-                below: id(&below),
+                below: id(&below).or_else(|| id(&ceiling)),
                 just_above: id(&just_above),
                 limit: self.limit,
             },
             since,
             below,
             just_above,
+            ceiling,
             anchor: anchor.map(|anchor| anchor.key.clone()),
         }
     }
@@ -165,8 +208,11 @@ pub struct Reading {
     /// The newest and the oldest key of what the page lists besides posts and
     /// that is not ahead of server time.
     pub passed: Option<(Key, Key)>,
-    /// When it was read, Unix ms by the server's clock, on the safe side.
+    /// When it was read, Unix ms by the server's clock, on the safe side of both
+    /// clocks: what the next poll may begin from.
     pub retrieved_at_ms: i64,
+    /// When it was read at the earliest, Unix ms, by the server's clock alone.
+    pub read_at_ms: i64,
     /// The server's time when it answered, at most, Unix ms.
     pub answered_by_ms: i64,
     /// How many of the first keys are ahead of server time.
@@ -242,9 +288,29 @@ impl Reading {
             keys,
             passed,
             retrieved_at_ms: super::server_time::retrieved_at_ms(&page.facts),
+            read_at_ms: super::server_time::read_at_ms(&page.facts),
             answered_by_ms,
             ahead,
         })
+    }
+
+    /// A page whose keys are known to be right, newest first.
+    pub(super) fn of_keys(keys: Vec<Key>, scheme: IdScheme, facts: &AnswerFacts) -> Self {
+        let answered_by_ms = answered_by_ms(facts);
+        let is_ahead = |key: &&Key| {
+            scheme
+                .time_ms(key)
+                .is_some_and(|time_ms| time_ms > answered_by_ms)
+        };
+        Self {
+            scheme: Some(scheme),
+            ahead: keys.iter().take_while(is_ahead).count(),
+            keys,
+            passed: None,
+            retrieved_at_ms: super::server_time::retrieved_at_ms(facts),
+            read_at_ms: super::server_time::read_at_ms(facts),
+            answered_by_ms,
+        }
     }
 
     /// The newest ID that is not ahead of server time.
@@ -274,7 +340,7 @@ impl Reading {
         (oldest < high).then_some(Stretch {
             low: oldest,
             high,
-            at_ms: self.retrieved_at_ms,
+            at_ms: self.read_at_ms,
         })
     }
 }

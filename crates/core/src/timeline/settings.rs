@@ -31,9 +31,13 @@ pub struct Settings {
     pub second_look_period_ms: i64,
     /// The rungs above the second look.
     pub rungs: Vec<Rung>,
-    /// How many posts a rung above the second look reads again in vain before
-    /// it slows down.
-    pub rung_patience_posts: u64,
+    /// The budget: posts fetched for each post stored, in percent (250 are 2.5
+    /// fetches), that polls, looks and probes may take once less than every rung
+    /// is proven to be enough.
+    pub fetches_percent: u32,
+    /// Whether refreshing finds edits and deletions of stored posts, so that no
+    /// rung has to stay for them.
+    pub refreshed: bool,
     /// The share of all requests that rungs above the second look may take
     /// while the upstream reports a throttle, percent.
     pub rung_share_percent: u32,
@@ -71,7 +75,8 @@ impl Default for Settings {
                 rung(120 * MINUTE_MS, 60 * MINUTE_MS),
                 rung(DAY_MS, DAY_MS / 4),
             ],
-            rung_patience_posts: 400,
+            fetches_percent: 250,
+            refreshed: false,
             rung_share_percent: 25,
             id_order: None,
             id_layout: None,

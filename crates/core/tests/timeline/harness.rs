@@ -311,7 +311,7 @@ impl Harness {
             edited: 0,
             absent,
             live_at_bottom: request.bottom().and_then(|low| {
-                let query = AnchorQuery {
+                let query = AnchorQuery::Newest {
                     at_most: low.clone(),
                     skip: 0,
                 };
@@ -321,17 +321,30 @@ impl Harness {
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
-        let mut keys = self
-            .stored
-            .range(..=query.at_most.clone())
-            .rev()
-            .filter(|(_, row)| !row.deleted)
-            .map(|(key, _)| key.clone())
-            .skip(query.skip as usize);
-        Some(Anchor {
-            key: keys.next()?,
-            before: keys.next(),
-        })
+        let live = |(key, row): (&Key, &Row)| (!row.deleted).then(|| key.clone());
+        match query {
+            AnchorQuery::Newest { at_most, skip } => {
+                let keys = self.stored.range(..=at_most.clone()).rev();
+                let mut keys = keys.filter_map(live).skip(*skip as usize);
+                Some(Anchor {
+                    key: keys.next()?,
+                    before: keys.next(),
+                })
+            }
+            AnchorQuery::Drawn {
+                low,
+                high,
+                per_million,
+            } => {
+                let keys = self.stored.range(low.clone()..high.clone());
+                let keys: Vec<Key> = keys.filter_map(live).collect();
+                let key = keys.get(keys.len() * *per_million as usize / 1_000_000)?;
+                Some(Anchor {
+                    key: key.clone(),
+                    before: None,
+                })
+            }
+        }
     }
 
     fn look_up(&mut self, id: &UpstreamId) {

@@ -19,7 +19,6 @@ pub(crate) fn settings() -> Settings {
         backfill: Backfill::All,
         second_look_ms: 15_000,
         second_look_period_ms: 5_000,
-        rung_patience_posts: u64::MAX,
         rungs: vec![
             Rung {
                 age_ms: 60_000,

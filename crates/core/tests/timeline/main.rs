@@ -6,4 +6,5 @@
 mod harness;
 mod laws;
 mod scenes;
+mod workloads;
 mod world;

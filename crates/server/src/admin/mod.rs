@@ -234,6 +234,7 @@ pub async fn report_on(
         &machine,
         &counts,
         ABILITIES,
+        pollers.is_some_and(Pollers::refreshes),
         now_ms(),
     ))
 }

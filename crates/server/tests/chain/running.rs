@@ -38,7 +38,6 @@ pub(crate) fn settings() -> Settings {
         backfill: Backfill::All,
         second_look_ms: 2_000,
         second_look_period_ms: 500,
-        rung_patience_posts: u64::MAX,
         rungs: vec![rung(11_000, 2_000)],
         ..Settings::default()
     }

@@ -15,7 +15,7 @@ fn an_anchor_is_the_newest_live_entry_at_or_below_after_those_to_skip() {
         world.look_up("9", LookUp::Gone);
         let anchor = |at_most: &str, skip| {
             let source = world.source;
-            let query = AnchorQuery {
+            let query = AnchorQuery::Newest {
                 at_most: Key::from_stored(at_most),
                 skip,
             };

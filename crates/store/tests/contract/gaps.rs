@@ -23,8 +23,8 @@ fn every_kind_comes_back_as_it_was() {
         tries,
         wanted,
     };
-    let provisional = |rung, tries| GapKind::Provisional {
-        rung,
+    let provisional = |read_age_ms, tries| GapKind::Provisional {
+        read_age_ms,
         from_ms: -5,
         until_ms: i64::MAX,
         tries,
@@ -35,7 +35,14 @@ fn every_kind_comes_back_as_it_was() {
         gap("0011", "0012", open(false, u32::MAX, false)),
         gap("0012", "0015", GapKind::Unrecoverable),
         gap("0015", "0201", provisional(0, 0)),
-        gap("0201", highest.as_str(), provisional(3, 7)),
+        gap("0201", "0301", provisional(86_400_000_000, 7)),
+        gap(
+            "0301",
+            highest.as_str(),
+            GapKind::PassedOver {
+                read_age_ms: 15_000,
+            },
+        ),
     ];
     let fewer = vec![all[0].clone(), all[3].clone()];
     let other = vec![

@@ -44,7 +44,7 @@ impl World {
 
     fn anchor(&self) -> Option<String> {
         let source = self.source;
-        let query = AnchorQuery {
+        let query = AnchorQuery::Newest {
             at_most: Key::highest(),
             skip: 0,
         };

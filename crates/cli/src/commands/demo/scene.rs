@@ -91,8 +91,6 @@ impl Scene {
             backfill: Backfill::All,
             second_look_ms: 5_000,
             second_look_period_ms: 1_000,
-            // Half a minute is too short to learn that a rung finds nothing.
-            rung_patience_posts: u64::MAX,
             rungs: vec![Rung {
                 age_ms: LAST_RUNG_MS,
                 period_ms: 1_000,

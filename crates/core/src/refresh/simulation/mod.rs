@@ -4,7 +4,6 @@
 //! one made up by a [`Recipe`]. [`run`] refreshes its posts as the server does, in batches under
 //! a quota of requests, and tells how much change went unseen for how long.
 
-mod chance;
 mod contest;
 mod queue;
 mod recipe;

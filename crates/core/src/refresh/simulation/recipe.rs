@@ -1,7 +1,6 @@
-use super::{
-    chance::Chance,
-    world::{History, World},
-};
+use crate::chance::Chance;
+
+use super::world::{History, World};
 
 /// How a made-up world is.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,11 +5,13 @@ use crate::{
     answer::{Abilities, AnswerFacts, Failure, FailureKind},
     timeline::{
         backoff::backoff_ms,
+        evidence::PAGE_FULL,
+        ladder::Rung,
         ledger::{GapKind, Stretch},
         plan::Plan,
         request::{Purpose, Reading, Request},
         scheme::IdScheme,
-        server_time::retrieved_at_ms,
+        server_time::read_at_ms,
         settings::{Backfill, Settings},
     },
     upstream_id::{Key, UpstreamId},
@@ -43,7 +45,7 @@ impl Machine {
                 .gaps()
                 .iter()
                 .any(|gap| gap.low == *low && is_history(gap)),
-            Purpose::Look { .. } => false,
+            Purpose::Look { .. } | Purpose::Probe { .. } | Purpose::Ahead => false,
         }
     }
 
@@ -66,6 +68,7 @@ impl Machine {
         facts: &AnswerFacts,
         stored: &Stored,
     ) {
+        self.decide(settings, abilities, facts.received_at_ms);
         let plan = self.make_plan(settings, abilities, facts.received_at_ms, false);
         self.scheme = self.scheme.or(reading.scheme);
         self.heard(facts);
@@ -86,18 +89,37 @@ impl Machine {
         self.measure(&answer);
         let rung = match request.purpose {
             Purpose::Look { rung, .. } => rung,
-            Purpose::Poll | Purpose::Fill { .. } => 0,
+            Purpose::Probe { .. } => plan.ladder.len(),
+            Purpose::Poll | Purpose::Fill { .. } | Purpose::Ahead => 0,
         };
         self.suspect(rung, &stored.absent);
+        if let Some(decision) = &mut self.decision {
+            decision.pages += 1;
+        }
         match &request.purpose {
             Purpose::Poll => self.polled(settings, &answer, new),
             Purpose::Fill { low, high } => self.filled(&answer, low, high),
             Purpose::Look { rung, low, high } => {
-                let posts = reading.keys.len() as u64;
-                self.yield_of(*rung)
-                    .read(posts, new, stored.edited, settings.rung_patience_posts);
+                let found = self.yield_of(*rung);
+                found.found += new;
+                found.edited += stored.edited;
+                if stored.edited > 0 {
+                    self.found_changes(&plan, *rung, facts.received_at_ms);
+                }
                 self.looked(&answer, *rung, low, high);
             }
+            Purpose::Probe { age_ms, until_ms } => {
+                self.probes.drawn(*age_ms, *until_ms);
+                self.probed(&answer);
+            }
+            Purpose::Ahead => self.ahead.read(reading.keys.len(), facts.received_at_ms),
+        }
+    }
+
+    /// Notes that a look at the age of a rung found an edit or a deletion.
+    fn found_changes(&mut self, plan: &Plan, rung: usize, now_ms: i64) {
+        if let Some(age_ms) = plan.ladder.age_ms(rung) {
+            self.changes.insert(age_ms, now_ms);
         }
     }
 
@@ -174,7 +196,14 @@ impl Machine {
         if gone {
             self.counters.deleted += 1;
             if let Some(rung) = rung {
-                self.yield_of(rung).confirmed_deletion();
+                self.yield_of(rung).deleted += 1;
+                let look = self
+                    .decision
+                    .as_ref()
+                    .and_then(|d| d.choice.looks.get(rung));
+                if let Some(look) = look {
+                    self.changes.insert(look.age_ms, facts.received_at_ms);
+                }
             }
         } else {
             self.counters.hidden += 1;
@@ -190,10 +219,18 @@ impl Machine {
             if self.ledger.frontier().is_none() && reading.keys.is_empty() {
                 self.history.seen_empty = true;
             }
-            self.new_per_poll *= 1.0 - NEW_PER_POLL_WEIGHT;
+            self.learn_rate(reading, 0);
+            // That nothing is there says as much as a post.
+            self.polled_down_to(answer.request, reading);
             return;
         };
         self.learn_rate(reading, new);
+        if self.ledger.frontier().is_none() {
+            let fact = scheme.time_ms(newest).unwrap_or(0) ^ reading.answered_by_ms.rotate_left(20);
+            self.probes.stir(fact as u64);
+        }
+        self.probes
+            .came(&answer.plan.probes, new, PAGE_FULL, reading.read_at_ms);
         if self.ledger.frontier().is_none() {
             let origin = self.first_origin(settings, &scheme, oldest, reading);
             let is_history = !self.history.seen_empty;
@@ -201,8 +238,20 @@ impl Machine {
         } else {
             self.ledger.extend(newest.clone());
         }
-        self.retrieved_at_ms = Some(reading.retrieved_at_ms);
+        self.polled_down_to(answer.request, reading);
         self.read(answer);
+    }
+
+    /// Notes when a poll was answered, and how far down it read.
+    fn polled_down_to(&mut self, request: &Request, reading: &Reading) {
+        self.retrieved_at_ms = Some(reading.retrieved_at_ms);
+        self.polled_at_ms = Some(reading.read_at_ms);
+        let is_full = reading.keys.len() >= usize::from(request.page.limit);
+        let oldest = reading.oldest().cloned();
+        self.polled_from = match &request.since {
+            Some(since) if !is_full => Some(since.clone()),
+            _ => oldest,
+        };
     }
 
     /// Where coverage begins, by the history that was asked for.
@@ -308,8 +357,8 @@ impl Machine {
         if self.read(answer) {
             self.history.bottom_seen = 0;
             self.ledger.progressed(low, high);
-            if !self.waits_for(rung, low) {
-                self.yield_of(rung).finished();
+            if !self.waits_for(answer.plan, rung, low) {
+                self.yield_of(rung).looks += 1;
             }
             return;
         }
@@ -318,10 +367,23 @@ impl Machine {
         match self.bottom(answer) {
             Some(Bottom::Empty) => self.read_empty(answer, low, high),
             Some(Bottom::OutOfReach) => {
-                self.ledger.skip_rung(low, high, rung, &answer.plan.ladder);
+                self.ledger.pass_over(low, high, &answer.plan.ladder);
                 self.yield_of(rung).unreachable += 1;
             }
             None => {}
+        }
+    }
+
+    /// A probe of what has still to be looked at is a read like any other; what no look reads any
+    /// more is left as it is, or every probe would cut a range in three.
+    fn probed(&mut self, answer: &Answer<'_>) {
+        let Some(stretch) = answer.reading.stretch(answer.request) else {
+            return;
+        };
+        let ladder = &answer.plan.ladder;
+        let read_age_ms = self.ledger.read_age_ms(&stretch.low, &stretch.high);
+        if read_age_ms.is_some_and(|age_ms| ladder.next(age_ms) < ladder.len()) {
+            self.read(answer);
         }
     }
 
@@ -340,17 +402,19 @@ impl Machine {
             let stretch = Stretch {
                 low: low.clone(),
                 high: high.clone(),
-                at_ms: answer.reading.retrieved_at_ms,
+                at_ms: answer.reading.read_at_ms,
             };
             self.ledger.read(&stretch, &scheme, &answer.plan.ladder);
         }
     }
 
     /// Whether the range that begins at `low` still waits for a rung.
-    fn waits_for(&self, wanted_rung: usize, low: &Key) -> bool {
-        self.ledger.gaps().iter().any(|gap| {
-            gap.low == *low
-                && matches!(gap.kind, GapKind::Provisional { rung, .. } if rung == wanted_rung)
+    fn waits_for(&self, plan: &Plan, rung: usize, low: &Key) -> bool {
+        self.ledger.gaps().iter().any(|gap| match gap.kind {
+            GapKind::Provisional { read_age_ms, .. } => {
+                gap.low == *low && plan.ladder.next(read_age_ms) == rung
+            }
+            _ => false,
         })
     }
 
@@ -388,7 +452,8 @@ impl Machine {
         true
     }
 
-    /// Lateness of the posts that are new.
+    /// What a page tells of lateness: which places were read before, at which age, and what this
+    /// read shows there that the one before did not.
     fn measure(&mut self, answer: &Answer<'_>) {
         let Answer {
             plan,
@@ -396,48 +461,135 @@ impl Machine {
             reading,
             stored,
         } = *answer;
-        let (Some(scheme), Some(latest), Some(read_before_ms)) = (
-            self.scheme,
-            self.ledger.frontier().cloned(),
-            self.retrieved_at_ms,
-        ) else {
+        let Some(scheme) = self.scheme else { return };
+        self.lateness.fade(reading.read_at_ms);
+        let times = reading.keys.iter().map(|key| scheme.time_ms(key));
+        let times: Option<Vec<i64>> = times.collect();
+        let is_new = |index: usize| stored.new.get(index).copied().unwrap_or(false);
+        match request.purpose {
+            Purpose::Poll => {
+                if let Some(latest) = self.ledger.frontier() {
+                    let below = reading.keys.iter().enumerate();
+                    let caught = below.filter(|(index, key)| is_new(*index) && *key < latest);
+                    self.counters.caught_by_overlap += caught.count() as u64;
+                }
+                if let Some(times) = times {
+                    self.measure_poll(reading, &times, &is_new, request.ceiling.is_some());
+                }
+            }
+            Purpose::Look { rung, .. } => {
+                let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+                self.counters.caught_by_rescan += new;
+                if let (Some(rung), true) = (plan.ladder.rungs().get(rung), times.is_some()) {
+                    self.measure_look(answer, new, Some(rung));
+                }
+            }
+            Purpose::Probe { .. } => {
+                let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+                self.counters.caught_by_rescan += new;
+                self.measure_look(answer, new, None);
+            }
+            Purpose::Fill { .. } | Purpose::Ahead => {}
+        }
+    }
+
+    /// A poll reads again what lies within its overlap.
+    fn measure_poll(
+        &mut self,
+        reading: &Reading,
+        times: &[i64],
+        is_new: &impl Fn(usize) -> bool,
+        left_out: bool,
+    ) {
+        let tolerated_ms = reading.answered_by_ms + self.tolerance_ms();
+        let ahead = times.iter().filter(|ms| **ms > tolerated_ms).count();
+        self.lateness.ahead += (0..ahead.max(reading.ahead)).filter(|i| is_new(*i)).count() as u64;
+        self.ahead.polled(left_out, ahead, reading.answered_by_ms);
+        // Where most are ahead, it is the server's clocks that are.
+        let usual = if times.len() >= 4 && ahead * 2 > times.len() {
+            times.get(times.len() / 2)
+        } else {
+            times.get(ahead)
+        };
+        if let Some(newest_ms) = usual {
+            self.lateness.newest_ahead_ms = newest_ms - reading.answered_by_ms;
+        }
+        let (Some(before_ms), Some(latest)) = (self.polled_at_ms, self.ledger.frontier()) else {
             return;
         };
-        let latest_ms = scheme.time_ms(&latest);
-        for (key, is_new) in reading.keys.iter().zip(&stored.new) {
-            if !is_new {
+        // Above what the poll before had to reach down to, it read the same places.
+        let reached = self.polled_from.as_ref().unwrap_or(latest);
+        for (index, (key, time_ms)) in reading.keys.iter().zip(times).enumerate() {
+            if key < reached {
                 continue;
             }
-            match request.purpose {
-                Purpose::Poll if *key < latest => self.counters.caught_by_overlap += 1,
-                Purpose::Look { .. } => self.counters.caught_by_rescan += 1,
-                _ => {}
-            }
-            let (Some(latest_ms), Some(time_ms)) = (latest_ms, scheme.time_ms(key)) else {
-                continue;
-            };
-            let at_most_ms = reading.answered_by_ms - time_ms;
-            match request.purpose {
-                Purpose::Poll => self.lateness.add(
-                    read_before_ms - time_ms,
-                    at_most_ms,
-                    latest_ms.max(read_before_ms) - time_ms,
-                ),
-                // The reads before did not show it, the last of them at this age.
-                Purpose::Look { rung, .. } => {
-                    let unseen_ms = match rung.checked_sub(1) {
-                        Some(below) => plan.ladder.age_ms(below).unwrap_or(0),
-                        None => plan.overlap_ms + 1,
-                    };
-                    self.lateness.add(unseen_ms, at_most_ms, unseen_ms);
-                }
-                Purpose::Fill { .. } => {}
+            let found = u64::from(is_new(index));
+            let (before_ms, age_ms) = (before_ms - time_ms, reading.answered_by_ms - time_ms);
+            if before_ms > 0 {
+                self.lateness.read_again(before_ms, age_ms, 1, found);
             }
         }
-        if let (Purpose::Poll, Some(newest)) = (&request.purpose, reading.keys.first())
-            && let Some(time_ms) = scheme.time_ms(newest)
+    }
+
+    /// A look or a probe reads again what the ledger says was read at an age before.
+    fn measure_look(&mut self, answer: &Answer<'_>, new: u64, look: Option<&Rung>) {
+        let (Some(scheme), Some(mut stretch)) =
+            (self.scheme, answer.reading.stretch(answer.request))
+        else {
+            return;
+        };
+        // A look's page ends at an anchor below its range.
+        if let Purpose::Look { low, .. } = &answer.request.purpose
+            && stretch.low < *low
         {
-            self.lateness.newest_ahead_ms = time_ms - reading.answered_by_ms;
+            stretch.low = low.clone();
+        }
+        let Some(read_age_ms) = self.ledger.read_age_ms(&stretch.low, &stretch.high) else {
+            return;
+        };
+        let Some(youngest_ms) = scheme.time_ms(&stretch.high) else {
+            return;
+        };
+        // Polls go on reading what lies within their overlap, which a joined range does not tell.
+        let by_polls_ms = match answer.request.purpose {
+            Purpose::Look { rung: 0, .. } => answer.plan.overlap_ms,
+            _ => 0,
+        };
+        let before_ms = read_age_ms.max(by_polls_ms);
+        let mut age_ms = stretch.at_ms - youngest_ms;
+        if let Some(rung) = look
+            && (rung.age_ms..rung.age_ms + rung.in_time_ms()).contains(&age_ms)
+        {
+            age_ms = rung.age_ms;
+        }
+        let posts = answer.reading.keys.len() as u64;
+        self.lateness.read_again(before_ms, age_ms, posts, new);
+        // A place that waits for a look which was held up, or which the plan did not have before,
+        // tells nothing of what the plan leaves out.
+        let ladder = &answer.plan.ladder;
+        let next = ladder.next(read_age_ms);
+        let awaited = ladder.rungs().get(next);
+        let late_ms = |rung: &Rung| if look.is_some() { rung.in_time_ms() } else { 0 };
+        if awaited.is_some_and(|rung| age_ms > rung.age_ms + late_ms(rung)) {
+            return;
+        }
+        if new == 0 {
+            self.evidence
+                .read_again(before_ms, age_ms, posts, stretch.at_ms);
+            return;
+        }
+        // What was found is older than the youngest place, and may be as late as it is old.
+        let oldest_ms = scheme.time_ms(&stretch.low).unwrap_or(youngest_ms);
+        let found_age_ms = match look {
+            Some(rung) if age_ms == rung.age_ms => rung.age_ms,
+            _ => stretch.at_ms - oldest_ms,
+        };
+        self.evidence.found(before_ms, found_age_ms);
+        if let Some(decision) = &mut self.decision
+            && decision.choice.is_proven
+            && (age_ms > answer.plan.proof.above_ms || next > 0)
+        {
+            decision.is_refuted = true;
         }
     }
 
@@ -448,15 +600,17 @@ impl Machine {
         };
         let elapsed_s = (reading.retrieved_at_ms - before_ms) as f64 / 1000.0;
         if elapsed_s > 0.0 {
-            let weight = 1.0 - (-elapsed_s / RATE_MEMORY_S).exp();
-            self.rate_per_s += weight * (new as f64 / elapsed_s - self.rate_per_s);
+            let rate_per_s = new as f64 / elapsed_s;
+            let weight = |memory_s: f64| 1.0 - (-elapsed_s / memory_s).exp();
+            self.rate_per_s += weight(RATE_MEMORY_S) * (rate_per_s - self.rate_per_s);
+            self.daily_rate_per_s += weight(DAY_S) * (rate_per_s - self.daily_rate_per_s);
         }
     }
 
     fn heard(&mut self, facts: &AnswerFacts) {
         self.pace.server_failures = 0;
-        let retrieved_at_ms = retrieved_at_ms(facts);
-        self.clock_lead_ms = (facts.sent_at_ms - retrieved_at_ms).max(0);
+        self.clock_lead_ms = facts.sent_at_ms - read_at_ms(facts);
+        self.ahead.heard(facts.date_ms.is_some());
         if let Some(mut throttle) = facts.throttle {
             // The window ends by the server's clock; ours may stand elsewhere.
             if let Some(date_ms) = facts.date_ms {
@@ -499,5 +653,7 @@ impl Machine {
 
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
+const DAY_S: f64 = 86_400.0;
+
 const EMPTY_ANSWERS_AT_BOTTOM: u32 = 2;
 const MOST_SUSPECTS: usize = 80;

@@ -1,17 +1,22 @@
 //! The machine of one source: what to do next, and what an answer means.
 
+mod ahead;
 mod answers;
 mod steps;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use self::ahead::Ahead;
 use super::{
-    ladder::Yield,
+    evidence::Evidence,
+    ladder::{Rung, Yield},
     lateness::Lateness,
     ledger::{Gap, GapKind, Ledger},
+    optimum::Choice,
     plan::{self, Measured, Plan},
+    probes::Probes,
     request::Fetch,
     scheme::IdScheme,
     settings::Settings,
@@ -32,16 +37,32 @@ pub struct Machine {
     scheme: Option<IdScheme>,
     ledger: Ledger,
     retrieved_at_ms: Option<i64>,
+    /// When the last poll was answered, by the server's clock alone.
+    polled_at_ms: Option<i64>,
+    /// Down to which ID it read.
+    polled_from: Option<Key>,
     history: History,
     lateness: Lateness,
+    evidence: Evidence,
+    probes: Probes,
     yields: Vec<Yield>,
+    /// When a shorter last look was tried and was not enough.
+    trials: Trials,
+    /// When a look at an age found an edit or a deletion last, Unix ms, by age in ms.
+    changes: BTreeMap<i64, i64>,
     counters: Counters,
     suspects: VecDeque<Suspect>,
     rate_per_s: f64,
+    /// New posts a second, over a day.
+    daily_rate_per_s: f64,
     new_per_poll: f64,
     throttles: Throttles,
-    /// Local time less server time, ms; never below zero.
+    /// Local time less server time, ms; up to a second and a round trip more.
     clock_lead_ms: i64,
+    ahead: Ahead,
+    /// Made again after each load.
+    #[serde(skip)]
+    decision: Option<Decision>,
     pace: Pace,
     last_error: Option<LastError>,
 }
@@ -118,6 +139,26 @@ pub struct LastError {
     pub at_ms: i64,
     /// Whether a later request of its kind succeeded.
     pub over: bool,
+}
+
+/// Trials of a shorter last look that found that it was not enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Trials {
+    failed: u32,
+    failed_at_ms: i64,
+}
+
+/// The choice that stands, and what it was made for.
+#[derive(Debug, Clone, PartialEq)]
+struct Decision {
+    choice: Choice,
+    every_ms: i64,
+    at_ms: i64,
+    /// Pages that were read since.
+    pages: u32,
+    /// Something came that the choice would not have read.
+    is_refuted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,6 +264,25 @@ impl Machine {
             && self.suspects == stored.suspects
     }
 
+    /// What was read again without result.
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// The local clock's time less the server's, ms, to a second and a round trip; `None` where
+    /// answers do not carry the server's time, so that the local clock has to be right.
+    pub fn clock_lead_ms(&self) -> Option<i64> {
+        self.ahead.is_dated().then_some(self.clock_lead_ms)
+    }
+
+    /// Takes what another source of the same instance has measured as a first guess, if this one
+    /// has measured nothing: it shapes the plan, never the bound.
+    pub fn assume(&mut self, other: &Lateness) {
+        if self.lateness.is_empty() && !other.is_empty() {
+            self.lateness = other.as_prior(PRIOR_POSTS);
+        }
+    }
+
     /// The plan for what was measured so far, with its reasons.
     pub fn plan(&self, settings: &Settings, abilities: Abilities, now_ms: i64) -> Plan {
         self.make_plan(settings, abilities, now_ms, true)
@@ -235,17 +295,101 @@ impl Machine {
         now_ms: i64,
         explain: bool,
     ) -> Plan {
-        plan::make(
-            settings,
-            Measured {
-                lateness: &self.lateness,
-                rate_per_s: self.rate_per_s,
-                page_limit: abilities.page_limit,
-                throttle_spacing_ms: self.throttles.spacing_ms(now_ms),
-                timed: self.scheme.is_some_and(|scheme| scheme.layout.is_some()),
-            },
-            explain,
-        )
+        let kept_ms = self.kept_ms(settings, now_ms);
+        let measured = self.measured(abilities, &kept_ms, now_ms);
+        match &self.decision {
+            Some(decision) => plan::of_choice(settings, measured, &decision.choice, explain),
+            None => plan::make(settings, measured, explain),
+        }
+    }
+
+    /// The overlap (ms), the looks, whether they are proven, and whether one of them is on trial, as
+    /// chosen last.
+    pub(super) fn chosen(&self) -> Option<(i64, &[Rung], bool, bool)> {
+        let choice = &self.decision.as_ref()?.choice;
+        let is_trial = choice.trial_ms.is_some();
+        Some((choice.overlap_ms, &choice.looks, choice.is_proven, is_trial))
+    }
+
+    /// Chooses overlap and looks again, if enough has been read since, or if what was chosen has
+    /// been refuted.
+    fn decide(&mut self, settings: &Settings, abilities: Abilities, now_ms: i64) {
+        let kept_ms = self.kept_ms(settings, now_ms);
+        let measured = self.measured(abilities, &kept_ms, now_ms);
+        let every_ms = plan::interval_ms(settings, measured);
+        let stands = self.decision.as_ref().is_some_and(|decision| {
+            let other = every_ms.abs_diff(decision.every_ms) as i64;
+            let since_ms = now_ms - decision.at_ms;
+            let is_fresh = decision.pages < PAGES_PER_DECISION || since_ms < LEAST_DECISION_MS;
+            let is_same = !decision.is_refuted && other <= decision.every_ms / 4;
+            is_fresh && is_same && (0..DECISION_MS).contains(&since_ms)
+        });
+        if stands {
+            return;
+        }
+        let choice = plan::choose(settings, measured);
+        if let Some(trial_ms) = self.decision.as_ref().and_then(|d| d.choice.trial_ms) {
+            let first_ms = choice.looks.first().map(|look| look.age_ms);
+            if first_ms == Some(trial_ms) && choice.trial_ms.is_none() {
+                self.trials = Trials::default();
+            } else if choice.trial_ms != Some(trial_ms) {
+                self.trials.failed += 1;
+                self.trials.failed_at_ms = now_ms;
+            }
+        }
+        self.decision = Some(Decision {
+            choice,
+            every_ms,
+            at_ms: now_ms,
+            pages: 0,
+            is_refuted: false,
+        });
+    }
+
+    fn measured<'a>(
+        &'a self,
+        abilities: Abilities,
+        kept_ms: &'a [i64],
+        now_ms: i64,
+    ) -> Measured<'a> {
+        Measured {
+            lateness: &self.lateness,
+            evidence: &self.evidence,
+            kept_ms,
+            may_try: self.may_try(now_ms),
+            rate_per_s: self.rate_per_s,
+            daily_rate_per_s: self.daily_rate_per_s,
+            page_limit: abilities.page_limit,
+            throttle_spacing_ms: self.throttles.spacing_ms(now_ms),
+            timed: self.scheme.is_some_and(|scheme| scheme.layout.is_some()),
+            now_ms,
+        }
+    }
+
+    /// Each trial that failed makes the next wait longer: from half a day up to a month.
+    fn may_try(&self, now_ms: i64) -> bool {
+        let Trials {
+            failed,
+            failed_at_ms,
+        } = self.trials;
+        let wait_ms = (TRIAL_WAIT_MS << failed.min(8)).min(CHANGES_MS) / 2;
+        failed == 0 || now_ms - failed_at_ms >= wait_ms
+    }
+
+    /// The ages of rungs that stay for the edits and deletions that they find.
+    fn kept_ms(&self, settings: &Settings, now_ms: i64) -> Vec<i64> {
+        if settings.refreshed {
+            return Vec::new();
+        }
+        let lately = now_ms - CHANGES_MS;
+        let finds = |age_ms: &i64| self.changes.get(age_ms).is_some_and(|at| *at > lately);
+        let ages = settings.rungs.iter().map(|rung| rung.age_ms);
+        ages.filter(finds).collect()
+    }
+
+    /// What is tolerated of IDs ahead of the server's time, ms: some servers' always are.
+    fn tolerance_ms(&self) -> i64 {
+        TOLERANCE_MS.max(self.lateness.newest_ahead_ms.saturating_mul(4))
     }
 
     /// Asks for the open gap that begins at `low` to be filled. `false` if
@@ -259,10 +403,19 @@ impl Machine {
     /// one of the first `rungs` rungs.
     pub fn is_settled(&self, settings: &Settings, before_ms: i64, rungs: usize) -> bool {
         let before_ms = before_ms - self.clock_lead_ms;
+        let mut ages: Vec<i64> = settings.rungs.iter().map(|rung| rung.age_ms).collect();
+        let second_look = self.decision.as_ref().and_then(|d| d.choice.looks.first());
+        ages.push(second_look.map_or(settings.second_look_ms, |look| look.age_ms));
+        ages.sort_unstable();
+        let last_ms = ages.iter().take(rungs).last().copied().unwrap_or(0);
         !self.ledger.gaps().iter().any(|gap| match gap.kind {
             GapKind::Open { wanted, .. } => wanted || settings.fill_gaps,
-            GapKind::Provisional { rung, from_ms, .. } => rung < rungs && from_ms < before_ms,
-            GapKind::Unrecoverable => false,
+            GapKind::Provisional {
+                read_age_ms,
+                from_ms,
+                ..
+            } => read_age_ms < last_ms && from_ms < before_ms,
+            GapKind::PassedOver { .. } | GapKind::Unrecoverable => false,
         })
     }
 
@@ -277,3 +430,14 @@ impl Machine {
 fn is_history(gap: &Gap) -> bool {
     matches!(gap.kind, GapKind::Open { history: true, .. })
 }
+
+/// A choice stands for so many pages, and so long at least and at most.
+const PAGES_PER_DECISION: u32 = 100;
+const LEAST_DECISION_MS: i64 = 60_000;
+const DECISION_MS: i64 = 3_600_000;
+/// What other sources have shown weighs as much as so many posts.
+const PRIOR_POSTS: f32 = 400.0;
+/// Edits and deletions that a rung found keep it for so long.
+const CHANGES_MS: i64 = 30 * 86_400_000;
+const TOLERANCE_MS: i64 = 60_000;
+const TRIAL_WAIT_MS: i64 = 12 * 3_600_000;

@@ -7,11 +7,21 @@ use crate::{
         clamp,
         ledger::{Gap, GapKind},
         plan::Plan,
+        probes::Draw,
         request::{AnchorQuery, Bounds, Fetch, Purpose},
         settings::Settings,
     },
     upstream_id::Key,
 };
+
+/// What is due may be looked at from here.
+#[derive(Clone, Copy)]
+struct Moment<'a> {
+    plan: &'a Plan,
+    abilities: Abilities,
+    server_now_ms: i64,
+    settling: bool,
+}
 
 impl Machine {
     /// The next step at this time, Unix ms by the local clock.
@@ -25,6 +35,7 @@ impl Machine {
         now_ms: i64,
         settling: bool,
     ) -> Step {
+        self.decide(settings, abilities, now_ms);
         let plan = self.make_plan(settings, abilities, now_ms, false);
         let blocked_until_ms = self
             .throttles
@@ -50,17 +61,23 @@ impl Machine {
         // Whatever the quota, every second request may be something else than
         // a poll, or gaps and second looks would starve.
         if poll_is_due && !self.pace.last_was_poll {
-            return self.poll(&plan, abilities);
+            return self.poll(&plan, abilities, now_ms);
         }
         let work = if now_ms < self.pace.work_blocked_until_ms {
             Step::Wait {
                 until_ms: self.pace.work_blocked_until_ms,
             }
         } else {
-            self.work(settings, abilities, &plan, now_ms, settling)
+            let moment = Moment {
+                plan: &plan,
+                abilities,
+                server_now_ms: now_ms - self.clock_lead_ms,
+                settling,
+            };
+            self.work(settings, moment, now_ms)
         };
         match work {
-            Step::Wait { .. } if poll_is_due => self.poll(&plan, abilities),
+            Step::Wait { .. } if poll_is_due => self.poll(&plan, abilities, now_ms),
             Step::Wait { until_ms } => Step::Wait {
                 until_ms: until_ms.min(poll_due_ms),
             },
@@ -73,7 +90,10 @@ impl Machine {
         let (is_poll, is_rung) = match step {
             Step::Fetch(fetch) => (
                 fetch.purpose == Purpose::Poll,
-                matches!(fetch.purpose, Purpose::Look { rung: 1.., .. }),
+                matches!(
+                    fetch.purpose,
+                    Purpose::Look { rung: 1.., .. } | Purpose::Probe { .. }
+                ),
             ),
             Step::LookUp(_) => (false, true),
             Step::Wait { .. } => return,
@@ -99,11 +119,12 @@ impl Machine {
         self.pace.last_poll_ms = None;
     }
 
-    fn poll(&self, plan: &Plan, abilities: Abilities) -> Step {
+    fn poll(&self, plan: &Plan, abilities: Abilities, now_ms: i64) -> Step {
         Step::Fetch(Fetch {
             purpose: Purpose::Poll,
             bounds: Bounds::Head {
                 since: self.since(plan),
+                ceiling: self.ceiling(now_ms),
             },
             limit: abilities.page_limit,
         })
@@ -129,22 +150,41 @@ impl Machine {
         }
     }
 
-    fn work(
-        &mut self,
-        settings: &Settings,
-        abilities: Abilities,
-        plan: &Plan,
-        now_ms: i64,
-        settling: bool,
-    ) -> Step {
+    /// Above this polls leave posts out, while some are dated ahead: the server's
+    /// time by its `Date` alone, and what its newest IDs are ahead of it anyway.
+    fn ceiling(&self, now_ms: i64) -> Option<Key> {
+        if !self.ahead.leaves_out() {
+            return None;
+        }
+        self.ledger.frontier()?;
         let server_now_ms = now_ms - self.clock_lead_ms;
+        self.scheme?.floor(server_now_ms + self.tolerance_ms())
+    }
+
+    /// What is dated ahead is read by itself, rarely.
+    fn due_ahead(&self, abilities: Abilities, now_ms: i64) -> Option<Step> {
+        let ceiling = self.ceiling(now_ms)?;
+        let is_due = now_ms - self.ahead.read_at_ms >= AHEAD_EVERY_MS;
+        is_due.then(|| {
+            Step::Fetch(Fetch {
+                purpose: Purpose::Ahead,
+                bounds: Bounds::Head {
+                    since: Some(ceiling),
+                    ceiling: None,
+                },
+                limit: abilities.page_limit,
+            })
+        })
+    }
+
+    fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {
         // Whether a range lies beyond the upstream's depth hangs on a look-up.
         if self.history.bottom_seen > 0
             && let Some(suspect) = self.suspects.front()
         {
             return Step::LookUp(suspect.id.clone());
         }
-        if let Some(step) = self.due_look(plan, abilities, server_now_ms, settling, 0) {
+        if let Some(step) = self.due_look(at, 0) {
             return step;
         }
         if let Some(suspect) = self.suspects.front()
@@ -152,18 +192,27 @@ impl Machine {
         {
             return Step::LookUp(suspect.id.clone());
         }
-        if let Some(step) = self.due_fill(settings, abilities) {
+        if let Some(step) = self.due_fill(settings, at.abilities) {
             return step;
         }
-        for rung in 1..plan.ladder.len() {
-            self.pass_idle_ranges(plan, server_now_ms, settling, rung);
-            if !self.within_share(settings, now_ms) {
-                self.pass_overdue_ranges(plan, server_now_ms, rung);
-                continue;
-            }
-            if let Some(step) = self.due_look(plan, abilities, server_now_ms, settling, rung) {
+        if let Some(step) = self.due_ahead(at.abilities, now_ms) {
+            return step;
+        }
+        // The probes at the last age keep the proof: they are taken before any rung.
+        if let Some(step) = self.due_probe(at, true) {
+            return step;
+        }
+        if self.within_share(settings, now_ms) {
+            let looks = (1..at.plan.ladder.len()).find_map(|rung| self.due_look(at, rung));
+            let step = looks
+                .or_else(|| self.due_probe(at, false))
+                .or_else(|| self.late_look(at));
+            if let Some(step) = step {
                 return step;
             }
+            self.pass_over_unread(at, false);
+        } else {
+            self.pass_over_unread(at, true);
         }
         // What is due already and was not taken waits for its share of the
         // quota: the next poll is early enough to ask again.
@@ -171,63 +220,96 @@ impl Machine {
             .ledger
             .gaps()
             .iter()
-            .filter_map(|gap| due_at_ms(gap, plan, settling))
-            .filter(|due_ms| *due_ms > server_now_ms)
+            .filter_map(|gap| due_at_ms(gap, at.plan, at.settling))
+            .filter(|due_ms| *due_ms > at.server_now_ms)
             .min();
         Step::Wait {
-            until_ms: due_ms.map_or(i64::MAX, |due_ms| due_ms + self.clock_lead_ms),
+            until_ms: due_ms.map_or(i64::MAX, |due_ms| due_ms.saturating_add(self.clock_lead_ms)),
         }
     }
 
-    fn due_look(
-        &self,
-        plan: &Plan,
-        abilities: Abilities,
-        server_now_ms: i64,
-        settling: bool,
-        wanted_rung: usize,
-    ) -> Option<Step> {
-        self.ledger.gaps().iter().find_map(|gap| {
-            let (low, high) = self.due_range(gap, plan, server_now_ms, settling, wanted_rung)?;
-            let GapKind::Provisional { tries, .. } = gap.kind else {
+    /// A range that is due for its rung in time.
+    fn due_look(&self, at: Moment<'_>, rung: usize) -> Option<Step> {
+        let age_ms = at.plan.ladder.age_ms(rung)?;
+        // What lies further back than this was held up, or is asked for by a plan that has
+        // changed: it does not come before what is due now.
+        let in_time_ms = at.server_now_ms
+            - age_ms
+            - at.plan
+                .ladder
+                .period_ms(rung)
+                .saturating_mul(IN_TIME_PERIODS)
+            - IN_TIME_MS;
+        let gaps = self.ledger.gaps().iter();
+        gaps.filter(|gap| {
+            matches!(gap.kind, GapKind::Provisional { until_ms, .. } if until_ms >= in_time_ms)
+        })
+        .find_map(|gap| self.look(at, gap, rung))
+    }
+
+    /// A range that was due earlier, the youngest first.
+    fn late_look(&self, at: Moment<'_>) -> Option<Step> {
+        let gaps = self.ledger.gaps().iter().rev();
+        let mut looks = gaps.filter_map(|gap| {
+            let GapKind::Provisional { read_age_ms, .. } = gap.kind else {
                 return None;
             };
-            Some(Step::Fetch(Fetch {
-                bounds: Bounds::Back {
-                    below: high.clone(),
-                    anchor: anchor_for(&low, tries),
-                },
-                purpose: Purpose::Look {
-                    rung: wanted_rung,
-                    low,
-                    high,
-                },
-                limit: abilities.page_limit,
-            }))
-        })
+            self.look(at, gap, at.plan.ladder.next(read_age_ms))
+        });
+        looks.next()
     }
 
-    /// The part of a range that a rung may read now.
-    fn due_range(
-        &self,
-        gap: &Gap,
-        plan: &Plan,
-        server_now_ms: i64,
-        settling: bool,
-        wanted_rung: usize,
-    ) -> Option<(Key, Key)> {
-        let GapKind::Provisional { rung, .. } = gap.kind else {
+    fn look(&self, at: Moment<'_>, gap: &Gap, rung: usize) -> Option<Step> {
+        let GapKind::Provisional {
+            read_age_ms, tries, ..
+        } = gap.kind
+        else {
             return None;
         };
-        if rung != wanted_rung || due_at_ms(gap, plan, settling)? > server_now_ms {
+        let is_its_rung = at.plan.ladder.next(read_age_ms) == rung;
+        if !is_its_rung || due_at_ms(gap, at.plan, at.settling)? > at.server_now_ms {
             return None;
         }
-        let old_enough_ms = server_now_ms - plan.ladder.age_ms(rung)?;
+        let old_enough_ms = at.server_now_ms - at.plan.ladder.age_ms(rung)?;
         let high = match self.scheme?.floor(old_enough_ms) {
             Some(edge) => edge.min(gap.high.clone()),
             None => gap.high.clone(),
         };
-        (gap.low < high).then(|| (gap.low.clone(), high))
+        let low = gap.low.clone();
+        (low < high).then(|| {
+            Step::Fetch(Fetch {
+                bounds: Bounds::Back {
+                    below: high.clone(),
+                    anchor: anchor_for(&low, tries),
+                },
+                purpose: Purpose::Look { rung, low, high },
+                limit: at.abilities.page_limit,
+            })
+        })
+    }
+
+    fn due_probe(&mut self, at: Moment<'_>, last: bool) -> Option<Step> {
+        let scheme = self.scheme?;
+        let last_ms = at.plan.ladder.complete_ms();
+        let Draw {
+            age_ms,
+            from_ms,
+            until_ms,
+            share,
+        } = self.probes.next(last_ms, last, at.server_now_ms)?;
+        let (low, high) = (scheme.floor(from_ms)?, scheme.floor(until_ms)?);
+        Some(Step::Fetch(Fetch {
+            purpose: Purpose::Probe { age_ms, until_ms },
+            bounds: Bounds::Under {
+                drawn: AnchorQuery::Drawn {
+                    low,
+                    high: high.clone(),
+                    per_million: (share * 1e6) as u32,
+                },
+                else_below: high,
+            },
+            limit: at.abilities.page_limit,
+        }))
     }
 
     fn due_fill(&self, settings: &Settings, abilities: Abilities) -> Option<Step> {
@@ -279,32 +361,58 @@ impl Machine {
         self.pace.recent_rungs * 100 <= self.pace.recent.max(1) * settings.rung_share_percent
     }
 
-    /// Lets due ranges pass a rung that has long found nothing.
-    fn pass_idle_ranges(&mut self, plan: &Plan, server_now_ms: i64, settling: bool, rung: usize) {
-        while self.yield_of(rung).is_idle() {
-            let due = self
-                .ledger
-                .gaps()
-                .iter()
-                .find_map(|gap| self.due_range(gap, plan, server_now_ms, settling, rung));
-            let Some((low, high)) = due else { return };
-            self.ledger.skip_rung(&low, &high, rung, &plan.ladder);
-            self.yield_of(rung).passed_over();
+    /// Lets ranges come of age that no look is going to read: by a plan that is proven, or because
+    /// the quota's share kept them waiting a whole period beyond their due time.
+    fn pass_over_unread(&mut self, at: Moment<'_>, short_of_quota: bool) {
+        let ladder = &at.plan.ladder;
+        let Some(scheme) = self.scheme else {
+            return;
+        };
+        let mut before_ms = at.server_now_ms - ladder.complete_ms();
+        if !ladder.leaves_out_the_last() {
+            if !short_of_quota {
+                return;
+            }
+            before_ms -= ladder.period_ms(ladder.len() - 1);
         }
-    }
-
-    /// Lets ranges pass that the quota's share kept waiting a whole period
-    /// beyond their due time.
-    fn pass_overdue_ranges(&mut self, plan: &Plan, server_now_ms: i64, rung: usize) {
-        let late_ms = server_now_ms - plan.ladder.period_ms(rung);
-        while let Some((low, high)) = self
+        let slack_ms = if short_of_quota || at.settling {
+            0
+        } else {
+            ladder.complete_ms() / PASSED_OVER_PORTIONS
+        };
+        let passed: Vec<(Key, Key)> = self
             .ledger
             .gaps()
             .iter()
-            .find_map(|gap| self.due_range(gap, plan, late_ms, false, rung))
-        {
-            self.ledger.skip_rung(&low, &high, rung, &plan.ladder);
-            self.yield_of(rung).skipped_quota += 1;
+            .filter_map(|gap| {
+                let GapKind::Provisional {
+                    read_age_ms,
+                    from_ms,
+                    until_ms,
+                    ..
+                } = gap.kind
+                else {
+                    return None;
+                };
+                // A look that the plan has still to take is taken, late or not.
+                let waits = ladder.next(read_age_ms) < ladder.len() && !short_of_quota;
+                let is_ready = until_ms <= before_ms || from_ms < before_ms - slack_ms;
+                if waits || !is_ready {
+                    return None;
+                }
+                let high = match scheme.floor(before_ms) {
+                    Some(edge) => edge.min(gap.high.clone()),
+                    None if until_ms <= before_ms => gap.high.clone(),
+                    None => return None,
+                };
+                (gap.low < high).then(|| (gap.low.clone(), high))
+            })
+            .collect();
+        for (low, high) in passed {
+            self.ledger.pass_over(&low, &high, ladder);
+            if short_of_quota {
+                self.yield_of(ladder.len().saturating_sub(1)).skipped_quota += 1;
+            }
         }
     }
 }
@@ -312,7 +420,7 @@ impl Machine {
 /// The anchor of a range: the newest stored post at or below its low end, and
 /// after each try in vain one twice as far down.
 fn anchor_for(low: &Key, tries: u32) -> Option<AnchorQuery> {
-    (!low.is_lowest()).then(|| AnchorQuery {
+    (!low.is_lowest()).then(|| AnchorQuery::Newest {
         at_most: low.clone(),
         skip: (1_u32 << tries.min(20)) - 1,
     })
@@ -322,7 +430,7 @@ fn anchor_for(low: &Key, tries: u32) -> Option<AnchorQuery> {
 /// clock: when enough has come together above its oldest ID.
 fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
     let GapKind::Provisional {
-        rung,
+        read_age_ms,
         from_ms,
         until_ms,
         ..
@@ -330,7 +438,11 @@ fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
     else {
         return None;
     };
-    let age_ms = plan.ladder.age_ms(rung)?;
+    let rung = plan.ladder.next(read_age_ms);
+    let Some(age_ms) = plan.ladder.age_ms(rung) else {
+        // Nothing reads it any more: it comes of age.
+        return Some(until_ms + plan.ladder.complete_ms());
+    };
     Some(if settling {
         until_ms + age_ms
     } else {
@@ -342,3 +454,10 @@ fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
 const BUSY_POSTS_PER_POLL: f64 = 0.5;
 /// With so many requests a poll there is room for every rung.
 const ROOMY_REQUESTS_PER_POLL: i64 = 4;
+/// A look that is this late has been held up.
+const IN_TIME_PERIODS: i64 = 4;
+const IN_TIME_MS: i64 = 60_000;
+/// What comes of age unread is passed over in portions of this part of the last rung's age.
+const PASSED_OVER_PORTIONS: i64 = 24;
+/// How often posts are read that are dated ahead.
+const AHEAD_EVERY_MS: i64 = 10 * 60_000;

@@ -1,10 +1,20 @@
-/// Chance under a seed (SplitMix64: Steele, Lea & Flood, OOPSLA 2014).
-#[derive(Debug, Clone)]
-pub(super) struct Chance(u64);
+//! Chance under a seed.
+
+use serde::{Deserialize, Serialize};
+
+/// Chance under a seed (SplitMix64: Steele, Lea & Flood, OOPSLA 2014). Its state can be kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed ^ 0x6a09_e667_f3bc_c909)
+    }
+
+    /// Mixes a fact into the state.
+    pub(crate) fn stir(&mut self, fact: u64) {
+        self.0 = self.0.wrapping_add(fact);
     }
 
     fn bits(&mut self) -> u64 {
@@ -16,23 +26,23 @@ impl Chance {
     }
 
     /// A number above 0 and below 1.
-    pub(super) fn share(&mut self) -> f64 {
+    pub(crate) fn share(&mut self) -> f64 {
         ((self.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.share()
     }
 
     /// Normally distributed with variance 1 (Box & Muller).
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.share().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.share()).cos()
     }
 
     /// How often something happens that is expected this often (Poisson; Knuth for few, a normal
     /// one for many).
-    pub(super) fn times(&mut self, expected: f64) -> u32 {
+    pub(crate) fn times(&mut self, expected: f64) -> u32 {
         if expected > 50.0 {
             return (expected + expected.sqrt() * self.normal())
                 .round()

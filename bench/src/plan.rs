@@ -1,0 +1,192 @@
+//! `plan`: what the timeline machine misses, fetches and delays once its bound is proven, beside the
+//! usual pollers; in virtual time, so the same on every machine.
+
+use clap::Args;
+use driftline_core::timeline::{
+    Backfill, Settings,
+    simulation::{Baseline, Length, Outcome, Tail, Workload, run as read, run_baseline},
+};
+
+use crate::{
+    Effort,
+    failure::Failure,
+    rounds::Spread,
+    table::{Table, met},
+};
+
+/// What `plan` takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Options {
+    /// Only workloads whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// A workload and what is asked of it.
+struct Scene {
+    name: String,
+    workload: Workload,
+    length: Length,
+    /// The most fetches a post, once proven.
+    fetches: Option<f64>,
+    /// A share of the posts, and the most that they may take, ms.
+    delay: Option<(f64, i64)>,
+}
+
+/// Runs every workload over its seeds.
+pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
+    let seeds: Vec<u64> = (1..=effort.rounds(5) as u64).collect();
+    let mut table = Table::new(
+        format!(
+            "plan: the defaults, until proven plus a day, and all came of age; {} seeds",
+            seeds.len()
+        ),
+        [
+            "workload", "poller", "posts", "missed", "of these listed", "fetches/post",
+            "before", "proven, h", "p50, s", "p99, s", "p99.9, s", "target", "met",
+        ],
+    );
+    let scenes = scenes(effort.quick);
+    let chosen = scenes.iter().filter(|scene| scene.name.contains(&options.only));
+    for scene in chosen {
+        let settings = Settings {
+            backfill: Backfill::None,
+            refreshed: true,
+            ..Settings::default()
+        };
+        let ours = seeds.iter().map(|&seed| read(&scene.workload, &settings, scene.length, seed));
+        let ours: Vec<Outcome> = ours.collect();
+        let mut row = scene.row("Driftline", &ours);
+        (row[11], row[12]) = scene.judged(&ours);
+        table.row(row);
+        for (name, baseline) in [("newest ID", Baseline::Newest), ("clamp, k = 1 s", Baseline::Clamp(1_000))] {
+            let length_ms = scene.length.unproven_ms.min(DAY_MS);
+            let peers = seeds.iter().map(|&seed| {
+                run_baseline(&scene.workload, baseline, settings.every_ms, length_ms, seed)
+            });
+            table.row(scene.row(name, &peers.collect::<Vec<_>>()));
+        }
+        for (seed, outcome) in seeds.iter().zip(&ours) {
+            println!("{}, seed {seed}: {} plans", scene.name, outcome.plans.len());
+            for plan in outcome.plans.iter().rev().take(12).rev() {
+                println!(
+                    "  at {:.2} h: overlap {} ms, looks at {:?} ms, {}",
+                    plan.at_ms as f64 / HOUR_MS as f64,
+                    plan.overlap_ms,
+                    plan.looks_ms,
+                    if plan.is_proven { "proven" } else { "not proven" }
+                );
+            }
+        }
+    }
+    table.print();
+    Ok(())
+}
+
+impl Scene {
+    fn row(&self, poller: &str, outcomes: &[Outcome]) -> [String; 13] {
+        let of = |figure: &dyn Fn(&Outcome) -> f64, digits| {
+            Spread::of(outcomes.iter().map(figure), digits).to_string()
+        };
+        let delay_s = |share: f64| of(&|o| o.delays.quantile_ms(share) as f64 / 1000.0, 1);
+        let proven = outcomes.iter().all(|o| o.proven_after_ms.is_some());
+        [
+            self.name.clone(),
+            poller.to_owned(),
+            of(&|o| o.posts as f64, 0),
+            of(&|o| o.missed as f64, 0),
+            of(&|o| o.listed as f64, 0),
+            of(&|o| o.fetches_after, 2),
+            of(&|o| o.fetches_before, 2),
+            if proven {
+                of(&|o| o.proven_after_ms.unwrap_or(0) as f64 / HOUR_MS as f64, 1)
+            } else {
+                "-".to_owned()
+            },
+            delay_s(0.5),
+            delay_s(0.99),
+            delay_s(0.999),
+            String::new(),
+            String::new(),
+        ]
+    }
+
+    fn judged(&self, outcomes: &[Outcome]) -> (String, String) {
+        let mut target = "0 missed, or listed".to_owned();
+        let mut all_met = outcomes.iter().all(|o| o.missed == o.listed);
+        if let Some(fetches) = self.fetches {
+            target = format!("{target}; <= {fetches} fetches");
+            all_met &= outcomes.iter().all(|o| o.missed == 0 && o.fetches_after <= fetches);
+        }
+        if let Some((share, most_ms)) = self.delay {
+            target = format!("{target}; p{} < {} s", share * 100.0, most_ms / 1000);
+            all_met &= outcomes.iter().all(|o| o.delays.quantile_ms(share) < most_ms);
+        }
+        (target, met(all_met))
+    }
+}
+
+fn scenes(quick: bool) -> Vec<Scene> {
+    let days = |days: i64| Length {
+        unproven_ms: if quick { HOUR_MS } else { days * DAY_MS },
+        proven_ms: DAY_MS,
+    };
+    let scene = |name: &str, rate_per_s: f64, tails: &[Tail]| Scene {
+        name: name.to_owned(),
+        workload: Workload {
+            tails: tails.to_vec(),
+            ..Workload::tweets(rate_per_s)
+        },
+        length: days(6),
+        fetches: None,
+        delay: None,
+    };
+    let late = Tail::always(0.02, 20_000.0, 90_000.0);
+    let hour = Tail {
+        logarithmic: true,
+        ..Tail::always(0.01, 60_000.0, 3_600_000.0)
+    };
+    let begins = Tail {
+        begins_ms: Tail::AFTER_PROOF,
+        lasts_ms: DAY_MS,
+        ..Tail::always(0.01, 60_000.0, 300_000.0)
+    };
+    let mut scenes = vec![
+        Scene {
+            fetches: Some(2.5),
+            delay: Some((0.999, 20_000)),
+            ..scene("as measured on tweets", 20.0, &[])
+        },
+        Scene {
+            fetches: Some(2.5),
+            delay: Some((0.99, 150_000)),
+            ..scene("2% late by 20 to 90 s", 20.0, &[late])
+        },
+        Scene {
+            fetches: Some(4.0),
+            ..scene("1% late by 1 to 60 min", 20.0, &[hour])
+        },
+        Scene {
+            length: days(20),
+            delay: Some((0.99, 300_000)),
+            ..scene("100 posts a day, 2% late by 20 to 90 s", 100.0 / 86_400.0, &[late])
+        },
+        Scene {
+            length: Length {
+                proven_ms: 4 * DAY_MS,
+                ..days(6)
+            },
+            ..scene("1% late by 1 to 5 min for a day, after the proof", 20.0, &[begins])
+        },
+    ];
+    for rate_per_s in [1.0, 2.5, 5.0, 10.0, 20.0] {
+        let mut throttled = scene(&format!("300 paged requests in 15 min, {rate_per_s} posts/s"), rate_per_s, &[]);
+        throttled.workload.throttle = Some((300, 15 * 60_000));
+        throttled.length = days(1);
+        scenes.push(throttled);
+    }
+    scenes
+}
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;

@@ -1,0 +1,503 @@
+//! Which overlap and which looks store posts soonest for a budget of fetches, within the bound.
+
+use super::{
+    age_bins::{edge_ms, nearest},
+    evidence::{Evidence, PROVEN_PAGE_FULLS},
+    ladder::Rung,
+    lateness::Distribution,
+};
+
+/// What a choice is made from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Basis<'a> {
+    /// The estimate of lateness, if there is enough of one.
+    pub(super) lateness: Option<&'a Distribution>,
+    /// What was read again without result.
+    pub(super) evidence: &'a Evidence,
+    /// The time between two polls, ms.
+    pub(super) every_ms: i64,
+    /// An overlap that the operator has set, ms.
+    pub(super) overlap_ms: Option<i64>,
+    /// How much later than its page was read a poll may take its time to be, on average, ms: it
+    /// costs as much as that much more overlap.
+    pub(super) slack_ms: i64,
+    /// Fetches a post that polls, looks and probes may take together.
+    pub(super) budget: f64,
+    /// Fetches a post that probes at the last age take to keep the proof; `None` where there are
+    /// too few posts to ever prove anything.
+    pub(super) upkeep: Option<f64>,
+    /// The second look's least age and how much of the timeline it takes together.
+    pub(super) second_look: Rung,
+    /// The rungs above the second look, the last one included.
+    pub(super) rungs: &'a [Rung],
+    /// Rungs of these ages stay for what they find besides posts.
+    pub(super) kept_ms: &'a [i64],
+    /// Whether a shorter last look may be tried.
+    pub(super) may_try: bool,
+    /// New posts a second.
+    pub(super) rate_per_s: f64,
+    /// The time, Unix ms.
+    pub(super) now_ms: i64,
+}
+
+/// What is done, and what it costs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Choice {
+    pub(super) overlap_ms: i64,
+    /// The looks that read every range.
+    pub(super) looks: Vec<Rung>,
+    /// Whether reading again has proven that later looks may be left out.
+    pub(super) is_proven: bool,
+    /// A look of this age, ms, is taken besides to find out whether it is enough.
+    pub(super) trial_ms: Option<i64>,
+    /// Fetches a post of polls, looks and probes, without faults.
+    pub(super) fetches: f64,
+    /// From visible to stored, on average, ms; `None` without an estimate.
+    pub(super) delay_ms: Option<f64>,
+}
+
+/// The choice of least delay within the budget. Until the bound is proven every rung reads
+/// everything; if the budget cannot keep the bound, the bound wins.
+pub(super) fn choose(basis: &Basis<'_>) -> Choice {
+    match proven(basis) {
+        Some(choice) if !is_nearly_proven_shorter(basis, &choice) => choice,
+        _ => unproven(basis),
+    }
+}
+
+/// Whether the second look that is best while every rung reads everything will soon be proven to be
+/// enough by itself: the proof of a longer look is reached a little earlier by chance, and with it
+/// alone a shorter one is never proven.
+fn is_nearly_proven_shorter(basis: &Basis<'_>, choice: &Choice) -> bool {
+    let (Some(longest), Some(last)) = (choice.looks.last(), basis.rungs.last()) else {
+        return false;
+    };
+    let second_look_ms = unproven(basis)
+        .looks
+        .first()
+        .map_or(i64::MAX, |look| look.age_ms);
+    let page_fulls = basis
+        .evidence
+        .page_fulls(second_look_ms, last.age_ms, basis.now_ms);
+    let is_near = page_fulls * 10 >= PROVEN_PAGE_FULLS * 8 && page_fulls < PROVEN_PAGE_FULLS;
+    choice.trial_ms.is_none() && second_look_ms < longest.age_ms && is_near
+}
+
+/// Every rung reads everything: what is chosen is the overlap and the second look's age.
+fn unproven(basis: &Basis<'_>) -> Choice {
+    let least = basis.second_look;
+    let second_looks = match basis.lateness {
+        // The first rung above it is left room.
+        Some(_) => {
+            let longest_ms = basis
+                .rungs
+                .first()
+                .map_or(least.age_ms, |rung| rung.age_ms / 2);
+            ages_from(least.age_ms, longest_ms)
+        }
+        None => vec![least.age_ms],
+    };
+    let choices = second_looks.into_iter().map(|age_ms| {
+        let mut looks = vec![basis.look(age_ms)];
+        looks.extend(basis.rungs.iter().filter(|rung| rung.age_ms > age_ms));
+        // The rungs are not paid from the budget: the bound wins.
+        let cost = 1.0 + basis.look_cost(&looks[0]);
+        Choice {
+            is_proven: false,
+            ..basis.with_overlap(looks, cost)
+        }
+    });
+    best(choices, WORTH).unwrap_or_else(|| basis.with_overlap(vec![least], 0.0))
+}
+
+/// The best plan whose bound is proven, if there is one.
+fn proven(basis: &Basis<'_>) -> Option<Choice> {
+    let (upkeep, last) = (basis.upkeep?, basis.rungs.last()?);
+    basis.lateness?;
+    let is_proven = |age_ms: i64| {
+        let page_fulls = basis.evidence.page_fulls(age_ms, last.age_ms, basis.now_ms);
+        page_fulls >= PROVEN_PAGE_FULLS
+    };
+    let mut ages: Vec<i64> = basis.rungs.iter().map(|rung| rung.age_ms).collect();
+    for age_ms in ages_from(basis.second_look.age_ms, last.age_ms - 1) {
+        // A rung of the operator's stands for the grid's age next to it.
+        if ages
+            .iter()
+            .all(|rung_ms| nearest(*rung_ms) != nearest(age_ms))
+        {
+            ages.push(age_ms);
+        }
+    }
+    ages.retain(|age_ms| *age_ms < last.age_ms);
+    ages.sort_unstable();
+    // Longer looks are proven where shorter ones are.
+    let least = ages.iter().position(|age_ms| is_proven(*age_ms))?;
+    let mut choices = Vec::new();
+    let mut consider = |looks: &[i64]| {
+        let mut looks = looks.to_vec();
+        looks.extend_from_slice(basis.kept_ms);
+        looks.sort_unstable();
+        looks.dedup();
+        let looks: Vec<Rung> = looks.into_iter().map(|age_ms| basis.look(age_ms)).collect();
+        let probes = upkeep + YOUNG_PROBES;
+        let cost = 1.0 + probes + looks.iter().map(|look| basis.look_cost(look)).sum::<f64>();
+        // One look may be dearer than the budget: the bound wins.
+        if cost > basis.budget && looks.len() > 1 + basis.kept_ms.len() {
+            return;
+        }
+        choices.push(Choice {
+            is_proven: true,
+            ..basis.with_overlap(looks, cost)
+        });
+    };
+    for (index, &last_ms) in ages.iter().enumerate().skip(least) {
+        consider(&[last_ms]);
+        for (second, &before_ms) in ages[..index].iter().enumerate() {
+            consider(&[before_ms, last_ms]);
+            for &first_ms in &ages[..second] {
+                consider(&[first_ms, before_ms, last_ms]);
+            }
+        }
+    }
+    // With long intervals an overlap that is proven by itself may cost less than any look.
+    if basis.overlap_ms.is_none() && basis.kept_ms.is_empty() {
+        let overlaps = ages_from(LEAST_OVERLAP_MS, last.age_ms - 1);
+        let cost = 1.0 + upkeep + YOUNG_PROBES;
+        let alone = overlaps.into_iter().filter(|ms| is_proven(*ms));
+        choices.extend(alone.map(|overlap_ms| Choice {
+            is_proven: true,
+            ..basis.costed(overlap_ms, Vec::new(), cost)
+        }));
+    }
+    let within = choices
+        .iter()
+        .filter(|choice| choice.fetches <= basis.budget);
+    let choice = best(within.cloned(), WORTH).or_else(|| {
+        let fetches = |choice: &Choice| choice.fetches;
+        let least = choices.iter().map(fetches).fold(f64::INFINITY, f64::min);
+        let cheap = choices
+            .iter()
+            .filter(|choice| choice.fetches <= least + CHEAP);
+        best(cheap.cloned(), WORTH)
+    })?;
+    Some(tried(basis, choice, &ages))
+}
+
+/// The choice with a shorter look besides, if probes suggest that it would be enough: what it
+/// leaves, the longer one reads, until one or the other is proven. That is learning again, which no
+/// budget limits.
+fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
+    let (true, Some(longest), [_]) = (basis.may_try, choice.looks.last(), &choice.looks[..]) else {
+        return choice;
+    };
+    let suggests = |age_ms: &&i64| {
+        let page_fulls = basis
+            .evidence
+            .page_fulls(**age_ms, longest.age_ms, basis.now_ms);
+        **age_ms < longest.age_ms && page_fulls >= TRIAL_PAGE_FULLS
+    };
+    let Some(&trial_ms) = ages_ms.iter().find(suggests) else {
+        return choice;
+    };
+    let look = basis.look(trial_ms);
+    let alone_ms = basis.delay_ms(choice.overlap_ms, &[look]);
+    if alone_ms >= choice.delay_ms.map(|ms| ms * TRIAL_GAIN) {
+        return choice;
+    }
+    let mut looks = choice.looks.clone();
+    looks.insert(0, look);
+    Choice {
+        trial_ms: Some(trial_ms),
+        is_proven: true,
+        ..basis.costed(
+            choice.overlap_ms,
+            looks,
+            choice.fetches + 1.0 - basis.overlap_cost(choice.overlap_ms),
+        )
+    }
+}
+
+/// The cheapest of those whose delay is within this share of the least.
+fn best(choices: impl Iterator<Item = Choice>, worth: f64) -> Option<Choice> {
+    let choices: Vec<Choice> = choices.collect();
+    let delay = |choice: &Choice| choice.delay_ms.unwrap_or(0.0);
+    let least = choices.iter().map(delay).fold(f64::INFINITY, f64::min);
+    let enough = |choice: &Choice| delay(choice) <= least * (1.0 + worth) + 0.5;
+    let enough = choices.into_iter().filter(enough);
+    enough.min_by(|a, b| a.fetches.total_cmp(&b.fetches))
+}
+
+impl Basis<'_> {
+    /// A look at this age; a rung of the operator's keeps its period.
+    fn look(&self, age_ms: i64) -> Rung {
+        let named = self.rungs.iter().find(|rung| rung.age_ms == age_ms);
+        named.copied().unwrap_or(Rung {
+            age_ms,
+            period_ms: self.second_look.period_ms.max(age_ms / 8),
+        })
+    }
+
+    /// Fetches a post that a look takes: one, and an anchor for each stretch.
+    fn look_cost(&self, look: &Rung) -> f64 {
+        1.0 + 1.0 / (self.rate_per_s * look.period_ms as f64 / 1000.0).max(1.0)
+    }
+
+    /// The looks with the overlap that the rest of the budget pays for and that is worth it.
+    fn with_overlap(&self, looks: Vec<Rung>, cost: f64) -> Choice {
+        if let Some(fixed_ms) = self.overlap_ms {
+            return self.costed(fixed_ms, looks, cost);
+        }
+        let affordable_ms = (self.budget - cost) * self.every_ms as f64 - self.slack_ms as f64;
+        let longest_ms = looks.first().map_or(self.every_ms, |look| look.age_ms);
+        let most_ms =
+            (affordable_ms as i64).clamp(LEAST_OVERLAP_MS, longest_ms.max(LEAST_OVERLAP_MS));
+        let Some(_) = self.lateness else {
+            return self.costed(FIRST_OVERLAP_MS.min(most_ms), looks, cost);
+        };
+        let mut overlaps = ages_from(LEAST_OVERLAP_MS, most_ms);
+        overlaps.push(most_ms);
+        let choices = overlaps
+            .into_iter()
+            .map(|overlap_ms| self.costed(overlap_ms, looks.clone(), cost));
+        // The budget is there to be spent.
+        let best = best(choices, OVERLAP_WORTH);
+        best.unwrap_or_else(|| self.costed(LEAST_OVERLAP_MS, looks.clone(), cost))
+    }
+
+    fn costed(&self, overlap_ms: i64, looks: Vec<Rung>, cost: f64) -> Choice {
+        Choice {
+            delay_ms: self.delay_ms(overlap_ms, &looks),
+            overlap_ms,
+            looks,
+            is_proven: false,
+            trial_ms: None,
+            fetches: cost + self.overlap_cost(overlap_ms),
+        }
+    }
+
+    /// Fetches a post that polls take besides the first.
+    fn overlap_cost(&self, overlap_ms: i64) -> f64 {
+        (overlap_ms + self.slack_ms).max(0) as f64 / self.every_ms.max(1) as f64
+    }
+
+    /// From visible to stored on average, of the posts that the last look shows, ms.
+    fn delay_ms(&self, overlap_ms: i64, looks: &[Rung]) -> Option<f64> {
+        let lateness = self.lateness?;
+        let half_interval_ms = self.every_ms as f64 / 2.0;
+        let mut shown = nearest(overlap_ms);
+        let mut share: f64 = (0..=shown).map(|bin| lateness.share(bin)).sum();
+        let mut sum_ms = share * half_interval_ms;
+        for look in looks {
+            let to = nearest(look.age_ms);
+            if to <= shown {
+                continue;
+            }
+            let stored_at_ms = look.age_ms as f64 + look.period_ms as f64 / 2.0;
+            sum_ms += lateness.delay_ms(Some(shown), to, stored_at_ms);
+            share += (shown + 1..=to).map(|bin| lateness.share(bin)).sum::<f64>();
+            shown = to;
+        }
+        (share > 0.0).then(|| sum_ms / share)
+    }
+}
+
+/// The grid's ages from one to another, ms; the first as it stands.
+fn ages_from(least_ms: i64, most_ms: i64) -> Vec<i64> {
+    let mut ages = vec![least_ms];
+    let above = (nearest(least_ms)..=nearest(most_ms)).map(edge_ms);
+    ages.extend(above.filter(|age_ms| *age_ms > least_ms && *age_ms <= most_ms));
+    ages
+}
+
+/// Fetches a post of the probes at ages between the last look's and the last rung's.
+pub(super) const YOUNG_PROBES: f64 = 0.12;
+/// The ID service's own promise, until something is measured.
+const FIRST_OVERLAP_MS: i64 = 1_000;
+const LEAST_OVERLAP_MS: i64 = 50;
+/// A dearer plan must shorten the mean delay by this share at least.
+const WORTH: f64 = 0.01;
+/// And more overlap by this one.
+const OVERLAP_WORTH: f64 = 0.000_5;
+/// Plans whose fetches differ by no more than this cost the same.
+const CHEAP: f64 = 0.1;
+/// So many page-fulls without result suggest that a shorter look is enough.
+const TRIAL_PAGE_FULLS: u64 = 300;
+/// And it must shorten the mean delay to this share.
+const TRIAL_GAIN: f64 = 0.9;
+
+#[cfg(test)]
+mod tests {
+    use super::super::lateness::Lateness;
+    use super::*;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    fn rung(age_ms: i64, period_ms: i64) -> Rung {
+        Rung { age_ms, period_ms }
+    }
+
+    fn rungs() -> Vec<Rung> {
+        vec![
+            rung(600_000, 300_000),
+            rung(7_200_000, 3_600_000),
+            rung(DAY_MS, DAY_MS / 4),
+        ]
+    }
+
+    /// Reads at the ages of the usual plan of a world whose posts are late as `visible` says.
+    fn seen(visible: impl Fn(i64) -> f64) -> Lateness {
+        let ages_ms = [
+            250, 3_000, 16_000, 32_000, 64_000, 128_000, 512_000, 8_192_000, DAY_MS,
+        ];
+        let mut lateness = Lateness::default();
+        for pair in ages_ms.windows(2) {
+            let (before, now) = (visible(pair[0]), visible(pair[1]));
+            lateness.read_again(
+                pair[0],
+                pair[1],
+                (1e6 * now) as u64,
+                (1e6 * (now - before)) as u64,
+            );
+        }
+        lateness
+    }
+
+    fn proven_above(age_ms: i64) -> Evidence {
+        let mut evidence = Evidence::default();
+        evidence.read_again(age_ms, DAY_MS, 1_300_000, 0);
+        evidence
+    }
+
+    fn chosen(lateness: &Lateness, evidence: &Evidence, change: impl Fn(&mut Basis<'_>)) -> Choice {
+        let distribution = lateness.distribution();
+        let rungs = rungs();
+        let mut basis = Basis {
+            lateness: distribution.as_ref(),
+            evidence,
+            every_ms: 3_000,
+            overlap_ms: None,
+            slack_ms: 600,
+            budget: 2.5,
+            upkeep: Some(0.03),
+            second_look: rung(15_000, 5_000),
+            rungs: &rungs,
+            kept_ms: &[],
+            may_try: true,
+            rate_per_s: 20.0,
+            now_ms: 0,
+        };
+        change(&mut basis);
+        choose(&basis)
+    }
+
+    /// 1% later than 160 ms, none later than 13 s, as measured on tweets.
+    fn tweets(age_ms: i64) -> f64 {
+        match age_ms {
+            ..3_000 => 0.99,
+            3_000..13_000 => 0.999,
+            _ => 1.0,
+        }
+    }
+
+    /// 2% by 20 to 90 s.
+    fn federated(age_ms: i64) -> f64 {
+        0.98 + 0.02 * ((age_ms - 20_000) as f64 / 70_000.0).clamp(0.0, 1.0)
+    }
+
+    #[test]
+    fn until_the_bound_is_proven_every_rung_reads_everything() {
+        let choice = chosen(&seen(tweets), &Evidence::default(), |_| ());
+        assert!(!choice.is_proven);
+        let ages: Vec<i64> = choice.looks.iter().map(|look| look.age_ms).collect();
+        assert_eq!(ages, [15_000, 600_000, 7_200_000, DAY_MS]);
+        let few = chosen(&seen(tweets), &proven_above(15_000), |basis| {
+            basis.upkeep = None
+        });
+        assert!(!few.is_proven, "too few posts to prove anything");
+    }
+
+    #[test]
+    fn a_proven_plan_leaves_the_later_rungs_out_within_the_budget() {
+        let choice = chosen(&seen(tweets), &proven_above(15_000), |_| ());
+        assert!(choice.is_proven && choice.fetches <= 2.5, "{choice:?}");
+        assert_eq!(choice.looks.len(), 1);
+        assert_eq!(choice.looks[0].age_ms, 15_000);
+    }
+
+    #[test]
+    fn the_second_look_waits_for_what_is_late_by_minutes() {
+        for evidence in [Evidence::default(), proven_above(90_510)] {
+            let choice = chosen(&seen(federated), &evidence, |_| ());
+            let second_ms = choice.looks[0].age_ms;
+            assert!((80_000..=200_000).contains(&second_ms), "{choice:?}");
+        }
+    }
+
+    #[test]
+    fn the_bound_wins_over_the_budget_and_edits_keep_their_rungs() {
+        let dear = chosen(&seen(tweets), &proven_above(15_000), |basis| {
+            basis.budget = 1.5
+        });
+        assert!(
+            dear.is_proven && dear.fetches > 1.5 && dear.looks.len() == 1,
+            "{dear:?}"
+        );
+        let kept = chosen(&seen(tweets), &proven_above(15_000), |basis| {
+            basis.kept_ms = &[7_200_000];
+        });
+        assert!(kept.looks.iter().any(|look| look.age_ms == 7_200_000));
+    }
+
+    #[test]
+    fn more_budget_buys_more_looks() {
+        let tail = |age_ms: i64| match age_ms {
+            ..16_000 => 0.97,
+            16_000..512_000 => 0.99,
+            _ => 1.0,
+        };
+        let poor = chosen(&seen(tail), &proven_above(512_000), |_| ());
+        let rich = chosen(&seen(tail), &proven_above(512_000), |basis| {
+            basis.budget = 4.0
+        });
+        assert_eq!(poor.looks.len(), 1, "{poor:?}");
+        assert!(rich.looks.len() > 1 && rich.fetches <= 4.0, "{rich:?}");
+        assert!(rich.delay_ms < poor.delay_ms);
+    }
+
+    #[test]
+    fn a_shorter_look_is_tried_beside_the_longer_one_and_then_stands_alone() {
+        let mut evidence = proven_above(512_000);
+        evidence.read_again(16_000, 512_000, 40 * TRIAL_PAGE_FULLS, 0);
+        let trial = chosen(&seen(tweets), &evidence, |_| ());
+        let ages: Vec<i64> = trial.looks.iter().map(|look| look.age_ms).collect();
+        assert_eq!(
+            (trial.trial_ms, &ages[..]),
+            (Some(15_000), &[15_000, 600_000][..])
+        );
+        let denied = chosen(&seen(tweets), &evidence, |basis| basis.may_try = false);
+        assert_eq!((denied.trial_ms, denied.looks.len()), (None, 1));
+        evidence.read_again(16_000, 512_000, 40 * PROVEN_PAGE_FULLS, 0);
+        let over = chosen(&seen(tweets), &evidence, |_| ());
+        assert_eq!((over.trial_ms, over.looks[0].age_ms), (None, 15_000));
+        evidence.found(16_000, 512_000);
+        let refuted = chosen(&seen(tweets), &evidence, |_| ());
+        assert_eq!((refuted.trial_ms, refuted.looks.len()), (None, 1));
+    }
+
+    #[test]
+    fn long_intervals_take_the_overlap_and_no_look() {
+        let choice = chosen(&seen(tweets), &proven_above(11_000), |basis| {
+            basis.every_ms = 60_000;
+        });
+        assert!(choice.fetches < 1.6, "{choice:?}");
+        assert!(choice.overlap_ms >= 11_000);
+    }
+
+    #[test]
+    fn a_fixed_overlap_is_kept() {
+        let choice = chosen(&seen(tweets), &Evidence::default(), |basis| {
+            basis.overlap_ms = Some(7_000);
+        });
+        assert_eq!(choice.overlap_ms, 7_000);
+    }
+}

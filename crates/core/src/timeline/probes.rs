@@ -1,0 +1,154 @@
+//! Probes: page-fulls that are read again though the plan passes over them, drawn at random over
+//! what has come of age.
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::Probe;
+use crate::chance::Chance;
+
+/// What is owed to each age, and how far each has been drawn from.
+///
+/// Draws are made by a generator of the machine's own, whose state is kept with it: the machine
+/// stays a function of its facts.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Probes {
+    chance: Chance,
+    ages: Vec<Owed>,
+}
+
+/// What is owed to one age.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Owed {
+    age_ms: i64,
+    page_fulls: f32,
+    /// Up to this time of the timeline pages were drawn, Unix ms by the server's clock.
+    until_ms: i64,
+}
+
+/// A stretch of the timeline to draw a page-full from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Draw {
+    /// The age at which it is read, ms.
+    pub(super) age_ms: i64,
+    /// The time of its lowest ID, Unix ms by the server's clock.
+    pub(super) from_ms: i64,
+    /// The time that it ends below.
+    pub(super) until_ms: i64,
+    /// Which of its posts, as a share of their number from 0 to 1, has the page-full below it.
+    pub(super) share: f64,
+}
+
+impl Probes {
+    /// Mixes a fact in, so that two sources do not draw the same.
+    pub(super) fn stir(&mut self, fact: u64) {
+        self.chance.stir(fact);
+    }
+
+    /// Counts posts that came, each of which owes its share of a page-full to each age.
+    pub(super) fn came(&mut self, probes: &[Probe], posts: u64, page_full: u64, now_ms: i64) {
+        self.ages
+            .retain(|owed| probes.iter().any(|probe| probe.age_ms == owed.age_ms));
+        for probe in probes {
+            let known = self
+                .ages
+                .iter_mut()
+                .find(|owed| owed.age_ms == probe.age_ms);
+            let more = posts as f64 / page_full as f64 * probe.share;
+            match known {
+                // What a quota could not pay for is not saved up without end.
+                Some(owed) => {
+                    owed.page_fulls = (owed.page_fulls + more as f32).min(MAX_OWED);
+                }
+                None => {
+                    let first = self.chance.share();
+                    self.ages.push(Owed {
+                        age_ms: probe.age_ms,
+                        page_fulls: (first * 0.5) as f32,
+                        until_ms: now_ms - probe.age_ms,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The next draw that is owed, of `last_ms` alone or of any age but that; the oldest debt first.
+    pub(super) fn next(&mut self, last_ms: i64, last_only: bool, now_ms: i64) -> Option<Draw> {
+        let due = |owed: &&Owed| {
+            owed.page_fulls >= 1.0
+                && (owed.age_ms >= last_ms) == last_only
+                && owed.until_ms < now_ms - owed.age_ms
+        };
+        let owed = self
+            .ages
+            .iter()
+            .filter(due)
+            .max_by(|a, b| a.page_fulls.total_cmp(&b.page_fulls))
+            .copied()?;
+        Some(Draw {
+            age_ms: owed.age_ms,
+            from_ms: owed.until_ms,
+            until_ms: now_ms - owed.age_ms,
+            share: self.chance.share(),
+        })
+    }
+
+    /// A probe was answered; what it was drawn from lies behind.
+    pub(super) fn drawn(&mut self, age_ms: i64, until_ms: i64) {
+        if let Some(owed) = self.ages.iter_mut().find(|owed| owed.age_ms == age_ms) {
+            owed.page_fulls -= 1.0;
+            owed.until_ms = owed.until_ms.max(until_ms);
+        }
+    }
+}
+
+const MAX_OWED: f32 = 50.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe(age_ms: i64, share: f64) -> Probe {
+        Probe { age_ms, share }
+    }
+
+    #[test]
+    fn each_age_gets_its_share_and_draws_spread_over_all_that_came_of_age() {
+        let plan = [probe(30_000, 0.02), probe(86_400_000, 0.1)];
+        let mut probes = Probes::default();
+        let mut drawn = [0_u32; 2];
+        let mut shares = Vec::new();
+        let mut until_ms = [0_i64; 2];
+        for n in 0..10_000 {
+            let now_ms = 200_000_000 + n * 2_000;
+            probes.came(&plan, 40, 40, now_ms);
+            for (index, last_only) in [(0, false), (1, true)] {
+                if let Some(draw) = probes.next(86_400_000, last_only, now_ms) {
+                    assert_eq!(draw.age_ms, plan[index].age_ms);
+                    assert!(draw.from_ms < draw.until_ms);
+                    assert!(draw.from_ms >= until_ms[index], "drawn from twice");
+                    until_ms[index] = draw.until_ms;
+                    probes.drawn(draw.age_ms, draw.until_ms);
+                    drawn[index] += 1;
+                    shares.push(draw.share);
+                }
+            }
+        }
+        assert!((195..=201).contains(&drawn[0]), "{drawn:?}");
+        assert!((995..=1_001).contains(&drawn[1]), "{drawn:?}");
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        assert!((mean - 0.5).abs() < 0.03, "{mean}");
+        let newest = shares.iter().filter(|share| **share > 0.9).count();
+        assert!(newest < shares.len() / 7, "not at the newest end only");
+    }
+
+    #[test]
+    fn what_the_plan_no_longer_asks_for_is_forgotten() {
+        let mut probes = Probes::default();
+        probes.came(&[probe(1_000, 1.0)], 40, 40, 10_000);
+        probes.came(&[probe(1_000, 1.0)], 400, 40, 20_000);
+        assert!(probes.next(86_400_000, false, 30_000).is_some());
+        probes.came(&[probe(2_000, 1.0)], 40, 40, 30_000);
+        assert!(probes.next(86_400_000, false, 30_000).is_none());
+    }
+}

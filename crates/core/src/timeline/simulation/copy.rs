@@ -1,0 +1,297 @@
+//! The machine over a workload.
+
+use std::collections::BTreeSet;
+
+use super::{
+    outcome::{Delays, Outcome, PlanChange},
+    server::{Bounds, PAGE, ROUND_TRIP_MS, Server},
+    workload::Workload,
+    world::{World, time_ms},
+};
+use crate::{
+    answer::Abilities,
+    chance::Chance,
+    timeline::{
+        Anchor, AnchorQuery, GapKind, IdScheme, Machine, Reading, Request, Settings, Step, Stored,
+    },
+    upstream_id::{IdOrder, Key, UpstreamId},
+};
+
+/// How long a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Length {
+    /// At most until here if the bound is not proven, ms.
+    pub unproven_ms: i64,
+    /// For so long after it was proven, ms.
+    pub proven_ms: i64,
+}
+
+/// Lets the machine copy a workload, and on until all that was published has come of age.
+pub fn run(workload: &Workload, settings: &Settings, length: Length, seed: u64) -> Outcome {
+    let mut copy = Copy::new(workload, settings, seed);
+    let unproven_ms = START_MS + length.unproven_ms;
+    while copy.now_ms < unproven_ms && copy.proven_ms.is_none() {
+        copy.step(unproven_ms);
+    }
+    let end_ms = match copy.proven_ms {
+        Some(proven_ms) => proven_ms + length.proven_ms,
+        None => unproven_ms,
+    };
+    while copy.now_ms < end_ms {
+        copy.step(end_ms);
+    }
+    copy.finish(settings)
+}
+
+struct Copy<'a> {
+    settings: &'a Settings,
+    server: Server,
+    machine: Machine,
+    now_ms: i64,
+    first_ms: Option<i64>,
+    proven_ms: Option<i64>,
+    chance: Chance,
+    /// Fetched and stored, before the bound was proven and from then on.
+    fetched: [u64; 2],
+    stored: [u64; 2],
+    delays: Vec<i64>,
+    late_delays: Vec<i64>,
+    outcome: Outcome,
+}
+
+impl<'a> Copy<'a> {
+    fn new(workload: &Workload, settings: &'a Settings, seed: u64) -> Self {
+        let world = World::new(workload.clone(), seed, START_MS);
+        Self {
+            settings,
+            server: Server::new(world, workload.throttle),
+            machine: Machine::default(),
+            now_ms: START_MS + LEAD_MS,
+            first_ms: None,
+            proven_ms: None,
+            chance: Chance::new(!seed),
+            fetched: [0; 2],
+            stored: [0; 2],
+            delays: Vec::new(),
+            late_delays: Vec::new(),
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn step(&mut self, until_ms: i64) {
+        let step = self
+            .machine
+            .next(self.settings, ABILITIES, self.now_ms, false);
+        self.machine.sent(&step, self.now_ms);
+        match step {
+            Step::Wait { until_ms: wait_ms } => {
+                self.now_ms = wait_ms.min(until_ms).max(self.now_ms + 1)
+            }
+            Step::LookUp(id) => {
+                // Nothing is deleted here.
+                if let Ok(facts) = self.server.answer(self.now_ms, false) {
+                    self.machine.looked_up(&id, false, &facts);
+                }
+                self.now_ms += ROUND_TRIP_MS;
+            }
+            Step::Fetch(fetch) => {
+                let anchor = fetch.anchor_query().and_then(|query| self.anchor(query));
+                let request = fetch.request(self.machine.scheme(), anchor.as_ref());
+                self.fetch(&request);
+            }
+        }
+    }
+
+    fn fetch(&mut self, request: &Request) {
+        self.outcome.requests += 1;
+        let sent_at_ms = self.now_ms;
+        let is_paged = request.page.since.is_some()
+            || request.page.below.is_some()
+            || request.page.just_above.is_some();
+        let facts = match self.server.answer(sent_at_ms, is_paged) {
+            Ok(facts) => facts,
+            Err(failure) => {
+                self.now_ms += ROUND_TRIP_MS;
+                let random = (self.chance.share() * 1e9) as u64;
+                let purpose = Some(&request.purpose);
+                return self
+                    .machine
+                    .failed(self.settings, purpose, &failure, self.now_ms, random);
+            }
+        };
+        let page = self.server.page(Bounds::of(request), sent_at_ms);
+        self.now_ms = facts.received_at_ms;
+        let keys = page
+            .iter()
+            .map(|&index| key_of(self.server.world.get(index).id));
+        let reading = Reading::of_keys(keys.collect(), SCHEME, &facts);
+        let after = usize::from(self.proven_ms.is_some());
+        self.fetched[after] += page.len() as u64;
+        let first_ms = *self.first_ms.get_or_insert(sent_at_ms);
+        let mut new = Vec::with_capacity(page.len());
+        for &index in &page {
+            let post = self.server.world.get_mut(index);
+            let is_new = post.stored_at_ms.is_none();
+            new.push(is_new);
+            if is_new {
+                post.stored_at_ms = Some(self.now_ms);
+                self.stored[after] += 1;
+                let counts = self.proven_ms.unwrap_or(first_ms);
+                if time_ms(post.id) >= counts {
+                    let delay_ms = self.now_ms - post.visible_at_ms;
+                    self.delays.push(delay_ms);
+                    if post.visible_at_ms - time_ms(post.id) > 1_000 {
+                        self.late_delays.push(delay_ms);
+                    }
+                }
+            }
+        }
+        let stored = Stored {
+            absent: Vec::new(),
+            live_at_bottom: request.bottom().and_then(|low| {
+                let query = AnchorQuery::Newest {
+                    at_most: low.clone(),
+                    skip: 0,
+                };
+                Some(self.anchor(&query)?.key)
+            }),
+            new,
+            edited: 0,
+        };
+        self.machine
+            .page(self.settings, ABILITIES, request, &reading, &facts, &stored);
+        self.note_plan();
+        self.server.world.let_go(self.now_ms - KEPT_MS);
+    }
+
+    fn note_plan(&mut self) {
+        let Some((overlap_ms, looks, is_proven, is_trial)) = self.machine.chosen() else {
+            return;
+        };
+        let looks_ms: Vec<i64> = looks.iter().map(|look| look.age_ms).collect();
+        let stands = self
+            .outcome
+            .plans
+            .last()
+            .is_some_and(|last| last.looks_ms == looks_ms && last.is_proven == is_proven);
+        if stands {
+            return;
+        }
+        let at_ms = self.now_ms - START_MS;
+        self.outcome.plans.push(PlanChange {
+            at_ms,
+            overlap_ms,
+            looks_ms,
+            is_proven,
+        });
+        if is_proven && !is_trial && self.proven_ms.is_none() {
+            self.proven_ms = Some(self.now_ms);
+            self.server.world.proven_ms = Some(at_ms);
+            self.delays.clear();
+            self.late_delays.clear();
+        }
+    }
+
+    /// Nothing is written any more; what was comes of age.
+    fn finish(mut self, settings: &Settings) -> Outcome {
+        let ended_ms = self.now_ms;
+        self.server.world.end(ended_ms);
+        // The settling afterwards is no part of what the plan costs.
+        let (fetched, stored) = (self.fetched, self.stored);
+        let last_ms = settings
+            .rungs
+            .iter()
+            .map(|rung| rung.age_ms)
+            .max()
+            .unwrap_or(0);
+        let end_ms = ended_ms + last_ms + last_ms / 3;
+        while self.now_ms < end_ms {
+            self.step(end_ms);
+        }
+        let first_ms = self.first_ms.unwrap_or(ended_ms);
+        let listed: BTreeSet<(&Key, &Key)> = self
+            .machine
+            .ledger()
+            .gaps()
+            .iter()
+            .filter(|gap| !matches!(gap.kind, GapKind::Provisional { .. }))
+            .map(|gap| (&gap.low, &gap.high))
+            .collect();
+        let world = &self.server.world;
+        let unread = world.posts().filter(|post| post.stored_at_ms.is_none());
+        let missed = world.missed.iter().chain(unread).filter(|post| {
+            let came_in_time = post.visible_at_ms - time_ms(post.id) <= last_ms;
+            time_ms(post.id) >= first_ms && came_in_time
+        });
+        let missed: Vec<Key> = missed.map(|post| key_of(post.id)).collect();
+        let is_listed = |key: &&Key| {
+            listed
+                .iter()
+                .any(|(low, high)| *low <= *key && *key < *high)
+        };
+        let mut outcome = self.outcome;
+        outcome.listed = missed.iter().filter(is_listed).count() as u64;
+        outcome.missed = missed.len() as u64;
+        outcome.posts = world.gone + world.len() as u64;
+        outcome.proven_after_ms = self.proven_ms.map(|ms| ms - START_MS);
+        let per_post = |index: usize| fetched[index] as f64 / stored[index].max(1) as f64;
+        outcome.fetches_before = per_post(0);
+        outcome.fetches_after = per_post(usize::from(self.proven_ms.is_some()));
+        outcome.delays = Delays::of(self.delays);
+        outcome.late_delays = Delays::of(self.late_delays);
+        outcome
+    }
+
+    fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
+        let world = &self.server.world;
+        let number = |key: &Key| -> u64 {
+            let id = SCHEME.id(key);
+            id.as_str().parse().unwrap_or(0)
+        };
+        let is_stored = |index: &usize| world.get(*index).stored_at_ms.is_some();
+        match query {
+            AnchorQuery::Newest { at_most, skip } => {
+                let under = world.first_above(number(at_most));
+                let mut stored = (0..under).rev().filter(is_stored).skip(*skip as usize);
+                let key = |index: usize| key_of(world.get(index).id);
+                Some(Anchor {
+                    key: key(stored.next()?),
+                    before: None,
+                })
+            }
+            AnchorQuery::Drawn {
+                low,
+                high,
+                per_million,
+            } => {
+                let (from, to) = (world.first_at(number(low)), world.first_at(number(high)));
+                let part = (to - from) as u64 * u64::from(*per_million) / 1_000_000;
+                let index = (from + part as usize..to).find(is_stored)?;
+                Some(Anchor {
+                    key: key_of(world.get(index).id),
+                    before: None,
+                })
+            }
+        }
+    }
+}
+
+fn key_of(id: u64) -> Key {
+    let id = UpstreamId::new(id.to_string());
+    SCHEME.key(&id).unwrap_or_else(|_| Key::lowest())
+}
+
+const SCHEME: IdScheme = IdScheme {
+    order: IdOrder::Numeric,
+    layout: Some(driftline_id::Layout::MASTODON),
+};
+const ABILITIES: Abilities = Abilities {
+    page_limit: PAGE as u16,
+    just_above: true,
+};
+/// October 2025.
+pub(super) const START_MS: i64 = 1_760_000_000_000;
+/// Posts are there before the first poll.
+const LEAD_MS: i64 = 60_000;
+/// Nothing is read that is older than this.
+const KEPT_MS: i64 = 31 * 3_600_000;

@@ -1,0 +1,101 @@
+//! A server that shows a world's posts in pages, under a throttle.
+
+use super::world::{Post, World};
+use crate::{
+    answer::{AnswerFacts, Failure, FailureKind, Throttle},
+    timeline::Request,
+    upstream_id::UpstreamId,
+};
+
+/// The server's side of a request.
+pub(super) struct Server {
+    pub(super) world: World,
+    window: Option<Throttle>,
+    rule: Option<(u32, i64)>,
+}
+
+/// Bounds of a page, as numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds {
+    pub(super) since: Option<u64>,
+    pub(super) below: Option<u64>,
+    pub(super) just_above: Option<u64>,
+}
+
+impl Bounds {
+    pub(super) fn of(request: &Request) -> Self {
+        let number = |id: &Option<UpstreamId>| id.as_ref().and_then(|id| id.as_str().parse().ok());
+        Self {
+            since: number(&request.page.since),
+            below: number(&request.page.below),
+            just_above: number(&request.page.just_above),
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn new(world: World, rule: Option<(u32, i64)>) -> Self {
+        Self {
+            world,
+            window: None,
+            rule,
+        }
+    }
+
+    /// The places of a page's posts in the world, newest first.
+    pub(super) fn page(&mut self, bounds: Bounds, now_ms: i64) -> Vec<usize> {
+        self.world.make_until(now_ms);
+        let visible = |post: &Post| post.visible_at_ms <= now_ms;
+        let world = &self.world;
+        let above = world.first_above(bounds.since.or(bounds.just_above).unwrap_or(0));
+        let under = bounds
+            .below
+            .map_or(world.len(), |below| world.first_at(below));
+        let range = above..under.max(above);
+        let shown = |index: &usize| visible(world.get(*index));
+        if bounds.just_above.is_some() {
+            let mut page: Vec<usize> = range.filter(shown).take(PAGE).collect();
+            page.reverse();
+            return page;
+        }
+        range.rev().filter(shown).take(PAGE).collect()
+    }
+
+    /// What an answer's headers say, or that the throttle refuses it.
+    pub(super) fn answer(&mut self, sent_at_ms: i64, paged: bool) -> Result<AnswerFacts, Failure> {
+        let throttle = match (self.rule, paged) {
+            (Some((limit, length_ms)), true) => {
+                let window = self.window.filter(|window| window.reset_at_ms > sent_at_ms);
+                let mut window = window.unwrap_or(Throttle {
+                    limit,
+                    remaining: limit,
+                    reset_at_ms: (sent_at_ms / length_ms + 1) * length_ms,
+                });
+                let is_spent = window.remaining == 0;
+                window.remaining = window.remaining.saturating_sub(1);
+                self.window = Some(window);
+                if is_spent {
+                    return Err(Failure {
+                        throttle: Some(window),
+                        ..Failure::new(FailureKind::Throttled, "the window is used up")
+                    });
+                }
+                Some(window)
+            }
+            _ => None,
+        };
+        Ok(AnswerFacts {
+            sent_at_ms,
+            received_at_ms: sent_at_ms + ROUND_TRIP_MS,
+            round_trip_ms: ROUND_TRIP_MS,
+            date_ms: Some(sent_at_ms / 1000 * 1000),
+            throttle,
+            body_bytes: 0,
+        })
+    }
+}
+
+/// Posts on a page.
+pub(super) const PAGE: usize = 40;
+/// From a request to its answer, ms.
+pub(super) const ROUND_TRIP_MS: i64 = 60;

@@ -1,0 +1,125 @@
+//! How many posts come, and how late.
+
+use crate::chance::Chance;
+
+/// A timeline's posts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// New posts a second, at random (Poisson).
+    pub rate_per_s: f64,
+    /// Posts that are later than usual.
+    pub tails: Vec<Tail>,
+    /// The upstream takes this many paged requests in a window of this length, ms.
+    pub throttle: Option<(u32, i64)>,
+}
+
+/// A share of posts that become visible later than usual.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tail {
+    /// Their share of all posts.
+    pub share: f64,
+    /// The least that they are late by, ms.
+    pub from_ms: f64,
+    /// The most.
+    pub to_ms: f64,
+    /// Whether they spread evenly over the logarithm of time, or over time.
+    pub logarithmic: bool,
+    /// Only posts written from here on, ms after the beginning; with [`Tail::AFTER_PROOF`], after
+    /// the plan was proven.
+    pub begins_ms: i64,
+    /// For how long, ms.
+    pub lasts_ms: i64,
+}
+
+impl Tail {
+    /// As [`Tail::begins_ms`]: an hour after the bound was proven.
+    pub const AFTER_PROOF: i64 = -1;
+
+    /// A share of all posts, late by a time between these, ms.
+    pub const fn always(share: f64, from_ms: f64, to_ms: f64) -> Self {
+        Self {
+            share,
+            from_ms,
+            to_ms,
+            logarithmic: false,
+            begins_ms: 0,
+            lasts_ms: i64::MAX,
+        }
+    }
+
+    fn draw_ms(&self, chance: &mut Chance) -> f64 {
+        if self.logarithmic {
+            let (from, to) = (self.from_ms.max(1.0).ln(), self.to_ms.max(1.0).ln());
+            return chance.between(from, to).exp();
+        }
+        chance.between(self.from_ms, self.to_ms)
+    }
+}
+
+impl Workload {
+    /// Posts as late as measured on tweets.
+    pub fn tweets(rate_per_s: f64) -> Self {
+        Self {
+            rate_per_s,
+            tails: Vec::new(),
+            throttle: None,
+        }
+    }
+
+    /// Time to the next post, ms, and how late it is, for one written at `at_ms` after the
+    /// beginning; `proven_ms` is when the bound was proven, if it was.
+    pub(super) fn draw(
+        &self,
+        chance: &mut Chance,
+        at_ms: f64,
+        proven_ms: Option<i64>,
+    ) -> (f64, f64) {
+        let next_ms = -chance.share().ln() / self.rate_per_s * 1000.0;
+        let mut kind = chance.share();
+        for tail in &self.tails {
+            let begins_ms = match tail.begins_ms {
+                Tail::AFTER_PROOF => proven_ms.map(|ms| ms + 3_600_000),
+                ms => Some(ms),
+            };
+            let since_ms = begins_ms.map(|begins_ms| at_ms - begins_ms as f64);
+            let is_on = since_ms.is_some_and(|ms| ms >= 0.0 && ms < tail.lasts_ms as f64);
+            if is_on && kind < tail.share {
+                return (next_ms, tail.draw_ms(chance));
+            }
+            kind -= tail.share;
+        }
+        (next_ms, tweet_lateness_ms(chance.share()))
+    }
+}
+
+/// The lateness at a quantile (0 to 1), ms, as measured on two million tweets in the order in which
+/// a collector received them (see `docs/timeline.md`), interpolated on the logarithm of ms.
+pub fn tweet_lateness_ms(share: f64) -> f64 {
+    let mut below = (0.0, 0.0_f64);
+    for &(quantile, ms) in TWEETS {
+        if share <= quantile {
+            let part = (share - below.0) / (quantile - below.0);
+            let low = below.1.ln_1p();
+            return (low + (ms.ln_1p() - low) * part).exp_m1();
+        }
+        below = (quantile, ms);
+    }
+    below.1
+}
+
+const TWEETS: &[(f64, f64)] = &[
+    (0.80, 0.0),
+    (0.85, 7.0),
+    (0.90, 17.0),
+    (0.95, 38.0),
+    (0.99, 160.0),
+    (0.995, 515.0),
+    (0.996_15, 1_000.0),
+    (0.997_60, 2_000.0),
+    (0.999, 3_070.0),
+    (0.999_9, 4_590.0),
+    (0.999_987, 5_000.0),
+    (0.999_99, 5_130.0),
+    (0.999_999_5, 10_000.0),
+    (1.0, 13_100.0),
+];

@@ -1,0 +1,125 @@
+//! The estimate, the proof and the plan over whole workloads, scaled down to minutes: the last rung
+//! stands at ten minutes, and a hundred posts come a second.
+
+use driftline_core::timeline::{
+    Backfill, Overlap, Rung, Settings,
+    simulation::{Length, Outcome, Tail, Workload, run},
+};
+
+use super::harness::{on_seed, seeds};
+
+const HOUR_MS: i64 = 3_600_000;
+
+fn settings() -> Settings {
+    let rung = |age_ms, period_ms| Rung { age_ms, period_ms };
+    Settings {
+        every_ms: 2_000,
+        spacing_ms: 5,
+        backfill: Backfill::None,
+        rungs: vec![rung(120_000, 30_000), rung(600_000, 60_000)],
+        refreshed: true,
+        ..Settings::default()
+    }
+}
+
+fn workload(tails: &[Tail]) -> Workload {
+    Workload {
+        tails: tails.to_vec(),
+        ..Workload::tweets(100.0)
+    }
+}
+
+const LENGTH: Length = Length {
+    unproven_ms: 8 * HOUR_MS,
+    proven_ms: HOUR_MS + HOUR_MS / 2,
+};
+
+fn describe(outcome: &Outcome) -> String {
+    format!(
+        "{} of {} missed, {} listed; proven after {:?} ms; {:.2}, then {:.2} fetches a post; p99 {} ms; {:?}",
+        outcome.missed,
+        outcome.posts,
+        outcome.listed,
+        outcome.proven_after_ms,
+        outcome.fetches_before,
+        outcome.fetches_after,
+        outcome.delays.quantile_ms(0.99),
+        outcome.plans,
+    )
+}
+
+/// A tail that begins an hour after the proof: until then the plan keeps to its budget; a probe that
+/// finds otherwise changes it at once, and what it had passed over is read again.
+#[test]
+fn a_proven_plan_keeps_to_its_budget_until_a_probe_refutes_it() {
+    for seed in seeds(1) {
+        on_seed(seed, |seed| {
+            let begins = Tail {
+                begins_ms: Tail::AFTER_PROOF,
+                ..Tail::always(0.01, 30_000.0, 90_000.0)
+            };
+            let outcome = run(&workload(&[begins]), &settings(), LENGTH, seed);
+            let text = describe(&outcome);
+            let proven_ms = outcome
+                .proven_after_ms
+                .expect("30,000 pages were read again");
+            let began_ms = proven_ms + HOUR_MS;
+            assert!(
+                proven_ms > 12_000_000,
+                "not before 1.2 million posts: {text}"
+            );
+            assert_eq!(outcome.missed, outcome.listed, "{text}");
+            assert!(outcome.missed <= 2, "{text}");
+            assert!(outcome.fetches_after <= 3.0, "{text}");
+            assert!(
+                outcome.fetches_before > outcome.fetches_after + 1.0,
+                "{text}"
+            );
+            let first = outcome.plans.iter().find(|plan| plan.at_ms >= proven_ms);
+            assert_eq!(first.map(|plan| plan.looks_ms.len()), Some(1), "{text}");
+            let covers = |looks: &[i64]| looks.last().is_some_and(|look_ms| *look_ms >= 90_000);
+            let after = |ms| outcome.plans.iter().rfind(move |plan| plan.at_ms < ms);
+            assert!(
+                after(began_ms).is_some_and(|plan| !covers(&plan.looks_ms)),
+                "{text}"
+            );
+            let ten_minutes_later = after(began_ms + 600_000);
+            assert!(
+                ten_minutes_later.is_some_and(|plan| covers(&plan.looks_ms)),
+                "{text}"
+            );
+        });
+    }
+}
+
+/// Without an overlap nothing is lost, since later looks find it; but it is found later.
+#[test]
+fn the_bound_on_delay_catches_a_missing_overlap() {
+    let delay_ms = |overlap| {
+        let settings = Settings {
+            overlap,
+            every_ms: 30_000,
+            second_look_ms: 120_000,
+            rungs: vec![Rung {
+                age_ms: 600_000,
+                period_ms: 60_000,
+            }],
+            ..settings()
+        };
+        let length = Length {
+            unproven_ms: 3 * HOUR_MS,
+            proven_ms: 0,
+        };
+        let outcome = run(&Workload::tweets(10.0), &settings, length, 1);
+        assert_eq!(outcome.missed, 0, "{}", describe(&outcome));
+        assert!(outcome.late_delays.len() > 300);
+        outcome.late_delays.quantile_ms(0.995)
+    };
+    const BOUND_MS: i64 = 60_000;
+    let (with, without) = (delay_ms(Overlap::Adaptive), delay_ms(Overlap::Fixed(0)));
+    assert!(with < BOUND_MS, "{with} ms");
+    assert!(
+        without > BOUND_MS,
+        "no overlap is not noticed: {without} ms"
+    );
+}
