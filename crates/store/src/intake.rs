@@ -288,7 +288,10 @@ impl<'s, 'a> Intake<'s, 'a> {
         let born_ms = post.created_at_ms.or(sighting.position_ms);
         self.new_fresh.push(NewFresh {
             post_id: id,
-            freshness: Freshness::first(born_ms, self.when.asked_at_ms, post.counts),
+            freshness: Freshness {
+                source: Some(self.source.id.cast_unsigned()),
+                ..Freshness::first(born_ms, self.when.asked_at_ms, post.counts)
+            },
             living_hash: sighting.living_hash,
         });
         let known = post::Known {

@@ -34,6 +34,15 @@ pub const fn look_ups(api: Api, has_batch: bool) -> (&'static str, usize) {
     }
 }
 
+/// What the timelines of an API can do.
+pub const fn abilities(api: Api) -> Abilities {
+    match api {
+        Api::Mastodon => Mastodon::ABILITIES,
+        Api::X => X::ABILITIES,
+        Api::Twitter => Twitter::ABILITIES,
+    }
+}
+
 /// Whether posts of an API can have this ID. X and Twitter count theirs, in at most 19 digits, and
 /// take a request with another one for wrong as a whole; Mastodon's servers make what they like,
 /// but nothing that would end it in an address.

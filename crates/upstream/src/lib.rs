@@ -33,7 +33,7 @@ mod twitter;
 mod x;
 
 pub use address::{Address, AddressError};
-pub use client::{Purpose, Upstream, is_post_id, look_ups};
+pub use client::{Purpose, Upstream, abilities, is_post_id, look_ups};
 pub use credential::{Credential, CredentialError, TokenError};
 pub use guard::is_private;
 pub use http::{Http, HttpError, Options};

@@ -28,6 +28,11 @@ pub struct Mastodon {
 impl Mastodon {
     /// The most posts of one batch look-up; servers refuse more.
     pub const LOOK_UP_LIMIT: usize = 20;
+    /// What timelines can do.
+    pub const ABILITIES: Abilities = Abilities {
+        page_limit: PAGE_LIMIT,
+        just_above: true,
+    };
 
     /// A client of the server at `address`; it shares `http`'s connections.
     ///
@@ -62,10 +67,7 @@ impl Mastodon {
 
     /// What the server's timeline can do.
     pub const fn abilities(&self, _: &Timeline) -> Abilities {
-        Abilities {
-            page_limit: PAGE_LIMIT,
-            just_above: true,
-        }
+        Self::ABILITIES
     }
 
     /// Reads one page of a timeline.

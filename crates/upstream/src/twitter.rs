@@ -30,6 +30,11 @@ pub struct Twitter {
 impl Twitter {
     /// The most posts of one look-up.
     pub const LOOK_UP_LIMIT: usize = 100;
+    /// What timelines can do.
+    pub const ABILITIES: Abilities = Abilities {
+        page_limit: PAGE_LIMIT,
+        just_above: false,
+    };
 
     /// A client of the server at `address`; it shares `http`'s connections.
     ///
@@ -48,10 +53,7 @@ impl Twitter {
 
     /// What a timeline can do.
     pub const fn abilities(&self, _: &Timeline) -> Abilities {
-        Abilities {
-            page_limit: PAGE_LIMIT,
-            just_above: false,
-        }
+        Self::ABILITIES
     }
 
     /// The rate limit that a request counts against: Twitter has one for each

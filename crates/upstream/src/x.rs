@@ -49,6 +49,11 @@ pub struct X {
 impl X {
     /// The most posts of one look-up.
     pub const LOOK_UP_LIMIT: usize = 100;
+    /// What timelines can do.
+    pub const ABILITIES: Abilities = Abilities {
+        page_limit: PAGE_LIMIT,
+        just_above: false,
+    };
 
     /// A client of the server at `address`; it shares `http`'s connections.
     ///
@@ -70,10 +75,7 @@ impl X {
 
     /// What a timeline can do.
     pub const fn abilities(&self, _: &Timeline) -> Abilities {
-        Abilities {
-            page_limit: PAGE_LIMIT,
-            just_above: false,
-        }
+        Self::ABILITIES
     }
 
     /// The rate limit that a request counts against: X has one for each kind

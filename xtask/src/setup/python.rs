@@ -47,10 +47,10 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
 }
 
 const FOLDER: &str = "target/python";
-/// Mastodon.py in the version whose recorded answers the upstream crate's tests read, tweepy, which
-/// reads the simulated upstream, and two clients of Thrift that know nothing of each other.
+/// The newest of each: Mastodon.py, which reads Driftline and the simulated upstream, tweepy, which
+/// reads the latter, and two clients of Thrift that know nothing of each other.
 const REQUIREMENTS: [&str; 4] = [
-    "Mastodon.py==2.1.4",
+    "Mastodon.py==2.3.3",
     "tweepy==4.17.0",
     "thriftpy2==0.7.1",
     "thrift==0.25.0",

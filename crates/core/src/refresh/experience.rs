@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -23,9 +25,15 @@ pub struct Plan {
 
 /// What the refreshes of one upstream have taught, and what its quota costs. Workers add to it, in
 /// any order and to the same result.
+///
+/// Growth is learned for each source, since they share a quota but not an audience.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experience {
+    /// Of posts whose source is unknown, and of all that was stored before sources were told apart.
     growth: GrowthSums,
+    /// Of the posts that each source was the first to store.
+    #[serde(default)]
+    sources: BTreeMap<u64, GrowthSums>,
     price: QuotaPrice,
     stretch: QuotaPrice,
     due: f64,
@@ -39,6 +47,7 @@ pub struct Experience {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lesson {
     growth: GrowthSums,
+    sources: BTreeMap<u64, GrowthSums>,
     due: f64,
     probes: f64,
     bounds: f64,
@@ -63,10 +72,14 @@ impl Lesson {
         let Some(growth) = post.growth(at_ms, total) else {
             return;
         };
+        let sums = match post.source {
+            Some(source) => self.sources.entry(source).or_default(),
+            None => &mut self.growth,
+        };
         match policy {
-            Policy::Value { by, .. } => self.growth.observe(&growth, &by.curve),
+            Policy::Value { by, .. } => sums.observe(&growth, by.growth(post.source).0),
             Policy::Table { .. } | Policy::Never { .. } => {
-                self.growth.observe(&growth, &GrowthCurve::default());
+                sums.observe(&growth, &GrowthCurve::default());
             }
         }
     }
@@ -74,6 +87,9 @@ impl Lesson {
     /// Adds what another lesson holds: one that could not be told is told with the next.
     pub fn add(&mut self, other: &Self) {
         self.growth.merge(&other.growth);
+        for (source, sums) in &other.sources {
+            self.sources.entry(*source).or_default().merge(sums);
+        }
         self.due += other.due;
         self.probes += other.probes;
         self.bounds += other.bounds;
@@ -90,6 +106,7 @@ impl Experience {
     pub fn new(now_ms: i64) -> Self {
         Self {
             growth: GrowthSums::default(),
+            sources: BTreeMap::new(),
             price: QuotaPrice::of_refresh(),
             // Due times are stored: what is put off further would not notice when quota is back.
             stretch: QuotaPrice::new(1.0, 1.0, MOST_STRETCH),
@@ -102,9 +119,9 @@ impl Experience {
 
     /// Adds what a worker has seen.
     pub fn learn(&mut self, lesson: &Lesson) {
-        self.growth.merge(&lesson.growth);
-        if self.growth.seen() > GrowthSums::FADE_AT {
-            self.growth.fade();
+        learn_growth(&mut self.growth, &lesson.growth);
+        for (source, sums) in &lesson.sources {
+            learn_growth(self.sources.entry(*source).or_default(), sums);
         }
         self.due += lesson.due;
         self.probes += lesson.probes;
@@ -148,13 +165,22 @@ impl Experience {
         let Some(settings) = &plan.by_worth else {
             return Policy::Table { ages, stretch };
         };
-        let (curve, scale) =
-            self.growth
-                .learned(&plan.prior, Scale::default(), settings.prior_weight);
+        let mut all = self.growth.clone();
+        for sums in self.sources.values() {
+            all.merge(sums);
+        }
+        let weight = settings.prior_weight;
+        let taught = |sums: &GrowthSums| sums.learned(&plan.prior, Scale::default(), weight);
+        let (curve, scale) = taught(&all);
+        let sources = self.sources.iter().map(|(source, sums)| {
+            let (prior, expected) = taught(&all.without(sums));
+            (*source, sums.learned(&prior, expected, weight))
+        });
         let by = ValuePolicy {
             settings: settings.clone(),
             curve,
             scale,
+            sources: sources.collect(),
             price: self.price.level(),
             stretch,
         };
@@ -164,6 +190,13 @@ impl Experience {
     /// How much longer intervals are than configured, because the quota is short; 1 or more.
     pub fn stretch(&self) -> f64 {
         self.stretch.level()
+    }
+}
+
+fn learn_growth(known: &mut GrowthSums, seen: &GrowthSums) {
+    known.merge(seen);
+    if known.seen() > GrowthSums::FADE_AT {
+        known.fade();
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Refreshed {
     pub before: Option<Look>,
     /// What a change of this post's counts is worth beside others': 1 as a rule.
     pub weight: f64,
+    /// The source that it grows like: the one that it was first stored by, as the store numbers
+    /// it; `None` if that is unknown.
+    pub source: Option<u64>,
 }
 
 impl Refreshed {
@@ -27,6 +30,7 @@ impl Refreshed {
             total,
             before: None,
             weight: 1.0,
+            source: None,
         }
     }
 

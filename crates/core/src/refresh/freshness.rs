@@ -31,6 +31,8 @@ pub struct Freshness {
     pub before: Option<Sample>,
     /// What libraries were last told of its counts.
     pub told: Sample,
+    /// The source that it was first stored by, as the store numbers it.
+    pub source: Option<u64>,
 }
 
 /// A post's total of counts at a time.
@@ -144,6 +146,7 @@ impl Freshness {
                 total: before.total as f64,
             }),
             weight: 1.0,
+            source: self.source,
         }
     }
 

@@ -122,6 +122,17 @@ impl GrowthSums {
         self.silent.merge(other.silent);
     }
 
+    /// What is left without sums that were merged into these before.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        let mut rest = self.clone();
+        let parts = part.bins.iter().chain([&part.newborn, &part.silent]);
+        for (mine, theirs) in rest.ratios_mut().zip(parts) {
+            mine.take_off(*theirs);
+        }
+        rest
+    }
+
     /// Halves all sums, so that what comes later weighs more: a source's growth changes. To be
     /// called when [`GrowthSums::seen`] has passed [`GrowthSums::FADE_AT`].
     pub fn fade(&mut self) {
@@ -248,6 +259,12 @@ impl Ratio {
     fn with(self, alpha: f64) -> (f64, f64) {
         let exposed = self.exposed as f64 + alpha * self.times as f64;
         (self.grown as f64 / UNIT, exposed / UNIT)
+    }
+
+    fn take_off(&mut self, part: Self) {
+        self.grown = self.grown.saturating_sub(part.grown);
+        self.exposed = self.exposed.saturating_sub(part.exposed);
+        self.times = self.times.saturating_sub(part.times);
     }
 
     fn merge(&mut self, other: Self) {

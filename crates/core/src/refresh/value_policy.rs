@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -25,10 +27,12 @@ use super::{
 pub struct ValuePolicy {
     /// What the operator decides.
     pub settings: ValueSettings,
-    /// How posts of this source grow.
+    /// How posts grow of whose source nothing is known.
     pub curve: GrowthCurve,
     /// What their engagement is to begin with.
     pub scale: Scale,
+    /// Both for posts of each source that has taught anything, by its number in the store.
+    pub sources: BTreeMap<u64, (GrowthCurve, Scale)>,
     /// What a refresh must be worth, count-hours (see [`super::QuotaPrice`]).
     pub price: f64,
     /// How much longer posts may wait than the settings say while bounds alone would take too
@@ -57,13 +61,22 @@ pub struct ValueSettings {
 }
 
 impl ValuePolicy {
+    /// How posts of a source grow, and what their engagement is to begin with.
+    pub fn growth(&self, source: Option<u64>) -> (&GrowthCurve, Scale) {
+        match source.and_then(|source| self.sources.get(&source)) {
+            Some((curve, scale)) => (curve, *scale),
+            None => (&self.curve, self.scale),
+        }
+    }
+
     pub(super) fn due_because(&self, ages: &AgeTable, facts: &Refreshed) -> (Due, Cause) {
         let every_ms = match ages.due(facts.born_ms, facts.refreshed_ms) {
             Due::At(due_ms) => due_ms.saturating_sub(facts.refreshed_ms),
             other => return (other, Cause::Age),
         };
         let worth = facts.worth() * self.expected(facts);
-        let worth_ms = self.curve.wait_ms(age_ms(facts), self.price() / worth);
+        let (curve, _) = self.growth(facts.source);
+        let worth_ms = curve.wait_ms(age_ms(facts), self.price() / worth);
         let waits = [
             (worth_ms.unwrap_or(i64::MAX), Cause::Worth),
             (self.probe_ms(facts).unwrap_or(i64::MAX), Cause::Probe),
@@ -85,7 +98,8 @@ impl ValuePolicy {
         if waited_ms < self.floor_ms() {
             return 0.0;
         }
-        let regret_h = self.curve.regret_h(age_ms(facts), waited_ms);
+        let (curve, _) = self.growth(facts.source);
+        let regret_h = curve.regret_h(age_ms(facts), waited_ms);
         let worth = facts.worth() * self.expected(facts) * regret_h / self.price();
         // As a square, for regret grows no faster than time: who waits on comes first at last.
         let within_ms = self.bound_ms(every_ms);
@@ -108,18 +122,15 @@ impl ValuePolicy {
     /// before the last two looks weighs less.
     fn expected(&self, facts: &Refreshed) -> f64 {
         let total = finite(facts.total);
-        let share = self.curve.share(age_ms(facts));
+        let (curve, scale) = self.growth(facts.source);
+        let share = curve.share(age_ms(facts));
         let Some((before, born_ms)) = facts.before.zip(facts.born_ms) else {
-            return self.scale.expected(total, share);
+            return scale.expected(total, share);
         };
         let forgotten = 1.0 - self.settings.memory.clamp(0.0, 1.0);
-        let old_share = self
-            .curve
-            .share(before.at_ms.saturating_sub(born_ms))
-            .min(share);
+        let old_share = curve.share(before.at_ms.saturating_sub(born_ms)).min(share);
         let old = finite(before.total).min(total);
-        self.scale
-            .expected(total - forgotten * old, share - forgotten * old_share)
+        scale.expected(total - forgotten * old, share - forgotten * old_share)
     }
 
     /// The longest wait before a probe, ms; `None` if no more are made.

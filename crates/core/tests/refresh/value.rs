@@ -1,5 +1,7 @@
 //! The laws of both policies.
 
+use std::collections::BTreeMap;
+
 use driftline_core::refresh::{
     AgeTable, Cause, Due, GrowthCurve, Look, Policy, Refreshed, Scale, ValuePolicy, ValueSettings,
 };
@@ -16,6 +18,7 @@ fn by_value() -> ValuePolicy {
         settings: ValueSettings::default(),
         curve: GrowthCurve::default(),
         scale: Scale::default(),
+        sources: BTreeMap::new(),
         price: 1.0,
         stretch: 1.0,
     }

@@ -8,13 +8,13 @@ mod host;
 mod reason;
 mod track;
 
-use driftline_core::{answer::Abilities, api::Api, timeline::Settings, upstream_id::UpstreamId};
+use driftline_core::{api::Api, timeline::Settings, upstream_id::UpstreamId};
 use driftline_store::{
     CommitMachine, Store, StoreError, clock, commit_machine, export, lease, machine,
     source::{self, NameRefused, NewSource, Source, TokenPlace},
     verify,
 };
-use driftline_upstream::{Address, Timeline};
+use driftline_upstream::{Address, Timeline, abilities};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -233,7 +233,7 @@ pub async fn report_on(
         &source,
         &machine,
         &counts,
-        ABILITIES,
+        abilities(source.instance.api),
         pollers.is_some_and(Pollers::refreshes),
         now_ms(),
     ))
@@ -477,9 +477,3 @@ impl From<StoreError> for AdminError {
         }
     }
 }
-
-/// What the Mastodon API's timelines can do.
-const ABILITIES: Abilities = Abilities {
-    page_limit: 40,
-    just_above: true,
-};

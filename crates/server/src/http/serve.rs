@@ -11,6 +11,7 @@ use tokio::{
     sync::Semaphore,
     time::{sleep, timeout},
 };
+use tower_http::normalize_path::NormalizePath;
 
 /// What clients may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Default for Limits {
 }
 
 /// Serves HTTP/1.1 until `shutdown` is done and the requests under way are answered, or have had some
-/// seconds for it.
+/// seconds for it. A slash at the end of a path changes nothing: Mastodon.py writes some.
 ///
 /// # Errors
 /// The listener's.
@@ -52,6 +53,8 @@ pub async fn serve(
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(limits.connections));
     let mut shutdown = pin!(shutdown);
+    // A layer of the router itself would come after the route is chosen.
+    let router = NormalizePath::trim_trailing_slash(router);
     loop {
         let next = async {
             let place = Arc::clone(&room).acquire_owned().await;

@@ -43,6 +43,7 @@ def main():
                 "list_backward": backward(
                     client.timeline_list(list_id, limit=40), client
                 ),
+                "server": client.instance().title,
                 "lists": [entry.title for entry in client.lists()],
                 "one": str(client.status(public[-1]).id),
             }

@@ -50,6 +50,7 @@ async fn mastodon_py_pages_through_timelines_both_ways() {
     assert_eq!(ids("public_backward"), newest_first);
     assert_eq!(ids("public_forward"), oldest_first);
     assert_eq!(ids("list_backward").len(), newest_first.len());
+    assert_eq!(read["server"], "Driftline");
     assert_eq!(read["lists"], serde_json::json!(["mirrored"]));
     assert_eq!(read["one"], serde_json::json!(oldest_first[0]));
     driftline.stop().await;

@@ -1,9 +1,12 @@
 //! Requests that are odd, wrong, or not `GET`.
 
+use driftline_db::testing::Fresh;
 use driftline_sim::Status;
-use reqwest::{Client, Method, StatusCode};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use reqwest::{Client, Method, StatusCode, header::LINK};
+use serde_json::json;
 
-use crate::world::{World, client, parsed, status};
+use crate::world::{World, client, id, parsed, status};
 
 async fn check_error(world: &World, path: &str, status: StatusCode, names: &str) {
     let answer = world.answer(path).await;
@@ -58,6 +61,50 @@ async fn what_is_not_there_is_an_error_in_json() {
         "/api/v1/timelines/list/home",
         "/metrics",
     ] {
+        check_error(&world, path, StatusCode::NOT_FOUND, "not found").await;
+    }
+}
+
+#[tokio::test]
+async fn a_slash_at_the_end_changes_nothing() {
+    let world = World::on(Fresh::sqlite(), |app| {
+        app.metrics = Some(PrometheusBuilder::new().build_recorder().handle());
+    })
+    .await;
+    let mut feed = world.feed("home").await;
+    feed.poll(&[status(1), status(2)]).await;
+    let public = world.page("/api/v1/timelines/public").await;
+    let post = format!("/api/v1/statuses/{}", id(&public[0]));
+    let named = json!({ "instance": "https://sim.example", "ids": ["5"] }).to_string();
+    let url = |path: &str| format!("{}{path}", world.base);
+    let naming = world.client.post(url("/api/v1/track/"));
+    let naming = naming
+        .header("content-type", "application/json")
+        .body(named);
+    assert_eq!(naming.send().await.unwrap().status(), StatusCode::ACCEPTED);
+    for (path, query) in [
+        ("/api/v1/instance", ""),
+        ("/api/v2/instance", ""),
+        ("/api/v1/timelines/public", "?limit=1"),
+        (&feed.path(), "?limit=1"),
+        (&post, ""),
+        (&format!("{post}/history"), ""),
+        ("/api/v1/lists", ""),
+        (&format!("/api/v1/lists/{}", feed.source), ""),
+        ("/api/v1/track", "?instance=sim.example"),
+        ("/api/openapi.json", ""),
+        ("/livez", ""),
+        ("/readyz", ""),
+        ("/metrics", ""),
+    ] {
+        let plain = world.answer(&format!("{path}{query}")).await;
+        assert_eq!(plain.status(), StatusCode::OK, "{path}");
+        let slashed = world.answer(&format!("{path}/{query}")).await;
+        assert_eq!(slashed.status(), StatusCode::OK, "{path}/");
+        assert_eq!(slashed.headers().get(LINK), plain.headers().get(LINK));
+        assert_eq!(slashed.bytes().await.unwrap(), plain.bytes().await.unwrap());
+    }
+    for path in ["/", "//", "/nothing/", "/api/v1/statuses/"] {
         check_error(&world, path, StatusCode::NOT_FOUND, "not found").await;
     }
 }

@@ -9,6 +9,7 @@ use driftline_core::{
     timeline::{Backfill, Settings},
     upstream_id::UpstreamId,
 };
+use driftline_db::testing::Fresh;
 use driftline_server::{
     Access, Policies, Pollers, PollersOptions,
     admin::{self, AddSource, Command, Host},
@@ -19,9 +20,7 @@ use driftline_sim::{
     FaultsConfig, Growth, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
-use driftline_store::{
-    InstanceId, LocalId, Store, StoreError, Target, find, refresh::Standing, source,
-};
+use driftline_store::{InstanceId, LocalId, Store, StoreError, find, refresh::Standing, source};
 use driftline_upstream::{Http, Options};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -31,6 +30,7 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) host: Host,
     folder: tempfile::TempDir,
+    _fresh: Fresh,
 }
 
 /// Posts that grow fast, published before the server begins.
@@ -47,9 +47,14 @@ pub(crate) fn growing() -> WorldConfig {
 
 /// Everything is refreshed once a second for an hour.
 pub(crate) fn plan() -> Plan {
+    every(1_000)
+}
+
+/// Everything is refreshed that often for an hour.
+pub(crate) fn every(every_ms: i64) -> Plan {
     let bands = vec![AgeBand {
         below_ms: 3_600_000,
-        every_ms: 1_000,
+        every_ms,
     }];
     Plan {
         ages: AgeTable::new(bands, 300_000).unwrap(),
@@ -85,6 +90,18 @@ impl World {
         plan: Plan,
         options: RefreshOptions,
     ) -> Self {
+        let mut world = Self::without_workers(Fresh::sqlite(), world, api, plan.clone()).await;
+        world.refresh(plan, options);
+        world
+    }
+
+    /// Without a source, and without workers.
+    pub(crate) async fn without_workers(
+        fresh: Fresh,
+        world: WorldConfig,
+        api: Api,
+        plan: Plan,
+    ) -> Self {
         let config = ServerConfig {
             world,
             api,
@@ -92,9 +109,8 @@ impl World {
             ..ServerConfig::default()
         };
         let sim = SimServer::start(config, 1, Clock::Real).await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("driftline.db");
-        let store = tokio::task::spawn_blocking(|| Store::open(Target::Sqlite { path }).unwrap())
+        let target = fresh.target.clone();
+        let store = tokio::task::spawn_blocking(|| Store::open(target).unwrap())
             .await
             .unwrap();
         let http = Http::new(Options {
@@ -114,18 +130,8 @@ impl World {
                 ..PollersOptions::new("test")
             },
         );
-        let refreshers = Refreshers::start(
-            store.clone(),
-            access.clone(),
-            RefreshOptions {
-                buffer_ttl: Duration::from_millis(200),
-                scan: Duration::from_millis(50),
-                ..options
-            },
-        );
         let host = Host {
             pollers: Some(pollers),
-            refreshers: Some(refreshers),
             access: Some(access),
             ..Host::of(&store)
         };
@@ -133,8 +139,24 @@ impl World {
             sim,
             store,
             host,
-            folder,
+            folder: tempfile::tempdir().unwrap(),
+            _fresh: fresh,
         }
+    }
+
+    /// Begins to refresh by that plan.
+    pub(crate) fn refresh(&mut self, plan: Plan, options: RefreshOptions) {
+        let access = Access {
+            policies: Policies::new(plan),
+            ..self.host.access.clone().unwrap()
+        };
+        let options = RefreshOptions {
+            buffer_ttl: Duration::from_millis(200),
+            scan: Duration::from_millis(50),
+            ..options
+        };
+        self.host.access = Some(access.clone());
+        self.host.refreshers = Some(Refreshers::start(self.store.clone(), access, options));
     }
 
     /// A file with a token that the upstream takes.
@@ -171,6 +193,16 @@ impl World {
         self.run(Command::Add(Box::new(add))).await;
     }
 
+    /// Waits until so many posts were refreshed that often.
+    pub(crate) async fn refreshed(&self, posts: usize, times: u32) {
+        wait("posts are refreshed", async || {
+            let all = self.posts().await;
+            let fresh = all.iter().filter(|(.., s)| s.freshness.refreshes >= times);
+            fresh.count() >= posts
+        })
+        .await;
+    }
+
     /// How a post stands.
     pub(crate) async fn standing(&self, post: LocalId) -> Standing {
         let found = self
@@ -188,6 +220,21 @@ impl World {
                 for table in ["schedule", "freshness"] {
                     let sooner = format!("update {table} set due_at_ms = 1 where post_id = $1");
                     tx.execute(&sooner, &[&id])?;
+                }
+                Ok::<_, StoreError>(())
+            })
+            .await
+            .unwrap();
+    }
+
+    /// Makes all scheduled posts due at that Unix ms.
+    pub(crate) async fn all_due(&self, due_ms: i64) {
+        self.store
+            .write(driftline_store::Root::none(), move |tx| {
+                for table in ["schedule", "freshness"] {
+                    let then =
+                        format!("update {table} set due_at_ms = $1 where due_at_ms is not null");
+                    tx.execute(&then, &[&due_ms])?;
                 }
                 Ok::<_, StoreError>(())
             })

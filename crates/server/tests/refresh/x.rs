@@ -1,26 +1,24 @@
 //! X and Twitter, polled and refreshed.
 
-use driftline_core::api::Api;
-use driftline_server::admin::Command;
+use driftline_core::{
+    answer::Abilities,
+    api::Api,
+    timeline::{Plan, Settings},
+};
+use driftline_server::{
+    admin::{self, AddSource, Command},
+    refresh::RefreshOptions,
+};
 use driftline_sim::{PostsCap, ThrottleRule};
+use driftline_store::machine;
 use serde_json::Value;
 
-use crate::world::{World, growing, wait};
+use crate::world::{World, growing, now, plan, wait};
 
 async fn is_read_and_kept_fresh(api: Api) {
     let world = World::start(growing(), api).await;
-    wait("posts are refreshed", async || {
-        let posts = world.posts().await;
-        posts.len() >= 100
-            && posts
-                .iter()
-                .filter(|(.., s)| s.freshness.refreshes >= 2)
-                .count()
-                >= 100
-    })
-    .await;
-    let tally = world.tally().await;
-    let mean = tally.mean_posts().unwrap();
+    world.refreshed(100, 2).await;
+    let mean = world.tally().await.mean_posts().unwrap();
     assert!(mean > 40.0, "{mean} posts a request");
     world.stop().await;
 }
@@ -33,6 +31,56 @@ async fn x_is_read_and_kept_fresh() {
 #[tokio::test(flavor = "multi_thread")]
 async fn twitter_is_read_and_kept_fresh() {
     is_read_and_kept_fresh(Api::Twitter).await;
+}
+
+/// A look's period is as long as it takes to fill a page: 40 posts at Mastodon's servers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_plans_with_what_the_sources_api_can_do() {
+    for (api, page_limit) in [(Api::Mastodon, 40), (Api::X, 100), (Api::Twitter, 200)] {
+        let options = RefreshOptions::new("test");
+        let world = World::unread(growing(), api, plan(), options).await;
+        let add = AddSource {
+            name: Some("mirrored".into()),
+            address: world.sim.url(),
+            api,
+            timeline: "home".into(),
+            token_env: None,
+            token_file: Some(world.token_file()),
+            settings: Settings {
+                every_ms: 200,
+                second_look_period_ms: 60_000,
+                ..Settings::default()
+            },
+        };
+        world.run(Command::Add(Box::new(add))).await;
+        let pollers = world.host.pollers.as_ref().unwrap();
+        // A page fills within the longest period, twelve times the least.
+        wait("the rate is known", async || {
+            let progress = pollers.progress().await;
+            progress
+                .iter()
+                .any(|source| source.machine.rate_per_s() > 0.3)
+        })
+        .await;
+        pollers.stop().await;
+        let source = admin::find(&world.store, "mirrored").await.unwrap();
+        let id = source.id;
+        let machine = world.store.read(move |tx| machine::load(tx, id)).await;
+        let abilities = Abilities {
+            page_limit,
+            just_above: api == Api::Mastodon,
+        };
+        let planned = machine.unwrap().plan(&source.settings, abilities, now());
+        let report = admin::report_on(&world.store, None, "mirrored").await;
+        let period_ms = |plan: &Plan| plan.ladder.rungs()[0].period_ms;
+        let (reported, planned) = (period_ms(&report.unwrap().plan), period_ms(&planned));
+        let apart_ms = (reported - planned).abs();
+        assert!(
+            apart_ms <= planned / 20,
+            "{api:?}: {reported} for {planned}"
+        );
+        world.stop().await;
+    }
 }
 
 /// X refuses what is above its own cap on posts a month with 429, beside a window with requests

@@ -10,7 +10,7 @@ use super::{LEASE_MS, LONGEST, MINUTE_MS, Simulation, WINDOW_MS};
 
 impl Simulation {
     /// How long after its due time a post may be answered at the latest, once things are calm.
-    fn bound_ms(&self, posts: usize, poisonous: usize) -> i64 {
+    pub(super) fn bound_ms(&self, posts: usize, poisonous: usize) -> i64 {
         let limit = if self.cut {
             (self.limit / 2).max(2)
         } else {
@@ -100,6 +100,7 @@ impl Simulation {
             );
             compared += 1;
         }
+        self.due_times.check_met();
         assert!(compared > 5, "only {compared} posts were compared");
         if !self.cut {
             let unknown = self.blind.saturating_sub(self.limit);

@@ -4,10 +4,12 @@
 //! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many.
 #![allow(clippy::unwrap_used)]
 
+mod due_times;
 mod end;
 
 use std::{
     collections::{HashMap, HashSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
@@ -34,9 +36,29 @@ use driftline_store::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use due_times::{BANDS, DueTimes};
+
 #[test]
 fn every_post_stays_fresh_whatever_dies() {
     seeds::run(200, |seed| Simulation::new(seed).run());
+}
+
+#[test]
+fn a_mutant_with_one_interval_is_caught() {
+    for every_ms in BANDS.map(|(_, every_ms)| every_ms) {
+        // None of them by worth, the last but one with a short quota.
+        for seed in [0, 1, 2, 4] {
+            let mut simulation = Simulation::new(seed);
+            let (below_ms, _) = BANDS[BANDS.len() - 1];
+            let one = vec![AgeBand { below_ms, every_ms }];
+            let one = AgeTable::new(one, 5 * MINUTE_MS).unwrap();
+            simulation.policy = Arc::new(Policy::of_ages(one));
+            let ran = catch_unwind(AssertUnwindSafe(|| simulation.run()));
+            let said = ran.expect_err("one interval for all ages passes");
+            let said = said.downcast_ref::<String>().expect("words");
+            assert!(said.contains("age band"), "seed {seed}: {said}");
+        }
+    }
 }
 
 const SECOND_MS: i64 = 1_000;
@@ -44,6 +66,8 @@ const MINUTE_MS: i64 = 60 * SECOND_MS;
 const LEASE_MS: i64 = 30 * SECOND_MS;
 const WINDOW_MS: i64 = MINUTE_MS;
 const RUN_MS: i64 = 50 * MINUTE_MS;
+/// How long nothing goes wrong at first, and at last.
+const FIRST_MS: i64 = 10 * MINUTE_MS;
 const CALM_MS: i64 = 12 * MINUTE_MS;
 
 /// How much longer than by age posts may wait by worth, and how much longer such runs take.
@@ -51,13 +75,8 @@ const LONGEST: f64 = 2.0;
 const MORE_CALM_MS: i64 = 20 * MINUTE_MS;
 
 fn ages() -> AgeTable {
-    let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
-    let bands = vec![
-        band(10 * MINUTE_MS, MINUTE_MS),
-        band(30 * MINUTE_MS, 3 * MINUTE_MS),
-        band(600 * MINUTE_MS, 6 * MINUTE_MS),
-    ];
-    AgeTable::new(bands, 5 * MINUTE_MS).unwrap()
+    let bands = BANDS.map(|(below_ms, every_ms)| AgeBand { below_ms, every_ms });
+    AgeTable::new(bands.to_vec(), 5 * MINUTE_MS).unwrap()
 }
 
 /// By worth, at a price that moves as if quota came and went.
@@ -93,10 +112,14 @@ struct Simulation {
     credential: CredentialId,
     workers: Vec<Worker>,
     now_ms: i64,
-    /// Until when things go wrong.
+    /// From when and until when things go wrong.
+    storm_from_ms: i64,
     calm_from_ms: i64,
+    /// What goes wrong then.
+    storm: Storm,
     death_share: f64,
     dawdle_share: f64,
+    due_times: DueTimes,
     /// Requests in a window, and whether the limit is ever cut.
     limit: u32,
     cut: bool,
@@ -113,6 +136,16 @@ struct Simulation {
     deleted: HashSet<UpstreamId>,
     rng: ChaCha8Rng,
     _folder: tempfile::TempDir,
+}
+
+/// Shares of what goes wrong.
+struct Storm {
+    death: f64,
+    dawdle: f64,
+    internal_error: f64,
+    lost: f64,
+    cut: f64,
+    delay: f64,
 }
 
 struct Worker {
@@ -145,9 +178,18 @@ impl Simulation {
         if cut {
             throttle = throttle.with_cut(15 * MINUTE_MS, (limit / 2).max(2));
         }
+        let rate_per_s = rng.random_range(0.02..0.1);
+        let mut storm = Storm {
+            internal_error: rng.random_range(0.0..0.03),
+            lost: rng.random_range(0.0..0.05),
+            cut: rng.random_range(0.0..0.02),
+            delay: rng.random_range(0.0..0.1),
+            death: 0.0,
+            dawdle: 0.0,
+        };
         let config = WorldConfig {
             publish_for_ms: Some(20 * MINUTE_MS),
-            rate_per_s: rng.random_range(0.02..0.1),
+            rate_per_s,
             bursts: None,
             growth: Some(Growth {
                 half_life_ms: 5 * MINUTE_MS,
@@ -161,16 +203,13 @@ impl Simulation {
             hidden_after_ms: SpanMs::new(0, 40 * MINUTE_MS),
             faults: FaultsConfig {
                 throttles: vec![throttle],
-                internal_error_share: rng.random_range(0.0..0.03),
-                lost_share: rng.random_range(0.0..0.05),
-                cut_share: rng.random_range(0.0..0.02),
-                delay_share: rng.random_range(0.0..0.1),
                 delay_ms: SpanMs::new(500, 45_000),
                 poison_share: if rng.random_bool(0.5) { 0.02 } else { 0.0 },
                 ..FaultsConfig::default()
             },
             ..WorldConfig::punctual(1.0)
         };
+        let is_poisoned = config.faults.poison_share > 0.0;
         let now_ms = config.start_ms;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("driftline.db");
@@ -199,6 +238,9 @@ impl Simulation {
             suspicion: [0; SHARDS as usize],
             asking: None,
         });
+        let workers: Vec<_> = workers.collect();
+        storm.death = rng.random_range(0.0..0.08);
+        storm.dawdle = rng.random_range(0.0..0.05);
         let by_worth = seed % 4 == 3;
         // Both take longer to settle.
         let slow = u32::from(by_worth) + 2 * u32::from(is_short);
@@ -214,11 +256,14 @@ impl Simulation {
             source,
             instance,
             credential,
-            workers: workers.collect(),
+            workers,
             now_ms,
+            storm_from_ms: now_ms + FIRST_MS,
             calm_from_ms: now_ms + RUN_MS - CALM_MS,
-            death_share: rng.random_range(0.0..0.08),
-            dawdle_share: rng.random_range(0.0..0.05),
+            storm,
+            death_share: 0.0,
+            dawdle_share: 0.0,
+            due_times: DueTimes::new(!by_worth, is_poisoned),
             limit,
             cut,
             // Every fifth server that is not short of requests looks them up one by one.
@@ -242,7 +287,7 @@ impl Simulation {
         let start_ms = self.now_ms;
         let mut named = HashSet::new();
         let mut name_at_ms = start_ms;
-        let mut calm = false;
+        let (mut storms, mut calm) = (false, false);
         while self.now_ms < start_ms + self.run_ms {
             let (at, at_ms) = self
                 .workers
@@ -254,10 +299,15 @@ impl Simulation {
             if name_at_ms <= at_ms {
                 self.now_ms = self.now_ms.max(name_at_ms);
                 self.name(&mut named);
+                self.check_due_times(named.len());
                 name_at_ms = self.now_ms + 20 * SECOND_MS;
                 continue;
             }
             self.now_ms = self.now_ms.max(at_ms);
+            if !storms && self.now_ms >= self.storm_from_ms {
+                storms = true;
+                self.begin_storm();
+            }
             if !calm && self.now_ms >= self.calm_from_ms {
                 calm = true;
                 self.calm_down();
@@ -287,6 +337,17 @@ impl Simulation {
                 want(tx, source, &new, false, &policy, now_ms)
             })
             .unwrap();
+    }
+
+    fn begin_storm(&mut self) {
+        let storm = &self.storm;
+        (self.death_share, self.dawdle_share) = (storm.death, storm.dawdle);
+        self.upstream.change_faults(|faults| {
+            faults.internal_error_share = storm.internal_error;
+            faults.lost_share = storm.lost;
+            faults.cut_share = storm.cut;
+            faults.delay_share = storm.delay;
+        });
     }
 
     fn calm_down(&mut self) {
@@ -358,6 +419,7 @@ impl Simulation {
             }
             Claimed::Batch(claim) => {
                 self.check_disjoint(&claim);
+                self.due_times.claimed(&claim, now_ms);
                 let failures = |due: &DuePost| due.freshness.failures;
                 let worker = &self.workers[at];
                 let suspicion = worker.suspicion[shard(worker.shard)];
@@ -531,12 +593,16 @@ impl Simulation {
                     let answered = &by_what[&what];
                     match (outcome, &answered.answer) {
                         (Outcome::Updated | Outcome::Unchanged, Answer::Found(post)) => {
-                            self.answered(id, answered.asked_at_ms, post.counts.favourites);
+                            let at_ms = answered.asked_at_ms;
+                            self.due_times.answered(&id, post.created_at_ms, at_ms);
+                            self.answered(id, at_ms, post.counts.favourites);
                         }
+                        (Outcome::Superseded, _) => {}
                         (Outcome::Deleted | Outcome::Hidden, _) => {
+                            self.due_times.forget(&id);
                             self.deleted.insert(id);
                         }
-                        _ => {}
+                        _ => self.due_times.forget(&id),
                     }
                 }
             }
@@ -569,6 +635,11 @@ impl Simulation {
         }
         for (_, post, asked_ms) in &posts {
             let known = self.newest.get(&post.id);
+            if known.is_none() {
+                // Another worker may have stored it, when this one's claim had ended.
+                self.due_times
+                    .answered(&post.id, post.created_at_ms, *asked_ms);
+            }
             if known.is_none_or(|(before_ms, _)| before_ms <= asked_ms) {
                 let newest = (*asked_ms, post.counts.favourites);
                 self.newest.entry(post.id.clone()).or_insert(newest);

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use axum::{
-    extract::Query,
+    extract::{OriginalUri, Query},
     http::{header::HOST, request::Parts},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -85,7 +85,9 @@ fn normalized(fields: &BTreeMap<String, String>, query: &[(String, String)]) -> 
 /// The URLs that the client may have signed: with its own idea of the scheme,
 /// or, when something in between sent it here, of the host.
 fn addresses(parts: &Parts) -> Vec<String> {
-    let path = parts.uri.path();
+    // A slash at its end is signed too, and gone by now.
+    let written = parts.extensions.get::<OriginalUri>();
+    let path = written.map_or(&parts.uri, |OriginalUri(uri)| uri).path();
     let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.unwrap_or_default().to_ascii_lowercase();
     [
@@ -170,6 +172,18 @@ mod tests {
         let wrong = header("AAAAAAAAAAAAAAAAAAAAAAAAAAA%3D");
         assert_eq!(verified(&wrong, &request(URI), &[keys()]), None);
         assert_eq!(verified(&wrong, &request(URI), &[]), token, "not looked at");
+    }
+
+    #[test]
+    fn the_path_is_signed_as_the_client_wrote_it() {
+        let mut parts = request(URI);
+        let slashed = URI.replace(".json", ".json/");
+        let written = slashed.parse().expect("a URI");
+        parts.extensions.insert(OriginalUri(written));
+        let right = header("6%2BRAzrkKZPaCkrS9pmF%2BTv%2FF6pA%3D");
+        assert!(verified(&right, &parts, &[keys()]).is_some());
+        let of_another = header("cWAogpEATSnwDW2O2DneoOcUJ7g%3D");
+        assert_eq!(verified(&of_another, &parts, &[keys()]), None);
     }
 
     #[test]

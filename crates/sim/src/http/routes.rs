@@ -12,6 +12,7 @@ use axum::{
 };
 use driftline_core::api::Api;
 use serde::Deserialize;
+use tower_http::normalize_path::NormalizePath;
 
 use super::{
     answers::{add_date, json as json_answer},
@@ -24,7 +25,13 @@ use super::{
 };
 use crate::faults_config::FaultsConfig;
 
+/// Paths may end with a slash, as Mastodon's may.
 pub(crate) fn router(sim: Arc<Sim>) -> Router {
+    // A layer of the router itself would come after the route is chosen.
+    Router::new().fallback_service(NormalizePath::trim_trailing_slash(routes(sim)))
+}
+
+fn routes(sim: Arc<Sim>) -> Router {
     let api = match sim.api() {
         Api::Mastodon => mastodon::routes().merge(streams::routes()),
         Api::X => x::routes(),

@@ -44,6 +44,7 @@ async fn mastodon_py_hears_a_stream_and_looks_posts_up() {
     let first = first.expect("a post of the truth");
     assert_eq!(updates, published[first..first + 60], "none is left out");
     assert!(ids("status_update").len() > 10 && ids("delete").len() > 2);
+    assert_eq!(heard["server"], "A simulated server");
     assert_eq!(heard["healthy"], true);
     assert_eq!(heard["me"], READER_ID.to_string());
     let kept: Vec<&String> = updates[..20]

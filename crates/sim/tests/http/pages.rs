@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use driftline_core::api::Api;
 use driftline_sim::{
     FaultKind, FaultsConfig, Mishap, ResetFormat, SpanMs, ThrottleRule, WorldConfig,
     http::{Clock, ServerConfig, SimServer, Timeline},
@@ -22,6 +23,62 @@ async fn with_fault(fault: FaultKind) -> SimServer {
         ..WorldConfig::punctual(20.0)
     };
     standing(world.into()).await.0
+}
+
+#[tokio::test]
+async fn a_slash_at_the_end_changes_nothing() {
+    for (api, paths) in [
+        (
+            Api::Mastodon,
+            [
+                "/api/v1/instance",
+                "/api/v2/instance",
+                "/api/v1/timelines/home",
+                "/api/v1/accounts/verify_credentials",
+                "/_sim/truth",
+            ],
+        ),
+        (
+            Api::X,
+            [
+                "/2/users/me",
+                "/2/users/1/mentions",
+                "/2/users/77/tweets",
+                "/2/tweets/12",
+                "/_sim/faults",
+            ],
+        ),
+        (
+            Api::Twitter,
+            [
+                "/1.1/account/verify_credentials.json",
+                "/1.1/statuses/home_timeline.json",
+                "/1.1/statuses/mentions_timeline.json",
+                "/1.1/statuses/lookup.json",
+                "/_sim/faults",
+            ],
+        ),
+    ] {
+        let config = ServerConfig {
+            world: WorldConfig::punctual(20.0),
+            api,
+            ..ServerConfig::default()
+        };
+        let (server, _) = standing(config).await;
+        for path in paths {
+            let query = if path.ends_with("lookup.json") {
+                "?id=12"
+            } else {
+                ""
+            };
+            let plain = ask(&server, &format!("{path}{query}"), "t").await;
+            let slashed = ask(&server, &format!("{path}/{query}"), "t").await;
+            assert_eq!(plain.status(), "200", "{path}: {}", plain.text);
+            assert_eq!(slashed.status(), plain.status(), "{path}/");
+            assert_eq!(slashed.body(), plain.body(), "{path}/");
+        }
+        server.shutdown().await;
+    }
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ try:
     mastodon.stream_user(listener)
 except Enough:
     pass
+listener.heard["server"] = mastodon.instance().title
 listener.heard["healthy"] = mastodon.stream_healthy()
 listener.heard["me"] = str(mastodon.account_verify_credentials().id)
 listener.heard["looked_up"] = [str(it.id) for it in mastodon.statuses(listener.heard["update"][:20])]

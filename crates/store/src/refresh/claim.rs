@@ -12,7 +12,7 @@ use super::{
     SHARDS,
     book::Book,
     choice::{self, Choice},
-    lease,
+    lease::{self, Beside},
     schedule::{self, Slot},
     stored, wanted,
 };
@@ -118,9 +118,15 @@ impl Claims {
         match store.db().dialect() {
             Dialect::Sqlite => store.read(move |tx| claims.in_memory(tx, &ask)).await,
             Dialect::Postgres => {
-                store
-                    .write(Root::none(), move |tx| claims.in_rows(tx, &ask))
-                    .await
+                let mut beside = Beside::Others;
+                loop {
+                    let (claims, ask) = (self.clone(), ask.clone());
+                    let job = move |tx: &mut Tx<'_>| claims.in_rows(tx, &ask, beside);
+                    match store.write(Root::none(), job).await? {
+                        Some(claimed) => return Ok(claimed),
+                        None => beside = Beside::Nobody,
+                    }
+                }
             }
         }
     }
@@ -134,7 +140,15 @@ impl Claims {
         match store.db().dialect() {
             Dialect::Sqlite => store.read_blocking(move |tx| claims.in_memory(tx, &ask)),
             Dialect::Postgres => {
-                store.write_blocking(Root::none(), move |tx| claims.in_rows(tx, &ask))
+                let mut beside = Beside::Others;
+                loop {
+                    let (claims, ask) = (self.clone(), ask.clone());
+                    let job = move |tx: &mut Tx<'_>| claims.in_rows(tx, &ask, beside);
+                    match store.write_blocking(Root::none(), job)? {
+                        Some(claimed) => return Ok(claimed),
+                        None => beside = Beside::Nobody,
+                    }
+                }
             }
         }
     }
@@ -197,17 +211,16 @@ impl Claims {
     }
 
     fn in_memory(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
-        let held = {
-            let mut book = self.book();
-            book.clear_ended(ask.now_ms);
-            book.len()
-        };
+        // Held from before the snapshot, which the first statement takes, to the end: so no other
+        // claim takes what is judged here, and no save ends a claim whose posts the snapshot still
+        // shows as due.
+        let mut book = self.book();
+        book.clear_ended(ask.now_ms);
         let reach = choice::reach(&ask.policy, ask.batcher.size());
         let mut due = Due::default();
         for bucket in buckets(ask) {
-            let limit = reach - due.slots.len() + held;
+            let limit = reach - due.slots.len() + book.len();
             let found = schedule::first(tx, bucket, ask.now_ms, limit)?;
-            let book = self.book();
             due.add(
                 found
                     .into_iter()
@@ -222,22 +235,23 @@ impl Claims {
         if let Some(wait) = due.wait(tx, ask)? {
             return Ok(wait);
         }
-        let is_free = |slot: &Slot| !self.book().holds(slot.post_id, ask.now_ms);
-        let mut taken = due.taken(tx, ask, is_free)?;
-        let mut book = self.book();
-        // Another worker may have claimed some of them since they were read.
-        taken.retain(|slot| !book.holds(slot.post_id, ask.now_ms));
-        let ids: Vec<i64> = taken.slots().map(|slot| slot.post_id).collect();
-        if ids.is_empty() {
-            return Ok(Claimed::Until(ask.now_ms));
-        }
+        let is_free = |slot: &Slot| !book.holds(slot.post_id, ask.now_ms);
+        let taken = due.taken(tx, ask, is_free)?;
         let until_ms = ask.now_ms.saturating_add(ask.lease_ms);
-        let id = book.take(ids.into_iter(), until_ms);
+        let id = book.take(taken.slots().map(|slot| slot.post_id), until_ms);
         Ok(Claimed::Batch(taken.claim(ask, id, until_ms)))
     }
 
-    fn in_rows(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
+    /// `None` if too little is free for a full batch because others are claiming: what they leave
+    /// is to be judged when they are done, beside nobody.
+    fn in_rows(
+        &self,
+        tx: &mut Tx<'_>,
+        ask: &Ask,
+        beside: Beside,
+    ) -> Result<Option<Claimed>, StoreError> {
         let base = sql(ask.instance) * SHARDS;
+        lease::enter(tx, base, beside)?;
         let (mut due, mut clock_ms) = Due::locked(tx, ask)?;
         // Full batches are not held up for what ended leases hold more often than it matters.
         let is_full = due.slots.len() >= ask.batcher.size();
@@ -246,14 +260,20 @@ impl Claims {
             // They have been due for longest.
             (due, clock_ms) = Due::locked(tx, ask)?;
         }
+        if beside == Beside::Others && due.slots.len() < ask.batcher.size() {
+            let shown = schedule::count_due(tx, buckets(ask), ask.now_ms, ask.batcher.size())?;
+            if shown > due.slots.len() {
+                return Ok(None);
+            }
+        }
         if let Some(wait) = due.wait(tx, ask)? {
-            return Ok(wait);
+            return Ok(Some(wait));
         }
         let taken = due.taken(tx, ask, |_| true)?;
         let slots: Vec<Slot> = taken.slots().collect();
         let time = (clock_ms, ask.lease_ms);
         let (id, until_ms) = lease::take(tx, base, &ask.holder, time, &slots)?;
-        Ok(Claimed::Batch(taken.claim(ask, id, until_ms)))
+        Ok(Some(Claimed::Batch(taken.claim(ask, id, until_ms))))
     }
 }
 
@@ -379,12 +399,6 @@ struct Taken {
 }
 
 impl Taken {
-    fn retain(&mut self, is_free: impl Fn(&Slot) -> bool) {
-        self.posts.retain(|post| is_free(&post.slot));
-        self.idle.retain(&is_free);
-        self.later.retain(&is_free);
-    }
-
     fn slots(&self) -> impl Iterator<Item = Slot> {
         let posts = self.posts.iter().map(|post| post.slot);
         posts.chain(self.idle.iter().chain(&self.later).copied())

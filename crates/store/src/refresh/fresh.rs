@@ -64,9 +64,18 @@ pub(crate) fn standing_of(tx: &mut Tx<'_>, id: i64) -> Result<Option<Standing>, 
 
 pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<HashMap<i64, Standing>, DbError> {
     let rows = tx.query(
-        &format!("select {COLUMNS} from freshness where post_id {{in $1}}"),
+        &format!(
+            "select {COLUMNS}, first_source_id
+             from freshness left join post on post.id = freshness.post_id
+             where freshness.post_id {{in $1}}"
+        ),
         &[&Column::i64(post_ids.iter().copied())],
-        read,
+        |row| {
+            let (post_id, mut standing) = read(row)?;
+            let source = row.opt_i64(COLUMN_COUNT)?;
+            standing.freshness.source = source.map(i64::cast_unsigned);
+            Ok((post_id, standing))
+        },
     )?;
     Ok(rows.into_iter().collect())
 }
@@ -292,7 +301,7 @@ const MOVING: [&str; 16] = [
     "told_total",
 ];
 
-/// The columns that [`read`] reads.
+/// The columns that [`read`] reads: all but the source, which is the post's.
 pub(crate) const COLUMNS: &str = "post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
     due_at_ms, refreshes, failures, missing, outcome, living_hash, replies, boosts, favourites,
     quotes, views, before_at_ms, before_total, told_at_ms, told_total";
@@ -324,6 +333,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<(i64, Standing), DbError> {
             at_ms: row.i64(18)?,
             total: row.i64(19)?,
         },
+        source: None,
     };
     let standing = Standing {
         freshness,

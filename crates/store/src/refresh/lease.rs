@@ -5,6 +5,25 @@ use driftline_db::{DbError, Tx};
 use super::schedule::{self, Slot};
 use crate::lease::now_ms;
 
+/// Who else may claim posts of an instance until the transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Anyone: each passes over what another one has locked.
+    Others,
+    /// Nobody: what is locked is not about to be claimed.
+    Nobody,
+}
+
+/// Begins a claim of an instance: waits for those that do not go together with it.
+pub(crate) fn enter(tx: &mut Tx<'_>, bucket: i64, beside: Beside) -> Result<(), DbError> {
+    let lock = match beside {
+        Beside::Others => "pg_advisory_xact_lock_shared",
+        Beside::Nobody => "pg_advisory_xact_lock",
+    };
+    let key = CLAIM_LOCK.wrapping_add(bucket);
+    tx.query_one(&format!("select 1 from {lock}($1)"), &[&key], |_| Ok(()))
+}
+
 /// Takes slots off the schedule and into a lease; returns its ID, which is its fencing token, and
 /// its end. `now_ms` is the time by the database's clock, a moment ago, and the end is by it too.
 pub(crate) fn take(
@@ -100,3 +119,6 @@ fn chance() -> i64 {
     use std::hash::{BuildHasher, RandomState};
     (RandomState::new().hash_one(0) & 0xf_ffff) as i64
 }
+
+/// This program's own number, beside the one of migrations, for the locks of claims.
+const CLAIM_LOCK: i64 = 1_147_365_959 << 32;

@@ -123,6 +123,24 @@ pub(crate) fn after(
     )
 }
 
+/// How many rows of some buckets are due by then, those that others are claiming included; of each
+/// bucket no more than `limit` are counted. For PostgreSQL, in one journey.
+pub(crate) fn count_due(
+    tx: &mut Tx<'_>,
+    buckets: impl Iterator<Item = i64>,
+    until_ms: i64,
+    limit: usize,
+) -> Result<usize, DbError> {
+    let counts = tx.query_each(
+        "select count(*) from (select 1 from schedule
+             where bucket = {row 1} and due_at_ms <= $1 limit $2) as due",
+        &[&until_ms, &(limit as i64)],
+        &[Column::i64(buckets)],
+        |row| row.i64(0),
+    )?;
+    Ok(counts.into_iter().sum::<i64>().unsigned_abs() as usize)
+}
+
 /// When the first post of a bucket is due, Unix ms.
 pub(crate) fn next_due_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
     tx.query_opt(

@@ -26,18 +26,20 @@ pub(crate) fn by_ids(
 ) -> Result<HashMap<i64, (Standing, Option<Stored>)>, DbError> {
     let rows = tx.query(
         &format!(
-            "select {}, upstream_id, visibility, read_at_ms, content_hash, deleted_at_ms, listed
+            "select {}, upstream_id, visibility, read_at_ms, content_hash, deleted_at_ms, listed,
+                 first_source_id
              from freshness left join post on post.id = freshness.post_id
              where freshness.post_id {{in $1}}",
             fresh::COLUMNS
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
-            let (post_id, standing) = fresh::read(row)?;
+            let (post_id, mut standing) = fresh::read(row)?;
             let first = fresh::COLUMN_COUNT;
             let Some(upstream_id) = row.opt_str(first)? else {
                 return Ok((post_id, (standing, None)));
             };
+            standing.freshness.source = Some(row.i64(first + 6)?.cast_unsigned());
             let stored = Stored {
                 upstream_id: upstream_id.to_owned(),
                 visibility: Visibility::named_or_narrowest(row.str(first + 1)?),

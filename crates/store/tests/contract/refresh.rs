@@ -1,5 +1,6 @@
 //! Refresh: due times, claims, leases, saves, what libraries are told.
 
+mod fill;
 mod laws;
 mod migration;
 mod outcomes;

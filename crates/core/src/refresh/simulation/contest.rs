@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::{
     queue::Queue,
     world::{Reader, World},
@@ -170,6 +172,7 @@ impl<'a> Contest<'a> {
                     settings: settings.clone(),
                     curve: self.curve.clone(),
                     scale: self.scale,
+                    sources: BTreeMap::new(),
                     price: self.price.level(),
                     stretch: self.stretch.level(),
                 },

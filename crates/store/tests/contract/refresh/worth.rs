@@ -2,14 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use driftline_core::refresh::{Experience, Plan, Policy, ValueSettings};
-use driftline_store::refresh::Claimed;
+use driftline_core::refresh::{Experience, Freshness, Plan, Policy, ValueSettings};
+use driftline_store::{refresh::Claimed, source};
 
 use super::{Answer, Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, stands};
 use crate::world::{START_MS, World, on_both};
 
 /// By worth, at a price in count-hours.
-fn priced(price: f64) -> Arc<Policy> {
+pub(super) fn priced(price: f64) -> Arc<Policy> {
     let plan = Plan {
         by_worth: Some(ValueSettings::default()),
         ..Plan::default()
@@ -128,5 +128,42 @@ fn none_starves(price: impl Fn(i64) -> f64) {
         for id in 1..=POSTS {
             assert!(looks.get(&id) > Some(&1), "post {id}: {looks:?}");
         }
+    });
+}
+
+#[test]
+fn a_post_that_several_sources_show_grows_like_the_first_of_them() {
+    on_both(|store| {
+        let mut one = World::readable(store, "one");
+        let mut two = World::readable(store, "two");
+        two.claims = one.claims.clone();
+        one.poll(vec![liked(2, 0), liked(1, 0)]);
+        two.poll(vec![liked(3, 0), liked(2, 0)]);
+        let of = |world: &World| Some(u64::from(world.source));
+        let first = HashMap::from([("1", of(&one)), ("2", of(&one)), ("3", of(&two))]);
+        let crew = Crew::of(&one);
+        let now_ms = START_MS + 10 * MINUTE_MS;
+        let claim = crew.claim(now_ms);
+        assert_eq!(claim.posts.len(), 3);
+        for due in &claim.posts {
+            let source = due.freshness.facts().source;
+            assert_eq!(source, first[&*due.upstream_id], "{}", due.upstream_id);
+        }
+        let saved = crew.save(&claim, &[found(1, 5), found(2, 5), found(3, 5)], now_ms);
+        let of_two = |(before, _): &&(Freshness, Freshness)| before.source == of(&two);
+        assert_eq!(saved.grown.len(), 3);
+        assert_eq!(saved.grown.iter().filter(of_two).count(), 1);
+        for (id, source) in &first {
+            let stands = stands(&two, id.parse().expect("a number"));
+            assert_eq!(stands.freshness.source, *source, "{id}");
+        }
+        let gone = one.source;
+        store
+            .write_blocking(source::root(gone), move |tx| {
+                source::remove(tx, gone, now_ms)
+            })
+            .expect("removed");
+        let left = stands(&two, 2).freshness.source;
+        assert_eq!(left, of(&two), "the first that is left");
     });
 }

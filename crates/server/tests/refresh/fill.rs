@@ -1,0 +1,69 @@
+//! How full batches are while more than one is due.
+
+use driftline_core::api::Api;
+use driftline_db::testing::{Fresh, databases};
+use driftline_server::refresh::RefreshOptions;
+use driftline_sim::WorldConfig;
+
+use crate::world::{World, every, growing, now, plan, wait};
+
+/// A world whose posts were all refreshed three times by so many workers, and are again and again.
+pub(crate) async fn refreshed(fresh: Fresh, api: Api, workers: usize) -> World {
+    let config = WorldConfig {
+        publish_for_ms: Some(29_000),
+        ..growing()
+    };
+    let mut world = World::without_workers(fresh, config, api, plan()).await;
+    world.refresh(plan(), of(workers));
+    world.mirror_as(api, "mirrored", "driftline").await;
+    world.refreshed(100, 3).await;
+    world
+}
+
+/// So many workers look all posts up whenever they come due at once: each once, in as few batches
+/// of that size as hold them.
+pub(crate) async fn check_batches(world: &mut World, size: usize, workers: usize, told: &str) {
+    world.host.pollers.as_ref().unwrap().stop().await;
+    world.host.refreshers.take().unwrap().stop().await;
+    world.all_due(now() + 3_600_000).await;
+    world.refresh(every(3_600_000), of(workers));
+    let posts = world.posts().await.len() as u64;
+    for round in 1..=ROUNDS {
+        let due_ms = now() + 300;
+        world.all_due(due_ms).await;
+        wait("all posts are refreshed", async || {
+            let posts = world.posts().await;
+            let mut times = posts.iter().map(|(.., s)| s.freshness.refreshed_ms);
+            times.all(|at_ms| at_ms >= due_ms)
+        })
+        .await;
+        let tally = world.tally().await;
+        assert_eq!(tally.posts, round * posts, "each once: {told}");
+        let requests = round * posts.div_ceil(size as u64);
+        assert_eq!(
+            tally.requests, requests,
+            "for {posts} posts {round} times: {told}"
+        );
+    }
+}
+
+fn of(workers: usize) -> RefreshOptions {
+    RefreshOptions {
+        workers,
+        ..RefreshOptions::new("test")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_of_x_are_full_while_more_than_one_is_due() {
+    for workers in [1, 2, 4] {
+        for fresh in databases() {
+            let told = format!("{workers} workers on {}", fresh.name);
+            let mut world = refreshed(fresh, Api::X, workers).await;
+            check_batches(&mut world, 100, workers, &told).await;
+            world.stop().await;
+        }
+    }
+}
+
+const ROUNDS: u64 = 4;
