@@ -36,6 +36,26 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the store as a whole may fail, as one that is away, full or read-only does: another
+    /// try later may help. Other errors are about what one source holds or brings.
+    pub fn is_outage(&self) -> bool {
+        let StoreError::Db(error) = self else {
+            return false;
+        };
+        !matches!(
+            error,
+            DbError::Conflict { .. }
+                | DbError::Constraint(_)
+                | DbError::NulInText
+                | DbError::NoRow
+                | DbError::TooManyRows
+                | DbError::Type(_)
+                | DbError::RootMissing(_)
+                | DbError::Panicked
+                | DbError::Unsupported(_)
+        )
+    }
+
     pub(crate) fn unreadable(what: &'static str, reason: &impl ToString) -> StoreError {
         StoreError::Unreadable {
             what,

@@ -120,6 +120,7 @@ impl Serve {
                     public_base,
                     gate: gate.clone(),
                     ready: is_ready,
+                    sources: pollers.health(),
                 };
                 let mut router = http::router(app);
                 if let Some(ids) = &ids {

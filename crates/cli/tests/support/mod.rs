@@ -14,6 +14,9 @@ use std::{
 
 use serde_json::Value;
 
+pub mod postgres;
+pub mod small_disk;
+
 /// A data folder, and how the binary is run on it.
 pub struct Place {
     folder: tempfile::TempDir,
@@ -59,7 +62,11 @@ impl Place {
 
     /// The binary, with none of the settings of whoever runs the test.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_driftline"));
+        // A file that may not grow is an error of the write, and not the end of the process.
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(env!("CARGO_BIN_EXE_driftline"));
         for (name, _) in std::env::vars() {
             if name.starts_with("DRIFTLINE_") || name == "RUST_LOG" {
                 command.env_remove(name);
@@ -137,6 +144,10 @@ impl Running {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         line
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, name: &str) {
