@@ -29,7 +29,11 @@ pub(super) async fn ready(
     headers: HeaderMap,
 ) -> Response {
     let checked = if *app.ready.borrow() {
-        probe.check().await.map_err(|error| error.to_string())
+        let probed = probe.check().await.map_err(|error| error.to_string());
+        probed.and_then(|()| match app.sources.store_fails() {
+            Some(error) => Err(format!("The store cannot be written: {error}")),
+            None => Ok(()),
+        })
     } else {
         Err("The server is still starting, or ending".to_owned())
     };

@@ -22,6 +22,9 @@ pub struct SourceFault {
 }
 
 impl SourceFault {
+    /// The kind of a fault that is the whole store's.
+    pub(crate) const STORE: &'static str = "store";
+
     /// The error that a machine stands at.
     pub(crate) fn of_error(error: &LastError) -> Self {
         Self {
@@ -37,7 +40,7 @@ impl SourceFault {
     }
 
     pub(crate) fn of_store(error: &impl ToString) -> Self {
-        Self::new("store", error)
+        Self::new(Self::STORE, error)
     }
 
     /// What the store refuses of this source alone.

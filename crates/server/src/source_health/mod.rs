@@ -46,6 +46,8 @@ struct Record {
     busy_since_ms: Option<i64>,
     /// When a request last brought a usable answer, Unix ms.
     succeeded_at_ms: Option<i64>,
+    /// When one last brought something that was stored, Unix ms.
+    stored_at_ms: Option<i64>,
     fault: Option<SourceFault>,
     log: FaultLog,
 }
@@ -71,6 +73,20 @@ impl SourceHealth {
             .collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
+    }
+
+    /// What the store says that fails every source that has something to store. A disk that is
+    /// nearly full may take little and no page, which only they notice.
+    pub(crate) fn store_fails(&self) -> Option<String> {
+        let records = self.records();
+        let halted = records.values().filter_map(|record| {
+            let fault = record.fault.as_ref();
+            fault.filter(|fault| fault.kind == SourceFault::STORE)
+        });
+        let last = halted.max_by_key(|fault| fault.since_ms)?;
+        let stored_ms = records.values().filter_map(|record| record.stored_at_ms);
+        let is_over = stored_ms.max() > last.since_ms;
+        (!is_over).then(|| last.message.clone())
     }
 
     /// Takes in which sources this process is to read.
@@ -114,7 +130,12 @@ impl SourceHealth {
         self.change(source, |record| {
             record.busy_since_ms = None;
             match done {
-                Done::Read(_) => record.succeeded_at_ms = Some(now_ms),
+                Done::Read(read) => {
+                    record.succeeded_at_ms = Some(now_ms);
+                    if read.new + read.edited + read.deleted + read.recounted > 0 {
+                        record.stored_at_ms = Some(now_ms);
+                    }
+                }
                 Done::Failed(_) | Done::Wait { .. } => {}
             }
             let Some(error) = error else {
@@ -180,6 +201,7 @@ impl Record {
             idle_since_ms: Some(now_ms),
             busy_since_ms: None,
             succeeded_at_ms: None,
+            stored_at_ms: None,
             fault: None,
             log: FaultLog::default(),
         }
@@ -301,5 +323,31 @@ mod tests {
         let done = Done::Wait { until_ms: 0 };
         health.step_ended(ID, &Machine::default(), &done, 17_000);
         assert_eq!(health.fault(ID), None);
+    }
+
+    #[test]
+    fn a_store_that_takes_what_one_source_brings_does_not_fail() {
+        let health = SourceHealth::default();
+        let other = SourceId::new(8);
+        health.watch(&[(ID, "a"), (other, "b")], 0);
+        assert_eq!(health.store_fails(), None);
+        let fault = SourceFault::of_store(&"full");
+        let weight = Some(Weight::Lasting);
+        health.halted(ID, SourceFault::of_stored(&"too long"), weight, 500);
+        assert_eq!(health.store_fails(), None, "it is that source's fault");
+        health.halted(ID, fault.clone(), None, 1_000);
+        assert_eq!(health.store_fails().as_deref(), Some("full"));
+        let read = |new| {
+            Done::Read(driftline_store::Summary {
+                new,
+                ..Default::default()
+            })
+        };
+        health.step_ended(other, &Machine::default(), &read(0), 2_000);
+        assert!(health.store_fails().is_some(), "nothing was stored");
+        health.step_ended(other, &Machine::default(), &read(1), 3_000);
+        assert_eq!(health.store_fails(), None);
+        health.halted(other, fault, None, 4_000);
+        assert!(health.store_fails().is_some(), "it has failed since");
     }
 }
