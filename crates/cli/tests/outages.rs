@@ -6,6 +6,8 @@
 mod support;
 
 use std::{
+    path::{Path, PathBuf},
+    process::Command,
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -14,6 +16,7 @@ use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer, Timeline},
 };
+use driftline_store::{Root, SecretUrl, Store, StoreError, Target, Tx, touch};
 use support::{Place, Running, get, postgres::Outage, small_disk::SmallDisk, wait_for};
 
 /// A server that reads a simulated upstream.
@@ -149,6 +152,133 @@ async fn a_source_goes_on_after_the_disk_was_full() {
     disk.give_room(&scene.server);
     scene.catches_up("the disk was full");
     scene.end(1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_goes_on_after_its_database_could_not_be_written() {
+    let place = Place::new();
+    let path = place.data().join("driftline.db");
+    let scene = Scene::begin(place).await;
+    // Longer than a writer waits for another one.
+    let locked = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let store = Store::open(Target::Sqlite { path }).unwrap();
+            let held = store.write_blocking(Root::none(), |tx| {
+                touch(tx)?;
+                sleep(Duration::from_secs(7));
+                Ok::<_, StoreError>(())
+            });
+            store.close_blocking();
+            held.unwrap();
+        }
+    });
+    scene.is_unready("The store");
+    locked.join().unwrap();
+    scene.catches_up("another process held the database");
+
+    if let Some(read_only) = ReadOnly::make(&path) {
+        scene.is_unready("The store cannot be");
+        drop(read_only);
+        scene.catches_up("the file was read-only");
+    }
+    scene.end(1);
+}
+
+/// A database whose files are read-only even to who has them open: for root on file systems that
+/// know such files.
+struct ReadOnly(Vec<PathBuf>);
+
+impl ReadOnly {
+    fn make(path: &Path) -> Option<Self> {
+        let files = ["", "-wal"].map(|end| PathBuf::from(format!("{}{end}", path.display())));
+        let made = Self(files.to_vec());
+        made.change("+i").then_some(made)
+    }
+
+    fn change(&self, flag: &str) -> bool {
+        let changed = Command::new("chattr").arg(flag).args(&self.0).output();
+        changed.is_ok_and(|output| output.status.success())
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        self.change("-i");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_takes_over_from_one_that_stands_still() {
+    let postgres = Outage::start();
+    let place = || Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let scene = Scene::begin(place()).await;
+    let second = place();
+    let (mut other, _) = second.serve(&["--allow-private"]);
+    let holder = |place: &Place| {
+        let url = postgres.url().to_owned();
+        let name = place.json(&["source", "list"])[0]["state"].clone();
+        (name, fence(&url))
+    };
+    let (_, before) = holder(&second);
+    scene.server.signal("STOP");
+    wait_for("the other one has claimed it", || {
+        holder(&second).1 > before
+    });
+    let report = || second.json(&["source", "verify", "sim"])["posts"].as_u64();
+    let then = report();
+    wait_for("it stores posts", || report() > then);
+    scene.server.signal("CONT");
+    scene.catches_up("the first process goes on");
+    let taken = fence(postgres.url());
+    assert_eq!(
+        taken,
+        before + 1,
+        "it does not come back as long as it is read"
+    );
+    scene.end(0);
+    assert_eq!(holder(&second).0, "reading");
+    other.signal("TERM");
+    assert_eq!(other.ended().code(), Some(0));
+}
+
+/// The fencing number of the source's last claim.
+fn fence(url: &str) -> i64 {
+    on(url, |tx| {
+        let fence = "select lease_fence from source where name = 'sim'";
+        Ok(tx.query_one(fence, &[], |row| row.i64(0))?)
+    })
+}
+
+#[test]
+fn a_server_whose_node_was_taken_ends_and_says_so() {
+    let postgres = Outage::start();
+    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let ids = "[id]\nserve = true\nlease = \"store\"\nlisten_thrift = \"none\"\n";
+    place.file("driftline.toml", ids);
+    let (mut server, _) = place.serve(&[]);
+    on(postgres.url(), |tx| {
+        let taken = "update node_lease set lease_fence = lease_fence + 1, lease_holder = 'other'";
+        Ok(tx.execute(taken, &[])?)
+    });
+    assert_eq!(server.ended().code(), Some(1));
+    let log = place.log();
+    assert!(log.contains("another process's now"), "{log}");
+}
+
+/// Does something with a database, on a thread of its own.
+fn on<T: Send + 'static>(url: &str, job: fn(&mut Tx<'_>) -> Result<T, StoreError>) -> T {
+    let target = Target::Postgres {
+        url: SecretUrl::new(url),
+        schema: None,
+    };
+    let done = std::thread::spawn(move || {
+        let store = Store::open(target).unwrap();
+        let done = store.write_blocking(Root::none(), job);
+        store.close_blocking();
+        done.unwrap()
+    });
+    done.join().unwrap()
 }
 
 fn outages(usual: &[u64]) -> Vec<u64> {
