@@ -81,3 +81,25 @@ pub(crate) fn rendered(metrics: &PrometheusHandle) -> Response {
 }
 
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_that_stand_still_are_named_to_the_operator_alone() {
+        assert_eq!(told_of(&[], true), "");
+        let still = |name: &str| StandingStill {
+            name: name.to_owned(),
+            since_ms: now_ms() - 35_000,
+            reason: "no token".to_owned(),
+        };
+        let still = [still("a"), still("b")];
+        let text = told_of(&still, true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[1].starts_with("a stands still for 35"), "{text}");
+        assert!(lines[2].ends_with(": no token"), "{text}");
+        assert_eq!(told_of(&still, false), "\nsources that stand still: 2");
+    }
+}
