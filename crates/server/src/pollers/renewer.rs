@@ -15,8 +15,14 @@ pub(super) async fn renew(shared: Arc<Shared>) {
             _ = over.changed() => return,
             () = tokio::time::sleep(shared.options.lease / RENEWALS_A_LEASE) => {}
         }
-        if let Err(error) = renew_once(&shared).await {
-            shared.store_fault.failed(&error);
+        // A store that does not answer keeps nobody from stopping.
+        tokio::select! {
+            _ = over.changed() => return,
+            renewed = renew_once(&shared) => {
+                if let Err(error) = renewed {
+                    shared.store_fault.failed(&error);
+                }
+            }
         }
     }
 }
