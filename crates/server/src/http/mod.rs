@@ -97,7 +97,6 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/instance", get(instance::v1))
         .route("/api/v2/instance", get(instance::v2))
         .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready).layer(Extension(probe)))
         .route("/api/openapi.json", get(async || Json(api_description())))
         .merge(app.gate.guard(guarded, app.public_base.clone()))
         .fallback(async || ApiError::NotFound)
@@ -117,6 +116,8 @@ pub fn router(app: App) -> Router {
         )
         .merge(track::routes(&app))
         .layer(TraceLayer::new_for_http())
+        // Those who probe it come every second, and are told why: the log need not be.
+        .route("/readyz", get(health::ready).layer(Extension(probe)))
         .with_state(app)
 }
 

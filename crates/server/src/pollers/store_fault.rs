@@ -23,6 +23,8 @@ struct Seen {
     log: FaultLog,
     /// The last error, Unix ms.
     failed_at_ms: i64,
+    /// The first good answer since, Unix ms.
+    works_since_ms: Option<i64>,
 }
 
 impl StoreFault {
@@ -36,8 +38,9 @@ impl StoreFault {
     /// Takes in an error that is the whole store's.
     pub(super) fn failed(&self, error: &StoreError) {
         let mut seen = self.seen();
-        seen.failed_at_ms = now_ms();
-        let now = seen.failed_at_ms;
+        let now = now_ms();
+        seen.failed_at_ms = now;
+        seen.works_since_ms = None;
         if seen.log.failed(Weight::Lasting, now) {
             tracing::warn!(%error, "the store fails; what needs it goes on when it works again");
         }
@@ -65,13 +68,13 @@ impl StoreFault {
     /// failed for longer than a source waits.
     fn answered(&self, now_ms: i64) {
         let mut seen = self.seen();
-        let failed_at_ms = seen.failed_at_ms;
-        if now_ms.saturating_sub(failed_at_ms) <= STORE_RETRY_MS + SURE_MS {
+        let works_since_ms = *seen.works_since_ms.get_or_insert(now_ms);
+        if now_ms.saturating_sub(seen.failed_at_ms) <= STORE_RETRY_MS + SURE_MS {
             return;
         }
-        let since_ms = seen.log.since_ms().unwrap_or(failed_at_ms);
+        let since_ms = seen.log.since_ms().unwrap_or(works_since_ms);
         if seen.log.succeeded(now_ms).is_some() {
-            let failed_ms = failed_at_ms.saturating_sub(since_ms);
+            let failed_ms = works_since_ms.saturating_sub(since_ms);
             tracing::warn!(
                 "the store works again; it failed for {}",
                 show_ms(failed_ms)
