@@ -45,7 +45,7 @@ async fn kill_often(place: &Place) {
         .await
         .unwrap();
     let url = server.url();
-    let mut add = vec!["source", "add", &url, "--name", "sim"];
+    let mut add = vec!["source", "add", &url, "--name", "sim", "--allow-private"];
     add.extend(SETTINGS);
     place.json(&add);
     let mut mirror = vec!["mirror", &url, "--name", "sim", "--allow-private"];

@@ -401,7 +401,7 @@ fn a_credential_that_is_named_and_does_not_exist_is_warned_of() {
     let names = "[refresh]\ncredentials = [\"nope\", \"mine\"]\n";
     place.file("driftline.toml", names);
     let url = "https://a.example";
-    place.json(&["source", "add", url]);
+    place.json(&["source", "add", url, "--no-check"]);
     let add = ["credential", "add", url, "--name", "mine", "--stdin"];
     assert_eq!(typed(&place, &add, "a-token").status, 0);
     place.json(&["source", "pause", "a.example"]);

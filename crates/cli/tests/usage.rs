@@ -50,7 +50,8 @@ fn commands_on_nothing_say_what_to_do() {
         refused(&place, command, 2, &["there is no store", "--data"]);
     }
     assert!(!place.data().exists(), "a question makes no folder");
-    assert_eq!(place.run(&["source", "add", "https://a.example"]).status, 0);
+    let add = ["source", "add", "https://a.example", "--no-check"];
+    assert_eq!(place.run(&add).status, 0);
     for command in [
         &["source", "verify", "gone"][..],
         &["source", "pause", "gone"],
@@ -69,7 +70,15 @@ fn commands_on_nothing_say_what_to_do() {
 #[test]
 fn a_source_is_added_listed_paused_and_removed() {
     let place = Place::new();
-    let added = place.json(&["source", "add", "https://a.example/", "--every", "1m30s"]);
+    let add = [
+        "source",
+        "add",
+        "https://a.example/",
+        "--no-check",
+        "--every",
+        "1m30s",
+    ];
+    let added = place.json(&add);
     assert_eq!(added["name"], "a.example");
     let list = place.json(&["source", "list"]);
     assert_eq!(list[0]["every_ms"], 90_000);
@@ -111,8 +120,16 @@ fn the_configuration_here_sets_what_sources_begin_with() {
     let place = Place::new();
     let defaults = "[defaults]\nevery = \"1d\"\nbackfill = 100\noverlap = \"2s\"\n";
     place.file("driftline.toml", defaults);
-    place.json(&["source", "add", "https://a.example"]);
-    place.json(&["source", "add", "https://b.example", "--every", "5s"]);
+    place.json(&["source", "add", "https://a.example", "--no-check"]);
+    let add = [
+        "source",
+        "add",
+        "https://b.example",
+        "--no-check",
+        "--every",
+        "5s",
+    ];
+    place.json(&add);
     let list = place.json(&["source", "list"]);
     assert_eq!(list[0]["every_ms"], 86_400_000);
     assert_eq!(list[1]["every_ms"], 5_000);
@@ -170,7 +187,7 @@ fn a_database_urls_password_is_never_printed() {
 
 /// The age table that is in force: below which age, ms, posts are refreshed how often, ms.
 fn ages(place: &Place) -> Vec<(i64, i64)> {
-    place.json(&["source", "add", "https://a.example"]);
+    place.json(&["source", "add", "https://a.example", "--no-check"]);
     let status = place.json(&["refresh", "status"]);
     let bands = status["instances"][0]["bands"].as_array().unwrap().iter();
     let pair = |band: &Value| Some((band["below_ms"].as_i64()?, band["every_ms"].as_i64()?));
@@ -285,7 +302,7 @@ fn a_wrong_setting_of_refreshing_says_where_it_is_and_what_can_be_written() {
 #[test]
 fn a_server_that_is_not_known_is_named_with_those_that_are() {
     let place = Place::new();
-    place.json(&["source", "add", "https://a.example"]);
+    place.json(&["source", "add", "https://a.example", "--no-check"]);
     let simulate = ["simulate", "--instance", "nope.example"];
     let words = ["no server \"nope.example\"", "https://a.example"];
     refused(&place, &simulate, 2, &words);
@@ -294,7 +311,7 @@ fn a_server_that_is_not_known_is_named_with_those_that_are() {
 #[test]
 fn by_worth_the_target_is_said_to_be_a_bound() {
     let place = Place::new();
-    place.json(&["source", "add", "https://a.example"]);
+    place.json(&["source", "add", "https://a.example", "--no-check"]);
     let words = |place: &Place| place.run(&["refresh", "status"]).stdout;
     assert!(!words(&place).contains("by worth"));
     place.file("driftline.toml", "[refresh]\npolicy = \"value\"\n");

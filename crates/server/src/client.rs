@@ -1,7 +1,7 @@
 //! The upstream client of a stored source.
 
 use driftline_core::api::Api;
-use driftline_store::source::Source;
+use driftline_store::source::{NewSource, Source, TokenPlace};
 use driftline_upstream::{Address, AddressError, Timeline, TimelineError, TokenError, Upstream};
 
 use crate::{access::Access, secrets::SecretsError};
@@ -31,13 +31,47 @@ pub enum ClientError {
 /// # Errors
 /// [`ClientError`]; it never holds the token.
 pub fn client_of(source: &Source, access: &Access) -> Result<(Upstream, Timeline), ClientError> {
-    let address = Address::parse(&source.upstream)?;
-    let timeline: Timeline = source.timeline.parse()?;
-    let api = source.instance.api;
-    if source.token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
-        return Err(ClientError::TokenNeeded(timeline.to_string()));
+    let place = Place {
+        upstream: &source.upstream,
+        timeline: &source.timeline,
+        instance: (source.instance.api, &source.instance.origin),
+        token: source.token.as_ref(),
+    };
+    place.client(access)
+}
+
+/// [`client_of`] for a source that is not stored yet.
+pub(crate) fn client_of_new(
+    new: &NewSource,
+    access: &Access,
+) -> Result<(Upstream, Timeline), ClientError> {
+    let place = Place {
+        upstream: &new.upstream,
+        timeline: &new.timeline,
+        instance: (new.api, &new.origin),
+        token: new.token.as_ref(),
+    };
+    place.client(access)
+}
+
+/// Where a timeline is read, and with what.
+struct Place<'a> {
+    upstream: &'a str,
+    timeline: &'a str,
+    instance: (Api, &'a str),
+    token: Option<&'a TokenPlace>,
+}
+
+impl Place<'_> {
+    fn client(&self, access: &Access) -> Result<(Upstream, Timeline), ClientError> {
+        let address = Address::parse(self.upstream)?;
+        let timeline: Timeline = self.timeline.parse()?;
+        let (api, origin) = self.instance;
+        if self.token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
+            return Err(ClientError::TokenNeeded(timeline.to_string()));
+        }
+        let secret = access.secret(self.token, origin)?;
+        let client = Upstream::new(api, access.http.clone(), address, secret)?;
+        Ok((client, timeline))
     }
-    let secret = access.secret(source.token.as_ref(), &source.instance.origin)?;
-    let client = Upstream::new(api, access.http.clone(), address, secret)?;
-    Ok((client, timeline))
 }

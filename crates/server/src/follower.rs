@@ -153,8 +153,10 @@ impl Follower {
             tried += 1;
             let base_ms = match &outcome {
                 End::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
+                // Polls meet the same store, and tell of it.
                 End::Store(error) => {
-                    tracing::warn!(source = %self.name, %error, "what its stream shows was not stored");
+                    tracing::debug!(source = %self.name, %error, "what its stream shows was not stored");
+                    failures = failures.min(2);
                     RETRY_MS
                 }
                 End::Failure(failure) => {

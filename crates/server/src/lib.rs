@@ -21,7 +21,9 @@ pub mod refresh;
 mod report;
 mod secrets;
 mod session;
+mod source_health;
 mod span;
+mod store_probe;
 
 pub use access::{Access, POLLING_SHARE};
 pub use client::{ClientError, client_of};
@@ -33,4 +35,5 @@ pub use pollers::{Pollers, PollersOptions, Progress};
 pub use report::{GapReport, LatenessReport, Report, RungReport, report};
 pub use secrets::{Secrets, SecretsError};
 pub use session::{Done, Session, SessionError};
+pub use source_health::{SourceFault, SourceHealth, StandingStill};
 pub use span::show_ms;

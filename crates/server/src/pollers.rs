@@ -1,23 +1,36 @@
 //! The pollers: a session for each source that this process holds.
+//!
+//! Three loops run beside the sessions. The scanner claims what is free and ends what is gone; the
+//! renewer lets the leases of running sessions last, named by their fences; and a third shows how
+//! sources are doing. A session ends with the first error of the store, and the scanner takes the
+//! lease back that it could not give back: one way leads on from whatever has failed.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+mod renewer;
+mod running;
+mod scanner;
+mod store_fault;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use driftline_core::timeline::Machine;
-use driftline_store::{
-    Root, SourceId, Store, StoreError, lease,
-    source::{self, Source},
-};
+use driftline_store::{SourceId, Store, StoreError, source::Source};
 use tokio::{
-    sync::{Mutex, mpsc, oneshot, watch},
-    task::JoinHandle,
-    time::{Instant, sleep_until},
+    sync::{mpsc, oneshot, watch},
+    task::{JoinError, JoinHandle},
 };
 
 use crate::{
     access::Access,
     clock::now_ms,
-    session::{Done, Session, SessionError},
+    session::SessionError,
+    source_health::{SourceFault, SourceHealth, Weight},
 };
+use running::RunningSet;
+use scanner::{Retries, SOURCE_RETRY_MS, STORE_RETRY_MS};
+use store_fault::StoreFault;
 
 /// How the pollers hold their sources.
 #[derive(Debug, Clone)]
@@ -62,17 +75,16 @@ struct Shared {
     store: Store,
     access: Access,
     options: PollersOptions,
-    running: Mutex<HashMap<SourceId, Running>>,
+    running: RunningSet,
+    retries: Mutex<Retries>,
+    health: SourceHealth,
+    store_fault: StoreFault,
+    /// Ends the scanner.
     stop: watch::Sender<bool>,
+    /// Ends what is needed until the last session has ended.
+    over: watch::Sender<bool>,
     scanner: Mutex<Option<JoinHandle<()>>>,
-}
-
-struct Running {
-    source: Source,
-    stop: watch::Sender<bool>,
-    wishes: mpsc::Sender<Wish>,
-    progress: watch::Receiver<Progress>,
-    task: JoinHandle<()>,
+    others: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct Wish {
@@ -83,33 +95,36 @@ struct Wish {
 impl Pollers {
     /// Begins to read every source of the store that no other process holds.
     pub fn start(store: Store, access: Access, options: PollersOptions) -> Self {
-        let (stop, _) = watch::channel(false);
-        let pollers = Self {
-            shared: Arc::new(Shared {
-                store,
-                access,
-                options,
-                running: Mutex::new(HashMap::new()),
-                stop,
-                scanner: Mutex::new(None),
-            }),
-        };
-        let scanner = tokio::spawn(scan(Arc::clone(&pollers.shared)));
-        if let Ok(mut slot) = pollers.shared.scanner.try_lock() {
-            *slot = Some(scanner);
-        }
-        pollers
+        let shared = Arc::new(Shared {
+            store_fault: StoreFault::new(store.clone()),
+            store,
+            access,
+            options,
+            running: RunningSet::default(),
+            retries: Mutex::default(),
+            health: SourceHealth::default(),
+            stop: watch::channel(false).0,
+            over: watch::channel(false).0,
+            scanner: Mutex::default(),
+            others: Mutex::default(),
+        });
+        let scanner = tokio::spawn(scanner::scan(Arc::clone(&shared)));
+        *lock(&shared.scanner) = Some(scanner);
+        lock(&shared.others).extend([
+            tokio::spawn(renewer::renew(Arc::clone(&shared))),
+            tokio::spawn(show(Arc::clone(&shared))),
+        ]);
+        Self { shared }
     }
 
     /// How the sources of this process stand.
     pub async fn progress(&self) -> Vec<Progress> {
-        let running = self.shared.running.lock().await;
-        let mut all: Vec<Progress> = running
-            .values()
-            .map(|running| running.progress.borrow().clone())
-            .collect();
-        all.sort_by_key(|progress| progress.source.id);
-        all
+        self.shared.running.progress()
+    }
+
+    /// How the sources that this process is to read are doing.
+    pub fn health(&self) -> SourceHealth {
+        self.shared.health.clone()
     }
 
     /// Whether this process refreshes stored posts besides.
@@ -124,10 +139,7 @@ impl Pollers {
         source: SourceId,
         low: driftline_core::upstream_id::UpstreamId,
     ) -> Option<bool> {
-        let wishes = {
-            let running = self.shared.running.lock().await;
-            running.get(&source)?.wishes.clone()
-        };
+        let wishes: mpsc::Sender<Wish> = self.shared.running.wishes(source)?;
         let (answer, answered) = oneshot::channel();
         wishes.send(Wish { low, answer }).await.ok()?;
         answered.await.ok()
@@ -136,201 +148,87 @@ impl Pollers {
     /// Ends reading one source now, after the commit in hand, and gives its
     /// lease back. It begins again at the next scan unless it is paused.
     pub async fn release(&self, source: SourceId) {
-        let running = self.shared.running.lock().await.remove(&source);
-        if let Some(running) = running {
-            running.stop.send_replace(true);
-            let _ = running.task.await;
-        }
+        self.shared.running.end(source).await;
     }
 
     /// Ends all sessions, each after the commit in hand, and gives their
     /// leases back.
     pub async fn stop(&self) {
-        self.shared.stop.send_replace(true);
-        if let Some(scanner) = self.shared.scanner.lock().await.take() {
+        let shared = &self.shared;
+        // The scanner may be about to begin a session, so it ends first.
+        shared.stop.send_replace(true);
+        let scanner = lock(&shared.scanner).take();
+        if let Some(scanner) = scanner {
             let _ = scanner.await;
         }
-        let all: Vec<Running> = self
-            .shared
-            .running
-            .lock()
-            .await
-            .drain()
-            .map(|(_, r)| r)
-            .collect();
-        for running in &all {
-            running.stop.send_replace(true);
-        }
-        for running in all {
-            let _ = running.task.await;
+        shared.running.end_all().await;
+        shared.over.send_replace(true);
+        let others: Vec<_> = lock(&shared.others).drain(..).collect();
+        for other in others {
+            let _ = other.await;
         }
     }
 }
 
-async fn scan(shared: Arc<Shared>) {
-    let mut stop = shared.stop.subscribe();
-    let mut renewed = Instant::now();
-    while !*stop.borrow() {
-        if let Err(error) = scan_once(&shared, &mut renewed).await {
-            tracing::warn!(%error, "the store cannot be read; trying again");
-        }
-        tokio::select! {
-            _ = stop.changed() => {}
-            () = tokio::time::sleep(shared.options.scan) => {}
-        }
+impl Shared {
+    fn retries(&self) -> MutexGuard<'_, Retries> {
+        lock(&self.retries)
     }
-}
 
-async fn scan_once(shared: &Arc<Shared>, renewed: &mut Instant) -> Result<(), StoreError> {
-    if renewed.elapsed() >= shared.options.lease / 3 {
-        let (holder, ttl_ms) = (shared.options.holder.clone(), ttl_ms(shared));
-        shared
-            .store
-            .write(Root::none(), move |tx| {
-                lease::renew_all(tx, &holder, ttl_ms)
-            })
-            .await?;
-        *renewed = Instant::now();
+    fn ttl_ms(&self) -> i64 {
+        i64::try_from(self.options.lease.as_millis()).unwrap_or(i64::MAX)
     }
-    let (sources, free) = shared
-        .store
-        .read(|tx| Ok::<_, StoreError>((source::list(tx)?, lease::free(tx)?)))
-        .await?;
-    let mut running = shared.running.lock().await;
-    end_sessions(&mut running, &sources).await;
-    for source in sources {
-        let is_read = source.timeline != source::TRACKED;
-        if !is_read || !free.contains(&source.id) || running.contains_key(&source.id) {
-            continue;
-        }
-        let (id, holder, ttl_ms) = (source.id, shared.options.holder.clone(), ttl_ms(shared));
-        let lease = shared
-            .store
-            .write(source::root(id), move |tx| {
-                lease::claim(tx, id, &holder, ttl_ms)
-            })
-            .await?;
-        let Some(lease) = lease else { continue };
-        match Session::open(
-            shared.store.clone(),
-            &shared.access,
-            source.clone(),
-            Some(lease.fence),
-        )
-        .await
-        {
-            Ok(session) => {
-                tracing::info!(source = %source.name, fence = lease.fence, "reading");
-                running.insert(id, begin(shared, session, source, lease));
+
+    /// Takes in why no session reads a source. What is about the source alone is told of it; what
+    /// the whole store does is told once for all sources.
+    fn halted(&self, source: SourceId, error: &SessionError) {
+        let now = now_ms();
+        let (fault, weight, most_ms) = match error {
+            // Another process reads it, or nobody is to: nothing is wrong.
+            SessionError::Store(StoreError::LeaseLost | StoreError::NoSource) => {
+                return self.health.ended(source, now);
             }
-            Err(error) => {
-                tracing::warn!(source = %source.name, %error, "cannot be read");
-                give_back(shared, lease).await;
+            SessionError::Store(error) if error.is_outage() => {
+                self.store_fault.failed(error);
+                (SourceFault::of_store(error), None, STORE_RETRY_MS)
             }
-        }
-    }
-    Ok(())
-}
-
-/// Ends the sessions of sources that are gone, paused or changed, and forgets
-/// those that ended by themselves.
-async fn end_sessions(running: &mut HashMap<SourceId, Running>, sources: &[Source]) {
-    let by_id: HashMap<SourceId, &Source> =
-        sources.iter().map(|source| (source.id, source)).collect();
-    let ended: Vec<SourceId> = running
-        .iter()
-        .filter(|(id, running)| {
-            running.task.is_finished()
-                || by_id.get(id).is_none_or(|source| {
-                    source.paused
-                        || source.settings != running.source.settings
-                        || source.token != running.source.token
-                })
-        })
-        .map(|(id, _)| *id)
-        .collect();
-    for id in ended {
-        if let Some(running) = running.remove(&id) {
-            running.stop.send_replace(true);
-            let _ = running.task.await;
-        }
-    }
-}
-
-fn begin(shared: &Arc<Shared>, session: Session, source: Source, lease: lease::Lease) -> Running {
-    let (stop, stopped) = watch::channel(false);
-    let (wishes, wished) = mpsc::channel(16);
-    let (tell, progress) = watch::channel(progress_of(&session));
-    let shared = Arc::clone(shared);
-    let task = tokio::spawn(async move {
-        let name = session.source().name.clone();
-        let mut following = session.follow();
-        if let Err(error) = read(session, stopped, wished, tell).await {
-            tracing::warn!(source = %name, %error, "stopped reading");
-        }
-        following.end().await;
-        give_back(&shared, lease).await;
-    });
-    Running {
-        source,
-        stop,
-        wishes,
-        progress,
-        task,
-    }
-}
-
-async fn read(
-    mut session: Session,
-    mut stop: watch::Receiver<bool>,
-    mut wishes: mpsc::Receiver<Wish>,
-    tell: watch::Sender<Progress>,
-) -> Result<(), SessionError> {
-    while !*stop.borrow() {
-        // A request in flight may be dropped; a commit finishes by itself.
-        let done = tokio::select! {
-            done = session.step(false) => done?,
-            _ = stop.changed() => break,
+            SessionError::Store(error) => {
+                let fault = SourceFault::of_stored(error);
+                (fault, Some(Weight::Lasting), SOURCE_RETRY_MS)
+            }
+            SessionError::Client(error) => {
+                let fault = SourceFault::of_client(error);
+                (fault, Some(Weight::Lasting), SOURCE_RETRY_MS)
+            }
         };
-        tell.send_replace(progress_of(&session));
-        let Done::Wait { until_ms } = done else {
-            continue;
-        };
-        let wait_ms = u64::try_from(until_ms.saturating_sub(now_ms()))
-            .unwrap_or(0)
-            .min(60_000);
+        self.health.halted(source, fault, weight, now);
+        self.retries().failed(source, most_ms, now);
+    }
+
+    /// Takes in that a session's task broke, which is an error of this program.
+    fn halted_by_bug(&self, source: SourceId, error: &JoinError) {
+        let now = now_ms();
+        let fault = SourceFault::of_bug(error);
+        self.health
+            .halted(source, fault, Some(Weight::Lasting), now);
+        self.retries().failed(source, SOURCE_RETRY_MS, now);
+    }
+}
+
+/// Shows how sources are doing, whatever the store does.
+async fn show(shared: Arc<Shared>) {
+    let mut over = shared.over.subscribe();
+    while !*over.borrow() {
+        shared.health.show(now_ms());
         tokio::select! {
-            () = sleep_until(Instant::now() + Duration::from_millis(wait_ms)) => {}
-            Some(wish) = wishes.recv() => {
-                let _ = wish.answer.send(session.want(&wish.low).await?);
-            }
-            () = session.stream_changed() => {}
-            _ = stop.changed() => break,
+            _ = over.changed() => {}
+            () = tokio::time::sleep(SHOW_EVERY) => {}
         }
     }
-    session.close().await
 }
 
-fn progress_of(session: &Session) -> Progress {
-    Progress {
-        source: Arc::new(session.source().clone()),
-        machine: Arc::new(session.machine().clone()),
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn give_back(shared: &Arc<Shared>, lease: lease::Lease) {
-    let id = lease.source;
-    let given = shared
-        .store
-        .write(source::root(id), move |tx| lease::release(tx, &lease))
-        .await;
-    if let Err(error) = given
-        && error != StoreError::NoSource
-    {
-        tracing::warn!(%error, "a lease was not given back; it ends by itself");
-    }
-}
-
-fn ttl_ms(shared: &Shared) -> i64 {
-    i64::try_from(shared.options.lease.as_millis()).unwrap_or(i64::MAX)
-}
+const SHOW_EVERY: Duration = Duration::from_secs(1);

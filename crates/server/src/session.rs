@@ -447,7 +447,8 @@ impl Session {
         failure: &Failure,
     ) -> Result<Done, SessionError> {
         counter!("driftline_request_failures_total", "kind" => failure.kind.name()).increment(1);
-        tracing::info!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
+        // Once it lasts, who runs the session tells of it.
+        tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
         // What one timeline refuses says nothing about the credential elsewhere.
         if failure.kind != FailureKind::Unauthorized {
             let scope = match purpose {

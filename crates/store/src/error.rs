@@ -36,11 +36,33 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the store as a whole may fail, as one that is away, full or read-only does: another
+    /// try later may help. Other errors are about what one source holds or brings.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, StoreError::Db(error) if !is_about_data(error))
+    }
+
     pub(crate) fn unreadable(what: &'static str, reason: &impl ToString) -> StoreError {
         StoreError::Unreadable {
             what,
             reason: reason.to_string(),
         }
+    }
+}
+
+fn is_about_data(error: &DbError) -> bool {
+    match error {
+        DbError::Poisoned(first) => is_about_data(first),
+        DbError::Conflict { .. }
+        | DbError::Constraint(_)
+        | DbError::NulInText
+        | DbError::NoRow
+        | DbError::TooManyRows
+        | DbError::Type(_)
+        | DbError::RootMissing(_)
+        | DbError::Panicked
+        | DbError::Unsupported(_) => true,
+        _ => false,
     }
 }
 
@@ -50,5 +72,23 @@ impl From<DbError> for StoreError {
             DbError::RootMissing("source") => StoreError::NoSource,
             error => StoreError::Db(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_data_is_no_outage_even_behind_a_poisoned_transaction() {
+        let constraint = DbError::Constraint("post".into());
+        let poisoned = |error| StoreError::Db(DbError::Poisoned(Box::new(error)));
+        assert!(!StoreError::Db(constraint.clone()).is_outage());
+        assert!(!poisoned(constraint).is_outage());
+        assert!(!StoreError::LeaseLost.is_outage());
+        let full = DbError::Other("database or disk is full".into());
+        assert!(StoreError::Db(full.clone()).is_outage());
+        assert!(poisoned(full).is_outage());
+        assert!(StoreError::Db(DbError::ReadOnly).is_outage());
     }
 }

@@ -4,7 +4,7 @@
 //! has a larger fencing number than all before it, and what is committed with an older one is
 //! refused ([`StoreError::LeaseLost`]).
 
-use driftline_db::{DbError, Dialect, Tx};
+use driftline_db::{Column, DbError, Dialect, Tx};
 
 use crate::{
     error::StoreError,
@@ -109,13 +109,32 @@ pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease
     Ok(until_ms.map(|until_ms| Lease { until_ms, ..*lease }))
 }
 
-/// Lets all leases of a holder that have not ended last `ttl_ms` from now. To be written below
-/// [`driftline_db::Root::none`]. A lease that was lost stays lost.
-pub fn renew_all(tx: &mut Tx<'_>, holder: &str, ttl_ms: i64) -> Result<u64, StoreError> {
+/// Lets these leases last `ttl_ms` from now, each as [`renew`] does, and returns those that are not
+/// lost. To be written below [`driftline_db::Root::none`].
+///
+/// A holder names what it works under: a lease whose work has ended without giving it back ends by
+/// itself, so that the holder or another one can claim it.
+pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<Lease>, StoreError> {
     let now = now_ms(tx.dialect());
-    let renewed = tx.execute(
-        &format!("update source set lease_until_ms = {now} + $2 where lease_holder = $1"),
-        &[&holder, &ttl_ms],
+    let renewed = tx.query_many(
+        &format!(
+            "update source set lease_until_ms = {now} + $1 from {{rows as r(source_id, held_fence)}}
+             where id = r.source_id and lease_fence = r.held_fence
+                 and lease_holder is not null
+             returning id, lease_fence, lease_until_ms"
+        ),
+        &[&ttl_ms],
+        &[
+            Column::i64(leases.iter().map(|lease| sql(lease.source))),
+            Column::i64(leases.iter().map(|lease| lease.fence)),
+        ],
+        |row| {
+            Ok(Lease {
+                source: from_sql(row.i64(0)?)?,
+                fence: row.i64(1)?,
+                until_ms: row.i64(2)?,
+            })
+        },
     )?;
     Ok(renewed)
 }

@@ -53,5 +53,5 @@ pub use look_up::{CommitLookUp, commit_look_up};
 pub use machine::{CommitMachine, commit_machine};
 pub use page::{CommitPage, Summary, commit_page};
 pub use schema::MIGRATIONS;
-pub use store::{Store, nonce};
+pub use store::{Store, nonce, touch};
 pub use stream::{Arrived, CommitEvents, commit_events};

@@ -103,6 +103,13 @@ pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
     Ok(nonce)
 }
 
+/// Writes what is there already: it fails where nothing can be stored. To be written below
+/// [`Root::none`].
+pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    tx.execute("update store_identity set nonce = nonce where one = 1", &[])?;
+    Ok(())
+}
+
 fn name_store(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     let random = match tx.dialect() {
         Dialect::Sqlite => "lower(hex(randomblob(16)))",

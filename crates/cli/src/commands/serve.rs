@@ -126,6 +126,7 @@ impl Serve {
                     public_base,
                     gate: gate.clone(),
                     ready: is_ready,
+                    sources: pollers.health(),
                 };
                 let mut router = http::router(app);
                 if let Some(ids) = &ids {
@@ -136,16 +137,22 @@ impl Serve {
                         gate.guard(routes, id_base)
                     });
                 }
-                let ended = serve(listener, router, stop, json, async || {
-                    ready.send_replace(false);
-                    let thrift = ids.as_mut().and_then(|ids| ids.thrift.take());
-                    let thrift_ends = async {
-                        if let Some(thrift) = thrift {
-                            thrift.stop().await;
-                        }
-                    };
-                    tokio::join!(pollers.stop(), refreshers_end(), thrift_ends);
-                });
+                let thrift = ids.as_mut().and_then(|ids| ids.thrift.take());
+                let ended = serve(
+                    listener,
+                    router,
+                    early_end(stop, ids.as_ref()),
+                    json,
+                    async || {
+                        ready.send_replace(false);
+                        let thrift_ends = async {
+                            if let Some(thrift) = thrift {
+                                thrift.stop().await;
+                            }
+                        };
+                        tokio::join!(pollers.stop(), refreshers_end(), thrift_ends);
+                    },
+                );
                 let ended = ended.await;
                 socket.close().await;
                 ended
@@ -190,11 +197,28 @@ async fn start_ids(
         .map(Some)
 }
 
-/// Serves HTTP until it is told to stop, and while `wind_down` runs.
+/// Waits until the server is told to stop, or can give out no more IDs: a node that is lost is
+/// another process's, and only a start brings one of its own.
+async fn early_end(mut stop: watch::Receiver<bool>, ids: Option<&Running>) -> Result<(), CliError> {
+    let lost = async {
+        match ids {
+            Some(ids) => ids.service.lost().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = stop.wait_for(|&stop| stop) => Ok(()),
+        () = lost => Err(CliError::failed(
+            "the node is another process's now; start again for one of your own",
+        )),
+    }
+}
+
+/// Serves HTTP until `end` comes, and while `wind_down` runs.
 async fn serve(
     listener: TcpListener,
     router: Router,
-    mut stop: watch::Receiver<bool>,
+    end_comes: impl Future<Output = Result<(), CliError>>,
     json: bool,
     wind_down: impl AsyncFnOnce(),
 ) -> Result<(), CliError> {
@@ -210,9 +234,13 @@ async fn serve(
         },
     ));
     let told = tell(address, json);
+    let mut why = Ok(());
     let early = if told.is_ok() {
         tokio::select! {
-            _ = stop.wait_for(|&stop| stop) => None,
+            reason = end_comes => {
+                why = reason;
+                None
+            }
             early = &mut serving => Some(early),
         }
     } else {
@@ -224,7 +252,7 @@ async fn serve(
         Some(early) => early,
         None => serving.await,
     };
-    told?;
+    told.and(why)?;
     served
         .map_err(|error| wrong(&error))?
         .map_err(|error| wrong(&error))

@@ -6,7 +6,7 @@
 )]
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -14,10 +14,27 @@ use std::{
 
 use serde_json::Value;
 
+pub mod postgres;
+pub mod small_disk;
+
 /// A data folder, and how the binary is run on it.
 pub struct Place {
     folder: tempfile::TempDir,
     environment: Vec<(String, String)>,
+}
+
+/// What was told is kept in the file that `DRIFTLINE_TEST_LOG` names.
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Ok(path) = std::env::var("DRIFTLINE_TEST_LOG") else {
+            return;
+        };
+        let file = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(path);
+        let _ = file.unwrap().write_all(self.log().as_bytes());
+    }
 }
 
 /// How a run ended.
@@ -59,7 +76,11 @@ impl Place {
 
     /// The binary, with none of the settings of whoever runs the test.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_driftline"));
+        // A file that may not grow is an error of the write, and not the end of the process.
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(env!("CARGO_BIN_EXE_driftline"));
         for (name, _) in std::env::vars() {
             if name.starts_with("DRIFTLINE_") || name == "RUST_LOG" {
                 command.env_remove(name);
@@ -107,11 +128,28 @@ impl Place {
         let mut child = self
             .command(arguments)
             .stdout(Stdio::piped())
-            .stderr(log())
+            .stderr(self.log_file())
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Running { child, stdout }
+    }
+
+    /// What the processes that were started have told on standard error.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.path().join("stderr")
+    }
+
+    fn log_file(&self) -> Stdio {
+        let file = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_path());
+        file.unwrap().into()
     }
 
     /// A server on a free port, and its URL.
@@ -137,6 +175,10 @@ impl Running {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         line
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn signal(&self, name: &str) {
@@ -173,17 +215,21 @@ impl Drop for Running {
     }
 }
 
-/// Where a process that is started tells what it does: to the file that
-/// `DRIFTLINE_TEST_LOG` names, or nowhere.
-fn log() -> Stdio {
-    let Ok(path) = std::env::var("DRIFTLINE_TEST_LOG") else {
-        return Stdio::null();
-    };
-    let file = std::fs::File::options()
-        .create(true)
-        .append(true)
-        .open(path);
-    file.unwrap().into()
+/// What a server answers to a request, its status and body.
+pub fn get(url: &str) -> (u16, String) {
+    let (host, path) = url
+        .strip_prefix("http://")
+        .unwrap()
+        .split_once('/')
+        .unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    let request = format!("GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
 }
 
 pub fn lines(text: &str) -> Vec<Value> {

@@ -6,15 +6,16 @@ mod fresh;
 mod histories;
 mod host;
 mod reason;
+mod sources;
 mod track;
 
 use driftline_core::{api::Api, timeline::Settings, upstream_id::UpstreamId};
 use driftline_store::{
-    CommitMachine, Store, StoreError, clock, commit_machine, export, lease, machine,
-    source::{self, NameRefused, NewSource, Source, TokenPlace},
+    CommitMachine, Store, StoreError, commit_machine, export, lease, machine,
+    source::{self, Source},
     verify,
 };
-use driftline_upstream::{Address, Timeline, abilities};
+use driftline_upstream::abilities;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,7 +33,9 @@ pub(crate) use track::{track, tracked_posts};
 pub enum Command {
     /// Add a source.
     Add(Box<AddSource>),
-    /// List the sources.
+    /// Ask the upstream of a source that is to be added for its timeline, once.
+    Check(Box<AddSource>),
+    /// List the sources, and what each is doing.
     List,
     /// Fetch nothing for a source until it is resumed.
     Pause {
@@ -172,8 +175,9 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError>
             track::track(store, &policies.unwrap_or_default(), *named).await
         }
         Command::Tracked { instance } => track::tracked_posts(store, &instance).await,
-        Command::Add(new) => add(store, *new).await,
-        Command::List => list(store).await,
+        Command::Add(new) => sources::add(store, *new).await,
+        Command::Check(new) => sources::check(host, *new).await,
+        Command::List => sources::list(host).await,
         Command::Pause { name } => pause(store, pollers, &name, true).await,
         Command::Resume { name } => pause(store, pollers, &name, false).await,
         Command::Remove { name } => remove(store, pollers, &name).await,
@@ -237,69 +241,6 @@ pub async fn report_on(
         pollers.is_some_and(Pollers::refreshes),
         now_ms(),
     ))
-}
-
-async fn add(store: &Store, new: AddSource) -> Result<Value, AdminError> {
-    let address = Address::parse(&new.address).map_err(AdminError::wrong)?;
-    let timeline: Timeline = new.timeline.parse().map_err(AdminError::wrong)?;
-    credentials::same_api(store, &address.to_string(), new.api).await?;
-    let token = match (new.token_env, new.token_file) {
-        (Some(_), Some(_)) => {
-            return Err(AdminError::usage(
-                "give either --token-env or --token-file, not both",
-            ));
-        }
-        (Some(name), None) => Some(TokenPlace::Environment(name)),
-        (None, Some(path)) => Some(TokenPlace::File(path)),
-        (None, None) if timeline.needs_token() => {
-            return Err(AdminError::usage(format!(
-                "the timeline {timeline} needs a token: give --token-env or --token-file"
-            )));
-        }
-        (None, None) => None,
-    };
-    let name = new
-        .name
-        .unwrap_or_else(|| default_name(&address, &timeline));
-    let row = NewSource {
-        name: name.clone(),
-        origin: address.to_string(),
-        api: new.api,
-        timeline: timeline.to_string(),
-        upstream: address.to_string(),
-        settings: new.settings,
-        token,
-    };
-    let added = store
-        .write(clock::root(), move |tx| source::add(tx, &row, now_ms()))
-        .await?;
-    match added {
-        Ok(id) => Ok(json!({ "name": name, "id": id.to_string() })),
-        Err(NameRefused::Taken) => Err(AdminError::usage(format!(
-            "there is a source named {name:?} already; choose another name with --name"
-        ))),
-        Err(refused) => Err(AdminError::wrong(refused)),
-    }
-}
-
-async fn list(store: &Store) -> Result<Value, AdminError> {
-    let sources = store.read(source::list).await?;
-    let rows: Vec<Value> = sources
-        .iter()
-        .map(|source| {
-            json!({
-                "id": source.id.to_string(),
-                "name": source.name,
-                "upstream": source.upstream,
-                "timeline": source.timeline,
-                "paused": source.paused,
-                "readable": source.readable,
-                "update_count": source.update_count,
-                "every_ms": source.settings.every_ms,
-            })
-        })
-        .collect();
-    Ok(Value::Array(rows))
 }
 
 async fn pause(
@@ -437,30 +378,18 @@ async fn export_page(
     Ok(json!({ "rows": rows, "next": next }))
 }
 
-/// A name that people recognise: the host, and the timeline unless it is the
-/// public one.
-fn default_name(address: &Address, timeline: &Timeline) -> String {
-    let mut name = address.host().trim_matches(['[', ']']).replace(':', "-");
-    if let Some(port) = address.port() {
-        name.push_str(&format!("-{port}"));
-    }
-    let timeline = timeline.to_string();
-    if timeline != "public" {
-        name.push('-');
-        name.extend(timeline.chars().map(|c| match c {
-            c if c.is_ascii_alphanumeric() || "-_.".contains(c) => c,
-            _ => '-',
-        }));
-    }
-    name.truncate(64);
-    name
-}
-
 impl AdminError {
     fn usage(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
             usage: true,
+        }
+    }
+
+    fn failed(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            usage: false,
         }
     }
 

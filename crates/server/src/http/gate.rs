@@ -91,6 +91,22 @@ impl Gate {
         routes.route_layer(middleware::from_fn_with_state(guard, check))
     }
 
+    /// Whether a request with these headers may have more than public posts.
+    pub(super) fn admits(
+        &self,
+        headers: &HeaderMap,
+        public_base: Option<&Url>,
+    ) -> Result<(), ApiError> {
+        match self {
+            // No browser adds the token by itself, so whoever sends it may come from any page and
+            // by any name; where there is none, a page must be this server's own.
+            Self::ThisMachine if !is_same_site(headers, public_base) => {
+                Err(ApiError::Forbidden(NOT_FOR_OTHER_SITES))
+            }
+            gate => gate.admit(headers),
+        }
+    }
+
     fn admit(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         match self {
             Self::ThisMachine => Ok(()),
@@ -112,15 +128,7 @@ async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    let headers = request.headers();
-    // No browser adds the token by itself, so whoever sends it may come from any page and by any
-    // name; where there is none, a page must be this server's own.
-    let admitted = match &gate {
-        Gate::ThisMachine if !is_same_site(headers, public_base.as_deref()) => {
-            Err(ApiError::Forbidden(NOT_FOR_OTHER_SITES))
-        }
-        gate => gate.admit(headers),
-    };
+    let admitted = gate.admits(request.headers(), public_base.as_deref());
     match admitted {
         Ok(()) => next.run(request).await,
         Err(refused) => refused.into_response(),

@@ -41,7 +41,7 @@ mod track;
 
 use std::sync::Arc;
 
-use axum::{Json, Router, http::header::LINK, routing::get};
+use axum::{Extension, Json, Router, http::header::LINK, routing::get};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
@@ -53,7 +53,7 @@ use tower_http::{
 };
 use url::Url;
 
-use crate::policies::Policies;
+use crate::{policies::Policies, source_health::SourceHealth, store_probe::StoreProbe};
 
 pub use description::api_description;
 pub(crate) use error::ApiError;
@@ -77,11 +77,14 @@ pub struct App {
     pub gate: Gate,
     /// Whether the process has begun its work; `/readyz` asks.
     pub ready: watch::Receiver<bool>,
+    /// How the sources that this process reads are doing; `/readyz` tells which stand still.
+    pub sources: SourceHealth,
 }
 
 /// The routes of the API.
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
+    let probe = StoreProbe::new(app.store.clone());
     let guarded = Router::new()
         .route("/api/v1/timelines/list/{id}", get(timelines::list))
         .route("/api/v1/lists", get(lists::all))
@@ -94,7 +97,6 @@ pub fn router(app: App) -> Router {
         .route("/api/v1/instance", get(instance::v1))
         .route("/api/v2/instance", get(instance::v2))
         .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
         .route("/api/openapi.json", get(async || Json(api_description())))
         .merge(app.gate.guard(guarded, app.public_base.clone()))
         .fallback(async || ApiError::NotFound)
@@ -114,6 +116,8 @@ pub fn router(app: App) -> Router {
         )
         .merge(track::routes(&app))
         .layer(TraceLayer::new_for_http())
+        // Those who probe it come every second, and are told why: the log need not be.
+        .route("/readyz", get(health::ready).layer(Extension(probe)))
         .with_state(app)
 }
 

@@ -76,6 +76,7 @@ impl Driftline {
             public_base: None,
             gate: http::Gate::ThisMachine,
             ready,
+            sources: pollers.health(),
         };
         let (stop, mut stopped) = watch::channel(false);
         let serving = tokio::spawn(async move {

@@ -9,7 +9,8 @@ use std::{
 };
 
 use driftline_db::testing::Fresh;
-use driftline_server::http::{Limits, serve};
+use driftline_server::http::{Gate, Limits, serve};
+use driftline_store::{Root, StoreError};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use reqwest::StatusCode;
 
@@ -24,6 +25,71 @@ async fn alive_at_once_and_ready_when_told() {
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     world.ready.send(true).unwrap();
     assert_eq!(world.answer("/readyz").await.status(), StatusCode::OK);
+}
+
+async fn execute(world: &World, sql: &'static str) {
+    let done = world.store.write(Root::none(), move |tx| {
+        tx.execute(sql, &[])?;
+        Ok::<_, StoreError>(())
+    });
+    done.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_written_makes_it_unready_until_it_can() {
+    let world = World::new().await;
+    let answer = world.answer("/readyz").await;
+    let kind = answer.headers()["content-type"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(kind.starts_with("text/plain"), "{kind}");
+    assert_eq!(answer.text().await.unwrap(), "ok");
+    let trigger = "create trigger broken before update on store_identity \
+         begin select raise(abort, 'it is broken'); end";
+    execute(&world, trigger).await;
+    let becomes = async |status: StatusCode| {
+        for _ in 0..100 {
+            let answer = world.answer("/readyz").await;
+            if answer.status() == status {
+                return answer.text().await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("not {status} in 5 s")
+    };
+    let body = becomes(StatusCode::SERVICE_UNAVAILABLE).await;
+    assert!(body.starts_with("The store cannot be written: "), "{body}");
+    assert!(body.contains("it is broken"), "{body}");
+    execute(&world, "drop trigger broken").await;
+    assert_eq!(becomes(StatusCode::OK).await, "ok");
+}
+
+#[tokio::test]
+async fn why_a_store_fails_is_told_to_the_operator_alone() {
+    let world = World::on(Fresh::sqlite(), |app| app.gate = Gate::Closed).await;
+    let trigger = "create trigger broken before update on store_identity \
+         begin select raise(abort, 'it is broken'); end";
+    execute(&world, trigger).await;
+    let answer = world.answer("/readyz").await;
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.text().await.unwrap(), "The store cannot be written");
+}
+
+#[tokio::test]
+async fn however_often_readiness_is_asked_for_the_store_is_asked_once_a_second() {
+    let world = World::new().await;
+    let before = world.store.stats().writes;
+    let begun = std::time::Instant::now();
+    for _ in 0..50 {
+        assert_eq!(world.answer("/readyz").await.status(), StatusCode::OK);
+    }
+    let writes = world.store.stats().writes - before;
+    let seconds = begun.elapsed().as_secs();
+    assert!(
+        (1..=2 + seconds).contains(&writes),
+        "{writes} in {seconds} s"
+    );
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use driftline_core::{
 };
 use driftline_db::testing::Fresh;
 use driftline_server::{
-    Policies,
+    Policies, SourceHealth,
     http::{App, Gate, Limits, router, serve},
 };
 use driftline_sim::{SimAuthor, Status};
@@ -57,6 +57,7 @@ impl World {
             public_base: None,
             gate: Gate::ThisMachine,
             ready: is_ready,
+            sources: SourceHealth::default(),
         };
         change(&mut app);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -91,6 +91,44 @@ fn a_renewed_lease_goes_on() {
 }
 
 #[test]
+fn only_leases_that_are_named_by_their_fence_are_renewed() {
+    on_both(|store| {
+        let worlds = ["a", "b", "c", "d"].map(|name| World::new(store, name));
+        let [running, over, lost, returned] = worlds
+            .each_ref()
+            .map(|world| claim(world, "one", 1).expect("a free source"));
+        thread::sleep(Duration::from_millis(20));
+        let taken = claim(&worlds[2], "two", LONG_MS).expect("it has ended");
+        worlds[3].write(move |tx| lease::release(tx, &returned));
+        // What runs no longer is not named, though it is held by the same process.
+        let named = [running, lost, returned];
+        let renewed = store.write_blocking(Root::none(), move |tx| {
+            lease::renew_all(tx, &named, LONG_MS)
+        });
+        let renewed = renewed.expect("renewed");
+        assert_eq!(renewed.len(), 1, "{renewed:?}");
+        assert_eq!(
+            (renewed[0].source, renewed[0].fence),
+            (running.source, running.fence)
+        );
+        assert!(renewed[0].until_ms > running.until_ms);
+        assert_eq!(claim(&worlds[0], "two", LONG_MS), None);
+        let next = claim(&worlds[1], "two", LONG_MS).expect("nobody renewed it");
+        assert_eq!(next.fence, over.fence + 1);
+        let now_ms = worlds[2].write(|tx| Ok(lease::database_now_ms(tx)?));
+        let held = worlds[2].read(move |tx| source::by_id(tx, taken.source));
+        let held = held.expect("a source").holding.expect("held");
+        assert_eq!(
+            (held.holder.as_str(), held.until_ms),
+            ("two", taken.until_ms)
+        );
+        assert!(held.until_ms > now_ms);
+        let none = store.write_blocking(Root::none(), |tx| lease::renew_all(tx, &[], LONG_MS));
+        assert_eq!(none, Ok(Vec::new()));
+    });
+}
+
+#[test]
 fn any_free_source_is_claimed_once_and_paused_ones_are_passed_over() {
     on_both(|store| {
         let worlds = ["a", "b", "c", "d"].map(|name| World::new(store, name));

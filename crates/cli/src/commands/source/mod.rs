@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     error::CliError,
     output,
-    reach::{Missing, once},
+    reach::{Missing, Reach, once},
     shown,
     source_options::SourceOptions,
 };
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub enum Source {
     /// Add a source; a running server begins to read it at once.
-    Add(Box<SourceOptions>),
+    Add(Box<Add>),
     /// List the sources.
     List,
     /// Fetch nothing for a source until it is resumed.
@@ -32,6 +32,20 @@ pub enum Source {
     Verify(Named),
     /// Fill an open gap.
     Fill(Fill),
+}
+
+/// A source to add.
+#[derive(Debug, Args)]
+pub struct Add {
+    #[command(flatten)]
+    source: SourceOptions,
+    /// Add it without asking the server for the timeline, as where it cannot be reached now.
+    #[arg(long)]
+    no_check: bool,
+    /// Ask servers in private networks too, and over plain http. A server that runs asks as it was
+    /// started.
+    #[arg(long)]
+    allow_private: bool,
 }
 
 /// A source's name.
@@ -56,17 +70,20 @@ impl Source {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let command = self.command(config)?;
-        let missing = match self {
-            Self::Add(_) => Missing::Make,
-            _ => Missing::Refuse,
+        let answer = match &self {
+            Self::Add(add) => add.run(config).await?,
+            other => once(config, Missing::Refuse, other.command()).await?,
         };
-        let answer = once(config, missing, command).await?;
         if json {
             return output::json(&answer);
         }
         match self {
-            Self::Add(_) => said(&answer, "added; `driftline serve` reads it"),
+            Self::Add(_) => {
+                if let Some(warning) = answer["warning"].as_str() {
+                    output::note(&format!("not tried: {warning}"));
+                }
+                said(&answer, "added; `driftline serve` reads it")
+            }
             Self::List => list::print(&answer),
             Self::Pause(_) if answer["changed"] == false => said(&answer, "is paused already"),
             Self::Pause(_) => said(&answer, "paused"),
@@ -91,10 +108,10 @@ impl Source {
         }
     }
 
-    fn command(&self, config: &Config) -> Result<Command, CliError> {
-        Ok(match self {
-            Self::Add(options) => Command::Add(Box::new(options.add_source(config)?)),
-            Self::List => Command::List,
+    /// The command that another than `add` is.
+    fn command(&self) -> Command {
+        match self {
+            Self::Add(_) | Self::List => Command::List,
             Self::Pause(Named { name }) => Command::Pause { name: name.clone() },
             Self::Resume(Named { name }) => Command::Resume { name: name.clone() },
             Self::Remove(Named { name }) => Command::Remove { name: name.clone() },
@@ -103,7 +120,29 @@ impl Source {
                 name: name.clone(),
                 gap: gap.clone(),
             },
-        })
+        }
+    }
+}
+
+impl Add {
+    /// Asks the server for the timeline, and adds the source if it answers.
+    async fn run(&self, config: &Config) -> Result<Value, CliError> {
+        let source = Box::new(self.source.add_source(config)?);
+        let mut config = config.clone();
+        config.upstream.allow_private |= self.allow_private;
+        let mut reach = Reach::open(&config, Missing::Make).await?;
+        let outcome = async {
+            let checked = match self.no_check {
+                true => Value::Null,
+                false => reach.execute(Command::Check(source.clone())).await?,
+            };
+            let mut added = reach.execute(Command::Add(source)).await?;
+            added["warning"] = checked["warning"].clone();
+            Ok(added)
+        };
+        let outcome = outcome.await;
+        reach.close().await;
+        outcome
     }
 }
 

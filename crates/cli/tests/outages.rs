@@ -1,0 +1,304 @@
+//! The store goes away and comes back: sources go on by themselves.
+//!
+//! `DRIFTLINE_OUTAGE_S=30` makes the outages of PostgreSQL that long.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, SimServer, Timeline},
+};
+use driftline_store::{Root, SecretUrl, Store, StoreError, Target, Tx, touch};
+use support::{Place, Running, get, postgres::Outage, small_disk::SmallDisk, wait_for};
+
+/// A server that reads a simulated upstream.
+struct Scene {
+    sim: SimServer,
+    place: Place,
+    server: Running,
+    base: String,
+}
+
+impl Scene {
+    async fn begin(place: Place) -> Self {
+        let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
+        let sim = sim.await.unwrap();
+        let (server, base) = place.serve(&["--allow-private"]);
+        let url = sim.url();
+        let add = ["source", "add", &url, "--name", "sim", "--every", "200ms"];
+        place.json(&add);
+        let scene = Self {
+            sim,
+            place,
+            server,
+            base,
+        };
+        scene.catches_up("begun");
+        scene
+    }
+
+    fn stored(&self) -> u64 {
+        let ended = self.place.run(&["--json", "source", "verify", "sim"]);
+        let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
+        report["posts"].as_u64().unwrap_or(0)
+    }
+
+    /// What is published by now is stored within [`BACK`].
+    fn catches_up(&self, when: &str) {
+        let published = self
+            .sim
+            .truth(&Timeline::Public)
+            .map_or(1, |truth| u64::try_from(truth.posts.len()).unwrap());
+        let begun = Instant::now();
+        loop {
+            let stored = self.stored();
+            if stored >= published.max(1) {
+                return;
+            }
+            assert!(
+                begun.elapsed() < BACK,
+                "{when}: {stored} of {published} posts"
+            );
+            sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn readiness(&self) -> (u16, String) {
+        get(&format!("{}/readyz", self.base))
+    }
+
+    /// Waits until the server says that it is not ready, and for what reason.
+    fn is_unready(&self, reason: &str) {
+        let begun = Instant::now();
+        loop {
+            let (status, body) = self.readiness();
+            if status == 503 && body.contains(reason) {
+                return;
+            }
+            assert!(begun.elapsed() < BACK, "{status} {body}");
+            sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The server is ready, told of the outage so often and ends in order.
+    fn end(mut self, times: usize) {
+        wait_for("it is ready", || self.readiness() == (200, "ok".to_owned()));
+        wait_for("the end of the outage is told", || {
+            times == 0 || self.place.log().contains("the store works again")
+        });
+        self.server.signal("TERM");
+        assert_eq!(self.server.ended().code(), Some(0));
+        let log = self.place.log();
+        for told in ["the store fails", "the store works again"] {
+            let lines = log.lines().filter(|line| line.contains(told));
+            assert_eq!(lines.count(), times, "{told}: {log}");
+        }
+        assert!(!log.contains("source=sim"), "{log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_goes_on_after_postgresql_was_stopped() {
+    let mut postgres = Outage::start();
+    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let scene = Scene::begin(place).await;
+    for seconds in outages(&[1, 2, 5]) {
+        postgres.stop();
+        scene.is_unready("The store cannot be read");
+        sleep(Duration::from_secs(seconds));
+        postgres.start_again();
+        scene.catches_up(&format!("stopped for {seconds} s"));
+    }
+    scene.end(1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_goes_on_after_postgresql_stood_still() {
+    let postgres = Outage::start();
+    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let scene = Scene::begin(place).await;
+    for seconds in outages(&[1, 5]) {
+        postgres.freeze();
+        scene.is_unready("The store does not answer");
+        sleep(Duration::from_secs(seconds));
+        postgres.thaw();
+        scene.catches_up(&format!("frozen for {seconds} s"));
+    }
+    // Nothing has failed: it only took long.
+    scene.end(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_goes_on_after_the_disk_was_full() {
+    let place = Place::new();
+    let disk = SmallDisk::mount(&place.data());
+    let scene = Scene::begin(place).await;
+    disk.fill(&scene.server);
+    let stood_still = || {
+        let before = scene.stored();
+        sleep(Duration::from_secs(2));
+        scene.stored() == before
+    };
+    wait_for("nothing more is stored", stood_still);
+    scene.is_unready("The store cannot be");
+    disk.give_room(&scene.server);
+    scene.catches_up("the disk was full");
+    scene.end(1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_goes_on_after_its_database_could_not_be_written() {
+    let place = Place::new();
+    let path = place.data().join("driftline.db");
+    let scene = Scene::begin(place).await;
+    // Longer than a writer waits for another one.
+    let locked = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let store = Store::open(Target::Sqlite { path }).unwrap();
+            let held = store.write_blocking(Root::none(), |tx| {
+                touch(tx)?;
+                sleep(Duration::from_secs(7));
+                Ok::<_, StoreError>(())
+            });
+            store.close_blocking();
+            held.unwrap();
+        }
+    });
+    scene.is_unready("The store");
+    locked.join().unwrap();
+    scene.catches_up("another process held the database");
+
+    if let Some(read_only) = ReadOnly::make(&path) {
+        scene.is_unready("The store cannot be");
+        wait_for("it is told", || {
+            scene.place.log().contains("the store fails")
+        });
+        drop(read_only);
+        scene.catches_up("the file was read-only");
+        return scene.end(1);
+    }
+    let times = usize::from(scene.place.log().contains("the store fails"));
+    scene.end(times);
+}
+
+/// A database whose files are read-only even to who has them open: for root on file systems that
+/// know such files.
+struct ReadOnly(Vec<PathBuf>);
+
+impl ReadOnly {
+    fn make(path: &Path) -> Option<Self> {
+        let files = ["", "-wal"].map(|end| PathBuf::from(format!("{}{end}", path.display())));
+        let made = Self(files.to_vec());
+        made.change("+i").then_some(made)
+    }
+
+    fn change(&self, flag: &str) -> bool {
+        let changed = Command::new("chattr").arg(flag).args(&self.0).output();
+        changed.is_ok_and(|output| output.status.success())
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        self.change("-i");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_takes_over_from_one_that_stands_still() {
+    let postgres = Outage::start();
+    let place = || Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let scene = Scene::begin(place()).await;
+    let second = place();
+    let (mut other, _) = second.serve(&["--allow-private"]);
+    let before = fence(postgres.url());
+    // One that stands still inside a transaction keeps its locks until the database ends it.
+    wait_for("it stands still between two transactions", || {
+        scene.server.signal("STOP");
+        sleep(Duration::from_millis(300));
+        let is_between = on(postgres.url(), |tx| {
+            let held = "select count(*) from pg_stat_activity
+                where datname is not null and xact_start < clock_timestamp() - interval '250 ms'";
+            Ok(tx.query_one(held, &[], |row| row.i64(0))? == 0)
+        });
+        if !is_between {
+            scene.server.signal("CONT");
+        }
+        is_between
+    });
+    wait_for("the other one has claimed it", || {
+        fence(postgres.url()) > before
+    });
+    let report = || second.json(&["source", "verify", "sim"])["posts"].as_u64();
+    let then = report();
+    wait_for("it stores posts", || report() > then);
+    scene.server.signal("CONT");
+    scene.catches_up("the first process goes on");
+    let taken = fence(postgres.url());
+    assert_eq!(
+        taken,
+        before + 1,
+        "it does not come back as long as it is read"
+    );
+    scene.end(0);
+    other.signal("TERM");
+    assert_eq!(other.ended().code(), Some(0));
+}
+
+/// The fencing number of the source's last claim.
+fn fence(url: &str) -> i64 {
+    on(url, |tx| {
+        let fence = "select lease_fence from source where name = 'sim'";
+        Ok(tx.query_one(fence, &[], |row| row.i64(0))?)
+    })
+}
+
+#[test]
+fn a_server_whose_node_was_taken_ends_and_says_so() {
+    let postgres = Outage::start();
+    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let ids = "[id]\nserve = true\nlease = \"store\"\nlisten_thrift = \"none\"\n";
+    place.file("driftline.toml", ids);
+    let (mut server, _) = place.serve(&[]);
+    on(postgres.url(), |tx| {
+        let taken = "update node_lease set lease_fence = lease_fence + 1, lease_holder = 'other'";
+        Ok(tx.execute(taken, &[])?)
+    });
+    assert_eq!(server.ended().code(), Some(1));
+    let log = place.log();
+    assert!(log.contains("another process's now"), "{log}");
+}
+
+/// Does something with a database, on a thread of its own.
+fn on<T: Send + 'static>(url: &str, job: fn(&mut Tx<'_>) -> Result<T, StoreError>) -> T {
+    let target = Target::Postgres {
+        url: SecretUrl::new(url),
+        schema: None,
+    };
+    let done = std::thread::spawn(move || {
+        let store = Store::open(target).unwrap();
+        let done = store.write_blocking(Root::none(), job);
+        store.close_blocking();
+        done.unwrap()
+    });
+    done.join().unwrap()
+}
+
+fn outages(usual: &[u64]) -> Vec<u64> {
+    match std::env::var("DRIFTLINE_OUTAGE_S") {
+        Ok(seconds) => vec![seconds.parse().unwrap()],
+        Err(_) => usual.to_vec(),
+    }
+}
+
+/// How soon a source goes on once its store is back.
+const BACK: Duration = Duration::from_secs(10);

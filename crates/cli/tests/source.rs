@@ -1,0 +1,176 @@
+//! `source add` tries what it adds, and `source list` tells what each source is doing.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use driftline_sim::{
+    FaultsConfig, WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
+use support::{Place, wait_for};
+
+async fn sim() -> SimServer {
+    let world = WorldConfig::punctual(20.0);
+    SimServer::start(world, 1, Clock::Real).await.unwrap()
+}
+
+fn names(place: &Place) -> usize {
+    let ended = place.run(&["--json", "source", "list"]);
+    serde_json::from_str::<serde_json::Value>(&ended.stdout)
+        .map_or(0, |list| list.as_array().unwrap().len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_cannot_be_read_is_not_added_and_what_is_wrong_is_said() {
+    let sim = sim().await;
+    let url = sim.url();
+    let place = Place::new();
+    let token = place.file("token", "driftline");
+    let nowhere = place.folder().join("nowhere").display().to_string();
+    let gone = "http://127.0.0.1:1";
+    let private = ["--allow-private"];
+    for (url, more, said) in [
+        (&*url, &[][..], "--allow-private"),
+        (gone, &private, "no connection"),
+        (
+            &url,
+            &[
+                "--allow-private",
+                "--timeline",
+                "list:999999",
+                "--token-file",
+                &token,
+            ],
+            "no such thing",
+        ),
+        (
+            &url,
+            &["--allow-private", "--token-env", "UNSET_TOKEN"],
+            "UNSET_TOKEN",
+        ),
+        (
+            &url,
+            &["--allow-private", "--token-file", &nowhere],
+            "nowhere",
+        ),
+    ] {
+        let mut add = vec!["source", "add", url];
+        add.extend(more);
+        let ended = place.run(&add);
+        assert_ne!(ended.status, 0, "{add:?}: {ended:?}");
+        for said in [said, "not added", "--no-check"] {
+            assert!(ended.stderr.contains(said), "{add:?}: {ended:?}");
+        }
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert_eq!(names(&place), 0, "{add:?}");
+    }
+    let mut untried = vec!["source", "add", gone, "--no-check", "--name", "untried"];
+    untried.extend(["--token-env", "UNSET_TOKEN"]);
+    assert_eq!(place.run(&untried).status, 0);
+    let add = ["source", "add", &url, "--allow-private", "--name", "tried"];
+    assert_eq!(place.run(&add).status, 0);
+    assert_eq!(names(&place), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_server_tries_with_what_it_may_and_has_itself() {
+    let sim = sim().await;
+    let url = sim.url();
+    let place = Place::new();
+    let (_server, _) = place.serve(&[]);
+    let refused = place.run(&["source", "add", &url, "--allow-private"]);
+    assert_ne!(refused.status, 0, "{refused:?}");
+    assert!(refused.stderr.contains("private address"), "{refused:?}");
+    let throttled = SimServer::start(
+        ServerConfig {
+            world: WorldConfig {
+                faults: FaultsConfig {
+                    throttled_share: 1.0,
+                    ..FaultsConfig::default()
+                },
+                ..WorldConfig::punctual(20.0)
+            },
+            ..ServerConfig::default()
+        },
+        1,
+        Clock::Real,
+    );
+    let throttled = throttled.await.unwrap();
+    let place = Place::new();
+    let (_server, _) = place.serve(&["--allow-private"]);
+    let added = place.run(&["source", "add", &throttled.url(), "--name", "throttled"]);
+    assert_eq!(added.status, 0, "{added:?}");
+    assert!(added.stderr.contains("too many requests"), "{added:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_tells_what_each_source_is_doing() {
+    let sim = sim().await;
+    let url = sim.url();
+    let place = Place::new();
+    let (server, base) = place.serve(&[]);
+    let add = |name: &str, more: &[&str]| {
+        let mut add = vec!["source", "add", &url, "--no-check", "--name", name];
+        add.extend(["--every", "300ms"]);
+        add.extend(more);
+        place.json(&add);
+    };
+    add("blocked", &[]);
+    add("tokenless", &["--token-env", "UNSET_TOKEN"]);
+    add("resting", &[]);
+    place.json(&["source", "pause", "resting"]);
+    let state = |name: &str| {
+        let list = place.json(&["source", "list"]);
+        let rows = list.as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap().clone()
+    };
+    wait_for("it fails", || state("blocked")["state"] == "failing");
+    assert_eq!(
+        state("blocked")["state_text"],
+        "failing: address is private; start with --allow-private"
+    );
+    assert_eq!(state("blocked")["fault"]["kind"], "private_address");
+    wait_for("its token is missed", || {
+        state("tokenless")["fault"]["kind"] == "client"
+    });
+    let text = state("tokenless")["state_text"].to_string();
+    assert!(text.contains("UNSET_TOKEN"), "{text}");
+    assert_eq!(state("resting")["state"], "paused");
+    let table = place.run(&["source", "list"]).stdout;
+    assert!(table.contains("failing: address is private"), "{table}");
+
+    // One bad upstream makes nothing unready, and neither does a missing token.
+    wait_for("the metrics tell", || {
+        let (_, metrics) = support::get(&format!("{base}/metrics"));
+        metrics.contains("driftline_source_failing{source=\"blocked\"} 1")
+            && metrics.contains("driftline_source_failing{source=\"tokenless\"} 1")
+    });
+    let (status, body) = support::get(&format!("{base}/readyz"));
+    assert_eq!((status, body.lines().next()), (200, Some("ok")));
+    wait_for("what nobody reads is told", || {
+        let (status, body) = support::get(&format!("{base}/readyz"));
+        assert_eq!(status, 200);
+        body.contains("tokenless stands still") && body.contains("UNSET_TOKEN")
+    });
+    wait_for("the metrics tell that, too", || {
+        let (_, metrics) = support::get(&format!("{base}/metrics"));
+        metrics.contains("driftline_source_standing_still{source=\"tokenless\"} 1")
+            && metrics.contains("driftline_source_standing_still{source=\"blocked\"} 0")
+    });
+    let lines = place.log();
+    for said in ["source=blocked", "source=tokenless"] {
+        let told = lines.lines().filter(|line| line.contains(said));
+        assert_eq!(told.count(), 1, "{lines}");
+    }
+    drop(server);
+    assert_eq!(state("tokenless")["state"], "not_read");
+
+    let (_server, base) = place.serve(&["--allow-private"]);
+    wait_for("it is read", || state("blocked")["state"] == "reading");
+    wait_for("its last success is told", || {
+        let (_, metrics) = support::get(&format!("{base}/metrics"));
+        let succeeded = "driftline_source_last_success_timestamp_seconds{source=\"blocked\"} 1";
+        metrics.contains(succeeded)
+            && metrics.contains("driftline_source_failing{source=\"blocked\"} 0")
+    });
+}

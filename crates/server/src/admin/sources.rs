@@ -1,0 +1,346 @@
+//! Commands that add sources and tell how they are doing.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    answer::{FailureKind, PageRequest},
+    timeline::{GapKind, Machine},
+};
+use driftline_store::{
+    SourceId, Store, StoreError, clock,
+    credential::{self, Credential},
+    instance, lease, machine,
+    source::{self, NameRefused, NewSource, Source, TokenPlace},
+};
+use driftline_upstream::{Address, Purpose as UpstreamPurpose, Timeline};
+use serde_json::{Value, json};
+
+use super::{AddSource, AdminError, Host, credentials};
+use crate::{
+    client::client_of_new,
+    clock::now_ms,
+    quotas::{Permit, Purpose},
+    source_health::{SourceFault, SourceHealth},
+};
+
+pub(super) async fn add(store: &Store, new: AddSource) -> Result<Value, AdminError> {
+    let row = row_of(store, new).await?;
+    let name = row.name.clone();
+    let added = store
+        .write(clock::root(), move |tx| source::add(tx, &row, now_ms()))
+        .await?;
+    match added {
+        Ok(id) => Ok(json!({ "name": name, "id": id.to_string() })),
+        Err(NameRefused::Taken) => Err(taken(&name)),
+        Err(refused) => Err(AdminError::wrong(refused)),
+    }
+}
+
+fn taken(name: &str) -> AdminError {
+    AdminError::usage(format!(
+        "there is a source named {name:?} already; choose another name with --name"
+    ))
+}
+
+/// Asks for the timeline once, as a session will: what is wrong with the address, the timeline or
+/// the token is known before the source is there.
+pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminError> {
+    let row = row_of(&host.store, new).await?;
+    let name = row.name.clone();
+    let is_taken = host.store.read(move |tx| source::by_name(tx, &name));
+    if is_taken.await?.is_some() {
+        return Err(taken(&row.name));
+    }
+    let Some(access) = &host.access else {
+        return Err(AdminError::failed("this process reaches no upstream"));
+    };
+    let (client, timeline) = client_of_new(&row, access)
+        .map_err(|error| AdminError::usage(format!("{error}; {UNCHECKED}")))?;
+    let untried = |why: &str| json!({ "posts": null, "warning": why });
+    let scope = client.scope(UpstreamPurpose::Page(&timeline));
+    let known = credential_of(&host.store, &row).await?;
+    let charge = match &known {
+        None => None,
+        Some(known) => {
+            let posts = u32::from(POSTS);
+            let taken = access.quotas.take(known, scope, Purpose::Poll, posts);
+            match taken.await? {
+                Permit::Sent(charge) => Some(charge),
+                Permit::Until(_) => return Ok(untried("the token's quota is used up for now")),
+            }
+        }
+    };
+    let request = PageRequest {
+        limit: POSTS,
+        ..PageRequest::default()
+    };
+    let answer = client.page(&timeline, &request).await;
+    if let (Some(known), Some(charge)) = (&known, charge) {
+        let (quotas, purpose) = (&access.quotas, Purpose::Poll);
+        match &answer {
+            Ok(page) => {
+                let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
+                quotas.settle(known, charge, read).await?;
+            }
+            Err(failure) => {
+                let settled = quotas.settle_failed(known, purpose, charge, failure.kind);
+                settled.await?;
+            }
+        }
+    }
+    match answer {
+        Ok(page) => Ok(json!({ "posts": page.listed.len(), "warning": null })),
+        // The server knows the timeline and the token.
+        Err(failure) if matches!(failure.kind, FailureKind::Throttled | FailureKind::Capped) => {
+            Ok(untried(&failure.message))
+        }
+        Err(failure) => Err(AdminError::failed(format!(
+            "{}; {UNCHECKED}",
+            failure.message
+        ))),
+    }
+}
+
+/// The credential that the source would be read with, if there is one already: then what is asked
+/// is counted.
+async fn credential_of(store: &Store, row: &NewSource) -> Result<Option<Credential>, StoreError> {
+    let (origin, token) = (row.origin.clone(), row.token.clone());
+    store
+        .read(move |tx| {
+            let Some(instance) = instance::by_origin(tx, &origin)? else {
+                return Ok(None);
+            };
+            credential::find_place(tx, instance.id, token.as_ref())
+        })
+        .await
+}
+
+async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, AdminError> {
+    let address = Address::parse(&new.address).map_err(AdminError::wrong)?;
+    let timeline: Timeline = new.timeline.parse().map_err(AdminError::wrong)?;
+    credentials::same_api(store, &address.to_string(), new.api).await?;
+    let token = match (new.token_env, new.token_file) {
+        (Some(_), Some(_)) => {
+            return Err(AdminError::usage(
+                "give either --token-env or --token-file, not both",
+            ));
+        }
+        (Some(name), None) => Some(TokenPlace::Environment(name)),
+        (None, Some(path)) => Some(TokenPlace::File(path)),
+        (None, None) if timeline.needs_token() => {
+            return Err(AdminError::usage(format!(
+                "the timeline {timeline} needs a token: give --token-env or --token-file"
+            )));
+        }
+        (None, None) => None,
+    };
+    Ok(NewSource {
+        name: new
+            .name
+            .unwrap_or_else(|| default_name(&address, &timeline)),
+        origin: address.to_string(),
+        api: new.api,
+        timeline: timeline.to_string(),
+        upstream: address.to_string(),
+        settings: new.settings,
+        token,
+    })
+}
+
+pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
+    let (sources, stored, now_ms) = host
+        .store
+        .read(|tx| {
+            let sources = source::list(tx)?;
+            let mut machines = HashMap::new();
+            for source in sources.iter().filter(|source| is_read(source)) {
+                machines.insert(source.id, machine::load(tx, source.id)?);
+            }
+            Ok::<_, StoreError>((sources, machines, lease::database_now_ms(tx)?))
+        })
+        .await?;
+    let doing = match &host.pollers {
+        Some(pollers) => Doing {
+            machines: pollers
+                .progress()
+                .await
+                .into_iter()
+                .map(|progress| (progress.source.id, (*progress.machine).clone()))
+                .collect(),
+            health: Some(pollers.health()),
+            stored,
+            now_ms,
+        },
+        None => Doing {
+            machines: HashMap::new(),
+            health: None,
+            stored,
+            now_ms,
+        },
+    };
+    let rows = sources.iter().map(|source| {
+        let state = doing.state(source);
+        json!({
+            "id": source.id.to_string(),
+            "name": source.name,
+            "upstream": source.upstream,
+            "timeline": source.timeline,
+            "paused": source.paused,
+            "readable": source.readable,
+            "update_count": source.update_count,
+            "every_ms": source.settings.every_ms,
+            "state": state.name(),
+            "state_text": state.text(),
+            "fault": state.fault(),
+        })
+    });
+    Ok(Value::Array(rows.collect()))
+}
+
+/// What is known of sources at one time, Unix ms by the database's clock.
+struct Doing {
+    /// Of the sessions of this process.
+    machines: HashMap<SourceId, Machine>,
+    health: Option<SourceHealth>,
+    stored: HashMap<SourceId, Machine>,
+    now_ms: i64,
+}
+
+/// What a source is doing.
+enum State {
+    Paused,
+    /// Its posts are looked up, and no timeline is read.
+    Tracked,
+    Failing(SourceFault),
+    /// Nobody reads it: no server runs, or none has claimed it yet.
+    NotRead,
+    /// Its history is being fetched; so many posts of it are stored.
+    History(u64),
+    Reading,
+}
+
+impl Doing {
+    fn state(&self, source: &Source) -> State {
+        if source.paused {
+            return State::Paused;
+        }
+        if source.timeline == source::TRACKED {
+            return State::Tracked;
+        }
+        let is_held = source
+            .holding
+            .as_ref()
+            .is_some_and(|holding| holding.until_ms > self.now_ms);
+        let here = self.machines.get(&source.id);
+        let Some(machine) = here.or_else(|| self.stored.get(&source.id)) else {
+            return State::NotRead;
+        };
+        let fault = match &self.health {
+            Some(health) if health.is_read(source.id).is_some() => health.fault(source.id),
+            // Another process reads it and keeps its error with it.
+            _ if is_held => machine
+                .last_error()
+                .filter(|error| !error.over)
+                .map(SourceFault::of_error),
+            _ => None,
+        };
+        let fetches_history = machine
+            .ledger()
+            .gaps()
+            .iter()
+            .any(|gap| matches!(gap.kind, GapKind::Open { history: true, .. }));
+        match fault {
+            Some(fault) => State::Failing(fault),
+            None if here.is_none() && !is_held => State::NotRead,
+            None if fetches_history => State::History(machine.counters().history),
+            None => State::Reading,
+        }
+    }
+}
+
+impl State {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Tracked => "tracked",
+            Self::Failing(_) => "failing",
+            Self::NotRead => "not_read",
+            Self::History(_) => "history",
+            Self::Reading => "reading",
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Failing(fault) => format!("failing: {}", fault.summary),
+            Self::History(posts) => format!("history {} posts", grouped(*posts)),
+            Self::NotRead => "not read".to_owned(),
+            state => state.name().to_owned(),
+        }
+    }
+
+    const fn fault(&self) -> Option<&SourceFault> {
+        match self {
+            Self::Failing(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+fn is_read(source: &Source) -> bool {
+    !source.paused && source.timeline != source::TRACKED
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A name that people recognise: the host, and the timeline unless it is the
+/// public one.
+fn default_name(address: &Address, timeline: &Timeline) -> String {
+    let mut name = address.host().trim_matches(['[', ']']).replace(':', "-");
+    if let Some(port) = address.port() {
+        name.push_str(&format!("-{port}"));
+    }
+    let timeline = timeline.to_string();
+    if timeline != "public" {
+        name.push('-');
+        name.extend(timeline.chars().map(|c| match c {
+            c if c.is_ascii_alphanumeric() || "-_.".contains(c) => c,
+            _ => '-',
+        }));
+    }
+    name.truncate(64);
+    name
+}
+
+/// What is asked for to see whether a timeline can be read: the fewest that every API gives.
+const POSTS: u16 = 5;
+const UNCHECKED: &str = "the source was not added; --no-check adds it without asking the server";
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (12_400, "12,400"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

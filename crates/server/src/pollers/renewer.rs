@@ -1,0 +1,55 @@
+//! Lets the leases of running sessions last.
+
+use std::{collections::HashSet, sync::Arc};
+
+use driftline_store::{Root, StoreError, lease};
+
+use super::Shared;
+
+/// Renews what runs until all sessions have ended. A lease whose session has ended is not renewed,
+/// whatever became of giving it back.
+pub(super) async fn renew(shared: Arc<Shared>) {
+    let mut over = shared.over.subscribe();
+    while !*over.borrow() {
+        tokio::select! {
+            _ = over.changed() => return,
+            () = tokio::time::sleep(shared.options.lease / RENEWALS_A_LEASE) => {}
+        }
+        // A store that does not answer keeps nobody from stopping.
+        tokio::select! {
+            _ = over.changed() => return,
+            renewed = renew_once(&shared) => {
+                if let Err(error) = renewed {
+                    shared.store_fault.failed(&error);
+                }
+            }
+        }
+    }
+}
+
+async fn renew_once(shared: &Shared) -> Result<(), StoreError> {
+    let held = shared.running.leases();
+    if held.is_empty() {
+        return Ok(());
+    }
+    let (leases, ttl_ms) = (held.clone(), shared.ttl_ms());
+    let renewed = shared
+        .store
+        .write(Root::none(), move |tx| {
+            lease::renew_all(tx, &leases, ttl_ms)
+        })
+        .await?;
+    let renewed: HashSet<_> = renewed
+        .iter()
+        .map(|lease| (lease.source, lease.fence))
+        .collect();
+    for lost in held {
+        if !renewed.contains(&(lost.source, lost.fence)) {
+            shared.running.lost(&lost);
+        }
+    }
+    Ok(())
+}
+
+/// A renewal may fail and the next one come in time.
+const RENEWALS_A_LEASE: u32 = 5;

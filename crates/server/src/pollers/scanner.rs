@@ -1,0 +1,197 @@
+//! Looks for sources that are to be read, and for those that are not any more.
+
+use std::{collections::HashMap, sync::Arc};
+
+use driftline_store::{
+    SourceId, StoreError,
+    lease::{self, Lease},
+    source::{self, Source},
+};
+
+use super::{Shared, running::give_back};
+use crate::{
+    client::client_of,
+    clock::now_ms,
+    session::{Session, SessionError},
+};
+
+/// When sources are tried again whose sessions have failed.
+#[derive(Default)]
+pub(super) struct Retries {
+    by_source: HashMap<SourceId, Retry>,
+}
+
+struct Retry {
+    failures: u32,
+    due_ms: i64,
+}
+
+impl Retries {
+    fn is_due(&self, source: SourceId, now_ms: i64) -> bool {
+        let retry = self.by_source.get(&source);
+        retry.is_none_or(|retry| retry.due_ms <= now_ms)
+    }
+
+    /// Each failure soon after the last try doubles the wait, up to `most_ms`.
+    pub(super) fn failed(&mut self, source: SourceId, most_ms: i64, now_ms: i64) {
+        let retry = self.by_source.entry(source).or_insert(Retry {
+            failures: 0,
+            due_ms: now_ms,
+        });
+        if now_ms.saturating_sub(retry.due_ms) > STEADY_MS {
+            retry.failures = 0;
+        }
+        let wait_ms = LEAST_RETRY_MS << retry.failures.min(20);
+        retry.failures += 1;
+        retry.due_ms = now_ms.saturating_add(wait_ms.min(most_ms));
+    }
+
+    fn keep(&mut self, sources: &[Source]) {
+        self.by_source
+            .retain(|id, _| sources.iter().any(|source| source.id == *id));
+    }
+}
+
+/// Scans until it is told to stop.
+pub(super) async fn scan(shared: Arc<Shared>) {
+    let mut stop = shared.stop.subscribe();
+    while !*stop.borrow() {
+        if !shared.store_fault.lasts().await
+            && let Err(error) = scan_once(&shared).await
+        {
+            shared.store_fault.failed(&error);
+        }
+        tokio::select! {
+            _ = stop.changed() => {}
+            () = tokio::time::sleep(shared.options.scan) => {}
+        }
+    }
+}
+
+async fn scan_once(shared: &Arc<Shared>) -> Result<(), StoreError> {
+    let (sources, free) = shared
+        .store
+        .read(|tx| Ok::<_, StoreError>((source::list(tx)?, lease::free(tx)?)))
+        .await?;
+    shared.running.sort_out(&sources);
+    shared.retries().keep(&sources);
+    let ours: Vec<(&Source, Option<Lease>)> = sources
+        .iter()
+        .filter(|source| !source.paused && source.timeline != source::TRACKED)
+        .filter_map(|source| {
+            let left = left_behind(source, &shared.options.holder);
+            let is_ours =
+                left.is_some() || free.contains(&source.id) || shared.running.has(source.id);
+            is_ours.then_some((source, left))
+        })
+        .collect();
+    let names: Vec<_> = ours
+        .iter()
+        .map(|(source, _)| (source.id, &*source.name))
+        .collect();
+    shared.health.watch(&names, now_ms());
+    for (source, left) in ours {
+        if *shared.stop.borrow() {
+            break;
+        }
+        if !shared.running.has(source.id) && shared.retries().is_due(source.id, now_ms()) {
+            begin(shared, source, left).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The lease that this process has on a source: if no session runs, one that could not be given
+/// back, or whose claim was committed without a word. Only the scanner claims, so nobody works
+/// under it.
+fn left_behind(source: &Source, holder: &str) -> Option<Lease> {
+    let holding = source.holding.as_ref()?;
+    (holding.holder == holder).then_some(Lease {
+        source: source.id,
+        fence: holding.fence,
+        until_ms: holding.until_ms,
+    })
+}
+
+/// Begins to read a source if it can be claimed. An error is the whole store's.
+async fn begin(
+    shared: &Arc<Shared>,
+    source: &Source,
+    left: Option<Lease>,
+) -> Result<(), StoreError> {
+    // A process that has no token leaves the source to those that have one.
+    if let Err(error) = client_of(source, &shared.access) {
+        return failed(shared, source.id, error.into());
+    }
+    let (id, holder, ttl_ms) = (source.id, shared.options.holder.clone(), shared.ttl_ms());
+    let claimed = shared
+        .store
+        .write(source::root(id), move |tx| {
+            if let Some(left) = &left {
+                lease::release(tx, left)?;
+            }
+            lease::claim(tx, id, &holder, ttl_ms)
+        })
+        .await;
+    let lease = match claimed {
+        Ok(Some(lease)) => lease,
+        Ok(None) | Err(StoreError::NoSource) => return Ok(()),
+        Err(error) => return failed(shared, id, error.into()),
+    };
+    let opened = Session::open(
+        shared.store.clone(),
+        &shared.access,
+        source.clone(),
+        Some(lease.fence),
+    );
+    match opened.await {
+        Ok(session) => {
+            tracing::info!(source = %source.name, fence = lease.fence, "reading");
+            shared.running.begin(shared, session, lease);
+            Ok(())
+        }
+        Err(error) => {
+            give_back(shared, lease).await;
+            failed(shared, id, error)
+        }
+    }
+}
+
+/// Takes in why a source is not read. Only an error of the whole store ends the scan.
+fn failed(shared: &Shared, source: SourceId, error: SessionError) -> Result<(), StoreError> {
+    shared.halted(source, &error);
+    match error {
+        SessionError::Store(error) if error.is_outage() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The longest that a source waits which the store has failed: it goes on soon after the store.
+pub(super) const STORE_RETRY_MS: i64 = 4_000;
+/// The longest that a source waits whose own fault it is: a token that is put there is found soon.
+pub(super) const SOURCE_RETRY_MS: i64 = 10_000;
+const LEAST_RETRY_MS: i64 = 500;
+/// A session that lived so long had nothing in its way.
+const STEADY_MS: i64 = 30_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_tried_again_ever_later_until_one_lasts() {
+        let source = SourceId::new(7);
+        let mut retries = Retries::default();
+        assert!(retries.is_due(source, 0));
+        let mut now_ms = 10_000;
+        for wait_ms in [500, 1_000, 2_000, 4_000, 4_000] {
+            retries.failed(source, STORE_RETRY_MS, now_ms);
+            now_ms += wait_ms;
+            assert!(!retries.is_due(source, now_ms - 1));
+            assert!(retries.is_due(source, now_ms));
+        }
+        now_ms += STEADY_MS + 1;
+        retries.failed(source, STORE_RETRY_MS, now_ms);
+        assert!(retries.is_due(source, now_ms + 500));
+    }
+}

@@ -1,0 +1,90 @@
+//! A store that fails, told of once for all sources.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use driftline_store::{Store, StoreError};
+
+use super::scanner::STORE_RETRY_MS;
+use crate::{
+    clock::now_ms,
+    source_health::{FaultLog, Weight},
+    span::show_ms,
+    store_probe::{ProbeError, StoreProbe},
+};
+
+/// Whether the store fails, as the pollers see it.
+pub(super) struct StoreFault {
+    probe: StoreProbe,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    log: FaultLog,
+    /// The last error, Unix ms.
+    failed_at_ms: i64,
+    /// The first good answer since, Unix ms.
+    works_since_ms: Option<i64>,
+}
+
+impl StoreFault {
+    pub(super) fn new(store: Store) -> Self {
+        Self {
+            probe: StoreProbe::new(store),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Takes in an error that is the whole store's.
+    pub(super) fn failed(&self, error: &StoreError) {
+        let mut seen = self.seen();
+        let now = now_ms();
+        seen.failed_at_ms = now;
+        seen.works_since_ms = None;
+        if seen.log.failed(Weight::Lasting, now) {
+            tracing::warn!(%error, "the store fails; what needs it goes on when it works again");
+        }
+    }
+
+    /// Once it has failed, whether it can still not be used at all.
+    pub(super) async fn lasts(&self) -> bool {
+        if self.seen().log.since_ms().is_none() {
+            return false;
+        }
+        match self.probe.check().await {
+            Ok(()) => {
+                self.answered(now_ms());
+                false
+            }
+            Err(ProbeError::Read(error) | ProbeError::Write(error)) => {
+                self.failed(&error);
+                true
+            }
+            Err(ProbeError::Silent) => true,
+        }
+    }
+
+    /// A disk that is nearly full may take a probe and no page: it works again when nothing has
+    /// failed for longer than a source waits.
+    fn answered(&self, now_ms: i64) {
+        let mut seen = self.seen();
+        let works_since_ms = *seen.works_since_ms.get_or_insert(now_ms);
+        if now_ms.saturating_sub(seen.failed_at_ms) <= STORE_RETRY_MS + SURE_MS {
+            return;
+        }
+        let since_ms = seen.log.since_ms().unwrap_or(works_since_ms);
+        if seen.log.succeeded(now_ms).is_some() {
+            let failed_ms = works_since_ms.saturating_sub(since_ms);
+            tracing::warn!(
+                "the store works again; it failed for {}",
+                show_ms(failed_ms)
+            );
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const SURE_MS: i64 = 1_500;

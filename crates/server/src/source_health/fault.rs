@@ -1,0 +1,106 @@
+//! What is wrong with a source, in words.
+
+use driftline_core::{answer::FailureKind, timeline::LastError};
+use serde::Serialize;
+
+use super::Weight;
+use crate::client::ClientError;
+
+/// What is wrong with a source. Never holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceFault {
+    /// The upstream's failure as reports name it; `client` where the source has no usable token or
+    /// address, `store` where the store fails, `stored` where what it holds or is to hold is wrong,
+    /// `bug` where this program is.
+    pub kind: &'static str,
+    /// In a few words.
+    pub summary: String,
+    /// What is wrong, where, and what to do.
+    pub message: String,
+    /// Since when, Unix ms.
+    pub since_ms: Option<i64>,
+}
+
+impl SourceFault {
+    /// The kind of a fault that is the whole store's.
+    pub(crate) const STORE: &'static str = "store";
+
+    /// The error that a machine stands at.
+    pub(crate) fn of_error(error: &LastError) -> Self {
+        Self {
+            kind: error.kind.name(),
+            summary: summary(error.kind).to_owned(),
+            message: error.message.clone(),
+            since_ms: Some(error.at_ms),
+        }
+    }
+
+    pub(crate) fn of_client(error: &ClientError) -> Self {
+        Self::new("client", error)
+    }
+
+    pub(crate) fn of_store(error: &impl ToString) -> Self {
+        Self::new(Self::STORE, error)
+    }
+
+    /// What the store refuses of this source alone.
+    pub(crate) fn of_stored(error: &impl ToString) -> Self {
+        Self::new("stored", error)
+    }
+
+    /// A session that broke, which is an error of this program.
+    pub(crate) fn of_bug(error: &impl ToString) -> Self {
+        Self::new("bug", error)
+    }
+
+    fn new(kind: &'static str, error: &impl ToString) -> Self {
+        let message = error.to_string();
+        Self {
+            kind,
+            summary: message.clone(),
+            message,
+            since_ms: None,
+        }
+    }
+}
+
+/// Whether a failure may be over with the next request.
+pub(super) const fn weight(kind: FailureKind) -> Weight {
+    match kind {
+        FailureKind::Tls
+        | FailureKind::PrivateAddress
+        | FailureKind::Redirected
+        | FailureKind::Unauthorized
+        | FailureKind::Forbidden
+        | FailureKind::NotFound
+        | FailureKind::TooLarge => Weight::Lasting,
+        _ => Weight::Passing,
+    }
+}
+
+const fn summary(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Unreachable => "the server cannot be reached",
+        FailureKind::TimedOut => "no answer in time",
+        FailureKind::Tls => "TLS failed; check the address, the certificate and the clock",
+        FailureKind::PrivateAddress => "address is private; start with --allow-private",
+        FailureKind::Redirected => "redirected; add the source with its new address",
+        FailureKind::Unauthorized | FailureKind::Forbidden => {
+            "refused; give it a token that may read this"
+        }
+        FailureKind::NotFound => "no such timeline; check address, name and token",
+        FailureKind::Throttled => "too many requests; goes on when the throttle resets",
+        FailureKind::Capped => "the month's posts are used up; tried again each hour",
+        FailureKind::ServerError => "the server fails",
+        FailureKind::Refused => "the server rejects the request",
+        FailureKind::UnexpectedStatus => "the answer's status is unexpected",
+        FailureKind::NotJson | FailureKind::BadJson => {
+            "the answer is no timeline; check the address"
+        }
+        FailureKind::ErrorBody => "the answer is an error",
+        FailureKind::Truncated => "the answer ended early",
+        FailureKind::TooLarge => "the answer is too large; raise upstream.max_body_bytes",
+        FailureKind::BadId => "a post without a usable ID",
+        FailureKind::WrongOrder => "posts are out of order; --id-order may help",
+    }
+}

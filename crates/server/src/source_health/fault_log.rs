@@ -1,0 +1,133 @@
+//! When a fault is told of.
+
+/// Tells of a fault once when it begins and once when it is over, and of neither twice a minute.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FaultLog {
+    since_ms: Option<i64>,
+    /// In a row.
+    failures: u32,
+    told: Option<Weight>,
+    told_at_ms: Option<i64>,
+}
+
+/// Whether a fault may be over with the next try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// It may: one alone is not told of.
+    Passing,
+    /// Somebody has to do something about it.
+    Lasting,
+}
+
+impl FaultLog {
+    /// Notes a failure at this time, Unix ms; whether to tell of it.
+    pub(crate) fn failed(&mut self, weight: Weight, now_ms: i64) -> bool {
+        self.since_ms.get_or_insert(now_ms);
+        self.failures = self.failures.saturating_add(1);
+        let is_told = match self.told {
+            None => false,
+            Some(Weight::Passing) => weight == Weight::Passing,
+            Some(Weight::Lasting) => true,
+        };
+        let is_sure = weight == Weight::Lasting || self.failures >= SURE_FAILURES;
+        if is_told || !is_sure || self.is_too_soon(now_ms) {
+            return false;
+        }
+        self.told = Some(weight);
+        self.told_at_ms = Some(now_ms);
+        true
+    }
+
+    /// Notes that it works; how long it did not, ms, if that is to be told.
+    pub(crate) fn succeeded(&mut self, now_ms: i64) -> Option<i64> {
+        let since_ms = self.since_ms.take();
+        self.failures = 0;
+        self.told.take()?;
+        self.told_at_ms = Some(now_ms);
+        Some(now_ms.saturating_sub(since_ms?))
+    }
+
+    /// Since when it fails, Unix ms.
+    pub(crate) fn since_ms(&self) -> Option<i64> {
+        self.since_ms
+    }
+
+    fn is_too_soon(&self, now_ms: i64) -> bool {
+        self.told_at_ms
+            .is_some_and(|told_at_ms| (0..LEAST_MS).contains(&(now_ms - told_at_ms)))
+    }
+}
+
+/// Most faults of one request are over with the next.
+const SURE_FAILURES: u32 = 2;
+const LEAST_MS: i64 = 60_000;
+
+#[cfg(test)]
+mod tests {
+    use super::{Weight::*, *};
+
+    #[test]
+    fn a_fault_is_told_once_when_it_begins_and_once_when_it_is_over() {
+        let mut log = FaultLog::default();
+        assert!(!log.failed(Passing, 0), "one failure alone");
+        assert!(log.failed(Passing, 3_000));
+        for minutes in 1..60 {
+            assert!(!log.failed(Passing, minutes * 60_000));
+        }
+        assert_eq!(log.succeeded(3_600_000), Some(3_600_000));
+        assert_eq!(log.succeeded(3_603_000), None);
+    }
+
+    #[test]
+    fn a_single_failure_is_told_neither_when_it_begins_nor_when_it_is_over() {
+        let mut log = FaultLog::default();
+        for turn in 0..10 {
+            assert!(!log.failed(Passing, turn * 120_000));
+            assert_eq!(log.succeeded(turn * 120_000 + 3_000), None);
+        }
+    }
+
+    #[test]
+    fn what_somebody_has_to_cure_is_told_at_once_even_after_a_passing_fault() {
+        let mut log = FaultLog::default();
+        assert!(log.failed(Lasting, 0));
+        assert!(!log.failed(Lasting, 120_000));
+        assert!(log.succeeded(120_001).is_some());
+        let mut log = FaultLog::default();
+        log.failed(Passing, 0);
+        assert!(log.failed(Passing, 1_000));
+        assert!(!log.failed(Lasting, 2_000), "within the minute");
+        assert!(log.failed(Lasting, 61_000));
+        assert!(!log.failed(Passing, 200_000));
+    }
+
+    #[test]
+    fn no_line_comes_twice_a_minute_whatever_happens() {
+        let (mut begun, mut over) = (Vec::new(), Vec::new());
+        let mut log = FaultLog::default();
+        for now_ms in (0..600_000).step_by(700) {
+            if now_ms % 4_900 < 2_800 {
+                begun.extend(log.failed(Lasting, now_ms).then_some(now_ms));
+            } else {
+                over.extend(log.succeeded(now_ms).map(|_| now_ms));
+            }
+        }
+        assert!((5..=10).contains(&begun.len()), "{begun:?}");
+        assert_eq!(begun.len(), over.len());
+        for told in [begun, over] {
+            let gaps = told.windows(2).map(|two| two[1] - two[0]);
+            assert!(gaps.min() >= Some(60_000), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_fault_that_lasts_is_told_as_soon_as_the_minute_is_over() {
+        let mut log = FaultLog::default();
+        assert!(log.failed(Lasting, 0));
+        assert!(log.succeeded(1_000).is_some());
+        assert!(!log.failed(Lasting, 2_000));
+        assert_eq!(log.since_ms(), Some(2_000));
+        assert!(log.failed(Lasting, 61_000));
+        assert_eq!(log.succeeded(62_000), Some(60_000));
+    }
+}

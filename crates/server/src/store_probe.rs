@@ -1,0 +1,120 @@
+//! Whether the store can be read and written.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use driftline_store::{Root, Store, StoreError, nonce, touch};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+/// Asks a store whether it can be read and written, at most once a second and once at a time,
+/// however often it is asked itself. Clones share what was found.
+#[derive(Clone)]
+pub(crate) struct StoreProbe {
+    store: Store,
+    state: Arc<Mutex<State>>,
+}
+
+/// Why a store is no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProbeError {
+    /// It cannot be read.
+    #[error("The store cannot be read: {0}")]
+    Read(StoreError),
+    /// It can be read, and not written.
+    #[error("The store cannot be written: {0}")]
+    Write(StoreError),
+    /// It has not answered for a while.
+    #[error("The store does not answer")]
+    Silent,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the last answer came, and what it was.
+    last: Option<(Instant, Result<(), ProbeError>)>,
+    asking: Option<Asking>,
+}
+
+struct Asking {
+    since: Instant,
+    /// Closed with the answer.
+    ended: watch::Receiver<()>,
+}
+
+impl StoreProbe {
+    pub(crate) fn new(store: Store) -> Self {
+        Self {
+            store,
+            state: Arc::default(),
+        }
+    }
+
+    /// Whether the store can be read and written, within a second.
+    ///
+    /// A store that is slower keeps its last answer for a while: a large commit or a checkpoint is
+    /// no outage.
+    pub(crate) async fn check(&self) -> Result<(), ProbeError> {
+        if let Some(mut ended) = self.ask() {
+            let _ = timeout(LONGEST_WAIT, async {
+                while ended.changed().await.is_ok() {}
+            })
+            .await;
+        }
+        let state = self.lock();
+        let is_silent = state
+            .asking
+            .as_ref()
+            .is_some_and(|asking| asking.since.elapsed() >= SILENCE);
+        match &state.last {
+            Some((_, last)) if !is_silent => last.clone(),
+            _ => Err(ProbeError::Silent),
+        }
+    }
+
+    /// Begins to ask unless the last answer is fresh; what tells of the end if it is being asked.
+    fn ask(&self) -> Option<watch::Receiver<()>> {
+        let mut state = self.lock();
+        if let Some(asking) = &state.asking {
+            return Some(asking.ended.clone());
+        }
+        if matches!(&state.last, Some((at, _)) if at.elapsed() < FRESH) {
+            return None;
+        }
+        let (end, ended) = watch::channel(());
+        state.asking = Some(Asking {
+            since: Instant::now(),
+            ended: ended.clone(),
+        });
+        let probe = self.clone();
+        tokio::spawn(async move {
+            let answer = read_and_write(&probe.store).await;
+            let mut state = probe.lock();
+            state.last = Some((Instant::now(), answer));
+            state.asking = None;
+            drop(end);
+        });
+        Some(ended)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn read_and_write(store: &Store) -> Result<(), ProbeError> {
+    store.read(nonce).await.map_err(ProbeError::Read)?;
+    let touched = store.write(Root::none(), touch).await;
+    touched.map_err(ProbeError::Write)
+}
+
+/// How long an answer holds.
+const FRESH: Duration = Duration::from_secs(1);
+/// Those who ask readiness wait for a second, as a rule.
+const LONGEST_WAIT: Duration = Duration::from_millis(900);
+/// A store that has not answered for so long is away.
+const SILENCE: Duration = Duration::from_secs(3);

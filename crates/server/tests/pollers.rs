@@ -1,0 +1,188 @@
+//! The pollers go on from what ends a session, and keep one source's trouble from the others.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use driftline_core::{
+    api::Api,
+    timeline::{Backfill, Settings},
+};
+use driftline_db::testing::Fresh;
+use driftline_server::{
+    Access, Pollers, PollersOptions,
+    admin::{self, AddSource, Command, Host},
+};
+use driftline_sim::{
+    WorldConfig,
+    http::{Clock, SimServer},
+};
+use driftline_store::{Root, SourceId, Store, StoreError, source, verify};
+use driftline_upstream::{Http, Options};
+use tokio::time::{Instant, sleep};
+
+struct World {
+    _sim: SimServer,
+    _fresh: Fresh,
+    store: Store,
+    pollers: Pollers,
+    sources: Vec<SourceId>,
+}
+
+impl World {
+    /// Two sources of one server.
+    async fn new() -> Self {
+        let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
+        let sim = sim.await.unwrap();
+        let fresh = Fresh::sqlite();
+        let target = fresh.target.clone();
+        let store = tokio::task::spawn_blocking(move || Store::open(target).unwrap());
+        let store = store.await.unwrap();
+        for timeline in ["public", "tag:rust"] {
+            let add = Command::Add(Box::new(AddSource {
+                name: Some(timeline.replace(':', "-")),
+                address: sim.url(),
+                api: Api::Mastodon,
+                timeline: timeline.into(),
+                token_env: None,
+                token_file: None,
+                settings: Settings {
+                    every_ms: 200,
+                    backfill: Backfill::None,
+                    ..Settings::default()
+                },
+            }));
+            admin::execute(&Host::of(&store), add).await.unwrap();
+        }
+        let all = store.read(source::list).await.unwrap();
+        let sources = all.iter().map(|source| source.id).collect();
+        let options = Options {
+            allow_private: true,
+            ..Options::default()
+        };
+        let access = Access::new(&store, Http::new(options).unwrap());
+        let options = PollersOptions {
+            scan: Duration::from_millis(50),
+            ..PollersOptions::new("test")
+        };
+        Self {
+            _sim: sim,
+            _fresh: fresh,
+            pollers: Pollers::start(store.clone(), access, options),
+            store,
+            sources,
+        }
+    }
+
+    async fn execute(&self, sql: &'static str) {
+        let done = self.store.write(Root::none(), move |tx| {
+            tx.execute(sql, &[])?;
+            Ok::<_, StoreError>(())
+        });
+        done.await.unwrap();
+    }
+
+    async fn stored(&self, source: SourceId) -> u64 {
+        let counts = self.store.read(move |tx| verify::counts(tx, source));
+        counts.await.unwrap().entries
+    }
+
+    async fn fence(&self, source: SourceId) -> i64 {
+        let source = self.store.read(move |tx| source::by_id(tx, source));
+        let holding = source.await.unwrap().unwrap().holding;
+        holding.map_or(0, |holding| holding.fence)
+    }
+
+    fn fault(&self, source: SourceId) -> Option<&'static str> {
+        self.pollers.health().fault(source).map(|fault| fault.kind)
+    }
+
+    /// Waits until more of a source is stored than now.
+    async fn goes_on(&self, source: SourceId) {
+        let before = self.stored(source).await;
+        until("it goes on", async || self.stored(source).await > before).await;
+    }
+}
+
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so().await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "not yet: {what}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_store_refuses_of_one_source_halts_that_one_alone() {
+    let world = World::new().await;
+    let [bad, good] = world.sources[..] else {
+        panic!("two sources")
+    };
+    world.goes_on(bad).await;
+    world.goes_on(good).await;
+    world
+        .execute(
+            "create trigger refused before insert on entry
+             when new.source_id = (select min(id) from source)
+             begin select raise(abort, 'not this one'); end",
+        )
+        .await;
+    until("it is told", async || world.fault(bad) == Some("stored")).await;
+    let stored = world.stored(bad).await;
+    world.goes_on(good).await;
+    assert_eq!(world.fault(good), None);
+    assert_eq!(world.stored(bad).await, stored);
+    let message = world.pollers.health().fault(bad).unwrap().message;
+    assert!(message.contains("not this one"), "{message}");
+    world.execute("drop trigger refused").await;
+    world.goes_on(bad).await;
+    until("it is over", async || world.fault(bad).is_none()).await;
+    world.pollers.stop().await;
+    world.store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_of_this_process_without_a_session_is_taken_back() {
+    let world = World::new().await;
+    let source = world.sources[0];
+    world.goes_on(source).await;
+    let before = world.fence(source).await;
+    // As a claim leaves it whose commit was answered by nobody.
+    world
+        .execute(
+            "update source set lease_fence = lease_fence + 1,
+                 lease_until_ms = lease_until_ms + 3600000
+             where id = (select min(id) from source)",
+        )
+        .await;
+    world.goes_on(source).await;
+    assert_eq!(world.fence(source).await, before + 2);
+    assert_eq!(world.fault(source), None);
+    world.pollers.stop().await;
+    assert_eq!(world.fence(source).await, 0, "it was given back");
+    world.store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_is_somebody_elses_ends_the_session_and_is_not_renewed() {
+    let world = World::new().await;
+    let source = world.sources[0];
+    world.goes_on(source).await;
+    world
+        .execute(
+            "update source set lease_fence = lease_fence + 1, lease_holder = 'other',
+                 lease_until_ms = cast(unixepoch('subsec') * 1000 as integer) + 8000
+             where id = (select min(id) from source)",
+        )
+        .await;
+    let reads = async || {
+        let all = world.pollers.progress().await;
+        all.iter().any(|progress| progress.source.id == source)
+    };
+    until("its session ends", async || !reads().await).await;
+    assert_eq!(world.fault(source), None, "nothing is wrong with it");
+    // The other one dies: its lease ends by itself.
+    until("it is claimed again", async || reads().await).await;
+    world.goes_on(source).await;
+    world.pollers.stop().await;
+    world.store.close().await;
+}
