@@ -5,6 +5,7 @@ mod anchors;
 mod clock;
 mod deletions;
 mod edits;
+mod fixtures;
 mod gaps;
 mod leases;
 mod node_leases;
