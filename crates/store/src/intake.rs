@@ -75,9 +75,9 @@ impl<'a> Sighting<'a> {
 
     /// Whether it may tell something that the source's library has not told yet.
     pub(crate) fn may_be_news(&self) -> bool {
-        self.entry
-            .as_ref()
-            .is_none_or(|entry| entry.gone || entry.content_hash != self.content_hash)
+        self.entry.as_ref().is_none_or(|entry| {
+            entry.gone || entry.stale || entry.content_hash != self.content_hash
+        })
     }
 }
 
@@ -160,6 +160,8 @@ struct Intake<'s, 'a> {
     new_posts: Vec<post::Draft<'a>>,
     new_fresh: Vec<NewFresh>,
     revived_posts: Vec<i64>,
+    /// Posts that are there again, with their places in the public timeline.
+    returned_posts: Vec<(i64, i64)>,
     replaced_posts: Vec<post::Draft<'a>>,
     /// Posts among the replaced whose version before is kept as one that an edit ended.
     edited_posts: Vec<i64>,
@@ -175,6 +177,8 @@ struct Now {
     known: post::Known,
     /// Whether this commit has written it already; a second sighting in one answer is no edit.
     settled: bool,
+    /// The ID that it has taken because it returned, until an entry of the source takes it over.
+    place: Option<i64>,
 }
 
 impl<'s, 'a> Intake<'s, 'a> {
@@ -190,13 +194,18 @@ impl<'s, 'a> Intake<'s, 'a> {
             posts: known
                 .into_iter()
                 .map(|(upstream_id, known)| {
-                    let settled = false;
-                    (upstream_id, Now { known, settled })
+                    let now = Now {
+                        known,
+                        settled: false,
+                        place: None,
+                    };
+                    (upstream_id, now)
                 })
                 .collect(),
             new_posts: Vec::new(),
             new_fresh: Vec::new(),
             revived_posts: Vec::new(),
+            returned_posts: Vec::new(),
             replaced_posts: Vec::new(),
             edited_posts: Vec::new(),
             authors: Vec::new(),
@@ -214,7 +223,8 @@ impl<'s, 'a> Intake<'s, 'a> {
         id: i64,
     ) -> Result<(), StoreError> {
         if self.posts.contains_key(&*sighting.upstream_id) {
-            self.refresh(tx, sighting)?;
+            // History has its ID from creation time, below what readers have passed.
+            self.refresh(tx, sighting, Some(id).filter(|_| !self.when.history))?;
         } else {
             self.new_post(sighting, id);
         }
@@ -231,6 +241,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             gone,
             listed: !gone && known.visibility == Visibility::Public,
             streamed: self.when.streamed,
+            returns: known.returns,
         });
         self.taken.new += 1;
         Ok(())
@@ -251,16 +262,28 @@ impl<'s, 'a> Intake<'s, 'a> {
         {
             return Ok(());
         }
-        self.refresh(tx, sighting)?;
-        let Some(Now { known, .. }) = self.posts.get(&*sighting.upstream_id) else {
+        self.refresh(tx, sighting, None)?;
+        let Some(Now { known, place, .. }) = self.posts.get_mut(&*sighting.upstream_id) else {
             return Ok(());
         };
         let gone = known.deleted_at_ms.is_some();
-        if known.content_hash == entry.content_hash && gone == entry.gone {
+        let moves = !gone && (entry.gone || entry.returns != known.returns);
+        if !moves && known.content_hash == entry.content_hash && gone == entry.gone {
             return Ok(());
         }
-        if entry.gone && !gone {
+        let mut moved = None;
+        if moves {
             self.taken.revived += 1;
+            // Readers have passed its ID.
+            let id = match place.take() {
+                Some(id) => id,
+                None => clock::take(tx, self.when.now_ms, 1)?,
+            };
+            moved = Some(entry::Moved {
+                id,
+                post_id: known.id,
+                returns: known.returns,
+            });
         } else if !gone {
             self.taken.edited += 1;
         }
@@ -270,6 +293,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             content_hash: known.content_hash,
             gone,
             listed: !gone && known.visibility == Visibility::Public,
+            moved,
         });
         Ok(())
     }
@@ -300,14 +324,24 @@ impl<'s, 'a> Intake<'s, 'a> {
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
+            returns: 0,
         };
-        let settled = true;
-        self.posts
-            .insert(sighting.upstream_id.to_string(), Now { known, settled });
+        let now = Now {
+            known,
+            settled: true,
+            place: None,
+        };
+        self.posts.insert(sighting.upstream_id.to_string(), now);
     }
 
-    /// Replaces the stored version if the sighting's is newer: the newest answer wins.
-    fn refresh(&mut self, tx: &mut Tx<'_>, sighting: &'a Sighting<'a>) -> Result<(), StoreError> {
+    /// Replaces the stored version if the sighting's is newer: the newest answer wins. A post that
+    /// returns takes its new place at the ID of its new entry, or at one of its own.
+    fn refresh(
+        &mut self,
+        tx: &mut Tx<'_>,
+        sighting: &'a Sighting<'a>,
+        new_entry: Option<i64>,
+    ) -> Result<(), StoreError> {
         let asked_at_ms = self.when.asked_at_ms;
         let post = sighting.post;
         let Some(now) = self.posts.get_mut(&*sighting.upstream_id) else {
@@ -328,6 +362,12 @@ impl<'s, 'a> Intake<'s, 'a> {
         let is_public = post.visibility == Visibility::Public;
         let listed = if returns {
             self.revived_posts.push(known.id);
+            let public_id = match new_entry {
+                Some(id) => id,
+                None => *now.place.insert(clock::take(tx, self.when.now_ms, 1)?),
+            };
+            self.returned_posts.push((known.id, public_id));
+            known.returns += 1;
             is_public && is_readable(tx, self.source, known.first_source_id)?
         } else {
             // Readers have passed its ID: what was not shown there is not shown any more.
@@ -377,6 +417,10 @@ impl<'s, 'a> Intake<'s, 'a> {
         post::replace(tx, asked_at_ms, &replaced)?;
         refresh::insert_new(tx, source.instance_id, policy, &self.new_fresh)?;
         refresh::revive(tx, policy, asked_at_ms, &self.revived_posts)?;
+        post::returned(tx, &self.returned_posts)?;
+        // Other sources that have them move their entries below their own roots.
+        let news = self.returned_posts.iter().map(|(id, _)| (*id, false));
+        refresh::note(tx, source.instance_id, now_ms, &news.collect::<Vec<_>>())?;
         entry::insert(tx, source.id, now_ms, &self.new_entries)?;
         entry::change(tx, source.id, &self.changed_entries)?;
         Ok(self.taken)

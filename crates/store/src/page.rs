@@ -124,9 +124,9 @@ pub fn commit_page(
     let looks = polled.look(tx, &again)?;
     // From here on the local clock may be held, for which other sources wait: what can be asked
     // before has been.
+    entry::shown(tx, source.id, &shown)?;
     let taken = intake::take_in(tx, &mut source, &sightings, when)?;
     let recounted = looks.write(tx)?;
-    entry::shown(tx, source.id, &shown)?;
     let live_at_bottom = match request.bottom() {
         Some(low) if page.listed.is_empty() => {
             let query = AnchorQuery {

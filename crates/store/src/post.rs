@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use driftline_core::post::{Post, Visibility};
 use driftline_db::{Column, DbError, Tx};
 
-use crate::text::clean;
+use crate::{entry, text::clean};
 
 /// What decides whether an answer tells something new about a stored post.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Known {
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) visibility: Visibility,
     pub(crate) listed: bool,
+    /// How often it was there again after its deletion.
+    pub(crate) returns: i64,
 }
 
 /// The posts of those upstream IDs that are stored, by upstream ID.
@@ -78,7 +80,7 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError
     tx.query(
         "select p.id, p.first_source_id, p.edited_at_ms,
              {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)),
-             p.content_hash, p.deleted_at_ms, p.visibility, p.listed
+             p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns
          from post p left join freshness f on f.post_id = p.id where p.id {in $1}",
         &[&Column::i64(ids.iter().copied())],
         |row| {
@@ -91,6 +93,7 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError
                 deleted_at_ms: row.opt_i64(5)?,
                 visibility: Visibility::named_or_narrowest(row.str(6)?),
                 listed: row.bool(7)?,
+                returns: row.i64(8)?,
             })
         },
     )
@@ -210,4 +213,24 @@ pub(crate) fn replace(
         ],
     )?;
     Ok(())
+}
+
+/// Notes that posts are there again after their deletion, each with the ID at which the public
+/// timeline lists it from now on: readers have passed where it was. Every source that has one of
+/// them moves its entry when it learns of it. The clock, which gave the IDs, must be held.
+pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update post set public_id = r.public_id, returns = returns + 1
+         from {rows as r(id, public_id)} where post.id = r.id",
+        &[],
+        &[
+            Column::i64(posts.iter().map(|(id, _)| *id)),
+            Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
+        ],
+    )?;
+    let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
+    entry::alias(tx, &aliases)
 }

@@ -25,6 +25,11 @@ pub static MIGRATIONS: &[Migration] = &[
         name: "streams",
         sql: STREAMS,
     },
+    Migration {
+        version: 5,
+        name: "returns",
+        sql: RETURNS,
+    },
 ];
 
 const TIMELINES: &str = "
@@ -291,4 +296,16 @@ select bucket, due_at_ms, post_id from freshness where due_at_ms is not null;
 /// `streamed`: only a stream has shown the post at this place so far, no page.
 const STREAMS: &str = "
 alter table entry add column streamed {bool} not null default false;
+";
+
+/// `public_id` is where the public timeline lists a post, if not at its own ID. `returns` counts how
+/// often a post was there again after its deletion; an entry with another count still stands where
+/// readers saw the post go, so it is not shown there.
+const RETURNS: &str = "
+alter table post add column public_id {i64};
+alter table post add column returns {i64} not null default 0;
+alter table entry add column returns {i64} not null default 0;
+drop index post_listed;
+create index post_listed on post (coalesce(public_id, id)) where listed;
+create index post_returned on post (id, returns) where returns > 0;
 ";

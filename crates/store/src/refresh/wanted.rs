@@ -182,6 +182,7 @@ fn adopt(
                 gone,
                 listed: !gone && post.visibility == Visibility::Public,
                 streamed: false,
+                returns: post.returns,
             }
         })
         .collect();

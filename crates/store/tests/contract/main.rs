@@ -12,6 +12,7 @@ mod node_leases;
 mod order;
 mod pages;
 mod refresh;
+mod returns;
 mod sources;
 mod streams;
 mod timelines;

@@ -12,7 +12,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use driftline_core::post::Post;
+use driftline_core::{answer::LookUp, post::Post};
 use driftline_db::testing::Cluster;
 use driftline_store::{
     SecretUrl, SourceId, Store, Target, export, source,
@@ -40,6 +40,7 @@ fn threads_keep_the_order_that_readers_saw() {
         for writer in writers {
             writer.join().expect("a writer");
         }
+        settle(store, &sources);
         readers.stop();
         check_whole(store, &sources);
         assert_eq!(store.stats().retries, 0, "writers locked each other out");
@@ -69,6 +70,7 @@ fn processes_keep_the_order_that_readers_saw() {
     for mut child in children {
         assert!(child.wait().expect("an end").success());
     }
+    settle(&store, &sources);
     readers.stop();
     check_whole(&store, &sources);
     store.close_blocking();
@@ -103,8 +105,8 @@ fn sources(store: &Store) -> Vec<SourceId> {
         .collect()
 }
 
-/// Polls a source whose pages overlap with those of the others and among themselves, and edits
-/// posts on the way; each writer's clock is seconds away from the others'.
+/// Polls a source whose pages overlap with those of the others and among themselves, and edits and
+/// deletes posts on the way, of which some return; each writer's clock is seconds away from the others'.
 fn write(store: &Store, source: SourceId, number: u64) {
     let mut world = World::of(store, source);
     let mut chance = number + 1;
@@ -129,6 +131,21 @@ fn write(store: &Store, source: SourceId, number: u64) {
             })
             .collect();
         world.poll(page);
+        if turn % 4 == 3 {
+            let deleted = low + 1 + roll(top - low);
+            world.look_up(&deleted.to_string(), LookUp::Gone);
+        }
+    }
+}
+
+/// Each source shows everything at the end, what was deleted too.
+fn settle(store: &Store, sources: &[SourceId]) {
+    for turn in 0..2 {
+        for source in sources.iter().copied() {
+            let mut world = World::of(store, source);
+            world.now_ms = START_MS + (turn + 1) * 3_600_000;
+            world.poll((1..=PAGES * 4).rev().map(|id| post(id, "text")).collect());
+        }
     }
 }
 
