@@ -35,6 +35,15 @@ pub fn anchor(
     }))
 }
 
+/// The highest position of a source's entries.
+pub(crate) fn newest_position(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<String>, DbError> {
+    tx.query_one(
+        "select max(position) from entry where source_id = $1",
+        &[&source_id],
+        |row| row.opt_text(0),
+    )
+}
+
 /// A stored entry, as far as a sighting of its post can change it.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {

@@ -7,6 +7,7 @@ mod deletions;
 mod edits;
 mod fixtures;
 mod gaps;
+mod history;
 mod leases;
 mod node_leases;
 mod order;
