@@ -207,7 +207,7 @@ mod tests {
             "postgres://me:pw@db.example/x?sslmode=disable&statement_timeout=30s&user=you",
             "host=db.example sslmode=disable statement_timeout=30s user=you password=pw dbname=x",
         ] {
-            let address = parse(text).ok().expect("a good URL");
+            let address = parse(text).expect("a good URL");
             assert_eq!(address.config.get_user(), Some("you"));
             assert_eq!(address.config.get_dbname(), Some("x"));
             assert_eq!(address.config.get_ssl_mode(), SslMode::Disable);
@@ -230,7 +230,7 @@ mod tests {
             ("1h", 3_600_000),
         ] {
             let url = format!("postgres://h/d?sslmode=disable&statement_timeout={text}");
-            let address = parse(&url).ok().expect("a good URL");
+            let address = parse(&url).expect("a good URL");
             assert_eq!(address.statement_timeout, Some(Duration::from_millis(ms)));
         }
         for text in ["", "s", "-1", "5 s", "1d5", "99999999999", "1000h"] {
@@ -238,7 +238,7 @@ mod tests {
             assert!(error_of(&url).contains("must be a time"), "{text}");
         }
         let options = "postgres://h/d?sslmode=disable&options=-c%20statement_timeout%3D7s";
-        let address = parse(options).ok().expect("a good URL");
+        let address = parse(options).expect("a good URL");
         assert_eq!(address.statement_timeout, None);
     }
 

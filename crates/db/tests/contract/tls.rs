@@ -168,7 +168,7 @@ fn a_server_without_tls_is_refused_where_it_is_required() {
     let cluster = Cluster::start().expect("a cluster");
     for mode in ["require", "verify-ca", "verify-full"] {
         let refused = open(&cluster, "db.example", &format!("sslmode={mode}"));
-        let text = refused.err().expect("it is refused").to_string();
+        let text = refused.expect_err("it is refused").to_string();
         assert!(
             text.contains("server does not support TLS"),
             "{mode}: {text}"
