@@ -45,8 +45,10 @@ struct Bounds {
 
 async fn public(State(pool): State<Pool>, Query(bounds): Query<Bounds>) -> Response {
     let [newest, lowest] = [
-        "select raw from post where listed and id > ?1 order by id desc limit ?2",
-        "select raw from post where listed and id > ?1 order by id limit ?2",
+        "select raw from post where listed and coalesce(public_id, id) > ?1
+         order by coalesce(public_id, id) desc limit ?2",
+        "select raw from post where listed and coalesce(public_id, id) > ?1
+         order by coalesce(public_id, id) limit ?2",
     ];
     page(pool, newest, lowest, bounds).await
 }

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -196,16 +197,26 @@ impl Inner {
     ) -> Result<(), DbError> {
         let server = Server::new(url, schema)?;
         server.prepare(schema)?;
-        let mut session = server.connect(postgres::Purpose::Read)?;
+        let mut session = server.connect(Purpose::Migrate)?;
         migrate(options.migrations, MIGRATION_LOCK, |step| {
-            session.begin("begin");
-            let result = step(&mut Tx::postgres(&mut session));
-            if result.is_ok() {
-                session.commit()?;
-            } else {
+            for tries in 0.. {
+                session.begin("begin");
+                let mut tx = Tx::postgres(&mut session);
+                let result = step(&mut tx);
+                let cause = tx.poison().cloned();
+                if result.is_ok() {
+                    return session.commit();
+                }
                 session.roll_back();
+                // It locks whole tables, while other processes write to them.
+                let is_contended =
+                    matches!(cause, Some(DbError::Deadlock | DbError::Serialization));
+                if !is_contended || tries == MIGRATION_RERUNS {
+                    return result;
+                }
+                thread::sleep(Duration::from_millis(100 << tries));
             }
-            result
+            Ok(())
         })?;
         let pools = [
             (
@@ -307,6 +318,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How often a migration is run again that was deadlocked: about six seconds in all.
+const MIGRATION_RERUNS: u32 = 5;
 /// Excludes other processes that migrate the same schema, until the commit. The first number is
 /// this program's own.
 const MIGRATION_LOCK: &str =

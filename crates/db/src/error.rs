@@ -38,6 +38,11 @@ pub enum DbError {
     #[error("the connection broke during the commit, whose outcome is unknown")]
     CommitUnknown,
 
+    /// The server cancelled a statement, because it took longer than `statement_timeout` or an
+    /// administrator asked for that. Nothing was committed.
+    #[error("the database cancelled a statement: {0}")]
+    Cancelled(String),
+
     /// An earlier statement of the transaction failed, so it can only be rolled back.
     #[error("an earlier statement of the transaction failed: {0}")]
     Poisoned(Box<DbError>),

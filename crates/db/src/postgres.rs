@@ -3,10 +3,12 @@
 //! Each connection drives a private async runtime, so it must be made, used and dropped on plain
 //! threads; this crate's are. The async client is there because it pipelines: see [`Session`].
 
+mod address;
 mod error;
 mod param;
 mod server;
 mod session;
+mod tls;
 mod wire;
 
 use std::thread;
@@ -26,6 +28,7 @@ use crate::tx::Tx;
 pub(crate) enum Purpose {
     Write,
     Read,
+    Migrate,
 }
 
 /// One thread's connection, made when first needed and again whenever it was lost.
@@ -91,6 +94,7 @@ impl Worker<'_> {
         session.begin(match self.purpose {
             Purpose::Write => "begin isolation level read committed read write",
             Purpose::Read => "begin isolation level repeatable read read only",
+            Purpose::Migrate => "begin",
         });
         let ran = job.run(&mut Tx::postgres(session));
         match ran {

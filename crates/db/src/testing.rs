@@ -1,7 +1,9 @@
 //! Throw-away databases for tests.
 
 mod cluster;
+mod dump;
 mod fresh;
 
 pub use cluster::{Cluster, ClusterError};
+pub use dump::{dump, load};
 pub use fresh::{Fresh, databases};

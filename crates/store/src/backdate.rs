@@ -1,4 +1,4 @@
-//! IDs of imported history, from creation time.
+//! IDs of imported history, from creation time and below all that readers have seen.
 
 use std::collections::BTreeSet;
 
@@ -7,63 +7,128 @@ use driftline_id::Layout;
 
 use crate::clock;
 
-/// Gives each time an ID that no post or entry has, near the ID of that time; the clock must be
-/// held. The clock then stands at or above all of them, so that later IDs are larger.
-pub(crate) fn take(tx: &mut Tx<'_>, times_ms: &[i64], now_ms: i64) -> Result<Vec<i64>, DbError> {
-    let wanted: Vec<i64> = times_ms.iter().map(|ms| wanted_id(*ms, now_ms)).collect();
-    let mut taken: BTreeSet<i64> = BTreeSet::new();
-    for sql in [
-        "select id from post where id {in $1}",
-        "select id from entry_alias where id {in $1}",
-    ] {
-        let ids = Column::i64(wanted.iter().copied());
-        taken.extend(tx.query(sql, &[&ids], |row| row.i64(0))?);
+/// The IDs that posts of history would have by the times of their creation, Unix ms, the newest
+/// post first. They fall from post to post: one that says that it is older than those below it
+/// stands just above them.
+pub(crate) fn wanted(times_ms: impl Iterator<Item = i64>, now_ms: i64) -> Vec<i64> {
+    let mut ids: Vec<i64> = times_ms.map(|ms| wanted_id(ms, now_ms)).collect();
+    let mut below = 0;
+    for id in ids.iter_mut().rev() {
+        *id = (*id).max(below + 1);
+        below = *id;
     }
-    let mut given = BTreeSet::new();
+    ids
+}
+
+/// Gives each of the wanted IDs, of which each is below the one before, the largest ID at or below
+/// it that no post or entry has, so that they fall too and all lie below `lowest`, where that is
+/// known. `given` are IDs that this transaction has given and not written yet. The clock must be
+/// held, and stands at or above all of them afterwards, so that later IDs are larger.
+///
+/// Where there is no room any more, below posts that say they are of 1970, IDs are those of now.
+pub(crate) fn take_below(
+    tx: &mut Tx<'_>,
+    lowest: Option<i64>,
+    wanted: &[i64],
+    given: &[i64],
+    now_ms: i64,
+) -> Result<Vec<i64>, DbError> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut free = Free::load(tx, &falling(lowest, wanted), given)?;
+    let mut bound = lowest.unwrap_or(i64::MAX);
     let mut ids = Vec::with_capacity(wanted.len());
     for wanted in wanted {
-        let id = if !taken.contains(&wanted) && !given.contains(&wanted) {
-            wanted
-        } else {
-            first_free(tx, wanted, &given)?
-        };
-        given.insert(id);
-        ids.push(id);
+        bound = free.at_or_below(tx, (*wanted).min(bound - 1))?;
+        if bound < 1 {
+            break;
+        }
+        ids.push(bound);
     }
-    if let Some(largest) = given.last() {
+    if let Some(largest) = ids.first() {
         clock::raise(tx, *largest)?;
     }
+    let rest = wanted.len() - ids.len();
+    if rest > 0 {
+        let first = clock::take(tx, now_ms, rest)?;
+        ids.extend((first..).take(rest).collect::<Vec<_>>().into_iter().rev());
+    }
     Ok(ids)
+}
+
+/// What [`take_below`] gives where nothing is taken.
+fn falling(lowest: Option<i64>, wanted: &[i64]) -> Vec<i64> {
+    let mut bound = lowest.unwrap_or(i64::MAX);
+    let below = |wanted: &i64| {
+        bound = (*wanted).min(bound - 1);
+        bound
+    };
+    wanted.iter().map(below).collect()
+}
+
+/// Which IDs are free, as far as that was asked.
+struct Free {
+    /// IDs that are free if they are not taken.
+    asked: BTreeSet<i64>,
+    taken: BTreeSet<i64>,
+    /// From here up to `high` the same is known of every ID.
+    low: i64,
+    high: i64,
+}
+
+impl Free {
+    fn load(tx: &mut Tx<'_>, asked: &[i64], given: &[i64]) -> Result<Free, DbError> {
+        let mut taken: BTreeSet<i64> = given.iter().copied().collect();
+        for sql in [
+            "select id from post where id {in $1}",
+            "select id from entry_alias where id {in $1}",
+        ] {
+            let ids = Column::i64(asked.iter().copied());
+            taken.extend(tx.query(sql, &[&ids], |row| row.i64(0))?);
+        }
+        Ok(Free {
+            asked: asked.iter().copied().collect(),
+            taken,
+            low: 1,
+            high: 0,
+        })
+    }
+
+    /// The largest free ID at or below `id`; below 1 if there is none.
+    fn at_or_below(&mut self, tx: &mut Tx<'_>, mut id: i64) -> Result<i64, DbError> {
+        while id >= 1 {
+            let is_known = (self.low..=self.high).contains(&id) || self.asked.contains(&id);
+            if !is_known {
+                (self.low, self.high) = (id - STRETCH, id);
+                for sql in [
+                    "select id from post where id >= $1 and id <= $2",
+                    "select id from entry_alias where id >= $1 and id <= $2",
+                ] {
+                    let found = tx.query(sql, &[&self.low, &self.high], |row| row.i64(0))?;
+                    self.taken.extend(found);
+                }
+            }
+            if !self.taken.contains(&id) {
+                break;
+            }
+            id -= 1;
+        }
+        Ok(id)
+    }
 }
 
 /// The ID that an imported post of that time has unless it is taken. Never falls as the time
 /// grows, and differs for times of different ms.
 ///
-/// Times in the layout's first hour and before are folded into that hour. A time in the future
-/// counts as now.
+/// Times in the layout's first hour and before are folded into that hour, above room for all that
+/// may have to stand below them. A time in the future counts as now.
 fn wanted_id(created_at_ms: i64, now_ms: i64) -> i64 {
     let ms = created_at_ms.min(now_ms);
     if ms >= Layout::PULSATE.epoch_ms() + FOLD_MS {
         clock::floor(ms) | MIDDLE
     } else {
-        (ms.max(0) * FOLD_STEP).max(1)
-    }
-}
-
-fn first_free(tx: &mut Tx<'_>, from: i64, given: &BTreeSet<i64>) -> Result<i64, DbError> {
-    let mut from = from;
-    loop {
-        let mut taken: BTreeSet<i64> = given.range(from..from + STRETCH).copied().collect();
-        for sql in [
-            "select id from post where id >= $1 and id < $2",
-            "select id from entry_alias where id >= $1 and id < $2",
-        ] {
-            taken.extend(tx.query(sql, &[&from, &(from + STRETCH)], |row| row.i64(0))?);
-        }
-        if let Some(free) = (from..from + STRETCH).find(|id| !taken.contains(id)) {
-            return Ok(free);
-        }
-        from += STRETCH;
+        ROOM + ms.max(0) * FOLD_STEP
     }
 }
 
@@ -71,8 +136,10 @@ fn first_free(tx: &mut Tx<'_>, from: i64, given: &BTreeSet<i64>) -> Result<i64, 
 /// ms comes first.
 const MIDDLE: i64 = 1 << 21;
 const FOLD_MS: i64 = 3_600_000;
-/// The largest whole step with which every ms before the first hour's end fits into that hour.
-const FOLD_STEP: i64 = 9;
+/// A whole step with which every ms before the first hour's end fits into that hour.
+const FOLD_STEP: i64 = 8;
+/// A post that says it is of 1970 leaves so many IDs below it.
+const ROOM: i64 = 1 << 40;
 const STRETCH: i64 = 512;
 
 #[cfg(test)]
@@ -97,10 +164,25 @@ mod tests {
         #[test]
         fn every_id_is_one_of_the_layout(ms in i64::MIN..i64::MAX) {
             let id = wanted_id(ms, NOW_MS);
-            prop_assert!(id > 0);
+            prop_assert!(id >= ROOM);
             prop_assert!(id <= clock::floor(NOW_MS) | MIDDLE);
             if ms < Layout::PULSATE.epoch_ms() + FOLD_MS {
                 prop_assert!(id < FOLD_MS << 22);
+            }
+        }
+
+        #[test]
+        fn a_page_falls_below_the_lowest_from_post_to_post(
+            times_ms in prop::collection::vec(-10_i64..NOW_MS + 10, 1..40),
+            lowest_ms in prop::option::of(0_i64..NOW_MS),
+        ) {
+            let lowest = lowest_ms.map(|ms| wanted_id(ms, NOW_MS));
+            let ids = falling(lowest, &wanted(times_ms.iter().copied(), NOW_MS));
+            prop_assert!(ids.is_sorted_by(|a, b| a > b));
+            prop_assert!(ids.iter().all(|id| *id >= 1 && lowest.is_none_or(|lowest| *id < lowest)));
+            if lowest.is_none() && times_ms.is_sorted_by(|a, b| a > b) {
+                let own = times_ms.iter().map(|ms| wanted_id(*ms, NOW_MS));
+                prop_assert!(ids.iter().copied().zip(own).all(|(id, own)| id.abs_diff(own) <= 40));
             }
         }
     }
@@ -110,8 +192,17 @@ mod tests {
         let edge = Layout::PULSATE.epoch_ms() + FOLD_MS;
         assert!(wanted_id(edge - 1, NOW_MS) < wanted_id(edge, NOW_MS));
         assert_eq!(wanted_id(edge, NOW_MS), (FOLD_MS << 22) | MIDDLE);
-        assert_eq!(wanted_id(-5, NOW_MS), 1);
-        assert_eq!(wanted_id(0, NOW_MS), 1);
-        assert_eq!(wanted_id(1, NOW_MS), 9);
+        assert_eq!(wanted_id(-5, NOW_MS), ROOM);
+        assert_eq!(wanted_id(0, NOW_MS), ROOM);
+        assert_eq!(wanted_id(1, NOW_MS), ROOM + FOLD_STEP);
+    }
+
+    #[test]
+    fn one_that_says_it_is_far_older_stands_just_above_those_below_it() {
+        let day_ms = 86_400_000;
+        let times_ms = [3, 2, -700, 1].map(|days| NOW_MS - (5 - days) * day_ms);
+        let ids = wanted(times_ms.into_iter(), NOW_MS);
+        let own = |index: usize| wanted_id(times_ms[index], NOW_MS);
+        assert_eq!(ids, [own(0), own(1), own(3) + 1, own(3)]);
     }
 }

@@ -22,8 +22,7 @@ pub const fn root() -> Root {
 pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, DbError> {
     let count = count as i64;
     let last = tx.query_one(
-        "update local_clock set last_id = {greatest}($1, last_id + 1) + $2 - 1 where one = 1
-         returning last_id",
+        &format!("{TAKE} returning last_id"),
         &[&floor(now_ms), &count],
         |row| row.i64(0),
     )?;
@@ -32,9 +31,25 @@ pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, Db
 
 /// [`take`] that leaves it to a later question to wait for the clock and to tell the last ID.
 pub(crate) fn take_later(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<(), DbError> {
+    tx.execute_later(TAKE, &[&floor(now_ms), &(count as i64)])
+}
+
+/// No ID that the public timeline ever showed is below this one; `None` if it never showed any. The
+/// clock must be held.
+pub(crate) fn lowest_listed(tx: &mut Tx<'_>) -> Result<Option<i64>, DbError> {
+    tx.query_one(
+        "select lowest_listed_id from local_clock where one = 1",
+        &[],
+        |row| row.opt_i64(0),
+    )
+}
+
+/// Notes that the public timeline shows `id`, far below what it showed. The clock must be held.
+pub(crate) fn lists_below(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
     tx.execute_later(
-        "update local_clock set last_id = {greatest}($1, last_id + 1) + $2 - 1 where one = 1",
-        &[&floor(now_ms), &(count as i64)],
+        "update local_clock set lowest_listed_id = {least}(coalesce(lowest_listed_id, $1), $1)
+         where one = 1",
+        &[&id],
     )
 }
 
@@ -85,6 +100,12 @@ pub(crate) fn count(tx: &mut Tx<'_>, counter: Counter, count: usize) -> Result<i
     let last = tx.query_one(sql, &[&count], |row| row.i64(0))?;
     Ok(last - count + 1)
 }
+
+const TAKE: &str = "update local_clock set
+     last_id = {greatest}($1, last_id + 1) + $2 - 1,
+     lowest_listed_id = coalesce(lowest_listed_id,
+         case when $2 > 0 then {greatest}($1, last_id + 1) end)
+     where one = 1";
 
 /// The smallest local ID of a time.
 pub(crate) fn floor(unix_ms: i64) -> i64 {

@@ -62,6 +62,7 @@ pub(crate) fn take_in(
             content_hash: known.content_hash,
             gone: true,
             listed: false,
+            moved: None,
         })
         .collect();
     entry::change(tx, source.id, &changes)?;

@@ -75,6 +75,15 @@ fn drawn(
     Ok(found.map(|key| Anchor { key, before: None }))
 }
 
+/// The highest position of a source's entries.
+pub(crate) fn newest_position(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<String>, DbError> {
+    tx.query_one(
+        "select max(position) from entry where source_id = $1",
+        &[&source_id],
+        |row| row.opt_text(0),
+    )
+}
+
 /// A stored entry, as far as a sighting of its post can change it.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
@@ -86,6 +95,10 @@ pub(crate) struct Known {
     pub(crate) gone: bool,
     /// Only a stream has shown it, no page.
     pub(crate) streamed: bool,
+    /// How often its post had returned when it took its ID.
+    pub(crate) returns: i64,
+    /// Its post has returned since: it is shown nowhere until it has another ID.
+    pub(crate) stale: bool,
     /// Its post's last look, where that was asked for.
     pub(crate) look: Option<Look>,
 }
@@ -107,18 +120,19 @@ pub(crate) fn at(
     positions: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
     let found = tx.query_each(
-        "select e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, f.living_hash,
-             f.refreshed_at_ms, f.missing or f.failures > 0
-         from entry e left join freshness f on f.post_id = e.post_id
-         where e.source_id = $1 and e.position = {row 1}",
+        &format!(
+            "select {COLUMNS}, f.living_hash, f.refreshed_at_ms, f.missing or f.failures > 0
+             from entry e left join freshness f on f.post_id = e.post_id
+             where e.source_id = $1 and e.position = {{row 1}}"
+        ),
         &[&source_id],
         &[Column::text(positions.iter().copied())],
         |row| {
-            let look = match row.opt_i64(7)? {
+            let look = match row.opt_i64(COLUMN_COUNT + 1)? {
                 Some(at_ms) => Some(Look {
                     at_ms,
-                    living_hash: row.opt_i64(6)?,
-                    in_doubt: row.bool(8)?,
+                    living_hash: row.opt_i64(COLUMN_COUNT)?,
+                    in_doubt: row.bool(COLUMN_COUNT + 2)?,
                 }),
                 None => None,
             };
@@ -138,11 +152,13 @@ pub(crate) fn of_post(
     post_id: i64,
 ) -> Result<Vec<Known>, DbError> {
     tx.query(
-        "select id, post_id, position, content_hash, gone, streamed from entry
-         where source_id = $1 and id = $2 and post_id = $2
-         union all
-         select id, post_id, position, content_hash, gone, streamed from entry
-         where source_id = $1 and post_id = $2 and id <> post_id",
+        &format!(
+            "select {COLUMNS} from entry e
+             where e.source_id = $1 and e.id = $2 and e.post_id = $2
+             union all
+             select {COLUMNS} from entry e
+             where e.source_id = $1 and e.post_id = $2 and e.id <> e.post_id"
+        ),
         &[&source_id, &post_id],
         read,
     )
@@ -156,12 +172,14 @@ pub(crate) fn of_posts(
 ) -> Result<Vec<Known>, DbError> {
     let ids = Column::i64(post_ids.iter().copied());
     tx.query(
-        "select id, post_id, position, content_hash, gone, streamed from entry
-         where source_id = $1 and id {in $2} and id = post_id
-         union all
-         select id, post_id, position, content_hash, gone, streamed from entry
-         where source_id = $1 and post_id {in $2} and id <> post_id
-         order by 1",
+        &format!(
+            "select {COLUMNS} from entry e
+             where e.source_id = $1 and e.id {{in $2}} and e.id = e.post_id
+             union all
+             select {COLUMNS} from entry e
+             where e.source_id = $1 and e.post_id {{in $2}} and e.id <> e.post_id
+             order by 1"
+        ),
         &[&source_id, &ids],
         read,
     )
@@ -233,6 +251,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) gone: bool,
     pub(crate) listed: bool,
     pub(crate) streamed: bool,
+    pub(crate) returns: i64,
 }
 
 /// Stores entries that are new. The clock must be held.
@@ -247,7 +266,7 @@ pub(crate) fn insert(
     }
     tx.execute_many_later(
         "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-             content_hash, gone, listed, streamed) {rows}",
+             content_hash, gone, listed, streamed, returns) {rows}",
         &[],
         &[
             Column::i64(drafts.iter().map(|_| source_id)),
@@ -261,18 +280,27 @@ pub(crate) fn insert(
             Column::bool(drafts.iter().map(|d| d.gone)),
             Column::bool(drafts.iter().map(|d| d.listed)),
             Column::bool(drafts.iter().map(|d| d.streamed)),
+            Column::i64(drafts.iter().map(|d| d.returns)),
         ],
     )?;
-    let aliases: Vec<&Draft<'_>> = drafts.iter().filter(|d| d.id != d.post_id).collect();
+    let aliases = drafts.iter().filter(|d| d.id != d.post_id);
+    alias(tx, &aliases.map(|d| (d.id, d.post_id)).collect::<Vec<_>>())
+}
+
+/// Lets further IDs find posts. The clock must be held.
+pub(crate) fn alias(tx: &mut Tx<'_>, aliases: &[(i64, i64)]) -> Result<(), DbError> {
+    if aliases.is_empty() {
+        return Ok(());
+    }
+    // A post that returns may take the ID of the entry that shows it.
     tx.execute_many_later(
-        "insert into entry_alias (id, post_id) {rows}",
+        "insert into entry_alias (id, post_id) {rows} on conflict (id) do nothing",
         &[],
         &[
-            Column::i64(aliases.iter().map(|d| d.id)),
-            Column::i64(aliases.iter().map(|d| d.post_id)),
+            Column::i64(aliases.iter().map(|(id, _)| *id)),
+            Column::i64(aliases.iter().map(|(_, post_id)| *post_id)),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// A change of a stored entry.
@@ -282,28 +310,63 @@ pub(crate) struct Change {
     pub(crate) content_hash: i64,
     pub(crate) gone: bool,
     pub(crate) listed: bool,
+    /// Where it is shown from now on, if not where it was.
+    pub(crate) moved: Option<Moved>,
 }
 
-/// Tells a source's library of other versions of its posts.
+/// The new place of an entry whose post has returned.
+#[derive(Clone, Copy)]
+pub(crate) struct Moved {
+    pub(crate) id: i64,
+    pub(crate) post_id: i64,
+    pub(crate) returns: i64,
+}
+
+/// Tells a source's library of other versions of its posts. The clock must be held if one of them
+/// is shown at another place.
 pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Result<(), DbError> {
-    if changes.is_empty() {
+    let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.moved.is_some());
+    if !stay.is_empty() {
+        tx.execute_many_later(
+            "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
+                 listed = r.listed
+             from {rows as r(id, usn, content_hash, gone, listed)}
+             where entry.source_id = $1 and entry.id = r.id",
+            &[&source_id],
+            &[
+                Column::i64(stay.iter().map(|c| c.id)),
+                Column::i64(stay.iter().map(|c| c.usn)),
+                Column::i64(stay.iter().map(|c| c.content_hash)),
+                Column::bool(stay.iter().map(|c| c.gone)),
+                Column::bool(stay.iter().map(|c| c.listed)),
+            ],
+        )?;
+    }
+    let moved: Vec<(&Change, Moved)> = moved
+        .into_iter()
+        .filter_map(|change| Some((change, change.moved?)))
+        .collect();
+    if moved.is_empty() {
         return Ok(());
     }
     tx.execute_many_later(
-        "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
-             listed = r.listed
-         from {rows as r(id, usn, content_hash, gone, listed)}
+        "update entry set id = r.new_id, usn = r.usn, content_hash = r.content_hash,
+             gone = r.gone, listed = r.listed, returns = r.returns
+         from {rows as r(id, new_id, usn, content_hash, gone, listed, returns)}
          where entry.source_id = $1 and entry.id = r.id",
         &[&source_id],
         &[
-            Column::i64(changes.iter().map(|c| c.id)),
-            Column::i64(changes.iter().map(|c| c.usn)),
-            Column::i64(changes.iter().map(|c| c.content_hash)),
-            Column::bool(changes.iter().map(|c| c.gone)),
-            Column::bool(changes.iter().map(|c| c.listed)),
+            Column::i64(moved.iter().map(|(c, _)| c.id)),
+            Column::i64(moved.iter().map(|(_, moved)| moved.id)),
+            Column::i64(moved.iter().map(|(c, _)| c.usn)),
+            Column::i64(moved.iter().map(|(c, _)| c.content_hash)),
+            Column::bool(moved.iter().map(|(c, _)| c.gone)),
+            Column::bool(moved.iter().map(|(c, _)| c.listed)),
+            Column::i64(moved.iter().map(|(_, moved)| moved.returns)),
         ],
     )?;
-    Ok(())
+    let aliases: Vec<_> = moved.iter().map(|(_, m)| (m.id, m.post_id)).collect();
+    alias(tx, &aliases)
 }
 
 /// Notes that a page has shown entries that only a stream had shown before.
@@ -327,9 +390,18 @@ fn read(row: &Row<'_>) -> Result<Known, DbError> {
         content_hash: row.i64(3)?,
         gone: row.bool(4)?,
         streamed: row.bool(5)?,
+        returns: row.i64(6)?,
+        stale: row.bool(7)?,
         look: None,
     })
 }
+
+/// The columns of `entry e` that [`read`] reads. Few posts ever return, and their index is small.
+const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,
+    e.returns <> coalesce(
+        (select p.returns from post p where p.id = e.post_id and p.returns > 0), 0)";
+/// How many these are.
+const COLUMN_COUNT: usize = 8;
 
 /// An upstream that answers one old post for a long range must not bring the whole range here.
 const MOST_ABSENT: i64 = 1000;

@@ -105,7 +105,13 @@ fn by_local_id(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<LocalId>, StoreErr
         &[&sql(id)],
         |row| row.opt_i64(0),
     )?;
-    Ok(of_entry.flatten().map(from_sql).transpose()?)
+    // An ID outlives its post.
+    let found = tx.query_opt(
+        "select id from post where id = $1",
+        &[&of_entry.flatten()],
+        |row| from_sql(row.i64(0)?),
+    )?;
+    Ok(found)
 }
 
 fn instances(tx: &mut Tx<'_>) -> Result<Vec<(i64, String)>, DbError> {

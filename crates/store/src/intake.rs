@@ -28,6 +28,9 @@ pub(crate) struct Sighting<'a> {
     pub(crate) position: &'a str,
     /// The time in its position, where there is one, Unix ms.
     pub(crate) position_ms: Option<i64>,
+    /// Whether it is history: a new entry's ID then comes from creation time, and lies below all
+    /// that the source has shown.
+    pub(crate) is_history: bool,
     /// The entry that the source has at this place.
     pub(crate) entry: Option<entry::Known>,
 }
@@ -38,8 +41,6 @@ pub(crate) struct Circumstances<'p> {
     /// When the answer was asked for, Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
-    /// Whether they are history, whose IDs come from creation time.
-    pub(crate) history: bool,
     /// Whether a stream showed them and no page: they revive no post, since events may come out of
     /// order.
     pub(crate) streamed: bool,
@@ -69,15 +70,16 @@ impl<'a> Sighting<'a> {
             living_hash: prints.living,
             position,
             position_ms,
+            is_history: false,
             entry,
         }
     }
 
     /// Whether it may tell something that the source's library has not told yet.
     pub(crate) fn may_be_news(&self) -> bool {
-        self.entry
-            .as_ref()
-            .is_none_or(|entry| entry.gone || entry.content_hash != self.content_hash)
+        self.entry.as_ref().is_none_or(|entry| {
+            entry.gone || entry.stale || entry.content_hash != self.content_hash
+        })
     }
 }
 
@@ -96,7 +98,7 @@ pub(crate) fn take_in(
     }
     let authors = sightings.iter().map(|sighting| &sighting.post.author);
     let authors = account::Known::load(tx, source.instance_id, authors)?;
-    let (ids, known) = held(tx, source.instance_id, sightings, when)?;
+    let (ids, known) = held(tx, source, sightings, when)?;
     let mut ids = ids.into_iter();
     let mut intake = Intake::new(source, when, known, authors);
     for sighting in sightings {
@@ -110,6 +112,7 @@ pub(crate) fn take_in(
             Some(entry) => intake.old_entry(tx, sighting, entry)?,
         }
     }
+    intake.list_history(tx)?;
     intake.write(tx)
 }
 
@@ -117,39 +120,38 @@ pub(crate) fn take_in(
 /// their posts.
 fn held(
     tx: &mut Tx<'_>,
-    instance_id: i64,
+    source: &Held,
     sightings: &[Sighting<'_>],
     when: Circumstances<'_>,
 ) -> Result<(Vec<i64>, HashMap<String, post::Known>), StoreError> {
     let new = || sightings.iter().filter(|s| s.entry.is_none());
     let upstream_ids: Vec<&str> = sightings.iter().map(|s| &*s.upstream_id).collect();
-    if !when.history {
-        let count = new().count();
-        let (first, known) = match tx.dialect() {
-            Dialect::Sqlite => (
-                clock::take(tx, when.now_ms, count)?,
-                post::known(tx, instance_id, &upstream_ids)?,
-            ),
-            // One journey instead of two, while other sources wait for the clock.
-            Dialect::Postgres => {
-                clock::take_later(tx, when.now_ms, count)?;
-                let (last, known) = post::known_by_clock(tx, instance_id, &upstream_ids)?;
-                (last - count as i64 + 1, known)
-            }
-        };
-        return Ok(((first..).take(count).collect(), known));
-    }
-    clock::take(tx, when.now_ms, 0)?;
-    let known = post::known(tx, instance_id, &upstream_ids)?;
-    let times_ms: Vec<i64> = new()
-        .map(|s| {
-            s.post
-                .created_at_ms
-                .or(s.position_ms)
-                .unwrap_or(when.now_ms)
-        })
-        .collect();
-    Ok((backdate::take(tx, &times_ms, when.now_ms)?, known))
+    let count = new().filter(|s| !s.is_history).count();
+    let (first, known) = match tx.dialect() {
+        Dialect::Sqlite => (
+            clock::take(tx, when.now_ms, count)?,
+            post::known(tx, source.instance_id, &upstream_ids)?,
+        ),
+        // One journey instead of two, while other sources wait for the clock.
+        Dialect::Postgres => {
+            clock::take_later(tx, when.now_ms, count)?;
+            let (last, known) = post::known_by_clock(tx, source.instance_id, &upstream_ids)?;
+            (last - count as i64 + 1, known)
+        }
+    };
+    let mut live = first..;
+    let times_ms = new().filter(|s| s.is_history).map(|s| {
+        let created_at_ms = s.post.created_at_ms.or(s.position_ms);
+        created_at_ms.unwrap_or(when.now_ms)
+    });
+    let wanted = backdate::wanted(times_ms.rev(), when.now_ms);
+    let history = backdate::take_below(tx, source.lowest_id, &wanted, &[], when.now_ms)?;
+    let mut history = history.into_iter().rev();
+    let ids = new().map(|sighting| match sighting.is_history {
+        true => history.next(),
+        false => live.next(),
+    });
+    Ok((ids.flatten().collect(), known))
 }
 
 /// The changes of one commit, gathered before any is written.
@@ -158,8 +160,14 @@ struct Intake<'s, 'a> {
     when: Circumstances<'a>,
     posts: HashMap<String, Now>,
     new_posts: Vec<post::Draft<'a>>,
+    /// Those of history that the public timeline shows, the oldest first.
+    new_history: Vec<i64>,
     new_fresh: Vec<NewFresh>,
     revived_posts: Vec<i64>,
+    /// Posts that are there again, with their places in the public timeline.
+    returned_posts: Vec<(i64, i64)>,
+    /// New posts whose place in the public timeline is not their own ID.
+    placed_posts: Vec<(i64, i64)>,
     replaced_posts: Vec<post::Draft<'a>>,
     /// Posts among the replaced whose version before is kept as one that an edit ended.
     edited_posts: Vec<i64>,
@@ -175,6 +183,8 @@ struct Now {
     known: post::Known,
     /// Whether this commit has written it already; a second sighting in one answer is no edit.
     settled: bool,
+    /// The ID that it has taken because it returned, until an entry of the source takes it over.
+    place: Option<i64>,
 }
 
 impl<'s, 'a> Intake<'s, 'a> {
@@ -190,13 +200,20 @@ impl<'s, 'a> Intake<'s, 'a> {
             posts: known
                 .into_iter()
                 .map(|(upstream_id, known)| {
-                    let settled = false;
-                    (upstream_id, Now { known, settled })
+                    let now = Now {
+                        known,
+                        settled: false,
+                        place: None,
+                    };
+                    (upstream_id, now)
                 })
                 .collect(),
             new_posts: Vec::new(),
+            new_history: Vec::new(),
             new_fresh: Vec::new(),
             revived_posts: Vec::new(),
+            returned_posts: Vec::new(),
+            placed_posts: Vec::new(),
             replaced_posts: Vec::new(),
             edited_posts: Vec::new(),
             authors: Vec::new(),
@@ -214,7 +231,8 @@ impl<'s, 'a> Intake<'s, 'a> {
         id: i64,
     ) -> Result<(), StoreError> {
         if self.posts.contains_key(&*sighting.upstream_id) {
-            self.refresh(tx, sighting)?;
+            // History has its ID from creation time, below what readers have passed.
+            self.refresh(tx, sighting, Some(id).filter(|_| !sighting.is_history))?;
         } else {
             self.new_post(sighting, id);
         }
@@ -222,6 +240,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             return Ok(());
         };
         let gone = known.deleted_at_ms.is_some();
+        self.source.shows(id);
         self.new_entries.push(entry::Draft {
             id,
             post_id: known.id,
@@ -231,6 +250,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             gone,
             listed: !gone && known.visibility == Visibility::Public,
             streamed: self.when.streamed,
+            returns: known.returns,
         });
         self.taken.new += 1;
         Ok(())
@@ -251,16 +271,28 @@ impl<'s, 'a> Intake<'s, 'a> {
         {
             return Ok(());
         }
-        self.refresh(tx, sighting)?;
-        let Some(Now { known, .. }) = self.posts.get(&*sighting.upstream_id) else {
+        self.refresh(tx, sighting, None)?;
+        let Some(Now { known, place, .. }) = self.posts.get_mut(&*sighting.upstream_id) else {
             return Ok(());
         };
         let gone = known.deleted_at_ms.is_some();
-        if known.content_hash == entry.content_hash && gone == entry.gone {
+        let moves = !gone && (entry.gone || entry.returns != known.returns);
+        if !moves && known.content_hash == entry.content_hash && gone == entry.gone {
             return Ok(());
         }
-        if entry.gone && !gone {
+        let mut moved = None;
+        if moves {
             self.taken.revived += 1;
+            // Readers have passed its ID.
+            let id = match place.take() {
+                Some(id) => id,
+                None => clock::take(tx, self.when.now_ms, 1)?,
+            };
+            moved = Some(entry::Moved {
+                id,
+                post_id: known.id,
+                returns: known.returns,
+            });
         } else if !gone {
             self.taken.edited += 1;
         }
@@ -270,13 +302,17 @@ impl<'s, 'a> Intake<'s, 'a> {
             content_hash: known.content_hash,
             gone,
             listed: !gone && known.visibility == Visibility::Public,
+            moved,
         });
         Ok(())
     }
 
     fn new_post(&mut self, sighting: &'a Sighting<'a>, id: i64) {
         let post = sighting.post;
-        let listed = self.source.readable && post.visibility == Visibility::Public;
+        let listed = post.visibility == Visibility::Public;
+        if listed && sighting.is_history {
+            self.new_history.push(id);
+        }
         self.new_posts.push(post::Draft {
             id,
             upstream_id: Cow::Borrowed(&*sighting.upstream_id),
@@ -296,21 +332,30 @@ impl<'s, 'a> Intake<'s, 'a> {
         });
         let known = post::Known {
             id,
-            first_source_id: self.source.id,
             edited_at_ms: post.edited_at_ms,
             read_at_ms: self.when.asked_at_ms,
             content_hash: sighting.content_hash,
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
+            returns: 0,
         };
-        let settled = true;
-        self.posts
-            .insert(sighting.upstream_id.to_string(), Now { known, settled });
+        let now = Now {
+            known,
+            settled: true,
+            place: None,
+        };
+        self.posts.insert(sighting.upstream_id.to_string(), now);
     }
 
-    /// Replaces the stored version if the sighting's is newer: the newest answer wins.
-    fn refresh(&mut self, tx: &mut Tx<'_>, sighting: &'a Sighting<'a>) -> Result<(), StoreError> {
+    /// Replaces the stored version if the sighting's is newer: the newest answer wins. A post that
+    /// returns takes its new place at the ID of its new entry, or at one of its own.
+    fn refresh(
+        &mut self,
+        tx: &mut Tx<'_>,
+        sighting: &'a Sighting<'a>,
+        new_entry: Option<i64>,
+    ) -> Result<(), StoreError> {
         let asked_at_ms = self.when.asked_at_ms;
         let post = sighting.post;
         let Some(now) = self.posts.get_mut(&*sighting.upstream_id) else {
@@ -331,7 +376,13 @@ impl<'s, 'a> Intake<'s, 'a> {
         let is_public = post.visibility == Visibility::Public;
         let listed = if returns {
             self.revived_posts.push(known.id);
-            is_public && is_readable(tx, self.source, known.first_source_id)?
+            let public_id = match new_entry {
+                Some(id) => id,
+                None => *now.place.insert(clock::take(tx, self.when.now_ms, 1)?),
+            };
+            self.returned_posts.push((known.id, public_id));
+            known.returns += 1;
+            is_public
         } else {
             // Readers have passed its ID: what was not shown there is not shown any more.
             self.edited_posts.push(known.id);
@@ -352,6 +403,29 @@ impl<'s, 'a> Intake<'s, 'a> {
             content_hash: sighting.content_hash,
             listed,
         });
+        Ok(())
+    }
+
+    /// Puts new history below all that the public timeline has shown of any source.
+    fn list_history(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        if self.new_history.is_empty() {
+            return Ok(());
+        }
+        self.new_history.reverse();
+        let lowest = clock::lowest_listed(tx)?;
+        let ids = &self.new_history;
+        let places = match lowest {
+            Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
+                let given: Vec<i64> = self.new_entries.iter().map(|entry| entry.id).collect();
+                backdate::take_below(tx, Some(lowest), ids, &given, self.when.now_ms)?
+            }
+            _ => ids.clone(),
+        };
+        if let Some(lowest) = places.iter().min() {
+            clock::lists_below(tx, *lowest)?;
+        }
+        let placed = ids.iter().copied().zip(places);
+        self.placed_posts = placed.filter(|(id, place)| id != place).collect();
         Ok(())
     }
 
@@ -380,19 +454,13 @@ impl<'s, 'a> Intake<'s, 'a> {
         post::replace(tx, asked_at_ms, &replaced)?;
         refresh::insert_new(tx, source.instance_id, policy, &self.new_fresh)?;
         refresh::revive(tx, policy, asked_at_ms, &self.revived_posts)?;
+        post::returned(tx, &self.returned_posts)?;
+        post::list_at(tx, &self.placed_posts)?;
+        // Other sources that have them move their entries below their own roots.
+        let news = self.returned_posts.iter().map(|(id, _)| (*id, false));
+        refresh::note(tx, source.instance_id, now_ms, &news.collect::<Vec<_>>())?;
         entry::insert(tx, source.id, now_ms, &self.new_entries)?;
         entry::change(tx, source.id, &self.changed_entries)?;
         Ok(self.taken)
     }
-}
-
-/// Whether a source is readable. The clock is held, so that none becomes so meanwhile.
-fn is_readable(tx: &mut Tx<'_>, source: &Held, id: i64) -> Result<bool, StoreError> {
-    if id == source.id {
-        return Ok(source.readable);
-    }
-    let readable = tx.query_opt("select readable from source where id = $1", &[&id], |row| {
-        row.bool(0)
-    })?;
-    Ok(readable.unwrap_or(false))
 }

@@ -68,7 +68,7 @@ pub fn commit_look_up(
     let mut machine = commit.machine.clone();
     let is_gone = matches!(commit.look_up, LookUp::Gone);
     machine.looked_up(commit.id, is_gone, commit.facts);
-    let opened = source.save(tx, &machine, commit.now_ms)?;
+    source.save(tx, &machine)?;
     let summary = Summary {
         new: 0,
         edited: taken.edited,
@@ -76,7 +76,6 @@ pub fn commit_look_up(
         deleted,
         absent: 0,
         recounted: 0,
-        opened,
         update_count: source.update_count,
     };
     Ok((machine, summary))
@@ -102,7 +101,6 @@ fn found(
     let when = Circumstances {
         asked_at_ms: commit.facts.sent_at_ms,
         now_ms: commit.now_ms,
-        history: false,
         streamed: false,
         policy: commit.policy,
     };

@@ -4,7 +4,6 @@ use driftline_core::timeline::{Gap, Lateness, Machine};
 use driftline_db::Tx;
 
 use crate::{
-    clock,
     error::StoreError,
     gap,
     ids::{InstanceId, SourceId, sql},
@@ -63,15 +62,16 @@ pub struct CommitMachine<'a> {
 /// Keeps a machine.
 pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(), StoreError> {
     let held = Held::load(tx, commit.source, commit.fence)?;
-    held.save(tx, commit.machine, commit.now_ms)?;
-    Ok(())
+    held.save(tx, commit.machine)
 }
 
 /// A source whose row this transaction holds.
 pub(crate) struct Held {
     pub(crate) id: i64,
     pub(crate) instance_id: i64,
-    pub(crate) readable: bool,
+    /// The lowest ID that was ever shown of it; `None` if it never had an entry. Those of this
+    /// transaction are included.
+    pub(crate) lowest_id: Option<i64>,
     /// The last USN, those that this transaction took included.
     pub(crate) update_count: i64,
 }
@@ -84,14 +84,14 @@ impl Held {
         fence: Option<i64>,
     ) -> Result<Held, StoreError> {
         let row = tx.query_opt(
-            "select instance_id, readable, update_count, lease_holder is not null, lease_fence
+            "select instance_id, lowest_id, update_count, lease_holder is not null, lease_fence
              from source where id = $1",
             &[&sql(source)],
             |row| {
                 let held = Held {
                     id: sql(source),
                     instance_id: row.i64(0)?,
-                    readable: row.bool(1)?,
+                    lowest_id: row.opt_i64(1)?,
                     update_count: row.i64(2)?,
                 };
                 Ok((held, row.bool(3)?, row.i64(4)?))
@@ -110,24 +110,24 @@ impl Held {
         self.update_count
     }
 
-    /// Keeps the USN alone.
+    /// Notes the ID of a new entry.
+    pub(crate) fn shows(&mut self, id: i64) {
+        self.lowest_id = Some(self.lowest_id.map_or(id, |lowest| lowest.min(id)));
+    }
+
+    /// Keeps the USN and the lowest ID alone.
     pub(crate) fn save_usn(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.execute_later(
-            "update source set update_count = $2 where id = $1",
-            &[&self.id, &self.update_count],
+            "update source set update_count = $2, lowest_id = $3 where id = $1",
+            &[&self.id, &self.update_count, &self.lowest_id],
         )?;
         Ok(())
     }
 
-    /// Keeps the machine and the USN; `true` if the source became readable by it.
-    pub(crate) fn save(
-        &self,
-        tx: &mut Tx<'_>,
-        machine: &Machine,
-        now_ms: i64,
-    ) -> Result<bool, StoreError> {
+    /// Keeps the machine and what the entries of this transaction have changed.
+    pub(crate) fn save(&self, tx: &mut Tx<'_>, machine: &Machine) -> Result<(), StoreError> {
         let gaps = gap::load(tx, self.id)?;
-        self.save_over(tx, gaps, machine, now_ms)
+        self.save_over(tx, gaps, machine)
     }
 
     /// [`Held::save`] where the ranges that are stored were loaded before.
@@ -136,36 +136,21 @@ impl Held {
         tx: &mut Tx<'_>,
         stored: Vec<Gap>,
         machine: &Machine,
-        now_ms: i64,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<(), StoreError> {
         let json = serde_json::to_string(machine)
             .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
-        let opens = !self.readable && machine.is_readable();
         tx.execute_later(
-            "update source set machine = $2, update_count = $3, readable = $4 where id = $1",
+            "update source set machine = $2, update_count = $3, lowest_id = $4,
+                 readable = (readable or $5)
+             where id = $1",
             &[
                 &self.id,
                 &json,
                 &self.update_count,
-                &(self.readable || opens),
+                &self.lowest_id,
+                &machine.is_readable(),
             ],
         )?;
-        gap::save(tx, self.id, stored, machine.ledger().gaps())?;
-        if opens {
-            clock::take(tx, now_ms, 0)?;
-            self.list_posts(tx)?;
-        }
-        Ok(opens)
-    }
-
-    /// Shows the posts that this source had first in the public timeline. The clock must be held.
-    fn list_posts(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        tx.execute_later(
-            "update post set listed = true
-             where id in (select post_id from entry where source_id = $1)
-                 and first_source_id = $1 and visibility = 'public' and deleted_at_ms is null",
-            &[&self.id],
-        )?;
-        Ok(())
+        gap::save(tx, self.id, stored, machine.ledger().gaps())
     }
 }

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use driftline_core::{
     answer::{Abilities, Page},
     refresh::Policy,
-    timeline::{AnchorQuery, Machine, Reading, Request, Settings, Stored},
+    timeline::{AnchorQuery, Machine, Purpose, Reading, Request, Settings, Stored},
     upstream_id::Key,
 };
 use driftline_db::Tx;
@@ -63,8 +63,6 @@ pub struct Summary {
     pub absent: u64,
     /// Stored posts that the page showed with other counts.
     pub recounted: u64,
-    /// Whether the source became readable by this commit.
-    pub opened: bool,
     /// The last USN of the source's library.
     pub update_count: i64,
 }
@@ -94,7 +92,7 @@ pub fn commit_page(
         again,
         new,
         shown,
-    } = listing(tx, &source, commit)?;
+    } = listing(tx, &source, commit, is_history)?;
     let absent = match commit.machine.absence_range(request, reading) {
         Some((low, high)) => entry::absent(
             tx,
@@ -109,8 +107,6 @@ pub fn commit_page(
     let when = Circumstances {
         asked_at_ms: page.facts.sent_at_ms,
         now_ms: commit.now_ms,
-        // Once others read the source, nothing appears below what they have seen.
-        history: is_history && !source.readable,
         streamed: false,
         policy: commit.policy,
     };
@@ -124,9 +120,9 @@ pub fn commit_page(
     let looks = polled.look(tx, &again)?;
     // From here on the local clock may be held, for which other sources wait: what can be asked
     // before has been.
+    entry::shown(tx, source.id, &shown)?;
     let taken = intake::take_in(tx, &mut source, &sightings, when)?;
     let recounted = looks.write(tx)?;
-    entry::shown(tx, source.id, &shown)?;
     let live_at_bottom = match request.bottom() {
         Some(low) if page.listed.is_empty() => {
             let query = AnchorQuery::Newest {
@@ -155,7 +151,7 @@ pub fn commit_page(
     if is_history && let Some(newest_ms) = newest_created_at_ms(page) {
         machine.history_reached(reading, newest_ms);
     }
-    let opened = source.save_over(tx, gaps, &machine, commit.now_ms)?;
+    source.save_over(tx, gaps, &machine)?;
     let summary = Summary {
         new: taken.new,
         edited: taken.edited,
@@ -163,7 +159,6 @@ pub fn commit_page(
         deleted: 0,
         absent: stored.absent.len() as u64,
         recounted,
-        opened,
         update_count: source.update_count,
     };
     Ok((machine, summary))
@@ -185,10 +180,22 @@ fn listing<'a>(
     tx: &mut Tx<'_>,
     source: &Held,
     commit: &CommitPage<'a>,
+    is_history: bool,
 ) -> Result<Listing<'a>, StoreError> {
     let CommitPage { reading, page, .. } = *commit;
+    // A first page of history may hold posts above what a stream has shown already: those are new.
+    let is_first = matches!(commit.request.purpose, Purpose::Poll);
+    let newest = match is_history && is_first {
+        true => entry::newest_position(tx, source.id)?,
+        false => None,
+    };
+    let is_below = |key: &Key| {
+        newest
+            .as_deref()
+            .is_none_or(|newest| key.as_str() <= newest)
+    };
     let mut once = HashSet::with_capacity(reading.keys.len());
-    let is_first: Vec<bool> = reading.keys.iter().map(|key| once.insert(key)).collect();
+    let is_once: Vec<bool> = reading.keys.iter().map(|key| once.insert(key)).collect();
     let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
     let mut entries = entry::at(tx, source.id, &positions)?;
     let mut sightings = Vec::new();
@@ -198,7 +205,7 @@ fn listing<'a>(
     let listed = reading.keys.iter().zip(&page.listed);
     let listed = listed.zip(commit.prints.all());
     for (index, ((key, listed), prints)) in listed.enumerate().rev() {
-        if !is_first[index] {
+        if !is_once[index] {
             continue;
         }
         let entry = entries.remove(key.as_str());
@@ -206,7 +213,8 @@ fn listing<'a>(
         shown.extend(streamed.map(|entry| entry.id));
         new[index] = streamed.is_some() || entry.is_none();
         let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
-        let sighting = Sighting::new((&listed.post, *prints), key.as_str(), position_ms, entry);
+        let mut sighting = Sighting::new((&listed.post, *prints), key.as_str(), position_ms, entry);
+        sighting.is_history = is_history && is_below(key);
         if sighting.may_be_news() {
             sightings.push(sighting);
         } else {

@@ -5,13 +5,12 @@ use std::{borrow::Cow, collections::HashMap};
 use driftline_core::post::{Post, Visibility};
 use driftline_db::{Column, DbError, Tx};
 
-use crate::text::clean;
+use crate::{entry, text::clean};
 
 /// What decides whether an answer tells something new about a stored post.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: i64,
-    pub(crate) first_source_id: i64,
     pub(crate) edited_at_ms: Option<i64>,
     /// When the newest answer was asked for that told of the stored version, Unix ms.
     pub(crate) read_at_ms: i64,
@@ -19,6 +18,8 @@ pub(crate) struct Known {
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) visibility: Visibility,
     pub(crate) listed: bool,
+    /// How often it was there again after its deletion.
+    pub(crate) returns: i64,
 }
 
 /// The posts of those upstream IDs that are stored, by upstream ID.
@@ -76,21 +77,21 @@ fn of_seen(tx: &mut Tx<'_>, seen: Vec<(i64, String)>) -> Result<HashMap<String, 
 
 pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError> {
     tx.query(
-        "select p.id, p.first_source_id, p.edited_at_ms,
+        "select p.id, p.edited_at_ms,
              {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)),
-             p.content_hash, p.deleted_at_ms, p.visibility, p.listed
+             p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns
          from post p left join freshness f on f.post_id = p.id where p.id {in $1}",
         &[&Column::i64(ids.iter().copied())],
         |row| {
             Ok(Known {
                 id: row.i64(0)?,
-                first_source_id: row.i64(1)?,
-                edited_at_ms: row.opt_i64(2)?,
-                read_at_ms: row.i64(3)?,
-                content_hash: row.i64(4)?,
-                deleted_at_ms: row.opt_i64(5)?,
-                visibility: Visibility::named_or_narrowest(row.str(6)?),
-                listed: row.bool(7)?,
+                edited_at_ms: row.opt_i64(1)?,
+                read_at_ms: row.i64(2)?,
+                content_hash: row.i64(3)?,
+                deleted_at_ms: row.opt_i64(4)?,
+                visibility: Visibility::named_or_narrowest(row.str(5)?),
+                listed: row.bool(6)?,
+                returns: row.i64(7)?,
             })
         },
     )
@@ -210,4 +211,43 @@ pub(crate) fn replace(
         ],
     )?;
     Ok(())
+}
+
+/// Notes that posts are there again after their deletion, each with the ID at which the public
+/// timeline lists it from now on: readers have passed where it was. Every source that has one of
+/// them moves its entry when it learns of it. The clock, which gave the IDs, must be held.
+pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update post set public_id = r.public_id, returns = returns + 1
+         from {rows as r(id, public_id)} where post.id = r.id",
+        &[],
+        &[
+            Column::i64(posts.iter().map(|(id, _)| *id)),
+            Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
+        ],
+    )?;
+    let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
+    entry::alias(tx, &aliases)
+}
+
+/// Lists posts at other IDs of the public timeline than their own: see [`crate::backdate`]. The
+/// clock must be held.
+pub(crate) fn list_at(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update post set public_id = r.public_id from {rows as r(id, public_id)}
+         where post.id = r.id",
+        &[],
+        &[
+            Column::i64(posts.iter().map(|(id, _)| *id)),
+            Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
+        ],
+    )?;
+    let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
+    entry::alias(tx, &aliases)
 }

@@ -21,9 +21,9 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
     let held = Held::load(tx, source, None)?;
     clock::take(tx, now_ms, 0)?;
     let others = tx.query(
-        "select id, readable from source where instance_id = $1 and id <> $2 order by id",
+        "select id from source where instance_id = $1 and id <> $2 order by id",
         &[&held.instance_id, &held.id],
-        |row| Ok((row.i64(0)?, row.bool(1)?)),
+        |row| row.i64(0),
     )?;
     let mut removed = Removed::default();
     let mut after = i64::MIN;
@@ -60,17 +60,13 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
 fn remove_posts(
     tx: &mut Tx<'_>,
     held: &Held,
-    others: &[(i64, bool)],
+    others: &[i64],
     post_ids: &[i64],
 ) -> Result<u64, StoreError> {
-    let mut heirs: HashMap<i64, (i64, bool)> = HashMap::new();
-    for (other, readable) in others {
+    let mut heirs: HashMap<i64, i64> = HashMap::new();
+    for other in others {
         for post_id in held_by(tx, *other, post_ids)? {
-            let heir = heirs.entry(post_id).or_insert((*other, *readable));
-            // A source that others can read keeps the post in sight.
-            if *readable && !heir.1 {
-                *heir = (*other, true);
-            }
+            heirs.entry(post_id).or_insert(*other);
         }
     }
     hand_over(tx, held.id, &heirs)?;
@@ -108,21 +104,14 @@ fn remove_posts(
     Ok(posts)
 }
 
-fn hand_over(
-    tx: &mut Tx<'_>,
-    source_id: i64,
-    heirs: &HashMap<i64, (i64, bool)>,
-) -> Result<(), DbError> {
+fn hand_over(tx: &mut Tx<'_>, source_id: i64, heirs: &HashMap<i64, i64>) -> Result<(), DbError> {
     tx.execute_many(
-        "update post set first_source_id = r.source_id, listed =
-             (r.readable and post.visibility = 'public' and post.deleted_at_ms is null)
-         from {rows as r(id, source_id, readable)}
+        "update post set first_source_id = r.source_id from {rows as r(id, source_id)}
          where post.id = r.id and post.first_source_id = $1",
         &[&source_id],
         &[
             Column::i64(heirs.keys().copied()),
-            Column::i64(heirs.values().map(|(heir, _)| *heir)),
-            Column::bool(heirs.values().map(|(_, readable)| *readable)),
+            Column::i64(heirs.values().copied()),
         ],
     )?;
     Ok(())

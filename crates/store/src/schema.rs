@@ -27,6 +27,16 @@ pub static MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 5,
+        name: "returns",
+        sql: RETURNS,
+    },
+    Migration {
+        version: 6,
+        name: "history in work",
+        sql: HISTORY_IN_WORK,
+    },
+    Migration {
+        version: 7,
         name: "read ages",
         sql: READ_AGES,
     },
@@ -304,4 +314,32 @@ alter table entry add column streamed {bool} not null default false;
 const READ_AGES: &str = "
 alter table gap rename column rung to read_age_ms;
 update gap set read_age_ms = case when read_age_ms > 0 then 15000 else 0 end;
+";
+
+/// `public_id` is where the public timeline lists a post, if not at its own ID. `returns` counts how
+/// often a post was there again after its deletion; an entry with another count still stands where
+/// readers saw the post go, so it is not shown there.
+const RETURNS: &str = "
+alter table post add column public_id {i64};
+alter table post add column returns {i64} not null default 0;
+alter table entry add column returns {i64} not null default 0;
+drop index post_listed;
+create index post_listed on post (coalesce(public_id, id)) where listed;
+create index post_returned on post (id, returns) where returns > 0;
+";
+
+/// `lowest_id` is the lowest ID that was ever shown of a source, and `lowest_listed_id` bounds what
+/// the public timeline ever showed: history is put below. A source whose history was still being
+/// fetched is readable from now on.
+const HISTORY_IN_WORK: &str = "
+alter table source add column lowest_id {i64};
+alter table local_clock add column lowest_listed_id {i64};
+update source set lowest_id = (select min(id) from entry where source_id = source.id);
+update local_clock set lowest_listed_id = (select min(id) from post);
+update post set listed = true
+where not listed and visibility = 'public' and deleted_at_ms is null
+    and first_source_id in (select id from source where not readable)
+    and id in (select post_id from entry
+        where source_id in (select id from source where not readable));
+update source set readable = true where not readable and lowest_id is not null;
 ";

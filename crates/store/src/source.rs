@@ -37,7 +37,8 @@ pub struct Source {
     pub token: Option<TokenPlace>,
     /// Whether nothing is to be fetched for now.
     pub paused: bool,
-    /// Whether the history that was asked for is there, so that others may read its entries.
+    /// Whether a first page of it is stored, so that others may read its entries. Its history may
+    /// still be on its way.
     pub readable: bool,
     /// The last USN of its library.
     pub update_count: i64,

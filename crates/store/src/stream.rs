@@ -132,7 +132,6 @@ fn take_in(
     let when = Circumstances {
         asked_at_ms,
         now_ms: commit.now_ms,
-        history: false,
         streamed: true,
         policy: commit.policy,
     };

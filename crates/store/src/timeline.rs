@@ -29,7 +29,7 @@ pub struct Range {
 /// Who reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// Anyone: only public posts, and only of sources whose history is complete.
+    /// Anyone: only public posts.
     Anyone,
     /// Someone who may see all that the sources' tokens may see.
     Trusted,
@@ -38,10 +38,14 @@ pub enum Reader {
 /// A post in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelinePost {
-    /// Its ID in this timeline: its entry's, or in the public timeline its own.
+    /// Its ID in this timeline: its entry's, or its public one. For a post that was asked for by
+    /// any ID of its, that one.
     pub id: LocalId,
-    /// Its own ID.
+    /// The ID that the store knows it by: that of its first entry.
     pub post_id: LocalId,
+    /// Its ID in the public timeline, by which other posts refer to it: that of its first entry,
+    /// and a new one each time that it returned after a deletion.
+    pub public_id: LocalId,
     /// The instance that it was seen through.
     pub instance: InstanceId,
     /// Its ID there.
@@ -73,22 +77,26 @@ pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, Store
             let order = bounds.order();
             tx.query(
                 &format!(
-                    "select id from post where listed and id > $1 and id < $2
-                 order by id {order} limit $3"
+                    "select coalesce(public_id, id), id from post
+                     where listed and coalesce(public_id, id) > $1
+                         and coalesce(public_id, id) < $2
+                     order by coalesce(public_id, id) {order} limit $3"
                 ),
                 &[&bounds.above, &bounds.below, &count],
                 |row| {
-                    let id = row.i64(0)?;
-                    Ok((id, id))
+                    Ok(Place {
+                        id: row.i64(0)?,
+                        post_id: row.i64(1)?,
+                        returns: None,
+                    })
                 },
             )
         },
-        |post, listed| listed && post.visibility == Visibility::Public,
+        |found| found.listed && found.post.visibility == Visibility::Public,
     )
 }
 
-/// The timeline of a source; empty for anyone while its history is not complete, and if there is no
-/// such source.
+/// The timeline of a source; empty if there is no such source.
 pub fn source(
     tx: &mut Tx<'_>,
     source: SourceId,
@@ -96,14 +104,6 @@ pub fn source(
     reader: Reader,
 ) -> Result<Vec<TimelinePost>, StoreError> {
     let is_trusted = reader == Reader::Trusted;
-    let readable = tx.query_opt(
-        "select readable from source where id = $1",
-        &[&sql(source)],
-        |row| row.bool(0),
-    )?;
-    if !readable.is_some_and(|readable| readable || is_trusted) {
-        return Ok(Vec::new());
-    }
     let which = if is_trusted { "not gone" } else { "listed" };
     read(
         tx,
@@ -112,15 +112,21 @@ pub fn source(
             let order = bounds.order();
             tx.query(
                 &format!(
-                    "select id, post_id from entry
-                 where source_id = $1 and {which} and id > $2 and id < $3
-                 order by id {order} limit $4"
+                    "select id, post_id, returns from entry
+                     where source_id = $1 and {which} and id > $2 and id < $3
+                     order by id {order} limit $4"
                 ),
                 &[&sql(source), &bounds.above, &bounds.below, &count],
-                |row| Ok((row.i64(0)?, row.i64(1)?)),
+                |row| {
+                    Ok(Place {
+                        id: row.i64(0)?,
+                        post_id: row.i64(1)?,
+                        returns: Some(row.i64(2)?),
+                    })
+                },
             )
         },
-        |post, _| is_trusted || post.visibility == Visibility::Public,
+        |found| is_trusted || found.post.visibility == Visibility::Public,
     )
 }
 
@@ -144,8 +150,8 @@ pub fn status(
         }
     }
     Ok(found
-        .filter(|(_, listed)| *listed || reader == Reader::Trusted)
-        .map(|(post, _)| TimelinePost { id, ..post }))
+        .filter(|found| found.listed || reader == Reader::Trusted)
+        .map(|found| TimelinePost { id, ..found.post }))
 }
 
 /// A post that anyone may see, by name only.
@@ -153,7 +159,7 @@ pub fn status(
 pub struct Named {
     /// Its ID at its instance.
     pub upstream_id: String,
-    /// Its own ID here.
+    /// Its ID in the public timeline.
     pub id: LocalId,
     /// Its author.
     pub account: Option<AccountId>,
@@ -176,13 +182,13 @@ pub fn named(
     )?;
     let mut names: HashMap<i64, String> = seen.into_iter().collect();
     let posts = tx.query(
-        "select id, account_id from post where id {in $1} and listed",
+        "select id, account_id, coalesce(public_id, id) from post where id {in $1} and listed",
         &[&Column::i64(names.keys().copied())],
-        |row| Ok((row.i64(0)?, row.opt_i64(1)?)),
+        |row| Ok((row.i64(0)?, row.opt_i64(1)?, row.i64(2)?)),
     )?;
-    let named = posts.into_iter().filter_map(|(id, account)| {
+    let named = posts.into_iter().filter_map(|(id, account, public_id)| {
         let upstream_id = names.remove(&id)?;
-        Some((upstream_id, id, account))
+        Some((upstream_id, public_id, account))
     });
     named
         .map(|(upstream_id, id, account)| {
@@ -226,35 +232,53 @@ impl Bounds {
     }
 }
 
+/// Where a post stands in a timeline.
+struct Place {
+    id: i64,
+    post_id: i64,
+    /// In a source: how often the post had returned when it took this place. After another return
+    /// it is not shown there any more.
+    returns: Option<i64>,
+}
+
+/// A post that is not deleted.
+struct Found {
+    post: TimelinePost,
+    /// Whether the public timeline shows it.
+    listed: bool,
+    returns: i64,
+}
+
 /// Reads IDs, then posts, until there are enough that may be shown: a source need not have noticed
 /// yet that a post of its was deleted, and a page that is short for that reason would look like
 /// the timeline's end.
 fn read(
     tx: &mut Tx<'_>,
     range: &Range,
-    mut ids: impl FnMut(&mut Tx<'_>, Bounds, i64) -> Result<Vec<(i64, i64)>, DbError>,
-    may_show: impl Fn(&TimelinePost, bool) -> bool,
+    mut ids: impl FnMut(&mut Tx<'_>, Bounds, i64) -> Result<Vec<Place>, DbError>,
+    may_show: impl Fn(&Found) -> bool,
 ) -> Result<Vec<TimelinePost>, StoreError> {
     let mut bounds = Bounds::of(range);
     let mut shown = Vec::with_capacity(usize::from(range.limit));
     while shown.len() < usize::from(range.limit) {
         let count = i64::from(range.limit) - shown.len() as i64;
-        let found = ids(tx, bounds, count)?;
-        let Some((last, _)) = found.last() else { break };
-        bounds.go_on_from(*last);
-        let post_ids: Vec<i64> = found.iter().map(|(_, post_id)| *post_id).collect();
+        let places = ids(tx, bounds, count)?;
+        let Some(last) = places.last() else { break };
+        bounds.go_on_from(last.id);
+        let post_ids: Vec<i64> = places.iter().map(|place| place.post_id).collect();
         let posts = posts(tx, &post_ids)?;
-        for (id, post_id) in &found {
-            if let Some((post, listed)) = posts.get(post_id)
-                && may_show(post, *listed)
+        for place in &places {
+            if let Some(found) = posts.get(&place.post_id)
+                && place.returns.is_none_or(|returns| returns == found.returns)
+                && may_show(found)
             {
                 shown.push(TimelinePost {
-                    id: from_sql(*id)?,
-                    ..post.clone()
+                    id: from_sql(place.id)?,
+                    ..found.post.clone()
                 });
             }
         }
-        if (found.len() as i64) < count {
+        if (places.len() as i64) < count {
             break;
         }
     }
@@ -264,26 +288,24 @@ fn read(
     Ok(shown)
 }
 
-/// Posts that are not deleted, by ID, and whether the public timeline shows them.
-fn posts(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, (TimelinePost, bool)>, DbError> {
+/// Posts that are not deleted, by the IDs that the store knows them by.
+fn posts(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, Found>, DbError> {
     let found = tx.query(
         "select id, instance_id, upstream_id, uri, url, account_id, created_at_ms, edited_at_ms,
-             visibility, boost_of_upstream_id, listed, raw
+             visibility, boost_of_upstream_id, listed, raw, coalesce(public_id, id), returns
          from post where id {in $1} and deleted_at_ms is null",
         &[&Column::i64(ids.iter().copied())],
         read_post,
     )?;
-    Ok(found
-        .into_iter()
-        .map(|(id, post, listed)| (id, (post, listed)))
-        .collect())
+    Ok(found.into_iter().collect())
 }
 
-fn read_post(row: &Row<'_>) -> Result<(i64, TimelinePost, bool), DbError> {
+fn read_post(row: &Row<'_>) -> Result<(i64, Found), DbError> {
     let id = row.i64(0)?;
     let post = TimelinePost {
         id: from_sql(id)?,
         post_id: from_sql(id)?,
+        public_id: from_sql(row.i64(12)?)?,
         instance: from_sql(row.i64(1)?)?,
         upstream_id: row.text(2)?,
         uri: row.opt_text(3)?,
@@ -295,5 +317,10 @@ fn read_post(row: &Row<'_>) -> Result<(i64, TimelinePost, bool), DbError> {
         boost_of: row.opt_text(9)?,
         raw: row.text(11)?,
     };
-    Ok((id, post, row.bool(10)?))
+    let found = Found {
+        post,
+        listed: row.bool(10)?,
+        returns: row.i64(13)?,
+    };
+    Ok((id, found))
 }

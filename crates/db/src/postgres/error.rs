@@ -30,6 +30,9 @@ pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
         SqlState::FEATURE_NOT_SUPPORTED if report.message().contains("cached plan") => {
             DbError::StalePlan
         }
+        // Somebody between has forgotten it, such as a pooler.
+        SqlState::INVALID_SQL_STATEMENT_NAME => DbError::StalePlan,
+        SqlState::QUERY_CANCELED => DbError::Cancelled(message()),
         SqlState::LOCK_NOT_AVAILABLE | SqlState::TOO_MANY_CONNECTIONS => DbError::Busy(message()),
         SqlState::ADMIN_SHUTDOWN
         | SqlState::CRASH_SHUTDOWN

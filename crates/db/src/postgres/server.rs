@@ -1,11 +1,13 @@
+use std::fmt::Write;
 use std::time::Duration;
 
-use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 
 use super::Purpose;
+use super::address::Address;
 use super::error::classify;
 use super::session::Session;
+use super::tls;
 use super::wire::Wire;
 use crate::error::DbError;
 use crate::options::SecretUrl;
@@ -13,46 +15,40 @@ use crate::options::SecretUrl;
 /// Where to connect, checked. Not `Debug`: it holds the password.
 #[derive(Clone)]
 pub(crate) struct Server {
-    config: Config,
+    address: Address,
     /// The statement that makes names mean this schema's tables.
     search_path: Option<String>,
 }
 
 impl Server {
     pub(crate) fn new(url: &SecretUrl, schema: Option<&str>) -> Result<Server, DbError> {
-        if url.expose().contains("sslmode=verify") {
-            return Err(no_tls());
-        }
-        // The parser's own message may quote a part of the password.
-        let mut config: Config = url.expose().parse().map_err(|_| {
-            DbError::Open(
-                "the PostgreSQL URL is not valid (special characters in a password must be \
-                 percent-encoded)"
-                    .into(),
-            )
-        })?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(no_tls());
-        }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
-        }
-        if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(UNANSWERED_TIMEOUT);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("driftline");
-        }
+        let address = Address::parse(url)?;
         let search_path = schema.map(|schema| format!("set search_path to {}", quote(schema)));
         Ok(Server {
-            config,
+            address,
             search_path,
         })
     }
 
     pub(crate) fn connect(&self, purpose: Purpose) -> Result<Session, DbError> {
         let wire = self.wire()?;
+        let statement_timeout = match purpose {
+            // An index of a large table takes its time.
+            Purpose::Migrate => Some(Duration::ZERO),
+            Purpose::Write | Purpose::Read => self.address.statement_timeout,
+        };
         let mut settings = String::new();
+        for (name, timeout) in [
+            ("statement_timeout", statement_timeout),
+            (
+                "idle_in_transaction_session_timeout",
+                self.address.idle_in_transaction_timeout,
+            ),
+        ] {
+            if let Some(timeout) = timeout {
+                let _ = write!(settings, "set {name} = {}; ", timeout.as_millis());
+            }
+        }
         if purpose == Purpose::Write {
             settings.push_str(BY_KEYS);
             settings.push_str(QUICKLY_PACKED);
@@ -92,11 +88,14 @@ impl Server {
     }
 
     fn wire(&self) -> Result<Wire, DbError> {
-        Wire::connect(&self.config)?.map_err(|error| {
+        let Address { config, tls, .. } = &self.address;
+        Wire::connect(config, tls.as_ref())?.map_err(|error| {
             let reason = match error.as_db_error() {
                 Some(refusal) => refusal.message().to_owned(),
-                None => std::error::Error::source(&error)
-                    .map_or_else(|| error.to_string(), ToString::to_string),
+                None => tls::explain(&error).unwrap_or_else(|| {
+                    std::error::Error::source(&error)
+                        .map_or_else(|| error.to_string(), ToString::to_string)
+                }),
             };
             DbError::ConnectionLost(format!(
                 "cannot connect to PostgreSQL at {}: {reason}",
@@ -106,8 +105,9 @@ impl Server {
     }
 
     fn addresses(&self) -> String {
-        let ports = self.config.get_ports();
-        let names = self.config.get_hosts().iter().enumerate().map(|(n, host)| {
+        let config = &self.address.config;
+        let ports = config.get_ports();
+        let names = config.get_hosts().iter().enumerate().map(|(n, host)| {
             let port = ports.get(n).or(ports.first()).copied().unwrap_or(5432);
             match host {
                 Host::Tcp(name) => format!("{name}:{port}"),
@@ -116,14 +116,6 @@ impl Server {
         });
         names.collect::<Vec<_>>().join(", ")
     }
-}
-
-fn no_tls() -> DbError {
-    DbError::Unsupported(
-        "the PostgreSQL URL requires TLS, which this version does not speak: use sslmode=disable \
-         on a trusted network, or a local tunnel"
-            .into(),
-    )
 }
 
 fn quote(name: &str) -> String {
@@ -139,7 +131,3 @@ const BY_KEYS: &str = "set enable_seqscan = off; set enable_hashjoin = off; \
 /// the time of storing a post.
 const QUICKLY_PACKED: &str = "select set_config(name, 'lz4', false) from pg_settings \
     where name = 'default_toast_compression' and 'lz4' = any(enumvals); ";
-/// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
-/// connection. A statement that takes longer is acknowledged all the same.
-const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(20);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

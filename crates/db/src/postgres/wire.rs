@@ -4,8 +4,10 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::{Client, Config, Error, NoTls};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Error, NoTls, Socket};
 
+use super::tls::Tls;
 use crate::error::DbError;
 
 /// A connection with a small runtime of its own that drives it, for use on a plain thread.
@@ -18,24 +20,22 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Connects; the outer error is this machine's, the inner one the server's or the network's.
-    pub(super) fn connect(config: &Config) -> Result<Result<Wire, Error>, DbError> {
+    pub(super) fn connect(
+        config: &Config,
+        tls: Option<&Tls>,
+    ) -> Result<Result<Wire, Error>, DbError> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| DbError::Open(format!("cannot start a runtime: {error}")))?;
-        let connected = runtime.block_on(config.connect(NoTls));
-        Ok(connected.map(|(client, connection)| {
-            let driver = runtime.spawn(async move {
-                // Whoever waits for an answer is told of the error as well.
-                if let Err(error) = connection.await {
-                    tracing::debug!(%error, "a PostgreSQL connection ended");
-                }
-            });
-            Wire {
-                runtime,
-                client: Some(client),
-                driver,
-            }
+        let connected = match tls {
+            Some(Tls(tls)) => runtime.block_on(connect(config, tls.clone())),
+            None => runtime.block_on(connect(config, NoTls)),
+        };
+        Ok(connected.map(|(client, driver)| Wire {
+            runtime,
+            client: Some(client),
+            driver,
         }))
     }
 
@@ -48,6 +48,22 @@ impl Wire {
     pub(super) fn is_closed(&self) -> bool {
         self.client.as_ref().is_none_or(Client::is_closed)
     }
+}
+
+/// The client, and the task that drives its connection.
+async fn connect<T>(config: &Config, tls: T) -> Result<(Client, JoinHandle<()>), Error>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let (client, connection) = config.connect(tls).await?;
+    let driver = tokio::spawn(async move {
+        // Whoever waits for an answer is told of the error as well.
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a PostgreSQL connection ended");
+        }
+    });
+    Ok((client, driver))
 }
 
 impl Drop for Wire {

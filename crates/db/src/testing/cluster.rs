@@ -1,6 +1,6 @@
 use std::ffi::OsString;
 use std::net::TcpListener;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -50,16 +50,29 @@ pub enum ClusterError {
 impl Cluster {
     /// Starts a cluster and waits until it takes connections.
     pub fn start() -> Result<Cluster, ClusterError> {
+        Cluster::start_as(None)
+    }
+
+    /// Starts a cluster that offers TLS, with that certificate and its key, both PEM.
+    pub fn start_encrypted(certificate: &str, key: &str) -> Result<Cluster, ClusterError> {
+        Cluster::start_as(Some((certificate, key)))
+    }
+
+    fn start_as(identity: Option<(&str, &str)>) -> Result<Cluster, ClusterError> {
         let programs = find_programs().ok_or(ClusterError::NotInstalled)?;
         let folder = tempfile::Builder::new()
             .prefix("driftline-postgres-")
             .tempdir()?;
         let account = Account::for_owner_of(folder.path())?;
         account.init(&programs, folder.path())?;
+        if let Some((certificate, key)) = identity {
+            account.keep(&folder.path().join("data/server.crt"), certificate)?;
+            account.keep(&folder.path().join("data/server.key"), key)?;
+        }
         let mut tries = 0;
         loop {
             tries += 1;
-            match Cluster::start_in(&programs, folder.path(), &account) {
+            match Cluster::start_in(&programs, folder.path(), &account, identity.is_some()) {
                 // From here on the keeper removes the folder.
                 Ok(cluster) => {
                     let _ = folder.keep();
@@ -81,6 +94,7 @@ impl Cluster {
         programs: &Path,
         folder: &Path,
         account: &Account,
+        encrypted: bool,
     ) -> Result<Cluster, ClusterError> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut server = account.command(&programs.join("postgres"));
@@ -89,6 +103,10 @@ impl Cluster {
         for setting in SETTINGS {
             server.push("-c".into());
             server.push(setting.into());
+        }
+        if encrypted {
+            server.push("-c".into());
+            server.push("ssl=on".into());
         }
         server.push("-p".into());
         server.push(port.to_string().into());
@@ -174,6 +192,16 @@ impl Account {
         }
         line.push(program.into());
         line
+    }
+
+    /// Writes a file that only this account may read.
+    fn keep(&self, path: &Path, text: &str) -> Result<(), ClusterError> {
+        fs::write(path, text)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        if let Account::Other(name) = self {
+            chown(path, Some(id(name, "-u")?), Some(id(name, "-g")?))?;
+        }
+        Ok(())
     }
 
     fn init(&self, programs: &Path, folder: &Path) -> Result<(), ClusterError> {

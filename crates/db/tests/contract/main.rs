@@ -9,6 +9,8 @@ mod migrations;
 mod opening;
 mod reconnects;
 mod statements;
+mod timeouts;
+mod tls;
 mod transactions;
 mod values;
 

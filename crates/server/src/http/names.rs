@@ -57,7 +57,7 @@ impl Names {
 
     fn add(&mut self, post: &TimelinePost) {
         let named = Named {
-            id: post.post_id,
+            id: post.public_id,
             account: post.account,
         };
         let posts = self.posts.entry(post.instance).or_default();

@@ -21,7 +21,7 @@ async fn sources_are_lists() {
 }
 
 #[tokio::test]
-async fn a_source_is_no_list_before_its_history_is_there() {
+async fn a_source_is_a_list_from_its_first_page_on() {
     let world = World::new().await;
     let mut feed = world.new_feed("home").await;
     let paths = [feed.path(), format!("/api/v1/lists/{}", feed.source)];
@@ -29,11 +29,13 @@ async fn a_source_is_no_list_before_its_history_is_there() {
         assert_eq!(world.answer(path).await.status(), StatusCode::NOT_FOUND);
     }
     assert_eq!(world.json("/api/v1/lists").await, json!([]));
-    feed.poll(&[]).await;
-    feed.poll(&[status(1)]).await;
+    // Its history is still to be read: what is there is shown.
+    feed.poll(&[status(1), status(2)]).await;
     for path in &paths {
         assert_eq!(world.answer(path).await.status(), StatusCode::OK);
     }
+    assert_eq!(world.page(&feed.path()).await.len(), 2);
+    assert_eq!(world.page("/api/v1/timelines/public").await.len(), 2);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod mirror;
 mod operator;
 mod paging;
 mod requests;
+mod returns;
 mod shape;
 mod statuses;
 mod track;

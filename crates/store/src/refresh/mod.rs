@@ -40,6 +40,7 @@ pub use wanted::{Found, Noted, Tracked, hydrate, tracked, want};
 
 pub(crate) use fresh::{NewFresh, insert_new, revive, standing_of, unschedule};
 pub(crate) use polled::{Again, Polled};
+pub(crate) use untold::note;
 
 /// The buckets of an instance: claims of one upstream that need not wait for each other.
 pub const SHARDS: i64 = 8;

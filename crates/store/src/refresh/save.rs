@@ -237,6 +237,8 @@ struct Changes<'a> {
     counts: Vec<(i64, CountsAt)>,
     /// New versions, with when they were asked for, and whether an author has changed them.
     versions: Vec<(post::Draft<'a>, i64, bool)>,
+    /// Posts among them that had been deleted.
+    returned: Vec<i64>,
     /// Tombstones: the post, and when that was asked for.
     deleted: Vec<(i64, i64)>,
     untold: Vec<(i64, bool)>,
@@ -364,9 +366,13 @@ impl<'a> Changes<'a> {
             upstream_id: Cow::Borrowed(""),
             post: found,
             content_hash,
-            // Readers have passed its ID: what was not shown there is not shown any more.
-            listed: known.listed && found.visibility == Visibility::Public,
+            // Readers have passed its ID: what was not shown there is not shown any more. A post
+            // that returns takes another one.
+            listed: (known.listed || returns) && found.visibility == Visibility::Public,
         };
+        if returns {
+            self.returned.push(due.slot.post_id);
+        }
         self.versions.push((draft, asked_at_ms, is_edit || returns));
         is_edit || returns
     }
@@ -458,6 +464,11 @@ impl<'a> Changes<'a> {
             history::erase(tx, &deleted)?;
         }
         self.replace(tx)?;
+        if !self.returned.is_empty() {
+            let first = clock::take(tx, save.now_ms, self.returned.len())?;
+            let places: Vec<_> = self.returned.iter().copied().zip(first..).collect();
+            post::returned(tx, &places)?;
+        }
         tx.execute_many_later(
             "update post set deleted_at_ms = r.at_ms, listed = false, raw = null
              from {rows as r(id, at_ms)} where post.id = r.id",

@@ -10,7 +10,7 @@ use driftline_core::post::Visibility;
 use driftline_db::{Column, Tx};
 
 use crate::{
-    entry,
+    clock, entry,
     error::StoreError,
     ids::{InstanceId, LocalId, SourceId, from_sql, sql},
     machine::Held,
@@ -82,8 +82,9 @@ pub fn untold_of(
 }
 
 /// Tells a source's library: each of its entries of those posts that differs from the post, or
-/// whose counts are to be told, takes the next USN. To be written below [`crate::source::root`] of
-/// the source. Returns how many entries moved.
+/// whose counts are to be told, takes the next USN. One whose post has returned is shown at a new
+/// ID, above all that readers have seen. To be written below [`crate::source::root`] of the source.
+/// Returns how many entries took a USN.
 pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, StoreError> {
     let mut held = Held::load(tx, source, None)?;
     let ids: Vec<i64> = posts.iter().map(|untold| sql(untold.post)).collect();
@@ -91,18 +92,14 @@ pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, 
     if entries.is_empty() {
         return Ok(0);
     }
-    let now: HashMap<i64, (i64, bool, bool)> = tx
-        .query(
-            "select id, content_hash, deleted_at_ms is not null, visibility from post
-             where id {in $1}",
-            &[&Column::i64(ids.iter().copied())],
-            |row| {
-                let is_public = Visibility::named_or_narrowest(row.str(3)?) == Visibility::Public;
-                Ok((row.i64(0)?, (row.i64(1)?, row.bool(2)?, is_public)))
-            },
-        )?
-        .into_iter()
-        .collect();
+    let noted_ms = posts.iter().map(|untold| untold.since_ms).max();
+    let now_ms = noted_ms.unwrap_or_default();
+    // Entries that are shown at a new place take it while the clock is held, as they would have
+    // been by the source itself.
+    if entries.iter().any(|entry| entry.gone || entry.stale) {
+        clock::take(tx, now_ms, 0)?;
+    }
+    let now = posts_now(tx, &ids)?;
     let tells_counts: HashSet<i64> = posts
         .iter()
         .filter(|untold| untold.counts)
@@ -110,24 +107,60 @@ pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, 
         .collect();
     let mut changes = Vec::new();
     for entry in entries {
-        let Some(&(content_hash, gone, is_public)) = now.get(&entry.post_id) else {
+        let Some(post) = now.get(&entry.post_id) else {
             continue;
         };
-        let differs = entry.content_hash != content_hash || entry.gone != gone;
-        let has_counts = tells_counts.contains(&entry.post_id) && !gone;
-        if differs || has_counts {
+        let moves = !post.gone && (entry.gone || entry.returns != post.returns);
+        let differs = entry.content_hash != post.content_hash || entry.gone != post.gone;
+        let has_counts = tells_counts.contains(&entry.post_id) && !post.gone;
+        if moves || differs || has_counts {
+            let moved = if moves {
+                Some(entry::Moved {
+                    id: clock::take(tx, now_ms, 1)?,
+                    post_id: entry.post_id,
+                    returns: post.returns,
+                })
+            } else {
+                None
+            };
             changes.push(entry::Change {
                 id: entry.id,
                 usn: held.next_usn(),
-                content_hash,
-                gone,
-                listed: !gone && is_public,
+                content_hash: post.content_hash,
+                gone: post.gone,
+                listed: !post.gone && post.is_public,
+                moved,
             });
         }
     }
     entry::change(tx, held.id, &changes)?;
     held.save_usn(tx)?;
     Ok(changes.len() as u64)
+}
+
+struct PostNow {
+    content_hash: i64,
+    gone: bool,
+    is_public: bool,
+    returns: i64,
+}
+
+fn posts_now(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, PostNow>, StoreError> {
+    let posts = tx.query(
+        "select id, content_hash, deleted_at_ms is not null, visibility, returns from post
+         where id {in $1}",
+        &[&Column::i64(ids.iter().copied())],
+        |row| {
+            let post = PostNow {
+                content_hash: row.i64(1)?,
+                gone: row.bool(2)?,
+                is_public: Visibility::named_or_narrowest(row.str(3)?) == Visibility::Public,
+                returns: row.i64(4)?,
+            };
+            Ok((row.i64(0)?, post))
+        },
+    )?;
+    Ok(posts.into_iter().collect())
 }
 
 /// Which of those posts a source lists, and so is to be told of.

@@ -169,6 +169,7 @@ fn adopt(
     }
     strange.sort_by_key(|(_, post)| post.id);
     let first = clock::take(tx, now_ms, strange.len())?;
+    held.shows(first);
     let drafts: Vec<entry::Draft<'_>> = (first..)
         .zip(&strange)
         .map(|(id, (upstream_id, post))| {
@@ -182,6 +183,7 @@ fn adopt(
                 gone,
                 listed: !gone && post.visibility == Visibility::Public,
                 streamed: false,
+                returns: post.returns,
             }
         })
         .collect();
@@ -267,7 +269,6 @@ fn take_in(
         let when = Circumstances {
             asked_at_ms,
             now_ms,
-            history: false,
             streamed: false,
             policy,
         };

@@ -69,25 +69,6 @@ fn a_tombstone_is_no_anchor_and_is_not_missed_again() {
 }
 
 #[test]
-fn a_deleted_post_that_is_seen_again_comes_back_in_its_place() {
-    on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(posts([3, 2, 1]));
-        let before = world.timeline();
-        world.look_up("2", LookUp::Gone);
-        // An answer that was asked for before the deletion does not undo it.
-        world.now_ms -= 1;
-        assert_eq!(world.poll(posts([3, 2, 1])).revived, 0);
-        world.now_ms += 2;
-        let summary = world.poll(posts([3, 2, 1]));
-        assert_eq!((summary.revived, summary.edited, summary.new), (1, 0, 0));
-        assert_eq!(world.timeline(), before);
-        assert_eq!(world.public(), before);
-        assert_eq!(world.usns(), [(1, 1), (2, 5), (3, 3)]);
-    });
-}
-
-#[test]
 fn each_source_tells_of_a_deletion_when_it_notices_it() {
     on_both(|store| {
         let mut first = World::readable(store, "first");

@@ -12,14 +12,14 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use driftline_core::post::Post;
+use driftline_core::{answer::LookUp, post::Post, timeline::Backfill};
 use driftline_db::testing::Cluster;
 use driftline_store::{
     SecretUrl, SourceId, Store, Target, export, source,
     timeline::{self, Reader},
 };
 
-use crate::world::{EVERYTHING, START_MS, World, on_both, post};
+use crate::world::{EVERYTHING, START_MS, World, on_both, page, post};
 
 const SOURCES: usize = 3;
 const PAGES: u64 = 60;
@@ -40,9 +40,46 @@ fn threads_keep_the_order_that_readers_saw() {
         for writer in writers {
             writer.join().expect("a writer");
         }
+        settle(store, &sources);
         readers.stop();
         check_whole(store, &sources);
         assert_eq!(store.stats().retries, 0, "writers locked each other out");
+    });
+}
+
+#[test]
+fn history_in_work_is_never_put_between_what_readers_saw() {
+    on_both(|store| {
+        let live = sources(store);
+        let importing: Vec<SourceId> = (0..2)
+            .map(|n| World::new(store, &format!("importing{n}")).source)
+            .collect();
+        let all = [&live[..], &importing[..]].concat();
+        let readers = readers(store, &all);
+        let mut writers: Vec<JoinHandle<()>> = Vec::new();
+        for (n, source) in live.iter().copied().enumerate() {
+            let store = store.clone();
+            writers.push(thread::spawn(move || write(&store, source, n as u64)));
+        }
+        for (n, source) in importing.iter().copied().enumerate() {
+            let store = store.clone();
+            writers.push(thread::spawn(move || import(&store, source, n as u64)));
+        }
+        for writer in writers {
+            writer.join().expect("a writer");
+        }
+        readers.stop();
+        for source in importing {
+            let posts = store
+                .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Reader::Anyone));
+            let posts = posts.expect("a timeline");
+            assert_eq!(posts.len() as u64, FIRST + FILLS * 5 + FILLS);
+            let ids = posts.iter().map(|post| &post.upstream_id);
+            assert!(
+                ids.is_sorted_by(|a, b| a > b),
+                "a list is in its source's order"
+            );
+        }
     });
 }
 
@@ -69,6 +106,7 @@ fn processes_keep_the_order_that_readers_saw() {
     for mut child in children {
         assert!(child.wait().expect("an end").success());
     }
+    settle(&store, &sources);
     readers.stop();
     check_whole(&store, &sources);
     store.close_blocking();
@@ -103,8 +141,8 @@ fn sources(store: &Store) -> Vec<SourceId> {
         .collect()
 }
 
-/// Polls a source whose pages overlap with those of the others and among themselves, and edits
-/// posts on the way; each writer's clock is seconds away from the others'.
+/// Polls a source whose pages overlap with those of the others and among themselves, and edits and
+/// deletes posts on the way, of which some return; each writer's clock is seconds away from the others'.
 fn write(store: &Store, source: SourceId, number: u64) {
     let mut world = World::of(store, source);
     let mut chance = number + 1;
@@ -129,6 +167,47 @@ fn write(store: &Store, source: SourceId, number: u64) {
             })
             .collect();
         world.poll(page);
+        if turn % 4 == 3 {
+            let deleted = low + 1 + roll(top - low);
+            world.look_up(&deleted.to_string(), LookUp::Gone);
+        }
+    }
+}
+
+/// Reads a history backward while new posts come; some posts say that they are older or newer than
+/// they are.
+fn import(store: &Store, source: SourceId, number: u64) {
+    let mut world = World::of(store, source);
+    world.settings.backfill = Backfill::All;
+    let base = number * 10_000 + 15_000;
+    let dated = |ids: std::ops::Range<u64>| -> Vec<Post> {
+        let at = |id: u64| START_MS - (20_000 - id as i64 % 10_000 + id as i64 % 7 * 30) * 60_000;
+        let dated = |id| Post {
+            created_at_ms: Some(at(id)),
+            ..post(id, "text")
+        };
+        ids.rev().map(dated).collect()
+    };
+    let (mut oldest, mut newest) = (base - FIRST, base);
+    world.poll(dated(oldest..newest));
+    for _ in 0..FILLS {
+        let (request, below) = (world.fill_whatever_is_due(), oldest - 5..oldest);
+        oldest = below.start;
+        let answer = page(dated(below), world.now_ms);
+        world.commit(&request, answer).expect("a commit");
+        newest += 1;
+        world.poll(dated(newest - 3..newest));
+    }
+}
+
+/// Each source shows everything at the end, what was deleted too.
+fn settle(store: &Store, sources: &[SourceId]) {
+    for turn in 0..2 {
+        for source in sources.iter().copied() {
+            let mut world = World::of(store, source);
+            world.now_ms = START_MS + (turn + 1) * 3_600_000;
+            world.poll((1..=PAGES * 4).rev().map(|id| post(id, "text")).collect());
+        }
     }
 }
 
@@ -148,7 +227,9 @@ impl Readers {
 
 fn readers(store: &Store, sources: &[SourceId]) -> Readers {
     let stop = Arc::new(AtomicBool::new(false));
-    let mut threads = vec![reader(store, &stop, "the public timeline", |store| {
+    let has_history = sources.len() > SOURCES;
+    let public = "the public timeline";
+    let mut threads = vec![reader(store, &stop, public, has_history, |store| {
         let posts = store.read_blocking(|tx| timeline::public(tx, &EVERYTHING));
         posts
             .expect("a timeline")
@@ -157,7 +238,7 @@ fn readers(store: &Store, sources: &[SourceId]) -> Readers {
             .collect()
     })];
     for source in sources.iter().copied() {
-        threads.push(reader(store, &stop, "a list", move |store| {
+        threads.push(reader(store, &stop, "a list", has_history, move |store| {
             let posts = store
                 .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Reader::Anyone));
             posts
@@ -166,7 +247,7 @@ fn readers(store: &Store, sources: &[SourceId]) -> Readers {
                 .map(|post| post.id.raw())
                 .collect()
         }));
-        threads.push(reader(store, &stop, "a library", move |store| {
+        threads.push(reader(store, &stop, "a library", false, move |store| {
             let rows = store.read_blocking(move |tx| export::rows(tx, source, 0, u32::MAX));
             rows.expect("rows")
                 .iter()
@@ -177,11 +258,13 @@ fn readers(store: &Store, sources: &[SourceId]) -> Readers {
     Readers { stop, threads }
 }
 
-/// Reads all there is again and again: what was not there before must be above all that was.
+/// Reads all there is again and again: what was not there before must be above all that was, or,
+/// where history is fetched, below.
 fn reader(
     store: &Store,
     stop: &Arc<AtomicBool>,
     what: &'static str,
+    has_history: bool,
     read: impl Fn(&Store) -> BTreeSet<u64> + Send + 'static,
 ) -> JoinHandle<u64> {
     let (store, stop) = (store.clone(), Arc::clone(stop));
@@ -191,8 +274,19 @@ fn reader(
         loop {
             let last = stop.load(Ordering::Relaxed);
             let now = read(&store);
-            if let (Some(newest), Some(appeared)) = (seen.last(), now.difference(&seen).next()) {
-                assert!(appeared > newest, "{appeared} in {what} after {newest}");
+            if let (Some(oldest), Some(newest)) = (seen.first(), seen.last()) {
+                for appeared in now.difference(&seen) {
+                    let is_between = appeared > oldest && appeared < newest;
+                    assert!(
+                        !is_between,
+                        "{appeared} in {what} between {oldest} and {newest}"
+                    );
+                    let is_history = appeared < oldest;
+                    assert!(
+                        !is_history || has_history,
+                        "{appeared} in {what} below {oldest}"
+                    );
+                }
             }
             seen.extend(now);
             reads += 1;
@@ -229,6 +323,8 @@ fn check_whole(store: &Store, sources: &[SourceId]) {
     assert_eq!(public.len(), all.len());
 }
 
+const FIRST: u64 = 8;
+const FILLS: u64 = 40;
 const URL: &str = "DRIFTLINE_TEST_ORDER_URL";
 const SOURCE: &str = "DRIFTLINE_TEST_ORDER_SOURCE";
 const NUMBER: &str = "DRIFTLINE_TEST_ORDER_NUMBER";

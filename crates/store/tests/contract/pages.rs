@@ -131,53 +131,6 @@ fn the_machine_is_stored_with_the_page() {
 }
 
 #[test]
-fn history_takes_ids_from_creation_time_and_opens_the_source_at_its_end() {
-    on_both(|store| {
-        let mut world = World::new(store, "home");
-        world.settings.backfill = driftline_core::timeline::Backfill::Count(5);
-        let created = |id: u64, ms: Option<i64>| {
-            let mut post = post(id, "old");
-            post.created_at_ms = ms;
-            post
-        };
-        let day_ms = 86_400_000;
-        let summary = world.poll(vec![
-            created(9, Some(START_MS + day_ms)),
-            created(8, Some(START_MS - day_ms)),
-            created(7, Some(START_MS - day_ms)),
-            created(6, Some(-12)),
-        ]);
-        assert!(!summary.opened);
-        assert_eq!(world.timeline(), []);
-        assert_eq!(world.public(), []);
-        let trusted = world.timeline_for(Reader::Trusted);
-        assert_eq!(names(&trusted), ["9", "8", "7", "6"]);
-        let at = |ms| (Layout::PULSATE.smallest_at(ms) as u64) | 1 << 21;
-        let ids: Vec<u64> = trusted.iter().map(|post| post.id.raw()).collect();
-        let yesterday = at(START_MS - day_ms);
-        assert_eq!(ids, [at(START_MS), yesterday + 1, yesterday, 1]);
-
-        // The rest of the history ends the import and shows everything at once.
-        let request = world.fill();
-        let summary = world
-            .commit(&request, page(vec![created(5, None)], START_MS))
-            .expect("a commit");
-        assert!(summary.opened);
-        assert_eq!(world.timeline().len(), 5);
-        assert_eq!(world.public().len(), 5);
-        // No creation time and no time in the position: now, after what is there already.
-        assert_eq!(world.timeline()[0].id.raw(), at(world.now_ms));
-
-        // From here on everything is live, above every ID that was read.
-        let newest = world.timeline()[0].id;
-        world.now_ms -= 5000;
-        world.poll(posts([10]));
-        assert!(world.timeline()[0].id > newest);
-        assert_eq!(names(&world.timeline())[0], "10");
-    });
-}
-
-#[test]
 fn history_of_one_moment_gets_different_ids() {
     on_both(|store| {
         let mut world = World::new(store, "home");
@@ -233,25 +186,6 @@ fn a_post_in_two_sources_is_one_post_with_two_ids() {
         let unknown = LocalId::new(u64::MAX);
         let found = first.read(move |tx| timeline::status(tx, unknown, Reader::Trusted));
         assert_eq!(found, None);
-    });
-}
-
-#[test]
-fn a_post_is_shown_in_public_once_its_first_source_is_readable() {
-    on_both(|store| {
-        let mut importing = World::new(store, "importing");
-        let mut live = World::readable(store, "live");
-        importing.settings.backfill = driftline_core::timeline::Backfill::Count(3);
-        importing.poll(posts([2, 1]));
-        live.poll(posts([2]));
-        assert_eq!(names(&live.timeline()), ["2"]);
-        assert_eq!(live.public(), []);
-        let request = importing.fill();
-        let summary = importing
-            .commit(&request, page(posts([0]), START_MS))
-            .expect("a commit");
-        assert!(summary.opened);
-        assert_eq!(live.public().len(), 3);
     });
 }
 

@@ -17,7 +17,7 @@ const SCHEME: IdScheme = IdScheme::untimed(IdOrder::Numeric);
 
 impl World {
     /// Commits events that come now.
-    fn stream(&self, events: Vec<Event>) -> Summary {
+    pub(crate) fn stream(&self, events: Vec<Event>) -> Summary {
         self.try_stream(events).expect("a commit")
     }
 
@@ -53,7 +53,7 @@ impl World {
     }
 }
 
-fn posted(id: u64) -> Event {
+pub(crate) fn posted(id: u64) -> Event {
     Event::Posted(Box::new(post(id, "text")))
 }
 
@@ -64,7 +64,7 @@ fn edited(id: u64, text: &str) -> Event {
     }))
 }
 
-fn deleted(id: u64) -> Event {
+pub(crate) fn deleted(id: u64) -> Event {
     Event::Deleted(id.to_string().as_str().into())
 }
 

@@ -161,7 +161,7 @@ impl World {
     /// A source that began empty, and so is readable.
     pub(crate) fn readable(store: &Store, name: &str) -> World {
         let mut world = World::new(store, name);
-        assert!(world.poll(Vec::new()).opened);
+        world.poll(Vec::new());
         world
     }
 
@@ -236,6 +236,18 @@ impl World {
         let request = self.next_request();
         assert!(matches!(request.purpose, Purpose::Fill { .. }));
         request
+    }
+
+    /// [`World::fill`] that answers what else is due with an empty page.
+    pub(crate) fn fill_whatever_is_due(&mut self) -> Request {
+        loop {
+            let request = self.next_request();
+            if let Purpose::Fill { .. } = request.purpose {
+                return request;
+            }
+            let empty = page(Vec::new(), self.now_ms);
+            self.commit(&request, empty).expect("a commit");
+        }
     }
 
     /// Lets time pass until the machine wants a second look; the upstream has nothing in its gaps.

@@ -246,13 +246,10 @@ impl Machine {
         self.rate_per_s
     }
 
-    /// Whether the history that was asked for is there: from then on the
-    /// source's entries may be read by others.
+    /// Whether a first page was taken in: from then on the source's entries
+    /// may be read by others, while its history is still being fetched.
     pub fn is_readable(&self) -> bool {
-        if self.ledger.frontier().is_none() {
-            return self.history.seen_empty;
-        }
-        !self.ledger.gaps().iter().any(is_history)
+        self.ledger.frontier().is_some() || self.history.seen_empty
     }
 
     /// Whether a crash that put `stored` in this one's place would lose

@@ -1,0 +1,276 @@
+//! What a PostgreSQL URL says.
+
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+
+use super::tls::{Tls, Trust};
+use crate::error::DbError;
+use crate::options::SecretUrl;
+
+/// Where and how to connect. Not `Debug`: it holds the password.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) config: Config,
+    /// `None`: TLS is not spoken at all.
+    pub(super) tls: Option<Tls>,
+    /// How long a statement may take; `None` leaves that to the server. Zero has no bound.
+    pub(super) statement_timeout: Option<Duration>,
+    /// How long a transaction may stand still, likewise.
+    pub(super) idle_in_transaction_timeout: Option<Duration>,
+}
+
+impl Address {
+    /// Reads a URL: what the driver knows, and what it does not.
+    pub(super) fn parse(url: &SecretUrl) -> Result<Address, DbError> {
+        let (rest, own) = Own::take_from(url.expose())?;
+        // The parser's own message may quote a part of the password.
+        let mut config: Config = rest.parse().map_err(|_| {
+            DbError::Open(
+                "the PostgreSQL URL is not valid (special characters in a password must be \
+                 percent-encoded)"
+                    .into(),
+            )
+        })?;
+        let (mode, trust) = own.tls()?;
+        config.ssl_mode(mode);
+        let tls = match mode {
+            SslMode::Disable => None,
+            _ => Some(Tls::new(trust, own.root.as_deref())?),
+        };
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(UNANSWERED_TIMEOUT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("driftline");
+        }
+        let options = config.get_options().unwrap_or_default().to_owned();
+        let timeout = |name: &str, own: Option<Duration>, usual| {
+            own.or_else(|| (!options.contains(name)).then_some(usual))
+        };
+        Ok(Address {
+            statement_timeout: timeout(
+                STATEMENT_TIMEOUT,
+                own.statement_timeout,
+                USUAL_STATEMENT_TIMEOUT,
+            ),
+            idle_in_transaction_timeout: timeout(
+                IDLE_TIMEOUT,
+                own.idle_timeout,
+                USUAL_IDLE_TIMEOUT,
+            ),
+            config,
+            tls,
+        })
+    }
+}
+
+/// The parameters that the driver does not know, or knows less of.
+#[derive(Default)]
+struct Own {
+    mode: Option<String>,
+    root: Option<String>,
+    statement_timeout: Option<Duration>,
+    idle_timeout: Option<Duration>,
+}
+
+impl Own {
+    /// Takes them out of a URL, or out of words of the form `key=value`.
+    fn take_from(text: &str) -> Result<(String, Own), DbError> {
+        let mut own = Own::default();
+        let Some((start, query)) = split(text) else {
+            return Ok((text.to_owned(), own));
+        };
+        let (separator, between) = if start.is_empty() {
+            (' ', "")
+        } else {
+            ('&', "?")
+        };
+        let mut kept = Vec::new();
+        for pair in query.split(separator) {
+            let taken = match pair.split_once('=') {
+                Some((key, value)) => own.take(key, &decoded(value))?,
+                None => false,
+            };
+            if !taken {
+                kept.push(pair);
+            }
+        }
+        let kept = kept.join(&separator.to_string());
+        let between = if kept.is_empty() { "" } else { between };
+        Ok((format!("{start}{between}{kept}"), own))
+    }
+
+    /// Whether it was one of them.
+    fn take(&mut self, key: &str, value: &str) -> Result<bool, DbError> {
+        match key {
+            "sslmode" => self.mode = Some(value.to_owned()),
+            "sslrootcert" => self.root = Some(value.to_owned()),
+            STATEMENT_TIMEOUT => self.statement_timeout = Some(duration(key, value)?),
+            IDLE_TIMEOUT => self.idle_timeout = Some(duration(key, value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// As PostgreSQL's own clients take it: whoever names a root certificate has the chain checked.
+    fn tls(&self) -> Result<(SslMode, Trust), DbError> {
+        let named = match self.root {
+            Some(_) => Trust::Authority,
+            None => Trust::Anyone,
+        };
+        match self.mode.as_deref() {
+            Some("disable") => Ok((SslMode::Disable, Trust::Anyone)),
+            Some("prefer") | None => Ok((SslMode::Prefer, Trust::Anyone)),
+            Some("require") => Ok((SslMode::Require, named)),
+            Some("verify-ca") => Ok((SslMode::Require, Trust::Authority)),
+            Some("verify-full") => Ok((SslMode::Require, Trust::AuthorityAndName)),
+            Some(_) => Err(DbError::Open(
+                "the PostgreSQL URL's sslmode must be disable, prefer, require, verify-ca or \
+                 verify-full"
+                    .into(),
+            )),
+        }
+    }
+}
+
+/// A URL up to its query, and that; of words of the form `key=value`, nothing and them.
+fn split(text: &str) -> Option<(&str, &str)> {
+    if text.contains("://") {
+        return text.split_once('?');
+    }
+    Some(("", text))
+}
+
+/// A value without percent-encoding; `+` is itself, as in the driver.
+fn decoded(value: &str) -> String {
+    percent_encoding::percent_decode_str(value)
+        .decode_utf8_lossy()
+        .into_owned()
+}
+
+/// A time as PostgreSQL writes it: `30s`, `5min`, or a number of ms.
+fn duration(key: &str, value: &str) -> Result<Duration, DbError> {
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let ms_each = match &value[digits.len()..] {
+        "" | "ms" => Some(1),
+        "s" => Some(1_000),
+        "min" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    let count: Option<u32> = digits.parse().ok();
+    let ms = count.zip(ms_each).map(|(count, ms)| u64::from(count) * ms);
+    ms.filter(|ms| *ms <= i32::MAX as u64)
+        .map(Duration::from_millis)
+        .ok_or_else(|| {
+            DbError::Open(format!(
+                "the PostgreSQL URL's {key} must be a time such as 30s or 5min, or 0 for none"
+            ))
+        })
+}
+
+const STATEMENT_TIMEOUT: &str = "statement_timeout";
+const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
+/// Longer than any statement takes that is well; counting a large source's entries takes a minute.
+const USUAL_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
+/// A transaction waits for this process's computing alone. One that stands still holds locks that
+/// everybody waits for.
+const USUAL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
+/// connection. A statement that takes longer is acknowledged all the same.
+const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Address, DbError> {
+        Address::parse(&SecretUrl::new(text))
+    }
+
+    fn error_of(text: &str) -> String {
+        match parse(text) {
+            Ok(_) => panic!("{text} is taken"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_the_driver_does_not_know_is_taken_out() {
+        for text in [
+            "postgres://me:pw@db.example/x?sslmode=disable&statement_timeout=30s&user=you",
+            "host=db.example sslmode=disable statement_timeout=30s user=you password=pw dbname=x",
+        ] {
+            let address = parse(text).expect("a good URL");
+            assert_eq!(address.config.get_user(), Some("you"));
+            assert_eq!(address.config.get_dbname(), Some("x"));
+            assert_eq!(address.config.get_ssl_mode(), SslMode::Disable);
+            assert!(address.tls.is_none());
+            assert_eq!(address.statement_timeout, Some(Duration::from_secs(30)));
+            assert_eq!(
+                address.idle_in_transaction_timeout,
+                Some(USUAL_IDLE_TIMEOUT)
+            );
+        }
+    }
+
+    #[test]
+    fn times_are_what_postgresql_takes_for_such() {
+        for (text, ms) in [
+            ("0", 0),
+            ("250", 250),
+            ("250ms", 250),
+            ("5min", 300_000),
+            ("1h", 3_600_000),
+        ] {
+            let url = format!("postgres://h/d?sslmode=disable&statement_timeout={text}");
+            let address = parse(&url).expect("a good URL");
+            assert_eq!(address.statement_timeout, Some(Duration::from_millis(ms)));
+        }
+        for text in ["", "s", "-1", "5 s", "1d5", "99999999999", "1000h"] {
+            let url = format!("postgres://h/d?idle_in_transaction_session_timeout={text}");
+            assert!(error_of(&url).contains("must be a time"), "{text}");
+        }
+        let options = "postgres://h/d?sslmode=disable&options=-c%20statement_timeout%3D7s";
+        let address = parse(options).expect("a good URL");
+        assert_eq!(address.statement_timeout, None);
+    }
+
+    #[test]
+    fn modes_are_those_of_postgresqls_clients() {
+        for (text, mode, trust) in [
+            ("", SslMode::Prefer, Trust::Anyone),
+            ("sslmode=disable", SslMode::Disable, Trust::Anyone),
+            ("sslmode=prefer", SslMode::Prefer, Trust::Anyone),
+            ("sslmode=require", SslMode::Require, Trust::Anyone),
+            (
+                "sslmode=require&sslrootcert=a",
+                SslMode::Require,
+                Trust::Authority,
+            ),
+            ("sslmode=verify-ca", SslMode::Require, Trust::Authority),
+            (
+                "sslmode=verify-full",
+                SslMode::Require,
+                Trust::AuthorityAndName,
+            ),
+        ] {
+            let (_, own) = Own::take_from(&format!("postgres://h/d?{text}")).expect("taken");
+            assert_eq!(own.tls(), Ok((mode, trust)), "{text}");
+        }
+        for mode in ["allow", "verify", "verify-fully", "VERIFY-FULL", ""] {
+            let url = format!("postgres://me:secret@h/d?sslmode={mode}");
+            let error = error_of(&url);
+            assert!(
+                error.contains("verify-full") && !error.contains("secret"),
+                "{error}"
+            );
+        }
+    }
+}

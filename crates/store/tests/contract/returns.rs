@@ -1,0 +1,332 @@
+//! Posts that are there again after their deletion: readers have passed where they were.
+
+use std::collections::BTreeSet;
+
+use driftline_core::{answer::LookUp, post::Visibility};
+use driftline_store::{
+    LocalId, Root, export, find,
+    refresh::{Answer, forget_told, tell, untold},
+    source,
+    timeline::{self, Range, Reader, TimelinePost},
+};
+
+use crate::{
+    refresh::{Crew, MINUTE_MS, check_schedule, found, liked},
+    world::{START_MS, World, names, on_both, posts},
+};
+
+/// A client that asks for what is above the newest ID that it has seen, and remembers everything.
+#[derive(Default)]
+struct Client {
+    newest: Option<LocalId>,
+    shown: Vec<String>,
+}
+
+impl Client {
+    /// Returns what is new to it, the oldest first.
+    fn poll(&mut self, read: impl FnOnce(&Range) -> Vec<TimelinePost>) -> Vec<String> {
+        let range = Range {
+            since: self.newest,
+            limit: 40,
+            ..Range::default()
+        };
+        let page = read(&range);
+        self.newest = page.first().map(|post| post.id).or(self.newest);
+        let new: Vec<String> = page.into_iter().rev().map(|p| p.upstream_id).collect();
+        self.shown.extend(new.iter().cloned());
+        new
+    }
+
+    fn list(&mut self, world: &World) -> Vec<String> {
+        let source = world.source;
+        self.poll(|range| {
+            let range = *range;
+            world.read(move |tx| timeline::source(tx, source, &range, Reader::Anyone))
+        })
+    }
+
+    fn public(&mut self, world: &World) -> Vec<String> {
+        self.poll(|range| {
+            let range = *range;
+            world.read(move |tx| timeline::public(tx, &range))
+        })
+    }
+}
+
+fn resolve(world: &World, id: LocalId) -> TimelinePost {
+    let found = world.read(move |tx| timeline::status(tx, id, Reader::Anyone));
+    found.expect("a post")
+}
+
+/// Tells the world's source, and no other, what is noted.
+fn tell_it(world: &World, crew: &Crew) -> u64 {
+    let (instance, source) = (crew.instance, world.source);
+    let news = world.read(move |tx| untold(tx, instance, i64::MAX, None, 100));
+    world.write(move |tx| tell(tx, source, &news))
+}
+
+fn forget_all(world: &World, crew: &Crew) {
+    let instance = crew.instance;
+    let news = world.read(move |tx| untold(tx, instance, i64::MAX, None, 100));
+    world
+        .store
+        .write_blocking(Root::none(), move |tx| forget_told(tx, instance, &news))
+        .expect("forgotten");
+}
+
+#[test]
+fn a_post_that_returns_is_listed_where_readers_will_see_it() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([3, 2, 1]));
+        let before = world.timeline();
+        let (mut list, mut public) = (Client::default(), Client::default());
+        assert_eq!(list.list(&world), ["1", "2", "3"]);
+        assert_eq!(public.public(&world), ["1", "2", "3"]);
+        world.look_up("2", LookUp::Gone);
+        // An answer that was asked for before the deletion does not undo it.
+        world.now_ms -= 1;
+        assert_eq!(world.poll(posts([3, 2, 1])).revived, 0);
+        world.now_ms += 2;
+        let summary = world.poll(posts([4, 3, 2, 1]));
+        assert_eq!((summary.revived, summary.edited, summary.new), (1, 0, 1));
+        let news: BTreeSet<String> = list.list(&world).into_iter().collect();
+        assert_eq!(news, BTreeSet::from(["2".to_owned(), "4".to_owned()]));
+        let news: BTreeSet<String> = public.public(&world).into_iter().collect();
+        assert_eq!(news, BTreeSet::from(["2".to_owned(), "4".to_owned()]));
+        assert_eq!(world.timeline().len(), 4);
+        assert_eq!(world.timeline(), world.public());
+        // Each of its IDs finds it, and is the one that it is answered with.
+        let old = &before[1];
+        let new = world
+            .timeline()
+            .into_iter()
+            .find(|post| post.upstream_id == "2")
+            .expect("the post");
+        assert!(new.id > before[0].id);
+        assert_eq!((new.post_id, new.public_id), (old.post_id, new.id));
+        assert_eq!(resolve(&world, new.id), new);
+        assert_eq!(
+            resolve(&world, old.id),
+            TimelinePost {
+                id: old.id,
+                ..new.clone()
+            }
+        );
+        for id in [old.id, new.id] {
+            let found = world.read(move |tx| find::post(tx, &id.to_string()));
+            assert_eq!(found, Some(old.post_id));
+        }
+        let instance = new.instance;
+        let named = world.read(move |tx| timeline::named(tx, instance, &["2"]));
+        assert_eq!(named[0].id, new.id);
+        // To the library it is the entry that it was.
+        assert_eq!(world.usns(), [(1, 1), (2, 5), (3, 3), (6, 6)]);
+        check_schedule(store);
+    });
+}
+
+#[test]
+fn each_return_takes_another_place() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([2, 1]));
+        let (mut list, mut public) = (Client::default(), Client::default());
+        list.list(&world);
+        public.public(&world);
+        let mut ids = vec![world.timeline()[1].id];
+        for turn in 0..4 {
+            world.now_ms += 1_000;
+            assert_eq!(world.look_up("1", LookUp::Gone).deleted, 1);
+            assert_eq!(list.list(&world), Vec::<String>::new());
+            world.now_ms += 1_000;
+            let summary = if turn % 2 == 0 {
+                world.poll(posts([2, 1]))
+            } else {
+                let post = posts([1]).remove(0);
+                world.look_up("1", LookUp::Found(Box::new(post)))
+            };
+            assert_eq!(summary.revived, 1, "turn {turn}");
+            assert_eq!(list.list(&world), ["1"]);
+            assert_eq!(public.public(&world), ["1"]);
+            ids.push(world.timeline()[0].id);
+        }
+        assert!(ids.is_sorted_by(|a, b| a < b));
+        assert_eq!(names(&world.timeline()), ["1", "2"]);
+        for id in ids {
+            assert_eq!(resolve(&world, id).upstream_id, "1");
+        }
+    });
+}
+
+#[test]
+fn a_source_that_has_not_noticed_does_not_show_it_where_it_was() {
+    on_both(|store| {
+        let mut first = World::readable(store, "first");
+        let mut second = World::readable(store, "second");
+        let mut third = World::readable(store, "third");
+        for world in [&mut first, &mut second, &mut third] {
+            world.poll(posts([2, 1]));
+        }
+        let crew = Crew::of(&first);
+        let mut readers = [Client::default(), Client::default(), Client::default()];
+        let mut public = Client::default();
+        let look = |readers: &mut [Client; 3], worlds: [&World; 3]| {
+            let pairs = readers.iter_mut().zip(worlds);
+            pairs
+                .map(|(reader, world)| reader.list(world))
+                .collect::<Vec<_>>()
+        };
+        look(&mut readers, [&first, &second, &third]);
+        public.public(&first);
+        first.look_up("1", LookUp::Gone);
+        assert_eq!(names(&second.timeline()), ["2"]);
+        first.now_ms += 1_000;
+        assert_eq!(first.poll(posts([2, 1])).revived, 1);
+        assert_eq!(public.public(&first), ["1"]);
+        let nothing = Vec::<String>::new();
+        let news = look(&mut readers, [&first, &second, &third]);
+        assert_eq!(
+            news,
+            [vec!["1".to_owned()], nothing.clone(), nothing.clone()]
+        );
+        assert_eq!(names(&second.timeline()), ["2"]);
+        // One is told, the other sees it in a page of its own.
+        assert_eq!(tell_it(&second, &crew), 1);
+        assert_eq!(tell_it(&second, &crew), 0);
+        forget_all(&second, &crew);
+        third.now_ms = first.now_ms + 500;
+        assert_eq!(third.poll(posts([2, 1])).revived, 1);
+        assert_eq!(third.poll(posts([2, 1])).revived, 0);
+        let news = look(&mut readers, [&first, &second, &third]);
+        assert_eq!(news, [nothing, vec!["1".to_owned()], vec!["1".to_owned()]]);
+        for world in [&first, &second, &third] {
+            assert_eq!(names(&world.timeline()), ["1", "2"]);
+        }
+        assert_eq!(names(&first.public()), ["1", "2"]);
+    });
+}
+
+#[test]
+fn a_refresh_that_finds_it_again_lists_it_anew() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 7)]);
+        let (mut list, mut public) = (Client::default(), Client::default());
+        list.list(&world);
+        public.public(&world);
+        let crew = Crew::of(&world);
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        let claim = crew.claim(now_ms);
+        world.now_ms = now_ms + 10;
+        assert_eq!(world.look_up("1", LookUp::Gone).deleted, 1);
+        assert_eq!(names(&world.public()), ["2"]);
+        crew.save(&claim, &[found(1, 9), found(2, 0)], now_ms + 20);
+        assert_eq!(public.public(&world), ["1"]);
+        assert_eq!(list.list(&world), Vec::<String>::new());
+        assert_eq!(tell_it(&world, &crew), 1);
+        assert_eq!(list.list(&world), ["1"]);
+        assert_eq!(names(&world.timeline()), ["1", "2"]);
+        check_schedule(store);
+        // A second deletion and return by refreshes alone.
+        let gone_ms = now_ms + 90 * MINUTE_MS;
+        crew.refresh(&[(1, Answer::Gone), found(2, 0)], gone_ms);
+        tell_it(&world, &crew);
+        assert_eq!(names(&world.timeline()), ["2"]);
+        world.now_ms = gone_ms + MINUTE_MS;
+        assert_eq!(world.poll(vec![liked(2, 0), liked(1, 9)]).revived, 1);
+        assert_eq!(list.list(&world), ["1"]);
+        assert_eq!(public.public(&world), ["1"]);
+        check_schedule(store);
+    });
+}
+
+#[test]
+fn another_source_that_shows_it_first_brings_it_back() {
+    on_both(|store| {
+        let mut first = World::readable(store, "first");
+        let mut second = World::readable(store, "second");
+        first.poll(posts([1]));
+        let mut public = Client::default();
+        public.public(&first);
+        first.look_up("1", LookUp::Gone);
+        second.now_ms += 1_000;
+        assert_eq!(second.poll(posts([1])).new, 1);
+        assert_eq!(public.public(&first), ["1"]);
+        assert_eq!(first.timeline(), []);
+        assert_eq!(second.timeline(), second.public());
+        let crew = Crew::of(&first);
+        assert_eq!(tell_it(&first, &crew), 1);
+        assert_eq!(names(&first.timeline()), ["1"]);
+        assert!(first.timeline()[0].id > second.timeline()[0].id);
+    });
+}
+
+#[test]
+fn a_post_that_returns_as_a_private_one_stays_out_of_public() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([1]));
+        world.look_up("1", LookUp::Gone);
+        world.now_ms += 1_000;
+        let mut private = posts([1]);
+        private[0].visibility = Visibility::Private;
+        assert_eq!(world.poll(private).revived, 1);
+        assert_eq!((world.timeline(), world.public()), (vec![], vec![]));
+        assert_eq!(world.timeline_for(Reader::Trusted).len(), 1);
+    });
+}
+
+#[test]
+fn a_post_that_is_listed_twice_returns_in_both_places() {
+    on_both(|store| {
+        let mut world = World::readable(store, "mentions");
+        let mention = |position: &str| driftline_core::answer::Listed {
+            position: position.into(),
+            post: posts([1]).remove(0),
+        };
+        let page = |now_ms| driftline_core::answer::Page {
+            listed: vec![mention("12"), mention("11")],
+            facts: crate::world::facts(now_ms),
+            ..Default::default()
+        };
+        let request = crate::world::newest_page();
+        world.commit(&request, page(START_MS)).expect("a commit");
+        let before = world.timeline();
+        assert_eq!(world.look_up("1", LookUp::Gone).deleted, 2);
+        world.now_ms += 1_000;
+        let again = world.commit(&request, page(world.now_ms));
+        assert_eq!(again.expect("a commit").revived, 2);
+        let after = world.timeline();
+        assert_eq!(after.len(), 2);
+        assert!(after[1].id > before[0].id);
+        assert_eq!(world.public().len(), 1);
+    });
+}
+
+#[test]
+fn ids_of_a_post_outlive_it_and_find_nothing_then() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([2, 1]));
+        world.look_up("1", LookUp::Gone);
+        world.now_ms += 1_000;
+        world.poll(posts([2, 1]));
+        let ids: Vec<LocalId> = world.timeline().iter().map(|post| post.id).collect();
+        let all = world.export().len();
+        let (source, now_ms) = (world.source, world.now_ms);
+        let removed = world.write(move |tx| source::remove(tx, source, now_ms));
+        assert_eq!(removed.posts as usize, all);
+        for id in ids {
+            assert_eq!(world.read(move |tx| find::post(tx, &id.to_string())), None);
+            let found = world.read(move |tx| timeline::status(tx, id, Reader::Trusted));
+            assert_eq!(found, None);
+        }
+        let mut again = World::readable(store, "again");
+        again.poll(posts([2, 1]));
+        assert_eq!(again.timeline().len(), 2);
+        let source = again.source;
+        let rows = again.read(move |tx| export::rows(tx, source, 0, 10));
+        assert_eq!(rows.len(), 2);
+    });
+}
