@@ -4,7 +4,8 @@
 //! beside the polls that loses, repeats and delays what it tells, and
 //! refreshes beside both. [`laws`] says what must hold at every commit.
 //!
-//! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many.
+//! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many;
+//! `DRIFTLINE_TRACE=1` prints each step.
 #![allow(clippy::unwrap_used)]
 
 mod faults;
@@ -22,7 +23,11 @@ use crate::{settings::Drawn, simulation::Simulation};
 
 #[test]
 fn the_copy_equals_the_truth_whatever_is_asked_and_fails() {
-    seeds::run(100, |seed| run(Simulation::new(Drawn::of(seed))));
+    seeds::run(100, |seed| {
+        let drawn = Drawn::of(seed);
+        session::trace(0, &drawn);
+        run(Simulation::new(drawn));
+    });
 }
 
 fn run(simulation: Simulation) {

@@ -91,6 +91,17 @@ impl Session {
     }
 }
 
+/// Prints what happens, if `DRIFTLINE_TRACE` is set.
+pub(crate) fn trace(now_ms: i64, what: &dyn std::fmt::Debug) {
+    if std::env::var_os("DRIFTLINE_TRACE").is_some() {
+        eprintln!("{now_ms} {what:?}");
+    }
+}
+
+fn ids_of(page: &Page) -> Vec<&UpstreamId> {
+    page.listed.iter().map(|listed| &listed.position).collect()
+}
+
 fn hash(item: &Listed) -> u64 {
     let mut hasher = DefaultHasher::new();
     item.post.raw.hash(&mut hasher);
@@ -112,6 +123,7 @@ impl Simulation {
             .next(&settings, abilities, self.now_ms, settling);
         session.machine.sent(&step, self.now_ms);
         self.steps_without_look_up += 1;
+        trace(self.now_ms, &step);
         match step {
             Step::Wait { until_ms } => {
                 assert!(until_ms > self.now_ms);
@@ -171,6 +183,7 @@ impl Simulation {
         let answer = self.upstream.answer(self.now_ms, "t", &request.page);
         self.now_ms = self.upstream.received_at_ms();
         let settings = self.settings();
+        trace(self.now_ms, &answer.as_ref().map(ids_of));
         let checked = answer.and_then(|page| {
             self.laws.answered(&page);
             let known = machine.scheme().copied();

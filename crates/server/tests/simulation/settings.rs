@@ -4,9 +4,10 @@
 use driftline_core::{
     answer::Abilities,
     timeline::{Backfill, Overlap, Rung, Settings},
+    upstream_id::IdOrder,
 };
 use driftline_sim::{
-    Bursts, DatedTomorrow, FaultsConfig, IdLayout, Lateness, ShortPages, SpanMs, WorldConfig,
+    Bursts, DatedTomorrow, FaultsConfig, IdLayout, Lateness, SpanMs, WorldConfig,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -50,7 +51,11 @@ impl Drawn {
         let posts = rng.random_range(20.0..250.0);
         let span_s = (joins_after_ms + runs_for_ms) as f64 / 1000.0;
         let world = world(&mut rng, posts / span_s, page_limit);
-        let settings = settings(&mut rng, every_ms, joins_after_ms);
+        let settings = Settings {
+            // Its first IDs look like numbers.
+            id_order: (world.layout == IdLayout::Sequential).then_some(IdOrder::LengthThenText),
+            ..settings(&mut rng, every_ms, joins_after_ms)
+        };
         let world = WorldConfig {
             publish_for_ms: Some(joins_after_ms + runs_for_ms),
             ..world
@@ -230,11 +235,6 @@ fn world(rng: &mut ChaCha8Rng, rate_per_s: f64, page_limit: u16) -> WorldConfig 
         deleted_share: share(rng, 0.1),
         edited_share: share(rng, 0.1),
         filtered_share: share(rng, 0.2),
-        short_pages: ShortPages {
-            share: share(rng, 0.2),
-            hidden_share: 0.3,
-            empty_share: 0.1,
-        },
         ignores_min_id: rng.random_bool(0.2),
         reach: Some(800),
         dated_tomorrow: rng.random_bool(0.3).then(|| DatedTomorrow {
