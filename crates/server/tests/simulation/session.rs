@@ -122,7 +122,6 @@ impl Simulation {
             .machine
             .next(&settings, abilities, self.now_ms, settling);
         session.machine.sent(&step, self.now_ms);
-        self.steps_without_look_up += 1;
         trace(self.now_ms, &step);
         match step {
             Step::Wait { until_ms } => {
@@ -137,7 +136,7 @@ impl Simulation {
                 return Ok(());
             }
             Step::LookUp(id) => {
-                self.steps_without_look_up = 0;
+                self.quiet_since_ms = self.now_ms;
                 self.look_up(&id)?;
             }
             Step::Fetch(fetch) => self.fetch(fetch)?,
@@ -221,6 +220,7 @@ impl Simulation {
         {
             session.machine = machine;
             session.cadence.polled(0, 0);
+            self.polled_at_ms = page.facts.sent_at_ms;
             for listed in &page.listed {
                 self.laws.shown_alive(&listed.post, page.facts.sent_at_ms);
             }
@@ -233,7 +233,7 @@ impl Simulation {
             _ => Operation::Look,
         };
         let commit = if before.is_history(&request) {
-            Commit::History(reading.keys[reading.ahead..].to_vec())
+            Commit::History(reading.keys.clone())
         } else if is_poll {
             Commit::Poll
         } else {
@@ -263,6 +263,9 @@ impl Simulation {
             return Err(Ended::Violation(Violation::Content(text)));
         }
         let now_ms = self.now_ms;
+        if is_poll {
+            self.polled_at_ms = page.facts.sent_at_ms;
+        }
         if let Some(session) = &mut self.session {
             if is_poll {
                 let shown = machine.counters().stored - session.machine.counters().stored;

@@ -7,7 +7,7 @@ use driftline_core::{
     upstream_id::IdOrder,
 };
 use driftline_sim::{
-    Bursts, DatedTomorrow, FaultsConfig, IdLayout, Lateness, SpanMs, WorldConfig,
+    Bursts, DatedTomorrow, FaultKind, FaultsConfig, IdLayout, Lateness, Mishap, SpanMs, WorldConfig,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -50,7 +50,7 @@ impl Drawn {
         let page_limit = *pick(&mut rng, &[4, 7, 20, 40]);
         let posts = rng.random_range(20.0..250.0);
         let span_s = (joins_after_ms + runs_for_ms) as f64 / 1000.0;
-        let world = world(&mut rng, posts / span_s, page_limit);
+        let world = world(&mut rng, posts / span_s, page_limit, joins_after_ms);
         let settings = Settings {
             // Its first IDs look like numbers.
             id_order: (world.layout == IdLayout::Sequential).then_some(IdOrder::LengthThenText),
@@ -194,7 +194,12 @@ fn settings(rng: &mut ChaCha8Rng, every_ms: i64, joins_after_ms: i64) -> Setting
     }
 }
 
-fn world(rng: &mut ChaCha8Rng, rate_per_s: f64, page_limit: u16) -> WorldConfig {
+fn world(
+    rng: &mut ChaCha8Rng,
+    rate_per_s: f64,
+    page_limit: u16,
+    joins_after_ms: i64,
+) -> WorldConfig {
     let hard = WorldConfig::hard(rate_per_s);
     let layout = match rng.random_range(0..8) {
         0 => IdLayout::Twitter,
@@ -203,14 +208,24 @@ fn world(rng: &mut ChaCha8Rng, rate_per_s: f64, page_limit: u16) -> WorldConfig 
         3 => IdLayout::Sequential,
         _ => IdLayout::Mastodon,
     };
+    // Now and then a page is empty, but never two in a row.
+    let empty = |n: i64| Mishap {
+        after_ms: joins_after_ms + n * 3 * MINUTE_MS,
+        fault: FaultKind::EmptyPage,
+    };
+    let hard_faults = FaultsConfig {
+        empty_page_share: 0.0,
+        mishaps: (1..20).map(empty).collect(),
+        ..FaultsConfig::hard()
+    };
     let faults = match rng.random_range(0..3) {
         0 => FaultsConfig::default(),
         1 => FaultsConfig {
             date_header: rng.random(),
             throttles: Vec::new(),
-            ..FaultsConfig::hard()
+            ..hard_faults
         },
-        _ => FaultsConfig::hard(),
+        _ => hard_faults,
     };
     let share = |rng: &mut ChaCha8Rng, most: f64| *pick(rng, &[0.0, most / 3.0, most]);
     WorldConfig {
@@ -234,7 +249,11 @@ fn world(rng: &mut ChaCha8Rng, rate_per_s: f64, page_limit: u16) -> WorldConfig 
         }),
         deleted_share: share(rng, 0.1),
         edited_share: share(rng, 0.1),
-        filtered_share: share(rng, 0.2),
+        // Never so many that a whole page is hidden, and hidden again.
+        filtered_share: match page_limit {
+            0..10 => 0.0,
+            _ => share(rng, 0.2),
+        },
         ignores_min_id: rng.random_bool(0.2),
         reach: Some(800),
         dated_tomorrow: rng.random_bool(0.3).then(|| DatedTomorrow {

@@ -3,7 +3,6 @@
 
 use driftline_core::{
     timeline::Machine,
-    upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
 use driftline_sim::Upstream;
@@ -44,8 +43,10 @@ pub(crate) struct Simulation {
     leased_until_ms: i64,
     /// Since when the source is not read, Unix ms.
     standing_since_ms: i64,
-    /// Steps in a row that were no look-up.
-    pub(crate) steps_without_look_up: u32,
+    /// When the last poll that was taken in was asked for, Unix ms.
+    pub(crate) polled_at_ms: i64,
+    /// Since when nothing was looked up and nothing is left to read, Unix ms.
+    pub(crate) quiet_since_ms: i64,
     _place: Place,
 }
 
@@ -125,7 +126,8 @@ impl Simulation {
             rng,
             leased_until_ms: now_ms,
             standing_since_ms: now_ms,
-            steps_without_look_up: 0,
+            polled_at_ms: i64::MIN,
+            quiet_since_ms: now_ms,
             mutant: None,
             drawn,
             _place: place,
@@ -149,7 +151,7 @@ impl Simulation {
 
     pub(crate) fn run_to_the_end(&mut self) -> Result<Measured, Violation> {
         self.run_until(self.drawn.start_ms() + self.drawn.runs_for_ms + MINUTE_MS)?;
-        let before_ms = self.now_ms + MINUTE_MS;
+        let before_ms = self.now_ms;
         let deadline_ms = self.now_ms + 24 * 60 * MINUTE_MS;
         self.store.mend(self.now_ms);
         while !self.is_settled(before_ms) {
@@ -170,14 +172,20 @@ impl Simulation {
         Ok(())
     }
 
-    fn is_settled(&self, before_ms: i64) -> bool {
+    /// Whether all that was published has come of age, and nothing more was
+    /// looked up for so long that no look-up waits for its turn.
+    fn is_settled(&mut self, before_ms: i64) -> bool {
         let rungs = self.drawn.settings.rungs.len() + 1;
-        self.steps_without_look_up > 10
+        let is_read = self.polled_at_ms >= before_ms
             && self.session.as_ref().is_some_and(|session| {
                 session
                     .machine
                     .is_settled(&self.drawn.settings, before_ms, rungs)
-            })
+            });
+        if !is_read {
+            self.quiet_since_ms = self.now_ms;
+        }
+        self.now_ms > self.quiet_since_ms + 6 * MINUTE_MS
     }
 
     pub(crate) fn step(&mut self, settling: bool) -> Result<(), Violation> {
@@ -341,13 +349,6 @@ impl Simulation {
         let store = self.store.plain();
         self.laws
             .check(store, &mut self.upstream, self.now_ms, commit)
-    }
-
-    /// The stored posts, for what the machine asked to look up.
-    pub(crate) fn looked_up(&mut self, id: &UpstreamId, is_gone: bool, asked_at_ms: i64) {
-        if is_gone {
-            self.laws.told_gone(id, asked_at_ms);
-        }
     }
 }
 
