@@ -164,11 +164,6 @@ impl FaultyStore {
         }
     }
 
-    /// The operations of a kind so far.
-    pub(crate) fn count(&self, operation: Operation) -> u64 {
-        self.counts.get(&operation).copied().unwrap_or_default()
-    }
-
     /// The commits so far at which the process could have died.
     pub(crate) fn commits(&self) -> u64 {
         self.commits

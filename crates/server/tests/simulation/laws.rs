@@ -70,12 +70,18 @@ pub(crate) enum Commit {
 /// A run as measured.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Measured {
-    /// Posts that are stored.
-    pub(crate) stored: usize,
-    /// Of posts that came late: by how much, and from then to the store, ms.
-    pub(crate) delays_ms: Vec<(i64, i64)>,
-    /// When each of these became visible, Unix ms.
-    pub(crate) visible_at_ms: Vec<i64>,
+    /// Posts that became visible more than a second after the time in their
+    /// ID, and are stored.
+    pub(crate) late: Vec<Late>,
+}
+
+/// A post that came late.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Late {
+    /// Unix ms.
+    pub(crate) visible_at_ms: i64,
+    /// Unix ms.
+    pub(crate) stored_at_ms: i64,
 }
 
 pub(crate) struct Laws {
@@ -176,7 +182,7 @@ impl Laws {
                 return Err(Violation::Ledger(format!("stored twice: {row:?}")));
             }
         }
-        sound(machine.ledger())?;
+        sound(machine.ledger(), self.drawn.is_shallow())?;
         self.check_origin(&machine, now_ms, commit)?;
         self.check_shown(&machine, upstream, now_ms)
     }
@@ -293,16 +299,16 @@ impl Laws {
             .into_iter()
             .map(|row| (UpstreamId::new(row.post.upstream_id.as_str()), row))
             .collect();
-        let mut measured = Measured {
-            stored: rows.len(),
-            ..Measured::default()
-        };
+        let mut measured = Measured::default();
         for post in &truth.posts {
             let key = machine.scheme().map(|scheme| key(scheme, &post.id));
             let Some(key) = key else { continue };
             let Some(row) = rows.get(&post.id) else {
-                // A deleted post may have gone while nobody could look.
+                // A deleted post may have gone while nobody could look, and one
+                // that came late may have been too deep by then.
                 let is_missing = post.deleted_at_ms.is_none()
+                    && upstream.world().hidden_at_ms(&post.id).is_none()
+                    && !self.drawn.is_shallow()
                     && ledger.origin().is_some_and(|origin| *origin <= key)
                     && !is_listed(ledger, &key)
                     && !self.may_be_passed_over(upstream, &post.id, now_ms);
@@ -316,10 +322,11 @@ impl Laws {
             if is_covered(ledger, &key) {
                 self.check_came_of_age(&machine, post, row)?;
             }
-            if post.lateness_ms() > SECOND_MS && post.visible_at_ms > self.drawn.start_ms() {
-                let delay_ms = row.arrived_at_ms - post.visible_at_ms;
-                measured.delays_ms.push((post.lateness_ms(), delay_ms));
-                measured.visible_at_ms.push(post.visible_at_ms);
+            if post.lateness_ms() > SECOND_MS {
+                measured.late.push(Late {
+                    visible_at_ms: post.visible_at_ms,
+                    stored_at_ms: row.arrived_at_ms,
+                });
             }
         }
         let known: HashSet<&UpstreamId> = truth.posts.iter().map(|post| &post.id).collect();
@@ -338,8 +345,9 @@ impl Laws {
     ) -> Result<(), Violation> {
         let wrong = |what: &str| Err(Violation::Content(format!("{what}: {post:?}, {row:?}")));
         if row.post.deleted_at_ms.is_some() {
+            let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some();
             return match (post.deleted_at_ms, &row.post.raw) {
-                (None, _) => wrong("it is not deleted"),
+                (None, _) if !is_hidden => wrong("it is not deleted"),
                 (_, Some(_)) => wrong("it is deleted and has a body"),
                 _ => Ok(()),
             };
@@ -377,8 +385,9 @@ impl Laws {
         post: &TruePost,
         row: &export::ExportRow,
     ) -> Result<(), Violation> {
-        let skipped = machine.counters().suspects_dropped > 0;
-        if !self.drawn.reads_all() || skipped || self.disputed.contains(&post.id) {
+        let is_dropped = machine.counters().suspects_dropped > 0;
+        let is_unread = !self.drawn.reads_all() || self.drawn.is_shallow();
+        if is_unread || is_dropped || self.disputed.contains(&post.id) {
             return Ok(());
         }
         let until_ms = post.id_time_ms + self.drawn.last_age_ms() - 2 * SECOND_MS;
@@ -403,15 +412,21 @@ impl Laws {
     }
 
     /// Whether a post is later than what every range is read at, where rungs
-    /// may pass over ranges.
+    /// may pass over ranges; or of a history that the upstream no longer
+    /// reaches down to.
     fn may_be_passed_over(&self, upstream: &mut Upstream, id: &UpstreamId, now_ms: i64) -> bool {
-        if self.drawn.reads_all() {
+        if self.drawn.reads_all() && !self.drawn.is_shallow() {
             return false;
         }
         let truth = upstream.truth(now_ms);
-        let post = truth.posts.iter().find(|post| post.id == *id);
+        let Some(post) = truth.posts.iter().find(|post| post.id == *id) else {
+            return false;
+        };
+        if self.drawn.is_shallow() && post.visible_at_ms < self.drawn.start_ms() {
+            return true;
+        }
         let least_ms = self.drawn.settings.second_look_ms - 2 * SECOND_MS;
-        post.is_some_and(|post| post.lateness_ms() > least_ms)
+        !self.drawn.reads_all() && post.lateness_ms() > least_ms
     }
 }
 
@@ -434,7 +449,7 @@ fn is_listed(ledger: &Ledger, key: &Key) -> bool {
         .any(|gap| gap.low <= *key && *key < gap.high)
 }
 
-fn sound(ledger: &Ledger) -> Result<(), Violation> {
+fn sound(ledger: &Ledger, is_shallow: bool) -> Result<(), Violation> {
     let mut below = Key::lowest();
     let wrong = |what: &str| Err(Violation::Ledger(format!("{what}: {ledger:?}")));
     for gap in ledger.gaps() {
@@ -452,7 +467,7 @@ fn sound(ledger: &Ledger) -> Result<(), Violation> {
         {
             return wrong("a range that ends before it begins");
         }
-        if gap.kind == GapKind::Unrecoverable {
+        if gap.kind == GapKind::Unrecoverable && !is_shallow {
             return wrong("given up, though the upstream reaches down to it");
         }
     }

@@ -2,8 +2,14 @@
 //! catch.
 
 use driftline_core::{
-    timeline::{Gap, GapKind, Machine, Overlap, Purpose, Reading, Request},
+    timeline::{Backfill, Gap, GapKind, Machine, Overlap, Purpose, Reading, Request},
     upstream_id::Key,
+};
+
+use crate::{
+    laws::Violation,
+    settings::Drawn,
+    simulation::Simulation,
 };
 
 /// A fault in the program.
@@ -85,4 +91,80 @@ fn beginning_at(machine: &Machine, origin: &Key) -> Machine {
     });
     changed.restore_gaps(gaps.collect());
     changed
+}
+
+#[test]
+fn an_origin_that_moves_at_polls_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Origin(_));
+    assert_caught(Mutant::OriginMovesAtPolls, Drawn::of, is_caught);
+}
+
+#[test]
+fn a_history_that_ends_too_early_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Origin(_));
+    let drawn = |seed| {
+        let drawn = Drawn::of(seed);
+        let backfill = Backfill::Count(20 + seed);
+        let settings = driftline_core::timeline::Settings {
+            backfill,
+            ..drawn.settings
+        };
+        Drawn { settings, ..drawn }
+    };
+    assert_caught(Mutant::OriginAboveHistory, drawn, is_caught);
+}
+
+#[test]
+fn a_lease_that_outlives_its_session_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Standing(_));
+    assert_caught(Mutant::LeaseOutlivesSession, Drawn::of, is_caught);
+}
+
+#[test]
+fn rungs_that_pass_unread_are_caught() {
+    let is_caught = |violation: &Violation| {
+        matches!(
+            violation,
+            Violation::Missing(_) | Violation::Unaccounted(_) | Violation::Content(_)
+        )
+    };
+    assert_caught(Mutant::RungsPassUnread, Drawn::of, is_caught);
+}
+
+#[test]
+fn a_cursor_committed_before_its_posts_is_caught() {
+    let is_caught = |violation: &Violation| {
+        matches!(violation, Violation::Unaccounted(_) | Violation::Missing(_))
+    };
+    assert_caught(Mutant::CursorBeforePosts, Drawn::of, is_caught);
+}
+
+#[test]
+fn a_gap_closed_by_a_short_page_is_caught() {
+    let is_caught = |violation: &Violation| {
+        matches!(violation, Violation::Unaccounted(_) | Violation::Missing(_))
+    };
+    assert_caught(Mutant::GapClosedByShortPage, Drawn::of, is_caught);
+}
+
+#[test]
+fn absence_that_is_ignored_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Content(_));
+    assert_caught(Mutant::AbsenceIgnored, Drawn::of, is_caught);
+}
+
+/// Some of the first runs end with the violation that is expected of a mutant.
+fn assert_caught(
+    mutant: Mutant,
+    drawn: impl Fn(u64) -> Drawn,
+    is_caught: impl Fn(&Violation) -> bool,
+) {
+    let ends: Vec<String> = (0..40)
+        .map_while(|seed| match Simulation::new(drawn(seed)).with(mutant).run() {
+            Err(violation) if is_caught(&violation) => None,
+            Err(violation) => Some(format!("{seed}: {violation}")),
+            Ok(_) => Some(format!("{seed}: survived")),
+        })
+        .collect();
+    assert!(ends.len() < 40, "{mutant:?} survives: {ends:#?}");
 }

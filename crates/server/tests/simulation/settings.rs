@@ -102,20 +102,20 @@ impl Drawn {
         Self {
             world: WorldConfig {
                 publish_for_ms: Some(publish_for_ms),
-                rate_per_s: 0.2,
+                rate_per_s: 0.4,
                 federated_share: 0.05,
                 federated_backdate_ms: SpanMs::new(5_000, 60_000),
-                deleted_share: 0.15,
+                deleted_share: 0.2,
                 deleted_after_ms: SpanMs::new(0, MINUTE_MS),
                 edited_share: 0.15,
                 edited_after_ms: SpanMs::new(0, MINUTE_MS),
                 page_limit: 7,
                 faults: FaultsConfig {
-                    unavailable_share: 0.02,
-                    cut_share: 0.02,
+                    unavailable_share: 0.05,
+                    cut_share: 0.05,
                     ..FaultsConfig::default()
                 },
-                ..WorldConfig::measured(0.2)
+                ..WorldConfig::measured(0.4)
             },
             settings: Settings {
                 every_ms: 10 * SECOND_MS,
@@ -145,6 +145,11 @@ impl Drawn {
     /// Whether no rung passes a range without reading it.
     pub(crate) fn reads_all(&self) -> bool {
         self.settings.rung_patience_posts == u64::MAX
+    }
+
+    /// Whether the upstream shows no more than some pages.
+    pub(crate) fn is_shallow(&self) -> bool {
+        self.world.reach.is_some_and(|reach| reach < DEEP)
     }
 
     /// When the source is added, Unix ms.
@@ -190,6 +195,7 @@ fn settings(rng: &mut ChaCha8Rng, every_ms: i64, joins_after_ms: i64) -> Setting
         // A rung that passes over ranges may miss what only it would find.
         rung_share_percent: if patient { 100 } else { 25 },
         rung_patience_posts: if patient { u64::MAX } else { 40 },
+        fill_gaps: rng.random_bool(0.9),
         ..Settings::default()
     }
 }
@@ -255,7 +261,14 @@ fn world(
             _ => share(rng, 0.2),
         },
         ignores_min_id: rng.random_bool(0.2),
-        reach: Some(800),
+        hidden_share: share(rng, 0.05),
+        hidden_after_ms: SpanMs::new(0, 2 * MINUTE_MS),
+        // More than is ever published, or some pages.
+        reach: Some(if rng.random_bool(0.15) {
+            u32::from(page_limit) * 3
+        } else {
+            DEEP
+        }),
         dated_tomorrow: rng.random_bool(0.3).then(|| DatedTomorrow {
             after_ms: MINUTE_MS,
             ahead_ms: 24 * 60 * MINUTE_MS,
@@ -268,3 +281,6 @@ fn world(
 fn pick<'a, T>(rng: &mut ChaCha8Rng, from: &'a [T]) -> &'a T {
     &from[rng.random_range(0..from.len())]
 }
+
+/// So many posts are never published.
+const DEEP: u32 = 800;
