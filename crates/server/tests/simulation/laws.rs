@@ -412,21 +412,21 @@ impl Laws {
     }
 
     /// Whether a post is later than what every range is read at, where rungs
-    /// may pass over ranges; or of a history that the upstream no longer
-    /// reaches down to.
+    /// may pass over ranges; or too deep for the upstream to show it any more.
     fn may_be_passed_over(&self, upstream: &mut Upstream, id: &UpstreamId, now_ms: i64) -> bool {
         if self.drawn.reads_all() && !self.drawn.is_shallow() {
             return false;
         }
         let truth = upstream.truth(now_ms);
-        let Some(post) = truth.posts.iter().find(|post| post.id == *id) else {
+        let Some(at) = truth.posts.iter().position(|post| post.id == *id) else {
             return false;
         };
-        if self.drawn.is_shallow() && post.visible_at_ms < self.drawn.start_ms() {
-            return true;
-        }
         let least_ms = self.drawn.settings.second_look_ms - 2 * SECOND_MS;
-        !self.drawn.reads_all() && post.lateness_ms() > least_ms
+        let is_late = !self.drawn.reads_all() && truth.posts[at].lateness_ms() > least_ms;
+        let newer = truth.posts[at + 1..].iter();
+        let newer = newer.filter(|post| post.deleted_at_ms.is_none()).count();
+        let reach = self.drawn.world.reach.map_or(usize::MAX, |reach| reach as usize);
+        is_late || newer >= reach
     }
 }
 

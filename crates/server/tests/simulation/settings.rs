@@ -233,6 +233,7 @@ fn world(
         },
         _ => hard_faults,
     };
+    let is_shallow = rng.random_bool(0.15);
     let share = |rng: &mut ChaCha8Rng, most: f64| *pick(rng, &[0.0, most / 3.0, most]);
     WorldConfig {
         layout,
@@ -257,14 +258,14 @@ fn world(
         edited_share: share(rng, 0.1),
         // Never so many that a whole page is hidden, and hidden again.
         filtered_share: match page_limit {
-            0..10 => 0.0,
-            _ => share(rng, 0.2),
+            10.. if !is_shallow => share(rng, 0.2),
+            _ => 0.0,
         },
         ignores_min_id: rng.random_bool(0.2),
         hidden_share: share(rng, 0.05),
         hidden_after_ms: SpanMs::new(0, 2 * MINUTE_MS),
         // More than is ever published, or some pages.
-        reach: Some(if rng.random_bool(0.15) {
+        reach: Some(if is_shallow {
             u32::from(page_limit) * 3
         } else {
             DEEP
