@@ -30,7 +30,10 @@ fn without_overlap_late_posts_wait_too_long() {
     let (delay_ms, posts) = late_posts_wait_ms(0, Some(Mutant::NoOverlap));
     let (unmutated_ms, _) = late_posts_wait_ms(0, None);
     assert!(delay_ms > BOUND_MS, "{delay_ms} ms at p99.5 of {posts}");
-    assert!(delay_ms > unmutated_ms * 3 / 2, "{delay_ms}, {unmutated_ms}");
+    assert!(
+        delay_ms > unmutated_ms * 3 / 2,
+        "{delay_ms}, {unmutated_ms}"
+    );
 }
 
 /// From visible to stored the p99.5, ms, of the posts that came more than a

@@ -104,7 +104,10 @@ pub(crate) struct Faults {
 /// Why an operation brought nothing.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    Store(StoreError),
+    /// The store failed, as it was to.
+    Failed,
+    /// The store refused it, though nothing was to fail.
+    Refused(StoreError),
     /// The process died.
     Died,
 }
@@ -217,7 +220,7 @@ impl FaultyStore {
         let death = self.death();
         let fails = matches!(verdict, Verdict::RolledBack) || death == Some(Side::Before);
         if matches!(verdict, Verdict::Refused) {
-            return Err(lost());
+            return Err(Broken::Failed);
         }
         let outcome = self.store.write_blocking(root, move |tx| {
             let value = job(tx)?;
@@ -229,8 +232,9 @@ impl FaultyStore {
             return Err(Broken::Died);
         }
         match verdict {
-            Verdict::Unanswered if self.committed => Err(unanswered()),
-            _ => outcome.map_err(Broken::Store),
+            Verdict::Unanswered if self.committed => Err(Broken::Failed),
+            Verdict::RolledBack => outcome.map_err(|_| Broken::Failed),
+            _ => outcome.map_err(Broken::Refused),
         }
     }
 
@@ -244,13 +248,13 @@ impl FaultyStore {
     ) -> Result<T, Broken> {
         self.committed = false;
         match self.verdict(now_ms, operation) {
-            Verdict::Refused | Verdict::RolledBack => Err(lost()),
+            Verdict::Refused | Verdict::RolledBack => Err(Broken::Failed),
             verdict => {
                 let outcome = job(&self.store);
                 self.committed = outcome.is_ok();
                 match verdict {
-                    Verdict::Unanswered => Err(unanswered()),
-                    _ => outcome.map_err(Broken::Store),
+                    Verdict::Unanswered if self.committed => Err(Broken::Failed),
+                    _ => outcome.map_err(Broken::Refused),
                 }
             }
         }
@@ -313,15 +317,6 @@ impl FaultyStore {
             Side::After
         })
     }
-}
-
-fn lost() -> Broken {
-    let error = DbError::ConnectionLost("an outage of the simulation".to_owned());
-    Broken::Store(StoreError::Db(error))
-}
-
-fn unanswered() -> Broken {
-    Broken::Store(StoreError::Db(DbError::CommitUnknown))
 }
 
 fn full() -> StoreError {

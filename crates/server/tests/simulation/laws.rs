@@ -13,10 +13,7 @@
 //! before it was as old as the last rung is known, since that rung has read
 //! its range after that.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    fmt,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use driftline_core::{
     answer::Page,
@@ -30,30 +27,32 @@ use driftline_store::{SourceId, Store, export, machine};
 use crate::settings::{Drawn, SECOND_MS};
 
 /// A law that does not hold.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Violation {
     /// A post was shown, is not stored, and no range lists its place.
+    #[error("unaccounted for: {0}")]
     Unaccounted(String),
     /// The ledger's ranges make no sense.
+    #[error("the ledger: {0}")]
     Ledger(String),
     /// Coverage began later without cause.
+    #[error("the origin: {0}")]
     Origin(String),
     /// A post is missing at the end.
+    #[error("missing: {0}")]
     Missing(String),
     /// A post is stored otherwise than it is known.
+    #[error("another content: {0}")]
     Content(String),
     /// The source stands still.
+    #[error("standing still: {0}")]
     Standing(String),
     /// Ranges stay unread for ever.
+    #[error("does not settle: {0}")]
     Unsettled(String),
     /// The store refused what it should take.
+    #[error("refused by the store: {0}")]
     Refused(String),
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
 }
 
 /// What a commit was of.
@@ -273,7 +272,11 @@ impl Laws {
             }
             Backfill::None | Backfill::Count(_) => {}
         }
-        if self.lowest_history.as_ref().is_some_and(|low| *low < origin) {
+        if self
+            .lowest_history
+            .as_ref()
+            .is_some_and(|low| *low < origin)
+        {
             return wrong("above a stored post of history");
         }
         Ok(())
@@ -299,8 +302,12 @@ impl Laws {
             .into_iter()
             .map(|row| (UpstreamId::new(row.post.upstream_id.as_str()), row))
             .collect();
+        let lowest_alive = truth.posts.iter().find(|post| post.deleted_at_ms.is_none());
+        let lowest_alive = lowest_alive.map(|post| post.id.clone());
+        let mut is_above_lowest = false;
         let mut measured = Measured::default();
         for post in &truth.posts {
+            is_above_lowest |= lowest_alive.as_ref() == Some(&post.id);
             let key = machine.scheme().map(|scheme| key(scheme, &post.id));
             let Some(key) = key else { continue };
             let Some(row) = rows.get(&post.id) else {
@@ -314,12 +321,16 @@ impl Laws {
                     && !self.may_be_passed_over(upstream, &post.id, now_ms);
                 if is_missing {
                     let scheme = machine.scheme();
-                    return Err(Violation::Missing(format!("{post:?} of {ledger:?} {scheme:?}")));
+                    return Err(Violation::Missing(format!(
+                        "{post:?} of {ledger:?} {scheme:?}"
+                    )));
                 }
                 continue;
             };
             self.check_post(upstream, post, row)?;
-            if is_covered(ledger, &key) {
+            // Nothing shows that the lowest posts are gone: no answer reaches
+            // down past them.
+            if is_covered(ledger, &key) && is_above_lowest {
                 self.check_came_of_age(&machine, post, row)?;
             }
             if post.lateness_ms() > SECOND_MS {
@@ -425,7 +436,11 @@ impl Laws {
         let is_late = !self.drawn.reads_all() && truth.posts[at].lateness_ms() > least_ms;
         let newer = truth.posts[at + 1..].iter();
         let newer = newer.filter(|post| post.deleted_at_ms.is_none()).count();
-        let reach = self.drawn.world.reach.map_or(usize::MAX, |reach| reach as usize);
+        let reach = self
+            .drawn
+            .world
+            .reach
+            .map_or(usize::MAX, |reach| reach as usize);
         is_late || newer >= reach
     }
 }

@@ -11,12 +11,14 @@
 mod delay;
 mod faults;
 mod feed;
+mod follower;
 mod laws;
 mod mutants;
 mod refresher;
 mod session;
 mod settings;
 mod simulation;
+mod trace;
 
 use driftline_sim::{SpanMs, WorldConfig, seeds};
 
@@ -48,7 +50,11 @@ fn a_death_at_any_commit_loses_nothing() {
     };
     assert!((50..200).contains(&commits), "{commits} commits");
     seeds::run(2 * commits, |seed| {
-        let side = if seed % 2 == 0 { Side::Before } else { Side::After };
+        let side = if seed % 2 == 0 {
+            Side::Before
+        } else {
+            Side::After
+        };
         let drawn = Drawn::short(seed / 2 / commits);
         let faults = Faults {
             death: Some((seed / 2 % commits + 1, side)),
@@ -150,7 +156,7 @@ fn the_machine_does_not_see_what_a_stream_shows() {
 }
 
 fn run(simulation: Simulation) {
-    session::trace(0, &simulation.drawn);
+    trace::trace(0, &simulation.drawn);
     if let Err(violation) = simulation.run() {
         panic!("{violation}");
     }

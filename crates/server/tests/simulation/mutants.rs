@@ -6,11 +6,7 @@ use driftline_core::{
     upstream_id::Key,
 };
 
-use crate::{
-    laws::Violation,
-    settings::Drawn,
-    simulation::Simulation,
-};
+use crate::{laws::Violation, settings::Drawn, simulation::Simulation};
 
 /// A fault in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,11 +156,13 @@ fn assert_caught(
     is_caught: impl Fn(&Violation) -> bool,
 ) {
     let ends: Vec<String> = (0..40)
-        .map_while(|seed| match Simulation::new(drawn(seed)).with(mutant).run() {
-            Err(violation) if is_caught(&violation) => None,
-            Err(violation) => Some(format!("{seed}: {violation}")),
-            Ok(_) => Some(format!("{seed}: survived")),
-        })
+        .map_while(
+            |seed| match Simulation::new(drawn(seed)).with(mutant).run() {
+                Err(violation) if is_caught(&violation) => None,
+                Err(violation) => Some(format!("{seed}: {violation}")),
+                Ok(_) => Some(format!("{seed}: survived")),
+            },
+        )
         .collect();
     assert!(ends.len() < 40, "{mutant:?} survives: {ends:#?}");
 }

@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_sim::Upstream;
 use driftline_store::{
-    InstanceId,
+    InstanceId, StoreError,
     refresh::{Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Save},
 };
 
@@ -77,7 +77,10 @@ impl Refresher {
         laws: &mut Laws,
         now_ms: &mut i64,
     ) -> Result<bool, Broken> {
-        if let Some(asking) = self.asking.take_if(|asking| asking.received_at_ms <= *now_ms) {
+        if let Some(asking) = self
+            .asking
+            .take_if(|asking| asking.received_at_ms <= *now_ms)
+        {
             self.save(store, laws, asking, now_ms)?;
             return Ok(true);
         }
@@ -140,7 +143,7 @@ impl Refresher {
         let saved = match saved {
             Ok(saved) => saved,
             // It was asked for too long.
-            Err(Broken::Store(driftline_store::StoreError::LeaseLost)) => return Ok(()),
+            Err(Broken::Refused(StoreError::LeaseLost)) => return Ok(()),
             Err(broken) => return Err(broken),
         };
         for (what, outcome) in saved.outcomes {
@@ -163,11 +166,7 @@ impl Refresher {
 
 /// An answer without any post passes for none: the server asks others for a
 /// second opinion then.
-fn answers(
-    posts: &[DuePost],
-    answer: Result<LookUps, Failure>,
-    asked_at_ms: i64,
-) -> Vec<Answered> {
+fn answers(posts: &[DuePost], answer: Result<LookUps, Failure>, asked_at_ms: i64) -> Vec<Answered> {
     let mut findings = match answer {
         Ok(found) => found.findings,
         Err(_) => Vec::new(),

@@ -8,29 +8,29 @@ use std::{
 };
 
 use driftline_core::{
-    answer::{AnswerFacts, Event, Listed, LookUp, Page},
+    answer::{AnswerFacts, Listed, LookUp, Page},
     timeline::{Cadence, Fetch, Machine, Purpose, Reading, Request, Settings, Step, Stored},
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    Arrived, CommitEvents, CommitLookUp, CommitMachine, CommitPage, Prints, StoreError, Summary,
-    commit_events, commit_look_up, commit_machine, commit_page, entry, lease::Lease, source,
+    CommitLookUp, CommitMachine, CommitPage, Prints, StoreError, Summary, commit_look_up,
+    commit_machine, commit_page, entry, lease::Lease, source,
 };
 use rand::RngExt;
 
 use crate::{
-    faults::{Broken, Operation},
-    feed::Feed,
+    faults::Operation,
     laws::{Commit, Violation},
     mutants::Mutant,
     settings::MINUTE_MS,
     simulation::{Ended, Simulation},
+    trace::trace,
 };
 
 pub(crate) struct Session {
     pub(crate) machine: Machine,
     pub(crate) lease: Lease,
-    cadence: Cadence,
+    pub(crate) cadence: Cadence,
     /// Posts as the last polls committed them, and when.
     recent: HashMap<UpstreamId, (u64, i64)>,
 }
@@ -55,7 +55,11 @@ impl Session {
             let hash = hash(item);
             if is_poll {
                 self.recent.insert(item.position.clone(), (hash, now_ms));
-            } else if self.recent.get(&item.position).is_some_and(|note| note.0 != hash) {
+            } else if self
+                .recent
+                .get(&item.position)
+                .is_some_and(|note| note.0 != hash)
+            {
                 self.recent.remove(&item.position);
             }
         }
@@ -88,13 +92,6 @@ impl Session {
         let mut machine = self.machine.clone();
         machine.page(settings, abilities, request, reading, &page.facts, &stored);
         machine.is_as_durable_as(&self.machine).then_some(machine)
-    }
-}
-
-/// Prints what happens, if `DRIFTLINE_TRACE` is set.
-pub(crate) fn trace(now_ms: i64, what: &dyn std::fmt::Debug) {
-    if std::env::var_os("DRIFTLINE_TRACE").is_some() {
-        eprintln!("{now_ms} {what:?}");
     }
 }
 
@@ -150,17 +147,22 @@ impl Simulation {
     fn settings(&self) -> Settings {
         let settings = self.drawn.settings.clone();
         match self.mutant.and_then(Mutant::overlap) {
-            Some(overlap) => Settings { overlap, ..settings },
+            Some(overlap) => Settings {
+                overlap,
+                ..settings
+            },
             None => settings,
         }
     }
 
     fn machine(&self) -> Machine {
         let session = self.session.as_ref();
-        session.map(|session| session.machine.clone()).unwrap_or_default()
+        session
+            .map(|session| session.machine.clone())
+            .unwrap_or_default()
     }
 
-    fn fence(&self) -> Option<i64> {
+    pub(crate) fn fence(&self) -> Option<i64> {
         self.session.as_ref().map(|session| session.lease.fence)
     }
 
@@ -195,7 +197,7 @@ impl Simulation {
             self.follow()?;
         }
         match checked {
-            Ok((page, reading)) => self.take_in(request, reading, page),
+            Ok((page, reading)) => self.take_in(&request, reading, page),
             Err(failure) => {
                 let chance = self.rng.random();
                 let mut machine = machine;
@@ -211,14 +213,12 @@ impl Simulation {
         }
     }
 
-    fn take_in(&mut self, request: Request, reading: Reading, page: Page) -> Result<(), Ended> {
-        let (settings, abilities, before) =
-            (self.settings(), self.drawn.abilities, self.machine());
+    fn take_in(&mut self, request: &Request, reading: Reading, page: Page) -> Result<(), Ended> {
+        let (settings, abilities, before) = (self.settings(), self.drawn.abilities, self.machine());
         let Some(session) = &mut self.session else {
             return Ok(());
         };
-        if let Some(machine) =
-            session.after_no_news(&settings, abilities, &request, &reading, &page)
+        if let Some(machine) = session.after_no_news(&settings, abilities, request, &reading, &page)
         {
             session.machine = machine;
             session.cadence.polled(0, 0);
@@ -234,7 +234,7 @@ impl Simulation {
             Purpose::Fill { .. } => Operation::Fill,
             _ => Operation::Look,
         };
-        let commit = if before.is_history(&request) {
+        let commit = if before.is_history(request) {
             Commit::History(reading.keys.clone())
         } else if is_poll {
             Commit::Poll
@@ -242,18 +242,15 @@ impl Simulation {
             Commit::Other
         };
         let page = Arc::new(page);
-        let job = self.page_job(&before, &request, reading, &page);
+        let job = self.page_job(&before, request, reading, &page);
         if self.mutant == Some(Mutant::CursorBeforePosts) {
             self.save(self.dry_run(job.clone()))?;
         }
-        let outcome = self.store.write(
-            &mut self.now_ms,
-            operation,
-            source::root(self.source),
-            job,
-        );
+        let outcome = self
+            .store
+            .write(&mut self.now_ms, operation, source::root(self.source), job);
         let committed = self.store.committed();
-        self.checked(if committed { commit } else { Commit::Other })?;
+        self.checked(if committed { &commit } else { &Commit::Other })?;
         if committed {
             for listed in &page.listed {
                 self.laws.shown_alive(&listed.post, page.facts.sent_at_ms);
@@ -399,7 +396,7 @@ impl Simulation {
                 Ok(commit_look_up(tx, &commit)?.0)
             },
         );
-        self.checked(Commit::Other)?;
+        self.checked(&Commit::Other)?;
         if self.store.committed() {
             match &look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
@@ -429,109 +426,13 @@ impl Simulation {
                 commit_machine(tx, &commit)
             },
         );
-        self.checked(Commit::Other)?;
+        self.checked(&Commit::Other)?;
         outcome?;
         self.keep(machine);
         Ok(())
     }
 
-    /// Stores what the stream has told by now. As in the server, that never
-    /// touches the machine, and what the store fails of it ends the stream
-    /// alone.
-    pub(crate) fn follow(&mut self) -> Result<(), Ended> {
-        let Some(mut feed) = self.feed.take() else {
-            return Ok(());
-        };
-        let followed = self.follow_feed(&mut feed);
-        self.feed = Some(feed);
-        followed
-    }
-
-    fn follow_feed(&mut self, feed: &mut Feed) -> Result<(), Ended> {
-        let Some(session) = &mut self.session else {
-            return Ok(());
-        };
-        let Some(scheme) = session.machine.scheme().copied() else {
-            return Ok(());
-        };
-        if feed.open(self.now_ms) && self.drawn.cadence {
-            session.machine.poll_soon();
-            session.cadence.opened();
-        }
-        if !feed.is_open() {
-            return Ok(());
-        }
-        for events in feed.arrive(&mut self.upstream, self.now_ms) {
-            let told = events.clone();
-            let (source, fence, now_ms) = (self.source, self.fence(), events[0].received_at_ms);
-            let policy = Arc::clone(&self.refresher.policy);
-            let keep_deleted = self.drawn.keep_deleted;
-            let outcome = self.store.write(
-                &mut self.now_ms,
-                Operation::Events,
-                source::root(source),
-                move |tx| {
-                    let commit = CommitEvents {
-                        source,
-                        fence,
-                        scheme: &scheme,
-                        events: &events,
-                        policy: &policy,
-                        keep_deleted,
-                        now_ms,
-                    };
-                    commit_events(tx, &commit)
-                },
-            );
-            self.checked(Commit::Other)?;
-            if self.store.committed() {
-                self.heard(&told);
-            }
-            match outcome {
-                Ok(summary) => self.streamed_in(feed, summary)?,
-                Err(Broken::Store(_)) => {
-                    feed.break_off(self.now_ms);
-                    if let Some(session) = &mut self.session {
-                        session.cadence.lost();
-                        // It may have been committed all the same.
-                        session.forget();
-                    }
-                    return Ok(());
-                }
-                Err(Broken::Died) => return Err(Ended::Died),
-            }
-        }
-        Ok(())
-    }
-
-    fn streamed_in(&mut self, feed: &mut Feed, summary: Summary) -> Result<(), Ended> {
-        feed.stored();
-        self.streamed.new += summary.new;
-        self.streamed.edited += summary.edited;
-        self.streamed.deleted += summary.deleted;
-        if summary.revived > 0 {
-            let text = "an event revived a post".to_owned();
-            return Err(Ended::Violation(Violation::Content(text)));
-        }
-        if summary.edited + summary.deleted > 0
-            && let Some(session) = &mut self.session
-        {
-            session.forget();
-        }
-        Ok(())
-    }
-
-    fn heard(&mut self, told: &[Arrived]) {
-        for arrived in told {
-            let at_ms = arrived.received_at_ms;
-            match &arrived.event {
-                Event::Posted(post) | Event::Edited(post) => self.laws.shown_alive(post, at_ms),
-                Event::Deleted(id) => self.laws.told_gone(id, at_ms),
-            }
-        }
-    }
-
-    fn checked(&mut self, commit: Commit) -> Result<(), Ended> {
-        self.check(&commit).map_err(Ended::Violation)
+    pub(crate) fn checked(&mut self, commit: &Commit) -> Result<(), Ended> {
+        self.check(commit).map_err(Ended::Violation)
     }
 }

@@ -167,7 +167,10 @@ impl Drawn {
 fn settings(rng: &mut ChaCha8Rng, every_ms: i64, joins_after_ms: i64) -> Settings {
     let rung = |age_ms, period_ms| Rung { age_ms, period_ms };
     let rungs = match rng.random_range(0..3) {
-        0 => vec![rung(2 * MINUTE_MS, MINUTE_MS), rung(7 * MINUTE_MS, 2 * MINUTE_MS)],
+        0 => vec![
+            rung(2 * MINUTE_MS, MINUTE_MS),
+            rung(7 * MINUTE_MS, 2 * MINUTE_MS),
+        ],
         1 => vec![rung(10 * MINUTE_MS, 5 * MINUTE_MS)],
         _ => vec![
             rung(6 * MINUTE_MS, 3 * MINUTE_MS),
@@ -240,11 +243,7 @@ fn world(
         page_limit,
         lateness: *pick(
             rng,
-            &[
-                Lateness::PUNCTUAL,
-                Lateness::default(),
-                hard.lateness,
-            ],
+            &[Lateness::PUNCTUAL, Lateness::default(), hard.lateness],
         ),
         worker_offset_max_ms: *pick(rng, &[0, 40, 250]),
         federated_share: share(rng, 0.1),
@@ -270,7 +269,7 @@ fn world(
         } else {
             DEEP
         }),
-        dated_tomorrow: rng.random_bool(0.3).then(|| DatedTomorrow {
+        dated_tomorrow: rng.random_bool(0.3).then_some(DatedTomorrow {
             after_ms: MINUTE_MS,
             ahead_ms: 24 * 60 * MINUTE_MS,
         }),

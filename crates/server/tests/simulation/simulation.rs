@@ -1,14 +1,10 @@
 //! A process that reads one source, as the server's pollers do: the lease,
 //! the session, what ends it, and how it comes back.
 
-use driftline_core::{
-    timeline::Machine,
-};
+use driftline_core::timeline::Machine;
 use driftline_db::testing::Fresh;
 use driftline_sim::Upstream;
-use driftline_store::{
-    SourceId, StoreError, Summary, Target, clock, lease, machine, source,
-};
+use driftline_store::{SourceId, StoreError, Summary, Target, clock, lease, machine, source};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -157,7 +153,10 @@ impl Simulation {
         self.upstream.change_faults(|faults| faults.mishaps.clear());
         while !self.is_settled(before_ms) {
             if self.now_ms > deadline_ms {
-                let ledger = self.session.as_ref().map(|session| session.machine.ledger());
+                let ledger = self
+                    .session
+                    .as_ref()
+                    .map(|session| session.machine.ledger());
                 return Err(Violation::Unsettled(format!("{ledger:?}")));
             }
             self.step(true)?;
@@ -194,7 +193,7 @@ impl Simulation {
         match outcome {
             Ok(()) => Ok(()),
             Err(Ended::Violation(violation)) => Err(violation),
-            Err(Ended::Store(_)) => {
+            Err(Ended::Store) => {
                 self.end_session();
                 self.check(&Commit::Other)
             }
@@ -277,8 +276,8 @@ impl Simulation {
     fn tried<T>(&self, outcome: Result<T, Broken>) -> Result<Option<T>, Ended> {
         match outcome {
             Ok(value) => Ok(Some(value)),
-            Err(Broken::Store(_)) => Ok(None),
-            Err(Broken::Died) => Err(Ended::Died),
+            Err(Broken::Failed) => Ok(None),
+            Err(broken) => Err(broken.into()),
         }
     }
 
@@ -341,8 +340,8 @@ impl Simulation {
                 self.check(&Commit::Other).map_err(Ended::Violation)
             }
             // The worker tries again, and the session knows nothing of it.
-            Err(Broken::Store(_)) => Ok(()),
-            Err(Broken::Died) => Err(Ended::Died),
+            Err(Broken::Failed) => Ok(()),
+            Err(broken) => Err(broken.into()),
         }
     }
 
@@ -357,7 +356,7 @@ impl Simulation {
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// The store failed: the session ends.
-    Store(StoreError),
+    Store,
     /// The process died.
     Died,
     Violation(Violation),
@@ -366,7 +365,8 @@ pub(crate) enum Ended {
 impl From<Broken> for Ended {
     fn from(broken: Broken) -> Self {
         match broken {
-            Broken::Store(error) => Self::Store(error),
+            Broken::Failed => Self::Store,
+            Broken::Refused(error) => Self::Violation(Violation::Refused(error.to_string())),
             Broken::Died => Self::Died,
         }
     }
