@@ -20,6 +20,7 @@ mod settings;
 mod simulation;
 mod trace;
 
+use driftline_core::timeline::Settings;
 use driftline_sim::{SpanMs, WorldConfig, seeds};
 
 use crate::{
@@ -36,7 +37,10 @@ fn the_copy_equals_the_truth_whatever_is_asked_and_fails() {
 #[test]
 fn the_copy_on_postgresql_equals_the_truth_whatever_is_asked_and_fails() {
     seeds::run(8, |seed| {
-        run(Simulation::at(Place::postgres(), Drawn::of(seed)));
+        // Of many, some: each takes a second.
+        if seed < 8 || seed % 20 == 0 {
+            run(Simulation::at(Place::postgres(), Drawn::of(seed)));
+        }
     });
 }
 
@@ -124,7 +128,13 @@ fn an_outage_at_any_operation_loses_nothing_and_ends() {
 fn the_machine_does_not_see_what_a_stream_shows() {
     let mut stored = 0;
     for seed in 0..16 {
+        let drawn = Drawn::of(seed);
+        let settings = Settings {
+            every_ms: 20_000,
+            ..drawn.settings
+        };
         let drawn = Drawn {
+            settings,
             world: WorldConfig {
                 publish_for_ms: Some(60 * MINUTE_MS),
                 federated_share: 0.05,
@@ -136,7 +146,7 @@ fn the_machine_does_not_see_what_a_stream_shows() {
             // The stream makes polls rarer otherwise.
             cadence: false,
             faults: Faults::default(),
-            ..Drawn::of(seed)
+            ..drawn
         };
         let run = |streams| {
             let end_ms = drawn.start_ms() + 61 * MINUTE_MS;
