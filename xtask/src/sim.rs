@@ -14,6 +14,9 @@ pub(crate) struct SimArgs {
     /// Hours of simulated time, where a simulation lets them be chosen
     #[arg(long)]
     hours: Option<u64>,
+    /// Print each step, where a simulation can
+    #[arg(long)]
+    trace: bool,
 }
 
 /// Replays one seed of every simulation.
@@ -22,6 +25,9 @@ pub(crate) fn run(workspace: &Workspace, args: &SimArgs) -> Result<(), TaskError
     let mut variables = vec![("DRIFTLINE_SEED", args.seed.to_string())];
     if let Some(hours) = args.hours {
         variables.push(("DRIFTLINE_HOURS", hours.to_string()));
+    }
+    if args.trace {
+        variables.push(("DRIFTLINE_TRACE", "1".to_owned()));
     }
     for simulation in &SIMULATIONS {
         simulation.run(workspace, &[], &variables)?;

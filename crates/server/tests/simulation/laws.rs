@@ -1,0 +1,500 @@
+//! What must hold at every commit, and when all has come of age.
+//!
+//! *Shown* is every post on a page that the upstream answered, also where
+//! nothing came of the answer: its commit failed, or the process died with it
+//! in hand. At every commit each post that was shown is stored, or lies in a
+//! range that the stored ledger lists, or below the history that was asked
+//! for, or was deleted at the upstream before it could be read again.
+//!
+//! At the end everything that the upstream shows from the ledger's origin on
+//! is stored. *Known* is what a committed answer or event said of a stored
+//! post: a version that it showed, or that the post is gone; the newest such
+//! answer wins, and the store must say the same. What happened to a post
+//! before it was as old as the last rung is known, since that rung has read
+//! its range after that.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use driftline_core::{
+    answer::Page,
+    post::Post,
+    timeline::{Backfill, GapKind, IdScheme, Ledger, Machine},
+    upstream_id::{Key, UpstreamId},
+};
+use driftline_sim::{Found, TruePost, Upstream, content_hash};
+use driftline_store::{SourceId, Store, export, machine};
+
+use crate::settings::{Drawn, SECOND_MS};
+
+/// A law that does not hold.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Violation {
+    /// A post was shown, is not stored, and no range lists its place.
+    #[error("unaccounted for: {0}")]
+    Unaccounted(String),
+    /// The ledger's ranges make no sense.
+    #[error("the ledger: {0}")]
+    Ledger(String),
+    /// Coverage began later without cause.
+    #[error("the origin: {0}")]
+    Origin(String),
+    /// A post is missing at the end.
+    #[error("missing: {0}")]
+    Missing(String),
+    /// A post is stored otherwise than it is known.
+    #[error("another content: {0}")]
+    Content(String),
+    /// The source stands still.
+    #[error("standing still: {0}")]
+    Standing(String),
+    /// Ranges stay unread for ever.
+    #[error("does not settle: {0}")]
+    Unsettled(String),
+    /// The store refused what it should take.
+    #[error("refused by the store: {0}")]
+    Refused(String),
+}
+
+/// What a commit was of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// A page of the history that the source begins with, and what it listed.
+    History(Vec<Key>),
+    /// A poll.
+    Poll,
+    /// Anything else.
+    Other,
+}
+
+/// A run as measured.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Measured {
+    /// Posts that became visible more than a second after the time in their
+    /// ID, and are stored.
+    pub(crate) late: Vec<Late>,
+}
+
+/// A post that came late.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Late {
+    /// Unix ms.
+    pub(crate) visible_at_ms: i64,
+    /// Unix ms.
+    pub(crate) stored_at_ms: i64,
+}
+
+pub(crate) struct Laws {
+    source: SourceId,
+    drawn: Drawn,
+    /// Posts that were shown and are not stored.
+    pending: BTreeMap<String, UpstreamId>,
+    stored: HashSet<UpstreamId>,
+    last_usn: i64,
+    origin: Option<Key>,
+    origin_moves: u32,
+    /// The lowest post of history that is stored, and how many pages brought.
+    lowest_history: Option<Key>,
+    history: u64,
+    /// Posts that were shown as edited.
+    edited: HashSet<UpstreamId>,
+    /// When the newest answer was asked for that showed a post, Unix ms.
+    alive: HashMap<UpstreamId, i64>,
+    /// When the first answer was asked for that told a post gone, Unix ms.
+    gone: HashMap<UpstreamId, i64>,
+    /// Posts of which a newer answer spoke against their deletion.
+    disputed: HashSet<UpstreamId>,
+}
+
+impl Laws {
+    pub(crate) fn new(source: SourceId, drawn: &Drawn) -> Self {
+        Self {
+            source,
+            drawn: drawn.clone(),
+            pending: BTreeMap::new(),
+            stored: HashSet::new(),
+            last_usn: 0,
+            origin: None,
+            origin_moves: 0,
+            lowest_history: None,
+            history: 0,
+            edited: HashSet::new(),
+            alive: HashMap::new(),
+            gone: HashMap::new(),
+            disputed: HashSet::new(),
+        }
+    }
+
+    /// The upstream answered with this page.
+    pub(crate) fn answered(&mut self, page: &Page) {
+        for listed in &page.listed {
+            let id = &listed.position;
+            if !self.stored.contains(id) {
+                self.pending.insert(id.to_string(), id.clone());
+            }
+        }
+    }
+
+    /// A commit showed this version of a stored post.
+    pub(crate) fn shown_alive(&mut self, post: &Post, asked_at_ms: i64) {
+        if !self.stored.contains(&post.id) {
+            return;
+        }
+        if post.edited_at_ms.is_some() {
+            self.edited.insert(post.id.clone());
+        }
+        let newest = self.alive.entry(post.id.clone()).or_insert(asked_at_ms);
+        *newest = asked_at_ms.max(*newest);
+    }
+
+    /// A commit told that a stored post is gone.
+    pub(crate) fn told_gone(&mut self, id: &UpstreamId, asked_at_ms: i64) {
+        if !self.stored.contains(id) {
+            return;
+        }
+        if self.alive.get(id).is_some_and(|alive| *alive > asked_at_ms) {
+            self.disputed.insert(id.clone());
+        } else {
+            self.gone.entry(id.clone()).or_insert(asked_at_ms);
+        }
+    }
+
+    /// Checks what is stored after a commit, or after one that failed.
+    pub(crate) fn check(
+        &mut self,
+        store: &Store,
+        upstream: &mut Upstream,
+        now_ms: i64,
+        commit: &Commit,
+    ) -> Result<(), Violation> {
+        let (source, after) = (self.source, self.last_usn);
+        let (machine, rows) = store
+            .read_blocking(move |tx| {
+                let rows = export::rows(tx, source, after, 1_000_000)?;
+                Ok::<_, driftline_store::StoreError>((machine::load(tx, source)?, rows))
+            })
+            .unwrap();
+        for row in rows {
+            let id = UpstreamId::new(row.post.upstream_id.as_str());
+            self.last_usn = row.first_usn;
+            self.pending.remove(id.as_str());
+            if !self.stored.insert(id) {
+                return Err(Violation::Ledger(format!("stored twice: {row:?}")));
+            }
+        }
+        sound(machine.ledger(), self.drawn.is_shallow())?;
+        self.check_origin(&machine, now_ms, commit)?;
+        self.check_shown(&machine, upstream, now_ms)
+    }
+
+    fn check_shown(
+        &mut self,
+        machine: &Machine,
+        upstream: &mut Upstream,
+        now_ms: i64,
+    ) -> Result<(), Violation> {
+        let Some(scheme) = machine.scheme() else {
+            return Ok(());
+        };
+        let ledger = machine.ledger();
+        let unaccounted: Vec<UpstreamId> = self
+            .pending
+            .values()
+            .filter(|id| is_covered(ledger, &key(scheme, id)))
+            .cloned()
+            .collect();
+        for id in unaccounted {
+            if matches!(upstream.world().find(now_ms, &id), Found::Shown(_))
+                && !self.may_be_passed_over(upstream, &id, now_ms)
+            {
+                return Err(Violation::Unaccounted(format!(
+                    "{id} was shown, is not stored, and no range lists it: {ledger:?}"
+                )));
+            }
+            self.pending.remove(id.as_str());
+        }
+        Ok(())
+    }
+
+    /// Coverage begins where the history ends that was asked for, and that is
+    /// told once.
+    fn check_origin(
+        &mut self,
+        machine: &Machine,
+        now_ms: i64,
+        commit: &Commit,
+    ) -> Result<(), Violation> {
+        if let Commit::History(keys) = commit {
+            self.history += keys.len() as u64;
+            let lowest = keys.iter().chain(&self.lowest_history).min();
+            self.lowest_history = lowest.cloned();
+        }
+        let origin = machine.ledger().origin().cloned();
+        if origin == self.origin {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut self.origin, origin.clone());
+        let history = self.history;
+        let wrong = move |what: &str| {
+            let text = format!("{what}: {before:?} to {origin:?} by {commit:?}, {history} posts");
+            Err(Violation::Origin(text))
+        };
+        let Some(origin) = self.origin.clone() else {
+            return wrong("coverage is gone");
+        };
+        let is_first = self.origin_moves == 0;
+        self.origin_moves += 1;
+        if self.origin_moves > 2 {
+            return wrong("the origin moves again");
+        }
+        if !is_first && !matches!(commit, Commit::History(_)) {
+            return wrong("the origin moves, and no history has ended");
+        }
+        if origin.is_lowest() {
+            return if is_first {
+                Ok(())
+            } else {
+                wrong("the origin moves down")
+            };
+        }
+        let scheme = machine.scheme().copied();
+        let time_ms = scheme.and_then(|scheme| scheme.time_ms(&origin));
+        match self.drawn.settings.backfill {
+            Backfill::All => return wrong("all history was asked for"),
+            Backfill::Duration(ms) => match time_ms {
+                Some(_) if !is_first => return wrong("the history ends at a time"),
+                Some(time_ms) if time_ms > now_ms - ms => return wrong("later than asked for"),
+                Some(_) => return Ok(()),
+                None => {}
+            },
+            Backfill::None if !is_first => return wrong("no history was asked for"),
+            Backfill::Count(count) if self.history < count => {
+                return wrong("fewer posts than asked for");
+            }
+            Backfill::None | Backfill::Count(_) => {}
+        }
+        if self
+            .lowest_history
+            .as_ref()
+            .is_some_and(|low| *low < origin)
+        {
+            return wrong("above a stored post of history");
+        }
+        Ok(())
+    }
+
+    /// Checks what is stored when all has come of age.
+    pub(crate) fn check_end(
+        &self,
+        store: &Store,
+        upstream: &mut Upstream,
+        now_ms: i64,
+    ) -> Result<Measured, Violation> {
+        let source = self.source;
+        let (machine, rows) = store
+            .read_blocking(move |tx| {
+                let rows = export::rows(tx, source, 0, 1_000_000)?;
+                Ok::<_, driftline_store::StoreError>((machine::load(tx, source)?, rows))
+            })
+            .unwrap();
+        let ledger = machine.ledger();
+        let truth = upstream.truth(now_ms);
+        let rows: HashMap<UpstreamId, export::ExportRow> = rows
+            .into_iter()
+            .map(|row| (UpstreamId::new(row.post.upstream_id.as_str()), row))
+            .collect();
+        let lowest_alive = truth.posts.iter().find(|post| post.deleted_at_ms.is_none());
+        let lowest_alive = lowest_alive.map(|post| post.id.clone());
+        let mut is_above_lowest = false;
+        let mut measured = Measured::default();
+        for post in &truth.posts {
+            is_above_lowest |= lowest_alive.as_ref() == Some(&post.id);
+            let key = machine.scheme().map(|scheme| key(scheme, &post.id));
+            let Some(key) = key else { continue };
+            let Some(row) = rows.get(&post.id) else {
+                // A deleted post may have gone while nobody could look, and one
+                // that came late may have been too deep by then.
+                let is_missing = post.deleted_at_ms.is_none()
+                    && upstream.world().hidden_at_ms(&post.id).is_none()
+                    && !self.drawn.is_shallow()
+                    && ledger.origin().is_some_and(|origin| *origin <= key)
+                    && !is_listed(ledger, &key)
+                    && !self.may_be_passed_over(upstream, &post.id, now_ms);
+                if is_missing {
+                    let scheme = machine.scheme();
+                    return Err(Violation::Missing(format!(
+                        "{post:?} of {ledger:?} {scheme:?}"
+                    )));
+                }
+                continue;
+            };
+            self.check_post(upstream, post, row)?;
+            // Nothing shows that the lowest posts are gone: no answer reaches
+            // down past them.
+            if is_covered(ledger, &key) && is_above_lowest {
+                self.check_came_of_age(&machine, post, row)?;
+            }
+            if post.lateness_ms() > SECOND_MS {
+                measured.late.push(Late {
+                    visible_at_ms: post.visible_at_ms,
+                    stored_at_ms: row.arrived_at_ms,
+                });
+            }
+        }
+        let known: HashSet<&UpstreamId> = truth.posts.iter().map(|post| &post.id).collect();
+        match rows.keys().find(|id| !known.contains(id)) {
+            Some(id) => Err(Violation::Content(format!("{id} was never there"))),
+            None => Ok(measured),
+        }
+    }
+
+    /// A post is stored as the newest answer showed it.
+    fn check_post(
+        &self,
+        upstream: &mut Upstream,
+        post: &TruePost,
+        row: &export::ExportRow,
+    ) -> Result<(), Violation> {
+        let wrong = |what: &str| Err(Violation::Content(format!("{what}: {post:?}, {row:?}")));
+        if row.post.deleted_at_ms.is_some() {
+            let is_hidden = upstream.world().hidden_at_ms(&post.id).is_some();
+            return match (post.deleted_at_ms, &row.post.raw) {
+                (None, _) if !is_hidden => wrong("it is not deleted"),
+                (_, Some(_)) => wrong("it is deleted and has a body"),
+                _ => Ok(()),
+            };
+        }
+        let gone_at_ms = self.gone.get(&post.id);
+        let alive_at_ms = self.alive.get(&post.id);
+        if gone_at_ms.is_some_and(|gone| alive_at_ms.is_none_or(|alive| alive <= gone)) {
+            return wrong("it was told gone");
+        }
+        if self.edited.contains(&post.id) && row.post.edited_at_ms.is_none() {
+            return wrong("it was shown as edited");
+        }
+        if row.post.edited_at_ms.is_some() && post.edited_at_ms.is_none() {
+            return wrong("it is not edited");
+        }
+        let truth = if row.post.edited_at_ms == post.edited_at_ms {
+            post.content_hash
+        } else {
+            match upstream.world().find(post.visible_at_ms, &post.id) {
+                Found::Shown(status) => status.content_hash(),
+                Found::Hidden | Found::Absent => return Ok(()),
+            }
+        };
+        if content_of(row) == Some(truth) {
+            Ok(())
+        } else {
+            wrong("its text is another")
+        }
+    }
+
+    /// What happened to a post before the last rung read it is known.
+    fn check_came_of_age(
+        &self,
+        machine: &Machine,
+        post: &TruePost,
+        row: &export::ExportRow,
+    ) -> Result<(), Violation> {
+        let is_dropped = machine.counters().suspects_dropped > 0;
+        let is_unread = !self.drawn.reads_all() || self.drawn.is_shallow();
+        if is_unread || is_dropped || self.disputed.contains(&post.id) {
+            return Ok(());
+        }
+        let until_ms = post.id_time_ms + self.drawn.last_age_ms() - 2 * SECOND_MS;
+        // A stream may bring a post after the last rung.
+        if row.arrived_at_ms > until_ms {
+            return Ok(());
+        }
+        let wrong = |what: &str| {
+            let ledger = machine.ledger();
+            let text = format!("{what}: {post:?}, {row:?} of {ledger:?}");
+            Err(Violation::Content(text))
+        };
+        let is_gone = row.post.deleted_at_ms.is_some();
+        if post.deleted_at_ms.is_some_and(|at_ms| at_ms < until_ms) && !is_gone {
+            return wrong("its deletion was not noticed");
+        }
+        let unedited = row.post.edited_at_ms.is_none() && !is_gone;
+        if post.edited_at_ms.is_some_and(|at_ms| at_ms < until_ms) && unedited {
+            return wrong("its edit was not noticed");
+        }
+        Ok(())
+    }
+
+    /// Whether a post is later than what every range is read at, where rungs
+    /// may pass over ranges; or too deep for the upstream to show it any more.
+    fn may_be_passed_over(&self, upstream: &mut Upstream, id: &UpstreamId, now_ms: i64) -> bool {
+        if self.drawn.reads_all() && !self.drawn.is_shallow() {
+            return false;
+        }
+        let truth = upstream.truth(now_ms);
+        let Some(at) = truth.posts.iter().position(|post| post.id == *id) else {
+            return false;
+        };
+        let least_ms = self.drawn.settings.second_look_ms - 2 * SECOND_MS;
+        let is_late = !self.drawn.reads_all() && truth.posts[at].lateness_ms() > least_ms;
+        let newer = truth.posts[at + 1..].iter();
+        let newer = newer.filter(|post| post.deleted_at_ms.is_none()).count();
+        let reach = self
+            .drawn
+            .world
+            .reach
+            .map_or(usize::MAX, |reach| reach as usize);
+        is_late || newer >= reach
+    }
+}
+
+fn key(scheme: &IdScheme, id: &UpstreamId) -> Key {
+    scheme.key(id).unwrap()
+}
+
+/// Whether the ledger takes a place for complete.
+fn is_covered(ledger: &Ledger, key: &Key) -> bool {
+    let (Some(origin), Some(frontier)) = (ledger.origin(), ledger.frontier()) else {
+        return false;
+    };
+    origin <= key && key < frontier && !is_listed(ledger, key)
+}
+
+fn is_listed(ledger: &Ledger, key: &Key) -> bool {
+    ledger
+        .gaps()
+        .iter()
+        .any(|gap| gap.low <= *key && *key < gap.high)
+}
+
+fn sound(ledger: &Ledger, is_shallow: bool) -> Result<(), Violation> {
+    let mut below = Key::lowest();
+    let wrong = |what: &str| Err(Violation::Ledger(format!("{what}: {ledger:?}")));
+    for gap in ledger.gaps() {
+        if gap.low >= gap.high {
+            return wrong("an empty range");
+        }
+        if gap.low < below {
+            return wrong("ranges that overlap");
+        }
+        below = gap.high.clone();
+        if let GapKind::Provisional {
+            from_ms, until_ms, ..
+        } = gap.kind
+            && from_ms > until_ms
+        {
+            return wrong("a range that ends before it begins");
+        }
+        if gap.kind == GapKind::Unrecoverable && !is_shallow {
+            return wrong("given up, though the upstream reaches down to it");
+        }
+    }
+    match ledger.frontier() {
+        Some(frontier) if below > *frontier => wrong("a range beyond the frontier"),
+        None if !ledger.gaps().is_empty() => wrong("a range before the first post"),
+        _ => Ok(()),
+    }
+}
+
+fn content_of(row: &export::ExportRow) -> Option<u64> {
+    let raw = row.post.raw.as_deref()?;
+    let status: serde_json::Value = serde_json::from_str(raw).ok()?;
+    Some(content_hash(status.get("content")?.as_str()?))
+}

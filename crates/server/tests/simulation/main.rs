@@ -1,0 +1,173 @@
+//! The machine, the store and the simulated upstream under virtual time, with
+//! settings that are drawn like the faults: a process that dies before and
+//! after any commit, a store that fails for a while at any operation, a stream
+//! beside the polls that loses, repeats and delays what it tells, and
+//! refreshes beside both. [`laws`] says what must hold at every commit.
+//!
+//! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many;
+//! `DRIFTLINE_TRACE=1` prints each step.
+#![allow(clippy::unwrap_used)]
+
+mod delay;
+mod faults;
+mod feed;
+mod follower;
+mod laws;
+mod mutants;
+mod refresher;
+mod session;
+mod settings;
+mod simulation;
+mod trace;
+
+use driftline_core::timeline::Settings;
+use driftline_sim::{SpanMs, WorldConfig, seeds};
+
+use crate::{
+    faults::{Begins, Fault, Faults, OUTAGES_MS, Operation, Outage, Side},
+    settings::{Drawn, MINUTE_MS},
+    simulation::{Place, Simulation},
+};
+
+#[test]
+fn the_copy_equals_the_truth_whatever_is_asked_and_fails() {
+    seeds::run(200, |seed| run(Simulation::new(Drawn::of(seed))));
+}
+
+#[test]
+fn the_copy_on_postgresql_equals_the_truth_whatever_is_asked_and_fails() {
+    seeds::run(8, |seed| {
+        // Of many, some: each takes a second.
+        if seed < 8 || seed % 20 == 0 {
+            run(Simulation::at(Place::postgres(), Drawn::of(seed)));
+        }
+    });
+}
+
+/// One run for each commit and side of it, of the same few minutes.
+#[test]
+fn a_death_at_any_commit_loses_nothing() {
+    let commits = {
+        let mut simulation = Simulation::new(Drawn::short(0));
+        assert!(simulation.run_to_the_end().is_ok());
+        simulation.store.commits()
+    };
+    assert!((50..200).contains(&commits), "{commits} commits");
+    seeds::run(2 * commits, |seed| {
+        let side = if seed % 2 == 0 {
+            Side::Before
+        } else {
+            Side::After
+        };
+        let drawn = Drawn::short(seed / 2 / commits);
+        let faults = Faults {
+            death: Some((seed / 2 % commits + 1, side)),
+            ..drawn.faults
+        };
+        run(Simulation::new(Drawn { faults, ..drawn }));
+    });
+}
+
+/// Each operation fails in each way, for each time, from its first, second or
+/// third use on.
+#[test]
+fn an_outage_at_any_operation_loses_nothing_and_ends() {
+    let (operations, faults) = (Operation::ALL.len(), Fault::ALL.len());
+    let kinds = operations * faults * OUTAGES_MS.len();
+    seeds::run(kinds as u64, |seed| {
+        let at = seed as usize % kinds;
+        let operation = Operation::ALL[at % operations];
+        let is_rare = matches!(
+            operation,
+            Operation::Claim | Operation::Load | Operation::Release
+        );
+        // A session that ends, so that they are needed again.
+        let ending = Outage {
+            fault: Fault::ReadOnly,
+            begins: Begins::With(Operation::Poll, 5),
+            for_ms: 1,
+        };
+        let number = match operation {
+            Operation::Release => 1,
+            _ if is_rare => 1 + at as u64 / operations as u64 % 2,
+            _ => 1 + at as u64 / operations as u64 % 3,
+        };
+        let outage = Outage {
+            fault: Fault::ALL[at / operations % faults],
+            begins: Begins::With(operation, number),
+            for_ms: OUTAGES_MS[at / operations / faults],
+        };
+        let drawn = Drawn::short(seed / kinds as u64);
+        let outages = if is_rare {
+            vec![outage, ending]
+        } else {
+            vec![outage]
+        };
+        let count = outages.len();
+        let mut simulation = Simulation::new(Drawn {
+            faults: Faults {
+                outages,
+                ..drawn.faults
+            },
+            ..drawn
+        });
+        if let Err(violation) = simulation.run_to_the_end() {
+            panic!("{outage:?}: {violation}");
+        }
+        let begun = simulation.store.outages();
+        assert!(
+            begun == count || seed >= kinds as u64,
+            "{outage:?} has not begun"
+        );
+    });
+}
+
+/// To the machine a post is there once a page has shown it: a stream beside
+/// the polls changes nothing of what it knows, asks for or claims.
+#[test]
+fn the_machine_does_not_see_what_a_stream_shows() {
+    let mut stored = 0;
+    for seed in 0..16 {
+        let drawn = Drawn::of(seed);
+        let settings = Settings {
+            every_ms: 20_000,
+            ..drawn.settings
+        };
+        let drawn = Drawn {
+            settings,
+            world: WorldConfig {
+                publish_for_ms: Some(60 * MINUTE_MS),
+                federated_share: 0.05,
+                federated_backdate_ms: SpanMs::new(5_000, 300_000),
+                ..WorldConfig::measured(0.05)
+            },
+            joins_after_ms: 0,
+            refreshes: false,
+            // The stream makes polls rarer otherwise.
+            cadence: false,
+            faults: Faults::default(),
+            ..drawn
+        };
+        let run = |streams| {
+            let end_ms = drawn.start_ms() + 61 * MINUTE_MS;
+            let mut simulation = Simulation::new(Drawn {
+                streams,
+                ..drawn.clone()
+            });
+            simulation.run_until(end_ms).unwrap();
+            simulation
+        };
+        let (alone, streamed) = (run(false), run(true));
+        stored += streamed.streamed.new;
+        let machine = |simulation: Simulation| simulation.session.unwrap().machine;
+        assert_eq!(machine(streamed), machine(alone), "seed {seed}");
+    }
+    assert!(stored > 200, "{stored} came first by stream");
+}
+
+fn run(simulation: Simulation) {
+    trace::trace(0, &simulation.drawn);
+    if let Err(violation) = simulation.run() {
+        panic!("{violation}");
+    }
+}

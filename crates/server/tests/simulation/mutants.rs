@@ -1,0 +1,174 @@
+//! Faults put into the source's reading on purpose, each of which a law must
+//! catch.
+
+use driftline_core::{
+    timeline::{Backfill, Gap, GapKind, Machine, Overlap, Purpose, Reading, Request},
+    upstream_id::Key,
+};
+
+use crate::{laws::Violation, settings::Drawn, simulation::Simulation};
+
+/// A fault in the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mutant {
+    /// Each poll that shows something moves the origin up to its oldest post.
+    OriginMovesAtPolls,
+    /// History ends one page too early, at the newest post of its last page.
+    OriginAboveHistory,
+    /// Leases are renewed by their holder's name, sessions that ended
+    /// included.
+    LeaseOutlivesSession,
+    /// The first look at a range is taken for all of its looks.
+    RungsPassUnread,
+    /// A poll reads from the newest post.
+    NoOverlap,
+    /// The machine is committed before the posts.
+    CursorBeforePosts,
+    /// A gap is taken for filled by a page that is not full.
+    GapClosedByShortPage,
+    /// Look-ups of absent posts are forgotten.
+    AbsenceIgnored,
+}
+
+impl Mutant {
+    /// What a committed page leaves of the machine instead.
+    pub(crate) fn page(
+        self,
+        machine: &Machine,
+        request: &Request,
+        reading: &Reading,
+    ) -> Option<Machine> {
+        let limit = usize::from(request.page.limit);
+        let oldest = reading.keys.get(reading.ahead..)?.last()?;
+        match self {
+            Self::OriginMovesAtPolls if request.purpose == Purpose::Poll => {
+                Some(beginning_at(machine, oldest))
+            }
+            Self::OriginAboveHistory
+                if machine.is_readable() && !machine.ledger().origin()?.is_lowest() =>
+            {
+                let newest = reading.keys.get(reading.ahead)?;
+                matches!(request.purpose, Purpose::Fill { .. })
+                    .then(|| beginning_at(machine, newest))
+            }
+            Self::RungsPassUnread => Some(with_gaps(machine, |gap| {
+                !matches!(
+                    gap.kind,
+                    GapKind::Provisional {
+                        read_age_ms: 10_000..,
+                        ..
+                    }
+                )
+            })),
+            Self::GapClosedByShortPage if reading.keys.len() < limit => {
+                let Purpose::Fill { low, .. } = &request.purpose else {
+                    return None;
+                };
+                Some(with_gaps(machine, |gap| gap.low != *low))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn overlap(self) -> Option<Overlap> {
+        (self == Self::NoOverlap).then_some(Overlap::Fixed(0))
+    }
+}
+
+fn with_gaps(machine: &Machine, stays: impl Fn(&Gap) -> bool) -> Machine {
+    let mut changed = machine.clone();
+    let gaps = machine.ledger().gaps().iter();
+    changed.restore_gaps(gaps.filter(|gap| stays(gap)).cloned().collect());
+    changed
+}
+
+/// The machine with another origin, and without the ranges below it.
+fn beginning_at(machine: &Machine, origin: &Key) -> Machine {
+    let mut json = serde_json::to_value(machine).unwrap();
+    json["ledger"]["origin"] = serde_json::to_value(origin).unwrap();
+    let mut changed: Machine = serde_json::from_value(json).unwrap();
+    let gaps = machine.ledger().gaps().iter().filter_map(|gap| {
+        let low = gap.low.clone().max(origin.clone());
+        (low < gap.high).then(|| Gap { low, ..gap.clone() })
+    });
+    changed.restore_gaps(gaps.collect());
+    changed
+}
+
+#[test]
+fn an_origin_that_moves_at_polls_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Origin(_));
+    assert_caught(Mutant::OriginMovesAtPolls, Drawn::of, is_caught);
+}
+
+#[test]
+fn a_history_that_ends_too_early_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Origin(_));
+    let drawn = |seed| {
+        let drawn = Drawn::of(seed);
+        let backfill = Backfill::Count(20 + seed);
+        let settings = driftline_core::timeline::Settings {
+            backfill,
+            ..drawn.settings
+        };
+        Drawn { settings, ..drawn }
+    };
+    assert_caught(Mutant::OriginAboveHistory, drawn, is_caught);
+}
+
+#[test]
+fn a_lease_that_outlives_its_session_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Standing(_));
+    assert_caught(Mutant::LeaseOutlivesSession, Drawn::of, is_caught);
+}
+
+#[test]
+fn rungs_that_pass_unread_are_caught() {
+    let is_caught = |violation: &Violation| {
+        matches!(
+            violation,
+            Violation::Missing(_) | Violation::Unaccounted(_) | Violation::Content(_)
+        )
+    };
+    assert_caught(Mutant::RungsPassUnread, Drawn::of, is_caught);
+}
+
+#[test]
+fn a_cursor_committed_before_its_posts_is_caught() {
+    let is_caught = |violation: &Violation| {
+        matches!(violation, Violation::Unaccounted(_) | Violation::Missing(_))
+    };
+    assert_caught(Mutant::CursorBeforePosts, Drawn::of, is_caught);
+}
+
+#[test]
+fn a_gap_closed_by_a_short_page_is_caught() {
+    let is_caught = |violation: &Violation| {
+        matches!(violation, Violation::Unaccounted(_) | Violation::Missing(_))
+    };
+    assert_caught(Mutant::GapClosedByShortPage, Drawn::of, is_caught);
+}
+
+#[test]
+fn absence_that_is_ignored_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Content(_));
+    assert_caught(Mutant::AbsenceIgnored, Drawn::of, is_caught);
+}
+
+/// Some of the first runs end with the violation that is expected of a mutant.
+fn assert_caught(
+    mutant: Mutant,
+    drawn: impl Fn(u64) -> Drawn,
+    is_caught: impl Fn(&Violation) -> bool,
+) {
+    let ends: Vec<String> = (0..40)
+        .map_while(
+            |seed| match Simulation::new(drawn(seed)).with(mutant).run() {
+                Err(violation) if is_caught(&violation) => None,
+                Err(violation) => Some(format!("{seed}: {violation}")),
+                Ok(_) => Some(format!("{seed}: survived")),
+            },
+        )
+        .collect();
+    assert!(ends.len() < 40, "{mutant:?} survives: {ends:#?}");
+}

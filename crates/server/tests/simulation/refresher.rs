@@ -1,0 +1,200 @@
+//! Look-ups of stored posts beside the polls, as one refresh worker makes
+//! them.
+
+use std::sync::Arc;
+
+use driftline_core::{
+    answer::{Failure, Finding, LookUps},
+    refresh::{AgeBand, AgeTable, Batcher, Outcome, Policy},
+    upstream_id::UpstreamId,
+};
+use driftline_sim::Upstream;
+use driftline_store::{
+    InstanceId, StoreError,
+    refresh::{Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Save},
+};
+
+use crate::{
+    faults::{Broken, FaultyStore, Operation},
+    laws::Laws,
+    settings::{MINUTE_MS, SECOND_MS},
+};
+
+pub(crate) struct Refresher {
+    pub(crate) claims: Claims,
+    pub(crate) policy: Arc<Policy>,
+    instance: InstanceId,
+    shard: u64,
+    next_ms: i64,
+    asking: Option<Asking>,
+    keep_deleted: bool,
+}
+
+/// A batch that was asked for.
+struct Asking {
+    claim: Claim,
+    sent_at_ms: i64,
+    received_at_ms: i64,
+    answer: Result<LookUps, Failure>,
+}
+
+impl Refresher {
+    pub(crate) fn new(instance: InstanceId, refreshes: bool, keep_deleted: bool) -> Self {
+        let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
+        let bands = vec![
+            band(10 * MINUTE_MS, MINUTE_MS),
+            band(120 * MINUTE_MS, 10 * MINUTE_MS),
+        ];
+        let ages = AgeTable::new(bands, 5 * MINUTE_MS).unwrap();
+        let policy = if refreshes {
+            Policy::of_ages(ages)
+        } else {
+            Policy::Never { ages }
+        };
+        Self {
+            claims: Claims::default(),
+            policy: Arc::new(policy),
+            instance,
+            shard: 0,
+            next_ms: if refreshes { 0 } else { i64::MAX },
+            asking: None,
+            keep_deleted,
+        }
+    }
+
+    /// The process died: claims and answers in hand are gone.
+    pub(crate) fn die(&mut self) {
+        self.claims = Claims::default();
+        self.asking = None;
+    }
+
+    /// Takes in what was answered by now, or asks for what is due. `true` if
+    /// something was saved.
+    pub(crate) fn step(
+        &mut self,
+        store: &mut FaultyStore,
+        upstream: &mut Upstream,
+        laws: &mut Laws,
+        now_ms: &mut i64,
+    ) -> Result<bool, Broken> {
+        if let Some(asking) = self
+            .asking
+            .take_if(|asking| asking.received_at_ms <= *now_ms)
+        {
+            self.save(store, laws, asking, now_ms)?;
+            return Ok(true);
+        }
+        if self.asking.is_some() || *now_ms < self.next_ms {
+            return Ok(false);
+        }
+        self.next_ms = *now_ms + 5 * SECOND_MS;
+        self.shard += 1;
+        let ask = Ask {
+            instance: self.instance,
+            batcher: Batcher::new(20, 2 * SECOND_MS),
+            shard: self.shard,
+            holder: "worker".to_owned(),
+            lease_ms: MINUTE_MS,
+            now_ms: *now_ms,
+            policy: Arc::clone(&self.policy),
+        };
+        let claims = self.claims.clone();
+        let claimed = store.run(now_ms, Operation::RefreshClaim, |store| {
+            claims.claim_blocking(store, ask)
+        })?;
+        if let Claimed::Batch(claim) = claimed {
+            let ids: Vec<UpstreamId> = claim.posts.iter().map(id_of).collect();
+            let sent_at_ms = *now_ms;
+            let answer = upstream.look_ups(sent_at_ms, "t", &ids);
+            self.asking = Some(Asking {
+                claim,
+                sent_at_ms,
+                received_at_ms: upstream.received_at_ms(),
+                answer,
+            });
+        }
+        Ok(false)
+    }
+
+    fn save(
+        &mut self,
+        store: &mut FaultyStore,
+        laws: &mut Laws,
+        asking: Asking,
+        now_ms: &mut i64,
+    ) -> Result<(), Broken> {
+        let Asking {
+            claim, sent_at_ms, ..
+        } = asking;
+        let posts = claim.posts.clone();
+        let answers = answers(&posts, asking.answer, sent_at_ms);
+        let save = Save {
+            claim,
+            answers: answers.clone(),
+            policy: Arc::clone(&self.policy),
+            keep_deleted: self.keep_deleted,
+            now_ms: *now_ms,
+            chance: 7,
+        };
+        let claims = self.claims.clone();
+        let saved = store.run(now_ms, Operation::RefreshSave, |store| {
+            claims.save_blocking(store, save)
+        });
+        let saved = match saved {
+            Ok(saved) => saved,
+            // It was asked for too long.
+            Err(Broken::Refused(StoreError::LeaseLost)) => return Ok(()),
+            Err(broken) => return Err(broken),
+        };
+        for (what, outcome) in saved.outcomes {
+            let post = posts.iter().find(|post| post.what == what);
+            let answered = answers.iter().find(|answered| answered.what == what);
+            let (Some(post), Some(answered)) = (post, answered) else {
+                continue;
+            };
+            match (outcome, &answered.answer) {
+                (Outcome::Updated | Outcome::Unchanged, Answer::Found(post)) => {
+                    laws.shown_alive(post, sent_at_ms);
+                }
+                (Outcome::Deleted, _) => laws.told_gone(&id_of(post), sent_at_ms),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An answer without any post passes for none: the server asks others for a
+/// second opinion then.
+fn answers(posts: &[DuePost], answer: Result<LookUps, Failure>, asked_at_ms: i64) -> Vec<Answered> {
+    let mut findings = match answer {
+        Ok(found) => found.findings,
+        Err(_) => Vec::new(),
+    };
+    let is_found = |(_, finding): &(UpstreamId, Finding)| matches!(finding, Finding::Found(_));
+    if !findings.iter().any(is_found) {
+        findings.clear();
+    }
+    posts
+        .iter()
+        .map(|due| {
+            let id = id_of(due);
+            let at = findings.iter().position(|(found, _)| *found == id);
+            Answered {
+                what: due.what,
+                answer: match at.map(|at| findings.swap_remove(at).1) {
+                    Some(Finding::Found(post)) => Answer::Found(post),
+                    Some(Finding::Gone) => Answer::Gone,
+                    Some(Finding::Hidden) => Answer::Hidden,
+                    Some(Finding::Missing) => Answer::Missing,
+                    None => Answer::Nothing,
+                },
+                asked_at_ms,
+            }
+        })
+        .collect()
+}
+
+fn id_of(due: &DuePost) -> UpstreamId {
+    UpstreamId::from(due.upstream_id.as_str())
+}

@@ -1,0 +1,438 @@
+//! A session, step by step: what the machine asks for, the upstream's answer,
+//! its commit. As `server::Session`, under virtual time.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex},
+};
+
+use driftline_core::{
+    answer::{AnswerFacts, Listed, LookUp, Page},
+    timeline::{Cadence, Fetch, Machine, Purpose, Reading, Request, Settings, Step, Stored},
+    upstream_id::UpstreamId,
+};
+use driftline_store::{
+    CommitLookUp, CommitMachine, CommitPage, Prints, StoreError, Summary, commit_look_up,
+    commit_machine, commit_page, entry, lease::Lease, source,
+};
+use rand::RngExt;
+
+use crate::{
+    faults::Operation,
+    laws::{Commit, Violation},
+    mutants::Mutant,
+    settings::MINUTE_MS,
+    simulation::{Ended, Simulation},
+    trace::trace,
+};
+
+pub(crate) struct Session {
+    pub(crate) machine: Machine,
+    pub(crate) lease: Lease,
+    pub(crate) cadence: Cadence,
+    /// Posts as the last polls committed them, and when.
+    recent: HashMap<UpstreamId, (u64, i64)>,
+}
+
+impl Session {
+    pub(crate) fn new(machine: Machine, lease: Lease) -> Self {
+        Self {
+            machine,
+            lease,
+            cadence: Cadence::default(),
+            recent: HashMap::new(),
+        }
+    }
+
+    /// Something else than a page has changed stored posts.
+    pub(crate) fn forget(&mut self) {
+        self.recent.clear();
+    }
+
+    fn note(&mut self, listed: &[Listed], is_poll: bool, now_ms: i64) {
+        for item in listed {
+            let hash = hash(item);
+            if is_poll {
+                self.recent.insert(item.position.clone(), (hash, now_ms));
+            } else if self
+                .recent
+                .get(&item.position)
+                .is_some_and(|note| note.0 != hash)
+            {
+                self.recent.remove(&item.position);
+            }
+        }
+    }
+
+    /// The machine after a poll that brought nothing which must be committed.
+    fn after_no_news(
+        &self,
+        settings: &Settings,
+        abilities: driftline_core::answer::Abilities,
+        request: &Request,
+        reading: &Reading,
+        page: &Page,
+    ) -> Option<Machine> {
+        let asked_at_ms = page.facts.sent_at_ms;
+        let is_known = |item: &Listed| {
+            self.recent
+                .get(&item.position)
+                .is_some_and(|(known, at_ms)| {
+                    *known == hash(item) && asked_at_ms < at_ms + 10 * MINUTE_MS
+                })
+        };
+        if request.purpose != Purpose::Poll || !page.listed.iter().all(is_known) {
+            return None;
+        }
+        let stored = Stored {
+            new: vec![false; page.listed.len()],
+            ..Stored::default()
+        };
+        let mut machine = self.machine.clone();
+        machine.page(settings, abilities, request, reading, &page.facts, &stored);
+        machine.is_as_durable_as(&self.machine).then_some(machine)
+    }
+}
+
+fn ids_of(page: &Page) -> Vec<&UpstreamId> {
+    page.listed.iter().map(|listed| &listed.position).collect()
+}
+
+fn hash(item: &Listed) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    item.post.raw.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Simulation {
+    pub(crate) fn step_session(&mut self, settling: bool) -> Result<(), Ended> {
+        let abilities = self.drawn.abilities;
+        let mut settings = self.settings();
+        let Some(session) = &mut self.session else {
+            return Ok(());
+        };
+        if self.drawn.cadence {
+            settings.every_ms = session.cadence.every_ms(&settings);
+        }
+        let step = session
+            .machine
+            .next(&settings, abilities, self.now_ms, settling);
+        session.machine.sent(&step, self.now_ms);
+        trace(self.now_ms, &step);
+        match step {
+            Step::Wait { until_ms } => {
+                if until_ms <= self.now_ms || self.waits_in_a_row > 100 {
+                    let text = format!("waits until {until_ms} at {}", self.now_ms);
+                    return Err(Ended::Violation(Violation::Standing(text)));
+                }
+                // The stream is heard meanwhile.
+                self.now_ms = match &self.feed {
+                    Some(_) => until_ms.min(self.now_ms + MINUTE_MS),
+                    None => until_ms,
+                };
+                self.waits_in_a_row += 1;
+                return Ok(());
+            }
+            Step::LookUp(id) => {
+                self.quiet_since_ms = self.now_ms;
+                self.look_up(&id)?;
+            }
+            Step::Fetch(fetch) => self.fetch(fetch)?,
+        }
+        self.waits_in_a_row = 0;
+        Ok(())
+    }
+
+    fn settings(&self) -> Settings {
+        let settings = self.drawn.settings.clone();
+        match self.mutant.and_then(Mutant::overlap) {
+            Some(overlap) => Settings {
+                overlap,
+                ..settings
+            },
+            None => settings,
+        }
+    }
+
+    fn machine(&self) -> Machine {
+        let session = self.session.as_ref();
+        session
+            .map(|session| session.machine.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn fence(&self) -> Option<i64> {
+        self.session.as_ref().map(|session| session.lease.fence)
+    }
+
+    fn keep(&mut self, machine: Machine) {
+        if let Some(session) = &mut self.session {
+            session.machine = machine;
+        }
+    }
+
+    fn fetch(&mut self, fetch: Fetch) -> Result<(), Ended> {
+        let (source, machine) = (self.source, self.machine());
+        let anchor = match fetch.anchor_query().cloned() {
+            Some(query) => self
+                .store
+                .read(&mut self.now_ms, Operation::Anchor, move |tx| {
+                    entry::anchor(tx, source, &query)
+                })?,
+            None => None,
+        };
+        let request = fetch.request(machine.scheme(), anchor.as_ref());
+        let answer = self.upstream.answer(self.now_ms, "t", &request.page);
+        self.now_ms = self.upstream.received_at_ms();
+        let settings = self.settings();
+        trace(self.now_ms, &answer.as_ref().map(ids_of));
+        let checked = answer.and_then(|page| {
+            self.laws.answered(&page);
+            let known = machine.scheme().copied();
+            Reading::check(&page, &request, known, &settings).map(|reading| (page, reading))
+        });
+        // Between the answer and its commit.
+        if self.rng.random() {
+            self.follow()?;
+        }
+        match checked {
+            Ok((page, reading)) => self.take_in(&request, reading, page),
+            Err(failure) => {
+                let chance = self.rng.random();
+                let mut machine = machine;
+                machine.failed(
+                    &settings,
+                    Some(&request.purpose),
+                    &failure,
+                    self.now_ms,
+                    chance,
+                );
+                self.save(machine)
+            }
+        }
+    }
+
+    fn take_in(&mut self, request: &Request, reading: Reading, page: Page) -> Result<(), Ended> {
+        let (settings, abilities, before) = (self.settings(), self.drawn.abilities, self.machine());
+        let Some(session) = &mut self.session else {
+            return Ok(());
+        };
+        if let Some(machine) = session.after_no_news(&settings, abilities, request, &reading, &page)
+        {
+            session.machine = machine;
+            session.cadence.polled(0, 0);
+            self.polled_at_ms = page.facts.sent_at_ms;
+            for listed in &page.listed {
+                self.laws.shown_alive(&listed.post, page.facts.sent_at_ms);
+            }
+            return Ok(());
+        }
+        let is_poll = request.purpose == Purpose::Poll;
+        let operation = match request.purpose {
+            Purpose::Poll => Operation::Poll,
+            Purpose::Fill { .. } => Operation::Fill,
+            _ => Operation::Look,
+        };
+        let commit = if before.is_history(request) {
+            Commit::History(reading.keys.clone())
+        } else if is_poll {
+            Commit::Poll
+        } else {
+            Commit::Other
+        };
+        let page = Arc::new(page);
+        let job = self.page_job(&before, request, reading, &page);
+        if self.mutant == Some(Mutant::CursorBeforePosts) {
+            self.save(self.dry_run(job.clone()))?;
+        }
+        let outcome = self
+            .store
+            .write(&mut self.now_ms, operation, source::root(self.source), job);
+        let committed = self.store.committed();
+        self.checked(if committed { &commit } else { &Commit::Other })?;
+        if committed {
+            for listed in &page.listed {
+                self.laws.shown_alive(&listed.post, page.facts.sent_at_ms);
+            }
+        }
+        let (machine, summary) = outcome?;
+        if summary.revived > 0 {
+            let text = format!("a deleted post returned by {request:?}");
+            return Err(Ended::Violation(Violation::Content(text)));
+        }
+        let now_ms = self.now_ms;
+        if is_poll {
+            self.polled_at_ms = page.facts.sent_at_ms;
+        }
+        if let Some(session) = &mut self.session {
+            if is_poll {
+                let shown = machine.counters().stored - session.machine.counters().stored;
+                session.cadence.polled(shown, summary.new);
+            }
+            session.note(&page.listed, is_poll, now_ms);
+        }
+        self.keep(machine);
+        Ok(())
+    }
+
+    /// The commit of a page, with what a mutant makes of it.
+    #[allow(clippy::type_complexity)]
+    fn page_job(
+        &self,
+        before: &Machine,
+        request: &Request,
+        reading: Reading,
+        page: &Arc<Page>,
+    ) -> impl FnMut(&mut driftline_store::Tx<'_>) -> Result<(Machine, Summary), StoreError>
+    + Clone
+    + Send
+    + 'static {
+        let (source, fence, mutant) = (self.source, self.fence(), self.mutant);
+        let (settings, abilities, now_ms) = (self.settings(), self.drawn.abilities, self.now_ms);
+        let (before, request, page) = (before.clone(), request.clone(), Arc::clone(page));
+        let (policy, claims) = (
+            Arc::clone(&self.refresher.policy),
+            self.refresher.claims.clone(),
+        );
+        let prints = Prints::of(&page);
+        move |tx| {
+            let commit = CommitPage {
+                source,
+                fence,
+                machine: &before,
+                settings: &settings,
+                abilities,
+                request: &request,
+                reading: &reading,
+                page: &page,
+                prints: &prints,
+                policy: &policy,
+                claims: &claims,
+                now_ms,
+            };
+            let (machine, summary) = commit_page(tx, &commit)?;
+            let wrong = mutant.and_then(|mutant| mutant.page(&machine, &request, &reading));
+            let Some(machine) = wrong else {
+                return Ok((machine, summary));
+            };
+            let commit = CommitMachine {
+                source,
+                fence,
+                machine: &machine,
+                now_ms,
+            };
+            commit_machine(tx, &commit)?;
+            Ok((machine, summary))
+        }
+    }
+
+    /// The machine that a commit would leave.
+    fn dry_run(
+        &self,
+        mut job: impl FnMut(&mut driftline_store::Tx<'_>) -> Result<(Machine, Summary), StoreError>
+        + Send
+        + 'static,
+    ) -> Machine {
+        let left = Arc::new(Mutex::new(Machine::default()));
+        let told = Arc::clone(&left);
+        let outcome = self
+            .store
+            .plain()
+            .write_blocking(source::root(self.source), move |tx| {
+                *told.lock().unwrap() = job(tx)?.0;
+                Err::<(), _>(StoreError::LeaseLost)
+            });
+        assert_eq!(outcome, Err(StoreError::LeaseLost));
+        let machine = left.lock().unwrap();
+        machine.clone()
+    }
+
+    fn look_up(&mut self, id: &UpstreamId) -> Result<(), Ended> {
+        let sent_at_ms = self.now_ms;
+        let before = self.machine();
+        let answer = self.upstream.look_up(sent_at_ms, "t", id);
+        self.now_ms = self.upstream.received_at_ms();
+        let look_up = match answer {
+            Ok(look_up) => look_up,
+            Err(failure) => {
+                let (chance, settings) = (self.rng.random(), self.settings());
+                let mut machine = before;
+                machine.failed(&settings, None, &failure, self.now_ms, chance);
+                return self.save(machine);
+            }
+        };
+        let facts = AnswerFacts {
+            sent_at_ms,
+            received_at_ms: self.now_ms,
+            round_trip_ms: self.now_ms - sent_at_ms,
+            ..AnswerFacts::default()
+        };
+        if self.mutant == Some(Mutant::AbsenceIgnored) {
+            let mut machine = before;
+            machine.looked_up(id, matches!(look_up, LookUp::Gone), &facts);
+            return self.save(machine);
+        }
+        let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
+        let policy = Arc::clone(&self.refresher.policy);
+        let keep_deleted = self.drawn.keep_deleted;
+        let (asked, found) = (id.clone(), look_up.clone());
+        let outcome = self.store.write(
+            &mut self.now_ms,
+            Operation::LookUp,
+            source::root(source),
+            move |tx| {
+                let commit = CommitLookUp {
+                    source,
+                    fence,
+                    machine: &before,
+                    id: &asked,
+                    look_up: &found,
+                    facts: &facts,
+                    policy: &policy,
+                    keep_deleted,
+                    now_ms,
+                };
+                Ok(commit_look_up(tx, &commit)?.0)
+            },
+        );
+        self.checked(&Commit::Other)?;
+        if self.store.committed() {
+            match &look_up {
+                LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
+                LookUp::Gone => self.laws.told_gone(id, sent_at_ms),
+            }
+        }
+        let machine = outcome?;
+        self.keep(machine);
+        Ok(())
+    }
+
+    /// Keeps a machine that changed without a page.
+    fn save(&mut self, machine: Machine) -> Result<(), Ended> {
+        let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
+        let kept = machine.clone();
+        let outcome = self.store.write(
+            &mut self.now_ms,
+            Operation::Failure,
+            source::root(source),
+            move |tx| {
+                let commit = CommitMachine {
+                    source,
+                    fence,
+                    machine: &kept,
+                    now_ms,
+                };
+                commit_machine(tx, &commit)
+            },
+        );
+        self.checked(&Commit::Other)?;
+        outcome?;
+        self.keep(machine);
+        Ok(())
+    }
+
+    pub(crate) fn checked(&mut self, commit: &Commit) -> Result<(), Ended> {
+        self.check(commit).map_err(Ended::Violation)
+    }
+}

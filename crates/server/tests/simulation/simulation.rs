@@ -1,0 +1,376 @@
+//! A process that reads one source, as the server's pollers do: the lease,
+//! the session, what ends it, and how it comes back.
+
+use driftline_core::timeline::Machine;
+use driftline_db::testing::Fresh;
+use driftline_sim::Upstream;
+use driftline_store::{SourceId, StoreError, Summary, Target, clock, lease, machine, source};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{
+    faults::{Broken, FaultyStore, Operation},
+    feed::Feed,
+    laws::{Commit, Laws, Measured, Violation},
+    mutants::Mutant,
+    refresher::Refresher,
+    session::Session,
+    settings::{Drawn, MINUTE_MS, SECOND_MS},
+};
+
+pub(crate) struct Simulation {
+    pub(crate) drawn: Drawn,
+    pub(crate) mutant: Option<Mutant>,
+    pub(crate) upstream: Upstream,
+    pub(crate) store: FaultyStore,
+    pub(crate) laws: Laws,
+    pub(crate) source: SourceId,
+    pub(crate) session: Option<Session>,
+    /// `None` without a stream.
+    pub(crate) feed: Option<Feed>,
+    /// What the stream's commits changed.
+    pub(crate) streamed: Summary,
+    pub(crate) refresher: Refresher,
+    pub(crate) now_ms: i64,
+    pub(crate) waits_in_a_row: u32,
+    pub(crate) rng: ChaCha8Rng,
+    /// When the lease of the session that ended is over at the latest, by
+    /// virtual time, Unix ms. The database's own clock does not take part.
+    leased_until_ms: i64,
+    /// Since when the source is not read, Unix ms.
+    standing_since_ms: i64,
+    /// When the last poll that was taken in was asked for, Unix ms.
+    pub(crate) polled_at_ms: i64,
+    /// Since when nothing was looked up and nothing is left to read, Unix ms.
+    pub(crate) quiet_since_ms: i64,
+    _place: Place,
+}
+
+/// Where the store is; it goes with this value.
+pub(crate) enum Place {
+    Folder(tempfile::TempDir),
+    Postgres(Fresh),
+}
+
+impl Place {
+    /// In memory where there is such a place: what is proven here is the
+    /// order of commits, not the disk.
+    pub(crate) fn sqlite() -> Self {
+        let memory = std::path::Path::new("/dev/shm");
+        Self::Folder(if memory.is_dir() {
+            tempfile::tempdir_in(memory).unwrap()
+        } else {
+            tempfile::tempdir().unwrap()
+        })
+    }
+
+    pub(crate) fn postgres() -> Self {
+        Self::Postgres(Fresh::postgres())
+    }
+
+    fn target(&self) -> Target {
+        match self {
+            Self::Folder(folder) => Target::Sqlite {
+                path: folder.path().join("driftline.db"),
+            },
+            Self::Postgres(fresh) => fresh.target.clone(),
+        }
+    }
+}
+
+impl Simulation {
+    pub(crate) fn new(drawn: Drawn) -> Self {
+        Self::at(Place::sqlite(), drawn)
+    }
+
+    pub(crate) fn at(place: Place, drawn: Drawn) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(drawn.seed);
+        rng.set_stream(2);
+        let mut store_rng = rng.clone();
+        store_rng.set_stream(4);
+        let now_ms = drawn.start_ms();
+        let mut store = FaultyStore::open(place.target(), store_rng);
+        let new = source::NewSource {
+            name: "sim".into(),
+            origin: "http://sim".into(),
+            api: driftline_core::api::Api::Mastodon,
+            timeline: "home".into(),
+            upstream: "http://sim".into(),
+            settings: drawn.settings.clone(),
+            token: None,
+        };
+        let (source, instance) = store
+            .plain()
+            .write_blocking(clock::root(), move |tx| {
+                let id = source::add(tx, &new, now_ms)?.unwrap();
+                let instance = source::by_id(tx, id)?.unwrap().instance.id;
+                Ok::<_, StoreError>((id, instance))
+            })
+            .unwrap();
+        store.set_faults(drawn.faults.clone());
+        Self {
+            upstream: Upstream::new(drawn.world.clone(), drawn.seed),
+            store,
+            laws: Laws::new(source, &drawn),
+            source,
+            session: None,
+            feed: drawn.streams.then(|| Feed::new(drawn.seed, now_ms)),
+            streamed: Summary::default(),
+            refresher: Refresher::new(instance, drawn.refreshes, drawn.keep_deleted),
+            now_ms,
+            waits_in_a_row: 0,
+            rng,
+            leased_until_ms: now_ms,
+            standing_since_ms: now_ms,
+            polled_at_ms: i64::MIN,
+            quiet_since_ms: now_ms,
+            mutant: None,
+            drawn,
+            _place: place,
+        }
+    }
+
+    pub(crate) fn with(self, mutant: Mutant) -> Self {
+        Self {
+            mutant: Some(mutant),
+            ..self
+        }
+    }
+
+    /// Runs while the world publishes, lets everything come of age, and says
+    /// what was measured.
+    pub(crate) fn run(mut self) -> Result<Measured, Violation> {
+        let measured = self.run_to_the_end();
+        self.store.plain().close_blocking();
+        measured
+    }
+
+    pub(crate) fn run_to_the_end(&mut self) -> Result<Measured, Violation> {
+        self.run_until(self.drawn.start_ms() + self.drawn.runs_for_ms + MINUTE_MS)?;
+        let before_ms = self.now_ms;
+        let deadline_ms = self.now_ms + 24 * 60 * MINUTE_MS;
+        self.store.mend(self.now_ms);
+        self.upstream.change_faults(|faults| faults.mishaps.clear());
+        while !self.is_settled(before_ms) {
+            if self.now_ms > deadline_ms {
+                let ledger = self
+                    .session
+                    .as_ref()
+                    .map(|session| session.machine.ledger());
+                return Err(Violation::Unsettled(format!("{ledger:?}")));
+            }
+            self.step(true)?;
+        }
+        self.laws
+            .check_end(self.store.plain(), &mut self.upstream, self.now_ms)
+    }
+
+    pub(crate) fn run_until(&mut self, end_ms: i64) -> Result<(), Violation> {
+        while self.now_ms < end_ms {
+            self.step(false)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all that was published has come of age, and nothing more was
+    /// looked up for so long that no look-up waits for its turn.
+    fn is_settled(&mut self, before_ms: i64) -> bool {
+        let rungs = self.drawn.settings.rungs.len() + 1;
+        let is_read = self.polled_at_ms >= before_ms
+            && self.session.as_ref().is_some_and(|session| {
+                session
+                    .machine
+                    .is_settled(&self.drawn.settings, before_ms, rungs)
+            });
+        if !is_read {
+            self.quiet_since_ms = self.now_ms;
+        }
+        self.now_ms > self.quiet_since_ms + 6 * MINUTE_MS
+    }
+
+    pub(crate) fn step(&mut self, settling: bool) -> Result<(), Violation> {
+        let outcome = self.attempt(settling);
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(Ended::Violation(violation)) => Err(violation),
+            Err(Ended::Store) => {
+                self.end_session();
+                self.check(&Commit::Other)
+            }
+            Err(Ended::Died) => {
+                self.restart();
+                self.check(&Commit::Other)
+            }
+        }
+    }
+
+    fn attempt(&mut self, settling: bool) -> Result<(), Ended> {
+        if self.session.is_none() {
+            return self.scan();
+        }
+        self.follow()?;
+        self.refresh()?;
+        self.step_session(settling)
+    }
+
+    /// Looks for a source that is free, as the pollers do every second.
+    fn scan(&mut self) -> Result<(), Ended> {
+        self.now_ms += SECOND_MS;
+        let fails_until_ms = self.store.fails_until_ms();
+        let limit_ms = self.standing_since_ms.max(fails_until_ms) + 10 * SECOND_MS;
+        if self.now_ms > limit_ms {
+            return Err(Ended::Violation(Violation::Standing(format!(
+                "not read since {}, though the store works since {fails_until_ms}; now {}",
+                self.standing_since_ms, self.now_ms
+            ))));
+        }
+        if self.mutant == Some(Mutant::LeaseOutlivesSession) && self.store.opens(self.now_ms) {
+            let held = self.leased_until_ms > self.now_ms;
+            if held {
+                self.leased_until_ms = self.now_ms + LEASE_MS;
+            }
+        }
+        if self.now_ms < self.leased_until_ms {
+            return Ok(());
+        }
+        let source = self.source;
+        let claimed = self.store.write(
+            &mut self.now_ms,
+            Operation::Claim,
+            source::root(source),
+            // It is over at once by the database's clock, which runs apart.
+            move |tx| lease::claim(tx, source, "sim", 0),
+        );
+        if self.store.committed() {
+            self.leased_until_ms = self.now_ms + LEASE_MS;
+        }
+        let Some(lease) = self.tried(claimed)? else {
+            return Ok(());
+        };
+        let Some(lease) = lease else {
+            let text = "the source is leased to nobody and not free".to_owned();
+            return Err(Ended::Violation(Violation::Standing(text)));
+        };
+        match self.load()? {
+            Some(machine) => {
+                self.session = Some(Session::new(machine, lease));
+                self.leased_until_ms = i64::MAX;
+            }
+            None => self.give_back(lease),
+        }
+        Ok(())
+    }
+
+    fn load(&mut self) -> Result<Option<Machine>, Ended> {
+        let source = self.source;
+        let loaded = self
+            .store
+            .read(&mut self.now_ms, Operation::Load, move |tx| {
+                machine::load(tx, source)
+            });
+        self.tried(loaded)
+    }
+
+    /// `None` where the store failed, which the scan takes for a reason to try
+    /// again.
+    fn tried<T>(&self, outcome: Result<T, Broken>) -> Result<Option<T>, Ended> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(Broken::Failed) => Ok(None),
+            Err(broken) => Err(broken.into()),
+        }
+    }
+
+    /// The session ends as the store fails it, and gives its lease back if the
+    /// store takes that.
+    fn end_session(&mut self) {
+        if let Some(feed) = &mut self.feed {
+            feed.break_off(self.now_ms);
+        }
+        if let Some(session) = self.session.take() {
+            self.standing_since_ms = self.now_ms;
+            self.leased_until_ms = self.now_ms + LEASE_MS;
+            self.give_back(session.lease);
+        }
+    }
+
+    fn give_back(&mut self, lease: lease::Lease) {
+        let root = source::root(self.source);
+        let _ = self
+            .store
+            .write(&mut self.now_ms, Operation::Release, root, move |tx| {
+                lease::release(tx, &lease)
+            });
+        if self.store.committed() {
+            self.leased_until_ms = self.now_ms;
+        }
+    }
+
+    /// The process died. Another one begins some time later, as soon as the
+    /// store can be opened.
+    fn restart(&mut self) {
+        if self.session.take().is_some() {
+            self.leased_until_ms = self.now_ms + LEASE_MS;
+        }
+        self.now_ms += self.rng.random_range(100..120_000);
+        while !self.store.opens(self.now_ms) {
+            self.now_ms += SECOND_MS;
+        }
+        if let Some(feed) = &mut self.feed {
+            feed.break_off(self.now_ms);
+        }
+        self.refresher.die();
+        self.store.reopen();
+        self.standing_since_ms = self.now_ms;
+    }
+
+    fn refresh(&mut self) -> Result<(), Ended> {
+        let saved = self.refresher.step(
+            &mut self.store,
+            &mut self.upstream,
+            &mut self.laws,
+            &mut self.now_ms,
+        );
+        match saved {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                if let Some(session) = &mut self.session {
+                    session.forget();
+                }
+                self.check(&Commit::Other).map_err(Ended::Violation)
+            }
+            // The worker tries again, and the session knows nothing of it.
+            Err(Broken::Failed) => Ok(()),
+            Err(broken) => Err(broken.into()),
+        }
+    }
+
+    pub(crate) fn check(&mut self, commit: &Commit) -> Result<(), Violation> {
+        let store = self.store.plain();
+        self.laws
+            .check(store, &mut self.upstream, self.now_ms, commit)
+    }
+}
+
+/// Why a step did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The store failed: the session ends.
+    Store,
+    /// The process died.
+    Died,
+    Violation(Violation),
+}
+
+impl From<Broken> for Ended {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Failed => Self::Store,
+            Broken::Refused(error) => Self::Violation(Violation::Refused(error.to_string())),
+            Broken::Died => Self::Died,
+        }
+    }
+}
+
+/// How long a lease lasts without renewal, ms.
+const LEASE_MS: i64 = 5 * SECOND_MS;
