@@ -25,6 +25,7 @@ enum Benchmark {
     Read,
     Sources,
     Fetched,
+    Plan,
     Policy,
     Id,
     Refresh,

@@ -28,6 +28,8 @@ fn world(mut posts: Vec<WorldPost>) -> World {
         page_limit: 40,
         reach: None,
         knows_min_id: true,
+        ignores_max_id: false,
+        hides_date: false,
         names_filtered: false,
         codec: Codec::Decimal,
     }
@@ -97,6 +99,63 @@ fn a_post_dated_tomorrow_never_moves_the_cursor() {
         );
     });
     assert_eq!(harness.stored.len(), 61, "it is stored all the same");
+}
+
+/// Each poll would fetch such a post again until its time comes. What is ahead is told by the
+/// server's `Date` alone: the local clock may be hours away from it.
+#[test]
+fn polls_leave_out_what_is_dated_ahead_whatever_the_local_clock_says() {
+    const HOUR_MS: i64 = 3_600_000;
+    let fetched = |ahead: usize, clock_error_ms: i64, change: fn(&mut World)| {
+        let mut posts: Vec<_> = (0..300)
+            .map(|n| post(START_MS + n * 1_000, n as u64, START_MS + n * 1_000))
+            .collect();
+        for n in 0..ahead {
+            posts.push(post(
+                START_MS + (24 + n as i64) * HOUR_MS,
+                n as u64,
+                START_MS + 5_000,
+            ));
+        }
+        let mut world = world(posts);
+        change(&mut world);
+        let mut harness = Harness::new(world, settings(), START_MS, 13);
+        harness.clock_error_ms = clock_error_ms;
+        harness.run(START_MS + 320_000, Harness::assert_ledger_is_sound);
+        assert_eq!(harness.stored.len(), 300 + ahead, "{clock_error_ms}");
+        harness.settle(Harness::assert_ledger_is_sound);
+        assert!(harness.missed().is_empty());
+        harness.fetched as i64
+    };
+    let none = fetched(0, 0, |_| ());
+    for clock_error_ms in [0, -2 * HOUR_MS, 2 * HOUR_MS] {
+        let few = fetched(5, clock_error_ms, |_| ());
+        assert!(few - none < 100, "{few} for {none} at {clock_error_ms} ms");
+    }
+    // About 300 polls, each of which fetches all of them.
+    let ignored = fetched(5, 0, |world| world.ignores_max_id = true);
+    assert!(ignored - none > 1_000, "{ignored} for {none}");
+    let undated = fetched(5, 0, |world| world.hides_date = true);
+    assert!(
+        undated - none > 1_000,
+        "no bound without a date: {undated} for {none}"
+    );
+}
+
+/// A post 8 s late on a quiet timeline was not there 8 s ago: every empty page said so.
+#[test]
+fn an_empty_page_tells_that_a_post_was_not_there() {
+    let mut posts: Vec<_> = (0..50)
+        .map(|n| post(START_MS + n * 60_000, n as u64, START_MS + n * 60_000))
+        .collect();
+    posts.extend((0..10).map(|n| {
+        let at_ms = START_MS + n * 300_000 + 30_000;
+        post(at_ms, 100 + n as u64, at_ms + 8_000)
+    }));
+    let mut harness = Harness::new(world(posts), settings(), START_MS, 14);
+    harness.run(START_MS + 3_000_000, Harness::assert_ledger_is_sound);
+    let late_ms = harness.machine.lateness().longest_ms;
+    assert!((5_000..=8_000).contains(&late_ms), "{late_ms} ms");
 }
 
 #[test]

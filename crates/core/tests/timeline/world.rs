@@ -94,6 +94,10 @@ pub(crate) struct World {
     /// Only the newest so many posts are in reach.
     pub(crate) reach: Option<usize>,
     pub(crate) knows_min_id: bool,
+    /// Shows what is above `max_id` where `since_id` is named, too.
+    pub(crate) ignores_max_id: bool,
+    /// Answers do not carry the server's time.
+    pub(crate) hides_date: bool,
     /// Whether a page tells the places of what is filtered.
     pub(crate) names_filtered: bool,
     pub(crate) codec: Codec,
@@ -152,6 +156,8 @@ impl World {
             page_limit: recipe.page_limit,
             reach: None,
             knows_min_id: rng.random_bool(0.7),
+            ignores_max_id: rng.random_bool(0.1),
+            hides_date: false,
             names_filtered: rng.random_bool(0.2),
             codec: recipe.codec,
         }
@@ -187,6 +193,7 @@ impl World {
         );
         let limit = usize::from(request.limit).min(self.page_limit);
         let above_since = since.map_or(0, |since| self.first_above(since));
+        let below = below.filter(|_| since.is_none() || !self.ignores_max_id);
         let under_below = below.map_or(self.posts.len(), |below| {
             self.posts.partition_point(|post| post.id < below)
         });
@@ -234,7 +241,7 @@ impl World {
                 sent_at_ms: clock_ms,
                 received_at_ms: clock_ms + 40,
                 round_trip_ms: 40,
-                date_ms: Some(now_ms / 1000 * 1000),
+                date_ms: (!self.hides_date).then_some(now_ms / 1000 * 1000),
                 ..AnswerFacts::default()
             },
         }

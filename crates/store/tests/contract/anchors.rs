@@ -40,3 +40,33 @@ fn an_anchor_is_the_newest_live_entry_at_or_below_after_those_to_skip() {
         );
     });
 }
+
+/// What is drawn decides what is read again: each live entry of the range is as likely as any other.
+#[test]
+fn an_anchor_is_drawn_by_its_rank_among_the_live_entries_of_a_range() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(posts([60, 50, 40, 30, 20, 10]));
+        world.look_up("30", LookUp::Gone);
+        let drawn = |low: &str, high: &str, per_million| {
+            let source = world.source;
+            let query = AnchorQuery::Drawn {
+                low: Key::from_stored(low),
+                high: Key::from_stored(high),
+                per_million,
+            };
+            world
+                .read(move |tx| entry::anchor(tx, source, &query))
+                .map(|anchor| anchor.key.as_str().to_owned())
+        };
+        let all: Vec<_> = (0..4)
+            .map(|part| drawn("00220", "00260", part * 250_000))
+            .collect();
+        let key = |key: &str| Some(key.to_owned());
+        assert_eq!(all[0], key("00220"));
+        assert_eq!(all[1], key("00220"), "three of them are there");
+        assert_eq!(all[2..], [key("00240"), key("00250")]);
+        assert_eq!(drawn("00220", "00260", 999_999), key("00250"));
+        assert_eq!(drawn("00221", "00240", 0), None, "none is there");
+    });
+}
