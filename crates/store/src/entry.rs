@@ -97,7 +97,8 @@ pub(crate) struct Known {
     pub(crate) streamed: bool,
     /// How often its post had returned when it took its ID.
     pub(crate) returns: i64,
-    /// Its post has returned since: it is shown nowhere until it has another ID.
+    /// Its post was deleted or has returned since this source last knew of that: it is not shown
+    /// where it is.
     pub(crate) stale: bool,
     /// Its post's last look, where that was asked for.
     pub(crate) look: Option<Look>,
@@ -396,10 +397,12 @@ fn read(row: &Row<'_>) -> Result<Known, DbError> {
     })
 }
 
-/// The columns of `entry e` that [`read`] reads. Few posts ever return, and their index is small.
+/// The columns of `entry e` that [`read`] reads. Few posts are deleted or ever return, and their
+/// index is small.
 const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,
-    e.returns <> coalesce(
-        (select p.returns from post p where p.id = e.post_id and p.returns > 0), 0)";
+    case when e.gone then -1 else e.returns end <> coalesce(
+        (select case when p.deleted_at_ms is null then p.returns else -1 end from post p
+         where p.id = e.post_id and (p.returns > 0 or p.deleted_at_ms is not null)), 0)";
 /// How many these are.
 const COLUMN_COUNT: usize = 8;
 

@@ -325,7 +325,7 @@ alter table post add column returns {i64} not null default 0;
 alter table entry add column returns {i64} not null default 0;
 drop index post_listed;
 create index post_listed on post (coalesce(public_id, id)) where listed;
-create index post_returned on post (id, returns) where returns > 0;
+create index post_unlike_first on post (id) where returns > 0 or deleted_at_ms is not null;
 ";
 
 /// `lowest_id` is the lowest ID that was ever shown of a source, and `lowest_listed_id` bounds what

@@ -330,3 +330,33 @@ fn ids_of_a_post_outlive_it_and_find_nothing_then() {
         assert_eq!(rows.len(), 2);
     });
 }
+
+#[test]
+fn a_page_of_a_source_that_has_not_noticed_the_deletion_brings_it_back() {
+    on_both(|store| {
+        let mut first = World::readable(store, "first");
+        let mut second = World::readable(store, "second");
+        for world in [&mut first, &mut second] {
+            world.poll(posts([2, 1]));
+        }
+        let (mut list, mut public) = (Client::default(), Client::default());
+        list.list(&second);
+        public.public(&second);
+        first.now_ms += 1_000;
+        first.look_up("1", LookUp::Gone);
+        // A page that was asked for before tells its library of the deletion.
+        assert_eq!(second.poll(posts([2, 1])).revived, 0);
+        assert_eq!(second.usns(), [(1, 3), (2, 2)]);
+        second.now_ms += 2_000;
+        assert_eq!(second.poll(posts([2, 1])).revived, 1);
+        assert_eq!(list.list(&second), ["1"]);
+        assert_eq!(public.public(&second), ["1"]);
+        first.look_up("2", LookUp::Gone);
+        second.now_ms += 1_000;
+        assert_eq!(second.poll(posts([2, 1])).revived, 1);
+        assert_eq!(list.list(&second), ["2"]);
+        assert_eq!(names(&second.public()), ["2", "1"]);
+        assert_eq!(second.poll(posts([2, 1])).update_count, 5);
+        check_schedule(store);
+    });
+}
