@@ -50,10 +50,10 @@ pub(crate) fn save(
     if !changed.is_empty() {
         let cells = || changed.iter();
         tx.execute_many_later(
-            "insert into gap (source_id, low, high, kind, history, wanted, tries, rung, from_ms,
-                 until_ms)
-             select $1, r.low, r.high, r.kind, r.history, r.wanted, r.tries, r.rung, r.from_ms,
-                 r.until_ms
+            "insert into gap (source_id, low, high, kind, history, wanted, tries, read_age_ms,
+                 from_ms, until_ms)
+             select $1, r.low, r.high, r.kind, r.history, r.wanted, r.tries, r.read_age_ms,
+                 r.from_ms, r.until_ms
              from {rows as r(low, high, kind, history, wanted, tries, read_age_ms, from_ms, until_ms)}
              where true
              on conflict (source_id, low) do update set high = excluded.high, kind = excluded.kind,
