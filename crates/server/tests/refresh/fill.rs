@@ -4,6 +4,7 @@ use driftline_core::api::Api;
 use driftline_db::testing::{Fresh, databases};
 use driftline_server::refresh::RefreshOptions;
 use driftline_sim::WorldConfig;
+use futures_util::future::join_all;
 
 use crate::world::{World, every, growing, now, plan, wait};
 
@@ -22,7 +23,8 @@ pub(crate) async fn refreshed(fresh: Fresh, api: Api, workers: usize) -> World {
 
 /// So many workers look all posts up whenever they come due at once: each once, in as few batches
 /// of that size as hold them.
-pub(crate) async fn check_batches(world: &mut World, size: usize, workers: usize, told: &str) {
+pub(crate) async fn check_batches(world: &mut World, size: usize, workers: usize) {
+    let told = format!("{workers} workers on {:?}", world.store.db().dialect());
     world.host.pollers.as_ref().unwrap().stop().await;
     world.host.refreshers.take().unwrap().stop().await;
     world.all_due(now() + 3_600_000).await;
@@ -54,16 +56,24 @@ fn of(workers: usize) -> RefreshOptions {
     }
 }
 
+/// Runs a check on each database with one, two and four workers, all at once: they mostly wait.
+pub(crate) async fn in_each(check: impl AsyncFn(Fresh, usize)) {
+    let check = &check;
+    let worlds = [1, 2, 4].into_iter().flat_map(|workers| {
+        let on = move |fresh| async move { check(fresh, workers).await };
+        databases().into_iter().map(on)
+    });
+    join_all(worlds).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn batches_of_x_are_full_while_more_than_one_is_due() {
-    for workers in [1, 2, 4] {
-        for fresh in databases() {
-            let told = format!("{workers} workers on {}", fresh.name);
-            let mut world = refreshed(fresh, Api::X, workers).await;
-            check_batches(&mut world, 100, workers, &told).await;
-            world.stop().await;
-        }
-    }
+    in_each(async |fresh, workers| {
+        let mut world = refreshed(fresh, Api::X, workers).await;
+        check_batches(&mut world, 100, workers).await;
+        world.stop().await;
+    })
+    .await;
 }
 
 const ROUNDS: u64 = 4;

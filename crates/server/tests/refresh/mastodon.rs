@@ -4,26 +4,23 @@ use driftline_core::{
     api::Api,
     refresh::{Outcome, Plan, ValueSettings},
 };
-use driftline_db::testing::databases;
 use driftline_server::admin::Command;
 use driftline_sim::{BatchAbility, ThrottleRule, WorldConfig};
 
 use crate::{
-    fill::{check_batches, refreshed},
+    fill::{check_batches, in_each, refreshed},
     world::{World, agrees, growing, now, plan, wait},
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_follow_the_upstream_in_full_batches() {
-    for workers in [1, 2, 4] {
-        for fresh in databases() {
-            let told = format!("{workers} workers on {}", fresh.name);
-            let mut world = refreshed(fresh, Api::Mastodon, workers).await;
-            check_counts(&world).await;
-            check_batches(&mut world, 20, workers, &told).await;
-            world.stop().await;
-        }
-    }
+    in_each(async |fresh, workers| {
+        let mut world = refreshed(fresh, Api::Mastodon, workers).await;
+        check_counts(&world).await;
+        check_batches(&mut world, 20, workers).await;
+        world.stop().await;
+    })
+    .await;
 }
 
 async fn check_counts(world: &World) {
