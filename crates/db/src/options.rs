@@ -53,7 +53,7 @@ pub enum Target {
     /// A PostgreSQL database. The URL's `sslmode` and `sslrootcert` say whether connections are
     /// encrypted and whose certificate is taken, as PostgreSQL's own clients understand them; its
     /// `statement_timeout` and `idle_in_transaction_session_timeout` bound statements (5 min
-    /// without) and transactions that stand still (1 min).
+    /// without) and transactions that stand still (10 s).
     Postgres {
         /// Where and as whom to connect.
         url: SecretUrl,

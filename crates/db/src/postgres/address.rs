@@ -180,7 +180,7 @@ const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
 const USUAL_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// A transaction waits for this process's computing alone. One that stands still holds locks that
 /// everybody waits for.
-const USUAL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const USUAL_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
 /// connection. A statement that takes longer is acknowledged all the same.
 const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(20);

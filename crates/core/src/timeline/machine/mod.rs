@@ -404,7 +404,8 @@ impl Machine {
         let second_look = self.decision.as_ref().and_then(|d| d.choice.looks.first());
         ages.push(second_look.map_or(settings.second_look_ms, |look| look.age_ms));
         ages.sort_unstable();
-        let last_ms = ages.iter().take(rungs).last().copied().unwrap_or(0);
+        ages.truncate(rungs);
+        let last_ms = ages.last().copied().unwrap_or(0);
         !self.ledger.gaps().iter().any(|gap| match gap.kind {
             GapKind::Open { wanted, .. } => wanted || settings.fill_gaps,
             GapKind::Provisional {

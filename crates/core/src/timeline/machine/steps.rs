@@ -165,16 +165,14 @@ impl Machine {
     fn due_ahead(&self, abilities: Abilities, now_ms: i64) -> Option<Step> {
         let ceiling = self.ceiling(now_ms)?;
         let is_due = now_ms - self.ahead.read_at_ms >= AHEAD_EVERY_MS;
-        is_due.then(|| {
-            Step::Fetch(Fetch {
-                purpose: Purpose::Ahead,
-                bounds: Bounds::Head {
-                    since: Some(ceiling),
-                    ceiling: None,
-                },
-                limit: abilities.page_limit,
-            })
-        })
+        is_due.then_some(Step::Fetch(Fetch {
+            purpose: Purpose::Ahead,
+            bounds: Bounds::Head {
+                since: Some(ceiling),
+                ceiling: None,
+            },
+            limit: abilities.page_limit,
+        }))
     }
 
     fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {

@@ -85,7 +85,7 @@ impl<'a> Copy<'a> {
         self.machine.sent(&step, self.now_ms);
         match step {
             Step::Wait { until_ms: wait_ms } => {
-                self.now_ms = wait_ms.min(until_ms).max(self.now_ms + 1)
+                self.now_ms = wait_ms.min(until_ms).max(self.now_ms + 1);
             }
             Step::LookUp(id) => {
                 // Nothing is deleted here.
