@@ -23,6 +23,9 @@ pub struct Lateness {
     pub ahead: u64,
     /// The newest ID's time less the server's time at the last read that brought one, ms.
     pub newest_ahead_ms: i64,
+    /// The recent share of new posts whose ID was ahead of the server's time by more than is
+    /// tolerated.
+    pub(super) ahead_share: f32,
     /// The latest that a post surely was, ms: the age at which its place had been read without it.
     pub longest_ms: i64,
 }

@@ -216,6 +216,18 @@ impl Ledger {
         None
     }
 
+    /// Opens the provisional parts of a range again: the overlap of a poll whose page did not reach
+    /// down to it is read with the gap above.
+    pub fn reopen(&mut self, low: &Key, high: &Key) {
+        self.rewrite(low, high, |mut part| {
+            if matches!(part.kind, GapKind::Provisional { .. }) {
+                part.kind = GapKind::open();
+            }
+            vec![part]
+        });
+        self.join_open();
+    }
+
     /// Marks the open parts of a range as beyond the upstream's depth.
     pub fn give_up(&mut self, low: &Key, high: &Key) {
         self.rewrite(low, high, |mut part| {
@@ -275,6 +287,19 @@ impl Ledger {
             }
         }
         found
+    }
+
+    /// Joins open neighbours of the same state, so that one walk fills them.
+    fn join_open(&mut self) {
+        self.gaps.dedup_by(|next, last| {
+            let joins = last.high == next.low
+                && last.kind == next.kind
+                && matches!(last.kind, GapKind::Open { .. });
+            if joins {
+                last.high = next.high.clone();
+            }
+            joins
+        });
     }
 
     /// Replaces what lies between `low` and `high` by what `change` makes of

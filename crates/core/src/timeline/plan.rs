@@ -63,7 +63,7 @@ pub struct Measured<'a> {
     pub lateness: &'a Lateness,
     /// What was read again without result.
     pub evidence: &'a Evidence,
-    /// Rungs of these ages have found edits or deletions of late.
+    /// Rungs of these ages have found edits or deletions in the last 30 days.
     pub kept_ms: &'a [i64],
     /// Whether a shorter last look may be tried.
     pub may_try: bool,

@@ -94,7 +94,7 @@ pub(crate) struct World {
     /// Only the newest so many posts are in reach.
     pub(crate) reach: Option<usize>,
     pub(crate) knows_min_id: bool,
-    /// Shows what is above `max_id` where `since_id` is named, too.
+    /// Ignores a `max_id` whose time has not come.
     pub(crate) ignores_max_id: bool,
     /// Answers do not carry the server's time.
     pub(crate) hides_date: bool,
@@ -156,7 +156,7 @@ impl World {
             page_limit: recipe.page_limit,
             reach: None,
             knows_min_id: rng.random_bool(0.7),
-            ignores_max_id: rng.random_bool(0.1),
+            ignores_max_id: false,
             hides_date: false,
             names_filtered: rng.random_bool(0.2),
             codec: recipe.codec,
@@ -193,7 +193,8 @@ impl World {
         );
         let limit = usize::from(request.limit).min(self.page_limit);
         let above_since = since.map_or(0, |since| self.first_above(since));
-        let below = below.filter(|_| since.is_none() || !self.ignores_max_id);
+        let is_ahead = |id: &u64| (id >> 16) as i64 > now_ms;
+        let below = below.filter(|below| !(self.ignores_max_id && is_ahead(below)));
         let under_below = below.map_or(self.posts.len(), |below| {
             self.posts.partition_point(|post| post.id < below)
         });

@@ -150,7 +150,7 @@ fn rate(text: &str) -> Result<f64, String> {
 fn late(text: &str) -> Result<Tail, String> {
     let wrong = || format!("{text:?} is no lateness; write it as 2%:20s-90s or 1%:1m~1h");
     let (share, span) = text.split_once(':').ok_or_else(wrong)?;
-    let share = share.strip_suffix('%').ok_or_else(wrong)?;
+    let share = share.trim().strip_suffix('%').ok_or_else(wrong)?;
     let share: f64 = share.trim().parse().map_err(|_| wrong())?;
     let logarithmic = span.contains('~');
     let (from, to) = span.split_once(['-', '~']).ok_or_else(wrong)?;

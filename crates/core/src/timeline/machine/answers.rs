@@ -1,6 +1,6 @@
 //! What an answer, or the lack of one, means.
 
-use super::{LastError, Machine, Stored, Suspect, is_history};
+use super::{LastError, Machine, Stored, Suspect, TOLERANCE_MS, is_history};
 use crate::{
     answer::{Abilities, AnswerFacts, Failure, FailureKind},
     timeline::{
@@ -236,7 +236,17 @@ impl Machine {
             let is_history = !self.history.seen_empty;
             self.ledger.begin(origin, newest.clone(), is_history);
         } else {
+            let before = self.ledger.frontier().cloned();
             self.ledger.extend(newest.clone());
+            // A full page that does not reach down to the overlap leaves it to the gap.
+            if let (Some(since), Some(before)) = (&answer.request.since, before)
+                && settings.fill_gaps
+                && *oldest > before
+                && *since < before
+                && reading.keys.len() >= usize::from(answer.request.page.limit)
+            {
+                self.ledger.reopen(since, &before);
+            }
         }
         self.polled_down_to(answer.request, reading);
         self.read(answer);
@@ -503,15 +513,23 @@ impl Machine {
     ) {
         let tolerated_ms = reading.answered_by_ms + self.tolerance_ms();
         let ahead = times.iter().filter(|ms| **ms > tolerated_ms).count();
+        for index in (0..times.len()).filter(|index| is_new(*index)) {
+            let is_ahead = if times[index] > reading.answered_by_ms + TOLERANCE_MS {
+                1.0
+            } else {
+                0.0
+            };
+            self.lateness.ahead_share += AHEAD_WEIGHT * (is_ahead - self.lateness.ahead_share);
+        }
         self.lateness.ahead += (0..ahead.max(reading.ahead)).filter(|i| is_new(*i)).count() as u64;
         self.ahead.polled(left_out, ahead, reading.answered_by_ms);
-        // Where most are ahead, it is the server's clocks that are.
-        let usual = if times.len() >= 4 && ahead * 2 > times.len() {
-            times.get(times.len() / 2)
+        // Where most of what is new is ahead, it is the server's clocks that are.
+        let newest = if self.lateness.ahead_share > 0.5 {
+            times.first()
         } else {
             times.get(ahead)
         };
-        if let Some(newest_ms) = usual {
+        if let Some(newest_ms) = newest {
             self.lateness.newest_ahead_ms = newest_ms - reading.answered_by_ms;
         }
         let (Some(before_ms), Some(latest)) = (self.polled_at_ms, self.ledger.frontier()) else {
@@ -651,6 +669,7 @@ impl Machine {
     }
 }
 
+const AHEAD_WEIGHT: f32 = 0.02;
 const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
