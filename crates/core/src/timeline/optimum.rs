@@ -411,7 +411,7 @@ mod tests {
         let ages: Vec<i64> = choice.looks.iter().map(|look| look.age_ms).collect();
         assert_eq!(ages, [15_000, 600_000, 7_200_000, DAY_MS]);
         let few = chosen(&seen(tweets), &proven_above(15_000), |basis| {
-            basis.upkeep = None
+            basis.upkeep = None;
         });
         assert!(!few.is_proven, "too few posts to prove anything");
     }
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn the_bound_wins_over_the_budget_and_edits_keep_their_rungs() {
         let dear = chosen(&seen(tweets), &proven_above(15_000), |basis| {
-            basis.budget = 1.5
+            basis.budget = 1.5;
         });
         assert!(
             dear.is_proven && dear.fetches > 1.5 && dear.looks.len() == 1,
@@ -457,7 +457,7 @@ mod tests {
         };
         let poor = chosen(&seen(tail), &proven_above(512_000), |_| ());
         let rich = chosen(&seen(tail), &proven_above(512_000), |basis| {
-            basis.budget = 4.0
+            basis.budget = 4.0;
         });
         assert_eq!(poor.looks.len(), 1, "{poor:?}");
         assert!(rich.looks.len() > 1 && rich.fetches <= 4.0, "{rich:?}");

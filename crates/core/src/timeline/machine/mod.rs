@@ -2,6 +2,7 @@
 
 mod ahead;
 mod answers;
+mod measuring;
 mod steps;
 
 use std::collections::{BTreeMap, VecDeque};

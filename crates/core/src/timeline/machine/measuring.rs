@@ -1,0 +1,160 @@
+//! What a page tells of lateness, and of what reads leave out.
+
+use super::{Machine, TOLERANCE_MS, answers::Answer};
+use crate::timeline::{
+    ladder::Rung,
+    request::{Purpose, Reading},
+};
+
+impl Machine {
+    /// What a page tells of lateness: which places were read before, at which age, and what this
+    /// read shows there that the one before did not.
+    pub(super) fn measure(&mut self, answer: &Answer<'_>) {
+        let Answer {
+            plan,
+            request,
+            reading,
+            stored,
+        } = *answer;
+        let Some(scheme) = self.scheme else { return };
+        self.lateness.fade(reading.read_at_ms);
+        let times = reading.keys.iter().map(|key| scheme.time_ms(key));
+        let times: Option<Vec<i64>> = times.collect();
+        let is_new = |index: usize| stored.new.get(index).copied().unwrap_or(false);
+        match request.purpose {
+            Purpose::Poll => {
+                if let Some(latest) = self.ledger.frontier() {
+                    let below = reading.keys.iter().enumerate();
+                    let caught = below.filter(|(index, key)| is_new(*index) && *key < latest);
+                    self.counters.caught_by_overlap += caught.count() as u64;
+                }
+                if let Some(times) = times {
+                    self.measure_poll(reading, &times, &is_new, request.ceiling.is_some());
+                }
+            }
+            Purpose::Look { rung, .. } => {
+                let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+                self.counters.caught_by_rescan += new;
+                if let (Some(rung), true) = (plan.ladder.rungs().get(rung), times.is_some()) {
+                    self.measure_look(answer, new, Some(rung));
+                }
+            }
+            Purpose::Probe { .. } => {
+                let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
+                self.counters.caught_by_rescan += new;
+                self.measure_look(answer, new, None);
+            }
+            Purpose::Fill { .. } | Purpose::Ahead => {}
+        }
+    }
+
+    /// A poll reads again what lies within its overlap.
+    fn measure_poll(
+        &mut self,
+        reading: &Reading,
+        times: &[i64],
+        is_new: &impl Fn(usize) -> bool,
+        left_out: bool,
+    ) {
+        let tolerated_ms = reading.answered_by_ms + self.tolerance_ms();
+        let ahead = times.iter().filter(|ms| **ms > tolerated_ms).count();
+        for index in (0..times.len()).filter(|index| is_new(*index)) {
+            let is_ahead = if times[index] > reading.answered_by_ms + TOLERANCE_MS {
+                1.0
+            } else {
+                0.0
+            };
+            self.lateness.ahead_share += AHEAD_WEIGHT * (is_ahead - self.lateness.ahead_share);
+        }
+        self.lateness.ahead += (0..ahead.max(reading.ahead)).filter(|i| is_new(*i)).count() as u64;
+        self.ahead.polled(left_out, ahead, reading.answered_by_ms);
+        // Where most of what is new is ahead, it is the server's clocks that are.
+        let newest = if self.lateness.ahead_share > 0.5 {
+            times.first()
+        } else {
+            times.get(ahead)
+        };
+        if let Some(newest_ms) = newest {
+            self.lateness.newest_ahead_ms = newest_ms - reading.answered_by_ms;
+        }
+        let (Some(before_ms), Some(latest)) = (self.polled_at_ms, self.ledger.frontier()) else {
+            return;
+        };
+        // Above what the poll before had to reach down to, it read the same places.
+        let reached = self.polled_from.as_ref().unwrap_or(latest);
+        for (index, (key, time_ms)) in reading.keys.iter().zip(times).enumerate() {
+            if key < reached {
+                continue;
+            }
+            let found = u64::from(is_new(index));
+            let (before_ms, age_ms) = (before_ms - time_ms, reading.answered_by_ms - time_ms);
+            if before_ms > 0 {
+                self.lateness.read_again(before_ms, age_ms, 1, found);
+            }
+        }
+    }
+
+    /// A look or a probe reads again what the ledger says was read at an age before.
+    fn measure_look(&mut self, answer: &Answer<'_>, new: u64, look: Option<&Rung>) {
+        let (Some(scheme), Some(mut stretch)) =
+            (self.scheme, answer.reading.stretch(answer.request))
+        else {
+            return;
+        };
+        // A look's page ends at an anchor below its range.
+        if let Purpose::Look { low, .. } = &answer.request.purpose
+            && stretch.low < *low
+        {
+            stretch.low = low.clone();
+        }
+        let Some(read_age_ms) = self.ledger.read_age_ms(&stretch.low, &stretch.high) else {
+            return;
+        };
+        let Some(youngest_ms) = scheme.time_ms(&stretch.high) else {
+            return;
+        };
+        // Polls go on reading what lies within their overlap, which a joined range does not tell.
+        let by_polls_ms = match answer.request.purpose {
+            Purpose::Look { rung: 0, .. } => answer.plan.overlap_ms,
+            _ => 0,
+        };
+        let before_ms = read_age_ms.max(by_polls_ms);
+        let mut age_ms = stretch.at_ms - youngest_ms;
+        if let Some(rung) = look
+            && (rung.age_ms..rung.age_ms + rung.in_time_ms()).contains(&age_ms)
+        {
+            age_ms = rung.age_ms;
+        }
+        let posts = answer.reading.keys.len() as u64;
+        self.lateness.read_again(before_ms, age_ms, posts, new);
+        // A place that waits for a look which was held up, or which the plan did not have before,
+        // tells nothing of what the plan leaves out.
+        let ladder = &answer.plan.ladder;
+        let next = ladder.next(read_age_ms);
+        let awaited = ladder.rungs().get(next);
+        let late_ms = |rung: &Rung| if look.is_some() { rung.in_time_ms() } else { 0 };
+        if awaited.is_some_and(|rung| age_ms > rung.age_ms + late_ms(rung)) {
+            return;
+        }
+        if new == 0 {
+            self.evidence
+                .read_again(before_ms, age_ms, posts, stretch.at_ms);
+            return;
+        }
+        // What was found is older than the youngest place, and may be as late as it is old.
+        let oldest_ms = scheme.time_ms(&stretch.low).unwrap_or(youngest_ms);
+        let found_age_ms = match look {
+            Some(rung) if age_ms == rung.age_ms => rung.age_ms,
+            _ => stretch.at_ms - oldest_ms,
+        };
+        self.evidence.found(before_ms, found_age_ms);
+        if let Some(decision) = &mut self.decision
+            && decision.choice.is_proven
+            && (age_ms > answer.plan.proof.above_ms || next > 0)
+        {
+            decision.is_refuted = true;
+        }
+    }
+}
+
+const AHEAD_WEIGHT: f32 = 0.02;
