@@ -92,7 +92,7 @@ impl Machine {
             Purpose::Poll | Purpose::Fill { .. } | Purpose::Ahead => 0,
         };
         self.suspect(rung, &stored.absent);
-        if let Some(decision) = &mut self.decision {
+        if let Some(decision) = &mut self.decision.0 {
             decision.pages += 1;
         }
         match &request.purpose {
@@ -198,6 +198,7 @@ impl Machine {
                 self.yield_of(rung).deleted += 1;
                 let look = self
                     .decision
+                    .0
                     .as_ref()
                     .and_then(|d| d.choice.looks.get(rung));
                 if let Some(look) = look {

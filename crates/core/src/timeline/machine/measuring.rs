@@ -148,7 +148,7 @@ impl Machine {
             _ => stretch.at_ms - oldest_ms,
         };
         self.evidence.found(before_ms, found_age_ms);
-        if let Some(decision) = &mut self.decision
+        if let Some(decision) = &mut self.decision.0
             && decision.choice.is_proven
             && (age_ms > answer.plan.proof.above_ms || next > 0)
         {

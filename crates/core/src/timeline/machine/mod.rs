@@ -63,7 +63,7 @@ pub struct Machine {
     ahead: Ahead,
     /// Made again after each load.
     #[serde(skip)]
-    decision: Option<Decision>,
+    decision: Derived,
     pace: Pace,
     last_error: Option<LastError>,
 }
@@ -150,8 +150,18 @@ struct Trials {
     failed_at_ms: i64,
 }
 
+/// What follows from the rest of a machine: of two that are equal but for it, both are the same.
+#[derive(Debug, Clone, Default)]
+struct Derived(Option<Decision>);
+
+impl PartialEq for Derived {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// The choice that stands, and what it was made for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 struct Decision {
     choice: Choice,
     every_ms: i64,
@@ -295,7 +305,7 @@ impl Machine {
     ) -> Plan {
         let kept_ms = self.kept_ms(settings, now_ms);
         let measured = self.measured(abilities, &kept_ms, now_ms);
-        match &self.decision {
+        match &self.decision.0 {
             Some(decision) => plan::of_choice(settings, measured, &decision.choice, explain),
             None => plan::make(settings, measured, explain),
         }
@@ -304,7 +314,7 @@ impl Machine {
     /// The overlap (ms), the looks, whether they are proven, and whether one of them is on trial, as
     /// chosen last.
     pub(super) fn chosen(&self) -> Option<(i64, &[Rung], bool, bool)> {
-        let choice = &self.decision.as_ref()?.choice;
+        let choice = &self.decision.0.as_ref()?.choice;
         let is_trial = choice.trial_ms.is_some();
         Some((choice.overlap_ms, &choice.looks, choice.is_proven, is_trial))
     }
@@ -315,7 +325,7 @@ impl Machine {
         let kept_ms = self.kept_ms(settings, now_ms);
         let measured = self.measured(abilities, &kept_ms, now_ms);
         let every_ms = plan::interval_ms(settings, measured);
-        let stands = self.decision.as_ref().is_some_and(|decision| {
+        let stands = self.decision.0.as_ref().is_some_and(|decision| {
             let other = every_ms.abs_diff(decision.every_ms) as i64;
             let since_ms = now_ms - decision.at_ms;
             let is_fresh = decision.pages < PAGES_PER_DECISION || since_ms < LEAST_DECISION_MS;
@@ -326,7 +336,7 @@ impl Machine {
             return;
         }
         let choice = plan::choose(settings, measured);
-        if let Some(trial_ms) = self.decision.as_ref().and_then(|d| d.choice.trial_ms) {
+        if let Some(trial_ms) = self.decision.0.as_ref().and_then(|d| d.choice.trial_ms) {
             let first_ms = choice.looks.first().map(|look| look.age_ms);
             if first_ms == Some(trial_ms) && choice.trial_ms.is_none() {
                 self.trials = Trials::default();
@@ -335,7 +345,7 @@ impl Machine {
                 self.trials.failed_at_ms = now_ms;
             }
         }
-        self.decision = Some(Decision {
+        self.decision.0 = Some(Decision {
             choice,
             every_ms,
             at_ms: now_ms,
@@ -402,7 +412,11 @@ impl Machine {
     pub fn is_settled(&self, settings: &Settings, before_ms: i64, rungs: usize) -> bool {
         let before_ms = before_ms - self.clock_lead_ms;
         let mut ages: Vec<i64> = settings.rungs.iter().map(|rung| rung.age_ms).collect();
-        let second_look = self.decision.as_ref().and_then(|d| d.choice.looks.first());
+        let second_look = self
+            .decision
+            .0
+            .as_ref()
+            .and_then(|d| d.choice.looks.first());
         ages.push(second_look.map_or(settings.second_look_ms, |look| look.age_ms));
         ages.sort_unstable();
         ages.truncate(rungs);
