@@ -11,7 +11,7 @@ use super::age_bins::{BINS, nearest};
 ///
 /// Late posts come in clusters (a server's queue that was stuck), so the unit is a page-full of
 /// [`PAGE_FULL`] posts and not a post. A find ends the runs of all bins that it may belong to; what
-/// is older than [`MAX_AGE_MS`] does not count.
+/// is older than thirty days does not count.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Evidence {

@@ -30,8 +30,10 @@ pub struct Lateness {
     pub longest_ms: i64,
 }
 
-/// Places that were read at one age and again at another.
+/// Places that were read at one age and again at another. Kept as a tuple: a source has a hundred of
+/// them, and they are written with each page.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(u8, u8, f32, f32)", into = "(u8, u8, f32, f32)")]
 struct Reads {
     /// The bin of the age of the read before.
     before: u8,
@@ -41,6 +43,25 @@ struct Reads {
     posts: f32,
     /// Of these, posts that the read before had not shown.
     found: f32,
+}
+
+impl From<(u8, u8, f32, f32)> for Reads {
+    fn from((before, age, posts, found): (u8, u8, f32, f32)) -> Self {
+        // A bin that the grid does not have could not be counted.
+        let last = (BINS - 1) as u8;
+        Self {
+            before: before.min(last),
+            age: age.min(last),
+            posts,
+            found,
+        }
+    }
+}
+
+impl From<Reads> for (u8, u8, f32, f32) {
+    fn from(reads: Reads) -> Self {
+        (reads.before, reads.age, reads.posts, reads.found)
+    }
 }
 
 /// The estimated distribution of lateness.
@@ -327,6 +348,17 @@ mod tests {
         assert!(ours.distribution().expect("prior").later_than(1_000) > 0.45);
         ours.read_again(1_000, 16_000, 20_000, 0);
         assert!(ours.distribution().expect("read").later_than(1_000) < 0.01);
+    }
+
+    #[test]
+    fn it_is_kept_and_comes_back() {
+        let mut lateness = Lateness::default();
+        lateness.read_again(1_000, 16_000, 1_000, 7);
+        lateness.read_again(16_000, 600_000, 40, 0);
+        let text = serde_json::to_string(&lateness).expect("text");
+        assert!(text.contains("[10,18,1000.0,7.0]"), "{text}");
+        let back: Lateness = serde_json::from_str(&text).expect("the same");
+        assert_eq!(back, lateness);
     }
 
     #[test]
