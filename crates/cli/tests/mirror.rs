@@ -79,6 +79,7 @@ async fn a_timeline_is_mirrored_reported_and_exported() {
         "open gaps    none",
         "lateness",
         "second look",
+        "proven",
     ] {
         assert!(
             text.stdout.contains(words),

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Ladder {
     rungs: Vec<Rung>,
     complete_ms: i64,
+    /// Probes are made below its rungs: what they read stays apart until the next look.
+    #[serde(default)]
+    is_probed: bool,
 }
 
 /// One rung: a range is read once more when its youngest ID is this old.
@@ -31,7 +34,23 @@ impl Ladder {
     /// `complete_ms` is complete, whether or not a rung stands there.
     pub fn new(mut rungs: Vec<Rung>, complete_ms: i64) -> Self {
         rungs.sort_by_key(|rung| rung.age_ms);
-        Self { rungs, complete_ms }
+        Self {
+            rungs,
+            complete_ms,
+            is_probed: false,
+        }
+    }
+
+    /// The same, with probes below its rungs.
+    #[must_use]
+    pub(super) fn probed(mut self, is_probed: bool) -> Self {
+        self.is_probed = is_probed;
+        self
+    }
+
+    /// Whether probes are made below its rungs.
+    pub(super) fn is_probed(&self) -> bool {
+        self.is_probed
     }
 
     /// The age at which a rung reads, ms; `None` above the last rung.

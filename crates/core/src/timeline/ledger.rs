@@ -357,7 +357,8 @@ fn joined_kind(low: &GapKind, high: &GapKind, ladder: &Ladder) -> Option<GapKind
         ) => {
             let rung = ladder.next(*read_age_ms);
             let fits = rung == ladder.next(*high_read_age_ms)
-                && are_alike(*read_age_ms, *high_read_age_ms, ladder.age_ms(rung))
+                && (!ladder.is_probed()
+                    || are_alike(*read_age_ms, *high_read_age_ms, ladder.age_ms(rung)))
                 && tries == high_tries
                 && high_until_ms - from_ms <= ladder.period_ms(rung);
             fits.then(|| GapKind::Provisional {

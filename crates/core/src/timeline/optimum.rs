@@ -34,6 +34,8 @@ pub(super) struct Basis<'a> {
     pub(super) kept_ms: &'a [i64],
     /// Whether a shorter last look may be tried.
     pub(super) may_try: bool,
+    /// The age of the look that is on trial, ms: the trial goes on until it is proven or refuted.
+    pub(super) trial_ms: Option<i64>,
     /// New posts a second.
     pub(super) rate_per_s: f64,
     /// The time, Unix ms.
@@ -190,13 +192,24 @@ fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
     let (true, Some(longest), [_]) = (basis.may_try, choice.looks.last(), &choice.looks[..]) else {
         return choice;
     };
-    let suggests = |age_ms: &&i64| {
-        let page_fulls = basis
-            .evidence
-            .page_fulls(**age_ms, longest.age_ms, basis.now_ms);
-        **age_ms < longest.age_ms && page_fulls >= TRIAL_PAGE_FULLS
+    let page_fulls = |age_ms: &i64| {
+        let evidence = basis.evidence;
+        evidence.page_fulls(*age_ms, longest.age_ms, basis.now_ms)
     };
-    let Some(&trial_ms) = ages_ms.iter().find(suggests) else {
+    let shorter = ages_ms.iter().filter(|age_ms| **age_ms < longest.age_ms);
+    // The first that has a chance: what is still being counted is waited for.
+    let is_enough = |age_ms: &&i64| page_fulls(age_ms) >= TRIAL_PAGE_FULLS;
+    let goes_on = shorter
+        .clone()
+        .find(|age_ms| basis.trial_ms == Some(**age_ms));
+    let begins = || {
+        let mut counted = shorter.clone();
+        counted.find(|age_ms| page_fulls(age_ms) >= TRIAL_PAGE_FULLS / 10)
+    };
+    let Some(&trial_ms) = goes_on
+        .filter(is_enough)
+        .or_else(|| begins().filter(is_enough))
+    else {
         return choice;
     };
     let look = basis.look(trial_ms);
@@ -321,7 +334,7 @@ const OVERLAP_WORTH: f64 = 0.000_5;
 /// Plans whose fetches differ by no more than this cost the same.
 const CHEAP: f64 = 0.1;
 /// So many page-fulls without result suggest that a shorter look is enough.
-const TRIAL_PAGE_FULLS: u64 = 300;
+const TRIAL_PAGE_FULLS: u64 = 200;
 /// And it must shorten the mean delay to this share.
 const TRIAL_GAIN: f64 = 0.9;
 
@@ -383,6 +396,7 @@ mod tests {
             rungs: &rungs,
             kept_ms: &[],
             may_try: true,
+            trial_ms: None,
             rate_per_s: 20.0,
             now_ms: 0,
         };

@@ -67,6 +67,8 @@ pub struct Measured<'a> {
     pub kept_ms: &'a [i64],
     /// Whether a shorter last look may be tried.
     pub may_try: bool,
+    /// The age of the look that is on trial, ms.
+    pub trial_ms: Option<i64>,
     /// New posts a second, lately.
     pub rate_per_s: f64,
     /// New posts a second, over a day: what evidence comes to.
@@ -102,7 +104,8 @@ pub(super) fn choose(settings: &Settings, measured: Measured<'_>) -> Choice {
             Overlap::Adaptive => None,
         },
         slack_ms: DATE_SLACK_MS,
-        budget: f64::from(settings.fetches_percent) / 100.0,
+        // Gaps have anchors, and some requests fail.
+        budget: f64::from(settings.fetches_percent) / 100.0 * SPENT,
         upkeep,
         second_look: Rung {
             age_ms: settings.second_look_ms,
@@ -111,6 +114,7 @@ pub(super) fn choose(settings: &Settings, measured: Measured<'_>) -> Choice {
         rungs: &rungs,
         kept_ms: measured.kept_ms,
         may_try: measured.may_try,
+        trial_ms: measured.trial_ms,
         // Over a day: a quiet night is no reason for another plan.
         rate_per_s: measured.rate_per_s.max(measured.daily_rate_per_s),
         now_ms: measured.now_ms,
@@ -163,6 +167,7 @@ pub(super) fn of_choice(
         delay_ms: choice.delay_ms,
         reasons: Vec::new(),
     };
+    plan.ladder = plan.ladder.probed(!plan.probes.is_empty());
     if explain {
         plan.reasons = reasons(settings, measured, choice, &plan);
     }
@@ -216,13 +221,10 @@ fn young(from_ms: i64, look_ms: i64, until_ms: i64) -> Vec<Probe> {
     let below = below.take_while(|age_ms| *age_ms >= from_ms);
     let below = std::iter::once(look_ms * 1000 / 1414).chain(below);
     let below: Vec<i64> = below.filter(|age_ms| *age_ms >= from_ms).collect();
-    let weight = |index: usize| if index < 5 { 4.0 } else { 1.0 };
-    let (parts, mut all) = if below.is_empty() {
-        (1.0, Vec::new())
-    } else {
-        (2.0, Vec::new())
-    };
-    for ages in [below, above] {
+    let parts = if below.is_empty() { 1.0 } else { 2.0 };
+    let mut all = Vec::new();
+    for (ages, first) in [(below, 1.0), (above, 4.0)] {
+        let weight = |index: usize| if index < 5 { first } else { 1.0 };
         let sum: f64 = (0..ages.len()).map(weight).sum();
         all.extend(ages.into_iter().enumerate().map(|(index, age_ms)| Probe {
             age_ms,
@@ -311,6 +313,12 @@ fn reasons(
             look.age_ms, plan.fetched_per_post
         ));
     }
+    if let (None, Some(look)) = (plan.delay_ms, choice.looks.first()) {
+        say(format!(
+            "The second look is taken at {} ms, its least age, until more is measured.",
+            look.age_ms
+        ));
+    }
     let budget = f64::from(settings.fetches_percent) / 100.0;
     if choice.is_proven && choice.fetches > budget {
         say(format!(
@@ -354,6 +362,8 @@ fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
 }
 
 const ENOUGH_POSTS: f64 = 200.0;
+/// What of the budget is planned with.
+const SPENT: f64 = 0.97;
 /// A slow source's second look waits for so many least periods at most.
 const MAX_SECOND_LOOK_PERIODS: i64 = 12;
 /// `Date` is floored to a second and a round trip old: a poll takes its time to be so much earlier.
@@ -378,6 +388,7 @@ mod tests {
             evidence,
             kept_ms: &[],
             may_try: true,
+            trial_ms: None,
             rate_per_s: 20.0,
             daily_rate_per_s: 20.0,
             page_limit: 40,

@@ -23,6 +23,8 @@ pub(super) struct Answer<'a> {
     pub(super) request: &'a Request,
     pub(super) reading: &'a Reading,
     pub(super) stored: &'a Stored,
+    /// The second look's least age, ms.
+    pub(super) second_look_ms: i64,
 }
 
 /// What lies below a range of which nothing is shown.
@@ -84,6 +86,7 @@ impl Machine {
             request,
             reading,
             stored,
+            second_look_ms: settings.second_look_ms,
         };
         self.measure(&answer);
         let rung = match request.purpose {

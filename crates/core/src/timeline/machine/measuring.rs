@@ -15,6 +15,7 @@ impl Machine {
             request,
             reading,
             stored,
+            ..
         } = *answer;
         let Some(scheme) = self.scheme else { return };
         self.lateness.fade(reading.read_at_ms);
@@ -127,6 +128,11 @@ impl Machine {
         }
         let posts = answer.reading.keys.len() as u64;
         self.lateness.read_again(before_ms, age_ms, posts, new);
+        // Of a place that no look has read yet, a find may be of any lateness: it neither proves nor
+        // contradicts that some look is enough.
+        if before_ms < answer.second_look_ms {
+            return;
+        }
         // A place that waits for a look which was held up, or which the plan did not have before,
         // tells nothing of what the plan leaves out.
         let ladder = &answer.plan.ladder;

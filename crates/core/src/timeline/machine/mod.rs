@@ -365,6 +365,7 @@ impl Machine {
             evidence: &self.evidence,
             kept_ms,
             may_try: self.may_try(now_ms),
+            trial_ms: self.decision.0.as_ref().and_then(|d| d.choice.trial_ms),
             rate_per_s: self.rate_per_s,
             daily_rate_per_s: self.daily_rate_per_s,
             page_limit: abilities.page_limit,
