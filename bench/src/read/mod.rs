@@ -106,6 +106,7 @@ impl Site {
             public_base: None,
             gate: Gate::ThisMachine,
             ready,
+            sources: driftline_server::SourceHealth::default(),
         };
         Ok(Self {
             ours: serve(router(app)).await?,

@@ -131,6 +131,8 @@ pub(super) fn of_choice(
     let every_ms = interval_ms(settings, measured);
     let last = last_rung(settings, measured);
     let is_full = |rung: &&Rung| rung.age_ms < last.age_ms;
+    // What a quota leaves is not spent on placing looks: each probe also cuts a look in parts.
+    let quota_binds = measured.throttle_spacing_ms > settings.spacing_ms;
     let full = || choice.looks.iter().filter(is_full).map(|rung| rung.age_ms);
     let above_ms = full().max().unwrap_or(choice.overlap_ms);
     let page_fulls = measured
@@ -142,7 +144,10 @@ pub(super) fn of_choice(
         ladder: Ladder::new(choice.looks.clone(), last.age_ms),
         probes: match (choice.is_proven, upkeep(measured), full().next()) {
             (true, Some(upkeep), _) => {
-                let mut all = young(settings.second_look_ms, above_ms, last.age_ms * 2 / 3);
+                let mut all = Vec::new();
+                if !quota_binds {
+                    all = young(settings.second_look_ms, above_ms, last.age_ms * 2 / 3);
+                }
                 all.push(Probe {
                     age_ms: last.age_ms,
                     share: upkeep,
@@ -150,7 +155,7 @@ pub(super) fn of_choice(
                 all
             }
             // To place the second look.
-            (false, Some(_), Some(second_look_ms)) => {
+            (false, Some(_), Some(second_look_ms)) if !quota_binds => {
                 let next_ms = full().nth(1).unwrap_or(second_look_ms);
                 young(FIRST_PROBE_MS, second_look_ms, next_ms * 9 / 10)
             }

@@ -241,9 +241,14 @@ impl Machine {
         } else {
             let before = self.ledger.frontier().cloned();
             self.ledger.extend(newest.clone());
-            // A full page that does not reach down to the overlap leaves it to the gap.
+            // A full page that does not reach down to the overlap leaves it to the gap, if there are
+            // requests to spare.
+            let spacing_ms = self
+                .throttles
+                .spacing_ms(reading.answered_by_ms + self.clock_lead_ms);
             if let (Some(since), Some(before)) = (&answer.request.since, before)
                 && settings.fill_gaps
+                && spacing_ms <= settings.spacing_ms
                 && *oldest > before
                 && *since < before
                 && reading.keys.len() >= usize::from(answer.request.page.limit)

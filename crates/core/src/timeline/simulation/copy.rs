@@ -11,9 +11,7 @@ use super::{
 use crate::{
     answer::Abilities,
     chance::Chance,
-    timeline::{
-        Anchor, AnchorQuery, GapKind, IdScheme, Machine, Reading, Request, Settings, Step, Stored,
-    },
+    timeline::{Anchor, AnchorQuery, IdScheme, Machine, Reading, Request, Settings, Step, Stored},
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
@@ -214,7 +212,6 @@ impl<'a> Copy<'a> {
             .ledger()
             .gaps()
             .iter()
-            .filter(|gap| !matches!(gap.kind, GapKind::Provisional { .. }))
             .map(|gap| (&gap.low, &gap.high))
             .collect();
         let world = &self.server.world;
@@ -293,5 +290,5 @@ const ABILITIES: Abilities = Abilities {
 pub(super) const START_MS: i64 = 1_760_000_000_000;
 /// Posts are there before the first poll.
 const LEAD_MS: i64 = 60_000;
-/// Nothing is read that is older than this.
-const KEPT_MS: i64 = 31 * 3_600_000;
+/// Nothing is read that is older than this: a gap that a throttle keeps open may be days old.
+const KEPT_MS: i64 = 240 * 3_600_000;

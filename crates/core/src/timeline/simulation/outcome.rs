@@ -7,7 +7,8 @@ pub struct Outcome {
     pub posts: u64,
     /// Of these, posts that are not stored.
     pub missed: u64,
-    /// Of the missed ones, posts whose place is listed as not read, or not read again.
+    /// Of the missed ones, posts whose place is listed: as not read, as passed over, or as still
+    /// to be read again.
     pub listed: u64,
     /// Requests.
     pub requests: u64,
