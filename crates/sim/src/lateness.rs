@@ -1,5 +1,6 @@
 //! How long after its birth a post becomes visible.
 
+use driftline_core::timeline::simulation::tweet_lateness_ms;
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
@@ -43,7 +44,7 @@ impl Lateness {
         } else {
             (1.0 - TAIL_SHARE) * share / body
         };
-        measured_ms(measured) * self.scale.max(0.0)
+        tweet_lateness_ms(measured) * self.scale.max(0.0)
     }
 
     pub(crate) fn draw_ms(self, chance: &mut Chance) -> i64 {
@@ -51,41 +52,8 @@ impl Lateness {
     }
 }
 
-fn measured_ms(share: f64) -> f64 {
-    let mut below = (0.0, 0.0);
-    for &(quantile, ms) in MEASURED {
-        if share <= quantile {
-            let (low_quantile, low_ms): (f64, f64) = below;
-            let part = (share - low_quantile) / (quantile - low_quantile);
-            let low = low_ms.ln_1p();
-            return (low + (ms.ln_1p() - low) * part).exp_m1();
-        }
-        below = (quantile, ms);
-    }
-    below.1
-}
-
 /// The latest 1% count as the tail.
 const TAIL_SHARE: f64 = 0.01;
-
-/// Quantiles and lateness in ms, interpolated on the logarithm of ms. The
-/// shares later than 1, 2, 5 and 10 s are part of the same measurement.
-const MEASURED: &[(f64, f64)] = &[
-    (0.80, 0.0),
-    (0.85, 7.0),
-    (0.90, 17.0),
-    (0.95, 38.0),
-    (0.99, 160.0),
-    (0.995, 515.0),
-    (0.996_15, 1_000.0),
-    (0.997_60, 2_000.0),
-    (0.999, 3_070.0),
-    (0.999_9, 4_590.0),
-    (0.999_987, 5_000.0),
-    (0.999_99, 5_130.0),
-    (0.999_999_5, 10_000.0),
-    (1.0, 13_100.0),
-];
 
 #[cfg(test)]
 mod tests {
