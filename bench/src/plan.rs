@@ -31,6 +31,8 @@ struct Scene {
     fetches: Option<f64>,
     /// A share of the posts, and the most that they may take, ms.
     delay: Option<(f64, i64)>,
+    /// Whether the plan is to follow a tail that begins after the proof, and to come back.
+    follows_tail: bool,
 }
 
 /// Runs every workload over its seeds.
@@ -122,8 +124,26 @@ impl Scene {
             target = format!("{target}; p{} < {} s", share * 100.0, most_ms / 1000);
             all_met &= outcomes.iter().all(|o| o.delays.quantile_ms(share) < most_ms);
         }
+        if self.follows_tail {
+            target = format!("{target}; changed within 10 min, back within 2 days");
+            all_met &= outcomes.iter().all(follows_tail);
+        }
         (target, met(all_met))
     }
+}
+
+/// Whether a run's plan changed within ten minutes of the first post of the tail that began an hour
+/// after the proof and lasted for a day, and was the one before it within two days of its end.
+fn follows_tail(outcome: &Outcome) -> bool {
+    let Some(began_ms) = outcome.proven_after_ms.map(|ms| ms + HOUR_MS) else {
+        return false;
+    };
+    let at = |ms: i64| outcome.plans.iter().rfind(|plan| plan.at_ms <= ms);
+    let looks = |ms: i64| at(ms).map(|plan| &plan.looks_ms);
+    let before = looks(began_ms);
+    before.is_some()
+        && looks(began_ms + 10 * MINUTE_MS) != before
+        && looks(began_ms + 3 * DAY_MS) == before
 }
 
 fn scenes(quick: bool) -> Vec<Scene> {
@@ -140,6 +160,7 @@ fn scenes(quick: bool) -> Vec<Scene> {
         length: days(6),
         fetches: None,
         delay: None,
+        follows_tail: false,
     };
     let late = Tail::always(0.02, 20_000.0, 90_000.0);
     let hour = Tail {
@@ -176,6 +197,7 @@ fn scenes(quick: bool) -> Vec<Scene> {
                 proven_ms: 4 * DAY_MS,
                 ..days(6)
             },
+            follows_tail: true,
             ..scene("1% late by 1 to 5 min for a day, after the proof", 20.0, &[begins])
         },
     ];
@@ -188,5 +210,6 @@ fn scenes(quick: bool) -> Vec<Scene> {
     scenes
 }
 
-const HOUR_MS: i64 = 3_600_000;
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;

@@ -23,6 +23,7 @@ mod server_time;
 mod settings;
 pub mod simulation;
 mod throttles;
+mod trials;
 
 pub use cadence::Cadence;
 pub use clamp::since_id;
@@ -31,7 +32,7 @@ pub use ladder::{Ladder, Rung, Yield};
 pub use lateness::{Distribution, Lateness};
 pub use ledger::{Gap, GapKind, Ledger, Stretch};
 pub use machine::{Counters, LastError, Machine, Step, Stored};
-pub use plan::{Measured, Plan, Probe, Proof, make as make_plan};
+pub use plan::{Plan, Probe, Proof};
 pub use request::{Anchor, AnchorQuery, Fetch, Purpose, Reading, Request};
 pub use scheme::{IdScheme, detect_layout, detect_order};
 pub use server_time::{answered_by_ms, retrieved_at_ms};

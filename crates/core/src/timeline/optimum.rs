@@ -5,6 +5,7 @@ use super::{
     evidence::{Evidence, PROVEN_PAGE_FULLS},
     ladder::Rung,
     lateness::Distribution,
+    trials::Trials,
 };
 
 /// What a choice is made from.
@@ -32,8 +33,8 @@ pub(super) struct Basis<'a> {
     pub(super) rungs: &'a [Rung],
     /// Rungs of these ages stay for what they find besides posts.
     pub(super) kept_ms: &'a [i64],
-    /// Whether a shorter last look may be tried.
-    pub(super) may_try: bool,
+    /// Which shorter last looks may be enough.
+    pub(super) trials: &'a Trials,
     /// The age of the look that is on trial, ms: the trial goes on until it is proven or refuted.
     pub(super) trial_ms: Option<i64>,
     /// New posts a second.
@@ -187,34 +188,21 @@ fn proven(basis: &Basis<'_>) -> Option<Choice> {
 
 /// The choice with a shorter look besides, if probes suggest that it would be enough: what it
 /// leaves, the longer one reads, until one or the other is proven. That is learning again, which no
-/// budget limits.
+/// budget limits. A trial gives way to one of a shorter look, which proves the longer one too.
 fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
-    let (true, Some(longest), [_]) = (basis.may_try, choice.looks.last(), &choice.looks[..]) else {
+    let (Some(longest), [_]) = (choice.looks.last(), &choice.looks[..]) else {
         return choice;
     };
-    let page_fulls = |age_ms: &i64| {
-        let evidence = basis.evidence;
-        evidence.page_fulls(*age_ms, longest.age_ms, basis.now_ms)
-    };
-    let shorter = ages_ms.iter().filter(|age_ms| **age_ms < longest.age_ms);
-    // The first that has a chance: what is still being counted is waited for.
-    let is_enough = |age_ms: &&i64| page_fulls(age_ms) >= TRIAL_PAGE_FULLS;
-    let goes_on = shorter
-        .clone()
-        .find(|age_ms| basis.trial_ms == Some(**age_ms));
-    let begins = || {
-        let mut counted = shorter.clone();
-        counted.find(|age_ms| page_fulls(age_ms) >= TRIAL_PAGE_FULLS / 10)
-    };
-    let Some(&trial_ms) = goes_on
-        .filter(is_enough)
-        .or_else(|| begins().filter(is_enough))
-    else {
+    let mut shorter = ages_ms.iter().filter(|age_ms| **age_ms < longest.age_ms);
+    let is_on = |age_ms: i64| basis.trial_ms == Some(age_ms) && basis.trials.goes_on(age_ms);
+    let is_worth_it = |age_ms: &&i64| is_on(**age_ms) || basis.trials.may_be_enough(**age_ms);
+    let Some(&trial_ms) = shorter.find(is_worth_it) else {
         return choice;
     };
     let look = basis.look(trial_ms);
     let alone_ms = basis.delay_ms(choice.overlap_ms, &[look]);
-    if alone_ms >= choice.delay_ms.map(|ms| ms * TRIAL_GAIN) {
+    let gains = alone_ms < choice.delay_ms.map(|ms| ms * TRIAL_GAIN);
+    if !gains && !is_on(trial_ms) {
         return choice;
     }
     let mut looks = choice.looks.clone();
@@ -333,14 +321,12 @@ const WORTH: f64 = 0.01;
 const OVERLAP_WORTH: f64 = 0.000_5;
 /// Plans whose fetches differ by no more than this cost the same.
 const CHEAP: f64 = 0.1;
-/// So many page-fulls without result suggest that a shorter look is enough.
-const TRIAL_PAGE_FULLS: u64 = 200;
-/// And it must shorten the mean delay to this share.
+/// A shorter look on trial must shorten the mean delay to this share.
 const TRIAL_GAIN: f64 = 0.9;
 
 #[cfg(test)]
 mod tests {
-    use super::super::lateness::Lateness;
+    use super::super::{evidence::PAGE_FULL, lateness::Lateness, trials::TRIAL_PAGE_FULLS};
     use super::*;
 
     const DAY_MS: i64 = 86_400_000;
@@ -381,11 +367,14 @@ mod tests {
         evidence
     }
 
-    fn chosen(lateness: &Lateness, evidence: &Evidence, change: impl Fn(&mut Basis<'_>)) -> Choice {
-        let distribution = lateness.distribution();
-        let rungs = rungs();
-        let mut basis = Basis {
-            lateness: distribution.as_ref(),
+    fn basis<'a>(
+        lateness: Option<&'a Distribution>,
+        evidence: &'a Evidence,
+        trials: &'a Trials,
+        rungs: &'a [Rung],
+    ) -> Basis<'a> {
+        Basis {
+            lateness,
             evidence,
             every_ms: 3_000,
             overlap_ms: None,
@@ -393,13 +382,19 @@ mod tests {
             budget: 2.5,
             upkeep: Some(0.03),
             second_look: rung(15_000, 5_000),
-            rungs: &rungs,
+            rungs,
             kept_ms: &[],
-            may_try: true,
+            trials,
             trial_ms: None,
             rate_per_s: 20.0,
             now_ms: 0,
-        };
+        }
+    }
+
+    fn chosen(lateness: &Lateness, evidence: &Evidence, change: impl Fn(&mut Basis<'_>)) -> Choice {
+        let distribution = lateness.distribution();
+        let (rungs, trials) = (rungs(), Trials::default());
+        let mut basis = basis(distribution.as_ref(), evidence, &trials, &rungs);
         change(&mut basis);
         choose(&basis)
     }
@@ -481,21 +476,43 @@ mod tests {
     #[test]
     fn a_shorter_look_is_tried_beside_the_longer_one_and_then_stands_alone() {
         let mut evidence = proven_above(512_000);
-        evidence.read_again(16_000, 512_000, 40 * TRIAL_PAGE_FULLS, 0);
-        let trial = chosen(&seen(tweets), &evidence, |_| ());
-        let ages: Vec<i64> = trial.looks.iter().map(|look| look.age_ms).collect();
+        let mut trials = Trials::default();
+        let choose = |evidence: &Evidence, trials: &Trials, trial_ms: Option<i64>| {
+            let (lateness, rungs) = (seen(tweets).distribution(), rungs());
+            super::choose(&Basis {
+                trials,
+                trial_ms,
+                ..basis(lateness.as_ref(), evidence, trials, &rungs)
+            })
+        };
+        let ages =
+            |choice: &Choice| -> Vec<i64> { choice.looks.iter().map(|look| look.age_ms).collect() };
+        let before = choose(&evidence, &trials, None);
+        assert_eq!((before.trial_ms, ages(&before)), (None, vec![600_000]));
+        trials.read_again(64_000, PAGE_FULL * TRIAL_PAGE_FULLS, false);
+        let trial = choose(&evidence, &trials, None);
         assert_eq!(
-            (trial.trial_ms, &ages[..]),
-            (Some(15_000), &[15_000, 600_000][..])
+            (trial.trial_ms, ages(&trial)),
+            (Some(64_000), vec![64_000, 600_000])
         );
-        let denied = chosen(&seen(tweets), &evidence, |basis| basis.may_try = false);
-        assert_eq!((denied.trial_ms, denied.looks.len()), (None, 1));
+        trials.read_again(16_000, PAGE_FULL * TRIAL_PAGE_FULLS, false);
+        let shorter = choose(&evidence, &trials, trial.trial_ms);
+        assert_eq!(
+            (shorter.trial_ms, ages(&shorter)),
+            (Some(15_000), vec![15_000, 600_000])
+        );
         evidence.read_again(16_000, 512_000, 40 * PROVEN_PAGE_FULLS, 0);
-        let over = chosen(&seen(tweets), &evidence, |_| ());
+        let over = choose(&evidence, &trials, shorter.trial_ms);
         assert_eq!((over.trial_ms, over.looks[0].age_ms), (None, 15_000));
-        evidence.found(16_000, 512_000);
-        let refuted = chosen(&seen(tweets), &evidence, |_| ());
-        assert_eq!((refuted.trial_ms, refuted.looks.len()), (None, 1));
+        let mut refuting = proven_above(512_000);
+        refuting.found(16_000, 512_000);
+        trials.read_again(16_000, PAGE_FULL, true);
+        let refuted = choose(&refuting, &trials, shorter.trial_ms);
+        assert_eq!(
+            refuted.trial_ms,
+            Some(64_000),
+            "the longer one is still open"
+        );
     }
 
     #[test]

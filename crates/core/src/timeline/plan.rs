@@ -8,6 +8,7 @@ use super::{
     lateness::{Distribution, Lateness},
     optimum::{self, Basis, Choice, YOUNG_PROBES},
     settings::{Overlap, Settings},
+    trials::Trials,
 };
 
 /// What a source does now, and why.
@@ -58,29 +59,29 @@ pub struct Proof {
 
 /// What a plan is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured<'a> {
+pub(super) struct Measured<'a> {
     /// The source's lateness.
-    pub lateness: &'a Lateness,
+    pub(super) lateness: &'a Lateness,
     /// What was read again without result.
-    pub evidence: &'a Evidence,
+    pub(super) evidence: &'a Evidence,
     /// Rungs of these ages have found edits or deletions in the last 30 days.
-    pub kept_ms: &'a [i64],
-    /// Whether a shorter last look may be tried.
-    pub may_try: bool,
+    pub(super) kept_ms: &'a [i64],
+    /// Which shorter last looks may be enough.
+    pub(super) trials: &'a Trials,
     /// The age of the look that is on trial, ms.
-    pub trial_ms: Option<i64>,
+    pub(super) trial_ms: Option<i64>,
     /// New posts a second, lately.
-    pub rate_per_s: f64,
+    pub(super) rate_per_s: f64,
     /// New posts a second, over a day: what evidence comes to.
-    pub daily_rate_per_s: f64,
+    pub(super) daily_rate_per_s: f64,
     /// The most posts that one page holds.
-    pub page_limit: u16,
+    pub(super) page_limit: u16,
     /// The time between two requests that the throttles leave, ms.
-    pub throttle_spacing_ms: i64,
+    pub(super) throttle_spacing_ms: i64,
     /// Whether the source's IDs carry time.
-    pub timed: bool,
+    pub(super) timed: bool,
     /// The time, Unix ms.
-    pub now_ms: i64,
+    pub(super) now_ms: i64,
 }
 
 /// Decides overlap and looks; the rest of a plan follows from it.
@@ -113,7 +114,7 @@ pub(super) fn choose(settings: &Settings, measured: Measured<'_>) -> Choice {
         },
         rungs: &rungs,
         kept_ms: measured.kept_ms,
-        may_try: measured.may_try,
+        trials: measured.trials,
         trial_ms: measured.trial_ms,
         // Over a day: a quiet night is no reason for another plan.
         rate_per_s: measured.rate_per_s.max(measured.daily_rate_per_s),
@@ -184,7 +185,7 @@ pub(super) fn of_choice(
 /// Polls every `T` with overlap `k` fetch each post `1 + k/T` times, each look once more. Of all
 /// overlaps and looks within the budget, those are taken that store posts soonest on average; until
 /// it is proven that nothing comes later than the last of them, every rung reads everything.
-pub fn make(settings: &Settings, measured: Measured<'_>, explain: bool) -> Plan {
+pub(super) fn make(settings: &Settings, measured: Measured<'_>, explain: bool) -> Plan {
     of_choice(settings, measured, &choose(settings, measured), explain)
 }
 
@@ -221,11 +222,11 @@ fn young(from_ms: i64, look_ms: i64, until_ms: i64) -> Vec<Probe> {
     let twice = |age_ms: &i64| Some(age_ms * 2);
     let above = std::iter::successors(Some(look_ms.max(1_000) * 2), twice);
     let above: Vec<i64> = above.take_while(|age_ms| *age_ms < until_ms).collect();
-    let half = |age_ms: &i64| Some(age_ms / 2);
-    let below = std::iter::successors(Some(look_ms / 2), half);
-    let below = below.take_while(|age_ms| *age_ms >= from_ms);
-    let below = std::iter::once(look_ms * 1000 / 1414).chain(below);
-    let below: Vec<i64> = below.filter(|age_ms| *age_ms >= from_ms).collect();
+    // From the shortest look that there may be.
+    let below = std::iter::successors(Some(from_ms.max(1)), twice);
+    let below = below.take_while(|age_ms| *age_ms <= look_ms / 2);
+    let nearest_below = Some(look_ms * 1000 / 1414).filter(|age_ms| *age_ms >= from_ms);
+    let below: Vec<i64> = below.chain(nearest_below).collect();
     let parts = if below.is_empty() { 1.0 } else { 2.0 };
     let mut all = Vec::new();
     for (ages, first) in [(below, 1.0), (above, 4.0)] {
@@ -386,13 +387,14 @@ mod tests {
     use super::*;
 
     const DAY_MS: i64 = 86_400_000;
+    static NO_TRIALS: std::sync::LazyLock<Trials> = std::sync::LazyLock::new(Trials::default);
 
     fn measured<'a>(lateness: &'a Lateness, evidence: &'a Evidence) -> Measured<'a> {
         Measured {
             lateness,
             evidence,
             kept_ms: &[],
-            may_try: true,
+            trials: &NO_TRIALS,
             trial_ms: None,
             rate_per_s: 20.0,
             daily_rate_per_s: 20.0,

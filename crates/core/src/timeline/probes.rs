@@ -18,10 +18,14 @@ pub(super) struct Probes {
 }
 
 /// What is owed to one age.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Owed {
     age_ms: i64,
     page_fulls: f32,
+    /// The next is drawn when so many page-fulls are owed: at random, so that nothing periodic is
+    /// met again and again.
+    due_at: f32,
     /// Up to this time of the timeline pages were drawn, Unix ms by the server's clock.
     until_ms: i64,
 }
@@ -61,10 +65,10 @@ impl Probes {
                     owed.page_fulls = (owed.page_fulls + more as f32).min(MAX_OWED);
                 }
                 None => {
-                    let first = self.chance.share();
                     self.ages.push(Owed {
                         age_ms: probe.age_ms,
-                        page_fulls: (first * 0.5) as f32,
+                        page_fulls: 0.0,
+                        due_at: self.chance.share() as f32,
                         until_ms: now_ms - probe.age_ms,
                     });
                 }
@@ -74,8 +78,18 @@ impl Probes {
 
     /// The next draw that is owed, of `last_ms` alone or of any age but that; the oldest debt first.
     pub(super) fn next(&mut self, last_ms: i64, last_only: bool, now_ms: i64) -> Option<Draw> {
+        // Probes at the last age are drawn over all that has come of age; those that place the looks
+        // have to be of their age.
+        let from_ms = |owed: &Owed| {
+            let least_ms = now_ms - owed.age_ms - (owed.age_ms / AGE_PARTS).max(LEAST_DRAW_MS);
+            if owed.age_ms >= last_ms {
+                owed.until_ms
+            } else {
+                owed.until_ms.max(least_ms)
+            }
+        };
         let due = |owed: &&Owed| {
-            owed.page_fulls >= 1.0
+            owed.page_fulls >= owed.due_at
                 && (owed.age_ms >= last_ms) == last_only
                 && owed.until_ms < now_ms - owed.age_ms
         };
@@ -87,7 +101,7 @@ impl Probes {
             .copied()?;
         Some(Draw {
             age_ms: owed.age_ms,
-            from_ms: owed.until_ms,
+            from_ms: from_ms(&owed),
             until_ms: now_ms - owed.age_ms,
             share: self.chance.share(),
         })
@@ -95,14 +109,19 @@ impl Probes {
 
     /// A probe was answered; what it was drawn from lies behind.
     pub(super) fn drawn(&mut self, age_ms: i64, until_ms: i64) {
+        let next = self.chance.share() as f32;
         if let Some(owed) = self.ages.iter_mut().find(|owed| owed.age_ms == age_ms) {
             owed.page_fulls -= 1.0;
+            owed.due_at = next;
             owed.until_ms = owed.until_ms.max(until_ms);
         }
     }
 }
 
 const MAX_OWED: f32 = 50.0;
+/// A draw at an age reaches back by this part of it, and by so much at least.
+const AGE_PARTS: i64 = 8;
+const LEAST_DRAW_MS: i64 = 1_000;
 
 #[cfg(test)]
 mod tests {

@@ -142,6 +142,7 @@ impl Machine {
         if awaited.is_some_and(|rung| age_ms > rung.age_ms + late_ms(rung)) {
             return;
         }
+        self.trials.read_again(before_ms, posts, new > 0);
         if new == 0 {
             self.evidence
                 .read_again(before_ms, age_ms, posts, stretch.at_ms);

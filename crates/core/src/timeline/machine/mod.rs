@@ -22,6 +22,7 @@ use super::{
     scheme::IdScheme,
     settings::Settings,
     throttles::Throttles,
+    trials::Trials,
 };
 use crate::{
     answer::{Abilities, FailureKind},
@@ -47,7 +48,6 @@ pub struct Machine {
     evidence: Evidence,
     probes: Probes,
     yields: Vec<Yield>,
-    /// When a shorter last look was tried and was not enough.
     trials: Trials,
     /// When a look at an age found an edit or a deletion last, Unix ms, by age in ms.
     changes: BTreeMap<i64, i64>,
@@ -140,14 +140,6 @@ pub struct LastError {
     pub at_ms: i64,
     /// Whether a later request of its kind succeeded.
     pub over: bool,
-}
-
-/// Trials of a shorter last look that found that it was not enough.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Trials {
-    failed: u32,
-    failed_at_ms: i64,
 }
 
 /// What follows from the rest of a machine: of two that are equal but for it, both are the same.
@@ -336,13 +328,12 @@ impl Machine {
             return;
         }
         let choice = plan::choose(settings, measured);
+        let longest_ms = choice.looks.last().map_or(0, |look| look.age_ms);
         if let Some(trial_ms) = self.decision.0.as_ref().and_then(|d| d.choice.trial_ms) {
-            let first_ms = choice.looks.first().map(|look| look.age_ms);
-            if first_ms == Some(trial_ms) && choice.trial_ms.is_none() {
-                self.trials = Trials::default();
-            } else if choice.trial_ms != Some(trial_ms) {
-                self.trials.failed += 1;
-                self.trials.failed_at_ms = now_ms;
+            if choice.is_proven && longest_ms <= trial_ms {
+                self.trials.proven(trial_ms);
+            } else if choice.trial_ms.is_none_or(|other_ms| other_ms > trial_ms) {
+                self.trials.failed(trial_ms);
             }
         }
         self.decision.0 = Some(Decision {
@@ -364,7 +355,7 @@ impl Machine {
             lateness: &self.lateness,
             evidence: &self.evidence,
             kept_ms,
-            may_try: self.may_try(now_ms),
+            trials: &self.trials,
             trial_ms: self.decision.0.as_ref().and_then(|d| d.choice.trial_ms),
             rate_per_s: self.rate_per_s,
             daily_rate_per_s: self.daily_rate_per_s,
@@ -373,16 +364,6 @@ impl Machine {
             timed: self.scheme.is_some_and(|scheme| scheme.layout.is_some()),
             now_ms,
         }
-    }
-
-    /// Each trial that failed makes the next wait longer: from half a day up to a month.
-    fn may_try(&self, now_ms: i64) -> bool {
-        let Trials {
-            failed,
-            failed_at_ms,
-        } = self.trials;
-        let wait_ms = (TRIAL_WAIT_MS << failed.min(8)).min(CHANGES_MS) / 2;
-        failed == 0 || now_ms - failed_at_ms >= wait_ms
     }
 
     /// The ages of rungs that stay for the edits and deletions that they find.
@@ -454,4 +435,3 @@ const PRIOR_POSTS: f32 = 400.0;
 /// Edits and deletions that a rung found keep it for so long.
 const CHANGES_MS: i64 = 30 * 86_400_000;
 const TOLERANCE_MS: i64 = 60_000;
-const TRIAL_WAIT_MS: i64 = 12 * 3_600_000;

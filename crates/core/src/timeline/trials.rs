@@ -1,0 +1,98 @@
+//! Trials of shorter last looks: which may be enough, by what probes have left for the next look.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{age_bins::nearest, evidence::PAGE_FULL};
+
+/// What places that were read at an age had left for the read after it, by bins of age.
+///
+/// It only says which look is worth a trial; what proves one is [`Evidence`](super::Evidence).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Trials {
+    candidates: BTreeMap<usize, Candidate>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Candidate {
+    /// Posts that were read again since the last find.
+    posts: u64,
+    /// Trials that found that it is not enough.
+    failed: u32,
+}
+
+impl Trials {
+    /// Counts a read of a place that had been read at an age before: so many posts, whether or not
+    /// one of them was found by it.
+    pub(super) fn read_again(&mut self, before_ms: i64, posts: u64, is_find: bool) {
+        let candidate = self.candidates.entry(nearest(before_ms)).or_default();
+        candidate.posts = if is_find { 0 } else { candidate.posts + posts };
+    }
+
+    /// Whether a look of this age may be enough: [`TRIAL_PAGE_FULLS`] were read again without
+    /// result, twice as many for each trial of it that failed.
+    pub(super) fn may_be_enough(&self, age_ms: i64) -> bool {
+        let candidate = self.candidates.get(&nearest(age_ms));
+        candidate.is_some_and(|candidate| {
+            let doublings = candidate.failed.min(MAX_DOUBLINGS);
+            candidate.posts >= (PAGE_FULL * TRIAL_PAGE_FULLS) << doublings
+        })
+    }
+
+    /// Whether a look on trial has left nothing since the trial began.
+    pub(super) fn goes_on(&self, age_ms: i64) -> bool {
+        let candidate = self.candidates.get(&nearest(age_ms));
+        candidate.is_some_and(|candidate| candidate.posts >= PAGE_FULL * TRIAL_PAGE_FULLS)
+    }
+
+    /// A trial found that a look of this age is not enough.
+    pub(super) fn failed(&mut self, age_ms: i64) {
+        let candidate = self.candidates.entry(nearest(age_ms)).or_default();
+        candidate.posts = 0;
+        candidate.failed += 1;
+    }
+
+    /// A look of this age was proven to be enough: so are all above it.
+    pub(super) fn proven(&mut self, age_ms: i64) {
+        self.candidates.retain(|bin, _| *bin < nearest(age_ms));
+    }
+}
+
+/// So many page-fulls without result suggest that a shorter look is enough.
+pub(super) const TRIAL_PAGE_FULLS: u64 = 40;
+const MAX_DOUBLINGS: u32 = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_find_begins_the_count_of_its_age_anew() {
+        let mut trials = Trials::default();
+        for before_ms in [16_000, 64_000] {
+            trials.read_again(before_ms, PAGE_FULL * TRIAL_PAGE_FULLS, false);
+        }
+        assert!(trials.may_be_enough(15_000) && trials.may_be_enough(64_000));
+        trials.read_again(16_000, PAGE_FULL, true);
+        assert!(!trials.may_be_enough(15_000) && !trials.goes_on(15_000));
+        assert!(trials.may_be_enough(64_000), "a shorter one says nothing");
+    }
+
+    #[test]
+    fn each_trial_that_fails_asks_for_twice_as_many() {
+        let mut trials = Trials::default();
+        for doublings in [0, 1, 2, 3, 4, 5, 6, 6, 6] {
+            let enough = (PAGE_FULL * TRIAL_PAGE_FULLS) << doublings;
+            trials.read_again(16_000, enough - 1, false);
+            assert!(!trials.may_be_enough(16_000), "{doublings}");
+            trials.read_again(16_000, 1, false);
+            assert!(trials.may_be_enough(16_000), "{doublings}");
+            trials.failed(16_000);
+        }
+        trials.proven(16_000);
+        assert_eq!(trials, Trials::default());
+    }
+}
