@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use driftline_core::timeline::{Purpose, Step};
-use driftline_server::{Access, Done, Following, Session, SessionError, now_ms};
+use driftline_server::{
+    Access, Done, FaultLog, Following, Session, SessionError, Weight, now_ms, show_ms,
+};
 use driftline_store::{
     Store, StoreError,
     lease::{self, Lease},
@@ -224,6 +226,7 @@ async fn claim(store: &Store, source: &Source, holder: &str) -> Result<Lease, Cl
 }
 
 async fn renew(store: Store, lease: Lease) {
+    let mut log = FaultLog::default();
     loop {
         sleep(LEASE / 5).await;
         let renewed = store
@@ -232,10 +235,18 @@ async fn renew(store: Store, lease: Lease) {
             })
             .await;
         match renewed {
-            Ok(Some(_)) => {}
+            Ok(Some(_)) => {
+                if let Some(failed_ms) = log.succeeded(now_ms()) {
+                    tracing::warn!("the lease is renewed again, after {}", show_ms(failed_ms));
+                }
+            }
             // The next commit finds out.
             Ok(None) | Err(StoreError::NoSource) => return,
-            Err(error) => tracing::warn!(%error, "the lease was not renewed; trying again"),
+            Err(error) => {
+                if log.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(%error, "the lease was not renewed; trying again");
+                }
+            }
         }
     }
 }

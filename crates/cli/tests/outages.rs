@@ -102,6 +102,7 @@ impl Scene {
             assert_eq!(lines.count(), times, "{told}: {log}");
         }
         assert!(!log.contains("source=sim"), "{log}");
+        assert_no_line_comes_twice(&log);
     }
 }
 
@@ -109,6 +110,8 @@ impl Scene {
 async fn a_source_goes_on_after_postgresql_was_stopped() {
     let mut postgres = Outage::start();
     let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let ids = "[id]\nserve = true\nlease = \"store\"\nlisten_thrift = \"none\"\n";
+    place.file("driftline.toml", ids);
     let scene = Scene::begin(place).await;
     for seconds in outages(&[1, 2, 5]) {
         postgres.stop();
@@ -117,6 +120,10 @@ async fn a_source_goes_on_after_postgresql_was_stopped() {
         postgres.start_again();
         scene.catches_up(&format!("stopped for {seconds} s"));
     }
+    wait_for("the window is extended again", || {
+        let log = scene.place.log();
+        log.contains("was not extended") && log.contains("is extended again")
+    });
     scene.end(1);
 }
 
@@ -276,6 +283,18 @@ fn a_server_whose_node_was_taken_ends_and_says_so() {
     assert_eq!(server.ended().code(), Some(1));
     let log = place.log();
     assert!(log.contains("another process's now"), "{log}");
+}
+
+/// Within a minute nothing is to be warned of twice, whoever does it.
+fn assert_no_line_comes_twice(log: &str) {
+    let mut lines: Vec<_> = log
+        .lines()
+        .filter_map(|line| line.split_once(" WARN "))
+        .map(|(_, told)| told)
+        .collect();
+    lines.sort_unstable();
+    let twice = lines.windows(2).find(|two| two[0] == two[1]);
+    assert!(twice.is_none(), "{twice:?} in {log}");
 }
 
 /// Does something with a database, on a thread of its own.

@@ -9,6 +9,7 @@ use crate::{
     quotas::Quotas,
     refresh::Teller,
     secrets::{Secrets, SecretsError},
+    store_fault::StoreFault,
 };
 
 /// How this process reaches upstreams and what it may ask of them. Clones share it all.
@@ -28,6 +29,8 @@ pub struct Access {
     pub keep_deleted: bool,
     /// Which upstreams' posts look-ups could not find.
     pub doubts: Doubts,
+    /// Whether the store fails.
+    pub store_fault: StoreFault,
     /// Tells libraries what refreshes changed.
     pub teller: Teller,
     /// Whether this process refreshes stored posts, so that no later look has to find their edits
@@ -46,6 +49,7 @@ impl Access {
             claims: Claims::default(),
             keep_deleted: true,
             doubts: Doubts::default(),
+            store_fault: StoreFault::new(store.clone()),
             teller: Teller::new(store),
             refreshes: false,
         }

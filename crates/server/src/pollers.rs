@@ -8,7 +8,6 @@
 mod renewer;
 mod running;
 mod scanner;
-mod store_fault;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -25,12 +24,13 @@ use tokio::{
 use crate::{
     access::Access,
     clock::now_ms,
+    fault_log::Weight,
     session::SessionError,
-    source_health::{SourceFault, SourceHealth, Weight},
+    source_health::{SourceFault, SourceHealth},
+    store_fault::STORE_RETRY_MS,
 };
 use running::RunningSet;
-use scanner::{Retries, SOURCE_RETRY_MS, STORE_RETRY_MS};
-use store_fault::StoreFault;
+use scanner::{Retries, SOURCE_RETRY_MS};
 
 /// How the pollers hold their sources.
 #[derive(Debug, Clone)]
@@ -78,7 +78,6 @@ struct Shared {
     running: RunningSet,
     retries: Mutex<Retries>,
     health: SourceHealth,
-    store_fault: StoreFault,
     /// Ends the scanner.
     stop: watch::Sender<bool>,
     /// Ends what is needed until the last session has ended.
@@ -96,7 +95,6 @@ impl Pollers {
     /// Begins to read every source of the store that no other process holds.
     pub fn start(store: Store, access: Access, options: PollersOptions) -> Self {
         let shared = Arc::new(Shared {
-            store_fault: StoreFault::new(store.clone()),
             store,
             access,
             options,
@@ -189,7 +187,7 @@ impl Shared {
                 return self.health.ended(source, now);
             }
             SessionError::Store(error) if error.is_outage() => {
-                self.store_fault.failed(error);
+                self.access.store_fault.failed(error);
                 (SourceFault::of_store(error), None, STORE_RETRY_MS)
             }
             SessionError::Store(error) => {

@@ -25,10 +25,12 @@ use crate::{
     access::Access,
     client::{ClientError, client_of},
     clock::{chance, now_ms},
+    fault_log::{FaultLog, Weight},
     follower::{Connection, Follower, Following, Link},
     quotas::{Charge, Permit, Purpose as QuotaPurpose},
     recent::Recent,
     refresh::ANONYMOUS,
+    span::show_ms,
 };
 
 /// A source being read. It lives as long as its lease.
@@ -54,6 +56,8 @@ pub struct Session {
     changes_seen: (u64, u64),
     /// The machine in memory knows more than the stored one.
     unsaved: bool,
+    /// Whether libraries can be told what pages show.
+    telling: FaultLog,
 }
 
 /// What a step did.
@@ -127,6 +131,7 @@ impl Session {
             cadence: Cadence::default(),
             changes_seen: (0, 0),
             unsaved: false,
+            telling: FaultLog::default(),
         })
     }
 
@@ -351,12 +356,22 @@ impl Session {
     }
 
     /// Tells libraries what a page noted of its posts.
-    async fn tell(&self, shown: &[Option<Shown>]) {
+    async fn tell(&mut self, shown: &[Option<Shown>]) {
         let posts: Vec<_> = shown.iter().flatten().map(|shown| shown.post).collect();
         let (instance, teller) = (self.source.instance.id, &self.access.teller);
         // The page is stored, and what is not told stays noted.
-        if let Err(error) = teller.tell_polled(instance, &posts, now_ms()).await {
-            tracing::warn!(source = %self.source.name, %error, "libraries could not be told what it showed; trying again");
+        match teller.tell_polled(instance, &posts, now_ms()).await {
+            Ok(()) => {
+                if let Some(failed_ms) = self.telling.succeeded(now_ms()) {
+                    tracing::warn!(source = %self.source.name, "libraries are told again what it shows, after {}", show_ms(failed_ms));
+                }
+            }
+            Err(error) if self.access.store_fault.takes(&error) => {}
+            Err(error) => {
+                if self.telling.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(source = %self.source.name, %error, "libraries could not be told what it showed; trying again");
+                }
+            }
         }
     }
 

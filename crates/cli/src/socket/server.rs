@@ -5,7 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use driftline_server::admin::{self, AdminError, Host};
+use driftline_server::{
+    FaultLog, Weight,
+    admin::{self, AdminError, Host},
+    now_ms, show_ms,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream},
@@ -62,14 +66,20 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 
 async fn accept(listener: UnixListener, host: Host) {
     let mut conversations = JoinSet::new();
+    let mut accepting = FaultLog::default();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
+                    if let Some(failed_ms) = accepting.succeeded(now_ms()) {
+                        tracing::warn!("commands are accepted again, after {}", show_ms(failed_ms));
+                    }
                     conversations.spawn(converse(stream, host.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a command was not accepted");
+                    if accepting.failed(Weight::Lasting, now_ms()) {
+                        tracing::warn!(%error, "commands are not accepted; trying again");
+                    }
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 }
             },

@@ -13,6 +13,12 @@ use tokio::{
 };
 use tower_http::normalize_path::NormalizePath;
 
+use crate::{
+    clock::now_ms,
+    fault_log::{FaultLog, Weight},
+    span::show_ms,
+};
+
 /// What clients may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -55,10 +61,11 @@ pub async fn serve(
     let mut shutdown = pin!(shutdown);
     // A layer of the router itself would come after the route is chosen.
     let router = NormalizePath::trim_trailing_slash(router);
+    let mut accepting = FaultLog::default();
     loop {
         let next = async {
             let place = Arc::clone(&room).acquire_owned().await;
-            (place, accept(&listener).await)
+            (place, accept(&listener, &mut accepting).await)
         };
         let (place, stream) = tokio::select! {
             next = next => next,
@@ -81,17 +88,25 @@ pub async fn serve(
     Ok(())
 }
 
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener, log: &mut FaultLog) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                if let Some(failed_ms) = log.succeeded(now_ms()) {
+                    tracing::warn!(
+                        "HTTP connections are accepted again, after {}",
+                        show_ms(failed_ms)
+                    );
+                }
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection keeps its delay");
                 }
                 return stream;
             }
             Err(error) => {
-                tracing::warn!(%error, "an HTTP connection was not accepted");
+                if log.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(%error, "HTTP connections are not accepted; trying again");
+                }
                 sleep(PAUSE).await;
             }
         }

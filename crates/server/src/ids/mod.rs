@@ -8,6 +8,7 @@ mod holding;
 mod http;
 mod issuer;
 mod kind;
+mod peers;
 mod sanity;
 mod service;
 mod status;

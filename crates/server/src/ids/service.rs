@@ -9,8 +9,8 @@ use driftline_id::{ClockPolicy, StartError, clock::Clock as _};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{
-    HoldError, Issuer, NodeChoice, SanityError, SharedClock, holding::Holding, sanity,
-    sanity::Peer, status::Offsets, watcher,
+    HoldError, Issuer, NodeChoice, SanityError, SharedClock, holding::Holding, peers::Peers,
+    sanity, status::Offsets, watcher,
 };
 
 /// How the service is run.
@@ -86,9 +86,10 @@ impl Service {
         let issuer = Arc::new(Issuer::new(window, clock, policy)?);
         let offsets = Arc::new(Offsets::new(&issuer));
         let holding = Arc::new(Mutex::new(Some(holding)));
+        let peers = Peers::new(peers);
         let ready = async {
             if !skip_sanity_check {
-                let reached = ask_all(peers.clone(), &issuer).await;
+                let reached = peers.ask(&issuer).await;
                 sanity::check(&issuer, &reached)?;
                 offsets.set(sanity::mean_offset_ms(&reached));
             }
@@ -154,22 +155,6 @@ impl Service {
     }
 }
 
-/// The peers that answered; the others are warned of.
-pub(super) async fn ask_all(peers: Vec<String>, issuer: &Arc<Issuer>) -> Vec<Peer> {
-    let asked = peers.into_iter().map(|address| {
-        let issuer = Arc::clone(issuer);
-        let asked = blocking(move || {
-            Peer::ask(&address, &issuer).inspect_err(|error| {
-                tracing::warn!(%address, %error, "a peer did not answer");
-            })
-        });
-        // Looking up its name has no end of its own.
-        timeout(LONGEST_ASKING, asked)
-    });
-    let answers = futures_util::future::join_all(asked).await;
-    answers.into_iter().flatten().flatten().flatten().collect()
-}
-
 async fn wait_for_window(issuer: &Issuer, from_us: i64) {
     loop {
         let ahead_us = from_us.saturating_sub(issuer.now_us());
@@ -206,7 +191,7 @@ async fn give_back(issuer: &Issuer, holding: &Mutex<Option<Holding>>) {
     );
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ServiceError> {
     tokio::task::spawn_blocking(work)
@@ -214,7 +199,6 @@ async fn blocking<T: Send + 'static>(
         .map_err(|_| ServiceError::Died)
 }
 
-const LONGEST_ASKING: Duration = Duration::from_secs(8);
 const LONGEST_GIVING: Duration = Duration::from_secs(5);
 /// Clocks step.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);

@@ -20,7 +20,7 @@ pub(super) async fn renew(shared: Arc<Shared>) {
             _ = over.changed() => return,
             renewed = renew_once(&shared) => {
                 if let Err(error) = renewed {
-                    shared.store_fault.failed(&error);
+                    shared.access.store_fault.failed(&error);
                 }
             }
         }

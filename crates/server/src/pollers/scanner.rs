@@ -56,10 +56,10 @@ impl Retries {
 pub(super) async fn scan(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
     while !*stop.borrow() {
-        if !shared.store_fault.lasts().await
+        if !shared.access.store_fault.lasts().await
             && let Err(error) = scan_once(&shared).await
         {
-            shared.store_fault.failed(&error);
+            shared.access.store_fault.failed(&error);
         }
         tokio::select! {
             _ = stop.changed() => {}
@@ -166,8 +166,6 @@ fn failed(shared: &Shared, source: SourceId, error: SessionError) -> Result<(), 
     }
 }
 
-/// The longest that a source waits which the store has failed: it goes on soon after the store.
-pub(super) const STORE_RETRY_MS: i64 = 4_000;
 /// The longest that a source waits whose own fault it is: a token that is put there is found soon.
 pub(super) const SOURCE_RETRY_MS: i64 = 10_000;
 const LEAST_RETRY_MS: i64 = 500;
@@ -177,6 +175,7 @@ const STEADY_MS: i64 = 30_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store_fault::STORE_RETRY_MS;
 
     #[test]
     fn a_source_is_tried_again_ever_later_until_one_lasts() {

@@ -1,38 +1,42 @@
 //! The workers of one instance.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use driftline_core::{
     answer::{Failure, FailureKind},
     api::Api,
-    post::Post,
     refresh::{Batcher, may_blame_posts},
     timeline::backoff_ms,
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    Root, SourceId, StoreError,
+    Root, StoreError,
     instance::{Instance, forget_batch_look_up, has_batch_look_up, set_batch_look_up},
-    refresh::{
-        Answer, Answered, Ask, Claim, Claimed, Found, SHARDS, Save, What, hydrate, next_due_ms,
-    },
-    source,
+    refresh::{Ask, Claim, Claimed, SHARDS, next_due_ms},
 };
 use driftline_upstream::Upstream;
-use metrics::counter;
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
-    Shared, Tally,
+    Shared,
     batch_ability::BatchAbility,
     keyring::Keyring,
     look_up::{self, Hours},
     reader::Reader,
-    second_opinion, teller,
+    saving::save,
+    second_opinion,
 };
 use crate::{
     clock::{chance, now_ms},
+    fault_log::Weight,
     quotas::{Charge, Permit},
+    span::show_ms,
 };
 
 /// The workers of one instance.
@@ -43,16 +47,7 @@ pub(crate) struct Crew {
 impl Crew {
     pub(crate) fn start(shared: &Arc<Shared>, instance: &Instance) -> Self {
         let workers = (0..shared.options.workers.max(1)).map(|_| {
-            let worker = Worker {
-                shared: Arc::clone(shared),
-                instance: instance.clone(),
-                shard: chance(),
-                batch: BatchAbility::default(),
-                failures: 0,
-                suspicion: [0; SHARDS as usize],
-                paused_until_ms: 0,
-                keyring: Keyring::new(instance),
-            };
+            let worker = Worker::new(shared, instance);
             tokio::spawn(worker.run())
         });
         Self {
@@ -75,6 +70,10 @@ impl Crew {
 struct Worker {
     shared: Arc<Shared>,
     instance: Instance,
+    /// Its name on its claims, no other worker's.
+    holder: String,
+    /// A claim may be held in its name that it does not know of or could not give back.
+    may_hold: bool,
     shard: u64,
     batch: BatchAbility,
     /// Failures in a row that were the upstream's.
@@ -96,16 +95,32 @@ enum Turn {
 }
 
 impl Worker {
+    fn new(shared: &Arc<Shared>, instance: &Instance) -> Self {
+        static WORKERS: AtomicU64 = AtomicU64::new(1);
+        let number = WORKERS.fetch_add(1, Ordering::Relaxed);
+        Self {
+            shared: Arc::clone(shared),
+            instance: instance.clone(),
+            holder: format!("{}/{number}", shared.options.holder),
+            may_hold: false,
+            shard: chance(),
+            batch: BatchAbility::default(),
+            failures: 0,
+            suspicion: [0; SHARDS as usize],
+            paused_until_ms: 0,
+            keyring: Keyring::new(instance),
+        }
+    }
+
     async fn run(mut self) {
         let mut stop = self.shared.stopped();
         while !*stop.borrow() {
-            let until_ms = match self.turn(&mut stop).await {
+            let turn = self.turn(&mut stop).await;
+            self.tell(turn.as_ref().err());
+            let until_ms = match turn {
                 Ok(Turn::Saved) => continue,
                 Ok(Turn::Until(until_ms)) => until_ms,
-                Err(error) => {
-                    tracing::warn!(instance = %self.instance.origin, %error, "refreshing failed; trying again");
-                    now_ms() + STORE_PAUSE_MS
-                }
+                Err(_) => now_ms() + STORE_PAUSE_MS,
             };
             // New posts and new credentials are noticed within a second, but in a pause.
             let now = now_ms();
@@ -117,9 +132,48 @@ impl Worker {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+        if let Err(error) = self.give_back_what_is_left().await {
+            tracing::info!(instance = %self.instance.origin, %error, "a claim was not given back; it ends by itself");
+        }
+    }
+
+    /// Tells what comes of its turns: what the whole store does is told once for all.
+    fn tell(&self, error: Option<&StoreError>) {
+        let (instance, now) = (&self.instance, now_ms());
+        match error {
+            None => {
+                if let Some(failed_ms) = self.shared.faults.succeeded(&instance.id, now) {
+                    tracing::warn!(instance = %instance.origin, "posts are refreshed again, after {}", show_ms(failed_ms));
+                }
+            }
+            Some(error) if self.shared.access.store_fault.takes(error) => {}
+            Some(error) => {
+                let weight = Weight::Lasting;
+                if self.shared.faults.failed(instance.id, weight, now) {
+                    tracing::warn!(instance = %instance.origin, %error, "refreshing failed; trying again");
+                }
+            }
+        }
+    }
+
+    /// Gives back what was claimed without a word, or could not be given back: between two turns a
+    /// worker holds nothing.
+    async fn give_back_what_is_left(&mut self) -> Result<(), StoreError> {
+        if !self.may_hold {
+            return Ok(());
+        }
+        let (instance, holder) = (self.instance.id, self.holder.clone());
+        let shared = &self.shared;
+        shared
+            .claims
+            .give_back_of(&shared.store, instance, holder)
+            .await?;
+        self.may_hold = false;
+        Ok(())
     }
 
     async fn turn(&mut self, stop: &mut watch::Receiver<bool>) -> Result<Turn, StoreError> {
+        self.give_back_what_is_left().await?;
         let instance = self.instance.id;
         let now = now_ms();
         let first_due_ms = self
@@ -149,6 +203,7 @@ impl Worker {
                 return Ok(Turn::Until(i64::MAX));
             }
             Err(error) => {
+                self.may_hold = true;
                 reader.put_back(&self.shared, charge).await?;
                 return Err(error);
             }
@@ -164,10 +219,10 @@ impl Worker {
         };
         // A save ended the claim; whatever else happened, its posts are not to wait for its end.
         if !matches!(done, Ok(Turn::Saved)) {
-            self.shared
-                .claims
-                .give_back(&self.shared.store, held)
-                .await?;
+            let (claims, store) = (&self.shared.claims, &self.shared.store);
+            let given = claims.give_back(store, held).await;
+            self.may_hold = given.is_err();
+            given?;
         }
         done
     }
@@ -180,7 +235,7 @@ impl Worker {
         charge: Charge,
     ) -> Result<Turn, StoreError> {
         reader.put_back(&self.shared, charge).await?;
-        self.save(claim, Vec::new()).await?;
+        save(&self.shared, &self.instance, claim, Vec::new()).await?;
         Ok(Turn::Saved)
     }
 
@@ -221,51 +276,12 @@ impl Worker {
                 self.shared.access.quotas.restore(credential).await?;
             }
         }
-        self.hydrate(&found.answers).await?;
-        self.save(claim, found.answers).await?;
+        save(&self.shared, &self.instance, claim, found.answers).await?;
         self.forget_what_is_over(kind, reader).await?;
         if is_silent && kind.is_some() {
             return Ok(Turn::Until(self.after_failure(kind)));
         }
         Ok(Turn::Saved)
-    }
-
-    /// Saves what was found, schedules the posts again, and tells libraries.
-    async fn save(&self, claim: Claim, answers: Vec<Answered>) -> Result<(), StoreError> {
-        let save = Save {
-            claim,
-            answers,
-            policy: self.shared.access.policies.of(self.instance.id),
-            keep_deleted: self.shared.access.keep_deleted,
-            now_ms: now_ms(),
-            chance: chance(),
-        };
-        let saved = match self.shared.claims.save(&self.shared.store, save).await {
-            Ok(saved) => saved,
-            Err(StoreError::LeaseLost) => {
-                self.shared.count(self.instance.id, Tally::lost);
-                tracing::info!(instance = %self.instance.origin, "a claim ended before its answers were saved; they are dropped");
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        counter!("driftline_refresh_postponed_total").increment(saved.postponed);
-        let policy = self.shared.access.policies.of(self.instance.id);
-        self.shared.count(self.instance.id, |tally| {
-            for (_, outcome) in &saved.outcomes {
-                tally.saved(*outcome);
-            }
-            for (before, after) in &saved.grown {
-                tally
-                    .lesson
-                    .answered(&policy, &before.facts(), after.refreshed_ms);
-                let total = after.counts.total() as f64;
-                let lesson = &mut tally.lesson;
-                lesson.grew(&policy, &before.facts(), after.refreshed_ms, total);
-            }
-        });
-        let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
-        teller::tell_of(&self.shared, self.instance.id, &news).await
     }
 
     /// Looks a claim's posts up: with one credential, and with others what that one says is not to
@@ -295,44 +311,6 @@ impl Worker {
         Ok(look_up::Outcome { answers, ..found })
     }
 
-    /// Stores posts that someone named and that were found; the save then finds their tickets gone.
-    async fn hydrate(&self, answers: &[Answered]) -> Result<(), StoreError> {
-        let mut by_source: HashMap<SourceId, Vec<(i64, Box<Post>, i64)>> = HashMap::new();
-        for answered in answers {
-            if let (What::Wanted { ticket, source }, Answer::Found(post)) =
-                (answered.what, &answered.answer)
-            {
-                let found = (ticket, post.clone(), answered.asked_at_ms);
-                by_source.entry(source).or_default().push(found);
-            }
-        }
-        for (source, posts) in by_source {
-            let policy = self.shared.access.policies.of(self.instance.id);
-            let stored = self
-                .shared
-                .store
-                .write(source::root(source), move |tx| {
-                    let found: Vec<Found<'_>> = posts
-                        .iter()
-                        .map(|(ticket, post, asked_at_ms)| Found {
-                            ticket: *ticket,
-                            post,
-                            asked_at_ms: *asked_at_ms,
-                        })
-                        .collect();
-                    hydrate(tx, source, &found, &policy, now_ms())
-                })
-                .await;
-            match stored {
-                Ok(new) => counter!("driftline_posts_hydrated_total").increment(new),
-                // Its source was removed: nobody wants it any more.
-                Err(StoreError::NoSource) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
     /// Takes up what others found out of the upstream's look-up of several posts.
     async fn recall_batch(&mut self) -> Result<(), StoreError> {
         if !self.batch.is_unknown() {
@@ -360,7 +338,7 @@ impl Worker {
             instance,
             batcher: Batcher::new(size, ms(options.buffer_ttl)),
             shard: self.shard,
-            holder: options.holder.clone(),
+            holder: self.holder.clone(),
             lease_ms: ms(options.lease),
             now_ms: now_ms(),
             policy,
@@ -495,11 +473,65 @@ const FIRST_SHARE: f64 = LOOK_UP_SHARE * 2.0 / 3.0;
 
 #[cfg(test)]
 mod tests {
-    use super::{super::testing::World, *};
+    use driftline_db::{DbError, testing::Fresh};
 
-    async fn execute(world: &World, sql: &'static str) {
+    use super::{super::testing::World, *};
+    use crate::warnings::Warnings;
+
+    #[tokio::test]
+    async fn what_all_workers_meet_again_and_again_is_told_once() {
+        let (told, _listening) = Warnings::listen();
+        let world = World::new().await;
+        world.name_posts(&["5"]).await;
+        let instance = world.instance().await;
+        let workers = [(); 3].map(|()| Worker::new(&world.shared, &instance));
+        let outage = StoreError::Db(DbError::ConnectionLost("away".into()));
+        let of_data = StoreError::Db(DbError::Constraint("broken".into()));
+        for worker in workers.iter().chain(&workers) {
+            worker.tell(Some(&outage));
+            worker.tell(Some(&of_data));
+        }
+        assert_eq!(told.times("the store fails"), 1);
+        assert_eq!(told.times("refreshing failed"), 1);
+        for worker in &workers {
+            worker.tell(None);
+        }
+        assert_eq!(told.times("refreshed again"), 1);
+    }
+
+    #[tokio::test]
+    async fn a_claim_that_could_not_be_given_back_is_given_back_by_the_next_turn() {
+        let fresh = Fresh::postgres();
+        let world = World::on(fresh.target.clone()).await;
+        world.credential("one").await;
+        world.name_posts(&["5"]).await;
+        execute(&world, "delete from wanted").await;
+        execute(&world, "update credential set monthly_posts = 1000000").await;
+        let function = "create function broken() returns trigger language plpgsql
+             as 'begin raise exception ''it is broken''; end'";
+        execute(&world, function).await;
+        for table in ["quota", "lease"] {
+            let trigger = format!(
+                "create trigger broken before update or delete on {table}
+                 for each row execute function broken()"
+            );
+            execute(&world, trigger).await;
+        }
+        let mut worker = Worker::new(&world.shared, &world.instance().await);
+        let (_stop, mut stopped) = watch::channel(false);
+        assert!(worker.turn(&mut stopped).await.is_err());
+        assert!(worker.turn(&mut stopped).await.is_err(), "it cannot yet");
+        for table in ["quota", "lease"] {
+            execute(&world, format!("drop trigger broken on {table}")).await;
+        }
+        let turn = worker.turn(&mut stopped).await;
+        assert!(matches!(turn, Ok(Turn::Saved)), "claimed again and saved");
+    }
+
+    async fn execute(world: &World, sql: impl Into<String>) {
+        let sql = sql.into();
         let done = world.shared.store.write(Root::none(), move |tx| {
-            tx.execute(sql, &[])?;
+            tx.execute(&sql, &[])?;
             Ok::<_, StoreError>(())
         });
         done.await.unwrap();
@@ -517,16 +549,7 @@ mod tests {
              begin select raise(abort, 'it is broken'); end";
         execute(&world, trigger).await;
         let instance = world.instance().await;
-        let mut worker = Worker {
-            shared: Arc::clone(&world.shared),
-            keyring: Keyring::new(&instance),
-            instance,
-            shard: 0,
-            batch: BatchAbility::default(),
-            failures: 0,
-            suspicion: [0; SHARDS as usize],
-            paused_until_ms: 0,
-        };
+        let mut worker = Worker::new(&world.shared, &instance);
         let (_stop, mut stopped) = watch::channel(false);
         assert!(worker.turn(&mut stopped).await.is_err());
         execute(&world, "drop trigger broken").await;

@@ -13,7 +13,9 @@ use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
 use super::{Shared, reader::Reader};
 use crate::{
     clock::{chance, now_ms},
+    fault_log::Weight,
     quotas::{Charge, Permit, Purpose},
+    span::show_ms,
 };
 
 /// The credentials that one worker asks its upstream with, and their clients.
@@ -172,11 +174,16 @@ impl Keyring {
         }
         match self.client(shared, &credential) {
             Ok(client) => {
+                if let Some(failed_ms) = shared.unusable.succeeded(&credential.id, now) {
+                    tracing::warn!(credential = %credential.name, "this process can use it again, after {}", show_ms(failed_ms));
+                }
                 self.clients.insert(credential.id, (read, client.clone()));
                 Ok(Reader { credential, client })
             }
             Err(reason) => {
-                tracing::warn!(credential = %credential.name, "this process cannot use it: {reason}");
+                if shared.unusable.failed(credential.id, Weight::Lasting, now) {
+                    tracing::warn!(credential = %credential.name, "this process cannot use it: {reason}");
+                }
                 let until_ms = now.saturating_add(UNREADABLE_REST_MS);
                 self.unusable.insert(credential.id, until_ms);
                 Err(until_ms)
@@ -214,6 +221,7 @@ mod tests {
     use driftline_core::answer::{Failure, FailureKind};
 
     use super::{super::testing::World, *};
+    use crate::warnings::Warnings;
 
     async fn names(world: &World, keyring: &mut Keyring, than: CredentialId) -> Vec<String> {
         let others = keyring.others(&world.shared, than).await.unwrap();
@@ -247,6 +255,25 @@ mod tests {
         failed.await.unwrap();
         quotas.restore(&two).await.unwrap();
         assert!(names(&world, &mut keyring, first).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_token_that_no_worker_can_read_is_told_of_once() {
+        let (told, _listening) = Warnings::listen();
+        let world = World::new().await;
+        let (first, _) = (world.credential("one").await, world.credential("two").await);
+        std::fs::remove_file(world.token_of("two")).unwrap();
+        for _ in 0..3 {
+            let mut keyring = Keyring::new(&world.instance().await);
+            assert!(names(&world, &mut keyring, first).await.is_empty());
+        }
+        assert_eq!(told.times("this process cannot use it"), 1);
+        std::fs::write(world.token_of("two"), "two").unwrap();
+        for _ in 0..2 {
+            let mut keyring = Keyring::new(&world.instance().await);
+            assert_eq!(names(&world, &mut keyring, first).await, ["two"]);
+        }
+        assert_eq!(told.times("this process can use it again"), 1);
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@ mod named;
 mod offered;
 mod options;
 mod reader;
+mod saving;
 mod second_opinion;
 mod tally;
 mod teller;
@@ -25,7 +26,7 @@ use std::{
 
 use driftline_core::refresh::Lesson;
 use driftline_store::{
-    InstanceId, Store, StoreError, Tx,
+    CredentialId, InstanceId, Store, StoreError, Tx,
     instance::Instance,
     refresh::{Claims, bands, next_due_ms, overdue},
     source,
@@ -43,7 +44,12 @@ pub use teller::Teller;
 pub(crate) use keyring::ANONYMOUS;
 pub(crate) use named::Named;
 
-use crate::{access::Access, clock::now_ms};
+use crate::{
+    access::Access,
+    clock::now_ms,
+    fault_log::{FaultLog, FaultLogs, Weight},
+    span::show_ms,
+};
 use crew::Crew;
 use named::Warned;
 use witnesses::Witnesses;
@@ -62,6 +68,10 @@ pub(crate) struct Shared {
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
     witnesses: Witnesses,
+    /// Of the workers of an instance, where it is not the whole store that fails.
+    faults: FaultLogs<InstanceId>,
+    /// Of credentials that this process cannot read.
+    unusable: FaultLogs<CredentialId>,
     tally: std::sync::Mutex<HashMap<InstanceId, Tally>>,
     stop: watch::Sender<bool>,
 }
@@ -102,6 +112,8 @@ impl Shared {
             access,
             options,
             witnesses: Witnesses::default(),
+            faults: FaultLogs::default(),
+            unusable: FaultLogs::default(),
             tally: std::sync::Mutex::default(),
             stop,
         }
@@ -134,29 +146,25 @@ async fn keep(shared: Arc<Shared>) {
     let mut stop = shared.stopped();
     let mut crews: HashMap<InstanceId, Crew> = HashMap::new();
     let mut warned = Warned::default();
+    let mut fault = FaultLog::default();
     while !*stop.borrow() {
-        if let Err(error) = warned.look(&shared).await {
-            tracing::warn!(%error, "the credentials cannot be read; trying again");
-        }
-        match shared.read(source::instances).await {
-            Ok(instances) => {
-                let broken = |crew: &Crew| crew.is_broken() && !*stop.borrow();
-                for (id, _) in crews.extract_if(|_, crew| broken(crew)) {
-                    tracing::error!(instance = %id, "a worker broke; its instance begins anew");
+        if !shared.access.store_fault.lasts().await {
+            match scan(&shared, &mut crews, &mut warned).await {
+                Ok(()) => {
+                    if let Some(failed_ms) = fault.succeeded(now_ms()) {
+                        tracing::warn!(
+                            "schedules are looked after again, after {}",
+                            show_ms(failed_ms)
+                        );
+                    }
                 }
-                for instance in instances {
-                    shared.count(instance.id, |tally| {
-                        tally.origin.clone_from(&instance.origin);
-                    });
-                    crews
-                        .entry(instance.id)
-                        .or_insert_with(|| Crew::start(&shared, &instance));
-                    if let Err(error) = look_after(&shared, &instance).await {
-                        tracing::warn!(%error, "the schedule cannot be read; trying again");
+                Err(error) if shared.access.store_fault.takes(&error) => {}
+                Err(error) => {
+                    if fault.failed(Weight::Lasting, now_ms()) {
+                        tracing::warn!(%error, "a schedule cannot be looked after; trying again");
                     }
                 }
             }
-            Err(error) => tracing::warn!(%error, "the store cannot be read; trying again"),
         }
         tokio::select! {
             _ = stop.changed() => {}
@@ -166,6 +174,30 @@ async fn keep(shared: Arc<Shared>) {
     for (_, crew) in crews {
         crew.end().await;
     }
+}
+
+/// Looks after each instance, whatever is wrong with others; the first error.
+async fn scan(
+    shared: &Arc<Shared>,
+    crews: &mut HashMap<InstanceId, Crew>,
+    warned: &mut Warned,
+) -> Result<(), StoreError> {
+    let mut outcome = warned.look(shared).await;
+    let instances = shared.read(source::instances).await?;
+    let is_over = *shared.stop.borrow();
+    for (id, _) in crews.extract_if(|_, crew| crew.is_broken() && !is_over) {
+        tracing::error!(instance = %id, "a worker broke; its instance begins anew");
+    }
+    for instance in instances {
+        shared.count(instance.id, |tally| {
+            tally.origin.clone_from(&instance.origin);
+        });
+        crews
+            .entry(instance.id)
+            .or_insert_with(|| Crew::start(shared, &instance));
+        outcome = outcome.and(look_after(shared, &instance).await);
+    }
+    outcome
 }
 
 /// Tells how far behind an instance is, and tells libraries what a dead worker left untold.

@@ -12,12 +12,18 @@ use driftline_store::{
 };
 
 use super::Shared;
+use crate::{
+    clock::now_ms,
+    fault_log::{FaultLogs, Weight},
+    span::show_ms,
+};
 
 /// Tells the libraries of this process's sources. Clones share what they have told.
 #[derive(Clone)]
 pub struct Teller {
     store: Store,
     told: Arc<Told>,
+    faults: Arc<FaultLogs<SourceId>>,
     /// Of each instance whose notes were not gone through to the end: the last that was come to.
     reached: Arc<tokio::sync::Mutex<HashMap<InstanceId, LocalId>>>,
 }
@@ -36,6 +42,7 @@ impl Teller {
         Self {
             store: store.clone(),
             told: Arc::default(),
+            faults: Arc::default(),
             reached: Arc::default(),
         }
     }
@@ -118,11 +125,18 @@ impl Teller {
                     .await
             };
             match told {
-                Ok(_) => heard.push(id),
+                Ok(_) => {
+                    heard.push(id);
+                    if let Some(failed_ms) = self.faults.succeeded(&id, now_ms()) {
+                        tracing::warn!(source = %source.name, "its library is told again what is refreshed, after {}", show_ms(failed_ms));
+                    }
+                }
                 // Removed meanwhile: there is no library to tell.
                 Err(StoreError::NoSource) => {}
                 Err(error) => {
-                    tracing::warn!(source = %source.name, %error, "its library could not be told what was refreshed; trying again");
+                    if self.faults.failed(id, Weight::Lasting, now_ms()) {
+                        tracing::warn!(source = %source.name, %error, "its library could not be told what was refreshed; trying again");
+                    }
                     kept.extend(self.store.read(move |tx| listed_in(tx, id, &news)).await?);
                 }
             }
@@ -186,6 +200,7 @@ mod tests {
     use driftline_store::{clock, source::NewSource};
 
     use super::*;
+    use crate::warnings::Warnings;
 
     #[test]
     fn who_has_heard_a_note_does_not_hear_it_twice() {
@@ -204,7 +219,7 @@ mod tests {
         assert_eq!(told.news(one, &[note(7, 10)]), [note(7, 10)]);
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test]
     async fn what_one_source_cannot_be_told_keeps_no_later_note_from_being_told() {
         let fresh = Fresh::sqlite();
         let target = fresh.target.clone();
@@ -256,6 +271,7 @@ mod tests {
             let left = move |tx: &mut Tx<'_>| untold(tx, instance, i64::MAX, None, 5 * PART);
             store.read(left).await.unwrap().len() as u64
         };
+        let (told, _listening) = Warnings::listen();
         let teller = Teller::new(&store);
         teller
             .tell_what_is_left(instance, LEFT_AFTER_MS)
@@ -267,6 +283,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(left().await, notes, "kept for the broken one alone");
+        assert_eq!(told.times("could not be told"), 1, "of two parts");
         write("drop trigger broken".to_owned()).await;
         teller
             .tell_what_is_left(instance, LEFT_AFTER_MS + 1)

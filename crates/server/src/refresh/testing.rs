@@ -29,7 +29,15 @@ impl World {
     pub(super) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("driftline.db");
-        let open = move || Store::open(Target::Sqlite { path }).unwrap();
+        Self::made(Target::Sqlite { path }, folder).await
+    }
+
+    pub(super) async fn on(target: Target) -> Self {
+        Self::made(target, tempfile::tempdir().unwrap()).await
+    }
+
+    async fn made(target: Target, folder: tempfile::TempDir) -> Self {
+        let open = move || Store::open(target).unwrap();
         let store = tokio::task::spawn_blocking(open).await.unwrap();
         let http = Http::new(Options::default()).unwrap();
         let access = Access::new(&store, http);

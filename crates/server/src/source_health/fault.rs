@@ -3,8 +3,8 @@
 use driftline_core::{answer::FailureKind, timeline::LastError};
 use serde::Serialize;
 
-use super::Weight;
 use crate::client::ClientError;
+use crate::fault_log::Weight;
 
 /// What is wrong with a source. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,7 +1,6 @@
 //! How the sources that this process reads are doing: what fails, and what stands still.
 
 mod fault;
-mod fault_log;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -12,10 +11,13 @@ use driftline_core::timeline::Machine;
 use driftline_store::SourceId;
 use metrics::gauge;
 
-use crate::{session::Done, span::show_ms};
+use crate::{
+    fault_log::{FaultLog, Weight},
+    session::Done,
+    span::show_ms,
+};
 
 pub use fault::SourceFault;
-pub(crate) use fault_log::{FaultLog, Weight};
 
 /// How the sources that this process is to read are doing. Clones share what is known.
 ///

@@ -37,7 +37,7 @@ pub struct Ask {
     /// The shard to begin with, any number: workers that begin with different ones seldom meet.
     /// Who claims again counts on.
     pub shard: u64,
-    /// The worker's name.
+    /// The worker's name, no other's.
     pub holder: String,
     /// How long the claim lasts, ms.
     pub lease_ms: i64,
@@ -181,6 +181,46 @@ impl Claims {
         }
     }
 
+    /// Gives back whatever of an instance is claimed in a holder's name: what could not be given
+    /// back, and what was claimed by a commit whose answer was lost. Its name is to be no other's.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database failed.
+    pub async fn give_back_of(
+        &self,
+        store: &Store,
+        instance: InstanceId,
+        holder: String,
+    ) -> Result<(), StoreError> {
+        match store.db().dialect() {
+            // Claims in memory are always given back.
+            Dialect::Sqlite => Ok(()),
+            Dialect::Postgres => {
+                let job = move |tx: &mut Tx<'_>| put_back_of(tx, instance, &holder);
+                store.write(Root::none(), job).await
+            }
+        }
+    }
+
+    /// [`Claims::give_back_of`] for plain threads.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn give_back_of_blocking(
+        &self,
+        store: &Store,
+        instance: InstanceId,
+        holder: String,
+    ) -> Result<(), StoreError> {
+        match store.db().dialect() {
+            Dialect::Sqlite => Ok(()),
+            Dialect::Postgres => {
+                let job = move |tx: &mut Tx<'_>| put_back_of(tx, instance, &holder);
+                store.write_blocking(Root::none(), job)
+            }
+        }
+    }
+
     /// Ends a claim in memory.
     pub(crate) fn forget(&self, claim: &Claim) {
         self.book().end(claim.id, claim.post_ids());
@@ -294,6 +334,11 @@ fn put_back(tx: &mut Tx<'_>, claim: &Claim) -> Result<(), StoreError> {
         let slots: Vec<Slot> = claim.slots().collect();
         schedule::insert(tx, &slots)?;
     }
+    Ok(())
+}
+
+fn put_back_of(tx: &mut Tx<'_>, instance: InstanceId, holder: &str) -> Result<(), StoreError> {
+    lease::put_back_of(tx, sql(instance) * SHARDS, holder)?;
     Ok(())
 }
 

@@ -71,6 +71,17 @@ pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<usize, DbEr
     Ok(slots.len())
 }
 
+/// Puts back onto the schedule whatever leases of a holder's hold.
+pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<(), DbError> {
+    let held = tx.query(
+        "delete from lease where bucket = $1 and holder = $2 returning posts",
+        &[&bucket, &holder],
+        |row| read(row.str(0)?),
+    )?;
+    let slots: Vec<Slot> = held.into_iter().flatten().collect();
+    schedule::insert(tx, &slots)
+}
+
 /// How long until the first lease of the bucket ends, ms; 0 if it has.
 pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
     let now = now_ms(tx.dialect());

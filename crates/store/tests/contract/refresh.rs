@@ -77,11 +77,15 @@ impl Crew {
     }
 
     pub(crate) fn ask(&self, now_ms: i64, lease_ms: i64) -> Claimed {
+        self.ask_as("worker", now_ms, lease_ms)
+    }
+
+    pub(crate) fn ask_as(&self, holder: &str, now_ms: i64, lease_ms: i64) -> Claimed {
         let ask = Ask {
             instance: self.instance,
             batcher: Batcher::new(self.size, 2_000),
             shard: self.asked.fetch_add(1, Ordering::Relaxed),
-            holder: "worker".to_owned(),
+            holder: holder.to_owned(),
             lease_ms,
             now_ms,
             policy: Arc::clone(&self.policy),

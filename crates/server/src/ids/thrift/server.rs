@@ -19,7 +19,12 @@ use super::{
     connection::{Connection, shared_buffer},
     connections::Connections,
 };
-use crate::ids::Issuer;
+use crate::{
+    clock::now_ms,
+    fault_log::{FaultLog, Weight},
+    ids::Issuer,
+    span::show_ms,
+};
 
 /// A running server. Dropped, it stops without waiting for its connections.
 ///
@@ -110,6 +115,7 @@ async fn serve(
 ) {
     let connections = Rc::new(Connections::default());
     let shared = shared_buffer();
+    let mut accepting = FaultLog::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -117,6 +123,12 @@ async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
+                if let Some(failed_ms) = accepting.succeeded(now_ms()) {
+                    tracing::warn!(
+                        "Thrift connections are accepted again, after {}",
+                        show_ms(failed_ms)
+                    );
+                }
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection keeps its delay");
                 }
@@ -130,7 +142,9 @@ async fn serve(
             }
             Err(error) => {
                 // Out of descriptors, most likely: one connection makes room.
-                tracing::warn!(%error, "a connection was not accepted");
+                if accepting.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(%error, "Thrift connections are not accepted; trying again");
+                }
                 connections.evict();
                 sleep(PAUSE).await;
             }

@@ -123,6 +123,43 @@ fn batches_leave_full_or_in_time_and_never_hold_a_post_twice() {
 }
 
 #[test]
+fn whatever_a_worker_holds_can_be_given_back_by_its_name() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        world.poll(vec![liked(2, 0), liked(1, 0)]);
+        let mut crew = Crew::of(&world);
+        crew.size = 1;
+        let now_ms = START_MS + 4 * MINUTE_MS;
+        crew.claim(now_ms);
+        let others = {
+            let other = crew.ask_as("other", now_ms, 30_000);
+            let Claimed::Batch(other) = other else {
+                panic!("{other:?}")
+            };
+            other
+        };
+        let give_back = |name: &str| {
+            let given = crew
+                .claims
+                .give_back_of_blocking(store, crew.instance, name.to_owned());
+            given.expect("given back");
+        };
+        give_back("nobody");
+        assert!(!matches!(crew.ask(now_ms, 30_000), Claimed::Batch(_)));
+        give_back("worker");
+        assert_eq!(check_schedule(store), 2);
+        // In memory nothing is ever left behind.
+        if store.db().dialect() == driftline_db::Dialect::Postgres {
+            assert_eq!(crew.claim(now_ms).posts.len(), 1);
+        }
+        assert!(
+            crew.try_save(&others, &[], now_ms).is_ok(),
+            "it holds its own"
+        );
+    });
+}
+
+#[test]
 fn a_claim_that_is_given_back_is_due_as_it_was() {
     on_both(|store| {
         let mut world = World::readable(store, "home");

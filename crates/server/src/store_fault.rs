@@ -1,21 +1,21 @@
-//! A store that fails, told of once for all sources.
+//! A store that fails, told of once for all of this process.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driftline_store::{Store, StoreError};
 
-use super::scanner::STORE_RETRY_MS;
 use crate::{
     clock::now_ms,
-    source_health::{FaultLog, Weight},
+    fault_log::{FaultLog, Weight},
     span::show_ms,
     store_probe::{ProbeError, StoreProbe},
 };
 
-/// Whether the store fails, as the pollers see it.
-pub(super) struct StoreFault {
+/// Whether the store fails, as all see it that work with it. Clones share it.
+#[derive(Clone)]
+pub struct StoreFault {
     probe: StoreProbe,
-    seen: Mutex<Seen>,
+    seen: Arc<Mutex<Seen>>,
 }
 
 #[derive(Default)]
@@ -28,15 +28,15 @@ struct Seen {
 }
 
 impl StoreFault {
-    pub(super) fn new(store: Store) -> Self {
+    pub(crate) fn new(store: Store) -> Self {
         Self {
             probe: StoreProbe::new(store),
-            seen: Mutex::default(),
+            seen: Arc::default(),
         }
     }
 
     /// Takes in an error that is the whole store's.
-    pub(super) fn failed(&self, error: &StoreError) {
+    pub(crate) fn failed(&self, error: &StoreError) {
         let mut seen = self.seen();
         let now = now_ms();
         seen.failed_at_ms = now;
@@ -46,8 +46,17 @@ impl StoreFault {
         }
     }
 
+    /// Takes in an error if it is the whole store's; whether it is.
+    pub(crate) fn takes(&self, error: &StoreError) -> bool {
+        let is_outage = error.is_outage();
+        if is_outage {
+            self.failed(error);
+        }
+        is_outage
+    }
+
     /// Once it has failed, whether it can still not be used at all.
-    pub(super) async fn lasts(&self) -> bool {
+    pub(crate) async fn lasts(&self) -> bool {
         if self.seen().log.since_ms().is_none() {
             return false;
         }
@@ -87,4 +96,6 @@ impl StoreFault {
     }
 }
 
+/// The longest that anything waits which the store has failed: it goes on soon after the store.
+pub(crate) const STORE_RETRY_MS: i64 = 4_000;
 const SURE_MS: i64 = 1_500;

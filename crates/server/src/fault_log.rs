@@ -1,8 +1,14 @@
-//! When a fault is told of.
+//! When a fault is told of, wherever something is tried again and again.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 /// Tells of a fault once when it begins and once when it is over, and of neither twice a minute.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FaultLog {
+pub struct FaultLog {
     since_ms: Option<i64>,
     /// In a row.
     failures: u32,
@@ -12,7 +18,7 @@ pub(crate) struct FaultLog {
 
 /// Whether a fault may be over with the next try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub enum Weight {
     /// It may: one alone is not told of.
     Passing,
     /// Somebody has to do something about it.
@@ -21,7 +27,7 @@ pub(crate) enum Weight {
 
 impl FaultLog {
     /// Notes a failure at this time, Unix ms; whether to tell of it.
-    pub(crate) fn failed(&mut self, weight: Weight, now_ms: i64) -> bool {
+    pub fn failed(&mut self, weight: Weight, now_ms: i64) -> bool {
         self.since_ms.get_or_insert(now_ms);
         self.failures = self.failures.saturating_add(1);
         let is_told = match self.told {
@@ -39,7 +45,7 @@ impl FaultLog {
     }
 
     /// Notes that it works; how long it did not, ms, if that is to be told.
-    pub(crate) fn succeeded(&mut self, now_ms: i64) -> Option<i64> {
+    pub fn succeeded(&mut self, now_ms: i64) -> Option<i64> {
         let since_ms = self.since_ms.take();
         self.failures = 0;
         self.told.take()?;
@@ -48,13 +54,40 @@ impl FaultLog {
     }
 
     /// Since when it fails, Unix ms.
-    pub(crate) fn since_ms(&self) -> Option<i64> {
+    pub fn since_ms(&self) -> Option<i64> {
         self.since_ms
     }
 
     fn is_too_soon(&self, now_ms: i64) -> bool {
         self.told_at_ms
             .is_some_and(|told_at_ms| (0..LEAST_MS).contains(&(now_ms - told_at_ms)))
+    }
+}
+
+/// Faults of many things that are tried by several at a time: one log of each.
+#[derive(Debug)]
+pub(crate) struct FaultLogs<K>(Mutex<HashMap<K, FaultLog>>);
+
+impl<K> Default for FaultLogs<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash> FaultLogs<K> {
+    /// [`FaultLog::failed`] of one.
+    pub(crate) fn failed(&self, of: K, weight: Weight, now_ms: i64) -> bool {
+        self.lock().entry(of).or_default().failed(weight, now_ms)
+    }
+
+    /// [`FaultLog::succeeded`] of one.
+    pub(crate) fn succeeded(&self, of: &K, now_ms: i64) -> Option<i64> {
+        self.lock().get_mut(of)?.succeeded(now_ms)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, FaultLog>> {
+        // A log is whole after each of its calls.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,6 +151,18 @@ mod tests {
             let gaps = told.windows(2).map(|two| two[1] - two[0]);
             assert!(gaps.min() >= Some(60_000), "{told:?}");
         }
+    }
+
+    #[test]
+    fn each_thing_has_a_log_of_its_own_whoever_tries_it() {
+        let logs = FaultLogs::default();
+        assert!(logs.failed(1, Lasting, 0));
+        assert!(logs.failed(2, Lasting, 0));
+        assert!(!logs.failed(1, Lasting, 1));
+        assert_eq!(logs.succeeded(&1, 5), Some(5));
+        assert_eq!(logs.succeeded(&1, 6), None);
+        assert_eq!(logs.succeeded(&3, 6), None);
+        assert!(!logs.failed(1, Lasting, 7), "within the minute");
     }
 
     #[test]

@@ -1,0 +1,90 @@
+//! The services that are asked about their nodes and clocks.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+
+use super::{Issuer, sanity::Peer, service::blocking};
+use crate::{
+    clock::now_ms,
+    fault_log::{FaultLogs, Weight},
+    span::show_ms,
+};
+
+/// Services of the same layout and datacenter, each as `HOST:PORT`.
+pub(super) struct Peers {
+    addresses: Vec<String>,
+    silent: FaultLogs<String>,
+}
+
+impl Peers {
+    pub(super) fn new(addresses: Vec<String>) -> Self {
+        Self {
+            addresses,
+            silent: FaultLogs::default(),
+        }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Those that answer; the others are warned of.
+    pub(super) async fn ask(&self, issuer: &Arc<Issuer>) -> Vec<Peer> {
+        let asked = self
+            .addresses
+            .iter()
+            .map(|address| self.ask_one(address, issuer));
+        let answers = futures_util::future::join_all(asked).await;
+        answers.into_iter().flatten().collect()
+    }
+
+    async fn ask_one(&self, address: &str, issuer: &Arc<Issuer>) -> Option<Peer> {
+        let (of_thread, issuer) = (address.to_owned(), Arc::clone(issuer));
+        let asked = blocking(move || Peer::ask(&of_thread, &issuer));
+        // Looking up its name has no end of its own.
+        let error = match timeout(LONGEST_ASKING, asked).await {
+            Ok(Ok(Ok(peer))) => {
+                if let Some(silent_ms) = self.silent.succeeded(&peer.address, now_ms()) {
+                    tracing::warn!(%address, "a peer answers again, after {}", show_ms(silent_ms));
+                }
+                return Some(peer);
+            }
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it takes too long".to_owned(),
+        };
+        let of = address.to_owned();
+        if self.silent.failed(of, Weight::Lasting, now_ms()) {
+            tracing::warn!(%address, error, "a peer did not answer");
+        }
+        None
+    }
+}
+
+const LONGEST_ASKING: Duration = Duration::from_secs(8);
+
+#[cfg(test)]
+mod tests {
+    use driftline_id::{ClockPolicy, Layout, Node, Window, clock::SystemClock};
+
+    use super::{super::SharedClock, *};
+    use crate::warnings::Warnings;
+
+    #[tokio::test]
+    async fn a_peer_that_stays_silent_is_told_of_once() {
+        let (told, _listening) = Warnings::listen();
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = closed.local_addr().unwrap().to_string();
+        drop(closed);
+        let node = Node::new(&Layout::TWITTER, 1).unwrap();
+        let window = Window::unrecorded_ids_may_repeat(node);
+        let clock = SharedClock::new(SystemClock);
+        let issuer = Arc::new(Issuer::new(window, clock, ClockPolicy::Refuse).unwrap());
+        let peers = Peers::new(vec![address]);
+        for _ in 0..3 {
+            assert!(peers.ask(&issuer).await.is_empty());
+        }
+        assert_eq!(told.times("a peer did not answer"), 1);
+    }
+}
