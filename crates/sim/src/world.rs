@@ -166,6 +166,13 @@ impl World {
         !any
     }
 
+    /// Whether a post lies within the reach of requests at a time, Unix ms.
+    pub fn reaches(&mut self, now_ms: i64, id: &UpstreamId) -> bool {
+        self.advance(now_ms);
+        self.value_at(Some(id))
+            .is_some_and(|value| value >= self.reach_floor(now_ms))
+    }
+
     /// The least value at or above a bound.
     fn value_at(&self, bound: Option<&UpstreamId>) -> Option<u128> {
         let Some(id) = bound else { return Some(0) };

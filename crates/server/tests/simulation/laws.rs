@@ -326,7 +326,9 @@ impl Laws {
             .map(|row| (UpstreamId::new(row.post.upstream_id.as_str()), row))
             .collect();
         let mut measured = Measured::default();
+        let mut is_lowest = true;
         for post in &truth.posts {
+            is_lowest &= !rows.contains_key(&post.id);
             let key = machine.scheme().map(|scheme| key(scheme, &post.id));
             let Some(key) = key else { continue };
             let Some(row) = rows.get(&post.id) else {
@@ -335,7 +337,8 @@ impl Laws {
                 let is_missing = post.deleted_at_ms.is_none()
                     && upstream.world().hidden_at_ms(&post.id).is_none()
                     && ledger.origin().is_some_and(|origin| *origin <= key)
-                    && !is_listed(ledger, &key);
+                    && !is_listed(ledger, &key)
+                    && !self.was_too_deep(upstream, post, is_lowest);
                 if is_missing {
                     let scheme = machine.scheme();
                     return Err(Violation::Missing(format!(
@@ -360,6 +363,15 @@ impl Laws {
             Some(id) => Err(Violation::Content(format!("{id} was never there"))),
             None => Ok(measured),
         }
+    }
+
+    /// Whether no request could have shown a post: it was too deep when it became visible, or it
+    /// is history of which the upstream showed nothing any more.
+    fn was_too_deep(&self, upstream: &mut Upstream, post: &TruePost, is_lowest: bool) -> bool {
+        let world = upstream.world();
+        self.drawn.is_shallow()
+            && (!world.reaches(post.visible_at_ms.max(self.drawn.start_ms()), &post.id)
+                || is_lowest)
     }
 
     /// A post is stored as the newest answer showed it.

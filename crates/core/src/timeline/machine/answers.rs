@@ -187,9 +187,7 @@ impl Machine {
     pub fn looked_up(&mut self, id: &UpstreamId, gone: bool, facts: &AnswerFacts) {
         self.heard(facts);
         self.pace.work_failures = 0;
-        if gone {
-            self.doubts_know_gone(id);
-        }
+        self.tell_doubts(id, gone);
         let rung = self
             .suspects
             .iter()
@@ -211,7 +209,6 @@ impl Machine {
             }
         } else {
             self.counters.hidden += 1;
-            self.history.out_of_reach = Some(id.clone());
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Doubt {
     rung: Option<usize>,
     /// What was asked so far: 0 is the page above, then those further down, then the page above.
     stage: u32,
-    /// Pages above that were empty, in a row: each makes the next begin higher up.
+    /// Pages above that were empty: each makes the next begin higher up.
     vain: u32,
     /// All pages above that were empty.
     empty: u32,
@@ -40,6 +40,8 @@ pub(super) struct Doubt {
     has_live: bool,
     /// Such a post was looked up and is gone: the others may be too.
     seen_gone: bool,
+    /// The newest post below `high` that was looked up meanwhile and is there.
+    seen_alive: Option<Key>,
 }
 
 /// What a request tells of a range in doubt.
@@ -93,7 +95,6 @@ impl Machine {
         let now_ms = answer.received_at_ms;
         let has_live = answer.stored.live_below.is_some();
         let Some(index) = self.doubts.iter().position(|doubt| doubt.is_of(low, high)) else {
-            self.history.out_of_reach = None;
             self.doubts.push(Doubt {
                 low: low.clone(),
                 high: high.clone(),
@@ -105,6 +106,7 @@ impl Machine {
                 retry_ms: now_ms,
                 has_live,
                 seen_gone: false,
+                seen_alive: None,
             });
             return;
         };
@@ -115,7 +117,6 @@ impl Machine {
             Asked::Range => {}
             Asked::Below => doubt.stage += 1,
             Asked::Above if answer.reading.oldest().is_some() => {
-                doubt.vain = 0;
                 if is_last {
                     self.conclude(index, answer);
                 } else {
@@ -167,7 +168,8 @@ impl Machine {
             return self.is_empty(index, answer);
         };
         let id = scheme.id(live);
-        if self.history.out_of_reach.as_ref() == Some(&id) {
+        let seen_alive = self.doubts[index].seen_alive.as_ref();
+        if seen_alive.is_some_and(|alive| alive >= live) {
             return self.is_out_of_reach(index, answer);
         }
         self.suspect(0, &[id]);
@@ -197,13 +199,17 @@ impl Machine {
         }
     }
 
-    /// A post below a range in doubt was looked up and is gone.
-    pub(super) fn doubts_know_gone(&mut self, id: &UpstreamId) {
+    /// A post was looked up: what lies below a range in doubt tells of it.
+    pub(super) fn tell_doubts(&mut self, id: &UpstreamId, gone: bool) {
         let Some(key) = self.scheme.and_then(|scheme| scheme.key(id).ok()) else {
             return;
         };
         for doubt in self.doubts.iter_mut().filter(|doubt| key < doubt.high) {
-            doubt.seen_gone = true;
+            if gone {
+                doubt.seen_gone = true;
+            } else {
+                doubt.seen_alive = doubt.seen_alive.take().max(Some(key.clone()));
+            }
         }
     }
 

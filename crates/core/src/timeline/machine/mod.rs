@@ -191,9 +191,6 @@ struct History {
     /// When that was seen first, Unix ms by the server's clock.
     #[serde(default)]
     empty_since_ms: Option<i64>,
-    /// The last anchor that was looked up and is there, though the timeline no
-    /// longer shows it.
-    out_of_reach: Option<UpstreamId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
