@@ -131,6 +131,54 @@ impl World {
         Truth { posts }
     }
 
+    /// Whether a page of so many places that lies below and reaches into the range, from `low`,
+    /// inclusive, to `high`, exclusive, may show nothing of it: because there is no post in it
+    /// that a page would show, or because so many in a row are left out after slicing.
+    pub fn may_hide(
+        &mut self,
+        now_ms: i64,
+        (low, high): (Option<&UpstreamId>, &UpstreamId),
+        places: u16,
+    ) -> bool {
+        self.advance(now_ms);
+        let bounds = (self.value_at(low), self.value_at(Some(high)));
+        let (Some(low), Some(high)) = bounds else {
+            return true;
+        };
+        let range = self
+            .by_value
+            .range(low..high)
+            .map(|(_, &index)| self.record(index));
+        let shown = |record: &&Record| record.visible_at_ms <= now_ms;
+        let mut in_a_row = 0;
+        let mut any = false;
+        for record in range.filter(shown) {
+            let is_left_out = self.is_filtered(record) || self.is_hidden(record, now_ms);
+            any |= !is_left_out && record.is_visible(now_ms);
+            in_a_row = match is_left_out || !record.is_visible(now_ms) {
+                true => in_a_row + 1,
+                false => 0,
+            };
+            if in_a_row >= places {
+                return true;
+            }
+        }
+        !any
+    }
+
+    /// Whether a post lies within the reach of requests at a time, Unix ms.
+    pub fn reaches(&mut self, now_ms: i64, id: &UpstreamId) -> bool {
+        self.advance(now_ms);
+        self.value_at(Some(id))
+            .is_some_and(|value| value >= self.reach_floor(now_ms))
+    }
+
+    /// The least value at or above a bound.
+    fn value_at(&self, bound: Option<&UpstreamId>) -> Option<u128> {
+        let Some(id) = bound else { return Some(0) };
+        self.config.layout.first_not_before(id).ok().flatten()
+    }
+
     fn true_post(&self, record: &Record, now_ms: i64) -> TruePost {
         let content = record.content(now_ms);
         let deleted_at_ms = record.deleted_at_ms(now_ms);

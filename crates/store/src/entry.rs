@@ -23,6 +23,7 @@ pub fn anchor(
 ) -> Result<Option<Anchor>, StoreError> {
     match query {
         AnchorQuery::Newest { at_most, skip } => newest(tx, source, at_most, *skip),
+        AnchorQuery::Oldest { at_least, skip } => oldest(tx, source, at_least, *skip),
         AnchorQuery::Drawn {
             low,
             high,
@@ -44,11 +45,31 @@ fn newest(
         &[&sql(source), &at_most.as_str(), &skip],
         |row| Ok(Key::from_stored(row.str(0)?)),
     )?;
+    Ok(first_of(found))
+}
+
+fn oldest(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    at_least: &Key,
+    skip: u32,
+) -> Result<Option<Anchor>, StoreError> {
+    let found = tx.query(
+        "select position from entry
+         where source_id = $1 and position >= $2 and not gone and not streamed
+         order by position limit 2 offset $3",
+        &[&sql(source), &at_least.as_str(), &skip],
+        |row| Ok(Key::from_stored(row.str(0)?)),
+    )?;
+    Ok(first_of(found))
+}
+
+fn first_of(found: Vec<Key>) -> Option<Anchor> {
     let mut found = found.into_iter();
-    Ok(found.next().map(|key| Anchor {
+    found.next().map(|key| Anchor {
         key,
         before: found.next(),
-    }))
+    })
 }
 
 /// One of a range's entries, by what part of them lies below it: each is as likely as any other.

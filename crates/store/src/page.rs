@@ -86,7 +86,7 @@ pub fn commit_page(
         }
     }
     let mut source = Held::load(tx, commit.source, commit.fence)?;
-    let is_history = commit.machine.is_history(request);
+    let is_history = commit.machine.is_history(request, reading);
     let Listing {
         sightings,
         again,
@@ -123,18 +123,13 @@ pub fn commit_page(
     entry::shown(tx, source.id, &shown)?;
     let taken = intake::take_in(tx, &mut source, &sightings, when)?;
     let recounted = looks.write(tx)?;
-    let live_at_bottom = match request.bottom() {
-        Some(low) if page.listed.is_empty() => {
-            let query = AnchorQuery::Newest {
-                at_most: low.clone(),
-                skip: 0,
-            };
-            entry::anchor(tx, commit.source, &query)?.map(|anchor| anchor.key)
-        }
-        _ => None,
+    let live_below = match commit.machine.nothing_below(request, reading) {
+        Some(high) => entry::anchor(tx, commit.source, &AnchorQuery::below(high))?
+            .and_then(|anchor| anchor.below(high)),
+        None => None,
     };
     let stored = Stored {
-        live_at_bottom,
+        live_below,
         new,
         edited: taken.edited,
         absent,
@@ -194,6 +189,11 @@ fn listing<'a>(
             .as_deref()
             .is_none_or(|newest| key.as_str() <= newest)
     };
+    // The page above a range in doubt begins above it.
+    let end = match &commit.request.purpose {
+        Purpose::Fill { high, .. } => Some(high),
+        _ => None,
+    };
     let mut once = HashSet::with_capacity(reading.keys.len());
     let is_once: Vec<bool> = reading.keys.iter().map(|key| once.insert(key)).collect();
     let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
@@ -214,7 +214,7 @@ fn listing<'a>(
         new[index] = streamed.is_some() || entry.is_none();
         let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
         let mut sighting = Sighting::new((&listed.post, *prints), key.as_str(), position_ms, entry);
-        sighting.is_history = is_history && is_below(key);
+        sighting.is_history = is_history && is_below(key) && end.is_none_or(|end| key < end);
         if sighting.may_be_news() {
             sightings.push(sighting);
         } else {

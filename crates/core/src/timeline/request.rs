@@ -73,6 +73,8 @@ pub(super) enum Bounds {
         drawn: AnchorQuery,
         else_below: Key,
     },
+    /// The page that has to show a stored post first; the newest if none is stored.
+    Above(AnchorQuery),
 }
 
 /// Which stored post is wanted, of those that a page has shown and that are not
@@ -84,6 +86,13 @@ pub enum AnchorQuery {
         /// The largest ID that will do.
         at_most: Key,
         /// How many that would do to pass over, since they were not met.
+        skip: u32,
+    },
+    /// The oldest that a page has to show.
+    Oldest {
+        /// The smallest ID that will do.
+        at_least: Key,
+        /// How many that would do to pass over, since they were not shown.
         skip: u32,
     },
     /// One of a range, drawn at random.
@@ -102,9 +111,30 @@ pub enum AnchorQuery {
 pub struct Anchor {
     /// Its ID.
     pub key: Key,
-    /// The ID of the stored post before it, for IDs that cannot be counted
-    /// down from.
+    /// The ID of the stored post before it (after it, for
+    /// [`AnchorQuery::Oldest`]), for IDs that cannot be counted from.
     pub before: Option<Key>,
+}
+
+impl AnchorQuery {
+    /// The newest below an ID, by [`Anchor::below`].
+    pub fn below(high: &Key) -> Self {
+        Self::Newest {
+            at_most: high.clone(),
+            skip: 0,
+        }
+    }
+}
+
+impl Anchor {
+    /// Of what [`AnchorQuery::below`] found: the stored post below the ID.
+    pub fn below(self, high: &Key) -> Option<Key> {
+        if self.key == *high {
+            self.before
+        } else {
+            Some(self.key)
+        }
+    }
 }
 
 /// A page to ask the upstream for.
@@ -131,7 +161,7 @@ impl Fetch {
             Bounds::Head { .. } => None,
             Bounds::Back { anchor, .. } => anchor.as_ref(),
             Bounds::Forward { anchor, .. } => Some(anchor),
-            Bounds::Under { drawn, .. } => Some(drawn),
+            Bounds::Under { drawn: query, .. } | Bounds::Above(query) => Some(query),
         }
     }
 
@@ -160,6 +190,13 @@ impl Fetch {
                 let drawn = anchor.map(|anchor| anchor.key.clone());
                 (None, Some(drawn.unwrap_or(else_below)), None)
             }
+            Bounds::Above(_) => {
+                let over = anchor.and_then(|anchor| {
+                    let above = scheme.and_then(|scheme| scheme.just_above(&anchor.key));
+                    above.or_else(|| anchor.before.clone())
+                });
+                (None, over, None)
+            }
         };
         let id = |key: &Option<Key>| {
             let scheme = scheme?;
@@ -183,15 +220,15 @@ impl Fetch {
 }
 
 impl Request {
-    /// The low end of the range, for a request that no ID bounds from below:
-    /// an empty answer to it may mean that nothing is there any more, or that
-    /// the upstream does not reach down to it.
-    pub fn bottom(&self) -> Option<&Key> {
+    /// The range, for a request that no ID bounds from below: an answer that shows
+    /// nothing of it may mean that nothing is there any more, or that the upstream
+    /// does not reach down to it, or nothing at all.
+    pub(super) fn unbounded_range(&self) -> Option<(&Key, &Key)> {
         match &self.purpose {
-            Purpose::Fill { low, .. } | Purpose::Look { low, .. }
+            Purpose::Fill { low, high } | Purpose::Look { low, high, .. }
                 if self.since.is_none() && self.just_above.is_none() =>
             {
-                Some(low)
+                Some((low, high))
             }
             _ => None,
         }

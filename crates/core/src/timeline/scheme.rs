@@ -70,6 +70,23 @@ impl IdScheme {
         }
     }
 
+    /// The ID just above another; `None` where it cannot be computed.
+    pub fn just_above(&self, key: &Key) -> Option<Key> {
+        if let Some((layout, raw)) = self.raw(key) {
+            let above = raw.checked_add(1).filter(|above| *above <= layout.max())?;
+            return self.print(&layout, above);
+        }
+        match self.order {
+            IdOrder::Numeric => {
+                let number: u128 = self.id(key).as_str().parse().ok()?;
+                self.order
+                    .key(&UpstreamId::new(number.checked_add(1)?.to_string()))
+                    .ok()
+            }
+            IdOrder::LengthThenText | IdOrder::Text => None,
+        }
+    }
+
     /// The layout and the number of an ID that carries time.
     pub(super) fn raw(&self, key: &Key) -> Option<(Layout, u128)> {
         let layout = self.layout?;

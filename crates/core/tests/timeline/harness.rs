@@ -310,13 +310,10 @@ impl Harness {
                 .collect(),
             edited: 0,
             absent,
-            live_at_bottom: request.bottom().and_then(|low| {
-                let query = AnchorQuery::Newest {
-                    at_most: low.clone(),
-                    skip: 0,
-                };
-                Some(self.anchor(&query)?.key)
-            }),
+            live_below: self
+                .machine
+                .nothing_below(request, reading)
+                .and_then(|high| self.anchor(&AnchorQuery::below(high))?.below(high)),
         }
     }
 
@@ -325,6 +322,14 @@ impl Harness {
         match query {
             AnchorQuery::Newest { at_most, skip } => {
                 let keys = self.stored.range(..=at_most.clone()).rev();
+                let mut keys = keys.filter_map(live).skip(*skip as usize);
+                Some(Anchor {
+                    key: keys.next()?,
+                    before: keys.next(),
+                })
+            }
+            AnchorQuery::Oldest { at_least, skip } => {
+                let keys = self.stored.range(at_least.clone()..);
                 let mut keys = keys.filter_map(live).skip(*skip as usize);
                 Some(Anchor {
                     key: keys.next()?,

@@ -181,7 +181,8 @@ impl Laws {
                 return Err(Violation::Ledger(format!("stored twice: {row:?}")));
             }
         }
-        sound(machine.ledger(), self.drawn.is_shallow())?;
+        sound(machine.ledger())?;
+        self.check_given_up(&machine, upstream, now_ms)?;
         self.check_origin(&machine, now_ms, commit)?;
         self.check_shown(&machine, upstream, now_ms)
     }
@@ -203,14 +204,36 @@ impl Laws {
             .cloned()
             .collect();
         for id in unaccounted {
-            if matches!(upstream.world().find(now_ms, &id), Found::Shown(_))
-                && !self.may_be_passed_over(upstream, &id, now_ms)
-            {
+            if matches!(upstream.world().find(now_ms, &id), Found::Shown(_)) {
                 return Err(Violation::Unaccounted(format!(
                     "{id} was shown, is not stored, and no range lists it: {ledger:?}"
                 )));
             }
             self.pending.remove(id.as_str());
+        }
+        Ok(())
+    }
+
+    /// What is given up was not to be had: the upstream does not reach down to it, or shows
+    /// nothing of it.
+    fn check_given_up(
+        &self,
+        machine: &Machine,
+        upstream: &mut Upstream,
+        now_ms: i64,
+    ) -> Result<(), Violation> {
+        let Some(scheme) = machine.scheme().filter(|_| !self.drawn.is_shallow()) else {
+            return Ok(());
+        };
+        let gaps = machine.ledger().gaps().iter();
+        for gap in gaps.filter(|gap| gap.kind == GapKind::Unrecoverable) {
+            let (low, high) = (scheme.id(&gap.low), scheme.id(&gap.high));
+            let low = Some(&low).filter(|_| !gap.low.is_lowest());
+            let places = self.drawn.world.page_limit;
+            if !upstream.world().may_hide(now_ms, (low, &high), places) {
+                let text = format!("given up, though the upstream shows it: {gap:?}");
+                return Err(Violation::Ledger(text));
+            }
         }
         Ok(())
     }
@@ -302,12 +325,10 @@ impl Laws {
             .into_iter()
             .map(|row| (UpstreamId::new(row.post.upstream_id.as_str()), row))
             .collect();
-        let lowest_alive = truth.posts.iter().find(|post| post.deleted_at_ms.is_none());
-        let lowest_alive = lowest_alive.map(|post| post.id.clone());
-        let mut is_above_lowest = false;
         let mut measured = Measured::default();
+        let mut is_lowest = true;
         for post in &truth.posts {
-            is_above_lowest |= lowest_alive.as_ref() == Some(&post.id);
+            is_lowest &= !rows.contains_key(&post.id);
             let key = machine.scheme().map(|scheme| key(scheme, &post.id));
             let Some(key) = key else { continue };
             let Some(row) = rows.get(&post.id) else {
@@ -315,10 +336,9 @@ impl Laws {
                 // that came late may have been too deep by then.
                 let is_missing = post.deleted_at_ms.is_none()
                     && upstream.world().hidden_at_ms(&post.id).is_none()
-                    && !self.drawn.is_shallow()
                     && ledger.origin().is_some_and(|origin| *origin <= key)
                     && !is_listed(ledger, &key)
-                    && !self.may_be_passed_over(upstream, &post.id, now_ms);
+                    && !self.was_too_deep(upstream, post, is_lowest);
                 if is_missing {
                     let scheme = machine.scheme();
                     return Err(Violation::Missing(format!(
@@ -328,9 +348,7 @@ impl Laws {
                 continue;
             };
             self.check_post(upstream, post, row)?;
-            // Nothing shows that the lowest posts are gone: no answer reaches
-            // down past them.
-            if is_covered(ledger, &key) && is_above_lowest {
+            if is_covered(ledger, &key) {
                 self.check_came_of_age(&machine, post, row)?;
             }
             if post.lateness_ms() > SECOND_MS {
@@ -345,6 +363,15 @@ impl Laws {
             Some(id) => Err(Violation::Content(format!("{id} was never there"))),
             None => Ok(measured),
         }
+    }
+
+    /// Whether no request could have shown a post: it was too deep when it became visible, or it
+    /// is history of which the upstream showed nothing any more.
+    fn was_too_deep(&self, upstream: &mut Upstream, post: &TruePost, is_lowest: bool) -> bool {
+        let world = upstream.world();
+        self.drawn.is_shallow()
+            && (!world.reaches(post.visible_at_ms.max(self.drawn.start_ms()), &post.id)
+                || is_lowest)
     }
 
     /// A post is stored as the newest answer showed it.
@@ -397,8 +424,7 @@ impl Laws {
         row: &export::ExportRow,
     ) -> Result<(), Violation> {
         let is_dropped = machine.counters().suspects_dropped > 0;
-        let is_unread = !self.drawn.reads_all() || self.drawn.is_shallow();
-        if is_unread || is_dropped || self.disputed.contains(&post.id) {
+        if is_dropped || self.disputed.contains(&post.id) {
             return Ok(());
         }
         let until_ms = post.id_time_ms + self.drawn.last_age_ms() - 2 * SECOND_MS;
@@ -421,28 +447,6 @@ impl Laws {
         }
         Ok(())
     }
-
-    /// Whether a post is later than what every range is read at, where rungs
-    /// may pass over ranges; or too deep for the upstream to show it any more.
-    fn may_be_passed_over(&self, upstream: &mut Upstream, id: &UpstreamId, now_ms: i64) -> bool {
-        if self.drawn.reads_all() && !self.drawn.is_shallow() {
-            return false;
-        }
-        let truth = upstream.truth(now_ms);
-        let Some(at) = truth.posts.iter().position(|post| post.id == *id) else {
-            return false;
-        };
-        let least_ms = self.drawn.settings.second_look_ms - 2 * SECOND_MS;
-        let is_late = !self.drawn.reads_all() && truth.posts[at].lateness_ms() > least_ms;
-        let newer = truth.posts[at + 1..].iter();
-        let newer = newer.filter(|post| post.deleted_at_ms.is_none()).count();
-        let reach = self
-            .drawn
-            .world
-            .reach
-            .map_or(usize::MAX, |reach| reach as usize);
-        is_late || newer >= reach
-    }
 }
 
 fn key(scheme: &IdScheme, id: &UpstreamId) -> Key {
@@ -464,7 +468,7 @@ fn is_listed(ledger: &Ledger, key: &Key) -> bool {
         .any(|gap| gap.low <= *key && *key < gap.high)
 }
 
-fn sound(ledger: &Ledger, is_shallow: bool) -> Result<(), Violation> {
+fn sound(ledger: &Ledger) -> Result<(), Violation> {
     let mut below = Key::lowest();
     let wrong = |what: &str| Err(Violation::Ledger(format!("{what}: {ledger:?}")));
     for gap in ledger.gaps() {
@@ -481,9 +485,6 @@ fn sound(ledger: &Ledger, is_shallow: bool) -> Result<(), Violation> {
             && from_ms > until_ms
         {
             return wrong("a range that ends before it begins");
-        }
-        if gap.kind == GapKind::Unrecoverable && !is_shallow {
-            return wrong("given up, though the upstream reaches down to it");
         }
     }
     match ledger.frontier() {

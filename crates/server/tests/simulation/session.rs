@@ -234,8 +234,14 @@ impl Simulation {
             Purpose::Fill { .. } => Operation::Fill,
             _ => Operation::Look,
         };
-        let commit = if before.is_history(request) {
-            Commit::History(reading.keys.clone())
+        let commit = if before.is_history(request, &reading) {
+            let high = match &request.purpose {
+                Purpose::Fill { high, .. } => Some(high),
+                _ => None,
+            };
+            let keys = reading.keys.iter();
+            let keys = keys.filter(|key| high.is_none_or(|high| *key < high));
+            Commit::History(keys.cloned().collect())
         } else if is_poll {
             Commit::Poll
         } else {

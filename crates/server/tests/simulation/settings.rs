@@ -7,7 +7,7 @@ use driftline_core::{
     upstream_id::IdOrder,
 };
 use driftline_sim::{
-    Bursts, DatedTomorrow, FaultKind, FaultsConfig, IdLayout, Lateness, Mishap, SpanMs, WorldConfig,
+    Bursts, DatedTomorrow, FaultKind, FaultsConfig, IdLayout, Lateness, SpanMs, WorldConfig,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -141,11 +141,6 @@ impl Drawn {
         }
     }
 
-    /// Whether no rung passes a range without reading it.
-    pub(crate) fn reads_all(&self) -> bool {
-        self.settings.rung_share_percent == 100
-    }
-
     /// Whether the upstream shows no more than some pages.
     pub(crate) fn is_shallow(&self) -> bool {
         self.world.reach.is_some_and(|reach| reach < DEEP)
@@ -196,7 +191,7 @@ fn settings(rng: &mut ChaCha8Rng, every_ms: i64, joins_after_ms: i64) -> Setting
         rungs,
         // A rung that passes over ranges may miss what only it would find.
         rung_share_percent: if patient { 100 } else { 25 },
-        fetches_percent: *pick(rng, &[100, 250, 600]),
+        fetches_percent: rng.random_range(100..=1_000),
         fill_gaps: rng.random_bool(0.9),
         ..Settings::default()
     }
@@ -216,16 +211,7 @@ fn world(
         3 => IdLayout::Sequential,
         _ => IdLayout::Mastodon,
     };
-    // Now and then a page is empty, but never two in a row.
-    let empty = |n: i64| Mishap {
-        after_ms: joins_after_ms + n * 3 * MINUTE_MS,
-        fault: FaultKind::EmptyPage,
-    };
-    let hard_faults = FaultsConfig {
-        empty_page_share: 0.0,
-        mishaps: (1..20).map(empty).collect(),
-        ..FaultsConfig::hard()
-    };
+    let hard_faults = FaultsConfig::hard();
     let faults = match rng.random_range(0..3) {
         0 => FaultsConfig::default(),
         1 => FaultsConfig {
@@ -234,6 +220,16 @@ fn world(
             ..hard_faults
         },
         _ => hard_faults,
+    };
+    // For some seconds or a minute every page is empty, as while a feed is made again.
+    let empties = (0..*pick(rng, &[0, 1, 5])).map(|_| driftline_sim::Outage {
+        after_ms: joins_after_ms + rng.random_range(0..20 * MINUTE_MS),
+        for_ms: *pick(rng, &[2_000, 10_000, MINUTE_MS]),
+        fault: FaultKind::EmptyPage,
+    });
+    let faults = FaultsConfig {
+        outages: empties.collect(),
+        ..faults
     };
     let is_shallow = rng.random_bool(0.15);
     let share = |rng: &mut ChaCha8Rng, most: f64| *pick(rng, &[0.0, most / 3.0, most]);
@@ -254,10 +250,10 @@ fn world(
         }),
         deleted_share: share(rng, 0.1),
         edited_share: share(rng, 0.1),
-        // Never so many that a whole page is hidden, and hidden again.
+        // Where IDs cannot be counted, nothing leads past a page that is hidden as a whole.
         filtered_share: match page_limit {
-            10.. if !is_shallow => share(rng, 0.2),
-            _ => 0.0,
+            ..10 if layout == IdLayout::Sequential => 0.0,
+            _ => share(rng, 0.2),
         },
         ignores_min_id: rng.random_bool(0.2),
         hidden_share: share(rng, 0.05),

@@ -150,7 +150,7 @@ impl Simulation {
         let before_ms = self.now_ms;
         let deadline_ms = self.now_ms + 24 * 60 * MINUTE_MS;
         self.store.mend(self.now_ms);
-        self.upstream.change_faults(|faults| faults.mishaps.clear());
+        self.upstream.change_faults(|faults| faults.outages.clear());
         while !self.is_settled(before_ms) {
             if self.now_ms > deadline_ms {
                 let ledger = self

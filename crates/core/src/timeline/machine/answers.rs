@@ -1,12 +1,12 @@
 //! What an answer, or the lack of one, means.
 
-use super::{LastError, Machine, Stored, Suspect, is_history};
+use super::{LastError, Machine, Stored, Suspect, bottom::EMPTY_FOR_MS, is_history};
 use crate::{
     answer::{Abilities, AnswerFacts, Failure, FailureKind},
     timeline::{
         backoff::backoff_ms,
         evidence::PAGE_FULL,
-        ledger::{GapKind, Stretch},
+        ledger::GapKind,
         plan::Plan,
         request::{Purpose, Reading, Request},
         scheme::IdScheme,
@@ -25,22 +25,16 @@ pub(super) struct Answer<'a> {
     pub(super) stored: &'a Stored,
     /// The second look's least age, ms.
     pub(super) second_look_ms: i64,
-}
-
-/// What lies below a range of which nothing is shown.
-enum Bottom {
-    /// Nothing.
-    Empty,
-    /// Posts that the timeline no longer reaches down to.
-    OutOfReach,
+    /// When it came, Unix ms by the local clock.
+    pub(super) received_at_ms: i64,
 }
 
 impl Machine {
-    /// Whether the posts of a request are history, whose entries take their
-    /// IDs from creation time.
-    pub fn is_history(&self, request: &Request) -> bool {
+    /// Whether the posts of a page are history, whose entries take their IDs from
+    /// creation time: of a fill's, those below the range's upper end.
+    pub fn is_history(&self, request: &Request, reading: &Reading) -> bool {
         match &request.purpose {
-            Purpose::Poll => self.ledger.frontier().is_none() && !self.history.seen_empty,
+            Purpose::Poll => self.ledger.frontier().is_none() && !self.was_empty(reading),
             Purpose::Fill { low, .. } => self
                 .ledger
                 .gaps()
@@ -53,6 +47,9 @@ impl Machine {
     /// The range in which stored posts that a page does not list are suspected
     /// of being deleted: what the page proves. `None` if it proves nothing.
     pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<(Key, Key)> {
+        if let Some(range) = self.absent_below(request, reading) {
+            return Some(range);
+        }
         reading
             .stretch(request)
             .map(|stretch| (stretch.low, stretch.high))
@@ -75,7 +72,7 @@ impl Machine {
         self.heard(facts);
         self.succeeded(&request.purpose);
         let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
-        if self.is_history(request) {
+        if self.is_history(request, reading) {
             self.counters.history += new;
         }
         self.counters.fetched += reading.keys.len() as u64;
@@ -87,6 +84,7 @@ impl Machine {
             reading,
             stored,
             second_look_ms: settings.second_look_ms,
+            received_at_ms: facts.received_at_ms,
         };
         self.measure(&answer);
         let rung = match request.purpose {
@@ -189,6 +187,7 @@ impl Machine {
     pub fn looked_up(&mut self, id: &UpstreamId, gone: bool, facts: &AnswerFacts) {
         self.heard(facts);
         self.pace.work_failures = 0;
+        self.tell_doubts(id, gone);
         let rung = self
             .suspects
             .iter()
@@ -210,7 +209,6 @@ impl Machine {
             }
         } else {
             self.counters.hidden += 1;
-            self.history.out_of_reach = Some(id.clone());
         }
     }
 
@@ -221,6 +219,9 @@ impl Machine {
         else {
             if self.ledger.frontier().is_none() && reading.keys.is_empty() {
                 self.history.seen_empty = true;
+                self.history
+                    .empty_since_ms
+                    .get_or_insert(reading.read_at_ms);
             }
             self.learn_rate(reading, 0);
             // That nothing is there says as much as a post.
@@ -236,7 +237,8 @@ impl Machine {
             .came(&answer.plan.probes, new, PAGE_FULL, reading.read_at_ms);
         if self.ledger.frontier().is_none() {
             let origin = self.first_origin(settings, &scheme, oldest, reading);
-            let is_history = !self.history.seen_empty;
+            let is_history = !self.was_empty(reading);
+            self.history.seen_empty = !is_history;
             self.ledger.begin(origin, newest.clone(), is_history);
         } else {
             let before = self.ledger.frontier().cloned();
@@ -280,7 +282,7 @@ impl Machine {
         oldest: &Key,
         reading: &Reading,
     ) -> Key {
-        if self.history.seen_empty {
+        if self.was_empty(reading) {
             return Key::lowest();
         }
         match settings.backfill {
@@ -296,7 +298,9 @@ impl Machine {
             Backfill::Duration(ms) => {
                 let since_ms = reading.retrieved_at_ms - ms;
                 self.history.since_ms = Some(since_ms);
-                scheme.floor(since_ms).unwrap_or_else(Key::lowest)
+                let since = scheme.floor(since_ms).unwrap_or_else(Key::lowest);
+                // Of a quiet source the newest post may be older: coverage begins with it.
+                since.min(oldest.clone())
             }
             Backfill::All => Key::lowest(),
         }
@@ -317,32 +321,43 @@ impl Machine {
             }
             return;
         }
-        let was_history = self.is_history(request);
-        if self.read(answer) {
-            self.history.bottom_seen = 0;
+        let was_history = self.is_history(request, reading);
+        if self.nothing_below(request, reading).is_none() && self.read(answer) {
             self.ledger.progressed(low, high);
+            self.end_doubts(low, high);
             if was_history {
-                self.shorten_history(reading);
+                self.shorten_history(reading, high);
             }
             return;
         }
         self.ledger.tried(low, high);
-        self.suspect_anchor(request.anchor.as_ref());
-        match self.bottom(answer) {
-            Some(Bottom::Empty) => self.read_empty(answer, low, high),
-            Some(Bottom::OutOfReach) => self.ledger.give_up(low, high),
-            None => {}
+        if request.since.is_some() {
+            self.suspect_anchor(request.anchor.as_ref());
         }
+        self.showed_nothing(answer, None, (low, high));
+    }
+
+    /// Whether the timeline was empty before its first posts came: an empty answer says so if it
+    /// stayed so for a while, or if none of the posts is older.
+    fn was_empty(&self, reading: &Reading) -> bool {
+        let Some(since_ms) = self.history.empty_since_ms else {
+            return self.history.seen_empty;
+        };
+        let scheme = self.scheme.or(reading.scheme);
+        let oldest_ms = scheme.and_then(|scheme| scheme.time_ms(reading.oldest()?));
+        reading.read_at_ms - since_ms >= EMPTY_FOR_MS
+            || oldest_ms.is_none_or(|oldest_ms| oldest_ms >= since_ms)
     }
 
     /// Ends the history where the count or the time that was asked for is
     /// reached and the ledger's bounds cannot say so.
-    fn shorten_history(&mut self, reading: &Reading) {
+    fn shorten_history(&mut self, reading: &Reading, high: &Key) {
         let Some(oldest) = reading.oldest().cloned() else {
             return;
         };
         if let Some(left) = &mut self.history.left {
-            *left = left.saturating_sub(reading.keys.len() as u64);
+            let keys = reading.keys.iter().filter(|key| *key < high);
+            *left = left.saturating_sub(keys.count() as u64);
             if *left == 0 {
                 // Once: what comes later is no history.
                 self.history.left = None;
@@ -372,9 +387,9 @@ impl Machine {
 
     fn looked(&mut self, answer: &Answer<'_>, rung: usize, low: &Key, high: &Key) {
         let request = answer.request;
-        if self.read(answer) {
-            self.history.bottom_seen = 0;
+        if self.nothing_below(request, answer.reading).is_none() && self.read(answer) {
             self.ledger.progressed(low, high);
+            self.end_doubts(low, high);
             if !self.waits_for(answer.plan, rung, low) {
                 self.yield_of(rung).looks += 1;
             }
@@ -382,14 +397,7 @@ impl Machine {
         }
         self.ledger.tried(low, high);
         self.suspect_anchor(request.anchor.as_ref());
-        match self.bottom(answer) {
-            Some(Bottom::Empty) => self.read_empty(answer, low, high),
-            Some(Bottom::OutOfReach) => {
-                self.ledger.pass_over(low, high, &answer.plan.ladder);
-                self.yield_of(rung).unreachable += 1;
-            }
-            None => {}
-        }
+        self.showed_nothing(answer, Some(rung), (low, high));
     }
 
     /// A probe of what has still to be looked at is a read like any other; what no look reads any
@@ -407,22 +415,9 @@ impl Machine {
 
     /// Has an anchor that was not met looked up: it may be deleted, and an
     /// older one is to take its place.
-    fn suspect_anchor(&mut self, anchor: Option<&Key>) {
+    pub(super) fn suspect_anchor(&mut self, anchor: Option<&Key>) {
         if let (Some(scheme), Some(anchor)) = (self.scheme, anchor) {
             self.suspect(0, &[scheme.id(anchor)]);
-        }
-    }
-
-    /// Takes a range as read that the upstream shows nothing of, nor of what
-    /// is stored below it. What comes late into it is found by the rungs.
-    fn read_empty(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) {
-        if let Some(scheme) = self.scheme {
-            let stretch = Stretch {
-                low: low.clone(),
-                high: high.clone(),
-                at_ms: answer.reading.read_at_ms,
-            };
-            self.ledger.read(&stretch, &scheme, &answer.plan.ladder);
         }
     }
 
@@ -434,30 +429,6 @@ impl Machine {
             }
             _ => false,
         })
-    }
-
-    /// What it means that nothing is shown below a range, once two answers in
-    /// a row were empty to requests that nothing bounds from below.
-    ///
-    /// A stored post below that is still there when it is looked up shows that
-    /// the timeline no longer reaches down to it. Without one nothing is there.
-    fn bottom(&mut self, answer: &Answer<'_>) -> Option<Bottom> {
-        answer.request.bottom()?;
-        self.history.bottom_seen += 1;
-        if self.history.bottom_seen < EMPTY_ANSWERS_AT_BOTTOM {
-            return None;
-        }
-        let Some(live) = &answer.stored.live_at_bottom else {
-            self.history.bottom_seen = 0;
-            return Some(Bottom::Empty);
-        };
-        let id = self.scheme?.id(live);
-        if self.history.out_of_reach.as_ref() == Some(&id) {
-            self.history.bottom_seen = 0;
-            return Some(Bottom::OutOfReach);
-        }
-        self.suspect(0, &[id]);
-        None
     }
 
     /// Takes what a page proves into the ledger. `false` if it proves nothing.
@@ -511,7 +482,7 @@ impl Machine {
         }
     }
 
-    fn suspect(&mut self, rung: usize, absent: &[UpstreamId]) {
+    pub(super) fn suspect(&mut self, rung: usize, absent: &[UpstreamId]) {
         for id in absent {
             if self.suspects.iter().any(|suspect| suspect.id == *id) {
                 continue;
@@ -532,5 +503,4 @@ const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
 
-const EMPTY_ANSWERS_AT_BOTTOM: u32 = 2;
 const MOST_SUSPECTS: usize = 80;

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod answers;
+mod bottom;
 mod measuring;
 mod steps;
 
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use self::ahead::Ahead;
+use self::{ahead::Ahead, bottom::Doubt};
 use super::{
     evidence::Evidence,
     ladder::{Rung, Yield},
@@ -44,6 +45,8 @@ pub struct Machine {
     /// Down to which ID it read.
     polled_from: Option<Key>,
     history: History,
+    /// Ranges of which nothing was shown.
+    doubts: Vec<Doubt>,
     lateness: Lateness,
     evidence: Evidence,
     probes: Probes,
@@ -94,10 +97,9 @@ pub struct Stored {
     /// Posts that are stored, not known to be deleted, inside the stretch that
     /// a look read, and not on its page.
     pub absent: Vec<UpstreamId>,
-    /// For an empty answer, the newest post that a page has shown and that is
-    /// not known to be deleted at or below
-    /// [`Request::bottom`](super::Request::bottom).
-    pub live_at_bottom: Option<Key>,
+    /// The newest post that a page has shown and that is not known to be deleted
+    /// below [`Machine::nothing_below`], if that is anywhere.
+    pub live_below: Option<Key>,
 }
 
 /// Sums since the source began.
@@ -178,11 +180,9 @@ struct History {
     left: Option<u64>,
     /// History is wanted back to this time, for [`Backfill::Duration`], Unix ms.
     since_ms: Option<i64>,
-    /// Empty answers without an anchor, in a row, at the bottom of a range.
-    bottom_seen: u32,
-    /// The last anchor that was looked up and is there, though the timeline no
-    /// longer shows it.
-    out_of_reach: Option<UpstreamId>,
+    /// When that was seen first, Unix ms by the server's clock.
+    #[serde(default)]
+    empty_since_ms: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -262,6 +262,7 @@ impl Machine {
         self.ledger == stored.ledger
             && self.history == stored.history
             && self.suspects == stored.suspects
+            && self.doubts == stored.doubts
     }
 
     /// What was read again without result.

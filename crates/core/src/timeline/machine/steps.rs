@@ -176,8 +176,9 @@ impl Machine {
     }
 
     fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {
-        // Whether a range lies beyond the upstream's depth hangs on a look-up.
-        if self.history.bottom_seen > 0
+        self.prune_doubts();
+        // What becomes of a range in doubt hangs on look-ups.
+        if !self.doubts.is_empty()
             && let Some(suspect) = self.suspects.front()
         {
             return Step::LookUp(suspect.id.clone());
@@ -190,6 +191,10 @@ impl Machine {
         {
             return Step::LookUp(suspect.id.clone());
         }
+        let doubted_until_ms = match self.due_doubt(at.abilities, now_ms) {
+            Ok(step) => return step,
+            Err(retry_ms) => retry_ms.unwrap_or(i64::MAX),
+        };
         if let Some(step) = self.due_fill(settings, at.abilities) {
             return step;
         }
@@ -218,11 +223,13 @@ impl Machine {
             .ledger
             .gaps()
             .iter()
+            .filter(|gap| !self.is_in_doubt(gap))
             .filter_map(|gap| due_at_ms(gap, at.plan, at.settling))
             .filter(|due_ms| *due_ms > at.server_now_ms)
             .min();
+        let due_ms = due_ms.map_or(i64::MAX, |due_ms| due_ms.saturating_add(self.clock_lead_ms));
         Step::Wait {
-            until_ms: due_ms.map_or(i64::MAX, |due_ms| due_ms.saturating_add(self.clock_lead_ms)),
+            until_ms: due_ms.min(doubted_until_ms),
         }
     }
 
@@ -265,7 +272,10 @@ impl Machine {
             return None;
         };
         let is_its_rung = at.plan.ladder.next(read_age_ms) == rung;
-        if !is_its_rung || due_at_ms(gap, at.plan, at.settling)? > at.server_now_ms {
+        if !is_its_rung
+            || self.is_in_doubt(gap)
+            || due_at_ms(gap, at.plan, at.settling)? > at.server_now_ms
+        {
             return None;
         }
         let old_enough_ms = at.server_now_ms - at.plan.ladder.age_ms(rung)?;
@@ -321,6 +331,7 @@ impl Machine {
             .gaps()
             .iter()
             .filter(wanted)
+            .filter(|gap| !self.is_in_doubt(gap))
             .min_by_key(|gap| is_history(gap))?;
         let GapKind::Open { history, tries, .. } = gap.kind else {
             return None;

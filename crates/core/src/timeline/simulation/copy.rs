@@ -146,13 +146,10 @@ impl<'a> Copy<'a> {
         }
         let stored = Stored {
             absent: Vec::new(),
-            live_at_bottom: request.bottom().and_then(|low| {
-                let query = AnchorQuery::Newest {
-                    at_most: low.clone(),
-                    skip: 0,
-                };
-                Some(self.anchor(&query)?.key)
-            }),
+            live_below: self
+                .machine
+                .nothing_below(request, &reading)
+                .and_then(|high| self.anchor(&AnchorQuery::below(high))?.below(high)),
             new,
             edited: 0,
         };
@@ -253,6 +250,14 @@ impl<'a> Copy<'a> {
                 let key = |index: usize| key_of(world.get(index).id);
                 Some(Anchor {
                     key: key(stored.next()?),
+                    before: stored.next().map(key),
+                })
+            }
+            AnchorQuery::Oldest { at_least, skip } => {
+                let from = world.first_at(number(at_least));
+                let mut stored = (from..world.len()).filter(is_stored).skip(*skip as usize);
+                Some(Anchor {
+                    key: key_of(world.get(stored.next()?).id),
                     before: None,
                 })
             }
