@@ -1,9 +1,20 @@
+mod programs;
+mod scratch;
+mod times;
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use clap::Args;
-use xshell::cmd;
 
 use crate::error::TaskError;
 use crate::setup::{self, python};
-use crate::workspace::{Workspace, run as run_program};
+use crate::workspace::Workspace;
+use programs::Program;
+use scratch::Scratch;
+use times::Times;
 
 /// What `cargo xtask test` takes.
 #[derive(Debug, Args)]
@@ -15,15 +26,154 @@ pub(crate) struct TestArgs {
 
 /// Sets the machine up and runs every test of the workspace.
 ///
-/// Each test process that needs PostgreSQL starts a throw-away cluster of its own, so that this
-/// and a plain `cargo test` are the same; `DRIFTLINE_TEST_POSTGRES_URL` names one to use instead.
+/// These are the tests of a plain `cargo test --workspace`, built as it builds them; but several
+/// test programs run at a time, those first that took longest before, since many wait for clocks
+/// and processes most of their time, and temporary files are kept in memory if there is room. Each that needs PostgreSQL starts a throw-away cluster of its
+/// own; `DRIFTLINE_TEST_POSTGRES_URL` names one to use instead.
 pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskError> {
     setup::run(workspace)?;
-    let filter = &args.filter;
-    let shell = &workspace.shell;
-    let tests = cmd!(
-        shell,
-        "cargo test --workspace --locked --no-fail-fast {filter...}"
+    let filter = args.filter.as_deref();
+    let mut programs = programs::build(workspace, filter)?;
+    programs.push(Program::documentation(workspace, filter));
+    let scratch = Scratch::make(workspace)?;
+    for program in &mut programs {
+        let command = &mut program.command;
+        command
+            .env(python::VARIABLE, python::interpreter(workspace))
+            .envs(scratch.variable());
+    }
+    let mut times = Times::read(workspace);
+    programs.sort_by_key(|program| std::cmp::Reverse(times.of(&program.name)));
+    let all = programs.len();
+    let ended = run_all(programs);
+    let mut failed = Vec::new();
+    let mut tally = Tally::default();
+    for program in &ended {
+        tally.add(&program.output);
+        if !program.succeeded {
+            failed.push(program.name.as_str());
+        } else if filter.is_none() {
+            times.set(&program.name, program.took);
+        }
+    }
+    times.write(workspace)?;
+    eprintln!(
+        "test: {all} programs: {} tests passed, {} failed, {} ignored",
+        tally.passed, tally.failed, tally.ignored
     );
-    run_program(tests.env(python::VARIABLE, python::interpreter(workspace)))
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(TaskError::message(format!(
+            "tests failed in {}",
+            failed.join(", ")
+        ))),
+    }
+}
+
+/// A program that has ended.
+struct Ended {
+    name: String,
+    succeeded: bool,
+    took: Duration,
+    output: String,
+}
+
+/// Runs all, several at a time, whether or not some fail. Who fails has all it wrote shown.
+fn run_all(programs: Vec<Program>) -> Vec<Ended> {
+    let waiting = Mutex::new(VecDeque::from(programs));
+    let ended = Mutex::new(Vec::new());
+    let next = || {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.pop_front()
+    };
+    let lanes = thread::available_parallelism().map_or(1, usize::from) + MORE_LANES;
+    thread::scope(|scope| {
+        for _ in 0..lanes {
+            scope.spawn(|| {
+                while let Some(program) = next() {
+                    let program = run_one(program);
+                    let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+                    show(&program);
+                    ended.push(program);
+                }
+            });
+        }
+    });
+    ended.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run_one(mut program: Program) -> Ended {
+    let begun = Instant::now();
+    let (succeeded, output) = match program.command.output() {
+        Ok(output) => {
+            let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.push_str(&String::from_utf8_lossy(&output.stderr));
+            (output.status.success(), text)
+        }
+        Err(error) => (false, format!("it could not be started: {error}\n")),
+    };
+    Ended {
+        name: program.name,
+        succeeded,
+        took: begun.elapsed(),
+        output,
+    }
+}
+
+fn show(program: &Ended) {
+    let outcome = if program.succeeded { "ok" } else { "FAILED" };
+    let seconds = program.took.as_secs_f64();
+    eprintln!("test: {seconds:>6.1} s  {outcome:<6}  {}", program.name);
+    if !program.succeeded {
+        eprintln!("{}", program.output);
+    }
+}
+
+/// What the test programs say that they did.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Tally {
+    fn add(&mut self, output: &str) {
+        let results = output
+            .lines()
+            .filter_map(|line| line.strip_prefix("test result: "));
+        for result in results {
+            for part in result.split([';', '.']) {
+                let mut words = part.split_whitespace();
+                let number = words.next().and_then(|word| word.parse::<u64>().ok());
+                match (number, words.next()) {
+                    (Some(number), Some("passed")) => self.passed += number,
+                    (Some(number), Some("failed")) => self.failed += number,
+                    (Some(number), Some("ignored")) => self.ignored += number,
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Programs at a time beyond the number of cores.
+const MORE_LANES: usize = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    #[test]
+    fn what_programs_say_is_counted() {
+        let mut tally = Tally::default();
+        tally.add("test a ... ok\n\ntest result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 1.70s\n");
+        tally.add("test result: FAILED. 19 passed; 6 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n");
+        let expected = Tally {
+            passed: 25,
+            failed: 6,
+            ignored: 1,
+        };
+        assert_eq!(tally, expected);
+    }
 }

@@ -41,7 +41,7 @@ impl Workspace {
 pub(crate) fn run(cmd: Cmd<'_>) -> Result<(), TaskError> {
     let shown = cmd.to_string();
     eprintln!("$ {shown}");
-    match Command::from(cmd).status() {
+    match command(cmd).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(TaskError::Program {
             command: shown,
@@ -53,6 +53,27 @@ pub(crate) fn run(cmd: Cmd<'_>) -> Result<(), TaskError> {
         }),
     }
 }
+
+/// The command, as a shell would start it: without what cargo tells this program of itself, for
+/// which build scripts run anew and all that rests on them is built anew, each time that
+/// `cargo xtask` and `cargo` take turns.
+pub(crate) fn command(cmd: Cmd<'_>) -> Command {
+    let mut command = Command::from(cmd);
+    for (name, _) in env::vars_os() {
+        let is_own = |name: &str| OF_THIS_PROGRAM.iter().any(|own| name.starts_with(own));
+        if name.to_str().is_some_and(is_own) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+const OF_THIS_PROGRAM: [&str; 4] = [
+    "CARGO_PKG_",
+    "CARGO_MANIFEST_",
+    "CARGO_BIN_NAME",
+    "CARGO_CRATE_NAME",
+];
 
 /// Whether a command succeeds, without a word.
 pub(crate) fn succeeds(cmd: Cmd<'_>) -> bool {

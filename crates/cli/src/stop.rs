@@ -1,8 +1,10 @@
 //! Signals that end the process.
 
-use std::io;
+use std::{io, time::Duration};
 
 use tokio::sync::watch;
+
+use crate::error::CliError;
 
 /// Becomes true at the first Ctrl-C or SIGTERM; the second ends the process
 /// at once.
@@ -19,6 +21,28 @@ pub fn on_signal() -> io::Result<watch::Receiver<bool>> {
         std::process::exit(INTERRUPTED);
     });
     Ok(told)
+}
+
+/// Runs what ends by itself once `end_comes` is over; where it has not after a while, since the
+/// store does not answer, it is dropped.
+///
+/// # Errors
+/// Its own, or [`CliError::Failed`] if it was dropped.
+pub async fn soon_after<T>(
+    end_comes: impl Future<Output = ()>,
+    run: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
+    let too_long = async {
+        end_comes.await;
+        tokio::time::sleep(LONGEST_END).await;
+    };
+    tokio::select! {
+        outcome = run => outcome,
+        () = too_long => Err(CliError::failed(format!(
+            "the end took more than {} s, since the store does not answer: leases were not given back, and end by themselves",
+            LONGEST_END.as_secs()
+        ))),
+    }
 }
 
 #[cfg(unix)]
@@ -59,4 +83,6 @@ impl Signals {
     }
 }
 
+/// Longer than any part of an end waits that has a bound of its own.
+const LONGEST_END: Duration = Duration::from_secs(10);
 const INTERRUPTED: i32 = 130;

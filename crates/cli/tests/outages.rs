@@ -144,6 +144,26 @@ async fn a_source_goes_on_after_postgresql_stood_still() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_ends_though_postgresql_stands_still() {
+    let postgres = Outage::start();
+    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let mut scene = Scene::begin(place).await;
+    postgres.freeze();
+    scene.is_unready("The store does not answer");
+    let told = Instant::now();
+    scene.server.signal("TERM");
+    let ended = scene.server.ended();
+    assert!(told.elapsed() < END, "{:?}", told.elapsed());
+    assert_eq!(ended.code(), Some(1));
+    let log = scene.place.log();
+    assert!(log.contains("leases were not given back"), "{log}");
+    postgres.thaw();
+    let (server, _) = scene.place.serve(&["--allow-private"]);
+    scene.server = server;
+    scene.catches_up("begun again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_the_disk_was_full() {
     let place = Place::new();
     let disk = SmallDisk::mount(&place.data());
@@ -163,7 +183,8 @@ async fn a_source_goes_on_after_the_disk_was_full() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_its_database_could_not_be_written() {
-    let place = Place::new();
+    // In memory a file that is open can be written whatever its flags say.
+    let place = Place::on_disk();
     let path = place.data().join("driftline.db");
     let scene = Scene::begin(place).await;
     // Longer than a writer waits for another one.
@@ -319,5 +340,7 @@ fn outages(usual: &[u64]) -> Vec<u64> {
     }
 }
 
+/// How soon a server ends that is told to, with room for a busy machine.
+const END: Duration = Duration::from_secs(15);
 /// How soon a source goes on once its store is back.
 const BACK: Duration = Duration::from_secs(10);

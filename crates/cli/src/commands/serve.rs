@@ -14,7 +14,8 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde_json::json;
 use tokio::{
     net::TcpListener,
-    sync::{oneshot, watch},
+    sync::{Notify, oneshot, watch},
+    time::sleep,
 };
 use url::Url;
 
@@ -48,11 +49,32 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Runs it.
+    /// Runs it. Once it is to end it does so in a while, whatever the store does.
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let stop = stop::on_signal()
+            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let ending = Notify::new();
+        let end_comes = async {
+            let mut stop = stop.clone();
+            tokio::select! {
+                _ = stop.wait_for(|&stop| stop) => {}
+                () = ending.notified() => {}
+            }
+        };
+        let run = Box::pin(self.run_in_order(config, json, stop.clone(), &ending));
+        stop::soon_after(end_comes, run).await
+    }
+
+    async fn run_in_order(
+        self,
+        config: &Config,
+        json: bool,
+        stop: watch::Receiver<bool>,
+        ending: &Notify,
+    ) -> Result<(), CliError> {
         let wanted = self.listen.as_ref().or(config.server.listen.as_ref());
         let address = wanted.map_or(Ok(USUAL), |text| listen::address(text, USUAL))?;
         let upstreams = config.http(self.allow_private)?;
@@ -65,8 +87,6 @@ impl Serve {
             );
         }
         let place = Place::new(&config.store)?;
-        let stop = stop::on_signal()
-            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
         let Some(lock) = place.try_lock()? else {
             return Err(CliError::failed(format!(
                 "{} works with the data folder {} already; end it, or name another folder with --data",
@@ -144,6 +164,7 @@ impl Serve {
                     early_end(stop, ids.as_ref()),
                     json,
                     async || {
+                        ending.notify_one();
                         ready.send_replace(false);
                         let thrift_ends = async {
                             if let Some(thrift) = thrift {
@@ -289,7 +310,7 @@ pub fn record_metrics() -> Result<PrometheusHandle, CliError> {
     let kept = handle.clone();
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(UPKEEP).await;
+            sleep(UPKEEP).await;
             kept.run_upkeep();
         }
     });

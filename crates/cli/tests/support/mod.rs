@@ -53,6 +53,14 @@ impl Place {
         }
     }
 
+    /// Also where temporary files are kept in memory.
+    pub fn on_disk() -> Self {
+        Self {
+            folder: tempfile::tempdir_in("/var/tmp").unwrap(),
+            environment: Vec::new(),
+        }
+    }
+
     #[must_use]
     pub fn with(mut self, variable: &str, value: &str) -> Self {
         self.environment.push((variable.into(), value.into()));

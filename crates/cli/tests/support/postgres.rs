@@ -127,6 +127,10 @@ impl Outage {
 
 impl Drop for Outage {
     fn drop(&mut self) {
+        if postmaster(&self.folder.join("data")).is_some() {
+            // A test may have failed while it stood still.
+            self.thaw();
+        }
         let Some(mut server) = self.restarted.take() else {
             return;
         };

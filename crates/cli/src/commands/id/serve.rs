@@ -85,23 +85,30 @@ impl Serve {
             }
             None => None,
         };
-        let shared = shared_store(&place, &maker).await?;
-        let store = shared.as_ref().map(|(_, store)| store);
-        let node = maker.choice(place.data(), store)?;
-        let outcome = match Running::start(&section, node, thrift, stop.clone()).await {
-            Ok(mut running) => {
-                let served = serve(&mut running, http, stop.clone(), json).await;
-                running.stop().await;
-                served
-            }
-            // Told to stop while it waited for its window.
-            Err(_) if *stop.borrow() => Ok(()),
-            Err(error) => Err(error),
+        let mut told = stop.clone();
+        let end_comes = async move {
+            let _ = told.wait_for(|&stop| stop).await;
         };
-        if let Some((_lock, store)) = shared {
-            store.close().await;
-        }
-        outcome
+        let run = async {
+            let shared = shared_store(&place, &maker).await?;
+            let store = shared.as_ref().map(|(_, store)| store);
+            let node = maker.choice(place.data(), store)?;
+            let outcome = match Running::start(&section, node, thrift, stop.clone()).await {
+                Ok(mut running) => {
+                    let served = serve(&mut running, http, stop.clone(), json).await;
+                    running.stop().await;
+                    served
+                }
+                // Told to stop while it waited for its window.
+                Err(_) if *stop.borrow() => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Some((_lock, store)) = shared {
+                store.close().await;
+            }
+            outcome
+        };
+        stop::soon_after(end_comes, Box::pin(run)).await
     }
 
     /// What was not said is as configured.

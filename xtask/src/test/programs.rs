@@ -1,0 +1,79 @@
+//! The programs that cargo makes of the workspace's tests.
+
+use std::io::BufReader;
+use std::process::{Command, Stdio};
+
+use cargo_metadata::Message;
+use xshell::cmd;
+
+use crate::error::TaskError;
+use crate::workspace::{Workspace, command};
+
+/// A program whose success is that of its tests.
+pub(super) struct Program {
+    /// The same in each run.
+    pub(super) name: String,
+    pub(super) command: Command,
+}
+
+impl Program {
+    /// The tests of the documentation, which cargo builds and runs itself.
+    pub(super) fn documentation(workspace: &Workspace, filter: Option<&str>) -> Program {
+        let shell = &workspace.shell;
+        let documents = "cargo test --workspace --locked --no-fail-fast --doc";
+        let words = documents.split(' ').skip(1).chain(filter);
+        Program {
+            name: "documentation".to_owned(),
+            command: command(shell.cmd("cargo").args(words)),
+        }
+    }
+}
+
+/// Builds all test programs, each to be run as `cargo test` runs it.
+pub(super) fn build(
+    workspace: &Workspace,
+    filter: Option<&str>,
+) -> Result<Vec<Program>, TaskError> {
+    let build = cmd!(
+        workspace.shell,
+        "cargo test --workspace --locked --no-run --message-format=json-render-diagnostics"
+    );
+    let shown = build.to_string();
+    eprintln!("$ {shown}");
+    let not_started = |error| TaskError::NotStarted {
+        command: shown.clone(),
+        error,
+    };
+    let mut cargo = command(build)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(not_started)?;
+    let mut programs = Vec::new();
+    if let Some(messages) = cargo.stdout.take() {
+        for message in Message::parse_stream(BufReader::new(messages)) {
+            if let Message::CompilerArtifact(made) = message.map_err(not_started)?
+                && made.profile.test
+                && let Some(executable) = made.executable
+                && let Some(folder) = made.manifest_path.parent()
+            {
+                let mut command = Command::new(executable);
+                command
+                    .args(filter)
+                    .current_dir(folder)
+                    .env("CARGO_MANIFEST_DIR", folder)
+                    .stdin(Stdio::null());
+                let package = folder.file_name().unwrap_or_default();
+                let name = format!("{package}/{}", made.target.name);
+                programs.push(Program { name, command });
+            }
+        }
+    }
+    let status = cargo.wait().map_err(not_started)?;
+    match status.success() {
+        true => Ok(programs),
+        false => Err(TaskError::Program {
+            command: shown,
+            status,
+        }),
+    }
+}
