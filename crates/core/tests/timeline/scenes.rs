@@ -31,6 +31,7 @@ fn world(mut posts: Vec<WorldPost>) -> World {
         ignores_max_id: false,
         hides_date: false,
         names_filtered: false,
+        shows_nothing: 0..0,
         codec: Codec::Decimal,
     }
 }
@@ -199,6 +200,57 @@ fn a_lost_anchor_gives_way_to_an_older_one() {
     assert_eq!(harness.stored.len(), 200);
     assert_eq!(harness.open_gaps(), 0);
     assert_eq!(harness.unrecoverable(), 0);
+}
+
+/// A server answers nothing for half a minute, while its cache is cold: before the first page, or
+/// on the way down. Neither is the timeline's end.
+#[test]
+fn a_server_that_shows_nothing_for_a_while_ends_no_history() {
+    for nothing_from_ms in [0, 150, 300, 2_000] {
+        let posts = (0..400)
+            .map(|n| post(START_MS - 900_000 + n * 2_000, n as u64, START_MS - 900_000))
+            .collect();
+        let mut world = world(posts);
+        let from_ms = START_MS + nothing_from_ms;
+        world.shows_nothing = from_ms..from_ms + 30_000;
+        let mut harness = Harness::new(world, settings(), START_MS, 21);
+        harness.run(START_MS + 180_000, Harness::assert_ledger_is_sound);
+        assert_eq!(harness.stored.len(), 400, "from {nothing_from_ms} ms on");
+        assert_eq!(harness.unrecoverable(), 0);
+        assert_eq!(harness.machine.counters().history, 400);
+    }
+}
+
+/// Below the lowest posts nothing is shown that would say that they are missing.
+#[test]
+fn the_deletion_of_the_lowest_posts_is_noticed() {
+    let mut posts: Vec<_> = (0..10)
+        .map(|n| post(START_MS - 20_000 + n * 2_000, n as u64, START_MS - 20_000))
+        .collect();
+    for lowest in &mut posts[..3] {
+        lowest.deleted_at_ms = Some(START_MS + 5_000);
+    }
+    let mut harness = Harness::new(world(posts), settings(), START_MS, 22);
+    harness.run(START_MS + 200_000, Harness::assert_ledger_is_sound);
+    assert_eq!(harness.stored.len(), 10);
+    let deleted = harness.stored.values().filter(|row| row.deleted).count();
+    assert_eq!(deleted, 3);
+}
+
+/// More than a page in a row is filtered, in the middle: what lies below is found.
+#[test]
+fn a_page_that_is_filtered_as_a_whole_ends_no_history() {
+    let posts = (0..400)
+        .map(|n| WorldPost {
+            filtered: (150..200).contains(&n),
+            ..post(START_MS - 900_000 + n * 2_000, n as u64, START_MS - 900_000)
+        })
+        .collect();
+    let mut harness = Harness::new(world(posts), settings(), START_MS, 23);
+    harness.run(START_MS + 180_000, Harness::assert_ledger_is_sound);
+    let missed = harness.missed().len();
+    assert_eq!(missed, 0);
+    assert_eq!(harness.unrecoverable(), 1, "where nothing was shown");
 }
 
 #[test]
@@ -381,9 +433,12 @@ fn the_origin_moves_up_once_where_history_ends() {
 fn a_poll_that_finds_nothing_fetches_nothing_on_a_quiet_source() {
     let posts = vec![post(START_MS - 60_000, 0, START_MS - 60_000)];
     let mut harness = Harness::new(world(posts), settings(), START_MS, 10);
-    harness.run(START_MS + 30_000, |_| ());
+    // What lies below it comes of age: until then looks ask whether nothing is there.
+    let of_age_ms = START_MS + settings().rungs.last().unwrap().age_ms;
+    let of_age_ms = of_age_ms + 10_000;
+    harness.run(of_age_ms, |_| ());
     let before = harness.fetched;
-    harness.run(START_MS + 300_000, |_| ());
+    harness.run(of_age_ms + 300_000, |_| ());
     assert_eq!(
         harness.fetched, before,
         "the newest post is not read again and again"

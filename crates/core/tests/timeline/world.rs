@@ -100,6 +100,8 @@ pub(crate) struct World {
     pub(crate) hides_date: bool,
     /// Whether a page tells the places of what is filtered.
     pub(crate) names_filtered: bool,
+    /// While it answers every page with none, ms.
+    pub(crate) shows_nothing: std::ops::Range<i64>,
     pub(crate) codec: Codec,
 }
 
@@ -159,6 +161,7 @@ impl World {
             ignores_max_id: false,
             hides_date: false,
             names_filtered: rng.random_bool(0.2),
+            shows_nothing: 0..0,
             codec: recipe.codec,
         }
     }
@@ -191,7 +194,10 @@ impl World {
             number(&request.below),
             number(&request.just_above),
         );
-        let limit = usize::from(request.limit).min(self.page_limit);
+        let limit = match self.shows_nothing.contains(&now_ms) {
+            true => 0,
+            false => usize::from(request.limit).min(self.page_limit),
+        };
         let above_since = since.map_or(0, |since| self.first_above(since));
         let is_ahead = |id: &u64| (id >> 16) as i64 > now_ms;
         let below = below.filter(|below| !(self.ignores_max_id && is_ahead(below)));

@@ -35,13 +35,15 @@ pub(super) struct Doubt {
     since_ms: i64,
     /// When to ask again, Unix ms by the local clock.
     retry_ms: i64,
-    /// A stored post below `high` that page after page would have to show first; as the last
-    /// answer left it.
-    has_live: bool,
     /// Such a post was looked up and is gone: the others may be too.
     seen_gone: bool,
     /// The newest post below `high` that was looked up meanwhile and is there.
     seen_alive: Option<Key>,
+    /// The oldest post from `high` on that was looked up meanwhile and is there.
+    alive_above: Option<Key>,
+    /// How far up the page above began that was shown without that post, which is then asked for
+    /// once more.
+    shown_from: Option<u32>,
 }
 
 /// What a request tells of a range in doubt.
@@ -93,7 +95,6 @@ impl Machine {
             return;
         }
         let now_ms = answer.received_at_ms;
-        let has_live = answer.stored.live_below.is_some();
         let Some(index) = self.doubts.iter().position(|doubt| doubt.is_of(low, high)) else {
             self.doubts.push(Doubt {
                 low: low.clone(),
@@ -104,9 +105,10 @@ impl Machine {
                 empty: 0,
                 since_ms: now_ms,
                 retry_ms: now_ms,
-                has_live,
                 seen_gone: false,
                 seen_alive: None,
+                alive_above: None,
+                shown_from: None,
             });
             return;
         };
@@ -117,20 +119,22 @@ impl Machine {
             Asked::Range => {}
             Asked::Below => doubt.stage += 1,
             Asked::Above if answer.reading.oldest().is_some() => {
-                if is_last {
-                    self.conclude(index, answer);
+                let alive = doubt.alive_above.as_ref();
+                if !alive.is_some_and(|alive| answer.reading.oldest() > Some(alive)) {
+                    if is_last {
+                        self.conclude(index, answer);
+                    } else {
+                        doubt.stage += 1;
+                    }
+                } else if doubt.shown_from.is_none() {
+                    doubt.shown_from = Some(doubt.vain);
+                    doubt.vain = 0;
                 } else {
-                    doubt.stage += 1;
+                    // Twice it showed posts, and in between not the one that is there.
+                    self.is_out_of_reach(index, answer);
                 }
             }
             Asked::Above => self.above_was_empty(index, answer),
-        }
-        if let Some(doubt) = self
-            .doubts
-            .get_mut(index)
-            .filter(|doubt| doubt.is_of(low, high))
-        {
-            doubt.has_live = has_live;
         }
     }
 
@@ -144,7 +148,7 @@ impl Machine {
         doubt.stage = 0;
         doubt.empty = doubt.empty.saturating_add(1);
         doubt.vain = match anchor {
-            Some(_) => doubt.vain + 1,
+            Some(_) => (doubt.vain + 1).max(doubt.shown_from.unwrap_or(0)),
             None => 0,
         };
         let wait_ms = (FIRST_WAIT_MS << doubt.empty.min(16)).min(LONGEST_WAIT_MS);
@@ -199,16 +203,20 @@ impl Machine {
         }
     }
 
-    /// A post was looked up: what lies below a range in doubt tells of it.
+    /// A post was looked up, on which ranges in doubt may wait.
     pub(super) fn tell_doubts(&mut self, id: &UpstreamId, gone: bool) {
         let Some(key) = self.scheme.and_then(|scheme| scheme.key(id).ok()) else {
             return;
         };
-        for doubt in self.doubts.iter_mut().filter(|doubt| key < doubt.high) {
+        for doubt in &mut self.doubts {
+            let is_below = key < doubt.high;
             if gone {
-                doubt.seen_gone = true;
-            } else {
+                doubt.seen_gone |= is_below;
+                doubt.alive_above = doubt.alive_above.take().filter(|alive| *alive != key);
+            } else if is_below {
                 doubt.seen_alive = doubt.seen_alive.take().max(Some(key.clone()));
+            } else if doubt.alive_above.as_ref().is_none_or(|alive| key < *alive) {
+                doubt.alive_above = Some(key.clone());
             }
         }
     }
@@ -275,10 +283,9 @@ impl Doubt {
 
     /// From where else to ask, in case a whole page of the range is filtered: in a range from
     /// its middle down, in all that lies below the timeline's known part from further down each
-    /// time. Where stored posts lie below a range that was read before, what it hides is left to
-    /// the ledger.
+    /// time. A range that was read before is not searched again.
     fn places(&self, scheme: &IdScheme) -> Vec<Key> {
-        if self.rung.is_some() && self.has_live {
+        if self.rung.is_some() {
             return Vec::new();
         }
         let mut places = Vec::new();
