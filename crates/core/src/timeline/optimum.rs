@@ -311,7 +311,7 @@ fn ages_from(least_ms: i64, most_ms: i64) -> Vec<i64> {
 }
 
 /// Fetches a post of the probes at ages between the last look's and the last rung's.
-pub(super) const YOUNG_PROBES: f64 = 0.12;
+pub(super) const YOUNG_PROBES: f64 = 0.14;
 /// The ID service's own promise, until something is measured.
 const FIRST_OVERLAP_MS: i64 = 1_000;
 const LEAST_OVERLAP_MS: i64 = 50;

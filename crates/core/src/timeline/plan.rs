@@ -217,7 +217,8 @@ fn upkeep(measured: Measured<'_>) -> Option<f64> {
 }
 
 /// Probes at ages a factor of about two apart, closer below a look, where a shorter one may be
-/// enough; a tail that grows shows soonest just above it.
+/// enough. Above it a probe shows whatever is late by less than its age, but not before that: most
+/// are made where a tail that grows is shown within minutes.
 fn young(from_ms: i64, look_ms: i64, until_ms: i64) -> Vec<Probe> {
     let twice = |age_ms: &i64| Some(age_ms * 2);
     let above = std::iter::successors(Some(look_ms.max(1_000) * 2), twice);
@@ -229,8 +230,8 @@ fn young(from_ms: i64, look_ms: i64, until_ms: i64) -> Vec<Probe> {
     let below: Vec<i64> = below.chain(nearest_below).collect();
     let parts = if below.is_empty() { 1.0 } else { 2.0 };
     let mut all = Vec::new();
-    for (ages, first) in [(below, 1.0), (above, 4.0)] {
-        let weight = |index: usize| if index < 5 { first } else { 1.0 };
+    for (ages, first) in [(below, &[][..]), (above, &ABOVE_WEIGHTS[..])] {
+        let weight = |index: usize| first.get(index).copied().unwrap_or(1.0);
         let sum: f64 = (0..ages.len()).map(weight).sum();
         all.extend(ages.into_iter().enumerate().map(|(index, age_ms)| Probe {
             age_ms,
@@ -374,8 +375,10 @@ const SPENT: f64 = 0.97;
 const MAX_SECOND_LOOK_PERIODS: i64 = 12;
 /// `Date` is floored to a second and a round trip old: a poll takes its time to be so much earlier.
 const DATE_SLACK_MS: i64 = 600;
-/// Evidence is renewed a third before it is too old.
-const UPKEEP_MARGIN: f64 = 0.67;
+/// Evidence is renewed a fifth before it is too old.
+const UPKEEP_MARGIN: f64 = 0.8;
+/// What the first ages above a look weigh; the others weigh 1.
+const ABOVE_WEIGHTS: [f64; 5] = [12.0, 16.0, 24.0, 40.0, 24.0];
 const LEAST_UPKEEP: f64 = 0.01;
 /// The youngest age that is probed, ms.
 const FIRST_PROBE_MS: i64 = 4_000;

@@ -451,7 +451,9 @@ impl Machine {
             let rate_per_s = new as f64 / elapsed_s;
             let weight = |memory_s: f64| 1.0 - (-elapsed_s / memory_s).exp();
             self.rate_per_s += weight(RATE_MEMORY_S) * (rate_per_s - self.rate_per_s);
-            self.daily_rate_per_s += weight(DAY_S) * (rate_per_s - self.daily_rate_per_s);
+            // Until a day is over: what came so far.
+            self.rated_s = (self.rated_s + elapsed_s).min(DAY_S);
+            self.daily_rate_per_s += weight(self.rated_s) * (rate_per_s - self.daily_rate_per_s);
         }
     }
 

@@ -59,6 +59,8 @@ pub struct Machine {
     rate_per_s: f64,
     /// New posts a second, over a day.
     daily_rate_per_s: f64,
+    /// What that is an average of, s.
+    rated_s: f64,
     new_per_poll: f64,
     throttles: Throttles,
     /// Local time less server time, ms; up to a second and a round trip more.
