@@ -7,7 +7,10 @@
 //! for, or was deleted at the upstream before it could be read again.
 //!
 //! At the end everything that the upstream shows from the ledger's origin on
-//! is stored. *Known* is what a committed answer or event said of a stored
+//! is stored or lies in a range that the ledger lists; but for an upstream that
+//! shows some pages only: what was too deep when it became visible, and what lies
+//! below all that is stored, no request could show, and nothing tells how much
+//! deeper the timeline goes. *Known* is what a committed answer or event said of a stored
 //! post: a version that it showed, or that the post is gone; the newest such
 //! answer wins, and the store must say the same. What happened to a post
 //! before it was as old as the last rung is known, since that rung has read
