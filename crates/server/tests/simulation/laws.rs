@@ -102,6 +102,8 @@ pub(crate) struct Laws {
     edited: HashSet<UpstreamId>,
     /// When the newest answer was asked for that showed a post, Unix ms.
     alive: HashMap<UpstreamId, i64>,
+    /// The most replies, boosts and favourites that a saved refresh was told of: they only grow.
+    counted: HashMap<UpstreamId, [i64; 3]>,
     /// When the first answer was asked for that told a post gone, Unix ms.
     gone: HashMap<UpstreamId, i64>,
     /// Posts of which a newer answer spoke against their deletion.
@@ -122,6 +124,7 @@ impl Laws {
             history: 0,
             edited: HashSet::new(),
             alive: HashMap::new(),
+            counted: HashMap::new(),
             gone: HashMap::new(),
             disputed: HashSet::new(),
         }
@@ -147,6 +150,19 @@ impl Laws {
         }
         let newest = self.alive.entry(post.id.clone()).or_insert(asked_at_ms);
         *newest = asked_at_ms.max(*newest);
+    }
+
+    /// A refresh that was saved told these counts.
+    pub(crate) fn told_counts(&mut self, post: &Post) {
+        let told = [
+            post.counts.replies,
+            post.counts.boosts,
+            post.counts.favourites,
+        ];
+        let most = self.counted.entry(post.id.clone()).or_default();
+        for (most, told) in most.iter_mut().zip(told) {
+            *most = told.unwrap_or(0).max(*most);
+        }
     }
 
     /// A commit told that a stored post is gone.
@@ -404,6 +420,12 @@ impl Laws {
         if row.post.edited_at_ms.is_some() && post.edited_at_ms.is_none() {
             return wrong("it is not edited");
         }
+        if let Some(most) = self.counted.get(&post.id) {
+            let stored = counts_of(row);
+            if stored.is_none_or(|stored| stored.iter().zip(most).any(|(one, most)| one < most)) {
+                return wrong(&format!("counts of {stored:?}, told {most:?}"));
+            }
+        }
         let truth = if row.post.edited_at_ms == post.edited_at_ms {
             post.content_hash
         } else {
@@ -495,6 +517,16 @@ fn sound(ledger: &Ledger) -> Result<(), Violation> {
         None if !ledger.gaps().is_empty() => wrong("a range before the first post"),
         _ => Ok(()),
     }
+}
+
+fn counts_of(row: &export::ExportRow) -> Option<[i64; 3]> {
+    let status: serde_json::Value = serde_json::from_str(row.post.raw.as_deref()?).ok()?;
+    let count = |name: &str| status.get(name)?.as_i64();
+    Some([
+        count("replies_count")?,
+        count("reblogs_count")?,
+        count("favourites_count")?,
+    ])
 }
 
 fn content_of(row: &export::ExportRow) -> Option<u64> {
