@@ -66,8 +66,8 @@ impl Codec {
         })
     }
 
-    /// The number of an ID, which need not be a post's: those at or above it
-    /// are at or above the ID.
+    /// The number of an ID, which need not be a post's: those above it are above
+    /// the ID.
     fn number(self, id: &UpstreamId) -> u64 {
         let text = id.as_str();
         match self {
@@ -199,6 +199,11 @@ impl World {
             false => usize::from(request.limit).min(self.page_limit),
         };
         let above_since = since.map_or(0, |since| self.first_above(since));
+        // The ID may lie above that of its number.
+        let below = below.map(|number| {
+            let is_above = request.below.as_ref() != Some(&self.codec.id(number));
+            number + u64::from(is_above)
+        });
         let is_ahead = |id: &u64| (id >> 16) as i64 > now_ms;
         let below = below.filter(|below| !(self.ignores_max_id && is_ahead(below)));
         let under_below = below.map_or(self.posts.len(), |below| {

@@ -7,7 +7,10 @@
 //! for, or was deleted at the upstream before it could be read again.
 //!
 //! At the end everything that the upstream shows from the ledger's origin on
-//! is stored. *Known* is what a committed answer or event said of a stored
+//! is stored or lies in a range that the ledger lists; but for an upstream that
+//! shows some pages only: what was too deep when it became visible, and what lies
+//! below all that is stored, no request could show, and nothing tells how much
+//! deeper the timeline goes. *Known* is what a committed answer or event said of a stored
 //! post: a version that it showed, or that the post is gone; the newest such
 //! answer wins, and the store must say the same. What happened to a post
 //! before it was as old as the last rung is known, since that rung has read
@@ -99,6 +102,8 @@ pub(crate) struct Laws {
     edited: HashSet<UpstreamId>,
     /// When the newest answer was asked for that showed a post, Unix ms.
     alive: HashMap<UpstreamId, i64>,
+    /// The most replies, boosts and favourites that a saved refresh was told of: they only grow.
+    counted: HashMap<UpstreamId, [i64; 3]>,
     /// When the first answer was asked for that told a post gone, Unix ms.
     gone: HashMap<UpstreamId, i64>,
     /// Posts of which a newer answer spoke against their deletion.
@@ -119,6 +124,7 @@ impl Laws {
             history: 0,
             edited: HashSet::new(),
             alive: HashMap::new(),
+            counted: HashMap::new(),
             gone: HashMap::new(),
             disputed: HashSet::new(),
         }
@@ -144,6 +150,19 @@ impl Laws {
         }
         let newest = self.alive.entry(post.id.clone()).or_insert(asked_at_ms);
         *newest = asked_at_ms.max(*newest);
+    }
+
+    /// A refresh that was saved told these counts.
+    pub(crate) fn told_counts(&mut self, post: &Post) {
+        let told = [
+            post.counts.replies,
+            post.counts.boosts,
+            post.counts.favourites,
+        ];
+        let most = self.counted.entry(post.id.clone()).or_default();
+        for (most, told) in most.iter_mut().zip(told) {
+            *most = told.unwrap_or(0).max(*most);
+        }
     }
 
     /// A commit told that a stored post is gone.
@@ -401,6 +420,12 @@ impl Laws {
         if row.post.edited_at_ms.is_some() && post.edited_at_ms.is_none() {
             return wrong("it is not edited");
         }
+        if let Some(most) = self.counted.get(&post.id) {
+            let stored = counts_of(row);
+            if stored.is_none_or(|stored| stored.iter().zip(most).any(|(one, most)| one < most)) {
+                return wrong(&format!("counts of {stored:?}, told {most:?}"));
+            }
+        }
         let truth = if row.post.edited_at_ms == post.edited_at_ms {
             post.content_hash
         } else {
@@ -492,6 +517,16 @@ fn sound(ledger: &Ledger) -> Result<(), Violation> {
         None if !ledger.gaps().is_empty() => wrong("a range before the first post"),
         _ => Ok(()),
     }
+}
+
+fn counts_of(row: &export::ExportRow) -> Option<[i64; 3]> {
+    let status: serde_json::Value = serde_json::from_str(row.post.raw.as_deref()?).ok()?;
+    let count = |name: &str| status.get(name)?.as_i64();
+    Some([
+        count("replies_count")?,
+        count("reblogs_count")?,
+        count("favourites_count")?,
+    ])
 }
 
 fn content_of(row: &export::ExportRow) -> Option<u64> {

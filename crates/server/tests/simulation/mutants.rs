@@ -28,6 +28,8 @@ pub(crate) enum Mutant {
     GapClosedByShortPage,
     /// Look-ups of absent posts are forgotten.
     AbsenceIgnored,
+    /// An empty answer is taken for the end of what it was to show.
+    EmptyAnswerIsTheEnd,
 }
 
 impl Mutant {
@@ -38,6 +40,13 @@ impl Mutant {
         request: &Request,
         reading: &Reading,
     ) -> Option<Machine> {
+        if self == Self::EmptyAnswerIsTheEnd
+            && let Purpose::Fill { low, .. } = &request.purpose
+            && request.page.since.is_none()
+            && reading.keys.is_empty()
+        {
+            return Some(with_gaps(machine, |gap| gap.low != *low));
+        }
         let limit = usize::from(request.page.limit);
         let oldest = reading.keys.get(reading.ahead..)?.last()?;
         match self {
@@ -153,6 +162,12 @@ fn a_gap_closed_by_a_short_page_is_caught() {
 fn absence_that_is_ignored_is_caught() {
     let is_caught = |violation: &Violation| matches!(violation, Violation::Content(_));
     assert_caught(Mutant::AbsenceIgnored, Drawn::of, is_caught);
+}
+
+#[test]
+fn an_empty_answer_taken_for_the_end_is_caught() {
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Missing(_));
+    assert_caught(Mutant::EmptyAnswerIsTheEnd, Drawn::of, is_caught);
 }
 
 /// Some of the first runs end with the violation that is expected of a mutant.

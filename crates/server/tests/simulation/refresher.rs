@@ -155,6 +155,7 @@ impl Refresher {
             match (outcome, &answered.answer) {
                 (Outcome::Updated | Outcome::Unchanged, Answer::Found(post)) => {
                     laws.shown_alive(post, sent_at_ms);
+                    laws.told_counts(post);
                 }
                 (Outcome::Deleted, _) => laws.told_gone(&id_of(post), sent_at_ms),
                 _ => {}

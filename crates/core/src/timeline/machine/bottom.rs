@@ -120,7 +120,7 @@ impl Machine {
             Asked::Below => doubt.stage += 1,
             Asked::Above if answer.reading.oldest().is_some() => {
                 let alive = doubt.alive_above.as_ref();
-                if !alive.is_some_and(|alive| answer.reading.oldest() > Some(alive)) {
+                if alive.is_none_or(|alive| answer.reading.oldest() <= Some(alive)) {
                     if is_last {
                         self.conclude(index, answer);
                     } else {
