@@ -61,7 +61,7 @@ fn a_proven_plan_keeps_to_its_budget_until_a_probe_refutes_it() {
                 ..Tail::always(0.01, 30_000.0, 90_000.0)
             };
             let length = Length {
-                proven_ms: 7 * HOUR_MS,
+                proven_ms: 8 * HOUR_MS,
                 ..LENGTH
             };
             let outcome = run(&workload(&[begins]), &settings(), length, seed);

@@ -2,6 +2,7 @@
 
 use super::{Machine, TOLERANCE_MS, answers::Answer};
 use crate::timeline::{
+    age_bins::nearest,
     ladder::Rung,
     request::{Purpose, Reading},
 };
@@ -130,7 +131,7 @@ impl Machine {
         self.lateness.read_again(before_ms, age_ms, posts, new);
         // Of a place that no look has read yet, a find may be of any lateness: it neither proves nor
         // contradicts that some look is enough.
-        if before_ms < answer.second_look_ms {
+        if nearest(before_ms) < nearest(answer.second_look_ms) {
             return;
         }
         // A place that waits for a look which was held up, or which the plan did not have before,
