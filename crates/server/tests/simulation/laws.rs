@@ -10,7 +10,9 @@
 //! is stored or lies in a range that the ledger lists; but for an upstream that
 //! shows some pages only: what was too deep when it became visible, and what lies
 //! below all that is stored, no request could show, and nothing tells how much
-//! deeper the timeline goes. *Known* is what a committed answer or event said of a stored
+//! deeper the timeline goes; and but for what lies below all that is stored, under
+//! a run of filtered posts as long as a page: each page of the run is empty, and
+//! the places further down that are asked from may all lie in it. *Known* is what a committed answer or event said of a stored
 //! post: a version that it showed, or that the post is gone; the newest such
 //! answer wins, and the store must say the same. What happened to a post
 //! before it was as old as the last rung is known, since that rung has read
@@ -357,7 +359,8 @@ impl Laws {
                     && upstream.world().hidden_at_ms(&post.id).is_none()
                     && ledger.origin().is_some_and(|origin| *origin <= key)
                     && !is_listed(ledger, &key)
-                    && !self.was_too_deep(upstream, post, is_lowest);
+                    && !self.was_too_deep(upstream, post, is_lowest)
+                    && !(is_lowest && self.lies_under_a_hidden_page(upstream, post, &rows, now_ms));
                 if is_missing {
                     let scheme = machine.scheme();
                     return Err(Violation::Missing(format!(
@@ -391,6 +394,25 @@ impl Laws {
         self.drawn.is_shallow()
             && (!world.reaches(post.visible_at_ms.max(self.drawn.start_ms()), &post.id)
                 || is_lowest)
+    }
+
+    /// Whether a run of filtered posts as long as a page lies between a post and the lowest that
+    /// is stored.
+    fn lies_under_a_hidden_page(
+        &self,
+        upstream: &mut Upstream,
+        post: &TruePost,
+        rows: &HashMap<UpstreamId, export::ExportRow>,
+        now_ms: i64,
+    ) -> bool {
+        let truth = upstream.truth(now_ms);
+        let mut above = truth.posts.iter().skip_while(|other| other.id != post.id);
+        let Some(lowest) = above.find(|other| rows.contains_key(&other.id)) else {
+            return false;
+        };
+        let range = (Some(&post.id), &lowest.id);
+        let places = self.drawn.world.page_limit;
+        upstream.world().may_hide(now_ms, range, places)
     }
 
     /// A post is stored as the newest answer showed it.

@@ -245,14 +245,8 @@ impl World {
             if let Purpose::Fill { .. } = request.purpose {
                 return request;
             }
-            // Nothing lies below the post 1, which the page above it lists.
-            let below = request.page.below.as_ref().map(|id| id.as_str().parse());
-            let listed: Vec<u64> = match below {
-                Some(Ok(2..)) => vec![1],
-                _ => Vec::new(),
-            };
-            let page = page(posts(listed), self.now_ms);
-            self.commit(&request, page).expect("a commit");
+            let empty = page(Vec::new(), self.now_ms);
+            self.commit(&request, empty).expect("a commit");
         }
     }
 
@@ -263,8 +257,14 @@ impl World {
             if let Purpose::Look { .. } = request.purpose {
                 return request;
             }
-            let empty = page(Vec::new(), self.now_ms);
-            self.commit(&request, empty).expect("a commit");
+            // Nothing lies below the post 1, which the page above it lists.
+            let below = request.page.below.as_ref().map(|id| id.as_str().parse());
+            let listed: Vec<u64> = match below {
+                Some(Ok(2..)) => vec![1],
+                _ => Vec::new(),
+            };
+            let page = page(posts(listed), self.now_ms);
+            self.commit(&request, page).expect("a commit");
         }
     }
 
