@@ -44,27 +44,51 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
             seeds.len()
         ),
         [
-            "workload", "poller", "posts", "missed", "of these listed", "fetches/post",
-            "before", "proven, h", "p50, s", "p99, s", "p99.9, s", "target", "met",
+            "workload",
+            "poller",
+            "posts",
+            "missed",
+            "of these listed",
+            "fetches/post",
+            "before",
+            "proven, h",
+            "p50, s",
+            "p99, s",
+            "p99.9, s",
+            "target",
+            "met",
         ],
     );
     let scenes = scenes(effort.quick);
-    let chosen = scenes.iter().filter(|scene| scene.name.contains(&options.only));
+    let chosen = scenes
+        .iter()
+        .filter(|scene| scene.name.contains(&options.only));
     for scene in chosen {
         let settings = Settings {
             backfill: Backfill::None,
             refreshed: true,
             ..Settings::default()
         };
-        let ours = seeds.iter().map(|&seed| read(&scene.workload, &settings, scene.length, seed));
+        let ours = seeds
+            .iter()
+            .map(|&seed| read(&scene.workload, &settings, scene.length, seed));
         let ours: Vec<Outcome> = ours.collect();
         let mut row = scene.row("Driftline", &ours);
         (row[11], row[12]) = scene.judged(&ours);
         table.row(row);
-        for (name, baseline) in [("newest ID", Baseline::Newest), ("clamp, k = 1 s", Baseline::Clamp(1_000))] {
+        for (name, baseline) in [
+            ("newest ID", Baseline::Newest),
+            ("clamp, k = 1 s", Baseline::Clamp(1_000)),
+        ] {
             let length_ms = scene.length.unproven_ms.min(DAY_MS);
             let peers = seeds.iter().map(|&seed| {
-                run_baseline(&scene.workload, baseline, settings.every_ms, length_ms, seed)
+                run_baseline(
+                    &scene.workload,
+                    baseline,
+                    settings.every_ms,
+                    length_ms,
+                    seed,
+                )
             });
             table.row(scene.row(name, &peers.collect::<Vec<_>>()));
         }
@@ -76,7 +100,11 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
                     plan.at_ms as f64 / HOUR_MS as f64,
                     plan.overlap_ms,
                     plan.looks_ms,
-                    if plan.is_proven { "proven" } else { "not proven" }
+                    if plan.is_proven {
+                        "proven"
+                    } else {
+                        "not proven"
+                    }
                 );
             }
         }
@@ -101,7 +129,10 @@ impl Scene {
             of(&|o| o.fetches_after, 2),
             of(&|o| o.fetches_before, 2),
             if proven {
-                of(&|o| o.proven_after_ms.unwrap_or(0) as f64 / HOUR_MS as f64, 1)
+                of(
+                    &|o| o.proven_after_ms.unwrap_or(0) as f64 / HOUR_MS as f64,
+                    1,
+                )
             } else {
                 "-".to_owned()
             },
@@ -118,11 +149,15 @@ impl Scene {
         let mut all_met = outcomes.iter().all(|o| o.missed == o.listed);
         if let Some(fetches) = self.fetches {
             target = format!("{target}; <= {fetches} fetches");
-            all_met &= outcomes.iter().all(|o| o.missed == 0 && o.fetches_after <= fetches);
+            all_met &= outcomes
+                .iter()
+                .all(|o| o.missed == 0 && o.fetches_after <= fetches);
         }
         if let Some((share, most_ms)) = self.delay {
             target = format!("{target}; p{} < {} s", share * 100.0, most_ms / 1000);
-            all_met &= outcomes.iter().all(|o| o.delays.quantile_ms(share) < most_ms);
+            all_met &= outcomes
+                .iter()
+                .all(|o| o.delays.quantile_ms(share) < most_ms);
         }
         if self.follows_tail {
             target = format!("{target}; changed within 10 min, back within 2 days");
@@ -190,7 +225,11 @@ fn scenes(quick: bool) -> Vec<Scene> {
         Scene {
             length: days(20),
             delay: Some((0.99, 300_000)),
-            ..scene("100 posts a day, 2% late by 20 to 90 s", 100.0 / 86_400.0, &[late])
+            ..scene(
+                "100 posts a day, 2% late by 20 to 90 s",
+                100.0 / 86_400.0,
+                &[late],
+            )
         },
         Scene {
             length: Length {
@@ -198,11 +237,19 @@ fn scenes(quick: bool) -> Vec<Scene> {
                 ..days(6)
             },
             follows_tail: true,
-            ..scene("1% late by 1 to 5 min for a day, after the proof", 20.0, &[begins])
+            ..scene(
+                "1% late by 1 to 5 min for a day, after the proof",
+                20.0,
+                &[begins],
+            )
         },
     ];
     for rate_per_s in [1.0, 2.5, 5.0, 10.0, 20.0] {
-        let mut throttled = scene(&format!("300 paged requests in 15 min, {rate_per_s} posts/s"), rate_per_s, &[]);
+        let mut throttled = scene(
+            &format!("300 paged requests in 15 min, {rate_per_s} posts/s"),
+            rate_per_s,
+            &[],
+        );
         throttled.workload.throttle = Some((300, 15 * 60_000));
         throttled.length = days(1);
         scenes.push(throttled);

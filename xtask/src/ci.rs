@@ -46,6 +46,15 @@ fn clippy(workspace: &Workspace) -> Result<(), TaskError> {
     ))
 }
 
+/// The benchmarks stand in a workspace of their own, which nothing else builds.
+fn bench(workspace: &Workspace) -> Result<(), TaskError> {
+    let shell = &workspace.shell;
+    run_program(cmd!(
+        shell,
+        "cargo check --manifest-path bench/Cargo.toml --locked"
+    ))
+}
+
 fn doc(workspace: &Workspace) -> Result<(), TaskError> {
     let shell = &workspace.shell;
     let doc = cmd!(shell, "cargo doc --workspace --no-deps --locked");
@@ -84,11 +93,12 @@ fn readme_test_command(readme: &str) -> Option<&str> {
 type Step = fn(&Workspace) -> Result<(), TaskError>;
 
 const COMMAND: &str = "cargo xtask test";
-const STEPS: [(&str, Step); 6] = [
+const STEPS: [(&str, Step); 7] = [
     ("setup", setup::run),
     ("fmt", format),
     ("tidy", tidy::run),
     ("clippy", clippy),
+    ("bench", bench),
     ("doc", doc),
     ("test", test),
 ];

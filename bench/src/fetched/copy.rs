@@ -230,30 +230,7 @@ impl Copy {
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
-        let live = |(key, row): (&Key, &Row)| (!row.deleted).then(|| key.clone());
-        match query {
-            AnchorQuery::Newest { at_most, skip } => {
-                let keys = self.stored.range(..=at_most.clone()).rev();
-                let mut keys = keys.filter_map(live).skip(*skip as usize);
-                Some(Anchor {
-                    key: keys.next()?,
-                    before: keys.next(),
-                })
-            }
-            AnchorQuery::Drawn {
-                low,
-                high,
-                per_million,
-            } => {
-                let keys = self.stored.range(low.clone()..high.clone());
-                let keys: Vec<Key> = keys.filter_map(live).collect();
-                let key = keys.get(keys.len() * *per_million as usize / 1_000_000)?;
-                Some(Anchor {
-                    key: key.clone(),
-                    before: None,
-                })
-            }
-        }
+        query.among(&self.stored, |row| !row.deleted)
     }
 
     fn absent(&self, request: &Request, reading: &Reading) -> Vec<UpstreamId> {

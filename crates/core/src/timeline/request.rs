@@ -1,5 +1,7 @@
 //! What the machine asks for, and what a page of it proves.
 
+use std::collections::BTreeMap;
+
 use super::{
     ledger::Stretch,
     scheme::{IdScheme, detect_layout, detect_order},
@@ -124,9 +126,47 @@ impl AnchorQuery {
             skip: 0,
         }
     }
+
+    /// The answer of a store that keeps its posts in memory: of these posts, by ID, those that are
+    /// live.
+    pub fn among<P>(
+        &self,
+        posts: &BTreeMap<Key, P>,
+        is_live: impl Fn(&P) -> bool,
+    ) -> Option<Anchor> {
+        let live = |(key, post): (&Key, &P)| is_live(post).then(|| key.clone());
+        match self {
+            Self::Newest { at_most, skip } => {
+                let live = posts.range(..=at_most.clone()).rev().filter_map(live);
+                Anchor::first(live.skip(*skip as usize))
+            }
+            Self::Oldest { at_least, skip } => {
+                let live = posts.range(at_least.clone()..).filter_map(live);
+                Anchor::first(live.skip(*skip as usize))
+            }
+            Self::Drawn {
+                low,
+                high,
+                per_million,
+            } => {
+                let live = posts.range(low.clone()..high.clone()).filter_map(live);
+                let live: Vec<Key> = live.collect();
+                let drawn = live.len() * *per_million as usize / 1_000_000;
+                Anchor::first(live.into_iter().skip(drawn).take(1))
+            }
+        }
+    }
 }
 
 impl Anchor {
+    /// The first of these posts, with the one after it.
+    fn first(mut posts: impl Iterator<Item = Key>) -> Option<Self> {
+        Some(Self {
+            key: posts.next()?,
+            before: posts.next(),
+        })
+    }
+
     /// Of what [`AnchorQuery::below`] found: the stored post below the ID.
     pub fn below(self, high: &Key) -> Option<Key> {
         if self.key == *high {
