@@ -1,6 +1,6 @@
 //! Driftline's benchmarks, each beside a peer in the same run.
 //!
-//! `cargo run --release --manifest-path bench/Cargo.toml -- NAME`. Each prints one table: the
+//! `cargo run --release --manifest-path bench/Cargo.toml -- NAME`. Each hashes one table: the
 //! figure, the peer's figure of the same run, the ratio (median of interleaved rounds with the
 //! least and the most), the load of the machine, the target and whether it is met. Nothing is
 //! kept.

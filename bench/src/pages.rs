@@ -30,7 +30,7 @@ pub(crate) fn forward(posts: u64) -> Result<Vec<RawPage>, Failure> {
     let (mut above, mut made) = (0_u64, 0);
     while made < posts {
         let request = PageRequest {
-            just_above: Some(UpstreamId::new(above.to_string())),
+            min_id: Some(UpstreamId::new(above.to_string())),
             limit: LIMIT,
             ..PageRequest::default()
         };

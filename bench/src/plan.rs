@@ -153,11 +153,11 @@ impl Scene {
                 .iter()
                 .all(|o| o.missed == 0 && o.fetches_after <= fetches);
         }
-        if let Some((share, most_ms)) = self.delay {
-            target = format!("{target}; p{} < {} s", share * 100.0, most_ms / 1000);
+        if let Some((share, max_ms)) = self.delay {
+            target = format!("{target}; p{} < {} s", share * 100.0, max_ms / 1000);
             all_met &= outcomes
                 .iter()
-                .all(|o| o.delays.quantile_ms(share) < most_ms);
+                .all(|o| o.delays.quantile_ms(share) < max_ms);
         }
         if self.follows_tail {
             target = format!("{target}; changed within 10 min, back within 2 days");

@@ -2,7 +2,7 @@
 //! requests; in virtual time, so the same on every machine.
 
 use clap::Args;
-use driftline_core::refresh::simulation::{Outcome, Rival, Scenario};
+use driftline_core::refresh::simulation::{Outcome, Baseline, Scenario};
 
 use crate::{
     Effort,
@@ -58,14 +58,14 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         (options.posts_per_hour, options.batch.max(1))
     };
     let seeds = options.seeds.unwrap_or_else(|| effort.rounds(3)).max(1);
-    let rivals: &[Rival] = if options.only {
-        &[Rival::Value]
+    let rivals: &[Baseline] = if options.only {
+        &[Baseline::Value]
     } else {
         &[
-            Rival::Value,
-            Rival::Unlearned,
-            Rival::Oracle,
-            Rival::Uniform,
+            Baseline::Value,
+            Baseline::Unlearned,
+            Baseline::Oracle,
+            Baseline::Uniform,
         ]
     };
     let scenarios = Scenario::all(posts_per_hour, batch);
@@ -92,14 +92,14 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         let mut results: Vec<Vec<(Outcome, Vec<Outcome>)>> =
             vec![Vec::new(); options.budgets.len()];
         for seed in 1..=seeds as u64 {
-            let world = scenario.recipe.world(seed);
+            let world = scenario.world_config.world(seed);
             for (results, &budget) in results.iter_mut().zip(&options.budgets) {
                 results.push(scenario.compare(&world, budget, rivals));
             }
         }
         for (results, &budget) in results.iter().zip(&options.budgets) {
             let tables: Vec<&Outcome> = results.iter().map(|(table, _)| table).collect();
-            table.row(row(scenario, budget, Rival::Table, &tables, &tables));
+            table.row(row(scenario, budget, Baseline::Table, &tables, &tables));
             for (place, &rival) in rivals.iter().enumerate() {
                 let others: Vec<&Outcome> = results
                     .iter()
@@ -116,7 +116,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
 fn row(
     scenario: &Scenario,
     budget: f64,
-    rival: Rival,
+    rival: Baseline,
     outcomes: &[&Outcome],
     tables: &[&Outcome],
 ) -> [String; 10] {
@@ -129,7 +129,7 @@ fn row(
         ratios
     };
     let unseen = ratios(|it| it.unseen_h);
-    let is_judged = rival == Rival::Value && BUDGETS.contains(&budget);
+    let is_decided = rival == Baseline::Value && BUDGETS.contains(&budget);
     let is_met = Spread::of(unseen.iter().copied(), 2).median <= TARGET
         && unseen.iter().all(|ratio| *ratio <= 1.0);
     [
@@ -141,12 +141,12 @@ fn row(
         of(&|it| it.refreshes as f64, 0),
         Spread::of(ratios(|it| it.refreshes as f64), 3).to_string(),
         of(&|it| it.longest_ms as f64 / DAY_MS, 1),
-        if is_judged {
+        if is_decided {
             format!("<= {TARGET}, none > 1")
         } else {
             String::new()
         },
-        if is_judged {
+        if is_decided {
             met(is_met)
         } else {
             String::new()

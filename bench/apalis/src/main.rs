@@ -1,7 +1,7 @@
 //! Delayed jobs in apalis-sqlite: put, then fetched, completed and put again in batches.
 //!
 //! `driftline-bench-apalis FILE DELAYED DUE [full]` makes a new database of `DELAYED` jobs that are
-//! due in hours and `DUE` jobs that are due, and prints one line: jobs put per second, jobs of
+//! due in hours and `DUE` jobs that are due, and hashes one line: jobs put per second, jobs of
 //! whole cycles per second, and the median time in ms of a fetch when nothing is due.
 //!
 //! It runs the library's own statements in batches, as few transactions as they allow, rather than

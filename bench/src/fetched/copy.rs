@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use driftline_core::{
-    answer::{Abilities, AnswerFacts, Failure, FailureKind, LookUp, Page},
+    answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, Page},
     timeline::{
-        Anchor, AnchorQuery, Fetch, Machine, Purpose, Reading, Request, Settings, Step, Stored,
+        Anchor, AnchorQuery, Fetch, Machine, RequestPurpose, Reading, Request, Settings, Step, Stored,
     },
     upstream_id::{Key, UpstreamId},
 };
@@ -18,7 +18,7 @@ pub(crate) struct Copy {
     machine: Machine,
     stored: BTreeMap<Key, Row>,
     now_ms: i64,
-    chance: u64,
+    random: u64,
     /// What was asked for and came, by purpose.
     pub(crate) spent: BTreeMap<Reason, Spent>,
 }
@@ -59,7 +59,7 @@ impl Copy {
             machine: Machine::default(),
             stored: BTreeMap::new(),
             now_ms: start_ms,
-            chance: 0,
+            random: 0,
             spent: BTreeMap::new(),
         }
     }
@@ -193,11 +193,11 @@ impl Copy {
         };
         let gone = look_up == LookUp::Gone;
         spent.fetched += u64::from(!gone);
-        let facts = AnswerFacts {
+        let facts = AnswerHeaders {
             sent_at_ms,
             received_at_ms: self.now_ms,
             round_trip_ms: self.now_ms - sent_at_ms,
-            ..AnswerFacts::default()
+            ..AnswerHeaders::default()
         };
         self.machine.looked_up(id, gone, &facts);
         let key = self.machine.scheme().and_then(|scheme| scheme.key(id).ok());
@@ -219,14 +219,14 @@ impl Copy {
         answer
     }
 
-    fn fail(&mut self, purpose: Option<&Purpose>, failure: &Failure) {
+    fn fail(&mut self, purpose: Option<&RequestPurpose>, failure: &Failure) {
         // Any numbers will do, as long as they are the same in every run.
-        self.chance = self
-            .chance
+        self.random = self
+            .random
             .wrapping_mul(0x5851_f42d_4c95_7f2d)
             .wrapping_add(1);
         self.machine
-            .failed(&self.settings, purpose, failure, self.now_ms, self.chance);
+            .failed(&self.settings, purpose, failure, self.now_ms, self.random);
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
@@ -248,13 +248,13 @@ impl Copy {
 }
 
 impl Reason {
-    fn of(purpose: &Purpose) -> Self {
+    fn of(purpose: &RequestPurpose) -> Self {
         match purpose {
-            Purpose::Poll => Self::Poll,
-            Purpose::Fill { .. } => Self::Fill,
-            Purpose::Look { rung, .. } => Self::Look(*rung),
-            Purpose::Probe { .. } => Self::Probe,
-            Purpose::Ahead => Self::Ahead,
+            RequestPurpose::Poll => Self::Poll,
+            RequestPurpose::Fill { .. } => Self::Fill,
+            RequestPurpose::Look { rung, .. } => Self::Look(*rung),
+            RequestPurpose::Probe { .. } => Self::Probe,
+            RequestPurpose::Ahead => Self::Ahead,
         }
     }
 
@@ -274,7 +274,7 @@ impl Reason {
 
 pub(crate) const ABILITIES: Abilities = Abilities {
     page_limit: 40,
-    just_above: true,
+    min_id: true,
 };
 /// The client's read timeout.
 const TIMEOUT_MS: i64 = 30_000;

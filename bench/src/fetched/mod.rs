@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use clap::Args;
 use driftline_core::{
-    timeline::{Backfill, Settings, Yield},
+    timeline::{Backfill, Settings, RungStats},
     upstream_id::UpstreamId,
 };
 use driftline_sim::{
@@ -92,7 +92,7 @@ struct Outcome {
     settled: bool,
     plan: Option<String>,
     /// What each rung did, the second look first.
-    yields: Vec<Yield>,
+    rung_stats: Vec<RungStats>,
 }
 
 impl Scene {
@@ -219,7 +219,7 @@ impl Scene {
             live_requests,
             live,
             settled,
-            yields: copy.machine().yields().to_vec(),
+            rung_stats: copy.machine().rung_stats().to_vec(),
             whole: copy.spent,
             plan: Some(plan.reasons.join(" ")),
         }
@@ -245,7 +245,7 @@ impl Scene {
             whole: BTreeMap::new(),
             settled: true,
             plan: None,
-            yields: Vec::new(),
+            rung_stats: Vec::new(),
         }
     }
 
@@ -327,12 +327,12 @@ fn print_purposes(outcomes: &[Outcome]) {
 }
 
 /// Of a rung, how many ranges; of other purposes nothing.
-fn ranges(outcomes: &[Outcome], reason: Reason, count: fn(&Yield) -> u64) -> String {
+fn ranges(outcomes: &[Outcome], reason: Reason, count: fn(&RungStats) -> u64) -> String {
     let Reason::Look(rung) = reason else {
         return String::new();
     };
-    let yields = outcomes.iter().filter_map(|o| o.yields.get(rung));
-    yields.map(count).sum::<u64>().to_string()
+    let rung_stats = outcomes.iter().filter_map(|o| o.rung_stats.get(rung));
+    rung_stats.map(count).sum::<u64>().to_string()
 }
 
 /// A peer's name and its poller.

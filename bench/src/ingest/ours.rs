@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Instant};
 
 use driftline_core::{
-    answer::{Abilities, AnswerFacts, Page},
+    answer::{Abilities, AnswerHeaders, Page},
     timeline::{Machine, Reading, Settings, Step},
 };
 use driftline_store::{
-    CommitPage, Prints, SourceId, Store, Target, clock, commit_page,
+    CommitPage, PostHashes, SourceId, Store, Target, clock, commit_page,
     source::{self, NewSource},
 };
 use driftline_upstream::{Timeline, parse};
@@ -79,13 +79,13 @@ impl Intake {
 /// A page with all that is read from its JSON.
 pub(crate) struct ReadPage {
     page: Page,
-    prints: Prints,
+    hashes: PostHashes,
 }
 
 impl ReadPage {
     fn of(page: Page) -> Self {
-        let prints = Prints::of(&page);
-        Self { page, prints }
+        let hashes = PostHashes::of(&page);
+        Self { page, hashes }
     }
 }
 
@@ -124,7 +124,7 @@ fn take(
     source: SourceId,
     settings: &Arc<Settings>,
     mut machine: Machine,
-    ReadPage { page, prints }: ReadPage,
+    ReadPage { page, hashes }: ReadPage,
 ) -> Result<Machine, Failure> {
     let now_ms = page.facts.received_at_ms;
     // The step is not told to have been sent, so that the next is a poll again.
@@ -146,7 +146,7 @@ fn take(
                 request: &request,
                 reading: &reading,
                 page: &page,
-                prints: &prints,
+                hashes: &hashes,
                 policy: &driftline_core::refresh::Policy::default(),
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms,
@@ -165,19 +165,19 @@ fn keep_last_ranges(machine: &mut Machine) {
     }
 }
 
-fn facts(at_ms: i64, body_bytes: u64) -> AnswerFacts {
-    AnswerFacts {
+fn facts(at_ms: i64, body_bytes: u64) -> AnswerHeaders {
+    AnswerHeaders {
         sent_at_ms: at_ms,
         received_at_ms: at_ms + 50,
         round_trip_ms: 50,
         date_ms: Some(at_ms.div_euclid(1000) * 1000),
         body_bytes,
-        ..AnswerFacts::default()
+        ..AnswerHeaders::default()
     }
 }
 
 const ABILITIES: Abilities = Abilities {
     page_limit: crate::pages::LIMIT,
-    just_above: true,
+    min_id: true,
 };
 const WAITING_RANGES: usize = 20;

@@ -201,9 +201,9 @@ impl Statements {
                  on conflict (source_id, low) do update set high = excluded.high",
             )?,
             fresh: prepare(
-                "insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
-                     due_at_ms, refreshes, failures, missing, living_hash, replies, boosts,
-                     favourites, before_total, told_at_ms, told_total)
+                "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+                     due_at_ms, refreshes, failures, missing, state_hash, replies, boosts,
+                     favourites, before_total, notified_at_ms, notified_total)
                  select i, 8 + i % 8, b, $1, $1, $2, 0, 0, false, h, c, d, e, 0, $1, t
                  from unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
                      $8::bigint[], $9::bigint[]) as r(i, b, h, c, d, e, t)",

@@ -97,21 +97,21 @@ fn one(
     stream.set_nodelay(true)?;
     let mut answers = BufReader::with_capacity(256 * 1024, stream.try_clone()?);
     let mut stream = stream;
-    let mut chance = seed;
+    let mut random = seed;
     let mut body = Vec::new();
     let mut times = Vec::with_capacity(requests);
     // Above every position there is a full page.
     let positions = ids.len().saturating_sub(50).max(1);
     for _ in 0..requests {
-        chance = mixed(chance);
-        let id = ids[(chance % positions as u64) as usize];
+        random = mixed(random);
+        let id = ids[(random % positions as u64) as usize];
         let target = wanted.target(id);
         let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         let start = Instant::now();
         stream.write_all(request.as_bytes())?;
         answer(&mut answers, &mut body)?;
         times.push(start.elapsed());
-        if body.len() < LEAST_BODY_BYTES {
+        if body.len() < MIN_BODY_BYTES {
             let text = String::from_utf8_lossy(&body);
             return Err(Failure::new(format!(
                 "{target} answers no full page: {text}"
@@ -158,4 +158,4 @@ fn mixed(state: u64) -> u64 {
 }
 
 /// 40 posts of 2 to 3 kB.
-const LEAST_BODY_BYTES: usize = 40 * 1_500;
+const MIN_BODY_BYTES: usize = 40 * 1_500;

@@ -27,10 +27,10 @@ pub(super) struct Due {
 pub(super) struct Fresh {
     pub(super) refreshed_at_ms: i64,
     pub(super) refreshes: i64,
-    pub(super) living_hash: Option<i64>,
+    pub(super) state_hash: Option<i64>,
     pub(super) counts: [Option<i64>; 5],
-    pub(super) told_at_ms: i64,
-    pub(super) told_total: i64,
+    pub(super) notified_at_ms: i64,
+    pub(super) notified_total: i64,
 }
 
 /// What is known of a post.
@@ -49,7 +49,7 @@ pub(super) struct Change<'p> {
     pub(super) counts: [Option<i64>; 5],
     pub(super) is_changed: bool,
     pub(super) is_told: bool,
-    pub(super) living_hash: Option<i64>,
+    pub(super) state_hash: Option<i64>,
 }
 
 impl<'p> Change<'p> {
@@ -57,15 +57,15 @@ impl<'p> Change<'p> {
     pub(super) fn of(due: &Due, before: Fresh, known: Known, post: &'p Post) -> Self {
         let counts = counts(post);
         let is_changed = counts != before.counts;
-        let is_told = total(counts).abs_diff(before.told_total) * 10
-            >= before.told_total.unsigned_abs()
+        let is_told = total(counts).abs_diff(before.notified_total) * 10
+            >= before.notified_total.unsigned_abs()
             && is_changed;
-        let living_hash = if is_changed {
+        let state_hash = if is_changed {
             let mut hasher = DefaultHasher::new();
             hasher.write_i64(total(counts));
             Some(hasher.finish().cast_signed())
         } else {
-            before.living_hash
+            before.state_hash
         };
         Self {
             slot: Slot {
@@ -77,7 +77,7 @@ impl<'p> Change<'p> {
             counts,
             is_changed,
             is_told,
-            living_hash,
+            state_hash,
             before,
         }
     }
@@ -99,7 +99,7 @@ impl<'p> Change<'p> {
         if self.is_told {
             (NOW_MS, total(self.counts))
         } else {
-            (self.before.told_at_ms, self.before.told_total)
+            (self.before.notified_at_ms, self.before.notified_total)
         }
     }
 }

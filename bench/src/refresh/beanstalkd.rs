@@ -38,7 +38,7 @@ impl Server {
         let server = Self { port, process };
         let begun = Instant::now();
         while let Err(error) = TcpStream::connect(("127.0.0.1", port)) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 return Err(error.into());
             }
             thread::sleep(Duration::from_millis(20));
@@ -133,5 +133,5 @@ impl Client {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const LEASE_S: u32 = 60;

@@ -150,7 +150,7 @@ fn in_turns(
 }
 
 fn round(claimer: &mut dyn Claimer, claims: usize) -> Result<Times, Failure> {
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3)?;
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, MAX_NS, 3)?;
     let mut number = 0;
     while number < claims {
         match claimer.claim()? {
@@ -265,7 +265,7 @@ pub(super) fn patient() -> Result<Policy, Failure> {
 }
 
 /// What takes longer counts as this.
-const LONGEST_NS: u64 = 60_000_000_000;
+const MAX_NS: u64 = 60_000_000_000;
 const CLAIMS: usize = 2_000;
 const WARM_UP: usize = 50;
 const GROWTH: f64 = 2.0;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use driftline_core::refresh::{Batcher, Outcome, Policy};
+use driftline_core::refresh::{BatchRule, Outcome, Policy};
 use driftline_store::{
     InstanceId, Store,
     refresh::{Answer, Answered, Ask, Claim, Claimed, Claims, Save, Saved},
@@ -50,7 +50,7 @@ impl Worker {
     pub(super) fn claim(&mut self) -> Result<Option<Claim>, Failure> {
         let ask = Ask {
             instance: self.instance,
-            batcher: Batcher::new(BATCH, 0),
+            batch_rule: BatchRule::new(BATCH, 0),
             shard: self.shard,
             holder: "bench".to_owned(),
             lease_ms: 60_000,
@@ -112,7 +112,7 @@ impl Worker {
             policy: Arc::clone(&self.policy),
             keep_deleted: true,
             now_ms: self.now_ms,
-            chance: 1,
+            random: 1,
         };
         Ok(self.claims.save_blocking(&self.store, save)?)
     }

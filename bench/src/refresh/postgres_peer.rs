@@ -285,7 +285,7 @@ async fn update(
                     .map(|c| c.before.refreshes + 1)
                     .collect::<Vec<_>>(),
                 &changes.iter().map(Change::outcome).collect::<Vec<_>>(),
-                &changes.iter().map(|c| c.living_hash).collect::<Vec<_>>(),
+                &changes.iter().map(|c| c.state_hash).collect::<Vec<_>>(),
                 &replies,
                 &boosts,
                 &favourites,
@@ -307,10 +307,10 @@ fn fresh_of(row: &tokio_postgres::Row) -> Fresh {
     Fresh {
         refreshed_at_ms: row.get(4),
         refreshes: row.get(6),
-        living_hash: row.get(10),
+        state_hash: row.get(10),
         counts: [11, 12, 13, 14, 15].map(|at: usize| row.get(at)),
-        told_at_ms: row.get(18),
-        told_total: row.get(19),
+        notified_at_ms: row.get(18),
+        notified_total: row.get(19),
     }
 }
 
@@ -375,9 +375,9 @@ impl Statements {
             )
             .await?,
             fresh: prepare(
-                "select post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms, due_at_ms,
-                     refreshes, failures, missing, outcome, living_hash, replies, boosts,
-                     favourites, quotes, views, before_at_ms, before_total, told_at_ms, told_total
+                "select post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms, due_at_ms,
+                     refreshes, failures, missing, outcome, state_hash, replies, boosts,
+                     favourites, quotes, views, before_at_ms, before_total, notified_at_ms, notified_total
                  from freshness where post_id = any($1)",
             )
             .await?,
@@ -414,14 +414,14 @@ impl Statements {
             .await?,
             update: prepare(
                 "update freshness set refreshed_at_ms = $1, due_at_ms = r.due, refreshes = r.n,
-                     failures = 0, missing = false, outcome = r.outcome, living_hash = r.hash,
+                     failures = 0, missing = false, outcome = r.outcome, state_hash = r.hash,
                      replies = r.c1, boosts = r.c2, favourites = r.c3, quotes = r.c4, views = r.c5,
-                     before_at_ms = r.before_at, before_total = r.before, told_at_ms = r.told_at,
-                     told_total = r.told
+                     before_at_ms = r.before_at, before_total = r.before, notified_at_ms = r.notified_at,
+                     notified_total = r.told
                  from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[],
                      $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[],
                      $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[])
-                     as r(id, due, n, outcome, hash, c1, c2, c3, c4, c5, before_at, before, told_at,
+                     as r(id, due, n, outcome, hash, c1, c2, c3, c4, c5, before_at, before, notified_at,
                          told)
                  where freshness.post_id = r.id",
             )
@@ -432,10 +432,10 @@ impl Statements {
             )
             .await?,
             told: prepare(
-                "insert into untold (instance_id, post_id, since_ms, counts)
+                "insert into outbox (instance_id, post_id, since_ms, counts)
                  select $1, r.id, $2, true from unnest($3::bigint[]) as r(id)
                  on conflict (instance_id, post_id) do update
-                 set since_ms = excluded.since_ms, counts = (untold.counts or excluded.counts)",
+                 set since_ms = excluded.since_ms, counts = (outbox.counts or excluded.counts)",
             )
             .await?,
             failed: prepare(

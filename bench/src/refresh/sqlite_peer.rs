@@ -124,9 +124,9 @@ impl Peer {
             put_on(&tx, change.slot)?;
             if change.is_told {
                 tx.prepare_cached(
-                    "insert into untold (instance_id, post_id, since_ms, counts)
+                    "insert into outbox (instance_id, post_id, since_ms, counts)
                      values (?1, ?2, ?3, 1) on conflict (instance_id, post_id) do update
-                     set since_ms = excluded.since_ms, counts = (untold.counts or excluded.counts)",
+                     set since_ms = excluded.since_ms, counts = (outbox.counts or excluded.counts)",
                 )?
                 .execute(params![INSTANCE, due.slot.post_id, NOW_MS])?;
             }
@@ -173,16 +173,16 @@ fn put_on(tx: &Transaction<'_>, slot: Slot) -> rusqlite::Result<()> {
 
 fn fresh(tx: &Transaction<'_>, post_id: i64) -> rusqlite::Result<Fresh> {
     tx.prepare_cached(
-        "select post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms, due_at_ms, refreshes,
-             failures, missing, outcome, living_hash, replies, boosts, favourites, quotes, views,
-             before_at_ms, before_total, told_at_ms, told_total
+        "select post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms, due_at_ms, refreshes,
+             failures, missing, outcome, state_hash, replies, boosts, favourites, quotes, views,
+             before_at_ms, before_total, notified_at_ms, notified_total
          from freshness where post_id = ?1",
     )?
     .query_row([post_id], |row: &Row<'_>| {
         Ok(Fresh {
             refreshed_at_ms: row.get(4)?,
             refreshes: row.get(6)?,
-            living_hash: row.get(10)?,
+            state_hash: row.get(10)?,
             counts: [
                 row.get(11)?,
                 row.get(12)?,
@@ -190,8 +190,8 @@ fn fresh(tx: &Transaction<'_>, post_id: i64) -> rusqlite::Result<Fresh> {
                 row.get(14)?,
                 row.get(15)?,
             ],
-            told_at_ms: row.get(18)?,
-            told_total: row.get(19)?,
+            notified_at_ms: row.get(18)?,
+            notified_total: row.get(19)?,
         })
     })
 }
@@ -250,12 +250,12 @@ fn count(
 
 fn update(tx: &Transaction<'_>, change: &Change<'_>) -> rusqlite::Result<()> {
     let [replies, boosts, favourites, quotes, views] = change.counts;
-    let (told_at_ms, told_total) = change.told();
+    let (notified_at_ms, notified_total) = change.told();
     tx.prepare_cached(
         "update freshness set refreshed_at_ms = ?2, due_at_ms = ?3, refreshes = ?4, failures = 0,
-             missing = 0, outcome = ?5, living_hash = ?6, replies = ?7, boosts = ?8,
+             missing = 0, outcome = ?5, state_hash = ?6, replies = ?7, boosts = ?8,
              favourites = ?9, quotes = ?10, views = ?11, before_at_ms = ?12, before_total = ?13,
-             told_at_ms = ?14, told_total = ?15
+             notified_at_ms = ?14, notified_total = ?15
          where post_id = ?1",
     )?
     .execute(params![
@@ -264,7 +264,7 @@ fn update(tx: &Transaction<'_>, change: &Change<'_>) -> rusqlite::Result<()> {
         change.slot.due_at_ms,
         change.before.refreshes + 1,
         change.outcome(),
-        change.living_hash,
+        change.state_hash,
         replies,
         boosts,
         favourites,
@@ -272,8 +272,8 @@ fn update(tx: &Transaction<'_>, change: &Change<'_>) -> rusqlite::Result<()> {
         views,
         change.before.refreshed_at_ms,
         change.before_total(),
-        told_at_ms,
-        told_total,
+        notified_at_ms,
+        notified_total,
     ])?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use driftline_core::timeline::{Backfill, Settings};
 use driftline_server::{Access, Pollers, PollersOptions};
 use driftline_store::{
     Store, Target, clock,
-    source::{self, NewSource, TokenPlace},
+    source::{self, NewSource, TokenLocation},
 };
 use driftline_upstream::{Http, Options};
 use serde::Deserialize;
@@ -85,7 +85,7 @@ fn add_sources(store: &Store, options: &ChildOptions) -> Result<(), Failure> {
                 backfill: Backfill::None,
                 ..Settings::default()
             },
-            token: Some(TokenPlace::Environment(TOKEN_VARIABLE.to_owned())),
+            token: Some(TokenLocation::Environment(TOKEN_VARIABLE.to_owned())),
         };
         let added = store.write_blocking(clock::root(), move |tx| source::add(tx, &new, 0))?;
         added.map_err(|_| Failure::new("a source's name is refused"))?;

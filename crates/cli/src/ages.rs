@@ -45,8 +45,9 @@ pub fn table(
         };
         bands.push(Written { key: Some(age), of });
     }
-    let is_usual = |band: &Written<'_>| usual.bands().iter().any(|of| of.below_ms == band.below());
-    if given.is_none() || (!bands.is_empty() && bands.iter().all(is_usual)) {
+    let is_default =
+        |band: &Written<'_>| usual.bands().iter().any(|of| of.below_ms == band.below());
+    if given.is_none() || (!bands.is_empty() && bands.iter().all(is_default)) {
         for of in usual.bands() {
             if !bands.iter().any(|band| band.below() == of.below_ms) {
                 bands.push(Written { key: None, of: *of });

@@ -22,7 +22,7 @@ use crate::{
     cli::Global,
     duration::HumanMs,
     error::CliError,
-    ids::{LeasePlace, NodeText, PeerText},
+    ids::{LeaseStore, NodeText, PeerText},
     origins::Origins,
     refresh_section::RefreshSection,
     written,
@@ -92,7 +92,7 @@ pub struct IdSection {
     /// The node: its number, or the values of its fields.
     pub node: Option<NodeText>,
     /// Where a node is leased.
-    pub lease: Option<LeasePlace>,
+    pub lease: Option<LeaseStore>,
     /// How long a clock that is behind is waited for.
     pub wait: Option<HumanMs>,
     /// Other services, to be asked about their nodes and clocks.

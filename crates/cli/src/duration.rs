@@ -10,8 +10,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 /// # Errors
 /// A sentence that says how durations are written.
 pub fn parse_ms(text: &str) -> Result<i64, String> {
-    let too_long =
-        || format!("{text:?} is too long; durations are of {LONGEST_YEARS} years at most");
+    let too_long = || format!("{text:?} is too long; durations are of {MAX_YEARS} years at most");
     let duration = humantime::parse_duration(text).map_err(|error| match error {
         humantime::DurationError::NumberOverflow => too_long(),
         _ => {
@@ -20,7 +19,7 @@ pub fn parse_ms(text: &str) -> Result<i64, String> {
     })?;
     i64::try_from(duration.as_millis())
         .ok()
-        .filter(|&ms| ms <= LONGEST_MS)
+        .filter(|&ms| ms <= MAX_MS)
         .ok_or_else(too_long)
 }
 
@@ -41,8 +40,8 @@ impl<'de> Deserialize<'de> for HumanMs {
 }
 
 /// Sums with the time of day do not overflow.
-const LONGEST_YEARS: i64 = 1_000;
-const LONGEST_MS: i64 = LONGEST_YEARS * 366 * 86_400_000;
+const MAX_YEARS: i64 = 1_000;
+const MAX_MS: i64 = MAX_YEARS * 366 * 86_400_000;
 
 #[cfg(test)]
 mod tests {

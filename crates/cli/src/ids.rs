@@ -8,7 +8,9 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use driftline_id::{ClockPolicy, Layout, Node, clock::SystemClock, file::FileError, window::Terms};
+use driftline_id::{
+    ClockPolicy, Layout, Node, clock::SystemClock, file::FileError, window::WindowConfig,
+};
 use driftline_server::ids::{
     HoldError, NodeChoice, Service, ServiceError, Settings, SharedClock, thrift,
 };
@@ -17,12 +19,12 @@ use serde::{Deserialize, Deserializer};
 use tokio::sync::watch;
 
 use crate::{
-    config::IdSection, duration::HumanMs, error::CliError, listen, place::holder_name, written,
+    config::IdSection, data_dir::holder_name, duration::HumanMs, error::CliError, listen, written,
 };
 
 /// Which IDs: their layout and who makes them.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Maker {
+pub struct IdOptions {
     /// The layout of the IDs [default: twitter].
     #[arg(long, value_name = "NAME", value_parser = written::layout)]
     pub layout: Option<Layout>,
@@ -36,7 +38,7 @@ pub struct Maker {
     /// Take the lowest node that nobody holds: of the data folder, or of the
     /// store that several machines share.
     #[arg(long, value_name = "PLACE")]
-    pub lease: Option<LeasePlace>,
+    pub lease: Option<LeaseStore>,
 }
 
 /// A node as it was typed.
@@ -55,7 +57,7 @@ pub struct PeerText(pub String);
 /// Where nodes are leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum LeasePlace {
+pub enum LeaseStore {
     /// In the data folder.
     File,
     /// In the store.
@@ -70,7 +72,7 @@ pub struct Running {
     pub thrift: Option<thrift::Server>,
 }
 
-impl Maker {
+impl IdOptions {
     /// Whatever was not said is as configured. Another layout than the configured one has
     /// nothing of its epoch and node.
     ///
@@ -167,17 +169,17 @@ impl Maker {
                 let node = self.node_or_first()?;
                 Ok(NodeChoice::Configured { node, folder })
             }
-            (Some(LeasePlace::File), _) => Ok(NodeChoice::Folder { layout, folder }),
-            (Some(LeasePlace::Store), Some(store)) => {
-                let terms = Terms::default();
-                let leases = NodeLeases::new(store.clone(), layout, terms, holder_name());
+            (Some(LeaseStore::File), _) => Ok(NodeChoice::Folder { layout, folder }),
+            (Some(LeaseStore::Store), Some(store)) => {
+                let window_config = WindowConfig::default();
+                let leases = NodeLeases::new(store.clone(), layout, window_config, holder_name());
                 Ok(NodeChoice::Store {
                     leases: Box::new(leases),
                     layout,
                     folder,
                 })
             }
-            (Some(LeasePlace::Store), None) => Err(CliError::usage(
+            (Some(LeaseStore::Store), None) => Err(CliError::usage(
                 "this command leases no node in the store; use --lease file",
             )),
         }
@@ -261,8 +263,8 @@ pub fn thrift_address(
 ) -> Result<Option<SocketAddr>, CliError> {
     match flag.or(config.listen_thrift.as_deref()) {
         Some("none") => Ok(None),
-        Some(text) => open_address(text, USUAL_THRIFT, config.allow_remote).map(Some),
-        None => Ok(Some(USUAL_THRIFT)),
+        Some(text) => open_address(text, DEFAULT_THRIFT, config.allow_remote).map(Some),
+        None => Ok(Some(DEFAULT_THRIFT)),
     }
 }
 
@@ -332,7 +334,7 @@ async fn others(peers: &[PeerText], own: Option<SocketAddr>) -> Vec<String> {
         let is_other = |peer: &String| !is_own(peer, own);
         looked_up.into_iter().filter(is_other).collect()
     });
-    match tokio::time::timeout(LONGEST_LOOK_UP, others).await {
+    match tokio::time::timeout(MAX_LOOK_UP, others).await {
         Ok(Ok(others)) => others,
         _ => named,
     }
@@ -424,11 +426,11 @@ impl From<ServiceError> for CliError {
     }
 }
 
-const LONGEST_LOOK_UP: Duration = Duration::from_secs(5);
+const MAX_LOOK_UP: Duration = Duration::from_secs(5);
 /// How a copied folder is adopted.
 pub const ADOPT: &str = " (`driftline id adopt`)";
 /// The port of the service of 2010.
-const USUAL_THRIFT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7609);
+const DEFAULT_THRIFT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7609);
 
 #[cfg(test)]
 mod tests {
@@ -469,11 +471,11 @@ mod tests {
 
     #[test]
     fn a_field_that_is_none_is_named() {
-        let maker = Maker {
+        let id_options = IdOptions {
             node: Some("datacenter=1,rack=1".parse().unwrap()),
-            ..Maker::default()
+            ..IdOptions::default()
         };
-        let refused = maker.named_node().unwrap_err().to_string();
+        let refused = id_options.named_node().unwrap_err().to_string();
         assert!(refused.contains("rack"), "{refused}");
         assert!(refused.contains("datacenter, worker"), "{refused}");
     }

@@ -54,8 +54,8 @@ pub struct Room {
 pub fn room() -> Room {
     let files = open_files().saturating_sub(RESERVED_FILES);
     Room {
-        http: (files / 3).clamp(1, MOST_HTTP),
-        thrift: (files / 3 * 2).clamp(1, MOST_THRIFT),
+        http: (files / 3).clamp(1, MAX_HTTP),
+        thrift: (files / 3 * 2).clamp(1, MAX_THRIFT),
     }
 }
 
@@ -65,7 +65,7 @@ fn open_files() -> usize {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
         Err(error) => {
             tracing::info!(%error, "the limit of open files stays as it is");
-            USUAL_FILES
+            DEFAULT_FILES
         }
     }
 }
@@ -76,7 +76,7 @@ fn open_files() -> usize {
 }
 
 const RESERVED_FILES: usize = 128;
-const MOST_HTTP: usize = 2_000;
-const MOST_THRIFT: usize = 10_000;
+const MAX_HTTP: usize = 2_000;
+const MAX_THRIFT: usize = 10_000;
 #[cfg(unix)]
-const USUAL_FILES: usize = 256;
+const DEFAULT_FILES: usize = 256;

@@ -8,6 +8,7 @@ mod ages;
 mod cli;
 mod commands;
 mod config;
+mod data_dir;
 mod duration;
 mod error;
 mod ids;
@@ -15,14 +16,13 @@ mod listen;
 mod operator;
 mod origins;
 mod output;
-mod place;
-mod reach;
 mod reader;
 mod refresh_section;
 mod shown;
 mod socket;
 mod source_options;
 mod stop;
+mod store_access;
 mod written;
 
 use std::{process::ExitCode, time::Duration};
@@ -57,7 +57,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         .map_err(|error| CliError::failed(format!("no threads can be started: {error}")))?;
     let outcome = runtime.block_on(commands::run(cli, config));
     // Looking up a name cannot be cut short, and nobody waits for it any more.
-    runtime.shutdown_timeout(LONGEST_END);
+    runtime.shutdown_timeout(MAX_END);
     outcome
 }
 
@@ -79,4 +79,4 @@ fn log(verbose: u8) {
         .init();
 }
 
-const LONGEST_END: Duration = Duration::from_secs(1);
+const MAX_END: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driftline_core::timeline::{Purpose, Step};
+use driftline_core::timeline::{RequestPurpose, Step};
 use driftline_server::{
     Access, Done, FaultLog, Following, Session, SessionError, Weight, now_ms, show_ms,
 };
@@ -111,7 +111,7 @@ impl Reader {
                     Some(at_ms) if !over => until_ms.min(at_ms),
                     _ => until_ms,
                 };
-                let wait_ms = until_ms.saturating_sub(now_ms()).clamp(0, LONGEST_WAIT_MS);
+                let wait_ms = until_ms.saturating_sub(now_ms()).clamp(0, MAX_WAIT_MS);
                 tokio::select! {
                     () = sleep(duration(wait_ms)) => {}
                     () = self.session.stream_changed() => {}
@@ -158,7 +158,7 @@ impl Reader {
             done = &mut step => return done.map(Some),
             _ = stop.changed() => {}
         }
-        if let Ok(done) = tokio::time::timeout(PATIENCE, step).await {
+        if let Ok(done) = tokio::time::timeout(TIMEOUT, step).await {
             return done.map(Some);
         }
         self.abandoned = true;
@@ -169,7 +169,7 @@ impl Reader {
         let settings = &self.session.source().settings;
         let mut machine = self.session.machine().clone();
         let step = machine.next(settings, self.session.abilities(), now_ms, true);
-        matches!(step, Step::Fetch(fetch) if fetch.purpose == Purpose::Poll)
+        matches!(step, Step::Fetch(fetch) if fetch.purpose == RequestPurpose::Poll)
     }
 }
 
@@ -254,5 +254,5 @@ async fn renew(store: Store, lease: Lease) {
 const LEASE: Duration = Duration::from_secs(5);
 const LEASE_MS: i64 = 5_000;
 /// How long a step may go on after it was told to stop.
-const PATIENCE: Duration = Duration::from_secs(2);
-const LONGEST_WAIT_MS: i64 = 60_000;
+const TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_WAIT_MS: i64 = 60_000;

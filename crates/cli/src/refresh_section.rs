@@ -97,7 +97,7 @@ impl RefreshSection {
         let half_life_ms = self.half_life.map_or(HALF_LIFE_MS, |HumanMs(ms)| ms);
         Ok(Plan {
             ages: table,
-            by_worth: (self.policy == PolicyName::Value).then(ValueSettings::default),
+            by_value: (self.policy == PolicyName::Value).then(ValueSettings::default),
             prior: GrowthCurve::of_half_life(half_life_ms, DAY_SHARE),
         })
     }
@@ -113,7 +113,7 @@ impl RefreshSection {
             options.buffer_ttl = duration(ms);
         }
         if let Some(HumanMs(ms)) = self.lease {
-            if ms < LEAST_LEASE_MS {
+            if ms < MIN_LEASE_MS {
                 return Err(self.wrong("lease", "is shorter than 5s; a look-up has to fit in it"));
             }
             options.lease = duration(ms);
@@ -125,11 +125,11 @@ impl RefreshSection {
             ));
         }
         if let Some(workers) = self.workers {
-            if !(1..=MOST_WORKERS).contains(&workers) {
+            if !(1..=MAX_WORKERS).contains(&workers) {
                 return Err(self.wrong(
                     "workers",
                     &format!(
-                        "is from 1 to {MOST_WORKERS}; it counts look-ups of one upstream at a time"
+                        "is from 1 to {MAX_WORKERS}; it counts look-ups of one upstream at a time"
                     ),
                 ));
             }
@@ -159,9 +159,9 @@ impl RefreshSection {
     }
 }
 
-const LEAST_LEASE_MS: i64 = 5_000;
+const MIN_LEASE_MS: i64 = 5_000;
 /// The median of what was measured of tweets' impressions (Pfeffer et al., ICWSM 2023), and the share
 /// that is there after a day.
 const HALF_LIFE_MS: i64 = 80 * 60_000;
 const DAY_SHARE: f64 = 0.95;
-const MOST_WORKERS: usize = 64;
+const MAX_WORKERS: usize = 64;

@@ -34,13 +34,13 @@ pub async fn soon_after<T>(
 ) -> Result<T, CliError> {
     let too_long = async {
         end_comes.await;
-        tokio::time::sleep(LONGEST_END).await;
+        tokio::time::sleep(MAX_END).await;
     };
     tokio::select! {
         outcome = run => outcome,
         () = too_long => Err(CliError::failed(format!(
             "the end took more than {} s, since the store does not answer: leases were not given back, and end by themselves",
-            LONGEST_END.as_secs()
+            MAX_END.as_secs()
         ))),
     }
 }
@@ -84,5 +84,5 @@ impl Signals {
 }
 
 /// Longer than any part of an end waits that has a bound of its own.
-const LONGEST_END: Duration = Duration::from_secs(10);
+const MAX_END: Duration = Duration::from_secs(10);
 const INTERRUPTED: i32 = 130;

@@ -3,11 +3,11 @@
 
 mod support;
 
-use support::Place;
+use support::DataDir;
 
 #[test]
 fn driftline_misses_nothing_where_usual_pollers_do() {
-    let place = Place::new();
+    let place = DataDir::new();
     let result = place.json(&["demo", "--for", "30s"]);
     let missed = |poller: &str| result[poller]["missed"].as_u64().unwrap();
     assert!(result["published"].as_u64() > Some(300), "{result}");
@@ -30,7 +30,7 @@ fn driftline_misses_nothing_where_usual_pollers_do() {
 
 #[test]
 fn a_demo_too_short_for_its_last_rung_is_refused() {
-    let ended = Place::new().run(&["demo", "--for", "5s"]);
+    let ended = DataDir::new().run(&["demo", "--for", "5s"]);
     assert_eq!(ended.status, 2, "{ended:?}");
     assert!(ended.stderr.contains("at least 20s"), "{ended:?}");
 }

@@ -3,11 +3,11 @@
 
 mod support;
 
-use support::Place;
+use support::DataDir;
 
 #[test]
 fn an_id_is_taken_apart_in_every_form() {
-    let place = Place::new();
+    let place = DataDir::new();
     for text in ["1050118621198921728", "0xe92c5527c95b000"] {
         let decoded = place.json(&["id", "decode", text, "--layout", "twitter"]);
         assert_eq!(decoded["time_ms"], 1_539_202_764_211_i64, "{text}");
@@ -22,7 +22,7 @@ fn an_id_is_taken_apart_in_every_form() {
 
 #[test]
 fn the_likely_layouts_come_first() {
-    let place = Place::new();
+    let place = DataDir::new();
     let decoded = place.json(&["id", "decode", "109348684123456789"]);
     let all = decoded.as_array().unwrap();
     let plausible: Vec<bool> = all
@@ -36,7 +36,7 @@ fn the_likely_layouts_come_first() {
 
 #[test]
 fn an_old_id_is_said_to_be_perhaps_older_than_its_layout() {
-    let place = Place::new();
+    let place = DataDir::new();
     let decode = ["id", "decode", "15214161783", "--layout", "twitter"];
     let text = place.run(&decode).stdout;
     assert!(text.contains("may be older than the layout"), "{text}");
@@ -53,7 +53,7 @@ fn an_old_id_is_said_to_be_perhaps_older_than_its_layout() {
 
 #[test]
 fn what_is_no_id_is_refused() {
-    let place = Place::new();
+    let place = DataDir::new();
     for (arguments, word) in [
         (&["id", "decode", "hello!"][..], "no known layout"),
         (

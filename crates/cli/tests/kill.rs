@@ -19,21 +19,21 @@ use driftline_sim::{
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
-use support::{Place, soon, wait_for};
+use support::{DataDir, soon, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_doubled_on_sqlite() {
-    kill_often(&Place::new()).await;
+    kill_often(&DataDir::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_doubled_on_postgresql() {
     let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
-    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
+    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
     kill_often(&place).await;
 }
 
-async fn kill_often(place: &Place) {
+async fn kill_often(place: &DataDir) {
     let number =
         |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse::<u64>().unwrap());
     let seed = number("DRIFTLINE_SEED", rand::random());

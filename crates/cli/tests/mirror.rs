@@ -10,7 +10,7 @@ use driftline_sim::{
     WorldConfig,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
-use support::{Place, lines, wait_for};
+use support::{DataDir, lines, wait_for};
 
 /// A timeline that has fallen silent, with 20 s of posts in it.
 async fn quiet() -> SimServer {
@@ -55,7 +55,7 @@ fn mirror<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 async fn a_timeline_is_mirrored_reported_and_exported() {
     let server = quiet().await;
     let url = server.url();
-    let place = Place::new();
+    let place = DataDir::new();
     let report = place.json(&mirror(&url, &["--for", "1s", "--name", "sim"]));
     let truth = server.truth(&Timeline::Public).unwrap();
     assert!(truth.posts.len() > 200);
@@ -106,7 +106,7 @@ async fn a_timeline_is_mirrored_reported_and_exported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_can_begin_at_a_time_and_end_early() {
     let server = quiet().await;
-    let place = Place::new();
+    let place = DataDir::new();
     place.json(&mirror(&server.url(), &["--for", "1s", "--name", "sim"]));
     let all = place.export("sim").len();
     let since = |time: &str| lines(&place.run(&["export", "sim", "--since", time]).stdout).len();
@@ -137,7 +137,7 @@ async fn an_export_can_begin_at_a_time_and_end_early() {
 async fn a_signal_ends_it_with_the_report() {
     let server = quiet().await;
     let url = server.url();
-    let place = Place::new();
+    let place = DataDir::new();
     let mut arguments = mirror(&url, &["--name", "sim"]);
     arguments.push("--json");
     let mut running = place.start(&arguments);
@@ -158,7 +158,7 @@ async fn a_signal_ends_it_with_the_report() {
 #[tokio::test(flavor = "multi_thread")]
 async fn its_stream_is_followed_and_proven_by_polls() {
     let server = quiet_after(6_000).await;
-    let (url, place) = (server.url(), Place::new());
+    let (url, place) = (server.url(), DataDir::new());
     let token = place.file("token", "driftline");
     let home = [
         "--name",
@@ -197,7 +197,7 @@ async fn its_stream_is_followed_and_proven_by_polls() {
 
 #[test]
 fn what_cannot_be_fetched_ends_with_1() {
-    let place = Place::new();
+    let place = DataDir::new();
     let ended = place.run(&["mirror", "http://127.0.0.1:9", "--for", "1s"]);
     assert_eq!(ended.status, 1, "{ended:?}");
     assert!(

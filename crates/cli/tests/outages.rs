@@ -17,18 +17,18 @@ use driftline_sim::{
     http::{Clock, SimServer, Timeline},
 };
 use driftline_store::{Root, SecretUrl, Store, StoreError, Target, Tx, touch};
-use support::{Place, Running, get, postgres::Outage, small_disk::SmallDisk, wait_for};
+use support::{DataDir, Running, get, postgres::Outage, small_disk::SmallDisk, wait_for};
 
 /// A server that reads a simulated upstream.
 struct Scene {
     sim: SimServer,
-    place: Place,
+    place: DataDir,
     server: Running,
     base: String,
 }
 
 impl Scene {
-    async fn begin(place: Place) -> Self {
+    async fn begin(place: DataDir) -> Self {
         let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
         let sim = sim.await.unwrap();
         let (server, base) = place.serve(&["--allow-private"]);
@@ -109,7 +109,7 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_postgresql_was_stopped() {
     let mut postgres = Outage::start();
-    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
     let ids = "[id]\nserve = true\nlease = \"store\"\nlisten_thrift = \"none\"\n";
     place.file("driftline.toml", ids);
     let scene = Scene::begin(place).await;
@@ -130,7 +130,7 @@ async fn a_source_goes_on_after_postgresql_was_stopped() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_postgresql_stood_still() {
     let postgres = Outage::start();
-    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
     let scene = Scene::begin(place).await;
     for seconds in outages(&[1, 5]) {
         postgres.freeze();
@@ -146,7 +146,7 @@ async fn a_source_goes_on_after_postgresql_stood_still() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_ends_though_postgresql_stands_still() {
     let postgres = Outage::start();
-    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
     let mut scene = Scene::begin(place).await;
     postgres.freeze();
     scene.is_unready("The store does not answer");
@@ -165,7 +165,7 @@ async fn a_server_ends_though_postgresql_stands_still() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_the_disk_was_full() {
-    let place = Place::new();
+    let place = DataDir::new();
     let disk = SmallDisk::mount(&place.data());
     let scene = Scene::begin(place).await;
     disk.fill(&scene.server);
@@ -184,7 +184,7 @@ async fn a_source_goes_on_after_the_disk_was_full() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_its_database_could_not_be_written() {
     // In memory a file that is open can be written whatever its flags say.
-    let place = Place::on_disk();
+    let place = DataDir::on_disk();
     let path = place.data().join("driftline.db");
     let scene = Scene::begin(place).await;
     // Longer than a writer waits for another one.
@@ -244,7 +244,7 @@ impl Drop for ReadOnly {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_process_takes_over_from_one_that_stands_still() {
     let postgres = Outage::start();
-    let place = || Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let place = || DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
     let scene = Scene::begin(place()).await;
     let second = place();
     let (mut other, _) = second.serve(&["--allow-private"]);
@@ -293,7 +293,7 @@ fn fence(url: &str) -> i64 {
 #[test]
 fn a_server_whose_node_was_taken_ends_and_says_so() {
     let postgres = Outage::start();
-    let place = Place::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
     let ids = "[id]\nserve = true\nlease = \"store\"\nlisten_thrift = \"none\"\n";
     place.file("driftline.toml", ids);
     let (mut server, _) = place.serve(&[]);

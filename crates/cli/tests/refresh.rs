@@ -9,7 +9,7 @@ use driftline_sim::{
     Growth, Revocation, WorldConfig,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
-use support::{Ended, Place, wait_for};
+use support::{DataDir, Ended, wait_for};
 
 const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"2s\"\n";
 
@@ -30,7 +30,7 @@ async fn sim() -> SimServer {
     SimServer::start(config, 3, Clock::Real).await.unwrap()
 }
 
-fn typed(place: &Place, arguments: &[&str], input: &str) -> Ended {
+fn typed(place: &DataDir, arguments: &[&str], input: &str) -> Ended {
     let mut child = place
         .command(arguments)
         .stdin(Stdio::piped())
@@ -55,7 +55,7 @@ fn typed(place: &Place, arguments: &[&str], input: &str) -> Ended {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_sees_where_posts_stand() {
     let sim = sim().await;
-    let place = Place::new();
+    let place = DataDir::new();
     place.file("driftline.toml", CONFIG);
     let (mut server, _) = place.serve(&["--allow-private"]);
     let url = sim.url();
@@ -122,7 +122,7 @@ async fn a_person_sees_where_posts_stand() {
 #[tokio::test(flavor = "multi_thread")]
 async fn named_posts_are_looked_up_and_the_command_can_be_repeated() {
     let sim = sim().await;
-    let place = Place::new();
+    let place = DataDir::new();
     place.file("driftline.toml", CONFIG);
     let url = sim.url();
     let truth = sim.truth(&Timeline::Public).unwrap();
@@ -163,7 +163,7 @@ async fn named_posts_are_looked_up_and_the_command_can_be_repeated() {
 #[test]
 fn a_long_list_of_names_goes_on_after_kills() {
     const INSTANCE: &str = "https://sim.example";
-    let place = Place::new();
+    let place = DataDir::new();
     // Nothing is asked of anybody: the names wait.
     place.file("driftline.toml", "[refresh]\noff = true\n");
     let mut lines: Vec<String> = (1..=20_000).map(|id| id.to_string()).collect();
@@ -213,7 +213,7 @@ fn a_long_list_of_names_goes_on_after_kills() {
 
 #[test]
 fn bad_lines_are_told_by_their_numbers_in_the_file() {
-    let place = Place::new();
+    let place = DataDir::new();
     let instance = "https://sim.example";
     let ids = place.file("ids", "\u{feff}17\r\n\n  \nnot an ID\n18\n\n017\n");
     let noted = place.run(&["--json", "track", instance, "--kind", "x", "--ids", &ids]);
@@ -239,7 +239,7 @@ fn bad_lines_are_told_by_their_numbers_in_the_file() {
 async fn credentials_are_kept_sealed_and_tested() {
     const TOKEN: &str = "s3cret-of-a-person";
     let sim = sim().await;
-    let place = Place::new();
+    let place = DataDir::new();
     let url = sim.url();
     place.file("driftline.toml", "[upstream]\nallow_private = true\n");
     let added = typed(
@@ -289,7 +289,7 @@ async fn credentials_are_kept_sealed_and_tested() {
 
 #[test]
 fn a_credential_that_cannot_work_is_refused_or_told() {
-    let place = Place::new();
+    let place = DataDir::new();
     let url = "https://sim.example";
     let gone = place.folder().join("gone");
     let gone = gone.to_str().unwrap();
@@ -319,7 +319,7 @@ fn a_credential_that_cannot_work_is_refused_or_told() {
 
 #[test]
 fn only_a_known_server_is_named_by_its_host() {
-    let place = Place::new();
+    let place = DataDir::new();
     let ids = place.file("ids", "1\n");
     let new = place.run(&["track", "foo.example", "--ids", &ids]);
     assert_eq!(new.status, 2, "{new:?}");
@@ -341,7 +341,7 @@ fn only_a_known_server_is_named_by_its_host() {
 
 #[test]
 fn ages_that_make_no_sense_are_refused() {
-    let place = Place::new();
+    let place = DataDir::new();
     for (ages, said) in [
         ("\"1h\" = \"5m\"\n\"1d\" = \"1m\"", "grow with age"),
         ("\"soon\" = \"5m\"", "no duration"),
@@ -357,7 +357,7 @@ fn ages_that_make_no_sense_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stored_history_can_be_replayed_under_other_policies() {
     let sim = sim().await;
-    let place = Place::new();
+    let place = DataDir::new();
     place.file("driftline.toml", CONFIG);
     let empty = place.run(&["simulate"]);
     assert_eq!(empty.status, 2, "{empty:?}");
@@ -397,7 +397,7 @@ async fn the_stored_history_can_be_replayed_under_other_policies() {
 
 #[test]
 fn a_credential_that_is_named_and_does_not_exist_is_warned_of() {
-    let place = Place::new();
+    let place = DataDir::new();
     let names = "[refresh]\ncredentials = [\"nope\", \"mine\"]\n";
     place.file("driftline.toml", names);
     let url = "https://a.example";

@@ -17,13 +17,13 @@ use driftline_sim::{
 use driftline_store::{SecretUrl, Store, StoreError, Target};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use support::{Place, Running};
+use support::{DataDir, Running};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_workers_on_postgresql_lose_no_post() {
     let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
-    let places: Vec<Place> = (0..4)
-        .map(|_| Place::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url()))
+    let places: Vec<DataDir> = (0..4)
+        .map(|_| DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url()))
         .collect();
     let target = Target::Postgres {
         url: SecretUrl::new(cluster.url()),
@@ -34,14 +34,14 @@ async fn four_workers_on_postgresql_lose_no_post() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_process_on_sqlite_loses_no_post() {
-    let place = Place::new();
+    let place = DataDir::new();
     let target = Target::Sqlite {
         path: place.data().join("driftline.db"),
     };
     kill_often(&[place], target).await;
 }
 
-async fn kill_often(places: &[Place], target: Target) {
+async fn kill_often(places: &[DataDir], target: Target) {
     let number =
         |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse::<u64>().unwrap());
     let seed = number("DRIFTLINE_SEED", rand::random());
@@ -78,9 +78,9 @@ async fn kill_often(places: &[Place], target: Target) {
 
     let mut oldest_ms = 0;
     // Over the whole time in which each post is looked up once.
-    let most_ms = (2 * every_ms(posts).unsigned_abs() / kills.max(1)).max(1_200);
+    let max_ms = (2 * every_ms(posts).unsigned_abs() / kills.max(1)).max(1_200);
     for _ in 0..kills {
-        let end = Instant::now() + Duration::from_millis(rng.random_range(200..most_ms));
+        let end = Instant::now() + Duration::from_millis(rng.random_range(200..max_ms));
         while Instant::now() < end {
             oldest_ms = oldest_ms.max(stored(&store).await.oldest_ms);
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -114,7 +114,7 @@ async fn kill_often(places: &[Place], target: Target) {
     store.close().await;
 }
 
-fn start(place: &Place) -> Running {
+fn start(place: &DataDir) -> Running {
     place.serve(&["--allow-private"]).0
 }
 

@@ -9,7 +9,7 @@ use driftline_sim::{
 };
 use driftline_store::{Store, Target, source};
 use driftline_upstream::{Http, Options};
-use support::{Place, lines, wait_for};
+use support::{DataDir, lines, wait_for};
 
 async fn get(url: &str) -> (u16, String) {
     // This chooses the process's TLS provider, which every client needs.
@@ -24,7 +24,7 @@ async fn a_server_takes_commands_and_ends_in_order() {
     let upstream = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real)
         .await
         .unwrap();
-    let place = Place::new();
+    let place = DataDir::new();
     let (mut server, url) = place.serve(&["--allow-private"]);
     let add = [
         "source",
@@ -85,7 +85,7 @@ async fn a_server_takes_commands_and_ends_in_order() {
 
 #[test]
 fn a_killed_server_leaves_nothing_in_the_way() {
-    let place = Place::new();
+    let place = DataDir::new();
     let (server, _) = place.serve(&[]);
     server.kill();
     assert!(place.data().join("driftline.sock").exists());
@@ -100,7 +100,7 @@ fn a_killed_server_leaves_nothing_in_the_way() {
 
 #[test]
 fn addresses_that_others_reach_are_refused_without_a_token() {
-    let place = Place::new();
+    let place = DataDir::new();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "nonsense"] {
         let ended = place.run(&["serve", "--listen", address]);
         assert_eq!(ended.status, 2, "{ended:?}");
@@ -110,7 +110,7 @@ fn addresses_that_others_reach_are_refused_without_a_token() {
 
 #[test]
 fn tokens_that_are_missing_or_short_are_refused_unshown() {
-    let place = Place::new().with("SHORT", "sesame-open-yourself");
+    let place = DataDir::new().with("SHORT", "sesame-open-yourself");
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     let empty = place.file("empty", "");
     for (place_of_token, said) in [
@@ -130,7 +130,7 @@ fn tokens_that_are_missing_or_short_are_refused_unshown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn other_machines_are_served_and_need_the_token_for_more_than_public_posts() {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef-drift";
-    let place = Place::new();
+    let place = DataDir::new();
     let file = place.file("token", &format!("{TOKEN}\n"));
     place.file(
         "driftline.toml",

@@ -7,14 +7,14 @@ use driftline_sim::{
     FaultsConfig, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
-use support::{Place, wait_for};
+use support::{DataDir, wait_for};
 
 async fn sim() -> SimServer {
     let world = WorldConfig::punctual(20.0);
     SimServer::start(world, 1, Clock::Real).await.unwrap()
 }
 
-fn names(place: &Place) -> usize {
+fn names(place: &DataDir) -> usize {
     let ended = place.run(&["--json", "source", "list"]);
     serde_json::from_str::<serde_json::Value>(&ended.stdout)
         .map_or(0, |list| list.as_array().unwrap().len())
@@ -24,7 +24,7 @@ fn names(place: &Place) -> usize {
 async fn a_source_that_cannot_be_read_is_not_added_and_what_is_wrong_is_said() {
     let sim = sim().await;
     let url = sim.url();
-    let place = Place::new();
+    let place = DataDir::new();
     let token = place.file("token", "driftline");
     let nowhere = place.folder().join("nowhere").display().to_string();
     let gone = "http://127.0.0.1:1";
@@ -76,7 +76,7 @@ async fn a_source_that_cannot_be_read_is_not_added_and_what_is_wrong_is_said() {
 async fn a_running_server_tries_with_what_it_may_and_has_itself() {
     let sim = sim().await;
     let url = sim.url();
-    let place = Place::new();
+    let place = DataDir::new();
     let (_server, _) = place.serve(&[]);
     let refused = place.run(&["source", "add", &url, "--allow-private"]);
     assert_ne!(refused.status, 0, "{refused:?}");
@@ -96,7 +96,7 @@ async fn a_running_server_tries_with_what_it_may_and_has_itself() {
         Clock::Real,
     );
     let throttled = throttled.await.unwrap();
-    let place = Place::new();
+    let place = DataDir::new();
     let (_server, _) = place.serve(&["--allow-private"]);
     let added = place.run(&["source", "add", &throttled.url(), "--name", "throttled"]);
     assert_eq!(added.status, 0, "{added:?}");
@@ -107,7 +107,7 @@ async fn a_running_server_tries_with_what_it_may_and_has_itself() {
 async fn the_list_tells_what_each_source_is_doing() {
     let sim = sim().await;
     let url = sim.url();
-    let place = Place::new();
+    let place = DataDir::new();
     let (server, base) = place.serve(&[]);
     let add = |name: &str, more: &[&str]| {
         let mut add = vec!["source", "add", &url, "--no-check", "--name", name];

@@ -4,10 +4,10 @@
 mod support;
 
 use serde_json::Value;
-use support::Place;
+use support::DataDir;
 
 /// Runs it and checks the status and that one line tells what is wanted.
-fn refused(place: &Place, arguments: &[&str], status: i32, words: &[&str]) -> String {
+fn refused(place: &DataDir, arguments: &[&str], status: i32, words: &[&str]) -> String {
     let ended = place.run(arguments);
     assert_eq!(ended.status, status, "{arguments:?}: {ended:?}");
     assert_eq!(ended.stdout, "", "{arguments:?}: {ended:?}");
@@ -19,7 +19,7 @@ fn refused(place: &Place, arguments: &[&str], status: i32, words: &[&str]) -> St
 
 #[test]
 fn a_wrong_command_line_is_2_and_help_is_0() {
-    let place = Place::new();
+    let place = DataDir::new();
     assert_eq!(place.run(&["--version"]).status, 0);
     assert_eq!(place.run(&["source", "add", "--help"]).status, 0);
     refused(&place, &["fly"], 2, &["fly"]);
@@ -41,7 +41,7 @@ fn a_wrong_command_line_is_2_and_help_is_0() {
 
 #[test]
 fn commands_on_nothing_say_what_to_do() {
-    let place = Place::new();
+    let place = DataDir::new();
     for command in [
         &["source", "list"][..],
         &["source", "verify", "gone"],
@@ -69,7 +69,7 @@ fn commands_on_nothing_say_what_to_do() {
 
 #[test]
 fn a_source_is_added_listed_paused_and_removed() {
-    let place = Place::new();
+    let place = DataDir::new();
     let add = [
         "source",
         "add",
@@ -96,12 +96,12 @@ fn a_source_is_added_listed_paused_and_removed() {
 
 #[test]
 fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
-    let listen = |place: &Place, arguments: &[&str]| {
+    let listen = |place: &DataDir, arguments: &[&str]| {
         let mut all = arguments.to_vec();
         all.push("serve");
         refused(place, &all, 2, &["operator's token"])
     };
-    let place = Place::new();
+    let place = DataDir::new();
     let file = place.file("my.toml", "[server]\nlisten = \"0.0.0.0:1\"\n");
     let message = listen(&place, &["--config", &file]);
     assert!(message.contains("0.0.0.0:1 "), "{message}");
@@ -117,7 +117,7 @@ fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
 
 #[test]
 fn the_configuration_here_sets_what_sources_begin_with() {
-    let place = Place::new();
+    let place = DataDir::new();
     let defaults = "[defaults]\nevery = \"1d\"\nbackfill = 100\noverlap = \"2s\"\n";
     place.file("driftline.toml", defaults);
     place.json(&["source", "add", "https://a.example", "--no-check"]);
@@ -137,7 +137,7 @@ fn the_configuration_here_sets_what_sources_begin_with() {
 
 #[test]
 fn wrong_configurations_are_2_and_name_the_key() {
-    let place = Place::new();
+    let place = DataDir::new();
     for (text, words) in [
         (
             "[server]\nlissten = \"x\"\n",
@@ -160,7 +160,7 @@ fn wrong_configurations_are_2_and_name_the_key() {
     }
     let missing = ["--config", "missing.toml", "source", "list"];
     refused(&place, &missing, 2, &["missing.toml"]);
-    let place = Place::new().with("DRIFTLINE_DEFAULTS__EVRY", "3s");
+    let place = DataDir::new().with("DRIFTLINE_DEFAULTS__EVRY", "3s");
     let words = ["DRIFTLINE_DEFAULTS__EVRY", "environment"];
     refused(&place, &["source", "list"], 2, &words);
 }
@@ -169,7 +169,7 @@ fn wrong_configurations_are_2_and_name_the_key() {
 fn a_database_urls_password_is_never_printed() {
     let secret = "hunter2hunter2";
     let url = format!("postgres://me:{secret}@127.0.0.1:1/none");
-    let place = Place::new();
+    let place = DataDir::new();
     let flag = ["--database-url", &url, "-vv", "source", "list"];
     let message = refused(&place, &flag, 1, &["127.0.0.1:1/none"]);
     assert!(!message.contains(secret), "{message}");
@@ -186,7 +186,7 @@ fn a_database_urls_password_is_never_printed() {
 }
 
 /// The age table that is in force: below which age, ms, posts are refreshed how often, ms.
-fn ages(place: &Place) -> Vec<(i64, i64)> {
+fn ages(place: &DataDir) -> Vec<(i64, i64)> {
     place.json(&["source", "add", "https://a.example", "--no-check"]);
     let status = place.json(&["refresh", "status"]);
     let bands = status["instances"][0]["bands"].as_array().unwrap().iter();
@@ -212,11 +212,11 @@ fn usual_ages_change_their_own_interval_only_and_others_are_a_table_of_their_own
         bands.to_vec()
     };
     let of = |ages: &str| {
-        let place = Place::new();
+        let place = DataDir::new();
         place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
         place
     };
-    assert_eq!(ages(&Place::new()), usual);
+    assert_eq!(ages(&DataDir::new()), usual);
     assert_eq!(ages(&of("\"18m\" = \"2m\"")), with(0, 2 * MINUTE));
     // The same age, written otherwise.
     assert_eq!(ages(&of("\"1h\" = \"5m\"")), with(1, 5 * MINUTE));
@@ -225,7 +225,7 @@ fn usual_ages_change_their_own_interval_only_and_others_are_a_table_of_their_own
     assert_eq!(ages(&of("\"18m\" = \"1m\"\n\"2h\" = \"5m\"")), own);
     // The environment lies above the file, band by band.
     let variable = "DRIFTLINE_REFRESH__AGES__18M";
-    let place = Place::new().with(variable, "1m");
+    let place = DataDir::new().with(variable, "1m");
     assert_eq!(ages(&place), with(0, MINUTE));
     let place = of("\"18m\" = \"2m\"\n\"60m\" = \"5m\"").with(variable, "1m");
     let mut both = with(0, MINUTE);
@@ -252,7 +252,7 @@ fn what_is_wrong_with_ages_is_said_with_the_ages_as_they_are_written() {
         ),
         ("\"900000d\" = \"5m\"", &["900000d", "too long"]),
     ] {
-        let place = Place::new();
+        let place = DataDir::new();
         place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
         refused(&place, &["source", "add", "https://a.example"], 2, words);
     }
@@ -281,7 +281,7 @@ fn a_wrong_setting_of_refreshing_says_where_it_is_and_what_can_be_written() {
         ("buffer_ttl = \"30s\"", &serve, &["lease"]),
     ] {
         let (key, value) = line.split_once(" = ").unwrap();
-        let place = Place::new();
+        let place = DataDir::new();
         place.file("driftline.toml", &format!("[refresh]\n{line}\n"));
         let message = refused(&place, command, 2, words);
         let name = format!("driftline.toml: \"refresh.{key}\"");
@@ -289,19 +289,19 @@ fn a_wrong_setting_of_refreshing_says_where_it_is_and_what_can_be_written() {
         assert_eq!(message.lines().count(), 1, "{message}");
 
         let variable = format!("DRIFTLINE_REFRESH__{}", key.to_uppercase());
-        let place = Place::new().with(&variable, value);
+        let place = DataDir::new().with(&variable, value);
         let message = refused(&place, command, 2, words);
         let name = format!("the environment: \"{variable}\"");
         assert!(message.contains(&name), "{message}");
     }
     let variable = "DRIFTLINE_REFRESH__AGES__60M";
-    let place = Place::new().with(variable, "2m");
+    let place = DataDir::new().with(variable, "2m");
     refused(&place, &add, 2, &["the environment", variable]);
 }
 
 #[test]
 fn a_server_that_is_not_known_is_named_with_those_that_are() {
-    let place = Place::new();
+    let place = DataDir::new();
     place.json(&["source", "add", "https://a.example", "--no-check"]);
     let simulate = ["simulate", "--instance", "nope.example"];
     let words = ["no server \"nope.example\"", "https://a.example"];
@@ -310,12 +310,12 @@ fn a_server_that_is_not_known_is_named_with_those_that_are() {
 
 #[test]
 fn by_worth_the_target_is_said_to_be_a_bound() {
-    let place = Place::new();
+    let place = DataDir::new();
     place.json(&["source", "add", "https://a.example", "--no-check"]);
-    let words = |place: &Place| place.run(&["refresh", "status"]).stdout;
-    assert!(!words(&place).contains("by worth"));
+    let words = |place: &DataDir| place.run(&["refresh", "status"]).stdout;
+    assert!(!words(&place).contains("by value"));
     place.file("driftline.toml", "[refresh]\npolicy = \"value\"\n");
-    assert!(words(&place).contains("by worth: TARGET is the interval by age"));
+    assert!(words(&place).contains("by value: TARGET is the interval by age"));
     let status = place.json(&["refresh", "status"]);
     assert_eq!(status["instances"][0]["policy"], "value");
 }

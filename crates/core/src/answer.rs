@@ -14,7 +14,7 @@ pub struct PageRequest {
     pub below: Option<UpstreamId>,
     /// The posts just above this ID (`min_id`); with it `since` and `below`
     /// are not set.
-    pub just_above: Option<UpstreamId>,
+    pub min_id: Option<UpstreamId>,
     /// The most posts to answer with.
     pub limit: u16,
 }
@@ -35,7 +35,7 @@ pub struct Abilities {
     /// The most posts that one page holds.
     pub page_limit: u16,
     /// Whether it answers `min_id`.
-    pub just_above: bool,
+    pub min_id: bool,
 }
 
 /// A page that arrived.
@@ -49,7 +49,7 @@ pub struct Page {
     /// how far the page reaches.
     pub passed: Vec<UpstreamId>,
     /// What the answer's headers and the clock said.
-    pub facts: AnswerFacts,
+    pub facts: AnswerHeaders,
 }
 
 /// A post and its place in the timeline that was read.
@@ -65,7 +65,7 @@ pub struct Listed {
 
 /// What is known about an answer apart from its content.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AnswerFacts {
+pub struct AnswerHeaders {
     /// When the request was sent, by the local clock, Unix ms.
     pub sent_at_ms: i64,
     /// When the answer was complete, by the local clock, Unix ms.
@@ -107,7 +107,7 @@ pub struct LookUps {
     /// Each ID that was asked for, once, with what was found of it.
     pub findings: Vec<(UpstreamId, Finding)>,
     /// What the answer's headers and the clock said.
-    pub facts: AnswerFacts,
+    pub facts: AnswerHeaders,
 }
 
 /// What a look-up of several posts found of one.

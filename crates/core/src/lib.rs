@@ -1,14 +1,14 @@
 //! Driftline's pure machines and domain types.
 //!
 //! Nothing in this crate reads a clock, draws a random number, or opens a
-//! file or a socket: time and chance come in as arguments. It knows no HTTP,
+//! file or a socket: time and rng come in as arguments. It knows no HTTP,
 //! no SQL and no async runtime.
 
 pub mod answer;
 pub mod api;
-mod chance;
 pub mod post;
 pub mod quota;
 pub mod refresh;
+mod rng;
 pub mod timeline;
 pub mod upstream_id;

@@ -150,7 +150,7 @@ fn made_once(
             return Ok(Rc::clone(&known.text));
         }
         let text: Rc<str> = make()?.into();
-        if made.len() >= MOST_MADE {
+        if made.len() >= MAX_MADE {
             made.clear();
         }
         let types = columns.iter().map(Column::array_type).collect();
@@ -173,7 +173,7 @@ struct Made {
 }
 
 /// More than the program has; sources that are made up as it runs must not fill memory.
-const MOST_MADE: usize = 1_000;
+const MAX_MADE: usize = 1_000;
 
 fn make_statement(
     dialect: Dialect,

@@ -14,7 +14,7 @@ use crate::error::DbError;
 use crate::job::Call;
 use crate::migrate::migrate;
 use crate::options::{Options, Root, SecretUrl, Target};
-use crate::postgres::{self, Purpose, Server};
+use crate::postgres::{self, Server, SessionPurpose};
 use crate::queue::Queue;
 use crate::sqlite;
 use crate::stats::{Counters, Stats};
@@ -197,7 +197,7 @@ impl Inner {
     ) -> Result<(), DbError> {
         let server = Server::new(url, schema)?;
         server.prepare(schema)?;
-        let mut session = server.connect(Purpose::Migrate)?;
+        let mut session = server.connect(SessionPurpose::Migrate)?;
         migrate(options.migrations, MIGRATION_LOCK, |step| {
             for tries in 0.. {
                 session.begin("begin");
@@ -220,13 +220,13 @@ impl Inner {
         })?;
         let pools = [
             (
-                Purpose::Write,
+                SessionPurpose::Write,
                 "driftline-db-write",
                 &self.writes,
                 options.writers,
             ),
             (
-                Purpose::Read,
+                SessionPurpose::Read,
                 "driftline-db-read",
                 &self.reads,
                 options.readers,

@@ -25,7 +25,7 @@ use crate::tx::Tx;
 
 /// What a pool's transactions are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum SessionPurpose {
     Write,
     Read,
     Migrate,
@@ -34,14 +34,19 @@ pub(crate) enum Purpose {
 /// One thread's connection, made when first needed and again whenever it was lost.
 struct Worker<'a> {
     server: &'a Server,
-    purpose: Purpose,
+    purpose: SessionPurpose,
     counters: &'a Counters,
     session: Option<Session>,
     connected_before: bool,
 }
 
 /// Runs jobs until the queue is closed and empty.
-pub(crate) fn run_all(server: &Server, queue: &Queue, purpose: Purpose, counters: &Counters) {
+pub(crate) fn run_all(
+    server: &Server,
+    queue: &Queue,
+    purpose: SessionPurpose,
+    counters: &Counters,
+) {
     let mut worker = Worker {
         server,
         purpose,
@@ -92,15 +97,15 @@ impl Worker<'_> {
             }
         };
         session.begin(match self.purpose {
-            Purpose::Write => "begin isolation level read committed read write",
-            Purpose::Read => "begin isolation level repeatable read read only",
-            Purpose::Migrate => "begin",
+            SessionPurpose::Write => "begin isolation level read committed read write",
+            SessionPurpose::Read => "begin isolation level repeatable read read only",
+            SessionPurpose::Migrate => "begin",
         });
         let ran = job.run(&mut Tx::postgres(session));
         match ran {
             Ran::Commit => {
                 session.commit()?;
-                if self.purpose == Purpose::Write {
+                if self.purpose == SessionPurpose::Write {
                     self.counters.committed(1);
                 }
                 Ok(())

@@ -48,7 +48,7 @@ pub(crate) fn wait<S: Source, T>(
         if wait.us < SPIN_BELOW_US {
             core::hint::spin_loop();
         } else {
-            thread::sleep(Duration::from_micros(wait.us.min(LONGEST_SLEEP_US)));
+            thread::sleep(Duration::from_micros(wait.us.min(MAX_SLEEP_US)));
         }
         match attempt(source) {
             Ok(value) => return Ok(value),
@@ -83,6 +83,6 @@ impl Since {
 /// Below this, going to sleep takes longer than the wait.
 const SPIN_BELOW_US: u64 = 50;
 /// Clocks step and windows are extended during a wait: look again after this.
-const LONGEST_SLEEP_US: u64 = 10_000;
+const MAX_SLEEP_US: u64 = 10_000;
 /// Beyond two ticks: what a busy machine may keep a clock's thread from.
 const STANDING: Duration = Duration::from_millis(100);

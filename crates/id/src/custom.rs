@@ -101,7 +101,7 @@ impl Layout {
 
 const fn is_name(name: &str) -> bool {
     let mut rest = name.as_bytes();
-    if rest.is_empty() || rest.len() > LONGEST_NAME {
+    if rest.is_empty() || rest.len() > MAX_NAME {
         return false;
     }
     while let [byte, tail @ ..] = rest {
@@ -128,7 +128,7 @@ impl fmt::Display for LayoutError {
             ),
             Self::Name { name } => write!(
                 f,
-                "{name:?} is no name; take 1 to {LONGEST_NAME} characters of a to z, 0 to 9, \
+                "{name:?} is no name; take 1 to {MAX_NAME} characters of a to z, 0 to 9, \
                  '_' and '-'"
             ),
             Self::FieldWidth { field, bits } => write!(
@@ -141,4 +141,4 @@ impl fmt::Display for LayoutError {
 
 impl Error for LayoutError {}
 
-const LONGEST_NAME: usize = 32;
+const MAX_NAME: usize = 32;

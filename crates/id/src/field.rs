@@ -14,7 +14,7 @@ pub enum FieldKind {
     Node,
     /// Counts the IDs that one node makes within one unit of time.
     Sequence,
-    /// Chance.
+    /// Rng.
     Random,
     /// The kind of the object that the ID names.
     Tag,

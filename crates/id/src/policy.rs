@@ -30,7 +30,7 @@ pub enum SequenceStart {
     /// puts them all on one shard). The tick's IDs run from there to the last of the sequence and
     /// do not wrap, so that they keep rising; a tick has up to `below` - 1 fewer of them.
     Scattered {
-        /// Chance, drawn by the caller.
+        /// Rng, drawn by the caller.
         seed: u64,
         /// The places: 0 up to `below` - 1, within the sequence. 0 and 1 mean none but 0.
         below: u64,

@@ -36,17 +36,13 @@ pub(crate) async fn wait<T>(
         if now >= deadline {
             return Err(DeadlineError::Deadline(wait));
         }
-        if wait.us < YIELD_BELOW_US && turns < MOST_TURNS {
+        if wait.us < YIELD_BELOW_US && turns < MAX_TURNS {
             turns += 1;
             give_turn().await;
             continue;
         }
         // The timer sleeps for up to 1 ms longer than it is asked to, and never for less.
-        let pause_us = wait
-            .us
-            .min(LONGEST_SLEEP_US)
-            .saturating_sub(TIMER_US)
-            .max(1);
+        let pause_us = wait.us.min(MAX_SLEEP_US).saturating_sub(TIMER_US).max(1);
         sleep_until(deadline.min(now + Duration::from_micros(pause_us))).await;
     }
 }
@@ -80,8 +76,8 @@ impl Error for DeadlineError {}
 const YIELD_BELOW_US: u64 = 50;
 /// What one call gives before it sleeps all the same, as when a clock stands still: of an
 /// otherwise idle runtime this takes about as long as the longest wait that is yielded for.
-const MOST_TURNS: u32 = 256;
+const MAX_TURNS: u32 = 256;
 /// The resolution of Tokio's timer.
 const TIMER_US: u64 = 1_000;
 /// Clocks step and windows are extended during a wait: look again after this.
-const LONGEST_SLEEP_US: u64 = 10_000;
+const MAX_SLEEP_US: u64 = 10_000;

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use driftline_id::clock::{Clock, ManualClock, SystemClock};
 use driftline_id::file::{FileError, Keeper, NodeFolder, ReservationFile};
-use driftline_id::window::{BeginError, Lease, LeaseStore, RecordError, Terms};
+use driftline_id::window::{BeginError, Lease, LeaseStore, RecordError, WindowConfig};
 use driftline_id::{ClockPolicy, Field, Generator, Layout, Node, TimeUnit, Window};
 
 const NOW_US: i64 = 1_700_000_000_000_000;
-const TERMS: Terms = Terms {
+const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    patience_ms: 60_000,
+    timeout_ms: 60_000,
 };
 
 #[test]
@@ -171,7 +171,7 @@ fn a_folder_gives_each_holder_the_lowest_free_node() {
     const FOUR: &[Field] = &[Field::node("node", 2), Field::sequence(20)];
     let layout = Layout::custom("four", TimeUnit::Millisecond, 0, 41, FOUR).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let nodes = NodeFolder::new(folder.path(), layout, TERMS);
+    let nodes = NodeFolder::new(folder.path(), layout, WINDOW_CONFIG);
     let acquire = || nodes.acquire(NOW_US);
     let mut held: Vec<_> = (0..4).map(|_| acquire().unwrap().0).collect();
     let numbers: Vec<u64> = held.iter().map(|lease| lease.node().number()).collect();
@@ -181,7 +181,7 @@ fn a_folder_gives_each_holder_the_lowest_free_node() {
     let (lease, window) = acquire().unwrap();
     assert_eq!(lease.node().number(), 2);
     assert_eq!(window.from_us(), NOW_US + 3_000_000);
-    let none = NodeFolder::new(folder.path(), Layout::ULID, TERMS);
+    let none = NodeFolder::new(folder.path(), Layout::ULID, WINDOW_CONFIG);
     assert!(matches!(none.acquire(NOW_US), Err(FileError::Node(_))));
 }
 
@@ -189,12 +189,13 @@ fn a_folder_gives_each_holder_the_lowest_free_node() {
 fn a_keeper_extends_ahead_of_need_and_closes_for_an_instant_restart() {
     let folder = tempfile::tempdir().unwrap();
     let clock = SystemClock;
-    let terms = Terms {
+    let window_config = WindowConfig {
         length_ms: 40,
-        patience_ms: 60_000,
+        timeout_ms: 60_000,
     };
     let now_us = clock.now_us();
-    let (held, window) = ReservationFile::open(folder.path(), node(), terms, now_us).unwrap();
+    let (held, window) =
+        ReservationFile::open(folder.path(), node(), window_config, now_us).unwrap();
     let keeper = Keeper::start(held, clock).unwrap();
     let policy = ClockPolicy::Wait { at_most_ms: 10_000 };
     let mut ids = Generator::new(window, clock, policy).unwrap();
@@ -207,7 +208,7 @@ fn a_keeper_extends_ahead_of_need_and_closes_for_an_instant_restart() {
     }
     assert!(keeper.take_failure().is_none());
     keeper.close(ids.retire()).unwrap();
-    let (_, window) = ReservationFile::open(folder.path(), node(), terms, now_us).unwrap();
+    let (_, window) = ReservationFile::open(folder.path(), node(), window_config, now_us).unwrap();
     let time_us = Layout::TWITTER.time_us(last.into());
     assert_eq!(window.from_us(), time_us + 1_000);
 }
@@ -239,14 +240,14 @@ fn all_records_of_a_copied_folder_are_adopted_at_once() {
     let (original, copy) = (parent.path().join("original"), parent.path().join("copy"));
     let at = |folder: &Path, number| {
         let node = Node::new(&Layout::TWITTER, number).unwrap();
-        ReservationFile::open(folder, node, TERMS, NOW_US)
+        ReservationFile::open(folder, node, WINDOW_CONFIG, NOW_US)
     };
     for number in [9, 10, 2] {
         drop(at(&original, number).unwrap());
     }
     drop(open_of(&original, &Layout::DISCORD).unwrap());
     copy_folder(&original, &copy);
-    let nodes = NodeFolder::new(&copy, Layout::TWITTER, TERMS);
+    let nodes = NodeFolder::new(&copy, Layout::TWITTER, WINDOW_CONFIG);
     let adopted = nodes.adopt().unwrap();
     let numbers: Vec<u64> = adopted.iter().map(Node::number).collect();
     assert_eq!(numbers, [2, 9, 10]);
@@ -255,7 +256,7 @@ fn all_records_of_a_copied_folder_are_adopted_at_once() {
         open_of(&copy, &Layout::DISCORD),
         Err(FileError::Copied { .. })
     ));
-    let none = NodeFolder::new(parent.path().join("none"), Layout::TWITTER, TERMS);
+    let none = NodeFolder::new(parent.path().join("none"), Layout::TWITTER, WINDOW_CONFIG);
     assert!(matches!(none.adopt(), Err(FileError::Io { .. })));
 }
 
@@ -304,7 +305,7 @@ fn an_older_record_without_a_birth_time_is_read() {
     let place = held.record().place().to_string();
     let without: Vec<&str> = place
         .split(' ')
-        .filter(|part| !part.starts_with("born_ns="))
+        .filter(|part| !part.starts_with("created_at_ns="))
         .collect();
     let older = held.record().moved_to(&without.join(" "));
     drop(held);
@@ -319,11 +320,11 @@ fn node() -> Node {
 
 fn open_of(folder: &Path, layout: &Layout) -> Result<(ReservationFile, Window), FileError> {
     let node = Node::new(layout, 5).unwrap();
-    ReservationFile::open(folder, node, TERMS, NOW_US)
+    ReservationFile::open(folder, node, WINDOW_CONFIG, NOW_US)
 }
 
 fn open(folder: &Path, now_us: i64) -> Result<(ReservationFile, Window), FileError> {
-    ReservationFile::open(folder, node(), TERMS, now_us)
+    ReservationFile::open(folder, node(), WINDOW_CONFIG, now_us)
 }
 
 fn copy_folder(from: &Path, to: &Path) {

@@ -12,16 +12,16 @@ use std::time::Duration;
 
 use driftline_id::clock::{Clock, ManualClock, SystemClock, TickedClock};
 use driftline_id::file::{FileError, Keeper, KeeperError, NodeFolder, ReservationFile};
-use driftline_id::window::{Lease, LeaseStore, Terms};
+use driftline_id::window::{Lease, LeaseStore, WindowConfig};
 use driftline_id::{
     Batch, ClockPolicy, Generator, Lane, Layout, Node, NotNow, Refusal, Retired, SharedGenerator,
     Window,
 };
 use fork::Fork;
 
-const TERMS: Terms = Terms {
+const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    patience_ms: 60_000,
+    timeout_ms: 60_000,
 };
 const POLICY: ClockPolicy = ClockPolicy::Wait { at_most_ms: 10_000 };
 
@@ -29,7 +29,7 @@ const POLICY: ClockPolicy = ClockPolicy::Wait { at_most_ms: 10_000 };
 fn a_forked_process_makes_none_of_its_parents_ids() {
     let folder = tempfile::tempdir().unwrap();
     let clock = TickedClock::start();
-    let nodes = NodeFolder::new(folder.path(), Layout::TWITTER, TERMS);
+    let nodes = NodeFolder::new(folder.path(), Layout::TWITTER, WINDOW_CONFIG);
     let (held, window) = nodes.acquire(clock.fresh_us()).unwrap();
     let (kept, kept_window) = nodes.acquire(clock.fresh_us()).unwrap();
     let shared = SharedGenerator::new(kept_window, clock.clone(), POLICY).unwrap();
@@ -91,7 +91,7 @@ fn a_forked_process_makes_none_of_its_parents_ids() {
             // The child's end frees nothing of the parent's, and the parent goes on.
             let node = Node::new(&Layout::TWITTER, 0).unwrap();
             let now_us = clock.fresh_us();
-            let again = ReservationFile::open(folder.path(), node, TERMS, now_us);
+            let again = ReservationFile::open(folder.path(), node, WINDOW_CONFIG, now_us);
             assert!(matches!(again, Err(FileError::Held { .. })), "{again:?}");
             assert_eq!(batch.count(), 10);
             exclusive.next_id().unwrap();
@@ -108,7 +108,7 @@ fn a_window_is_used_in_its_own_process_only() {
     let node = Node::new(&Layout::TWITTER, 5).unwrap();
     let clock = ManualClock::at_ms(1_700_000_000_000);
     let now_us = clock.now_us();
-    let (held, window) = ReservationFile::open(folder.path(), node, TERMS, now_us).unwrap();
+    let (held, window) = ReservationFile::open(folder.path(), node, WINDOW_CONFIG, now_us).unwrap();
     let generator = |window| Generator::new(window, clock.clone(), ClockPolicy::Refuse).unwrap();
     let forked = Err(NotNow::Refused(Refusal::Forked));
     let child = in_child(|| {

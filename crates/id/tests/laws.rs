@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use driftline_id::clock::ManualClock;
-use driftline_id::window::{Record, Terms};
+use driftline_id::window::{Record, WindowConfig};
 use driftline_id::{
     ClockPolicy, Field, Generator, Layout, Node, NotNow, Refusal, SharedGenerator, TimeUnit,
     WaitReason, Window, WindowEnd,
@@ -180,7 +180,7 @@ proptest! {
     ) {
         let layout = Layout::TWITTER;
         let node = Node::new(&layout, 5).unwrap();
-        let terms = Terms { length_ms: 20, patience_ms: 1_000 };
+        let window_config = WindowConfig { length_ms: 20, timeout_ms: 1_000 };
         let clock = ManualClock::at_us(START_US);
         let mut now_us = START_US;
         let mut durable: Option<Record> = None;
@@ -188,7 +188,7 @@ proptest! {
         for (advances, jump_us, retires, renewals) in holders {
             now_us += jump_us;
             clock.set_us(now_us);
-            let begun = Record::begin(durable.as_ref(), &node, "here", now_us, &terms);
+            let begun = Record::begin(durable.as_ref(), &node, "here", now_us, &window_config);
             let mut record = begun.unwrap();
             let (window, end) = record.window(node);
             let policy = ClockPolicy::Refuse;
@@ -204,7 +204,7 @@ proptest! {
             }
             for us in renewals {
                 now_us += us;
-                if let Some(extended) = record.extended(now_us, &terms) {
+                if let Some(extended) = record.extended(now_us, &window_config) {
                     prop_assert!(extended.until_us() >= record.until_us());
                     prop_assert_eq!(extended.from_us(), record.from_us());
                     record = extended;

@@ -4,7 +4,7 @@
 
 use driftline_id::clock::{Clock, SystemClock};
 use driftline_id::file::{FileError, LocalIds};
-use driftline_id::window::Terms;
+use driftline_id::window::WindowConfig;
 use driftline_id::{Id, Layout, Node};
 use tokio::time::{Duration, Instant};
 
@@ -47,8 +47,8 @@ fn a_node_that_was_named_is_taken_or_refused() {
 
 #[test]
 fn a_call_may_wait_for_longer_than_crashes_hold_a_node_back() {
-    let length_ms = Terms::default().length_ms;
-    assert!(LocalIds::LONGEST_WAIT_MS >= 2 * length_ms + length_ms / 16 + 1_000);
+    let length_ms = WindowConfig::default().length_ms;
+    assert!(LocalIds::MAX_WAIT_MS >= 2 * length_ms + length_ms / 16 + 1_000);
     let folder = tempfile::tempdir().unwrap();
     let ids = LocalIds::open(folder.path(), Layout::TWITTER).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()

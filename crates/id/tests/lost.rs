@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use driftline_id::clock::{Clock, ManualClock};
 use driftline_id::file::{FileError, ReservationFile};
-use driftline_id::window::{Lease, Record, Terms};
+use driftline_id::window::{Lease, Record, WindowConfig};
 use driftline_id::{ClockPolicy, Generator, Layout, Node, Window};
 
 const NOW_US: i64 = 1_700_000_000_000_000;
-const TERMS: Terms = Terms {
+const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    patience_ms: 60_000,
+    timeout_ms: 60_000,
 };
 
 #[test]
@@ -70,7 +70,7 @@ fn a_record_that_another_wrote_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let (mut held, _window) = open(folder.path(), NOW_US).unwrap();
     let node = node();
-    let other = Record::begin(Some(held.record()), &node, "there", NOW_US, &TERMS).unwrap();
+    let other = Record::begin(Some(held.record()), &node, "there", NOW_US, &WINDOW_CONFIG).unwrap();
     let path = folder.path().join("twitter-5.window");
     fs::write(&path, other.to_string()).unwrap();
     assert!(is_lost(&held.renew(held.due_us())));
@@ -171,12 +171,12 @@ fn node() -> Node {
 }
 
 fn open(folder: &Path, now_us: i64) -> Result<(ReservationFile, Window), FileError> {
-    ReservationFile::open(folder, node(), TERMS, now_us)
+    ReservationFile::open(folder, node(), WINDOW_CONFIG, now_us)
 }
 
 fn open_at(folder: &Path, number: u64) -> Result<(ReservationFile, Window), FileError> {
     let node = Node::new(&Layout::TWITTER, number).unwrap();
-    ReservationFile::open(folder, node, TERMS, NOW_US)
+    ReservationFile::open(folder, node, WINDOW_CONFIG, NOW_US)
 }
 
 fn copy_folder(from: &Path, to: &Path) {

@@ -12,12 +12,12 @@ use std::process::{Child, ChildStdout, Command, Stdio, exit};
 
 use driftline_id::clock::{Clock, SystemClock};
 use driftline_id::file::{FileError, NodeFolder, ReservationFile};
-use driftline_id::window::{Lease, LeaseStore, Terms};
+use driftline_id::window::{Lease, LeaseStore, WindowConfig};
 use driftline_id::{ClockPolicy, Generator, Layout, Node, Refusal};
 
-const TERMS: Terms = Terms {
+const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 300,
-    patience_ms: 60_000,
+    timeout_ms: 60_000,
 };
 
 #[test]
@@ -25,17 +25,23 @@ fn a_killed_process_and_its_successor_share_no_id_though_the_clock_goes_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut made: Vec<u64> = Vec::new();
     for offset_us in [0, -400_000, -200_000, -800_000] {
-        let mut maker = Process::start("make", folder.path(), offset_us);
+        let mut id_options = Process::start("make", folder.path(), offset_us);
         let ids = 300 + made.len();
         while made.len() < ids {
-            made.push(maker.line().expect("the maker goes on").parse().unwrap());
+            made.push(
+                id_options
+                    .line()
+                    .expect("the id_options goes on")
+                    .parse()
+                    .unwrap(),
+            );
         }
-        maker.child.kill().unwrap();
-        while let Some(line) = maker.line() {
+        id_options.child.kill().unwrap();
+        while let Some(line) = id_options.line() {
             // The last line may be cut off by the kill.
             made.extend(line.parse::<u64>().ok().filter(|&id| id > 1 << 60));
         }
-        maker.child.wait().unwrap();
+        id_options.child.wait().unwrap();
     }
     assert!(made.is_sorted_by(|a, b| a < b), "an ID came twice, or fell");
 
@@ -110,7 +116,7 @@ fn a_process_suspended_past_its_window_can_only_refuse() {
         std::thread::park_timeout(std::time::Duration::from_millis(5));
     }
     let node = Node::new(&Layout::TWITTER, 5).unwrap();
-    let open = || ReservationFile::open(folder.path(), node, TERMS, SystemClock.now_us());
+    let open = || ReservationFile::open(folder.path(), node, WINDOW_CONFIG, SystemClock.now_us());
     assert!(
         matches!(open(), Err(FileError::Held { .. })),
         "suspended, it still holds the node"
@@ -137,7 +143,7 @@ fn role() {
 
 fn play(role: &str, folder: &Path, clock: Offset) -> std::io::Result<()> {
     let node = Node::new(&Layout::TWITTER, 5).unwrap();
-    let open = || ReservationFile::open(folder, node, TERMS, clock.fresh_us());
+    let open = || ReservationFile::open(folder, node, WINDOW_CONFIG, clock.fresh_us());
     match role {
         "make" => match open() {
             Err(error) => say(&error.to_string()),
@@ -159,7 +165,7 @@ fn play(role: &str, folder: &Path, clock: Offset) -> std::io::Result<()> {
             Err(other) => say(&other.to_string()),
         },
         "lease" => {
-            let nodes = NodeFolder::new(folder, Layout::TWITTER, TERMS);
+            let nodes = NodeFolder::new(folder, Layout::TWITTER, WINDOW_CONFIG);
             let (lease, _window) = nodes.acquire(clock.fresh_us()).unwrap();
             say(&lease.node().number().to_string())?;
             wait_for_end()

@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use driftline_id::clock::ManualClock;
-use driftline_id::window::{BeginError, Record, RecordError, Terms};
+use driftline_id::window::{BeginError, Record, RecordError, WindowConfig};
 use driftline_id::{ClockPolicy, Generator, Layout, Node, NotNow, Refusal};
 use proptest::prelude::*;
 
 const NOW_US: i64 = 1_700_000_000_000_000;
-const TERMS: Terms = Terms {
+const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    patience_ms: 60_000,
+    timeout_ms: 60_000,
 };
 
 #[test]
@@ -49,21 +49,21 @@ fn crashes_in_a_row_keep_the_end_within_two_lengths() {
     }
     // It is extended as any other.
     let until_us = record.until_us();
-    let extended = record.extended(until_us, &TERMS).unwrap();
+    let extended = record.extended(until_us, &WINDOW_CONFIG).unwrap();
     assert_eq!(extended.until_us(), until_us + 3_000_000);
 }
 
 #[test]
 fn lengths_too_short_for_a_tick_are_longer() {
-    for length_ms in [0, 1, Terms::SHORTEST_MS] {
-        let terms = Terms {
+    for length_ms in [0, 1, WindowConfig::SHORTEST_MS] {
+        let window_config = WindowConfig {
             length_ms,
-            patience_ms: 0,
+            timeout_ms: 0,
         };
         let node = Node::new(&Layout::TWITTER, 5).unwrap();
-        let record = Record::begin(None, &node, "here", NOW_US, &terms).unwrap();
+        let record = Record::begin(None, &node, "here", NOW_US, &window_config).unwrap();
         assert_eq!(record.until_us(), NOW_US + 20_000);
-        assert_eq!(record.due_us(&terms), NOW_US + 4_000);
+        assert_eq!(record.due_us(&window_config), NOW_US + 4_000);
     }
 }
 
@@ -107,7 +107,7 @@ fn a_record_of_something_else_is_refused() {
     let record = begin(None, NOW_US).unwrap();
     let with = |layout: &Layout, number| {
         let node = Node::new(layout, number).unwrap();
-        Record::begin(Some(&record), &node, "here", NOW_US, &TERMS)
+        Record::begin(Some(&record), &node, "here", NOW_US, &WINDOW_CONFIG)
     };
     assert!(matches!(
         with(&Layout::DISCORD, 5),
@@ -128,9 +128,9 @@ fn a_record_of_something_else_is_refused() {
 #[test]
 fn a_window_is_extended_after_a_fifth_of_it() {
     let record = begin(None, NOW_US).unwrap();
-    assert_eq!(record.due_us(&TERMS), NOW_US + 600_000);
-    assert_eq!(record.extended(NOW_US + 599_999, &TERMS), None);
-    let extended = record.extended(NOW_US + 600_000, &TERMS).unwrap();
+    assert_eq!(record.due_us(&WINDOW_CONFIG), NOW_US + 600_000);
+    assert_eq!(record.extended(NOW_US + 599_999, &WINDOW_CONFIG), None);
+    let extended = record.extended(NOW_US + 600_000, &WINDOW_CONFIG).unwrap();
     assert_eq!(extended.until_us(), NOW_US + 3_600_000);
     assert_eq!(extended.from_us(), record.from_us());
     assert_eq!(extended.fence(), record.fence());
@@ -196,7 +196,7 @@ proptest! {
     #[test]
     fn a_place_survives(place in "[^\n\r]*") {
         let node = Node::new(&Layout::TWITTER, 5).unwrap();
-        let record = Record::begin(None, &node, &place, NOW_US, &TERMS).unwrap();
+        let record = Record::begin(None, &node, &place, NOW_US, &WINDOW_CONFIG).unwrap();
         prop_assert_eq!(record.place(), &place);
         prop_assert_eq!(Record::parse(&record.to_string()), Ok(record));
     }
@@ -204,7 +204,7 @@ proptest! {
 
 fn begin(previous: Option<&Record>, now_us: i64) -> Result<Record, BeginError> {
     let node = Node::new(&Layout::TWITTER, 5).unwrap();
-    Record::begin(previous, &node, "here", now_us, &TERMS)
+    Record::begin(previous, &node, "here", now_us, &WINDOW_CONFIG)
 }
 
 /// The text with its checksum made right (FNV-1a).

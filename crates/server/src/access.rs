@@ -1,13 +1,13 @@
 //! What every part of this process that asks upstreams shares.
 
-use driftline_store::{Store, refresh::Claims, source::TokenPlace};
+use driftline_store::{Store, refresh::Claims, source::TokenLocation};
 use driftline_upstream::{Credential, Http};
 
 use crate::{
-    doubts::Doubts,
+    cache_invalidations::CacheInvalidations,
     policies::Policies,
     quotas::Quotas,
-    refresh::Teller,
+    refresh::OutboxRelay,
     secrets::{Secrets, SecretsError},
     store_fault::StoreFault,
 };
@@ -28,11 +28,11 @@ pub struct Access {
     /// Whether what a deleted post held is kept in its history, whoever finds its deletion.
     pub keep_deleted: bool,
     /// Which upstreams' posts look-ups could not find.
-    pub doubts: Doubts,
+    pub cache_invalidations: CacheInvalidations,
     /// Whether the store fails.
     pub store_fault: StoreFault,
     /// Tells libraries what refreshes changed.
-    pub teller: Teller,
+    pub outbox_relay: OutboxRelay,
     /// Whether this process refreshes stored posts, so that no later look has to find their edits
     /// and deletions.
     pub refreshes: bool,
@@ -48,16 +48,16 @@ impl Access {
             policies: Policies::default(),
             claims: Claims::default(),
             keep_deleted: true,
-            doubts: Doubts::default(),
+            cache_invalidations: CacheInvalidations::default(),
             store_fault: StoreFault::new(store.clone()),
-            teller: Teller::new(store),
+            outbox_relay: OutboxRelay::new(store),
             refreshes: false,
         }
     }
 
     pub(crate) fn secret(
         &self,
-        place: Option<&TokenPlace>,
+        place: Option<&TokenLocation>,
         origin: &str,
     ) -> Result<Credential, SecretsError> {
         self.secrets.read(place, origin)

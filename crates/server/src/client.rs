@@ -1,7 +1,7 @@
 //! The upstream client of a stored source.
 
 use driftline_core::api::Api;
-use driftline_store::source::{NewSource, Source, TokenPlace};
+use driftline_store::source::{NewSource, Source, TokenLocation};
 use driftline_upstream::{Address, AddressError, Timeline, TimelineError, TokenError, Upstream};
 
 use crate::{access::Access, secrets::SecretsError};
@@ -59,7 +59,7 @@ struct Place<'a> {
     upstream: &'a str,
     timeline: &'a str,
     instance: (Api, &'a str),
-    token: Option<&'a TokenPlace>,
+    token: Option<&'a TokenLocation>,
 }
 
 impl Place<'_> {

@@ -15,6 +15,6 @@ pub fn now_ms() -> i64 {
 }
 
 /// Any random number, to spread delays with.
-pub(crate) fn chance() -> u64 {
+pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(0)
 }

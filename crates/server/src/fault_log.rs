@@ -13,7 +13,7 @@ pub struct FaultLog {
     /// In a row.
     failures: u32,
     told: Option<Weight>,
-    told_at_ms: Option<i64>,
+    notified_at_ms: Option<i64>,
 }
 
 /// Whether a fault may be over with the next try.
@@ -40,7 +40,7 @@ impl FaultLog {
             return false;
         }
         self.told = Some(weight);
-        self.told_at_ms = Some(now_ms);
+        self.notified_at_ms = Some(now_ms);
         true
     }
 
@@ -49,7 +49,7 @@ impl FaultLog {
         let since_ms = self.since_ms.take();
         self.failures = 0;
         self.told.take()?;
-        self.told_at_ms = Some(now_ms);
+        self.notified_at_ms = Some(now_ms);
         Some(now_ms.saturating_sub(since_ms?))
     }
 
@@ -59,8 +59,8 @@ impl FaultLog {
     }
 
     fn is_too_soon(&self, now_ms: i64) -> bool {
-        self.told_at_ms
-            .is_some_and(|told_at_ms| (0..LEAST_MS).contains(&(now_ms - told_at_ms)))
+        self.notified_at_ms
+            .is_some_and(|notified_at_ms| (0..MIN_MS).contains(&(now_ms - notified_at_ms)))
     }
 }
 
@@ -93,7 +93,7 @@ impl<K: Eq + Hash> FaultLogs<K> {
 
 /// Most faults of one request are over with the next.
 const SURE_FAILURES: u32 = 2;
-const LEAST_MS: i64 = 60_000;
+const MIN_MS: i64 = 60_000;
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,9 @@ use driftline_store::{
     Arrived, CommitEvents, InstanceId, SourceId, Store, StoreError, Summary, commit_events,
     credential::Credential, source,
 };
-use driftline_upstream::{Purpose, Stream, StreamPlace, Timeline, Told, Upstream};
+use driftline_upstream::{
+    ClientPurpose, Stream, StreamEndpoint, StreamMessage, Timeline, Upstream,
+};
 use metrics::{counter, gauge};
 use tokio::{
     sync::watch,
@@ -31,14 +33,14 @@ use tokio::{
 
 use crate::{
     access::Access,
-    clock::{chance, now_ms},
-    quotas::{Permit, Purpose as QuotaPurpose},
+    clock::{now_ms, random},
+    quotas::{Permit, QuotaPurpose},
     session::count,
 };
 
 /// What a follower and its session tell each other.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Link {
+pub(crate) struct StreamState {
     changes: Arc<AtomicU64>,
     scheme: watch::Sender<Option<IdScheme>>,
     connection: watch::Sender<Connection>,
@@ -52,7 +54,7 @@ pub(crate) struct Connection {
     pub(crate) times: u64,
 }
 
-impl Link {
+impl StreamState {
     /// How many commits of the stream have changed stored posts: what a session remembers of such
     /// posts no longer holds.
     pub(crate) fn changes(&self) -> u64 {
@@ -65,7 +67,7 @@ impl Link {
     }
 
     /// Tells the follower the order of IDs, which is known with the first page.
-    pub(crate) fn tell_scheme(&self, scheme: Option<&IdScheme>) {
+    pub(crate) fn set_scheme(&self, scheme: Option<&IdScheme>) {
         self.scheme.send_if_modified(|told| {
             let is_news = told.as_ref() != scheme;
             *told = scheme.copied();
@@ -87,7 +89,7 @@ pub(crate) struct Follower {
     pub(crate) name: String,
     pub(crate) way: Streaming,
     pub(crate) fence: Option<i64>,
-    pub(crate) link: Link,
+    pub(crate) stream_state: StreamState,
 }
 
 /// A stream that is followed until this value goes, or until [`Following::end`].
@@ -125,7 +127,7 @@ impl Follower {
     /// Follows the stream until the source's lease is lost or the source has none. Dropping the
     /// future leaves nothing half done.
     async fn run(self) {
-        let mut scheme = self.link.scheme.subscribe();
+        let mut scheme = self.stream_state.scheme.subscribe();
         let known = scheme.wait_for(Option::is_some).await.map(|known| *known);
         let Ok(Some(scheme)) = known else { return };
         let mut place = None;
@@ -138,7 +140,7 @@ impl Follower {
                 Ok(Some(mut stream)) => {
                     let opened = Instant::now();
                     self.note_opened(&stream, tried);
-                    let connected = Connected::new(&self.link);
+                    let connected = Connected::new(&self.stream_state);
                     let end = self.listen(&mut stream, scheme, &mut gone).await;
                     drop(connected);
                     // One that broke at once may go on doing so.
@@ -166,15 +168,15 @@ impl Follower {
                     retry_ms(failure.kind)
                 }
             };
-            let wait_ms = backoff_ms(base_ms, failures, chance());
+            let wait_ms = backoff_ms(base_ms, failures, random());
             sleep(Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0))).await;
         }
     }
 
-    async fn open(&self, place: &mut Option<StreamPlace>) -> Result<Option<Stream>, End> {
+    async fn open(&self, place: &mut Option<StreamEndpoint>) -> Result<Option<Stream>, End> {
         if place.is_none() {
             self.take_request().await?;
-            *place = self.client.stream_place().await?;
+            *place = self.client.stream_endpoint().await?;
         }
         let Some(place) = place else { return Ok(None) };
         let stream = self.client.stream(&self.timeline, self.way, place).await?;
@@ -183,7 +185,7 @@ impl Follower {
 
     /// Waits for a request of the credential's quota; it reads no post.
     async fn take_request(&self) -> Result<(), StoreError> {
-        let scope = self.client.scope(Purpose::LookUp);
+        let scope = self.client.scope(ClientPurpose::LookUp);
         loop {
             let permit = self
                 .access
@@ -209,7 +211,7 @@ impl Follower {
             // What comes together is stored together.
             let until = Instant::now() + TOGETHER;
             let mut ended = None;
-            while !events.is_empty() && events.len() < MOST_TOGETHER {
+            while !events.is_empty() && events.len() < MAX_TOGETHER {
                 match timeout_at(until, stream.next()).await {
                     Ok(Ok(told)) => note(told, gone, &mut events),
                     Ok(Err(failure)) => {
@@ -259,7 +261,7 @@ impl Follower {
             ..
         } = summary;
         if edited + revived + deleted > 0 {
-            self.link.changes.fetch_add(1, Ordering::SeqCst);
+            self.stream_state.changes.fetch_add(1, Ordering::SeqCst);
         }
         count(&summary);
         Ok(())
@@ -283,16 +285,18 @@ impl Follower {
     }
 }
 
-fn note(told: Told, gone: &mut Gone, events: &mut Vec<Arrived>) {
+fn note(told: StreamMessage, gone: &mut Gone, events: &mut Vec<Arrived>) {
     let kind = match &told {
-        Told::Event(Event::Posted(_)) => "update",
-        Told::Event(Event::Edited(_)) => "edit",
-        Told::Event(Event::Deleted(_)) => "delete",
-        Told::Other => "other",
-        Told::Unusable => "unusable",
+        StreamMessage::Event(Event::Posted(_)) => "update",
+        StreamMessage::Event(Event::Edited(_)) => "edit",
+        StreamMessage::Event(Event::Deleted(_)) => "delete",
+        StreamMessage::Other => "other",
+        StreamMessage::Unusable => "unusable",
     };
     counter!("driftline_stream_events_total", "kind" => kind).increment(1);
-    let Told::Event(event) = told else { return };
+    let StreamMessage::Event(event) = told else {
+        return;
+    };
     match &event {
         Event::Posted(post) if gone.holds(&post.id) => return,
         Event::Deleted(id) => gone.note(id),
@@ -321,7 +325,7 @@ impl Gone {
             return;
         }
         self.order.push_back(id.clone());
-        if self.order.len() > MOST_GONE
+        if self.order.len() > MAX_GONE
             && let Some(oldest) = self.order.pop_front()
         {
             self.ids.remove(&oldest);
@@ -330,16 +334,16 @@ impl Gone {
 }
 
 /// The stream is open as long as this lives, which is counted and told.
-struct Connected<'l>(&'l Link);
+struct Connected<'l>(&'l StreamState);
 
 impl<'l> Connected<'l> {
-    fn new(link: &'l Link) -> Self {
+    fn new(stream_state: &'l StreamState) -> Self {
         gauge!("driftline_stream_connected").increment(1.0);
-        link.connection.send_modify(|connection| {
+        stream_state.connection.send_modify(|connection| {
             connection.is_open = true;
             connection.times += 1;
         });
-        Self(link)
+        Self(stream_state)
     }
 }
 
@@ -370,8 +374,8 @@ const RETRY_REFUSED_MS: i64 = 300_000;
 /// A stream that lived so long was a good one.
 const STEADY: Duration = Duration::from_secs(10);
 const TOGETHER: Duration = Duration::from_millis(2);
-const MOST_TOGETHER: usize = 200;
-const MOST_GONE: usize = 1024;
+const MAX_TOGETHER: usize = 200;
+const MAX_GONE: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -380,17 +384,17 @@ mod tests {
     #[test]
     fn a_post_that_is_told_after_its_deletion_is_passed_over() {
         let mut gone = Gone::default();
-        for number in 0..2 * MOST_GONE {
+        for number in 0..2 * MAX_GONE {
             gone.note(&UpstreamId::new(number.to_string()));
             gone.note(&UpstreamId::new(number.to_string()));
         }
         assert!(gone.holds(&"2047".into()) && gone.holds(&"1024".into()));
         assert!(!gone.holds(&"1023".into()) && !gone.holds(&"x".into()));
-        assert_eq!(gone.ids.len(), MOST_GONE);
+        assert_eq!(gone.ids.len(), MAX_GONE);
         let mut events = Vec::new();
-        let deleted = |id: &str| Told::Event(Event::Deleted(id.into()));
+        let deleted = |id: &str| StreamMessage::Event(Event::Deleted(id.into()));
         note(deleted("7"), &mut gone, &mut events);
-        note(Told::Other, &mut gone, &mut events);
+        note(StreamMessage::Other, &mut gone, &mut events);
         assert_eq!(events.len(), 1);
         assert!(gone.holds(&"7".into()));
     }

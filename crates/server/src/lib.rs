@@ -6,9 +6,9 @@
 
 mod access;
 pub mod admin;
+mod cache_invalidations;
 mod client;
 mod clock;
-mod doubts;
 mod fault_log;
 mod follower;
 pub mod http;
@@ -30,9 +30,9 @@ mod store_probe;
 mod warnings;
 
 pub use access::{Access, POLLING_SHARE};
+pub use cache_invalidations::CacheInvalidations;
 pub use client::{ClientError, client_of};
 pub use clock::now_ms;
-pub use doubts::Doubts;
 pub use fault_log::{FaultLog, Weight};
 pub use follower::Following;
 pub use policies::Policies;
@@ -40,6 +40,6 @@ pub use pollers::{Pollers, PollersOptions, Progress};
 pub use report::{GapReport, LatenessReport, Report, RungReport, report};
 pub use secrets::{Secrets, SecretsError};
 pub use session::{Done, Session, SessionError};
-pub use source_health::{SourceFault, SourceHealth, StandingStill};
+pub use source_health::{SourceFault, SourceHealth, StalledSource};
 pub use span::show_ms;
 pub use store_fault::StoreFault;

@@ -5,10 +5,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use driftline_core::refresh::{AgeTable, Experience, Lesson, Plan, Policy};
+use driftline_core::refresh::{AgeTable, LearnedState, Plan, Policy, RefreshObservation};
 use driftline_store::{
     InstanceId, Store, StoreError,
-    refresh::{Told, experience, experience_root, learn},
+    refresh::{ObservationReport, learn, learned_state, learned_state_root},
 };
 
 /// The policies of this process. Clones are handles to the same ones.
@@ -22,7 +22,7 @@ pub struct Policies {
 impl Policies {
     /// Policies that begin with what the operator decided.
     pub fn new(plan: Plan) -> Self {
-        let at_first = Arc::new(Experience::new(0).policy(&plan));
+        let at_first = Arc::new(LearnedState::new(0).policy(&plan));
         Self {
             plan: Arc::new(plan),
             at_first,
@@ -51,7 +51,7 @@ impl Policies {
     /// # Errors
     /// [`StoreError`] if it cannot be read; the policy stays as it was.
     pub async fn load(&self, store: &Store, instance: InstanceId) -> Result<(), StoreError> {
-        let known = store.read(move |tx| experience(tx, instance)).await?;
+        let known = store.read(move |tx| learned_state(tx, instance)).await?;
         if let Some(known) = known {
             self.take_up(instance, &known);
         }
@@ -63,15 +63,15 @@ impl Policies {
         &self,
         store: &Store,
         instance: InstanceId,
-        lesson: Lesson,
+        observation: RefreshObservation,
         offered_per_ms: f64,
         (overdue, now_ms): (u64, i64),
     ) -> Result<(), StoreError> {
         let plan = Arc::clone(&self.plan);
         let known = store
-            .write(experience_root(instance), move |tx| {
-                let told = Told {
-                    lesson: &lesson,
+            .write(learned_state_root(instance), move |tx| {
+                let told = ObservationReport {
+                    observation: &observation,
                     offered_per_ms,
                     overdue,
                     now_ms,
@@ -83,7 +83,7 @@ impl Policies {
         Ok(())
     }
 
-    fn take_up(&self, instance: InstanceId, known: &Experience) {
+    fn take_up(&self, instance: InstanceId, known: &LearnedState) {
         let policy = Arc::new(known.policy(&self.plan));
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         live.insert(instance, policy);

@@ -86,7 +86,7 @@ struct Shared {
     others: Mutex<Vec<JoinHandle<()>>>,
 }
 
-struct Wish {
+struct FillRequest {
     low: driftline_core::upstream_id::UpstreamId,
     answer: oneshot::Sender<bool>,
 }
@@ -137,9 +137,9 @@ impl Pollers {
         source: SourceId,
         low: driftline_core::upstream_id::UpstreamId,
     ) -> Option<bool> {
-        let wishes: mpsc::Sender<Wish> = self.shared.running.wishes(source)?;
+        let fill_requests: mpsc::Sender<FillRequest> = self.shared.running.fill_requests(source)?;
         let (answer, answered) = oneshot::channel();
-        wishes.send(Wish { low, answer }).await.ok()?;
+        fill_requests.send(FillRequest { low, answer }).await.ok()?;
         answered.await.ok()
     }
 
@@ -181,7 +181,7 @@ impl Shared {
     /// the whole store does is told once for all sources.
     fn halted(&self, source: SourceId, error: &SessionError) {
         let now = now_ms();
-        let (fault, weight, most_ms) = match error {
+        let (fault, weight, max_ms) = match error {
             // Another process reads it, or nobody is to: nothing is wrong.
             SessionError::Store(StoreError::LeaseLost | StoreError::NoSource) => {
                 return self.health.ended(source, now);
@@ -200,7 +200,7 @@ impl Shared {
             }
         };
         self.health.halted(source, fault, weight, now);
-        self.retries().failed(source, most_ms, now);
+        self.retries().failed(source, max_ms, now);
     }
 
     /// Takes in that a session's task broke, which is an error of this program.

@@ -10,8 +10,8 @@ use std::{
 };
 
 use driftline_core::{
-    answer::{AnswerFacts, Failure, FailureKind},
-    quota::{Asked, Grant, Ledger, SEAM_MS, Unit, Use},
+    answer::{AnswerHeaders, Failure, FailureKind},
+    quota::{Grant, Ledger, RequestKind, Unit, Use, WINDOW_EDGE_MS},
 };
 use driftline_store::{
     CredentialId, Store, StoreError, Tx,
@@ -21,7 +21,7 @@ use driftline_store::{
 use metrics::{counter, gauge};
 
 use crate::{
-    clock::{chance, now_ms},
+    clock::{now_ms, random},
     month,
 };
 
@@ -37,19 +37,19 @@ pub struct Quotas {
 
 /// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Purpose {
+pub enum QuotaPurpose {
     /// Reading a timeline, which goes first.
     Poll,
     /// Refreshing posts.
     Refresh,
 }
 
-impl Purpose {
+impl QuotaPurpose {
     /// What an answer to it tells of: a poll's may be of a limit that only pages have.
-    const fn asked(self) -> Asked {
+    const fn asked(self) -> RequestKind {
         match self {
-            Self::Poll => Asked::Page,
-            Self::Refresh => Asked::LookUp,
+            Self::Poll => RequestKind::Page,
+            Self::Refresh => RequestKind::LookUp,
         }
     }
 }
@@ -84,7 +84,7 @@ struct Charged {
 struct Key {
     credential: CredentialId,
     scope: &'static str,
-    purpose: Purpose,
+    purpose: QuotaPurpose,
 }
 
 /// What is left of what was taken at once.
@@ -121,7 +121,7 @@ impl Quotas {
         &self,
         credential: &Credential,
         scope: &'static str,
-        purpose: Purpose,
+        purpose: QuotaPurpose,
         posts: u32,
     ) -> Result<Permit, StoreError> {
         let key = Key {
@@ -140,8 +140,8 @@ impl Quotas {
             id: credential.id,
             scope,
             purpose: match purpose {
-                Purpose::Poll => Use::Poll,
-                Purpose::Refresh => Use::Refresh {
+                QuotaPurpose::Poll => Use::Poll,
+                QuotaPurpose::Refresh => Use::Refresh {
                     left_to_polling: self.polling_share,
                 },
             },
@@ -203,7 +203,7 @@ impl Quotas {
         &self,
         credential: &Credential,
         scope: &'static str,
-        purpose: Purpose,
+        purpose: QuotaPurpose,
         charge: Charge,
     ) -> Result<(), StoreError> {
         let key = Key {
@@ -264,7 +264,7 @@ impl Quotas {
     pub async fn settle_failed(
         &self,
         credential: &Credential,
-        purpose: Purpose,
+        purpose: QuotaPurpose,
         charge: Charge,
         kind: FailureKind,
     ) -> Result<(), StoreError> {
@@ -282,8 +282,8 @@ impl Quotas {
         &self,
         credential: &Credential,
         scope: &'static str,
-        purpose: Purpose,
-        facts: &AnswerFacts,
+        purpose: QuotaPurpose,
+        facts: &AnswerHeaders,
     ) -> Result<(), StoreError> {
         let now = now_ms();
         let (throttle, asked) = (facts.throttle, purpose.asked());
@@ -297,7 +297,7 @@ impl Quotas {
                 };
                 blocks.get(&key).map(|block| &block.ledger)
             };
-            let known = [ledger(Purpose::Poll), ledger(Purpose::Refresh)];
+            let known = [ledger(QuotaPurpose::Poll), ledger(QuotaPurpose::Refresh)];
             let newest = known
                 .into_iter()
                 .flatten()
@@ -325,7 +325,7 @@ impl Quotas {
         &self,
         credential: &Credential,
         scope: &'static str,
-        purpose: Purpose,
+        purpose: QuotaPurpose,
         failure: &Failure,
     ) -> Result<(), StoreError> {
         let (now, asked) = (now_ms(), purpose.asked());
@@ -336,7 +336,7 @@ impl Quotas {
                 let (throttle, retry_after_ms) = (failure.throttle, failure.retry_after_ms);
                 self.drop_blocks(credential.id, scope);
                 self.change(credential, scope, move |ledger| {
-                    ledger.refused(asked, throttle.as_ref(), retry_after_ms, chance(), now);
+                    ledger.refused(asked, throttle.as_ref(), retry_after_ms, random(), now);
                 })
                 .await
             }
@@ -415,7 +415,7 @@ impl Quotas {
             })
             .await?;
         show(credential, scope, &ledger);
-        for purpose in [Purpose::Poll, Purpose::Refresh] {
+        for purpose in [QuotaPurpose::Poll, QuotaPurpose::Refresh] {
             let key = Key {
                 credential: id,
                 scope,
@@ -537,7 +537,7 @@ fn take_block(
 
 /// Whether a window that ends then is about to: what is sent now may be counted by the next one.
 fn is_late(until_ms: i64, now_ms: i64) -> bool {
-    now_ms >= until_ms.saturating_sub(SEAM_MS)
+    now_ms >= until_ms.saturating_sub(WINDOW_EDGE_MS)
 }
 
 /// The ledger of a credential's posts in a month, under the cap as it is now.
@@ -549,11 +549,11 @@ pub(crate) fn capped(mut ledger: Ledger, cap: i64, now_ms: i64) -> Ledger {
 }
 
 /// Whether an upstream may have sent posts, and counted them, though the request failed.
-fn may_have_read(purpose: Purpose, kind: FailureKind) -> bool {
+fn may_have_read(purpose: QuotaPurpose, kind: FailureKind) -> bool {
     match kind {
         FailureKind::Truncated | FailureKind::TooLarge | FailureKind::BadJson => true,
         // A look-up of an ID that cannot be sent is not sent.
-        FailureKind::BadId => purpose == Purpose::Poll,
+        FailureKind::BadId => purpose == QuotaPurpose::Poll,
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use driftline_core::{answer::Listed, upstream_id::UpstreamId};
-use driftline_store::refresh::Shown;
+use driftline_store::refresh::RecheckAfter;
 
 /// The last posts that were committed, with a hash of each as it came.
 #[derive(Debug, Default)]
@@ -53,13 +53,13 @@ impl Recent {
 
     /// Notes posts that were committed, with how they stand since. What the store passed over it is
     /// shown again as soon as it takes it in.
-    pub(crate) fn note(&mut self, listed: &[Listed], shown: &[Option<Shown>], now_ms: i64) {
+    pub(crate) fn note(&mut self, listed: &[Listed], shown: &[Option<RecheckAfter>], now_ms: i64) {
         for (item, shown) in listed.iter().zip(shown) {
-            let latest_ms = now_ms.saturating_add(LONGEST_MS);
-            let again_ms = shown.and_then(|shown| shown.again_ms);
-            let until_ms = again_ms.map_or(latest_ms, |again_ms| {
+            let latest_ms = now_ms.saturating_add(MAX_MS);
+            let recheck_at_ms = shown.and_then(|shown| shown.recheck_at_ms);
+            let until_ms = recheck_at_ms.map_or(latest_ms, |recheck_at_ms| {
                 // A look-up that is under way keeps it back: not every poll is to ask whether still.
-                again_ms
+                recheck_at_ms
                     .max(now_ms.saturating_add(SHORTEST_MS))
                     .min(latest_ms)
             });
@@ -82,7 +82,7 @@ impl Recent {
 /// Enough for the overlap of a busy source; 200 sources stay small.
 const MOST: usize = 128;
 /// Another process may have changed a post, which nothing here tells.
-const LONGEST_MS: i64 = 600_000;
+const MAX_MS: i64 = 600_000;
 const SHORTEST_MS: i64 = 10_000;
 
 fn hash(item: &Listed) -> u64 {
@@ -125,9 +125,12 @@ mod tests {
         }
     }
 
-    fn shown(again_ms: Option<i64>) -> Option<Shown> {
+    fn shown(recheck_at_ms: Option<i64>) -> Option<RecheckAfter> {
         let post = LocalId::from(7);
-        Some(Shown { post, again_ms })
+        Some(RecheckAfter {
+            post,
+            recheck_at_ms,
+        })
     }
 
     #[test]
@@ -136,8 +139,8 @@ mod tests {
         let page = [listed(2, "b"), listed(1, "a")];
         assert!(!recent.holds(&page, NOW_MS));
         recent.note(&page, &[shown(None), None], NOW_MS);
-        assert!(recent.holds(&page, NOW_MS + LONGEST_MS - 1));
-        assert!(!recent.holds(&page, NOW_MS + LONGEST_MS), "another process");
+        assert!(recent.holds(&page, NOW_MS + MAX_MS - 1));
+        assert!(!recent.holds(&page, NOW_MS + MAX_MS), "another process");
         assert!(!recent.holds(&[listed(2, "c")], NOW_MS), "it changed");
         recent.clear();
         assert!(!recent.holds(&page, NOW_MS));
@@ -168,6 +171,6 @@ mod tests {
         assert!(recent.holds(&page, later_ms + SHORTEST_MS - 1));
         assert!(!recent.holds(&page, later_ms + SHORTEST_MS));
         recent.note(&page, &[None, shown(None)], later_ms + SHORTEST_MS);
-        assert!(recent.holds(&page, later_ms + LONGEST_MS));
+        assert!(recent.holds(&page, later_ms + MAX_MS));
     }
 }

@@ -102,7 +102,7 @@ pub struct RungReport {
     pub age_ms: i64,
     /// What it found and skipped.
     #[serde(flatten)]
-    pub found: driftline_core::timeline::Yield,
+    pub found: driftline_core::timeline::RungStats,
 }
 
 /// Makes the report of a source at this time, Unix ms; `refreshed` says whether refreshing finds
@@ -153,7 +153,7 @@ pub fn report(
             .enumerate()
             .map(|(index, rung)| RungReport {
                 age_ms: rung.age_ms,
-                found: machine.yields().get(index).copied().unwrap_or_default(),
+                found: machine.rung_stats().get(index).copied().unwrap_or_default(),
             })
             .collect(),
         plan,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD as BASE64};
-use driftline_store::source::TokenPlace;
+use driftline_store::source::TokenLocation;
 use driftline_upstream::{Credential, CredentialError};
 use ring::{
     aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
@@ -74,22 +74,23 @@ impl Secrets {
     /// [`SecretsError`]; it never holds the secret.
     pub fn read(
         &self,
-        place: Option<&TokenPlace>,
+        place: Option<&TokenLocation>,
         origin: &str,
     ) -> Result<Credential, SecretsError> {
-        let text = match place {
-            None => return Ok(Credential::None),
-            Some(TokenPlace::Environment(name)) => std::env::var(name)
-                .map(SecretString::from)
-                .map_err(|_| SecretsError::NoVariable(name.clone()))?,
-            Some(TokenPlace::File(path)) => fs::read_to_string(path)
-                .map(SecretString::from)
-                .map_err(|error| SecretsError::NoFile {
-                    path: path.clone(),
-                    reason: error.to_string(),
-                })?,
-            Some(TokenPlace::Sealed(sealed)) => self.unseal(sealed, origin)?,
-        };
+        let text =
+            match place {
+                None => return Ok(Credential::None),
+                Some(TokenLocation::Environment(name)) => std::env::var(name)
+                    .map(SecretString::from)
+                    .map_err(|_| SecretsError::NoVariable(name.clone()))?,
+                Some(TokenLocation::File(path)) => fs::read_to_string(path)
+                    .map(SecretString::from)
+                    .map_err(|error| SecretsError::NoFile {
+                        path: path.clone(),
+                        reason: error.to_string(),
+                    })?,
+                Some(TokenLocation::Sealed(sealed)) => self.unseal(sealed, origin)?,
+            };
         Ok(Credential::parse(text.expose_secret())?)
     }
 
@@ -98,7 +99,7 @@ impl Secrets {
     ///
     /// # Errors
     /// [`SecretsError`] if it is no credential or the key cannot be used.
-    pub fn seal(&self, text: &SecretString, origin: &str) -> Result<TokenPlace, SecretsError> {
+    pub fn seal(&self, text: &SecretString, origin: &str) -> Result<TokenLocation, SecretsError> {
         Credential::parse(text.expose_secret())?;
         let key = self.key(true)?;
         let mut nonce = [0; NONCE_LEN];
@@ -113,7 +114,7 @@ impl Secrets {
         )
         .map_err(|_| self.key_error("sealing failed"))?;
         let whole = [&nonce[..], &sealed].concat();
-        Ok(TokenPlace::Sealed(BASE64.encode(whole)))
+        Ok(TokenLocation::Sealed(BASE64.encode(whole)))
     }
 
     fn unseal(&self, sealed: &str, origin: &str) -> Result<SecretString, SecretsError> {
@@ -215,7 +216,7 @@ mod tests {
             .seal(&SecretString::from(TOKEN), ORIGIN)
             .expect("sealed");
         assert_ne!(place, again, "no two sealings are alike");
-        let TokenPlace::Sealed(sealed) = &place else {
+        let TokenLocation::Sealed(sealed) = &place else {
             panic!("{place:?}")
         };
         assert!(!sealed.contains("s3cret"));
@@ -238,11 +239,11 @@ mod tests {
             .expect("a key");
         let refused = theirs.read(Some(&place), ORIGIN).expect_err("refused");
         assert!(matches!(refused, SecretsError::Unsealed));
-        let TokenPlace::Sealed(sealed) = place else {
+        let TokenLocation::Sealed(sealed) = place else {
             panic!("sealed")
         };
         for damaged in [&sealed[1..], &sealed[..20], "", "!", "AAAA"] {
-            let place = TokenPlace::Sealed(damaged.to_owned());
+            let place = TokenLocation::Sealed(damaged.to_owned());
             let error = ours
                 .read(Some(&place), ORIGIN)
                 .expect_err("refused")
@@ -257,7 +258,7 @@ mod tests {
     #[test]
     fn a_missing_key_is_not_made_for_reading() {
         let (_folder, ours) = secrets();
-        let place = TokenPlace::Sealed("AAAA".to_owned());
+        let place = TokenLocation::Sealed("AAAA".to_owned());
         assert!(matches!(
             ours.read(Some(&place), ORIGIN),
             Err(SecretsError::Key { .. })

@@ -5,29 +5,30 @@ use std::sync::Arc;
 use driftline_core::{
     answer::{Abilities, Failure, FailureKind, LookUp, Page},
     timeline::{
-        Anchor, Cadence, Fetch, Machine, Purpose, Reading, Request, Settings, Step, Streaming,
+        Anchor, Cadence, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step,
+        Streaming,
     },
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, Prints, Store, StoreError, Summary, clock,
+    CommitLookUp, CommitMachine, CommitPage, PostHashes, Store, StoreError, Summary, clock,
     commit_look_up, commit_machine, commit_page,
     credential::{self, Credential},
     entry, machine,
-    refresh::{Shown, shown},
+    refresh::{RecheckAfter, shown},
     source::{self, Source},
 };
-use driftline_upstream::{Purpose as UpstreamPurpose, Timeline, Upstream};
+use driftline_upstream::{ClientPurpose, Timeline, Upstream};
 use metrics::counter;
 use tokio::sync::watch;
 
 use crate::{
     access::Access,
     client::{ClientError, client_of},
-    clock::{chance, now_ms},
+    clock::{now_ms, random},
     fault_log::{FaultLog, Weight},
-    follower::{Connection, Follower, Following, Link},
-    quotas::{Charge, Permit, Purpose as QuotaPurpose},
+    follower::{Connection, Follower, Following, StreamState},
+    quotas::{Charge, Permit, QuotaPurpose},
     recent::Recent,
     refresh::ANONYMOUS,
     span::show_ms,
@@ -46,13 +47,13 @@ pub struct Session {
     fence: Option<i64>,
     machine: Machine,
     recent: Recent,
-    link: Link,
+    stream_state: StreamState,
     connection: watch::Receiver<Connection>,
     /// The connection that the machine and `cadence` know of.
     known: Connection,
     /// How rare polls are for the stream's sake.
     cadence: Cadence,
-    /// The changes by the stream, and doubts by look-ups, that `recent` has been rid of.
+    /// The changes by the stream, and cache_invalidations by look-ups, that `recent` has been rid of.
     changes_seen: (u64, u64),
     /// The machine in memory knows more than the stored one.
     unsaved: bool,
@@ -113,7 +114,7 @@ impl Session {
             refreshed: access.refreshes,
             ..source.settings.clone()
         };
-        let link = Link::default();
+        let stream_state = StreamState::default();
         Ok(Self {
             store,
             client,
@@ -125,8 +126,8 @@ impl Session {
             fence,
             machine,
             recent: Recent::default(),
-            connection: link.connection(),
-            link,
+            connection: stream_state.connection(),
+            stream_state,
             known: Connection::default(),
             cadence: Cadence::default(),
             changes_seen: (0, 0),
@@ -173,7 +174,7 @@ impl Session {
             name: self.source.name.clone(),
             way,
             fence: self.fence,
-            link: self.link.clone(),
+            stream_state: self.stream_state.clone(),
         })
     }
 
@@ -185,13 +186,13 @@ impl Session {
     /// Waits until the stream is opened or ends. What [`Session::step`] said of waiting holds no
     /// longer then.
     pub async fn stream_changed(&mut self) {
-        // This session's own end of the link keeps it open.
+        // This session's own end of the stream_state keeps it open.
         let _ = self.connection.changed().await;
     }
 
     /// Takes in how the stream stands.
-    fn heed_stream(&mut self) {
-        self.link.tell_scheme(self.machine.scheme());
+    fn sync_stream(&mut self) {
+        self.stream_state.set_scheme(self.machine.scheme());
         let now = *self.connection.borrow();
         if now == self.known {
             return;
@@ -216,7 +217,7 @@ impl Session {
     /// [`SessionError::Store`] if the store failed or the lease was lost. What
     /// the upstream does wrong is no error here: the source stands at it.
     pub async fn step(&mut self, settling: bool) -> Result<Done, SessionError> {
-        self.heed_stream();
+        self.sync_stream();
         let now = now_ms();
         let abilities = self.abilities();
         let settings = Settings {
@@ -241,8 +242,8 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::step`].
-    pub async fn want(&mut self, low: &UpstreamId) -> Result<bool, SessionError> {
-        let wanted = want(&mut self.machine, low);
+    pub async fn request_fill(&mut self, low: &UpstreamId) -> Result<bool, SessionError> {
+        let wanted = request_fill(&mut self.machine, low);
         if wanted {
             self.save().await?;
         }
@@ -296,7 +297,7 @@ impl Session {
         reading: Reading,
         page: Page,
     ) -> Result<Done, SessionError> {
-        let is_poll = request.purpose == Purpose::Poll;
+        let is_poll = request.purpose == RequestPurpose::Poll;
         if self.take_in_without_news(&request, &reading, &page) {
             if is_poll {
                 self.cadence.polled(0, 0);
@@ -307,7 +308,7 @@ impl Session {
         let abilities = self.abilities();
         let settings = self.settings.clone();
         let before = self.machine.clone();
-        let prints = Prints::of(&page);
+        let hashes = PostHashes::of(&page);
         let claims = self.access.claims.clone();
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
@@ -326,14 +327,14 @@ impl Session {
                         request: &request,
                         reading: &reading,
                         page: &shared,
-                        prints: &prints,
+                        hashes: &hashes,
                         policy: &policy,
                         claims: &claims,
                         now_ms: now_ms(),
                     },
                 )?;
                 let shown = if is_poll || summary.recounted > 0 {
-                    shown(tx, source, &reading, &prints)?
+                    shown(tx, source, &reading, &hashes)?
                 } else {
                     Vec::new()
                 };
@@ -356,11 +357,11 @@ impl Session {
     }
 
     /// Tells libraries what a page noted of its posts.
-    async fn tell(&mut self, shown: &[Option<Shown>]) {
+    async fn tell(&mut self, shown: &[Option<RecheckAfter>]) {
         let posts: Vec<_> = shown.iter().flatten().map(|shown| shown.post).collect();
-        let (instance, teller) = (self.source.instance.id, &self.access.teller);
+        let (instance, outbox_relay) = (self.source.instance.id, &self.access.outbox_relay);
         // The page is stored, and what is not told stays noted.
-        match teller.tell_polled(instance, &posts, now_ms()).await {
+        match outbox_relay.notify_polled(instance, &posts, now_ms()).await {
             Ok(()) => {
                 if let Some(failed_ms) = self.telling.succeeded(now_ms()) {
                     tracing::warn!(source = %self.source.name, "libraries are told again what it shows, after {}", show_ms(failed_ms));
@@ -378,12 +379,15 @@ impl Session {
     /// Takes in a poll that brought nothing new and changed nothing that must
     /// survive a crash. `false` if it has to be committed.
     fn take_in_without_news(&mut self, request: &Request, reading: &Reading, page: &Page) -> bool {
-        let doubts = self.access.doubts.count(self.source.instance.id);
-        let changes = (self.link.changes(), doubts);
+        let cache_invalidations = self
+            .access
+            .cache_invalidations
+            .count(self.source.instance.id);
+        let changes = (self.stream_state.changes(), cache_invalidations);
         if std::mem::replace(&mut self.changes_seen, changes) != changes {
             self.recent.clear();
         }
-        if request.purpose != Purpose::Poll
+        if request.purpose != RequestPurpose::Poll
             || !self.recent.holds(&page.listed, page.facts.sent_at_ms)
         {
             return false;
@@ -418,7 +422,7 @@ impl Session {
                 return self.fail(None, &failure).await;
             }
         };
-        let scope = self.client.scope(UpstreamPurpose::LookUp);
+        let scope = self.client.scope(ClientPurpose::LookUp);
         self.access
             .quotas
             .answered(&self.credential, scope, QuotaPurpose::Poll, &facts)
@@ -458,7 +462,7 @@ impl Session {
 
     async fn fail(
         &mut self,
-        purpose: Option<&Purpose>,
+        purpose: Option<&RequestPurpose>,
         failure: &Failure,
     ) -> Result<Done, SessionError> {
         counter!("driftline_request_failures_total", "kind" => failure.kind.name()).increment(1);
@@ -468,7 +472,7 @@ impl Session {
         if failure.kind != FailureKind::Unauthorized {
             let scope = match purpose {
                 Some(_) => self.page_scope(),
-                None => self.client.scope(UpstreamPurpose::LookUp),
+                None => self.client.scope(ClientPurpose::LookUp),
             };
             self.access
                 .quotas
@@ -476,7 +480,7 @@ impl Session {
                 .await?;
         }
         self.machine
-            .failed(&self.settings, purpose, failure, now_ms(), chance());
+            .failed(&self.settings, purpose, failure, now_ms(), random());
         self.save().await?;
         Ok(Done::Failed(failure.kind))
     }
@@ -512,7 +516,7 @@ impl Session {
     async fn take_request(&self, step: &Step) -> Result<Permit, StoreError> {
         let (scope, posts) = match step {
             Step::Wait { .. } => return Ok(Permit::Sent(Charge::default())),
-            Step::LookUp(_) => (self.client.scope(UpstreamPurpose::LookUp), 1),
+            Step::LookUp(_) => (self.client.scope(ClientPurpose::LookUp), 1),
             Step::Fetch(_) => (self.page_scope(), u32::from(self.abilities().page_limit)),
         };
         self.access
@@ -522,7 +526,7 @@ impl Session {
     }
 
     fn page_scope(&self) -> &'static str {
-        self.client.scope(UpstreamPurpose::Page(&self.timeline))
+        self.client.scope(ClientPurpose::Page(&self.timeline))
     }
 
     async fn anchor(&self, fetch: &Fetch) -> Result<Option<Anchor>, SessionError> {
@@ -561,21 +565,21 @@ async fn credential_of(store: &Store, source: &Source) -> Result<Credential, Sto
 }
 
 /// Marks the open gap that begins at this ID as wanted.
-pub(crate) fn want(machine: &mut Machine, low: &UpstreamId) -> bool {
+pub(crate) fn request_fill(machine: &mut Machine, low: &UpstreamId) -> bool {
     let Some(key) = machine.scheme().and_then(|scheme| scheme.key(low).ok()) else {
         return false;
     };
-    machine.want(&key)
+    machine.request_fill(&key)
 }
 
-fn purpose_name(purpose: &Purpose) -> &'static str {
+fn purpose_name(purpose: &RequestPurpose) -> &'static str {
     match purpose {
-        Purpose::Poll => "poll",
-        Purpose::Fill { .. } => "fill",
-        Purpose::Look { rung: 0, .. } => "second_look",
-        Purpose::Look { .. } => "rung",
-        Purpose::Probe { .. } => "probe",
-        Purpose::Ahead => "dated_ahead",
+        RequestPurpose::Poll => "poll",
+        RequestPurpose::Fill { .. } => "fill",
+        RequestPurpose::Look { rung: 0, .. } => "second_look",
+        RequestPurpose::Look { .. } => "rung",
+        RequestPurpose::Probe { .. } => "probe",
+        RequestPurpose::Ahead => "dated_ahead",
     }
 }
 

@@ -60,10 +60,7 @@ impl StoreProbe {
     /// no outage.
     pub(crate) async fn check(&self) -> Result<(), ProbeError> {
         if let Some(mut ended) = self.ask() {
-            let _ = timeout(LONGEST_WAIT, async {
-                while ended.changed().await.is_ok() {}
-            })
-            .await;
+            let _ = timeout(MAX_WAIT, async { while ended.changed().await.is_ok() {} }).await;
         }
         let state = self.lock();
         let is_silent = state
@@ -115,6 +112,6 @@ async fn read_and_write(store: &Store) -> Result<(), ProbeError> {
 /// How long an answer holds.
 const FRESH: Duration = Duration::from_secs(1);
 /// Those who ask readiness wait for a second, as a rule.
-const LONGEST_WAIT: Duration = Duration::from_millis(900);
+const MAX_WAIT: Duration = Duration::from_millis(900);
 /// A store that has not answered for so long is away.
 const SILENCE: Duration = Duration::from_secs(3);

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use driftline_core::{answer::Throttle, upstream_id::UpstreamId};
 
 use crate::{
-    chance::{Chance, hash_text, mix},
     config::SpanMs,
     faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
     quota::Asked,
+    rng::{Rng, hash_text, mix},
     throttles::Throttles,
 };
 
@@ -82,11 +82,11 @@ impl Faults {
     /// What a token's next request meets at a time, Unix ms.
     ///
     /// A revoked token comes first, then a used-up budget, mishaps, outages
-    /// and chance.
+    /// and rng.
     pub fn verdict(&mut self, now_ms: i64, token: &str, asked: Asked) -> Verdict {
-        let mut chance = self.next_chance(token);
-        let round_trip_ms = draw(&mut chance, self.config.round_trip_ms);
-        let drawn = self.drawn(&mut chance);
+        let mut rng = self.next_random(token);
+        let round_trip_ms = draw(&mut rng, self.config.round_trip_ms);
+        let drawn = self.drawn(&mut rng);
         if self.is_revoked(now_ms, token) {
             return Verdict {
                 fault: Some(Fault {
@@ -112,8 +112,8 @@ impl Faults {
         };
         let fault = kind.map(|kind| {
             let hold_ms = match kind {
-                FaultKind::Stall => draw(&mut chance, self.config.stall_ms),
-                FaultKind::Delay => draw(&mut chance, self.config.delay_ms),
+                FaultKind::Stall => draw(&mut rng, self.config.stall_ms),
+                FaultKind::Delay => draw(&mut rng, self.config.delay_ms),
                 _ => 0,
             };
             Fault { kind, hold_ms }
@@ -123,7 +123,7 @@ impl Faults {
             throttle = Some(Throttle {
                 limit: throttle.map_or(SPURIOUS_LIMIT, |throttle| throttle.limit),
                 remaining: 0,
-                reset_at_ms: now_ms + draw(&mut chance, self.config.throttled_reset_ms),
+                reset_at_ms: now_ms + draw(&mut rng, self.config.throttled_reset_ms),
             });
         }
         let throttle = throttle
@@ -172,7 +172,7 @@ impl Faults {
         let poison = |id: &UpstreamId| {
             self.config.poison_ids.contains(id)
                 || share > 0.0
-                    && Chance::stream(mix(self.seed, hash_text(id.as_str())), POISON).happens(share)
+                    && Rng::stream(mix(self.seed, hash_text(id.as_str())), POISON).happens(share)
         };
         ids.iter().any(poison).then_some(self.config.poison_answer)
     }
@@ -211,15 +211,15 @@ impl Faults {
             })
     }
 
-    fn next_chance(&mut self, token: &str) -> Chance {
+    fn next_random(&mut self, token: &str) -> Rng {
         let client = self.client(token);
         client.requests += 1;
         let number = client.requests;
-        Chance::stream(mix(mix(self.seed, hash_text(token)), number), 0)
+        Rng::stream(mix(mix(self.seed, hash_text(token)), number), 0)
     }
 
-    fn drawn(&self, chance: &mut Chance) -> Option<FaultKind> {
-        let mut draw = chance.share();
+    fn drawn(&self, rng: &mut Rng) -> Option<FaultKind> {
+        let mut draw = rng.share();
         self.config.shares().into_iter().find_map(|(kind, share)| {
             let hit = draw < share;
             draw -= share.max(0.0);
@@ -263,13 +263,13 @@ impl Faults {
     }
 }
 
-fn draw(chance: &mut Chance, span: SpanMs) -> i64 {
-    chance.between(span.min, span.max).max(0)
+fn draw(rng: &mut Rng, span: SpanMs) -> i64 {
+    rng.between(span.min, span.max).max(0)
 }
 
 /// The limit that a 429 out of the blue reports where there is no rule.
 const SPURIOUS_LIMIT: u32 = 300;
-/// The stream of chance under an ID; stream 0 is that of requests.
+/// The stream of rng under an ID; stream 0 is that of requests.
 const POISON: u64 = 8;
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use driftline_core::post::Counts;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    chance::{Chance, mix},
     config::SpanMs,
+    rng::{Rng, mix},
 };
 
 /// Counts with heavy-tailed totals, reached at a rate that falls as a power
@@ -86,17 +86,17 @@ impl Growth {
 
     /// Draws the same number of times for every post.
     fn life(&self, genes: u64) -> Life {
-        let mut chance = Chance::stream(genes, LIFE);
-        let total = (self.median_total * (self.total_spread * normal(&mut chance)).exp())
+        let mut rng = Rng::stream(genes, LIFE);
+        let total = (self.median_total * (self.total_spread * normal(&mut rng)).exp())
             .clamp(0.0, self.most.max(0.0));
         let half_life_ms =
-            self.half_life_ms as f64 * (self.half_life_spread * normal(&mut chance)).exp();
-        let late = chance.happens(self.late_share);
-        let late_after_ms = chance.between(self.late_after_ms.min, self.late_after_ms.max);
+            self.half_life_ms as f64 * (self.half_life_spread * normal(&mut rng)).exp();
+        let late = rng.happens(self.late_share);
+        let late_after_ms = rng.between(self.late_after_ms.min, self.late_after_ms.max);
         let finals = PARTS.map(|part| {
-            let taste = (0.4 * normal(&mut chance)).exp();
+            let taste = (0.4 * normal(&mut rng)).exp();
             let part = part.unwrap_or(self.views_per_count.max(0.0));
-            (total * part * taste + chance.share()) as i64
+            (total * part * taste + rng.share()) as i64
         });
         Life {
             finals,
@@ -136,7 +136,7 @@ struct Life {
 /// How much of a final count is there: every reader, or group of readers,
 /// comes at a moment of its own, so that the path is as ragged as real ones.
 fn reached_count(most: i64, share: f64, genes: u64, kind: usize) -> i64 {
-    let steps = most.clamp(0, MOST_STEPS);
+    let steps = most.clamp(0, MAX_STEPS);
     if steps == 0 {
         return 0;
     }
@@ -149,17 +149,17 @@ fn reached_count(most: i64, share: f64, genes: u64, kind: usize) -> i64 {
 }
 
 /// A draw from the standard normal distribution (Box and Muller).
-fn normal(chance: &mut Chance) -> f64 {
-    let radius = (-2.0 * (1.0 - chance.share()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * chance.share()).cos()
+fn normal(rng: &mut Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - rng.share()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * rng.share()).cos()
 }
 
 /// The parts of the total that are replies, boosts, favourites and quotes;
 /// views have a knob.
 const PARTS: [Option<f64>; 5] = [Some(0.12), Some(0.2), Some(0.65), Some(0.03), None];
 /// Above this, several readers come at once.
-const MOST_STEPS: i64 = 512;
-/// The stream of chance under a post's genes.
+const MAX_STEPS: i64 = 512;
+/// The stream of rng under a post's genes.
 const LIFE: u64 = 6;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use driftline_core::timeline::simulation::tweet_lateness_ms;
 use serde::{Deserialize, Serialize};
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// The distribution of lateness: the one measured on two million real IDs
 /// (`docs/timeline.md`), scaled.
@@ -47,8 +47,8 @@ impl Lateness {
         tweet_lateness_ms(measured) * self.scale.max(0.0)
     }
 
-    pub(crate) fn draw_ms(self, chance: &mut Chance) -> i64 {
-        self.quantile_ms(chance.share()).round() as i64
+    pub(crate) fn draw_ms(self, rng: &mut Rng) -> i64 {
+        self.quantile_ms(rng.share()).round() as i64
     }
 }
 
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn half_a_million_draws_have_the_measured_quantiles() {
-        let mut chance = Chance::stream(1, 0);
+        let mut rng = Rng::stream(1, 0);
         let mut drawn: Vec<i64> = (0..500_000)
-            .map(|_| Lateness::default().draw_ms(&mut chance))
+            .map(|_| Lateness::default().draw_ms(&mut rng))
             .collect();
         drawn.sort_unstable();
         let at = |share: f64| drawn[(share * 500_000.0) as usize] as f64;

@@ -1,13 +1,12 @@
 //! A simulated upstream that speaks Mastodon's API under a seed and knows the
 //! truth about every post it ever showed.
 //!
-//! Everything outside [`http`] is pure: time is an argument, chance comes
+//! Everything outside [`http`] is pure: time is an argument, rng comes
 //! from the seed. [`World`] publishes and answers, [`Faults`] spoils answers,
 //! [`Upstream`] is both for virtual time, and [`http::SimServer`] puts the
 //! same two behind a loopback socket.
 
 pub mod baseline;
-mod chance;
 mod config;
 mod faults;
 mod faults_config;
@@ -19,6 +18,7 @@ mod presets;
 mod publisher;
 mod quota;
 mod record;
+mod rng;
 pub mod seeds;
 mod status;
 mod streams_config;

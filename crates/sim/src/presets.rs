@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl WorldConfig {
-    /// Posts in the order of their IDs, the moment they are born; no faults.
+    /// Posts in the order of their IDs, the moment they are created_at; no faults.
     pub fn punctual(rate_per_s: f64) -> Self {
         Self {
             rate_per_s,

@@ -1,8 +1,8 @@
-//! When posts are born.
+//! When posts are created_at.
 
 use crate::{
-    chance::Chance,
     config::{Bursts, DatedTomorrow, WorldConfig},
+    rng::Rng,
 };
 
 /// A post about to be made.
@@ -17,7 +17,7 @@ pub(crate) struct Birth {
 /// The births of a world, in order of time.
 #[derive(Debug, Clone)]
 pub(crate) struct Publisher {
-    chance: Chance,
+    rng: Rng,
     start_ms: i64,
     end_ms: i64,
     mean_gap_ms: f64,
@@ -29,14 +29,14 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn new(config: &WorldConfig, chance: Chance) -> Self {
+    pub(crate) fn new(config: &WorldConfig, rng: Rng) -> Self {
         let mean_gap_ms = if config.rate_per_s > 0.0 {
             1000.0 / config.rate_per_s
         } else {
             f64::INFINITY
         };
         let mut publisher = Self {
-            chance,
+            rng,
             start_ms: config.start_ms,
             end_ms: config.publish_for_ms.map_or(i64::MAX, |for_ms| {
                 config.start_ms.saturating_add(for_ms.max(0))
@@ -76,7 +76,7 @@ impl Publisher {
     }
 
     fn draw_arrival(&mut self) {
-        self.next_arrival_ms -= (1.0 - self.chance.share()).ln() * self.mean_gap_ms;
+        self.next_arrival_ms -= (1.0 - self.rng.share()).ln() * self.mean_gap_ms;
     }
 
     fn next_burst_ms(&self) -> i64 {

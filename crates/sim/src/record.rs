@@ -3,8 +3,8 @@
 use driftline_core::post::{Counts, Visibility};
 
 use crate::{
-    chance::{hash_text, mix},
     growth::Growth,
+    rng::{hash_text, mix},
     status::SimAuthor,
 };
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use driftline_core::upstream_id::UpstreamId;
 use serde::{Deserialize, Serialize};
 
-use crate::chance::hash_text;
+use crate::rng::hash_text;
 
 /// Every post that was ever visible up to a time, in the order of IDs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

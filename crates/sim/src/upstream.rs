@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::{
-        AnswerFacts, Failure, FailureKind, Finding, Listed, LookUp, LookUps, Page, PageRequest,
+        AnswerHeaders, Failure, FailureKind, Finding, Listed, LookUp, LookUps, Page, PageRequest,
         Throttle,
     },
     upstream_id::UpstreamId,
@@ -72,8 +72,7 @@ impl Upstream {
         request: &PageRequest,
     ) -> Result<Page, Failure> {
         self.traffic.page_requests += 1;
-        let paged =
-            request.since.is_some() || request.below.is_some() || request.just_above.is_some();
+        let paged = request.since.is_some() || request.below.is_some() || request.min_id.is_some();
         let asked = Asked {
             endpoint: Endpoint::Home,
             paged,
@@ -96,7 +95,7 @@ impl Upstream {
         let posts: usize = listed.iter().map(|listed| listed.post.raw.len()).sum();
         let commas_and_brackets = listed.len().saturating_sub(1) + 2;
         Ok(Page {
-            facts: AnswerFacts {
+            facts: AnswerHeaders {
                 body_bytes: (posts + commas_and_brackets) as u64,
                 ..arrived.facts
             },
@@ -185,7 +184,7 @@ impl Upstream {
         findings.append(&mut missing);
         Ok(LookUps {
             findings,
-            facts: AnswerFacts {
+            facts: AnswerHeaders {
                 body_bytes,
                 ..arrived.facts
             },
@@ -252,7 +251,7 @@ impl Upstream {
             Some(FaultKind::EmptyPage) => empty = true,
             Some(kind) => return Err(self.failure(kind, &verdict)),
         }
-        let facts = AnswerFacts {
+        let facts = AnswerHeaders {
             sent_at_ms,
             received_at_ms: answered_at_ms,
             round_trip_ms: verdict.round_trip_ms + hold_ms,
@@ -302,7 +301,7 @@ struct Arrived {
     read_at_ms: i64,
     /// Whether it is answered with an empty list all the same.
     empty: bool,
-    facts: AnswerFacts,
+    facts: AnswerHeaders,
 }
 
 /// The most IDs that Mastodon looks up at once.

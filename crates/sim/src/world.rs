@@ -19,11 +19,11 @@ pub use self::{
 };
 
 use crate::{
-    chance::{Chance, mix},
     config::WorldConfig,
     layout::IdLayout,
     publisher::{Birth, Publisher},
     record::Record,
+    rng::{Rng, mix},
     status::Status,
     truth::{TruePost, Truth, content_hash},
 };
@@ -38,7 +38,7 @@ pub struct World {
     config: WorldConfig,
     seed: u64,
     publisher: Publisher,
-    chance: Chance,
+    rng: Rng,
     worker_offsets_ms: Vec<i64>,
     records: Vec<Record>,
     /// All records by the value of their ID, visible or not.
@@ -51,14 +51,14 @@ pub struct World {
 impl World {
     /// A world before its first post.
     pub fn new(config: WorldConfig, seed: u64) -> Self {
-        let mut offsets = Chance::stream(seed, OFFSETS);
+        let mut offsets = Rng::stream(seed, OFFSETS);
         let most = config.worker_offset_max_ms.max(0);
         let worker_offsets_ms = (0..config.workers.max(1))
             .map(|_| offsets.between(-most, most))
             .collect();
         Self {
-            publisher: Publisher::new(&config, Chance::stream(seed, ARRIVALS)),
-            chance: Chance::stream(seed, POSTS),
+            publisher: Publisher::new(&config, Rng::stream(seed, ARRIVALS)),
+            rng: Rng::stream(seed, POSTS),
             worker_offsets_ms,
             records: Vec::new(),
             by_value: BTreeMap::new(),
@@ -88,7 +88,7 @@ impl World {
 
     /// A page of the timeline at a time, Unix ms, as Mastodon answers.
     ///
-    /// `just_above` answers the posts next above it and wins over `since`;
+    /// `min_id` answers the posts next above it and wins over `since`;
     /// otherwise the newest posts below `below` are sliced and cut at
     /// `since`. Posts that an answer hides (see
     /// [`crate::ShortPages`]) are hidden after slicing, and which ones
@@ -197,11 +197,11 @@ impl World {
 
     fn slice(&self, now_ms: i64, request: &PageRequest) -> Vec<u32> {
         let limit = usize::from(request.limit.min(self.config.page_limit));
-        let just_above = request
-            .just_above
+        let min_id = request
+            .min_id
             .as_ref()
             .filter(|_| !self.config.ignores_min_id);
-        let low = self.low_bound(just_above.or(request.since.as_ref()));
+        let low = self.low_bound(min_id.or(request.since.as_ref()));
         let high = self.high_bound(request.below.as_ref());
         let (Some(low), Some(high)) = (low, high) else {
             return Vec::new();
@@ -212,7 +212,7 @@ impl World {
         }
         let visible = |&(_, &index): &(&u128, &u32)| self.record(index).is_visible(now_ms);
         let range = self.by_value.range(low..=high);
-        if just_above.is_some() {
+        if min_id.is_some() {
             let mut slice: Vec<u32> = range
                 .filter(visible)
                 .take(limit)
@@ -268,7 +268,7 @@ impl World {
 
     fn is_filtered(&self, record: &Record) -> bool {
         self.config.filtered_share > 0.0
-            && Chance::stream(mix(self.seed, record.genes), FILTERED)
+            && Rng::stream(mix(self.seed, record.genes), FILTERED)
                 .happens(self.config.filtered_share)
     }
 
@@ -278,14 +278,14 @@ impl World {
             !self.is_filtered(record) && !self.is_hidden(record, now_ms)
         });
         let knob = self.config.short_pages;
-        let mut chance = Chance::stream(mix(self.seed, answer), HIDDEN);
-        if !chance.happens(knob.share) {
+        let mut rng = Rng::stream(mix(self.seed, answer), HIDDEN);
+        if !rng.happens(knob.share) {
             return;
         }
-        if chance.happens(knob.empty_share) {
+        if rng.happens(knob.empty_share) {
             slice.clear();
         }
-        slice.retain(|_| !chance.happens(knob.hidden_share));
+        slice.retain(|_| !rng.happens(knob.hidden_share));
     }
 
     fn status(&self, index: u32, now_ms: i64) -> Status {
@@ -330,19 +330,19 @@ impl World {
     /// that turning one leaves the rest of the world as it was.
     fn admit(&mut self, birth: Birth) {
         let config = &self.config;
-        let chance = &mut self.chance;
-        let worker = chance.between(0, self.worker_offsets_ms.len() as i64 - 1) as usize;
-        let lateness_ms = config.lateness.draw_ms(chance);
-        let federated = chance.happens(config.federated_share);
-        let backdate_ms = span(chance, config.federated_backdate_ms);
-        let deleted = chance.happens(config.deleted_share);
-        let deleted_after_ms = span(chance, config.deleted_after_ms);
-        let edited = chance.happens(config.edited_share);
-        let edited_after_ms = span(chance, config.edited_after_ms);
-        let boosts = chance.happens(config.boost_share);
-        let boosted_back = chance.between(1, 200) as usize;
-        let visibility = visibility(chance.share(), config.non_public_share);
-        let genes = chance.bits();
+        let rng = &mut self.rng;
+        let worker = rng.between(0, self.worker_offsets_ms.len() as i64 - 1) as usize;
+        let lateness_ms = config.lateness.draw_ms(rng);
+        let federated = rng.happens(config.federated_share);
+        let backdate_ms = span(rng, config.federated_backdate_ms);
+        let deleted = rng.happens(config.deleted_share);
+        let deleted_after_ms = span(rng, config.deleted_after_ms);
+        let edited = rng.happens(config.edited_share);
+        let edited_after_ms = span(rng, config.edited_after_ms);
+        let boosts = rng.happens(config.boost_share);
+        let boosted_back = rng.between(1, 200) as usize;
+        let visibility = visibility(rng.share(), config.non_public_share);
+        let genes = rng.bits();
 
         let visible_at_ms = birth.at_ms + lateness_ms;
         let clock_ms =
@@ -436,8 +436,8 @@ pub(crate) struct Cut {
     pub(crate) full: bool,
 }
 
-fn span(chance: &mut Chance, span: crate::config::SpanMs) -> i64 {
-    chance.between(span.min, span.max)
+fn span(rng: &mut Rng, span: crate::config::SpanMs) -> i64 {
+    rng.between(span.min, span.max)
 }
 
 /// Of the posts that are not public, six in ten are unlisted, three private
@@ -454,7 +454,7 @@ fn visibility(draw: f64, non_public_share: f64) -> Visibility {
     }
 }
 
-// Streams of chance under a world's seed.
+// Streams of rng under a world's seed.
 const ARRIVALS: u64 = 1;
 const POSTS: u64 = 2;
 const OFFSETS: u64 = 3;

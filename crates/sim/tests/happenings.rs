@@ -137,7 +137,7 @@ fn hidden_posts_go_when_they_say_and_stay_true() {
                 .is_empty()
         );
         let request = PageRequest {
-            just_above: Some(post.id.clone()),
+            min_id: Some(post.id.clone()),
             limit: 40,
             ..PageRequest::default()
         };

@@ -263,11 +263,8 @@ fn model(truth: &[TruePost], config: &WorldConfig, request: &PageRequest) -> Vec
         .collect();
     there.sort_by_key(|id| std::cmp::Reverse(key(id)));
     there.truncate(config.reach.map_or(usize::MAX, |reach| reach as usize));
-    let just_above = request
-        .just_above
-        .as_ref()
-        .filter(|_| !config.ignores_min_id);
-    let above = just_above.or(request.since.as_ref());
+    let min_id = request.min_id.as_ref().filter(|_| !config.ignores_min_id);
+    let above = min_id.or(request.since.as_ref());
     there.retain(|id| above.is_none_or(|bound| key(id) > key(bound)));
     there.retain(|id| {
         request
@@ -276,7 +273,7 @@ fn model(truth: &[TruePost], config: &WorldConfig, request: &PageRequest) -> Vec
             .is_none_or(|bound| key(id) < key(bound))
     });
     let limit = usize::from(request.limit.min(40));
-    if just_above.is_some() {
+    if min_id.is_some() {
         let extra = there.len().saturating_sub(limit);
         there.drain(..extra);
     } else {
@@ -312,7 +309,7 @@ proptest! {
         reach in prop::option::of(0u32..120),
         ignores_min_id: bool,
         after_ms in 0i64..30_000,
-        (since, below, just_above) in (bound(), bound(), bound()),
+        (since, below, min_id) in (bound(), bound(), bound()),
         limit in 0u16..60,
     ) {
         let config = WorldConfig {
@@ -336,7 +333,7 @@ proptest! {
         let request = PageRequest {
             since: numeric_only(place(since)),
             below: numeric_only(place(below)),
-            just_above: numeric_only(place(just_above)),
+            min_id: numeric_only(place(min_id)),
             limit,
         };
         let page = ids(&world.page(now_ms, &request));

@@ -12,7 +12,7 @@ use crate::{
     clock::{self, Counter},
     error::StoreError,
     ids::{AccountId, InstanceId, from_sql, sql},
-    text::clean,
+    text::without_nul,
 };
 
 /// An account of an instance as it was last seen with a post that was new or edited.
@@ -79,7 +79,9 @@ impl Known {
         authors: impl IntoIterator<Item = &'a Author>,
     ) -> Result<Known, DbError> {
         let mut known = Known::default();
-        let ids = authors.into_iter().map(|author| clean(author.id.as_str()));
+        let ids = authors
+            .into_iter()
+            .map(|author| without_nul(author.id.as_str()));
         let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
         known.add(tx, instance_id, ids.iter().map(|id| &**id))?;
         Ok(known)
@@ -126,7 +128,7 @@ pub(crate) fn store<'a>(
 ) -> Result<HashMap<String, i64>, DbError> {
     let mut wanted: HashMap<String, Fields<'a>> = HashMap::new();
     for author in authors {
-        let upstream_id = clean(author.id.as_str());
+        let upstream_id = without_nul(author.id.as_str());
         if !upstream_id.is_empty() {
             wanted.insert(upstream_id.into_owned(), Fields::of(author));
         }
@@ -162,10 +164,10 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn of(author: &'a Author) -> Fields<'a> {
         Fields {
-            acct: clean(&author.acct),
-            display_name: clean(&author.display_name),
-            url: author.url.as_deref().map(clean),
-            raw: clean(&author.raw),
+            acct: without_nul(&author.acct),
+            display_name: without_nul(&author.display_name),
+            url: author.url.as_deref().map(without_nul),
+            raw: without_nul(&author.raw),
         }
     }
 }

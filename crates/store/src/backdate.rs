@@ -11,7 +11,7 @@ use crate::clock;
 /// post first. They fall from post to post: one that says that it is older than those below it
 /// stands just above them.
 pub(crate) fn wanted(times_ms: impl Iterator<Item = i64>, now_ms: i64) -> Vec<i64> {
-    let mut ids: Vec<i64> = times_ms.map(|ms| wanted_id(ms, now_ms)).collect();
+    let mut ids: Vec<i64> = times_ms.map(|ms| pending_id(ms, now_ms)).collect();
     let mut below = 0;
     for id in ids.iter_mut().rev() {
         *id = (*id).max(below + 1);
@@ -123,7 +123,7 @@ impl Free {
 ///
 /// Times in the layout's first hour and before are folded into that hour, above room for all that
 /// may have to stand below them. A time in the future counts as now.
-fn wanted_id(created_at_ms: i64, now_ms: i64) -> i64 {
+fn pending_id(created_at_ms: i64, now_ms: i64) -> i64 {
     let ms = created_at_ms.min(now_ms);
     if ms >= Layout::PULSATE.epoch_ms() + FOLD_MS {
         clock::floor(ms) | MIDDLE
@@ -154,7 +154,7 @@ mod tests {
         #[test]
         fn order_of_times_is_order_of_ids(a in -10_i64..NOW_MS + 10, b in -10_i64..NOW_MS + 10) {
             let (a, b) = (a.min(b), a.max(b));
-            let (id_a, id_b) = (wanted_id(a, NOW_MS), wanted_id(b, NOW_MS));
+            let (id_a, id_b) = (pending_id(a, NOW_MS), pending_id(b, NOW_MS));
             prop_assert!(id_a <= id_b);
             if a != b && a >= 0 && b <= NOW_MS {
                 prop_assert!(id_a < id_b);
@@ -163,7 +163,7 @@ mod tests {
 
         #[test]
         fn every_id_is_one_of_the_layout(ms in i64::MIN..i64::MAX) {
-            let id = wanted_id(ms, NOW_MS);
+            let id = pending_id(ms, NOW_MS);
             prop_assert!(id >= ROOM);
             prop_assert!(id <= clock::floor(NOW_MS) | MIDDLE);
             if ms < Layout::PULSATE.epoch_ms() + FOLD_MS {
@@ -176,12 +176,12 @@ mod tests {
             times_ms in prop::collection::vec(-10_i64..NOW_MS + 10, 1..40),
             lowest_ms in prop::option::of(0_i64..NOW_MS),
         ) {
-            let lowest = lowest_ms.map(|ms| wanted_id(ms, NOW_MS));
+            let lowest = lowest_ms.map(|ms| pending_id(ms, NOW_MS));
             let ids = falling(lowest, &wanted(times_ms.iter().copied(), NOW_MS));
             prop_assert!(ids.is_sorted_by(|a, b| a > b));
             prop_assert!(ids.iter().all(|id| *id >= 1 && lowest.is_none_or(|lowest| *id < lowest)));
             if lowest.is_none() && times_ms.is_sorted_by(|a, b| a > b) {
-                let own = times_ms.iter().map(|ms| wanted_id(*ms, NOW_MS));
+                let own = times_ms.iter().map(|ms| pending_id(*ms, NOW_MS));
                 prop_assert!(ids.iter().copied().zip(own).all(|(id, own)| id.abs_diff(own) <= 40));
             }
         }
@@ -190,11 +190,11 @@ mod tests {
     #[test]
     fn the_fold_ends_where_the_first_hour_does() {
         let edge = Layout::PULSATE.epoch_ms() + FOLD_MS;
-        assert!(wanted_id(edge - 1, NOW_MS) < wanted_id(edge, NOW_MS));
-        assert_eq!(wanted_id(edge, NOW_MS), (FOLD_MS << 22) | MIDDLE);
-        assert_eq!(wanted_id(-5, NOW_MS), ROOM);
-        assert_eq!(wanted_id(0, NOW_MS), ROOM);
-        assert_eq!(wanted_id(1, NOW_MS), ROOM + FOLD_STEP);
+        assert!(pending_id(edge - 1, NOW_MS) < pending_id(edge, NOW_MS));
+        assert_eq!(pending_id(edge, NOW_MS), (FOLD_MS << 22) | MIDDLE);
+        assert_eq!(pending_id(-5, NOW_MS), ROOM);
+        assert_eq!(pending_id(0, NOW_MS), ROOM);
+        assert_eq!(pending_id(1, NOW_MS), ROOM + FOLD_STEP);
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         let day_ms = 86_400_000;
         let times_ms = [3, 2, -700, 1].map(|days| NOW_MS - (5 - days) * day_ms);
         let ids = wanted(times_ms.into_iter(), NOW_MS);
-        let own = |index: usize| wanted_id(times_ms[index], NOW_MS);
+        let own = |index: usize| pending_id(times_ms[index], NOW_MS);
         assert_eq!(ids, [own(0), own(1), own(3) + 1, own(3)]);
     }
 }

@@ -69,7 +69,7 @@ pub(crate) enum Counter {
     Source,
     Account,
     Credential,
-    Ticket,
+    PendingLookup,
 }
 
 /// Takes `count` small IDs that follow each other; returns the first. Holds the clock.
@@ -91,9 +91,9 @@ pub(crate) fn count(tx: &mut Tx<'_>, counter: Counter, count: usize) -> Result<i
             "update local_clock set last_credential_id = last_credential_id + $1 where one = 1
              returning last_credential_id"
         }
-        Counter::Ticket => {
-            "update local_clock set last_ticket = last_ticket + $1 where one = 1
-             returning last_ticket"
+        Counter::PendingLookup => {
+            "update local_clock set last_lookup_id = last_lookup_id + $1 where one = 1
+             returning last_lookup_id"
         }
     };
     let count = count as i64;

@@ -8,7 +8,7 @@ use crate::{
     error::StoreError,
     ids::{CredentialId, InstanceId, from_sql, sql},
     instance,
-    source::{self, NameRefused, TokenPlace},
+    source::{self, NameRefused, TokenLocation},
 };
 
 /// What one upstream is asked with: a token, or nothing.
@@ -21,7 +21,7 @@ pub struct Credential {
     /// Its name, unique here.
     pub name: String,
     /// Where its token is; `None` if the upstream is asked without one.
-    pub place: Option<TokenPlace>,
+    pub place: Option<TokenLocation>,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
     pub monthly_posts: Option<i64>,
     /// Why it is not used for now.
@@ -49,7 +49,7 @@ pub struct NewCredential {
     /// The API that it speaks, if it is not known yet.
     pub api: Api,
     /// Where its token is.
-    pub place: Option<TokenPlace>,
+    pub place: Option<TokenLocation>,
     /// See [`Credential::monthly_posts`].
     pub monthly_posts: Option<i64>,
 }
@@ -81,7 +81,7 @@ pub fn add(
 pub fn of_place(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    place: Option<&TokenPlace>,
+    place: Option<&TokenLocation>,
     name: &str,
     now_ms: i64,
 ) -> Result<Credential, StoreError> {
@@ -108,7 +108,7 @@ pub fn of_place(
 pub fn find_place(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    place: Option<&TokenPlace>,
+    place: Option<&TokenLocation>,
 ) -> Result<Option<Credential>, StoreError> {
     let all = of_instance(tx, instance)?;
     Ok(all.into_iter().find(|known| known.place.as_ref() == place))
@@ -126,7 +126,7 @@ pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<Credenti
 
 /// The credential of that name.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Credential>, StoreError> {
-    let name = crate::text::clean(name);
+    let name = crate::text::without_nul(name);
     Ok(select(tx, "where name = $1", &[&&*name])?.pop())
 }
 
@@ -153,7 +153,7 @@ pub fn quarantine(
         until_ms,
         reason,
     } = quarantine;
-    let reason = crate::text::clean(reason);
+    let reason = crate::text::without_nul(reason);
     tx.execute(
         "update credential set quarantined_at_ms = coalesce(quarantined_at_ms, $2),
              quarantine_until_ms = $3, quarantine_reason = $4
@@ -188,7 +188,7 @@ fn insert(
             &id,
             &instance_id,
             &new.name,
-            &new.place.as_ref().map(TokenPlace::to_text),
+            &new.place.as_ref().map(TokenLocation::to_text),
             &new.monthly_posts,
             &now_ms,
         ],
@@ -212,7 +212,7 @@ fn select(
     )?;
     rows.into_iter()
         .map(|(credential, place)| {
-            let place = place.as_deref().map(TokenPlace::from_text).transpose()?;
+            let place = place.as_deref().map(TokenLocation::from_text).transpose()?;
             Ok(Credential {
                 place,
                 ..credential

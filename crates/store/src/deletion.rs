@@ -7,9 +7,9 @@ use crate::{
     clock, entry,
     error::StoreError,
     history::{self, EndedBy},
-    machine::Held,
+    machine::LockedSource,
     post,
-    text::clean,
+    text::without_nul,
 };
 
 /// The upstream's word that a post is gone.
@@ -29,11 +29,11 @@ pub(crate) struct Gone<'a> {
 /// it now.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
-    source: &mut Held,
+    source: &mut LockedSource,
     gone: Gone<'_>,
 ) -> Result<u64, StoreError> {
     clock::take(tx, gone.now_ms, 0)?;
-    let upstream_id = clean(gone.id.as_str());
+    let upstream_id = without_nul(gone.id.as_str());
     let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
     let Some(known) = known.get(&*upstream_id) else {
         return Ok(0);

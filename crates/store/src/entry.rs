@@ -105,7 +105,7 @@ pub(crate) fn newest_position(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<
     )
 }
 
-/// A stored entry, as far as a sighting of its post can change it.
+/// A stored entry, as far as a observation of its post can change it.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: i64,
@@ -130,7 +130,7 @@ pub(crate) struct Known {
 pub(crate) struct Look {
     /// When the answer was asked for, Unix ms.
     pub(crate) at_ms: i64,
-    pub(crate) living_hash: Option<i64>,
+    pub(crate) state_hash: Option<i64>,
     /// Whether look-ups since then did not find the post.
     pub(crate) in_doubt: bool,
 }
@@ -143,7 +143,7 @@ pub(crate) fn at(
 ) -> Result<HashMap<String, Known>, DbError> {
     let found = tx.query_each(
         &format!(
-            "select {COLUMNS}, f.living_hash, f.refreshed_at_ms, f.missing or f.failures > 0
+            "select {COLUMNS}, f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0
              from entry e left join freshness f on f.post_id = e.post_id
              where e.source_id = $1 and e.position = {{row 1}}"
         ),
@@ -153,7 +153,7 @@ pub(crate) fn at(
             let look = match row.opt_i64(COLUMN_COUNT + 1)? {
                 Some(at_ms) => Some(Look {
                     at_ms,
-                    living_hash: row.opt_i64(COLUMN_COUNT)?,
+                    state_hash: row.opt_i64(COLUMN_COUNT)?,
                     in_doubt: row.bool(COLUMN_COUNT + 2)?,
                 }),
                 None => None,
@@ -244,7 +244,7 @@ pub(crate) fn absent(
          where source_id = $1 and position >= $2 and position < $3 and not gone
              and (not streamed or arrived_at_ms < $4)
          order by position desc limit $5",
-        &[&source_id, &low, &high, &asked_at_ms, &MOST_ABSENT],
+        &[&source_id, &low, &high, &asked_at_ms, &MAX_ABSENT],
         |row| Ok((Key::from_stored(row.str(0)?), row.i64(1)?)),
     )?;
     let listed: std::collections::HashSet<&Key> = listed.iter().collect();
@@ -428,4 +428,4 @@ const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.st
 const COLUMN_COUNT: usize = 8;
 
 /// An upstream that answers one old post for a long range must not bring the whole range here.
-const MOST_ABSENT: i64 = 1000;
+const MAX_ABSENT: i64 = 1000;

@@ -5,7 +5,7 @@ use driftline_db::{DbError, Tx};
 use crate::{
     error::StoreError,
     ids::{InstanceId, LocalId, from_sql, sql},
-    refresh::{Standing, standing_of},
+    refresh::{RefreshState, refresh_state_of},
 };
 
 /// The post that a text names: by its local ID or that of one of its entries, by its address for
@@ -15,7 +15,7 @@ use crate::{
 /// An address is looked up by the ID at its end first; one that an instance knows under another ID
 /// is searched for in every post.
 pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> {
-    let text = crate::text::clean(text.trim());
+    let text = crate::text::without_nul(text.trim());
     if let Ok(id) = text.parse::<u64>() {
         return by_local_id(tx, LocalId::new(id));
     }
@@ -24,7 +24,7 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     };
     for (instance_id, _) in instances_of(tx, place)? {
         let found = tx.query_opt(
-            "select post_id from seen where upstream_id = $1 and instance_id = $2",
+            "select post_id from upstream_post where upstream_id = $1 and instance_id = $2",
             &[&upstream_id, &instance_id],
             |row| from_sql(row.i64(0)?),
         )?;
@@ -53,37 +53,37 @@ pub struct Named {
     /// Whether it waits to be looked up; else it was not to be had.
     pub waits: bool,
     /// How its look-ups stand; its birth is when it was named.
-    pub standing: Standing,
+    pub refresh_state: RefreshState,
 }
 
 /// The post that is named as in [`post`], by an address that ends in its ID or by `INSTANCE/ID`,
 /// and that is not stored.
 pub fn named(tx: &mut Tx<'_>, text: &str) -> Result<Option<Named>, StoreError> {
-    let text = crate::text::clean(text.trim());
+    let text = crate::text::without_nul(text.trim());
     let Some((place, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
         return Ok(None);
     };
     for (instance_id, origin) in instances_of(tx, place)? {
         let found = tx.query_opt(
-            "select ticket, waits from wanted where upstream_id = $1 and instance_id = $2",
+            "select lookup_id, waits from pending_lookup where upstream_id = $1 and instance_id = $2",
             &[&upstream_id, &instance_id],
             |row| Ok((row.i64(0)?, row.bool(1)?)),
         )?;
-        let Some((ticket, waits)) = found else {
+        let Some((lookup_id, waits)) = found else {
             continue;
         };
-        let standing = standing_of(tx, ticket)?;
-        return Ok(standing.map(|standing| Named {
+        let refresh_state = refresh_state_of(tx, lookup_id)?;
+        return Ok(refresh_state.map(|refresh_state| Named {
             origin,
             upstream_id: upstream_id.to_owned(),
             waits,
-            standing,
+            refresh_state,
         }));
     }
     Ok(None)
 }
 
-/// The instance that a post was seen through.
+/// The instance that a post was upstream_post through.
 pub fn instance_of(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<InstanceId>, StoreError> {
     let found = tx.query_opt(
         "select instance_id from post where id = $1",

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 /// A source's ranges, in order.
 pub(crate) fn load(tx: &mut Tx<'_>, source_id: i64) -> Result<Vec<Gap>, DbError> {
     tx.query(
-        "select low, high, kind, history, wanted, tries, read_age_ms, from_ms, until_ms
+        "select low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms
          from gap where source_id = $1 order by low",
         &[&source_id],
         read,
@@ -50,14 +50,14 @@ pub(crate) fn save(
     if !changed.is_empty() {
         let cells = || changed.iter();
         tx.execute_many_later(
-            "insert into gap (source_id, low, high, kind, history, wanted, tries, read_age_ms,
+            "insert into gap (source_id, low, high, kind, history, fill_requested, tries, read_age_ms,
                  from_ms, until_ms)
-             select $1, r.low, r.high, r.kind, r.history, r.wanted, r.tries, r.read_age_ms,
+             select $1, r.low, r.high, r.kind, r.history, r.fill_requested, r.tries, r.read_age_ms,
                  r.from_ms, r.until_ms
-             from {rows as r(low, high, kind, history, wanted, tries, read_age_ms, from_ms, until_ms)}
+             from {rows as r(low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms)}
              where true
              on conflict (source_id, low) do update set high = excluded.high, kind = excluded.kind,
-                 history = excluded.history, wanted = excluded.wanted, tries = excluded.tries,
+                 history = excluded.history, fill_requested = excluded.fill_requested, tries = excluded.tries,
                  read_age_ms = excluded.read_age_ms, from_ms = excluded.from_ms,
                  until_ms = excluded.until_ms",
             &[&source_id],
@@ -66,7 +66,7 @@ pub(crate) fn save(
                 Column::text(cells().map(|c| c.high)),
                 Column::text(cells().map(|c| c.kind)),
                 Column::bool(cells().map(|c| c.history)),
-                Column::bool(cells().map(|c| c.wanted)),
+                Column::bool(cells().map(|c| c.fill_requested)),
                 Column::i64(cells().map(|c| c.tries)),
                 Column::i64(cells().map(|c| c.read_age_ms)),
                 Column::i64(cells().map(|c| c.from_ms)),
@@ -83,7 +83,7 @@ struct Cells<'a> {
     high: &'a str,
     kind: &'static str,
     history: bool,
-    wanted: bool,
+    fill_requested: bool,
     tries: i64,
     read_age_ms: i64,
     from_ms: i64,
@@ -97,7 +97,7 @@ impl<'a> Cells<'a> {
             high: gap.high.as_str(),
             kind: UNRECOVERABLE,
             history: false,
-            wanted: false,
+            fill_requested: false,
             tries: 0,
             read_age_ms: 0,
             from_ms: 0,
@@ -107,11 +107,11 @@ impl<'a> Cells<'a> {
             GapKind::Open {
                 history,
                 tries,
-                wanted,
+                fill_requested,
             } => Cells {
                 kind: OPEN,
                 history,
-                wanted,
+                fill_requested,
                 tries: i64::from(tries),
                 ..blank
             },
@@ -147,7 +147,7 @@ fn read(row: &Row<'_>) -> Result<Gap, DbError> {
         OPEN => GapKind::Open {
             history: row.bool(3)?,
             tries: tries()?,
-            wanted: row.bool(4)?,
+            fill_requested: row.bool(4)?,
         },
         PROVISIONAL => GapKind::Provisional {
             read_age_ms: row.i64(6)?,

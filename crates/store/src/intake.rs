@@ -1,4 +1,4 @@
-//! Takes sightings of posts into a source: what is new, what was edited, what came back.
+//! Takes observations of posts into a source: what is new, what was edited, what came back.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -11,20 +11,20 @@ use driftline_db::{Dialect, Tx};
 use crate::{
     account, backdate, clock, entry,
     error::StoreError,
-    fingerprint::Fingerprints,
     history::{self, EndedBy},
-    machine::Held,
+    machine::LockedSource,
     post,
+    post_hashes::PageHashes,
     refresh::{self, NewFresh},
-    text::clean,
+    text::without_nul,
 };
 
 /// A post at its place in the source, as an answer showed it.
-pub(crate) struct Sighting<'a> {
+pub(crate) struct PostObservation<'a> {
     pub(crate) post: &'a Post,
     pub(crate) upstream_id: Cow<'a, str>,
     pub(crate) content_hash: i64,
-    pub(crate) living_hash: i64,
+    pub(crate) state_hash: i64,
     pub(crate) position: &'a str,
     /// The time in its position, where there is one, Unix ms.
     pub(crate) position_ms: Option<i64>,
@@ -35,9 +35,9 @@ pub(crate) struct Sighting<'a> {
     pub(crate) entry: Option<entry::Known>,
 }
 
-/// When and as what sightings are taken in.
+/// When and as what observations are taken in.
 #[derive(Clone, Copy)]
-pub(crate) struct Circumstances<'p> {
+pub(crate) struct IntakeContext<'p> {
     /// When the answer was asked for, Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
@@ -48,26 +48,26 @@ pub(crate) struct Circumstances<'p> {
     pub(crate) policy: &'p Policy,
 }
 
-/// What taking sightings in has changed.
+/// What taking observations in has changed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct IntakeCounts {
     pub(crate) new: u64,
     pub(crate) edited: u64,
     pub(crate) revived: u64,
 }
 
-impl<'a> Sighting<'a> {
+impl<'a> PostObservation<'a> {
     pub(crate) fn new(
-        (post, prints): (&'a Post, Fingerprints),
+        (post, hashes): (&'a Post, PageHashes),
         position: &'a str,
         position_ms: Option<i64>,
         entry: Option<entry::Known>,
-    ) -> Sighting<'a> {
-        Sighting {
+    ) -> PostObservation<'a> {
+        PostObservation {
             post,
-            upstream_id: clean(post.id.as_str()),
-            content_hash: prints.content,
-            living_hash: prints.living,
+            upstream_id: without_nul(post.id.as_str()),
+            content_hash: hashes.content,
+            state_hash: hashes.living,
             position,
             position_ms,
             is_history: false,
@@ -83,49 +83,51 @@ impl<'a> Sighting<'a> {
     }
 }
 
-/// Takes in sightings that may be news, at different positions, the oldest first.
+/// Takes in observations that may be news, at different positions, the oldest first.
 ///
 /// Holds the clock before it reads what is stored of the posts, because another source of the
 /// instance may be taking in the same ones.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
-    source: &mut Held,
-    sightings: &[Sighting<'_>],
-    when: Circumstances<'_>,
-) -> Result<Taken, StoreError> {
-    if sightings.is_empty() {
-        return Ok(Taken::default());
+    source: &mut LockedSource,
+    observations: &[PostObservation<'_>],
+    when: IntakeContext<'_>,
+) -> Result<IntakeCounts, StoreError> {
+    if observations.is_empty() {
+        return Ok(IntakeCounts::default());
     }
-    let authors = sightings.iter().map(|sighting| &sighting.post.author);
+    let authors = observations
+        .iter()
+        .map(|observation| &observation.post.author);
     let authors = account::Known::load(tx, source.instance_id, authors)?;
-    let (ids, known) = held(tx, source, sightings, when)?;
+    let (ids, known) = held(tx, source, observations, when)?;
     let mut ids = ids.into_iter();
     let mut intake = Intake::new(source, when, known, authors);
-    for sighting in sightings {
-        match &sighting.entry {
+    for observation in observations {
+        match &observation.entry {
             None => {
                 let id = ids.next().ok_or_else(|| {
                     StoreError::unreadable("the local clock", &"it gave too few IDs")
                 })?;
-                intake.new_entry(tx, sighting, id)?;
+                intake.new_entry(tx, observation, id)?;
             }
-            Some(entry) => intake.old_entry(tx, sighting, entry)?,
+            Some(entry) => intake.old_entry(tx, observation, entry)?,
         }
     }
     intake.list_history(tx)?;
     intake.write(tx)
 }
 
-/// Holds the clock. An ID for each sighting without an entry, in their order, and what is stored of
+/// Holds the clock. An ID for each observation without an entry, in their order, and what is stored of
 /// their posts.
 fn held(
     tx: &mut Tx<'_>,
-    source: &Held,
-    sightings: &[Sighting<'_>],
-    when: Circumstances<'_>,
+    source: &LockedSource,
+    observations: &[PostObservation<'_>],
+    when: IntakeContext<'_>,
 ) -> Result<(Vec<i64>, HashMap<String, post::Known>), StoreError> {
-    let new = || sightings.iter().filter(|s| s.entry.is_none());
-    let upstream_ids: Vec<&str> = sightings.iter().map(|s| &*s.upstream_id).collect();
+    let new = || observations.iter().filter(|s| s.entry.is_none());
+    let upstream_ids: Vec<&str> = observations.iter().map(|s| &*s.upstream_id).collect();
     let count = new().filter(|s| !s.is_history).count();
     let (first, known) = match tx.dialect() {
         Dialect::Sqlite => (
@@ -147,7 +149,7 @@ fn held(
     let wanted = backdate::wanted(times_ms.rev(), when.now_ms);
     let history = backdate::take_below(tx, source.lowest_id, &wanted, &[], when.now_ms)?;
     let mut history = history.into_iter().rev();
-    let ids = new().map(|sighting| match sighting.is_history {
+    let ids = new().map(|observation| match observation.is_history {
         true => history.next(),
         false => live.next(),
     });
@@ -156,8 +158,8 @@ fn held(
 
 /// The changes of one commit, gathered before any is written.
 struct Intake<'s, 'a> {
-    source: &'s mut Held,
-    when: Circumstances<'a>,
+    source: &'s mut LockedSource,
+    when: IntakeContext<'a>,
     posts: HashMap<String, Now>,
     new_posts: Vec<post::Draft<'a>>,
     /// Those of history that the public timeline shows, the oldest first.
@@ -175,13 +177,13 @@ struct Intake<'s, 'a> {
     known_authors: account::Known,
     new_entries: Vec<entry::Draft<'a>>,
     changed_entries: Vec<entry::Change>,
-    taken: Taken,
+    taken: IntakeCounts,
 }
 
 /// A post as it stands with the changes gathered so far.
 struct Now {
     known: post::Known,
-    /// Whether this commit has written it already; a second sighting in one answer is no edit.
+    /// Whether this commit has written it already; a second observation in one answer is no edit.
     settled: bool,
     /// The ID that it has taken because it returned, until an entry of the source takes it over.
     place: Option<i64>,
@@ -189,8 +191,8 @@ struct Now {
 
 impl<'s, 'a> Intake<'s, 'a> {
     fn new(
-        source: &'s mut Held,
-        when: Circumstances<'a>,
+        source: &'s mut LockedSource,
+        when: IntakeContext<'a>,
         known: HashMap<String, post::Known>,
         known_authors: account::Known,
     ) -> Intake<'s, 'a> {
@@ -220,23 +222,27 @@ impl<'s, 'a> Intake<'s, 'a> {
             known_authors,
             new_entries: Vec::new(),
             changed_entries: Vec::new(),
-            taken: Taken::default(),
+            taken: IntakeCounts::default(),
         }
     }
 
     fn new_entry(
         &mut self,
         tx: &mut Tx<'_>,
-        sighting: &'a Sighting<'a>,
+        observation: &'a PostObservation<'a>,
         id: i64,
     ) -> Result<(), StoreError> {
-        if self.posts.contains_key(&*sighting.upstream_id) {
+        if self.posts.contains_key(&*observation.upstream_id) {
             // History has its ID from creation time, below what readers have passed.
-            self.refresh(tx, sighting, Some(id).filter(|_| !sighting.is_history))?;
+            self.refresh(
+                tx,
+                observation,
+                Some(id).filter(|_| !observation.is_history),
+            )?;
         } else {
-            self.new_post(sighting, id);
+            self.new_post(observation, id);
         }
-        let Some(Now { known, .. }) = self.posts.get(&*sighting.upstream_id) else {
+        let Some(Now { known, .. }) = self.posts.get(&*observation.upstream_id) else {
             return Ok(());
         };
         let gone = known.deleted_at_ms.is_some();
@@ -244,7 +250,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         self.new_entries.push(entry::Draft {
             id,
             post_id: known.id,
-            position: sighting.position,
+            position: observation.position,
             usn: self.source.next_usn(),
             content_hash: known.content_hash,
             gone,
@@ -259,20 +265,20 @@ impl<'s, 'a> Intake<'s, 'a> {
     fn old_entry(
         &mut self,
         tx: &mut Tx<'_>,
-        sighting: &'a Sighting<'a>,
+        observation: &'a PostObservation<'a>,
         entry: &entry::Known,
     ) -> Result<(), StoreError> {
         // An entry never changes its post: another one at its place is not taken in.
         let is_its_post = |now: &Now| now.known.id == entry.post_id;
         if !self
             .posts
-            .get(&*sighting.upstream_id)
+            .get(&*observation.upstream_id)
             .is_some_and(is_its_post)
         {
             return Ok(());
         }
-        self.refresh(tx, sighting, None)?;
-        let Some(Now { known, place, .. }) = self.posts.get_mut(&*sighting.upstream_id) else {
+        self.refresh(tx, observation, None)?;
+        let Some(Now { known, place, .. }) = self.posts.get_mut(&*observation.upstream_id) else {
             return Ok(());
         };
         let gone = known.deleted_at_ms.is_some();
@@ -307,34 +313,34 @@ impl<'s, 'a> Intake<'s, 'a> {
         Ok(())
     }
 
-    fn new_post(&mut self, sighting: &'a Sighting<'a>, id: i64) {
-        let post = sighting.post;
+    fn new_post(&mut self, observation: &'a PostObservation<'a>, id: i64) {
+        let post = observation.post;
         let listed = post.visibility == Visibility::Public;
-        if listed && sighting.is_history {
+        if listed && observation.is_history {
             self.new_history.push(id);
         }
         self.new_posts.push(post::Draft {
             id,
-            upstream_id: Cow::Borrowed(&*sighting.upstream_id),
+            upstream_id: Cow::Borrowed(&*observation.upstream_id),
             post,
-            content_hash: sighting.content_hash,
+            content_hash: observation.content_hash,
             listed,
         });
         self.authors.push(&post.author);
-        let born_ms = post.created_at_ms.or(sighting.position_ms);
+        let created_at_ms = post.created_at_ms.or(observation.position_ms);
         self.new_fresh.push(NewFresh {
             post_id: id,
             freshness: Freshness {
                 source: Some(self.source.id.cast_unsigned()),
-                ..Freshness::first(born_ms, self.when.asked_at_ms, post.counts)
+                ..Freshness::first(created_at_ms, self.when.asked_at_ms, post.counts)
             },
-            living_hash: sighting.living_hash,
+            state_hash: observation.state_hash,
         });
         let known = post::Known {
             id,
             edited_at_ms: post.edited_at_ms,
             read_at_ms: self.when.asked_at_ms,
-            content_hash: sighting.content_hash,
+            content_hash: observation.content_hash,
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
@@ -345,20 +351,20 @@ impl<'s, 'a> Intake<'s, 'a> {
             settled: true,
             place: None,
         };
-        self.posts.insert(sighting.upstream_id.to_string(), now);
+        self.posts.insert(observation.upstream_id.to_string(), now);
     }
 
-    /// Replaces the stored version if the sighting's is newer: the newest answer wins. A post that
+    /// Replaces the stored version if the observation's is newer: the newest answer wins. A post that
     /// returns takes its new place at the ID of its new entry, or at one of its own.
     fn refresh(
         &mut self,
         tx: &mut Tx<'_>,
-        sighting: &'a Sighting<'a>,
+        observation: &'a PostObservation<'a>,
         new_entry: Option<i64>,
     ) -> Result<(), StoreError> {
         let asked_at_ms = self.when.asked_at_ms;
-        let post = sighting.post;
-        let Some(now) = self.posts.get_mut(&*sighting.upstream_id) else {
+        let post = observation.post;
+        let Some(now) = self.posts.get_mut(&*observation.upstream_id) else {
             return Ok(());
         };
         let known = &mut now.known;
@@ -367,7 +373,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             .is_some_and(|deleted_at_ms| !self.when.streamed && asked_at_ms >= deleted_at_ms);
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
-                && sighting.content_hash != known.content_hash
+                && observation.content_hash != known.content_hash
                 && asked_at_ms >= known.read_at_ms);
         let is_edit = known.deleted_at_ms.is_none() && is_newer;
         if now.settled || !(returns || is_edit) {
@@ -391,16 +397,16 @@ impl<'s, 'a> Intake<'s, 'a> {
         now.settled = true;
         known.edited_at_ms = post.edited_at_ms;
         known.read_at_ms = asked_at_ms;
-        known.content_hash = sighting.content_hash;
+        known.content_hash = observation.content_hash;
         known.deleted_at_ms = None;
         known.visibility = post.visibility;
         known.listed = listed;
         self.authors.push(&post.author);
         self.replaced_posts.push(post::Draft {
             id: known.id,
-            upstream_id: Cow::Borrowed(&*sighting.upstream_id),
+            upstream_id: Cow::Borrowed(&*observation.upstream_id),
             post,
-            content_hash: sighting.content_hash,
+            content_hash: observation.content_hash,
             listed,
         });
         Ok(())
@@ -429,8 +435,8 @@ impl<'s, 'a> Intake<'s, 'a> {
         Ok(())
     }
 
-    fn write(self, tx: &mut Tx<'_>) -> Result<Taken, StoreError> {
-        let Circumstances {
+    fn write(self, tx: &mut Tx<'_>) -> Result<IntakeCounts, StoreError> {
+        let IntakeContext {
             asked_at_ms,
             now_ms,
             policy,

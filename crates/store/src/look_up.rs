@@ -1,5 +1,5 @@
 use driftline_core::{
-    answer::{AnswerFacts, LookUp},
+    answer::{AnswerHeaders, LookUp},
     post::Post,
     refresh::Policy,
     timeline::Machine,
@@ -11,13 +11,12 @@ use crate::{
     deletion::{self, Gone},
     entry,
     error::StoreError,
-    fingerprint,
     ids::SourceId,
-    intake::{self, Circumstances, Sighting, Taken},
-    machine::Held,
+    intake::{self, IntakeContext, IntakeCounts, PostObservation},
+    machine::LockedSource,
     page::Summary,
-    post,
-    text::clean,
+    post, post_hashes,
+    text::without_nul,
 };
 
 /// What a look-up of a post found, to commit, with the machine that asked for it.
@@ -34,7 +33,7 @@ pub struct CommitLookUp<'a> {
     /// What was found.
     pub look_up: &'a LookUp,
     /// What the answer's headers and the clock said.
-    pub facts: &'a AnswerFacts,
+    pub facts: &'a AnswerHeaders,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
     /// Whether what a deleted post held is kept in its history; else it is erased with it.
@@ -49,8 +48,8 @@ pub fn commit_look_up(
     tx: &mut Tx<'_>,
     commit: &CommitLookUp<'_>,
 ) -> Result<(Machine, Summary), StoreError> {
-    let mut source = Held::load(tx, commit.source, commit.fence)?;
-    let mut taken = Taken::default();
+    let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
+    let mut taken = IntakeCounts::default();
     let mut deleted = 0;
     match commit.look_up {
         LookUp::Found(post) => taken = found(tx, &mut source, post, commit)?,
@@ -83,26 +82,26 @@ pub fn commit_look_up(
 
 fn found(
     tx: &mut Tx<'_>,
-    source: &mut Held,
+    source: &mut LockedSource,
     post: &Post,
     commit: &CommitLookUp<'_>,
-) -> Result<Taken, StoreError> {
-    let upstream_id = clean(post.id.as_str());
+) -> Result<IntakeCounts, StoreError> {
+    let upstream_id = without_nul(post.id.as_str());
     let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
     let Some(known) = known.get(&*upstream_id) else {
-        return Ok(Taken::default());
+        return Ok(IntakeCounts::default());
     };
     let entries = entry::of_post(tx, source.id, known.id)?;
-    let sightings: Vec<Sighting<'_>> = entries
+    let observations: Vec<PostObservation<'_>> = entries
         .into_iter()
-        .map(|entry| Sighting::new((post, fingerprint::of(post)), "", None, Some(entry)))
-        .filter(Sighting::may_be_news)
+        .map(|entry| PostObservation::new((post, post_hashes::of(post)), "", None, Some(entry)))
+        .filter(PostObservation::may_be_news)
         .collect();
-    let when = Circumstances {
+    let when = IntakeContext {
         asked_at_ms: commit.facts.sent_at_ms,
         now_ms: commit.now_ms,
         streamed: false,
         policy: commit.policy,
     };
-    intake::take_in(tx, source, &sightings, when)
+    intake::take_in(tx, source, &observations, when)
 }

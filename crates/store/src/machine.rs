@@ -61,12 +61,12 @@ pub struct CommitMachine<'a> {
 
 /// Keeps a machine.
 pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(), StoreError> {
-    let held = Held::load(tx, commit.source, commit.fence)?;
+    let held = LockedSource::load(tx, commit.source, commit.fence)?;
     held.save(tx, commit.machine)
 }
 
 /// A source whose row this transaction holds.
-pub(crate) struct Held {
+pub(crate) struct LockedSource {
     pub(crate) id: i64,
     pub(crate) instance_id: i64,
     /// The lowest ID that was ever shown of it; `None` if it never had an entry. Those of this
@@ -76,19 +76,19 @@ pub(crate) struct Held {
     pub(crate) update_count: i64,
 }
 
-impl Held {
+impl LockedSource {
     /// Reads the row that the write's root has locked, and checks the fencing number.
     pub(crate) fn load(
         tx: &mut Tx<'_>,
         source: SourceId,
         fence: Option<i64>,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<LockedSource, StoreError> {
         let row = tx.query_opt(
             "select instance_id, lowest_id, update_count, lease_holder is not null, lease_fence
              from source where id = $1",
             &[&sql(source)],
             |row| {
-                let held = Held {
+                let held = LockedSource {
                     id: sql(source),
                     instance_id: row.i64(0)?,
                     lowest_id: row.opt_i64(1)?,
@@ -130,7 +130,7 @@ impl Held {
         self.save_over(tx, gaps, machine)
     }
 
-    /// [`Held::save`] where the ranges that are stored were loaded before.
+    /// [`LockedSource::save`] where the ranges that are stored were loaded before.
     pub(crate) fn save_over(
         &self,
         tx: &mut Tx<'_>,

@@ -20,13 +20,13 @@
 //! # let path = folder.path().join("driftline.db");
 //! use driftline_id::clock::{Clock, TickedClock};
 //! use driftline_id::file::Keeper;
-//! use driftline_id::window::{LeaseStore, Terms};
+//! use driftline_id::window::{LeaseStore, WindowConfig};
 //! use driftline_id::{ClockPolicy, Layout, SharedGenerator};
 //! use driftline_store::node_lease::NodeLeases;
 //! use driftline_store::{Store, Target};
 //!
 //! let store = Store::open(Target::Sqlite { path })?;
-//! let nodes = NodeLeases::new(store.clone(), Layout::TWITTER, Terms::default(), "host-a 4711");
+//! let nodes = NodeLeases::new(store.clone(), Layout::TWITTER, WindowConfig::default(), "host-a 4711");
 //! let clock = TickedClock::start();
 //! let (lease, window) = nodes.acquire(clock.fresh_us())?;
 //! let keeper = Keeper::start(lease, clock.clone())?;
@@ -58,7 +58,9 @@
 mod error;
 mod table;
 
-use driftline_id::window::{BeginError, Lease, LeaseStore, Record, Retired, Terms, WindowEnd};
+use driftline_id::window::{
+    BeginError, Lease, LeaseStore, Record, Retired, WindowConfig, WindowEnd,
+};
 use driftline_id::{Layout, Node, Window};
 
 pub use error::NodeLeaseError;
@@ -97,27 +99,32 @@ pub struct NodeLease {
     /// What is recorded, or less: after a commit of unknown outcome the row may reach further.
     record: Record,
     end: WindowEnd,
-    terms: Terms,
+    window_config: WindowConfig,
     /// The error with which the lease was lost.
     lost: Option<NodeLeaseError>,
 }
 
-/// Who wants which node, and on what terms.
+/// Who wants which node, and on what window_config.
 #[derive(Clone, Debug)]
 struct Claim {
     layout: Layout,
-    terms: Terms,
+    window_config: WindowConfig,
     holder: String,
 }
 
 impl NodeLeases {
     /// The nodes of a layout in a store. `holder` names this process to others: no two that run
     /// at a time should have one name.
-    pub fn new(store: Store, layout: Layout, terms: Terms, holder: impl Into<String>) -> Self {
-        let holder = text::clean(&holder.into()).into_owned();
+    pub fn new(
+        store: Store,
+        layout: Layout,
+        window_config: WindowConfig,
+        holder: impl Into<String>,
+    ) -> Self {
+        let holder = text::without_nul(&holder.into()).into_owned();
         let claim = Claim {
             layout,
-            terms,
+            window_config,
             holder,
         };
         Self { store, claim }
@@ -153,7 +160,7 @@ impl NodeLeases {
             node,
             record,
             end,
-            terms: self.claim.terms,
+            window_config: self.claim.window_config,
             lost: None,
         };
         Ok((lease, window))
@@ -195,12 +202,12 @@ impl Lease for NodeLease {
     }
 
     fn due_us(&self) -> i64 {
-        self.record.due_us(&self.terms)
+        self.record.due_us(&self.window_config)
     }
 
     fn renew(&mut self, now_us: i64) -> Result<(), NodeLeaseError> {
         self.check_held()?;
-        let Some(record) = self.record.extended(now_us, &self.terms) else {
+        let Some(record) = self.record.extended(now_us, &self.window_config) else {
             return Ok(());
         };
         let (key, text) = (self.key.clone(), record.to_string());
@@ -244,13 +251,13 @@ impl Claim {
             node: number,
             error,
         })?;
-        Record::begin(previous.as_ref(), node, PLACE, now_us, &self.terms).map_err(|error| {
-            NodeLeaseError::Begin {
+        Record::begin(previous.as_ref(), node, PLACE, now_us, &self.window_config).map_err(
+            |error| NodeLeaseError::Begin {
                 layout,
                 node: number,
                 error,
-            }
-        })
+            },
+        )
     }
 }
 

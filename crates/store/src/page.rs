@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use driftline_core::{
     answer::{Abilities, Page},
     refresh::Policy,
-    timeline::{AnchorQuery, Machine, Purpose, Reading, Request, Settings, Stored},
+    timeline::{AnchorQuery, Machine, Reading, Request, RequestPurpose, Settings, Stored},
     upstream_id::Key,
 };
 use driftline_db::Tx;
@@ -11,12 +11,12 @@ use driftline_db::Tx;
 use crate::{
     entry,
     error::StoreError,
-    fingerprint::Prints,
     gap,
     ids::SourceId,
-    intake::{self, Circumstances, Sighting},
-    machine::Held,
-    refresh::{Again, Claims, Polled},
+    intake::{self, IntakeContext, PostObservation},
+    machine::LockedSource,
+    post_hashes::PostHashes,
+    refresh::{Claims, Polled, RecountCandidate},
 };
 
 /// A page to commit, with the machine that asked for it.
@@ -39,7 +39,7 @@ pub struct CommitPage<'a> {
     /// The page.
     pub page: &'a Page,
     /// Those of the page.
-    pub prints: &'a Prints,
+    pub hashes: &'a PostHashes,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
     /// What this process's workers have claimed: a page leaves it to them.
@@ -79,16 +79,16 @@ pub fn commit_page(
         page,
         ..
     } = *commit;
-    for keys in [reading.keys.len(), commit.prints.all().len()] {
+    for keys in [reading.keys.len(), commit.hashes.all().len()] {
         if page.listed.len() != keys {
             let posts = page.listed.len();
             return Err(StoreError::PageMismatch { posts, keys });
         }
     }
-    let mut source = Held::load(tx, commit.source, commit.fence)?;
+    let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let is_history = commit.machine.is_history(request, reading);
     let Listing {
-        sightings,
+        observations,
         again,
         new,
         shown,
@@ -104,7 +104,7 @@ pub fn commit_page(
         None => Vec::new(),
     };
     let gaps = gap::load(tx, source.id)?;
-    let when = Circumstances {
+    let when = IntakeContext {
         asked_at_ms: page.facts.sent_at_ms,
         now_ms: commit.now_ms,
         streamed: false,
@@ -121,7 +121,7 @@ pub fn commit_page(
     // From here on the local clock may be held, for which other sources wait: what can be asked
     // before has been.
     entry::shown(tx, source.id, &shown)?;
-    let taken = intake::take_in(tx, &mut source, &sightings, when)?;
+    let taken = intake::take_in(tx, &mut source, &observations, when)?;
     let recounted = looks.write(tx)?;
     let live_below = match commit.machine.nothing_below(request, reading) {
         Some(high) => entry::anchor(tx, commit.source, &AnchorQuery::below(high))?
@@ -162,9 +162,9 @@ pub fn commit_page(
 /// What a page lists.
 struct Listing<'a> {
     /// What may be news, the oldest first and each position once.
-    sightings: Vec<Sighting<'a>>,
+    observations: Vec<PostObservation<'a>>,
     /// Stored posts whose content is as it was.
-    again: Vec<Again<'a>>,
+    again: Vec<RecountCandidate<'a>>,
     /// For each listed post, whether no page of the source had shown it.
     new: Vec<bool>,
     /// The entries that only a stream had shown.
@@ -173,13 +173,13 @@ struct Listing<'a> {
 
 fn listing<'a>(
     tx: &mut Tx<'_>,
-    source: &Held,
+    source: &LockedSource,
     commit: &CommitPage<'a>,
     is_history: bool,
 ) -> Result<Listing<'a>, StoreError> {
     let CommitPage { reading, page, .. } = *commit;
     // A first page of history may hold posts above what a stream has shown already: those are new.
-    let is_first = matches!(commit.request.purpose, Purpose::Poll);
+    let is_first = matches!(commit.request.purpose, RequestPurpose::Poll);
     let newest = match is_history && is_first {
         true => entry::newest_position(tx, source.id)?,
         false => None,
@@ -191,20 +191,20 @@ fn listing<'a>(
     };
     // The page above a range in doubt begins above it.
     let end = match &commit.request.purpose {
-        Purpose::Fill { high, .. } => Some(high),
+        RequestPurpose::Fill { high, .. } => Some(high),
         _ => None,
     };
     let mut once = HashSet::with_capacity(reading.keys.len());
     let is_once: Vec<bool> = reading.keys.iter().map(|key| once.insert(key)).collect();
     let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
     let mut entries = entry::at(tx, source.id, &positions)?;
-    let mut sightings = Vec::new();
+    let mut observations = Vec::new();
     let mut again = Vec::new();
     let mut shown = Vec::new();
     let mut new = vec![false; reading.keys.len()];
     let listed = reading.keys.iter().zip(&page.listed);
-    let listed = listed.zip(commit.prints.all());
-    for (index, ((key, listed), prints)) in listed.enumerate().rev() {
+    let listed = listed.zip(commit.hashes.all());
+    for (index, ((key, listed), hashes)) in listed.enumerate().rev() {
         if !is_once[index] {
             continue;
         }
@@ -213,16 +213,17 @@ fn listing<'a>(
         shown.extend(streamed.map(|entry| entry.id));
         new[index] = streamed.is_some() || entry.is_none();
         let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
-        let mut sighting = Sighting::new((&listed.post, *prints), key.as_str(), position_ms, entry);
-        sighting.is_history = is_history && is_below(key) && end.is_none_or(|end| key < end);
-        if sighting.may_be_news() {
-            sightings.push(sighting);
+        let mut observation =
+            PostObservation::new((&listed.post, *hashes), key.as_str(), position_ms, entry);
+        observation.is_history = is_history && is_below(key) && end.is_none_or(|end| key < end);
+        if observation.may_be_news() {
+            observations.push(observation);
         } else {
-            again.extend(Again::of(&sighting, page.facts.sent_at_ms));
+            again.extend(RecountCandidate::of(&observation, page.facts.sent_at_ms));
         }
     }
     Ok(Listing {
-        sightings,
+        observations,
         again,
         new,
         shown,

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use driftline_core::post::{Post, Visibility};
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{entry, text::clean};
+use crate::{entry, text::without_nul};
 
 /// What decides whether an answer tells something new about a stored post.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(crate) fn known(
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
     let seen = tx.query_each(
-        "select post_id, upstream_id from seen
+        "select post_id, upstream_id from upstream_post
          where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
@@ -47,7 +47,7 @@ pub(crate) fn known_by_clock(
 ) -> Result<(i64, HashMap<String, Known>), DbError> {
     let found = tx.query_each(
         "select c.last_id, s.post_id, s.upstream_id from local_clock c
-         left join seen s on s.upstream_id = {row 1} and s.instance_id = $1
+         left join upstream_post s on s.upstream_id = {row 1} and s.instance_id = $1
          where c.one = 1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
@@ -117,13 +117,13 @@ struct Texts<'a> {
 impl<'a> Texts<'a> {
     fn of(post: &'a Post) -> Texts<'a> {
         Texts {
-            uri: post.uri.as_deref().map(clean),
-            url: post.url.as_deref().map(clean),
+            uri: post.uri.as_deref().map(without_nul),
+            url: post.url.as_deref().map(without_nul),
             boost_of: post
                 .boost_of
                 .as_ref()
-                .map(|boosted| clean(boosted.id.as_str())),
-            raw: clean(&post.raw),
+                .map(|boosted| without_nul(boosted.id.as_str())),
+            raw: without_nul(&post.raw),
         }
     }
 }
@@ -154,11 +154,11 @@ pub(crate) fn insert(
             Column::text(drafts.iter().map(|d| &*d.upstream_id)),
             Column::text(texts.iter().map(|t| t.uri.as_deref())),
             Column::text(texts.iter().map(|t| t.url.as_deref())),
-            Column::i64(
-                drafts
-                    .iter()
-                    .map(|d| accounts.get(&*clean(d.post.author.id.as_str())).copied()),
-            ),
+            Column::i64(drafts.iter().map(|d| {
+                accounts
+                    .get(&*without_nul(d.post.author.id.as_str()))
+                    .copied()
+            })),
             Column::i64(drafts.iter().map(|_| source_id)),
             Column::i64(drafts.iter().map(|d| d.post.created_at_ms)),
             Column::i64(drafts.iter().map(|d| d.post.edited_at_ms)),
@@ -171,7 +171,7 @@ pub(crate) fn insert(
         ],
     )?;
     tx.execute_many_later(
-        "insert into seen (upstream_id, instance_id, post_id) {rows}",
+        "insert into upstream_post (upstream_id, instance_id, post_id) {rows}",
         &[],
         &[
             Column::text(drafts.iter().map(|d| &*d.upstream_id)),

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{clock, error::StoreError, ids::SourceId, machine::Held, refresh};
+use crate::{clock, error::StoreError, ids::SourceId, machine::LockedSource, refresh};
 
 /// What was removed with a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Removed {
 ///
 /// The IDs of what was removed are never given again.
 pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed, StoreError> {
-    let held = Held::load(tx, source, None)?;
+    let held = LockedSource::load(tx, source, None)?;
     clock::take(tx, now_ms, 0)?;
     let others = tx.query(
         "select id from source where instance_id = $1 and id <> $2 order by id",
@@ -39,14 +39,14 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
         let ids: Vec<i64> = posts.iter().map(|(_, post_id)| *post_id).collect();
         removed.posts += remove_posts(tx, &held, &others, &ids)?;
     }
-    let tickets = tx.query(
-        "select ticket from wanted where source_id = $1",
+    let lookup_ids = tx.query(
+        "select lookup_id from pending_lookup where source_id = $1",
         &[&held.id],
         |row| row.i64(0),
     )?;
-    refresh::unschedule(tx, &tickets)?;
+    refresh::unschedule(tx, &lookup_ids)?;
     for sql in [
-        "delete from wanted where source_id = $1",
+        "delete from pending_lookup where source_id = $1",
         "delete from entry where source_id = $1",
         "delete from gap where source_id = $1",
         "delete from source where id = $1",
@@ -59,29 +59,29 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
 /// Removes those posts that no other source has, and hands the rest over to one that has them.
 fn remove_posts(
     tx: &mut Tx<'_>,
-    held: &Held,
+    held: &LockedSource,
     others: &[i64],
     post_ids: &[i64],
 ) -> Result<u64, StoreError> {
-    let mut heirs: HashMap<i64, i64> = HashMap::new();
+    let mut new_owners: HashMap<i64, i64> = HashMap::new();
     for other in others {
         for post_id in held_by(tx, *other, post_ids)? {
-            heirs.entry(post_id).or_insert(*other);
+            new_owners.entry(post_id).or_insert(*other);
         }
     }
-    hand_over(tx, held.id, &heirs)?;
-    let orphans: Vec<i64> = post_ids
+    hand_over(tx, held.id, &new_owners)?;
+    let unreferenced: Vec<i64> = post_ids
         .iter()
         .copied()
-        .filter(|id| !heirs.contains_key(id))
+        .filter(|id| !new_owners.contains_key(id))
         .collect();
-    let column = || Column::i64(orphans.iter().copied());
+    let column = || Column::i64(unreferenced.iter().copied());
     tx.execute(
-        "delete from seen where (upstream_id, instance_id) in
+        "delete from upstream_post where (upstream_id, instance_id) in
              (select upstream_id, instance_id from post where id {in $1})",
         &[&column()],
     )?;
-    refresh::unschedule(tx, &orphans)?;
+    refresh::unschedule(tx, &unreferenced)?;
     for sql in [
         "delete from count_history where post_id {in $1}",
         "delete from post_history where post_id {in $1}",
@@ -104,14 +104,18 @@ fn remove_posts(
     Ok(posts)
 }
 
-fn hand_over(tx: &mut Tx<'_>, source_id: i64, heirs: &HashMap<i64, i64>) -> Result<(), DbError> {
+fn hand_over(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    new_owners: &HashMap<i64, i64>,
+) -> Result<(), DbError> {
     tx.execute_many(
         "update post set first_source_id = r.source_id from {rows as r(id, source_id)}
          where post.id = r.id and post.first_source_id = $1",
         &[&source_id],
         &[
-            Column::i64(heirs.keys().copied()),
-            Column::i64(heirs.values().copied()),
+            Column::i64(new_owners.keys().copied()),
+            Column::i64(new_owners.values().copied()),
         ],
     )?;
     Ok(())

@@ -34,7 +34,7 @@ pub struct Source {
     /// What its operator decided.
     pub settings: Settings,
     /// Where its token is to be found.
-    pub token: Option<TokenPlace>,
+    pub token: Option<TokenLocation>,
     /// Whether nothing is to be fetched for now.
     pub paused: bool,
     /// Whether a first page of it is stored, so that others may read its entries. Its history may
@@ -50,7 +50,7 @@ pub struct Source {
 
 /// Where a token is kept; the store never holds the token itself as it is sent.
 #[derive(Clone, PartialEq, Eq)]
-pub enum TokenPlace {
+pub enum TokenLocation {
     /// The environment variable of that name.
     Environment(String),
     /// The file at that path.
@@ -78,7 +78,7 @@ pub struct NewSource {
     /// What its operator decided.
     pub settings: Settings,
     /// Where its token is to be found.
-    pub token: Option<TokenPlace>,
+    pub token: Option<TokenLocation>,
 }
 
 /// Why a name was not given to a source.
@@ -115,7 +115,7 @@ pub fn add(
             &new.timeline,
             &new.upstream,
             &settings_text(&new.settings)?,
-            &new.token.as_ref().map(TokenPlace::to_text),
+            &new.token.as_ref().map(TokenLocation::to_text),
             &now_ms,
             &(new.timeline == TRACKED),
         ],
@@ -131,7 +131,7 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
 
 /// The source of that name.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
-    let name = crate::text::clean(name);
+    let name = crate::text::without_nul(name);
     let row = tx.query_opt(&select("where s.name = $1"), &[&&*name], read)?;
     row.map(Stored::parse).transpose()
 }
@@ -203,11 +203,11 @@ pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Resul
 pub fn set_token(
     tx: &mut Tx<'_>,
     id: SourceId,
-    token: Option<&TokenPlace>,
+    token: Option<&TokenLocation>,
 ) -> Result<(), StoreError> {
     match tx.execute(
         "update source set token = $2 where id = $1",
-        &[&sql(id), &token.map(TokenPlace::to_text)],
+        &[&sql(id), &token.map(TokenLocation::to_text)],
     )? {
         0 => Err(StoreError::NoSource),
         _ => Ok(()),
@@ -216,36 +216,36 @@ pub fn set_token(
 
 /// Whether a text can be a source's name.
 pub fn is_name(text: &str) -> bool {
-    (1..=MOST_NAME_BYTES).contains(&text.len())
+    (1..=MAX_NAME_BYTES).contains(&text.len())
         && text
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-impl std::fmt::Debug for TokenPlace {
+impl std::fmt::Debug for TokenLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            TokenPlace::Environment(name) => write!(f, "Environment({name:?})"),
-            TokenPlace::File(path) => write!(f, "File({path:?})"),
-            TokenPlace::Sealed(_) => f.write_str("Sealed(…)"),
+            TokenLocation::Environment(name) => write!(f, "Environment({name:?})"),
+            TokenLocation::File(path) => write!(f, "File({path:?})"),
+            TokenLocation::Sealed(_) => f.write_str("Sealed(…)"),
         }
     }
 }
 
-impl TokenPlace {
+impl TokenLocation {
     pub(crate) fn to_text(&self) -> String {
         match self {
-            TokenPlace::Sealed(sealed) => format!("sealed:{sealed}"),
-            TokenPlace::Environment(name) => format!("env:{name}"),
-            TokenPlace::File(path) => format!("file:{path}"),
+            TokenLocation::Sealed(sealed) => format!("sealed:{sealed}"),
+            TokenLocation::Environment(name) => format!("env:{name}"),
+            TokenLocation::File(path) => format!("file:{path}"),
         }
     }
 
-    pub(crate) fn from_text(text: &str) -> Result<TokenPlace, StoreError> {
+    pub(crate) fn from_text(text: &str) -> Result<TokenLocation, StoreError> {
         match text.split_once(':') {
-            Some(("env", name)) => Ok(TokenPlace::Environment(name.to_owned())),
-            Some(("sealed", sealed)) => Ok(TokenPlace::Sealed(sealed.to_owned())),
-            Some(("file", path)) => Ok(TokenPlace::File(path.to_owned())),
+            Some(("env", name)) => Ok(TokenLocation::Environment(name.to_owned())),
+            Some(("sealed", sealed)) => Ok(TokenLocation::Sealed(sealed.to_owned())),
+            Some(("file", path)) => Ok(TokenLocation::File(path.to_owned())),
             _ => Err(StoreError::unreadable("a token's place", &"unknown kind")),
         }
     }
@@ -338,7 +338,7 @@ impl Stored {
             token: self
                 .token
                 .as_deref()
-                .map(TokenPlace::from_text)
+                .map(TokenLocation::from_text)
                 .transpose()?,
             paused: self.paused,
             readable: self.readable,
@@ -349,4 +349,4 @@ impl Stored {
     }
 }
 
-const MOST_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 64;

@@ -11,11 +11,11 @@ use crate::{
     deletion::{self, Gone},
     entry,
     error::StoreError,
-    fingerprint,
     ids::SourceId,
-    intake::{self, Circumstances, Sighting},
-    machine::Held,
+    intake::{self, IntakeContext, PostObservation},
+    machine::LockedSource,
     page::Summary,
+    post_hashes,
 };
 
 /// An event of a stream, and when it came.
@@ -54,7 +54,7 @@ pub struct CommitEvents<'a> {
 /// posts: pages bring what is missing. No event revives a post, because events may come out of
 /// order; a page does.
 pub fn commit_events(tx: &mut Tx<'_>, commit: &CommitEvents<'_>) -> Result<Summary, StoreError> {
-    let mut source = Held::load(tx, commit.source, commit.fence)?;
+    let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let before = source.update_count;
     let mut summary = Summary::default();
     let mut shown: Vec<Shown<'_>> = Vec::new();
@@ -100,7 +100,7 @@ struct Shown<'a> {
 
 fn take_in(
     tx: &mut Tx<'_>,
-    source: &mut Held,
+    source: &mut LockedSource,
     commit: &CommitEvents<'_>,
     shown: &mut Vec<Shown<'_>>,
     summary: &mut Summary,
@@ -111,7 +111,7 @@ fn take_in(
     };
     let positions: Vec<&str> = shown.iter().map(|shown| shown.key.as_str()).collect();
     let mut entries = entry::at(tx, source.id, &positions)?;
-    let sightings: Vec<Sighting<'_>> = shown
+    let observations: Vec<PostObservation<'_>> = shown
         .iter()
         .filter_map(|shown| {
             let position = shown.key.as_str();
@@ -120,22 +120,22 @@ fn take_in(
                 return None;
             }
             let position_ms = commit.scheme.time_ms(&shown.key);
-            Some(Sighting::new(
-                (shown.post, fingerprint::of(shown.post)),
+            Some(PostObservation::new(
+                (shown.post, post_hashes::of(shown.post)),
                 position,
                 position_ms,
                 entry,
             ))
         })
-        .filter(Sighting::may_be_news)
+        .filter(PostObservation::may_be_news)
         .collect();
-    let when = Circumstances {
+    let when = IntakeContext {
         asked_at_ms,
         now_ms: commit.now_ms,
         streamed: true,
         policy: commit.policy,
     };
-    let taken = intake::take_in(tx, source, &sightings, when)?;
+    let taken = intake::take_in(tx, source, &observations, when)?;
     summary.new += taken.new;
     summary.edited += taken.edited;
     summary.revived += taken.revived;
@@ -144,7 +144,7 @@ fn take_in(
 
 fn delete(
     tx: &mut Tx<'_>,
-    source: &mut Held,
+    source: &mut LockedSource,
     commit: &CommitEvents<'_>,
     id: &UpstreamId,
     received_at_ms: i64,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The text without NUL characters, which no database here holds.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.as_bytes().contains(&0) {
         Cow::Owned(text.replace('\0', ""))
     } else {

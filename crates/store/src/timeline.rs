@@ -176,7 +176,7 @@ pub fn named(
         return Ok(Vec::new());
     }
     let seen = tx.query(
-        "select post_id, upstream_id from seen where upstream_id {in $1} and instance_id = $2",
+        "select post_id, upstream_id from upstream_post where upstream_id {in $1} and instance_id = $2",
         &[&Column::text(upstream_ids.iter().copied()), &sql(instance)],
         |row| Ok((row.i64(0)?, row.text(1)?)),
     )?;

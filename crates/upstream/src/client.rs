@@ -1,14 +1,14 @@
 //! One client for every API.
 
 use driftline_core::{
-    answer::{Abilities, AnswerFacts, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
+    answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
     api::Api,
     timeline::Streaming,
     upstream_id::UpstreamId,
 };
 
 use crate::{
-    Address, Credential, Http, Mastodon, Stream, StreamPlace, Timeline, TokenError, Twitter, X,
+    Address, Credential, Http, Mastodon, Stream, StreamEndpoint, Timeline, TokenError, Twitter, X,
     segment, tweet,
 };
 
@@ -29,8 +29,11 @@ pub const fn look_ups(api: Api, has_batch: bool) -> (&'static str, usize) {
     match api {
         Api::Mastodon if has_batch => (MASTODON_SCOPE, Mastodon::LOOK_UP_LIMIT),
         Api::Mastodon => (MASTODON_SCOPE, 1),
-        Api::X => (X::scope(Purpose::LookUp), X::LOOK_UP_LIMIT),
-        Api::Twitter => (Twitter::scope(Purpose::LookUp), Twitter::LOOK_UP_LIMIT),
+        Api::X => (X::scope(ClientPurpose::LookUp), X::LOOK_UP_LIMIT),
+        Api::Twitter => (
+            Twitter::scope(ClientPurpose::LookUp),
+            Twitter::LOOK_UP_LIMIT,
+        ),
     }
 }
 
@@ -50,7 +53,7 @@ pub fn is_post_id(api: Api, id: &str) -> bool {
     match api {
         Api::X | Api::Twitter => tweet::is_id(&id.into()),
         Api::Mastodon => {
-            (1..=LONGEST_ID).contains(&id.len())
+            (1..=MAX_ID).contains(&id.len())
                 && segment::is_usable(id)
                 && id
                     .bytes()
@@ -62,11 +65,11 @@ pub fn is_post_id(api: Api, id: &str) -> bool {
 /// Mastodon's headers report the tightest of its limits.
 const MASTODON_SCOPE: &str = "requests";
 /// No server makes longer IDs.
-const LONGEST_ID: usize = 128;
+const MAX_ID: usize = 128;
 
 /// What a request is for, as far as rate limits tell it apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose<'t> {
+pub enum ClientPurpose<'t> {
     /// A page of a timeline.
     Page(&'t Timeline),
     /// A look-up of one post or several.
@@ -137,7 +140,7 @@ impl Upstream {
     /// # Errors
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
-    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
+    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
         let found = match self {
             Self::Mastodon(client) => client.look_up(id).await,
             Self::X(client) => client.look_up(id).await,
@@ -187,7 +190,7 @@ impl Upstream {
 
     /// The name of the rate limit that a request counts against. The limits
     /// that an answer's headers report are those of its scope.
-    pub const fn scope(&self, purpose: Purpose<'_>) -> &'static str {
+    pub const fn scope(&self, purpose: ClientPurpose<'_>) -> &'static str {
         match self {
             Self::Mastodon(_) => MASTODON_SCOPE,
             Self::X(_) => X::scope(purpose),
@@ -207,9 +210,9 @@ impl Upstream {
     ///
     /// # Errors
     /// A [`Failure`] if the server does not answer.
-    pub async fn stream_place(&self) -> Result<Option<StreamPlace>, Failure> {
+    pub async fn stream_endpoint(&self) -> Result<Option<StreamEndpoint>, Failure> {
         match self {
-            Self::Mastodon(client) => client.stream_place().await.map(Some),
+            Self::Mastodon(client) => client.stream_endpoint().await.map(Some),
             Self::X(_) | Self::Twitter(_) => Ok(None),
         }
     }
@@ -223,7 +226,7 @@ impl Upstream {
         &self,
         timeline: &Timeline,
         way: Streaming,
-        place: &StreamPlace,
+        place: &StreamEndpoint,
     ) -> Result<Option<Stream>, Failure> {
         match self {
             Self::Mastodon(client) => client.stream(timeline, way, place).await,

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use driftline_core::answer::{AnswerFacts, LookUps, Throttle};
+use driftline_core::answer::{AnswerHeaders, LookUps, Throttle};
 use jiff::Timestamp;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
@@ -16,10 +16,10 @@ pub(crate) fn nothing_asked() -> LookUps {
     let now_ms = now_ms();
     LookUps {
         findings: Vec::new(),
-        facts: AnswerFacts {
+        facts: AnswerHeaders {
             sent_at_ms: now_ms,
             received_at_ms: now_ms,
-            ..AnswerFacts::default()
+            ..AnswerHeaders::default()
         },
     }
 }

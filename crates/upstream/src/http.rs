@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use driftline_core::answer::{AnswerFacts, Failure, FailureKind};
+use driftline_core::answer::{AnswerHeaders, Failure, FailureKind};
 use reqwest::{
     Response, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION},
@@ -169,7 +169,7 @@ impl Http {
 
     /// An answer that is no stream. A body with the status 200 may never end:
     /// it is not read.
-    async fn refused(&self, response: Response, facts: AnswerFacts) -> Result<Answer, Failure> {
+    async fn refused(&self, response: Response, facts: AnswerHeaders) -> Result<Answer, Failure> {
         if response.status() == StatusCode::OK {
             return Ok(Answer {
                 status: response.status(),
@@ -193,7 +193,7 @@ impl Http {
         url: &Url,
         credential: &Credential,
         headers: &HeaderMap,
-    ) -> Result<(Response, AnswerFacts), Failure> {
+    ) -> Result<(Response, AnswerHeaders), Failure> {
         guard::check_literal(url, self.options.allow_private).map_err(|error| {
             let place = failure::place(url);
             Failure::new(FailureKind::PrivateAddress, format!("{place}: {error}"))
@@ -212,7 +212,7 @@ impl Http {
             .send()
             .await
             .map_err(|error| failure::of_sending(url, &error))?;
-        let facts = AnswerFacts {
+        let facts = AnswerHeaders {
             sent_at_ms,
             received_at_ms: sent_at_ms,
             round_trip_ms: i64::try_from(sent.elapsed().as_millis()).unwrap_or(i64::MAX),
@@ -226,7 +226,7 @@ impl Http {
     async fn read(
         &self,
         mut response: Response,
-        mut facts: AnswerFacts,
+        mut facts: AnswerHeaders,
     ) -> Result<Answer, Failure> {
         let status = response.status();
         let place = failure::place(response.url());
@@ -274,7 +274,7 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    pub(crate) facts: AnswerFacts,
+    pub(crate) facts: AnswerHeaders,
     /// Where it came from, for messages.
     pub(crate) place: String,
 }

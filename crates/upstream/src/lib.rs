@@ -33,13 +33,13 @@ mod twitter;
 mod x;
 
 pub use address::{Address, AddressError};
-pub use client::{Purpose, Upstream, abilities, is_post_id, look_ups};
+pub use client::{ClientPurpose, Upstream, abilities, is_post_id, look_ups};
 pub use credential::{Credential, CredentialError, TokenError};
 pub use guard::is_private;
 pub use http::{Http, HttpError, Options};
 pub use mastodon::Mastodon;
 pub use oauth::OAuth1;
-pub use stream::{Stream, StreamPlace, Told};
+pub use stream::{Stream, StreamEndpoint, StreamMessage};
 pub use timeline::{Timeline, TimelineError};
 pub use twitter::Twitter;
 pub use x::X;

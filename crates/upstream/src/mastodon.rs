@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::{
     answer::{
-        Abilities, AnswerFacts, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest,
+        Abilities, AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest,
     },
     api::Api,
     upstream_id::UpstreamId,
@@ -31,7 +31,7 @@ impl Mastodon {
     /// What timelines can do.
     pub const ABILITIES: Abilities = Abilities {
         page_limit: PAGE_LIMIT,
-        just_above: true,
+        min_id: true,
     };
 
     /// A client of the server at `address`; it shares `http`'s connections.
@@ -94,7 +94,7 @@ impl Mastodon {
     /// # Errors
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
-    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
+    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
         self.check(id)?;
         let path = format!("/api/v1/statuses/{}", segment::encoded(id.as_str()));
         let answer = self.access.fetch(self.access.url(&path)).await?;
@@ -247,7 +247,7 @@ impl Mastodon {
 
     fn page_url(&self, timeline: &Timeline, request: &PageRequest) -> Url {
         let mut url = self.access.url(&timeline.path_and_query());
-        let bounds = match &request.just_above {
+        let bounds = match &request.min_id {
             Some(id) => [Some(("min_id", id)), None],
             None => [
                 request.since.as_ref().map(|id| ("since_id", id)),

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use driftline_core::{
-    answer::{AnswerFacts, Finding, Listed, LookUp, LookUps},
+    answer::{AnswerHeaders, Finding, Listed, LookUp, LookUps},
     post::{Author, Counts, Post, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
@@ -409,7 +409,7 @@ pub(crate) fn listed(posts: Vec<Post>) -> Vec<Listed> {
 
 /// What a look-up found that asked for one post. Whatever hides the post, it
 /// is gone for this reader.
-pub(crate) fn of_one(found: LookUps) -> (LookUp, AnswerFacts) {
+pub(crate) fn of_one(found: LookUps) -> (LookUp, AnswerHeaders) {
     let LookUps { findings, facts } = found;
     let post = findings.into_iter().find_map(|(_, finding)| match finding {
         Finding::Found(post) => Some(post),

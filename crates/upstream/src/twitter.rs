@@ -4,7 +4,7 @@ mod answer;
 mod tweet_json;
 
 use driftline_core::{
-    answer::{Abilities, AnswerFacts, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
+    answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
     api::Api,
     upstream_id::UpstreamId,
 };
@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use url::Url;
 
 use crate::{
-    Address, Credential, Http, Purpose, Timeline, TokenError,
+    Address, ClientPurpose, Credential, Http, Timeline, TokenError,
     access::Access,
     facts,
     http::Answer,
@@ -33,7 +33,7 @@ impl Twitter {
     /// What timelines can do.
     pub const ABILITIES: Abilities = Abilities {
         page_limit: PAGE_LIMIT,
-        just_above: false,
+        min_id: false,
     };
 
     /// A client of the server at `address`; it shares `http`'s connections.
@@ -58,14 +58,14 @@ impl Twitter {
 
     /// The rate limit that a request counts against: Twitter has one for each
     /// kind of request.
-    pub const fn scope(purpose: Purpose<'_>) -> &'static str {
+    pub const fn scope(purpose: ClientPurpose<'_>) -> &'static str {
         match purpose {
-            Purpose::LookUp => "statuses/lookup",
-            Purpose::Page(Timeline::Home) => "statuses/home_timeline",
-            Purpose::Page(Timeline::Mentions) => "statuses/mentions_timeline",
-            Purpose::Page(Timeline::List(_)) => "lists/statuses",
+            ClientPurpose::LookUp => "statuses/lookup",
+            ClientPurpose::Page(Timeline::Home) => "statuses/home_timeline",
+            ClientPurpose::Page(Timeline::Mentions) => "statuses/mentions_timeline",
+            ClientPurpose::Page(Timeline::List(_)) => "lists/statuses",
             // The others are not Twitter's; no request is made for them.
-            Purpose::Page(_) => "statuses/user_timeline",
+            ClientPurpose::Page(_) => "statuses/user_timeline",
         }
     }
 
@@ -96,7 +96,7 @@ impl Twitter {
     /// # Errors
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
-    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
+    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
         let found = self.look_up_many(std::slice::from_ref(id)).await?;
         Ok(tweet::of_one(found))
     }
@@ -195,7 +195,7 @@ impl Twitter {
     /// The address of a page; `None` for one below the least ID.
     fn page_url(&self, timeline: &Timeline, request: &PageRequest) -> Result<Option<Url>, Failure> {
         let failure = |kind, why: &str| Failure::new(kind, format!("{}: {why}", self.address()));
-        if request.just_above.is_some() {
+        if request.min_id.is_some() {
             return Err(failure(
                 FailureKind::Refused,
                 "Twitter has no min_id; ask for pages by since or below",

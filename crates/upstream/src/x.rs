@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use driftline_core::{
     answer::{
-        Abilities, AnswerFacts, Failure, FailureKind, Listed, LookUp, LookUps, Page, PageRequest,
+        Abilities, AnswerHeaders, Failure, FailureKind, Listed, LookUp, LookUps, Page, PageRequest,
     },
     api::Api,
     post::Post,
@@ -20,7 +20,7 @@ use url::Url;
 
 use self::{answer::Me, depth::Depths};
 use crate::{
-    Address, Credential, Http, Purpose, Timeline, TokenError,
+    Address, ClientPurpose, Credential, Http, Timeline, TokenError,
     access::Access,
     facts, failure,
     http::Answer,
@@ -52,7 +52,7 @@ impl X {
     /// What timelines can do.
     pub const ABILITIES: Abilities = Abilities {
         page_limit: PAGE_LIMIT,
-        just_above: false,
+        min_id: false,
     };
 
     /// A client of the server at `address`; it shares `http`'s connections.
@@ -80,14 +80,14 @@ impl X {
 
     /// The rate limit that a request counts against: X has one for each kind
     /// of request. Home and mentions ask once for the user besides.
-    pub const fn scope(purpose: Purpose<'_>) -> &'static str {
+    pub const fn scope(purpose: ClientPurpose<'_>) -> &'static str {
         match purpose {
-            Purpose::LookUp => "tweets",
-            Purpose::Page(Timeline::Home) => "users/timelines/reverse_chronological",
-            Purpose::Page(Timeline::Mentions) => "users/mentions",
-            Purpose::Page(Timeline::List(_)) => "lists/tweets",
+            ClientPurpose::LookUp => "tweets",
+            ClientPurpose::Page(Timeline::Home) => "users/timelines/reverse_chronological",
+            ClientPurpose::Page(Timeline::Mentions) => "users/mentions",
+            ClientPurpose::Page(Timeline::List(_)) => "lists/tweets",
             // The others are not X's; no request is made for them.
-            Purpose::Page(_) => "users/tweets",
+            ClientPurpose::Page(_) => "users/tweets",
         }
     }
 
@@ -105,7 +105,7 @@ impl X {
     /// IDs, and where a bound in a list lies too deep for one walk: the next
     /// request goes on from there.
     pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
-        if request.just_above.is_some() {
+        if request.min_id.is_some() {
             return Err(self.refused("X has no min_id; ask for pages by since or below"));
         }
         let bounds = self.bounds(request)?;
@@ -146,7 +146,7 @@ impl X {
                 .filter(|_| listed.is_empty() && !reach.is_at_since);
             let Some(next) = next else {
                 listed.truncate(limit);
-                let facts = AnswerFacts {
+                let facts = AnswerHeaders {
                     body_bytes,
                     ..answer.facts
                 };
@@ -177,7 +177,7 @@ impl X {
     /// # Errors
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
-    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerFacts), Failure> {
+    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
         let found = self.look_up_many(std::slice::from_ref(id)).await?;
         Ok(tweet::of_one(found))
     }
@@ -321,7 +321,7 @@ impl X {
     ) -> Url {
         let is_walk =
             is_list && request.below.is_some() && token.is_none_or(|token| !token.is_exact);
-        let least = if is_list { 1 } else { LEAST_OF_USERS };
+        let least = if is_list { 1 } else { MIN_OF_USERS };
         // Pages that are only passed through are as large as they may be.
         let limit = if is_walk { PAGE_LIMIT } else { request.limit };
         let limit = limit.clamp(least, PAGE_LIMIT).to_string();
@@ -414,7 +414,7 @@ fn is_refused(answer: &Answer) -> bool {
 
 const PAGE_LIMIT: u16 = 100;
 /// The least that `max_results` may be for a user's posts and mentions.
-const LEAST_OF_USERS: u16 = 5;
+const MIN_OF_USERS: u16 = 5;
 /// The most requests for one page: a list of 3,200 posts is walked through.
 const MAX_STEPS: usize = 32;
 

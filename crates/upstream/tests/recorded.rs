@@ -16,7 +16,7 @@ use serde_json::Value;
 
 const REQUIREMENT: &str = "Mastodon.py==2.1.4 --hash=sha256:6602e9ca4db37c70b5adae5964d02e9a529f6cc8473947a314261008add208a5\n";
 const ARCHIVE: &str = "mastodon_py-2.1.4.tar.gz";
-const LEAST_STATUSES: usize = 500;
+const MIN_STATUSES: usize = 500;
 
 #[test]
 fn every_recorded_post_is_read() {
@@ -32,7 +32,7 @@ fn every_recorded_post_is_read() {
         }
     }
     assert!(
-        seen.statuses >= LEAST_STATUSES,
+        seen.statuses >= MIN_STATUSES,
         "only {} statuses in the cassettes: did their form change?",
         seen.statuses
     );

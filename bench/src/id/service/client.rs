@@ -55,7 +55,7 @@ pub(super) fn closed<E: Exchange>(
     let mut events = Events::with_capacity(connections);
     // What is under way at the end is waited for.
     while !tally.is_over() || sent.iter().any(|(_, left)| *left > 0) {
-        poll.poll(&mut events, Some(PATIENCE))?;
+        poll.poll(&mut events, Some(TIMEOUT))?;
         if events.is_empty() {
             return Err(Failure::new("the server answers no more"));
         }
@@ -116,12 +116,12 @@ pub(super) fn paced<E: Exchange>(
             })?;
         }
         tally.look_at(now)?;
-        if under_way.iter().any(|sent| sent.len() > MOST_UNDER_WAY) {
+        if under_way.iter().any(|sent| sent.len() > MAX_UNDER_WAY) {
             return Err(Failure::new(format!("{per_s} requests/s are too many")));
         }
         // `poll` counts ms, which is too coarse.
         let rest = due.saturating_duration_since(Instant::now());
-        thread::sleep(rest.max(LEAST_REST));
+        thread::sleep(rest.max(MIN_REST));
     }
     tally.outcome(exchange)
 }
@@ -178,7 +178,7 @@ impl Tally {
                 self.latencies.saturating_record(latency.as_nanos() as u64);
                 Ok(())
             }
-            Stage::WarmUp if self.ids.len() < MOST_SAMPLED => {
+            Stage::WarmUp if self.ids.len() < MAX_SAMPLED => {
                 exchange.take_ids(reply, &mut self.ids)
             }
             _ => Ok(()),
@@ -231,8 +231,8 @@ impl Tally {
 }
 
 /// So that replies are waited for once no request is due any more.
-const LEAST_REST: Duration = Duration::from_micros(1);
-const PATIENCE: Duration = Duration::from_secs(5);
-const MOST_SAMPLED: usize = 1_000_000;
+const MIN_REST: Duration = Duration::from_micros(1);
+const TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_SAMPLED: usize = 1_000_000;
 /// On one connection: seconds of its share of any rate asked for here.
-const MOST_UNDER_WAY: usize = 1_000;
+const MAX_UNDER_WAY: usize = 1_000;

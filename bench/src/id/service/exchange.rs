@@ -169,7 +169,7 @@ impl Http {
 
 /// With the empty line.
 fn head_length(bytes: &[u8]) -> Option<usize> {
-    let head = &bytes[..bytes.len().min(MOST_HEAD)];
+    let head = &bytes[..bytes.len().min(MAX_HEAD)];
     let end = head.windows(4).position(|four| four == b"\r\n\r\n")?;
     Some(end + 4)
 }
@@ -179,7 +179,7 @@ fn unexpected(who: &str, bytes: &[u8]) -> Failure {
     Failure::new(format!("{who} answers {}", shown.escape_ascii()))
 }
 
-const MOST_HEAD: usize = 4_096;
+const MAX_HEAD: usize = 4_096;
 
 #[cfg(test)]
 mod tests {

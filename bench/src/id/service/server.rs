@@ -34,7 +34,7 @@ impl RedisServer {
         let process = Process::start(&mut command)?;
         let begun = Instant::now();
         while let Err(error) = TcpStream::connect(address) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 return Err(error.into());
             }
             thread::sleep(Duration::from_millis(20));
@@ -180,4 +180,4 @@ fn said(command: &mut Command) -> Result<String, Failure> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);

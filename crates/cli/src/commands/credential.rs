@@ -5,19 +5,19 @@ use std::io::{IsTerminal as _, Read as _};
 use clap::{Args, Subcommand};
 use driftline_server::admin::{AddCredential, Command, Token};
 use driftline_server::now_ms;
-use driftline_store::source::TokenPlace;
+use driftline_store::source::TokenLocation;
 use driftline_upstream::Address;
 use secrecy::SecretString;
 use serde_json::Value;
 
 use crate::{
     config::Config,
+    data_dir::DataDir,
     duration::show_ms,
     error::CliError,
     output,
-    place::Place,
-    reach::{Missing, once},
     source_options::Kind,
+    store_access::{Missing, once},
 };
 
 /// What can be done with credentials.
@@ -152,7 +152,7 @@ fn sealed(config: &Config, url: &str) -> Result<Token, CliError> {
     input
         .read_to_string(&mut text)
         .map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
-    let place = Place::new(&config.store)?;
+    let place = DataDir::new(&config.store)?;
     place.make()?;
     let sealed = config
         .secrets(place.data())
@@ -162,7 +162,7 @@ fn sealed(config: &Config, url: &str) -> Result<Token, CliError> {
         )
         .map_err(|error| CliError::usage(error.to_string()))?;
     match sealed {
-        TokenPlace::Sealed(sealed) => Ok(Token::Sealed(sealed)),
+        TokenLocation::Sealed(sealed) => Ok(Token::Sealed(sealed)),
         _ => Err(CliError::failed("the token was not sealed")),
     }
 }

@@ -8,9 +8,8 @@ use driftline_server::{admin::Command, now_ms};
 use crate::{
     config::Config,
     error::CliError,
-    output,
-    reach::{Missing, Reach},
-    shown,
+    output, shown,
+    store_access::{Missing, StoreAccess},
 };
 
 /// Prints a source's posts in order of arrival, one JSON object a line.
@@ -44,16 +43,16 @@ impl Export {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config) -> Result<(), CliError> {
         let Format::Jsonl = self.format;
-        let mut reach = Reach::open(config, Missing::Refuse).await?;
-        let outcome = self.pages(&mut reach).await;
-        reach.close().await;
+        let mut store_access = StoreAccess::open(config, Missing::Refuse).await?;
+        let outcome = self.pages(&mut store_access).await;
+        store_access.close().await;
         outcome
     }
 
-    async fn pages(&self, reach: &mut Reach) -> Result<(), CliError> {
+    async fn pages(&self, store_access: &mut StoreAccess) -> Result<(), CliError> {
         let mut after = 0;
         loop {
-            let page = reach
+            let page = store_access
                 .execute(Command::Export {
                     name: self.name.clone(),
                     after,

@@ -7,9 +7,8 @@ use serde_json::Value;
 use crate::{
     config::Config,
     error::CliError,
-    output,
-    reach::{Missing, once},
-    shown,
+    output, shown,
+    store_access::{Missing, once},
 };
 
 /// Prints a post's counts over time, its edits and its deletion.

@@ -16,10 +16,10 @@ use progress::Progress;
 
 use crate::{
     config::Config,
+    data_dir::{DataDir, holder_name},
     duration::parse_ms,
     error::CliError,
     output,
-    place::{Place, holder_name},
     reader::{End, Reader},
     shown,
     source_options::SourceOptions,
@@ -53,7 +53,7 @@ impl Mirror {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let http = config.http(self.allow_private)?;
         let wanted = self.source.add_source(config)?;
-        let place = Place::new(&config.store)?;
+        let place = DataDir::new(&config.store)?;
         let mut stop = stop::on_signal()
             .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
         let Some(lock) = place.try_lock()? else {
@@ -76,7 +76,7 @@ impl Mirror {
         let end = End {
             at_ms: self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms)),
             settle_rungs: (!self.no_settle).then_some(1),
-            settle_ms: LONGEST_SETTLING_MS,
+            settle_ms: MAX_SETTLING_MS,
             at_hopeless: true,
         };
         let mut progress = Progress::start();
@@ -162,4 +162,4 @@ async fn find_or_add(store: &Store, wanted: &AddSource) -> Result<Source, CliErr
     Ok(admin::find(store, name).await?)
 }
 
-const LONGEST_SETTLING_MS: i64 = 5 * 60_000;
+const MAX_SETTLING_MS: i64 = 5 * 60_000;

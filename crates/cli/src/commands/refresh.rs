@@ -10,7 +10,7 @@ use crate::{
     duration::show_ms,
     error::CliError,
     output,
-    reach::{Missing, once},
+    store_access::{Missing, once},
 };
 
 /// What can be asked about refreshing.
@@ -57,12 +57,12 @@ fn print(answer: &Value) -> Result<(), CliError> {
     for instance in instances {
         let ms = |key: &str| show_ms(instance[key].as_i64().unwrap_or(0));
         output::line(&format!(
-            "{}: {} posts scheduled, {} overdue (the oldest for {}), {} named and not looked up yet, {} being looked up",
+            "{}: {} posts scheduled, {} overdue (the oldest for {}), {} pending look-ups, {} being looked up",
             instance["instance"].as_str().unwrap_or("?"),
             instance["scheduled"],
             instance["overdue"],
             ms("oldest_overdue_ms"),
-            instance["wanted"],
+            instance["pending_lookups"],
             instance["leased"],
         ))?;
         if instance["without_credential"] == true {
@@ -72,7 +72,7 @@ fn print(answer: &Value) -> Result<(), CliError> {
         }
         if instance["policy"] == "value" {
             output::line(
-                "    by worth: TARGET is the interval by age; no wait is longer than twice that while the quota suffices",
+                "    by value: TARGET is the interval by age; no wait is longer than twice that while the quota suffices",
             )?;
         }
         output::line(&row(&HEAD.map(str::to_owned)))?;
@@ -104,7 +104,7 @@ fn cells(band: &Value) -> [String; 6] {
         band["posts"].to_string(),
         band["overdue"].to_string(),
         ms("mean_staleness_ms"),
-        ms("most_staleness_ms"),
+        ms("max_staleness_ms"),
     ]
 }
 
@@ -135,7 +135,7 @@ mod tests {
             "posts": 7,
             "overdue": 12345,
             "mean_staleness_ms": 95_258_000,
-            "most_staleness_ms": 2_595_258_000_i64,
+            "max_staleness_ms": 2_595_258_000_i64,
         });
         let head = row(&HEAD.map(str::to_owned));
         let line = row(&cells(&band));

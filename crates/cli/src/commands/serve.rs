@@ -21,10 +21,10 @@ use url::Url;
 
 use crate::{
     config::{Config, ServerSection},
+    data_dir::{DataDir, holder_name},
     error::CliError,
-    ids::{Maker, Running, thrift_address},
+    ids::{IdOptions, Running, thrift_address},
     listen, operator, output,
-    place::{Place, holder_name},
     socket::Listening,
     stop,
 };
@@ -76,7 +76,7 @@ impl Serve {
         ending: &Notify,
     ) -> Result<(), CliError> {
         let wanted = self.listen.as_ref().or(config.server.listen.as_ref());
-        let address = wanted.map_or(Ok(USUAL), |text| listen::address(text, USUAL))?;
+        let address = wanted.map_or(Ok(DEFAULT), |text| listen::address(text, DEFAULT))?;
         let upstreams = config.http(self.allow_private)?;
         let public_base = config.server.public_url.as_deref().map(base).transpose()?;
         let token = operator::token(&self.server_section(config))?;
@@ -86,7 +86,7 @@ impl Serve {
                 "HTTP is not encrypted here: a proxy that speaks TLS belongs before this server, or a network that you trust",
             );
         }
-        let place = Place::new(&config.store)?;
+        let place = DataDir::new(&config.store)?;
         let Some(lock) = place.try_lock()? else {
             return Err(CliError::failed(format!(
                 "{} works with the data folder {} already; end it, or name another folder with --data",
@@ -203,15 +203,15 @@ impl Serve {
 /// The service of IDs, where it is configured.
 async fn start_ids(
     config: &Config,
-    place: &Place,
+    place: &DataDir,
     store: &Store,
     stop: watch::Receiver<bool>,
 ) -> Result<Option<Running>, CliError> {
     if !config.id.serve {
         return Ok(None);
     }
-    let maker = Maker::default().or(&config.id)?;
-    let node = maker.choice(place.data(), Some(store))?;
+    let id_options = IdOptions::default().or(&config.id)?;
+    let node = id_options.choice(place.data(), Some(store))?;
     let thrift = thrift_address(None, &config.id)?;
     Running::start(&config.id, node, thrift, stop)
         .await
@@ -317,5 +317,5 @@ pub fn record_metrics() -> Result<PrometheusHandle, CliError> {
     Ok(handle)
 }
 
-const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
+const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
 const UPKEEP: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ mod timeline;
 use clap::{Args, Subcommand, ValueEnum};
 use driftline_core::refresh::{
     ValueSettings,
-    simulation::{Contestant, History, Outcome, Quota, World, run},
+    simulation::{History, Outcome, PolicyKind, Quota, World, run},
 };
 use driftline_server::{admin::Command, now_ms};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output,
-    reach::{Missing, Reach},
+    store_access::{Missing, StoreAccess},
 };
 
 /// Replays the stored history of counts under a policy and a quota, and tells how stale counts would
@@ -81,9 +81,9 @@ impl Simulate {
         let until_ms = now_ms();
         let length_ms = i64::from(self.days) * DAY_MS;
         let since_ms = until_ms - length_ms;
-        let mut reach = Reach::open(config, Missing::Refuse).await?;
-        let read = self.histories(&mut reach, since_ms).await;
-        reach.close().await;
+        let mut store_access = StoreAccess::open(config, Missing::Refuse).await?;
+        let read = self.histories(&mut store_access, since_ms).await;
+        store_access.close().await;
         let (instance, histories) = read?;
         let world = World::new(histories);
         if world.is_empty() {
@@ -97,13 +97,13 @@ impl Simulate {
             every_ms: (self.quota.in_ms / self.quota.requests).max(1),
             outages: Vec::new(),
         };
-        let value = Contestant::Value {
+        let value = PolicyKind::Value {
             ages: plan.ages.clone(),
-            settings: plan.by_worth.clone().unwrap_or_else(ValueSettings::default),
+            settings: plan.by_value.clone().unwrap_or_else(ValueSettings::default),
             prior: plan.prior.clone(),
             learns: true,
         };
-        let table = Contestant::Table(plan.ages.clone());
+        let table = PolicyKind::Table(plan.ages.clone());
         let contestants = [(PolicyName::Age, table), (PolicyName::Value, value)];
         let mut rows = Vec::new();
         for (name, contestant) in contestants {
@@ -121,13 +121,13 @@ impl Simulate {
     /// Every history, its times from the beginning of the replay.
     async fn histories(
         &self,
-        reach: &mut Reach,
+        store_access: &mut StoreAccess,
         since_ms: i64,
     ) -> Result<(String, Vec<History>), CliError> {
         let mut after = 0;
         let mut histories = Vec::new();
         loop {
-            let page = reach
+            let page = store_access
                 .execute(Command::Histories {
                     instance: self.instance.clone(),
                     since_ms,
@@ -220,8 +220,10 @@ fn history(row: &Value, since_ms: i64) -> History {
         .flatten()
         .filter_map(|pair| Some((pair[0].as_i64()? - since_ms, pair[1].as_i64()?)))
         .collect();
-    let (born_ms, first_ms) = (ms("born_ms"), ms("first_ms"));
-    let first = totals.first().map(|(_, total)| (born_ms, *total as f64));
+    let (created_at_ms, first_ms) = (ms("created_at_ms"), ms("first_ms"));
+    let first = totals
+        .first()
+        .map(|(_, total)| (created_at_ms, *total as f64));
     let grown = totals.windows(2).filter_map(|pair| {
         let [(from_ms, from), (to_ms, to)] = pair else {
             return None;
@@ -230,7 +232,7 @@ fn history(row: &Value, since_ms: i64) -> History {
         (to != from).then(|| (middle_ms, (to - from) as f64))
     });
     History {
-        born_ms,
+        created_at_ms,
         first_stored_ms: first_ms.max(0),
         changes: first.into_iter().chain(grown).collect(),
     }
@@ -278,12 +280,12 @@ mod tests {
     #[test]
     fn a_history_begins_with_what_was_first_seen() {
         let row = json!({
-            "born_ms": 1_000,
+            "created_at_ms": 1_000,
             "first_ms": 2_000,
             "totals": [[2_000, 5], [4_000, 9], [6_000, 9], [8_000, 8]],
         });
         let history = history(&row, 1_000);
-        assert_eq!(history.born_ms, 0);
+        assert_eq!(history.created_at_ms, 0);
         assert_eq!(history.first_stored_ms, 1_000);
         let expected = [(0, 5.0), (2_000, 4.0), (6_000, -1.0)];
         assert_eq!(history.changes, expected);

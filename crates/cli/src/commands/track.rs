@@ -18,9 +18,9 @@ use crate::{
     config::Config,
     error::CliError,
     output,
-    reach::{Missing, Reach},
     source_options::Kind,
     stop,
+    store_access::{Missing, StoreAccess},
 };
 
 /// Looks posts up by their IDs, stores them and keeps them fresh.
@@ -102,20 +102,22 @@ impl Track {
         let mut lines = open(&self.ids)?;
         let stop = stop::on_signal()
             .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
-        let mut reach = Reach::open(config, Missing::Make).await?;
-        let outcome = self.carry_out(&mut lines, &mut reach, stop, json).await;
-        reach.close().await;
+        let mut store_access = StoreAccess::open(config, Missing::Make).await?;
+        let outcome = self
+            .carry_out(&mut lines, &mut store_access, stop, json)
+            .await;
+        store_access.close().await;
         outcome
     }
 
     async fn carry_out(
         &self,
         lines: &mut dyn BufRead,
-        reach: &mut Reach,
+        store_access: &mut StoreAccess,
         mut stop: watch::Receiver<bool>,
         json: bool,
     ) -> Result<(), CliError> {
-        let counts = self.note(lines, reach, &stop).await?;
+        let counts = self.note(lines, store_access, &stop).await?;
         for (line, text) in &counts.examples {
             output::note(&format!("line {line} is no ID: {text:?}"));
         }
@@ -123,10 +125,10 @@ impl Track {
             let more = counts.bad - counts.examples.len() as u64;
             output::note(&format!("{more} more lines are no IDs"));
         }
-        let is_served = matches!(reach, Reach::Server(_));
-        let mut stands = self.stands(reach).await?;
+        let is_served = matches!(store_access, StoreAccess::Server(_));
+        let mut stands = self.stands(store_access).await?;
         if is_served && !self.no_wait && counts.lines > 0 {
-            stands = self.wait(reach, stands, &mut stop).await?;
+            stands = self.wait(store_access, stands, &mut stop).await?;
         }
         let (waiting, missing, found) = stands;
         if json {
@@ -161,7 +163,7 @@ impl Track {
     async fn note(
         &self,
         lines: &mut dyn BufRead,
-        reach: &mut Reach,
+        store_access: &mut StoreAccess,
         stop: &watch::Receiver<bool>,
     ) -> Result<Counts, CliError> {
         let mut counts = Counts::default();
@@ -187,7 +189,7 @@ impl Track {
             {
                 let noted = std::mem::take(&mut chunk);
                 let size = noted.len() as u64;
-                self.send(reach, noted, &mut counts).await?;
+                self.send(store_access, noted, &mut counts).await?;
                 bar.inc(size);
             }
             if is_end {
@@ -199,12 +201,12 @@ impl Track {
 
     async fn send(
         &self,
-        reach: &mut Reach,
+        store_access: &mut StoreAccess,
         chunk: Vec<(u64, String)>,
         counts: &mut Counts,
     ) -> Result<(), CliError> {
         let (lines, ids): (Vec<u64>, Vec<String>) = chunk.into_iter().unzip();
-        let answer = reach
+        let answer = store_access
             .execute(Command::Track(Box::new(Tracks {
                 instance: self.instance.clone(),
                 api: self.kind.map(Api::from),
@@ -220,7 +222,7 @@ impl Track {
     /// Waits until everything noted has been looked up.
     async fn wait(
         &self,
-        reach: &mut Reach,
+        store_access: &mut StoreAccess,
         mut stands: (u64, u64, u64),
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(u64, u64, u64), CliError> {
@@ -232,16 +234,16 @@ impl Track {
                 () = tokio::time::sleep(LOOK) => {}
                 _ = stop.changed() => {}
             }
-            stands = self.stands(reach).await?;
+            stands = self.stands(store_access).await?;
         }
         bar.finish_and_clear();
         Ok(stands)
     }
 
     /// Waiting, missing, found.
-    async fn stands(&self, reach: &mut Reach) -> Result<(u64, u64, u64), CliError> {
+    async fn stands(&self, store_access: &mut StoreAccess) -> Result<(u64, u64, u64), CliError> {
         let instance = self.instance.clone();
-        let answer = reach.execute(Command::Tracked { instance }).await?;
+        let answer = store_access.execute(Command::Tracked { instance }).await?;
         let number = |key: &str| answer[key].as_u64().unwrap_or(0);
         Ok((number("waiting"), number("missing"), number("found")))
     }
@@ -279,10 +281,10 @@ fn said(line: &str, number: u64) -> &str {
 fn next_line(lines: &mut dyn BufRead, name: &str) -> Result<Option<String>, CliError> {
     let mut line = Vec::new();
     let read = lines
-        .take(LONGEST_LINE)
+        .take(MAX_LINE)
         .read_until(b'\n', &mut line)
         .map_err(|error| unreadable(name, &error))?;
-    if read as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
+    if read as u64 == MAX_LINE && line.last() != Some(&b'\n') {
         skip_line(lines).map_err(|error| unreadable(name, &error))?;
     }
     Ok((read > 0).then(|| String::from_utf8_lossy(&line).into_owned()))
@@ -327,7 +329,7 @@ fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
 const STDIN: &str = "-";
 const CHUNK: usize = 2_000;
 const EXAMPLES: usize = 10;
-const LONGEST_LINE: u64 = 1024;
+const MAX_LINE: u64 = 1024;
 const LOOK: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -10,9 +10,8 @@ use crate::{
     config::Config,
     duration::show_ms,
     error::CliError,
-    output,
-    reach::{Missing, once},
-    shown,
+    output, shown,
+    store_access::{Missing, once},
 };
 
 /// Tells where a post stands: its refreshes, its counts, when it is due next, and why.

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Throttle,
-    timeline::{Counters, Ladder, LastError, Yield},
+    timeline::{Counters, Ladder, LastError, RungStats},
 };
 use serde::Deserialize;
 
@@ -76,7 +76,7 @@ struct ShownPlan {
 struct ShownRung {
     age_ms: i64,
     #[serde(flatten)]
-    found: Yield,
+    found: RungStats,
 }
 
 /// Prints a report for people.
@@ -307,7 +307,7 @@ impl ShownReport {
                 "clock",
                 "the server does not tell its time: this machine's clock has to be right",
             ),
-            Some(ms) if ms.abs() > TOLD_CLOCK_LEAD_MS => text.item(
+            Some(ms) if ms.abs() > REPORTED_CLOCK_LEAD_MS => text.item(
                 "clock",
                 &format!(
                     "this machine's clock is {} {} the server's",
@@ -388,11 +388,11 @@ impl Text {
 
     fn list(&mut self, lines: impl IntoIterator<Item = String>) {
         let lines: Vec<String> = lines.into_iter().collect();
-        for line in lines.iter().take(LONGEST_LIST) {
+        for line in lines.iter().take(MAX_LIST) {
             self.line(&format!("  {:<12} {line}", ""));
         }
-        if lines.len() > LONGEST_LIST {
-            let rest = lines.len() - LONGEST_LIST;
+        if lines.len() > MAX_LIST {
+            let rest = lines.len() - MAX_LIST;
             self.line(&format!("  {:<12} and {rest} more (--json shows all)", ""));
         }
     }
@@ -406,6 +406,6 @@ fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-const LONGEST_LIST: usize = 20;
+const MAX_LIST: usize = 20;
 /// The server's time is known to a second and a round trip.
-const TOLD_CLOCK_LEAD_MS: i64 = 2_500;
+const REPORTED_CLOCK_LEAD_MS: i64 = 2_500;

@@ -24,4 +24,4 @@ enum Answer {
 }
 
 /// Longer lines are no commands.
-const LONGEST_COMMAND: u64 = 1024 * 1024;
+const MAX_COMMAND: u64 = 1024 * 1024;

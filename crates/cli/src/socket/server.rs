@@ -16,7 +16,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use super::{Answer, LONGEST_COMMAND};
+use super::{Answer, MAX_COMMAND};
 use crate::error::CliError;
 
 /// A socket that is listened on until it is closed.
@@ -93,11 +93,7 @@ async fn converse(stream: UnixStream, host: Host) {
     let mut lines = BufReader::new(read);
     loop {
         let mut line = String::new();
-        match (&mut lines)
-            .take(LONGEST_COMMAND)
-            .read_line(&mut line)
-            .await
-        {
+        match (&mut lines).take(MAX_COMMAND).read_line(&mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }

@@ -1,11 +1,11 @@
 //! Command lines that make no sense.
 
-use crate::{service::run, support::Place};
+use crate::{service::run, support::DataDir};
 
 /// What is wrong about each is named, and the process starts nothing.
 #[test]
 fn wrong_flags_are_refused_in_words() {
-    let place = Place::new();
+    let place = DataDir::new();
     let refused = |arguments: &[&str], told: &str| {
         let all = [&["id", "serve"], arguments].concat();
         let ended = run(&place, &all);

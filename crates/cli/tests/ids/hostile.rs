@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{
     service::{PATIENT, Service, ask, assert_rising, id},
-    support::{Place, wait_for},
+    support::{DataDir, wait_for},
     taker::Taker,
 };
 
@@ -35,8 +35,8 @@ fn connect(address: SocketAddr) -> TcpStream {
 fn sent_until_closed(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect(address);
     // Less than a client may be silent in the middle of a frame.
-    let patience = Some(Duration::from_secs(7));
-    stream.set_read_timeout(patience).unwrap();
+    let timeout = Some(Duration::from_secs(7));
+    stream.set_read_timeout(timeout).unwrap();
     // It may close before all is written.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
@@ -75,8 +75,8 @@ fn nonsense() -> Vec<Vec<u8>> {
 /// Asks and asks and reads nothing, until the server takes no more.
 fn never_reads(address: SocketAddr) -> TcpStream {
     let mut stream = connect(address);
-    let patience = Some(Duration::from_millis(500));
-    stream.set_write_timeout(patience).unwrap();
+    let timeout = Some(Duration::from_millis(500));
+    stream.set_write_timeout(timeout).unwrap();
     let calls = CALL.repeat(1_000);
     while stream.write_all(&calls).is_ok() {}
     stream
@@ -84,7 +84,7 @@ fn never_reads(address: SocketAddr) -> TcpStream {
 
 #[test]
 fn hostile_peers_do_not_disturb_a_client() {
-    let place = Place::new();
+    let place = DataDir::new();
     let with_http = ["--listen-http", "127.0.0.1:0"];
     let service = Service::start(&place, &[with_http, PATIENT].concat());
     let address = service.thrift;

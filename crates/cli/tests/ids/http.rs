@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     service::{Service, ask, assert_rising, client, id, node_of},
-    support::{Place, Running},
+    support::{DataDir, Running},
 };
 
 const JSON: [(&str, &str); 1] = [("accept", "application/json")];
@@ -17,7 +17,7 @@ fn ids(text: &str) -> Vec<u64> {
 }
 
 /// `serve` with a Thrift port that was free a moment ago; again while another process takes it.
-fn mirror_with_ids(place: &Place) -> (Running, String, std::net::SocketAddr) {
+fn mirror_with_ids(place: &DataDir) -> (Running, String, std::net::SocketAddr) {
     for _ in 0..10 {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let thrift = free.local_addr().unwrap();
@@ -36,7 +36,7 @@ fn mirror_with_ids(place: &Place) -> (Running, String, std::net::SocketAddr) {
 
 #[test]
 fn the_mirror_gives_out_ids_where_it_is_told_to() {
-    let place = Place::new();
+    let place = DataDir::new();
     let (mut server, url, thrift) = mirror_with_ids(&place);
     let mut thrift = client(thrift);
     let mut all = vec![id(&mut thrift)];
@@ -69,7 +69,7 @@ fn the_mirror_gives_out_ids_where_it_is_told_to() {
 
 #[test]
 fn counts_that_make_no_sense_are_refused() {
-    let place = Place::new();
+    let place = DataDir::new();
     let service = Service::with_http(&place);
     for count in [
         "0",
@@ -110,7 +110,7 @@ fn series<'a>(metrics: &'a str, name: &str) -> Vec<(&'a str, u64)> {
 
 #[test]
 fn ids_are_counted_by_agent_and_refusals_by_kind() {
-    let place = Place::new();
+    let place = DataDir::new();
     let service = Service::with_http(&place);
     let metrics = || ask("GET", &service.url("/metrics"), &[]).1;
     let mut client = service.client();

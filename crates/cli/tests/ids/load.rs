@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 use crate::{
     python::{LIBRARIES, Library, Script},
     service::{PATIENT, Service, node_of, time_ms},
-    support::Place,
+    support::DataDir,
 };
 
 /// What each client process takes, half of it from each service.
@@ -17,7 +17,7 @@ type Arrival = (u64, i64);
 
 #[test]
 fn four_clients_of_two_services_get_a_million_ids_none_of_them_twice() {
-    let place = Place::new();
+    let place = DataDir::new();
     let services = NODES.map(|node| {
         let node = node.to_string();
         Service::start(&place, &[&["--node", &node], &PATIENT[..]].concat())

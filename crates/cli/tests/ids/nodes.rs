@@ -4,7 +4,7 @@ use std::{collections::HashSet, fs, path::Path, process::Command};
 
 use crate::{
     service::{PATIENT, Service, assert_rising, id, node_of, now_us, run, serve},
-    support::{Ended, Place},
+    support::{DataDir, Ended},
     taker::Taker,
 };
 
@@ -16,7 +16,7 @@ fn assert_failed(ended: &Ended, why: &str) {
 
 #[test]
 fn a_node_of_a_folder_is_held_by_one_service() {
-    let place = Place::new();
+    let place = DataDir::new();
     let first = Service::start(&place, &[&["--node", "9"], &PATIENT[..]].concat());
     let taker = Taker::start(first.thrift);
     for node in [["--node", "9"], ["--node", "datacenter=0,worker=9"]] {
@@ -37,7 +37,7 @@ fn a_node_of_a_folder_is_held_by_one_service() {
 
 #[test]
 fn leased_nodes_are_the_lowest_that_nobody_holds() {
-    let place = Place::new();
+    let place = DataDir::new();
     let start = || Service::start(&place, &["--lease", "file"]);
     let mut services = vec![start(), start(), start()];
     let nodes: Vec<u64> = services.iter().map(|service| service.node).collect();
@@ -80,11 +80,11 @@ fn leased_nodes_are_the_lowest_that_nobody_holds() {
 
 #[test]
 fn a_copied_folder_makes_no_ids_until_it_is_adopted() {
-    let original = Place::new();
+    let original = DataDir::new();
     let service = Service::start(&original, &[]);
     let before = id(&mut service.client());
     service.stop();
-    let copy = Place::new();
+    let copy = DataDir::new();
     copy_folder(&original.data(), &copy.data());
 
     let recorded = fs::read(copy.data().join("ids/twitter-0.window")).unwrap();
@@ -116,7 +116,7 @@ fn copy_folder(from: &Path, to: &Path) {
 /// No node is guessed: it is the configured one, or node 0, and who has it is asked instead.
 #[test]
 fn ids_on_the_command_line_are_of_the_configured_node() {
-    let place = Place::new();
+    let place = DataDir::new();
     let config = place.file(
         "other.toml",
         "[id]\nnode = 7\nlayout = \"twitter\"\nepoch_ms = 1700000000000\n",

@@ -8,15 +8,15 @@ use std::{
 
 use crate::{
     service::{Service, ask, id, run, serve},
-    support::Place,
+    support::DataDir,
 };
 
 #[test]
 fn a_service_does_not_start_beside_a_peer_with_its_node() {
-    let there = Place::new();
+    let there = DataDir::new();
     let peer = Service::start(&there, &["--node", "4"]);
     let address = peer.thrift.to_string();
-    let here = Place::new();
+    let here = DataDir::new();
     let with_peer = |node| ["--node", node, "--peer", &address];
     let refused = run(&here, &serve(&with_peer("4")));
     assert_eq!(refused.status, 1, "{refused:?}");
@@ -46,7 +46,7 @@ fn a_service_does_not_start_beside_a_peer_with_its_node() {
 
 #[test]
 fn a_peer_out_of_reach_is_warned_of() {
-    let place = Place::new();
+    let place = DataDir::new();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = nobody.local_addr().unwrap().to_string();
     drop(nobody);

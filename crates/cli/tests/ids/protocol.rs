@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     python::{LIBRARIES, Library},
     service::{Service, assert_rising, now_us, time_ms},
-    support::Place,
+    support::DataDir,
 };
 
 /// Each breaks the rule in its own way.
@@ -37,7 +37,7 @@ fn ids(answers: &Value) -> Vec<u64> {
 
 #[test]
 fn clients_of_2010_call_all_methods_and_are_refused_in_words() {
-    let place = Place::new();
+    let place = DataDir::new();
     let service = Service::start(&place, &["--node", "datacenter=3,worker=7"]);
     assert_eq!(service.node, 3 * 32 + 7);
     let mut all = Vec::new();

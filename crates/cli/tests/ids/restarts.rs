@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::{
     service::{PATIENT, Service, assert_rising, id, now_us, record, run, serve, time_ms},
-    support::{Place, wait_for},
+    support::{DataDir, wait_for},
     taker::{Taken, Taker},
 };
 
 const ROUNDS: usize = 4;
 /// The longest window, and what a busy machine needs to start a process.
-const PATIENCE: Duration = Duration::from_secs(12);
+const TIMEOUT: Duration = Duration::from_secs(12);
 
 fn time_us(id: u64) -> i64 {
     time_ms(id) * 1_000
@@ -24,13 +24,13 @@ fn ids(taken: Taken) -> Vec<u64> {
 
 #[test]
 fn a_killed_service_repeats_no_id_and_is_back_soon() {
-    let place = Place::new();
+    let place = DataDir::new();
     let mut all = Vec::new();
     let mut recorded_us = 0;
     for round in 0..ROUNDS {
         let started = Instant::now();
         let service = Service::start(&place, &PATIENT);
-        assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+        assert!(started.elapsed() < TIMEOUT, "{:?}", started.elapsed());
         let taker = Taker::start(service.thrift);
         taker.wait_for_more(2_000);
         service.running.kill();
@@ -54,7 +54,7 @@ fn a_killed_service_repeats_no_id_and_is_back_soon() {
 
 #[test]
 fn a_service_told_to_stop_answers_and_leaves_nothing_to_wait_for() {
-    let place = Place::new();
+    let place = DataDir::new();
     let mut service = Service::start(&place, &PATIENT);
     let _silent = service.client();
     let taker = Taker::start(service.thrift);
@@ -80,7 +80,7 @@ fn a_service_told_to_stop_answers_and_leaves_nothing_to_wait_for() {
 
 #[test]
 fn a_service_suspended_beyond_its_window_goes_on_without_repeating_an_id() {
-    let place = Place::new();
+    let place = DataDir::new();
     let service = Service::start(&place, &[]);
     let taker = Taker::start(service.thrift);
     taker.wait_for_more(1_000);

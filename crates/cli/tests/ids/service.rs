@@ -12,7 +12,7 @@ use driftline_server::ids::thrift::Client;
 use driftline_upstream::{Http, Options};
 use serde_json::Value;
 
-use crate::support::{Ended, Place, Running, soon};
+use crate::support::{DataDir, Ended, Running, soon};
 
 /// `id serve` on ports of its own; killed when it is dropped.
 pub struct Service {
@@ -25,7 +25,7 @@ pub struct Service {
 
 impl Service {
     /// Starts it, and waits until it says that it is ready.
-    pub fn start(place: &Place, arguments: &[&str]) -> Self {
+    pub fn start(place: &DataDir, arguments: &[&str]) -> Self {
         let mut running = place.start(&serve(arguments));
         let line = running.line();
         let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("told {line:?}"));
@@ -39,7 +39,7 @@ impl Service {
     }
 
     /// With HTTP too.
-    pub fn with_http(place: &Place) -> Self {
+    pub fn with_http(place: &DataDir) -> Self {
         Self::start(place, &["--listen-http", "127.0.0.1:0"])
     }
 
@@ -70,7 +70,7 @@ pub fn serve<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Runs what is to end by itself. A service that starts after all is killed after a minute.
-pub fn run(place: &Place, arguments: &[&str]) -> Ended {
+pub fn run(place: &DataDir, arguments: &[&str]) -> Ended {
     let mut child = place
         .command(arguments)
         .stdout(Stdio::piped())

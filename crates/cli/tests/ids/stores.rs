@@ -6,7 +6,7 @@ use driftline_db::testing::Cluster;
 
 use crate::{
     service::{Service, assert_rising, node_of, run, serve},
-    support::Place,
+    support::DataDir,
     taker::Taker,
 };
 
@@ -15,7 +15,7 @@ use crate::{
 #[test]
 fn services_of_one_store_have_nodes_of_their_own() {
     let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
-    let machine = || Place::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
+    let machine = || DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
     let lease = ["--lease", "store", "--wait", "20s"];
     let places = [machine(), machine(), machine()];
     let mut services: Vec<Service> = places

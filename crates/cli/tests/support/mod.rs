@@ -18,13 +18,13 @@ pub mod postgres;
 pub mod small_disk;
 
 /// A data folder, and how the binary is run on it.
-pub struct Place {
+pub struct DataDir {
     folder: tempfile::TempDir,
     environment: Vec<(String, String)>,
 }
 
 /// What was told is kept in the file that `DRIFTLINE_TEST_LOG` names.
-impl Drop for Place {
+impl Drop for DataDir {
     fn drop(&mut self) {
         let Ok(path) = std::env::var("DRIFTLINE_TEST_LOG") else {
             return;
@@ -45,7 +45,7 @@ pub struct Ended {
     pub stderr: String,
 }
 
-impl Place {
+impl DataDir {
     pub fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),

@@ -38,7 +38,7 @@ pub enum Use {
 /// What was answered. Some upstreams limit pages with bounds once more, and each answer reports the
 /// tightest of the limits that its request counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestKind {
     /// A page, or what else is asked for while a timeline is read: limits that only such answers
     /// tell of are taken to be theirs alone.
     Page,
@@ -103,14 +103,14 @@ impl Ledger {
     }
 
     /// Whether an answer's headers would change the ledger.
-    pub fn is_news(&self, asked: Asked, throttle: Option<&Throttle>, now_ms: i64) -> bool {
+    pub fn is_news(&self, asked: RequestKind, throttle: Option<&Throttle>, now_ms: i64) -> bool {
         let mut told = self.clone();
         told.answered(asked, throttle, now_ms);
         told != *self
     }
 
     /// Takes in what the headers of an answer said. A late answer never raises what is left.
-    pub fn answered(&mut self, asked: Asked, throttle: Option<&Throttle>, now_ms: i64) {
+    pub fn answered(&mut self, asked: RequestKind, throttle: Option<&Throttle>, now_ms: i64) {
         // An answer to what was sent before a refusal does not lift it.
         if self
             .blocked_until_ms
@@ -133,7 +133,7 @@ impl Ledger {
     /// Takes in a refusal (429): what the ledger thought was left, others must have used.
     pub fn refused(
         &mut self,
-        asked: Asked,
+        asked: RequestKind,
         throttle: Option<&Throttle>,
         retry_after_ms: Option<i64>,
         chance: u64,
@@ -150,7 +150,7 @@ impl Ledger {
         }
         self.refusals = self.refusals.saturating_add(1);
         let wait_ms = match (retry_after_ms, throttle) {
-            (Some(wait_ms), _) => wait_ms.clamp(LEAST_WAIT_MS, MOST_WAIT_MS),
+            (Some(wait_ms), _) => wait_ms.clamp(MIN_WAIT_MS, MAX_WAIT_MS),
             (None, Some(_)) => return,
             (None, None) => backoff_ms(BASE_WAIT_MS, self.refusals, chance),
         };
@@ -218,18 +218,18 @@ impl Ledger {
         self.blocked_until_ms
     }
 
-    fn told(&mut self, asked: Asked, throttle: &Throttle, now_ms: i64) {
+    fn told(&mut self, asked: RequestKind, throttle: &Throttle, now_ms: i64) {
         for window in &mut self.windows {
             window.roll(now_ms);
         }
         if throttle.reset_at_ms <= now_ms {
             return;
         }
-        if asked == Asked::LookUp {
+        if asked == RequestKind::LookUp {
             self.set_apart(throttle);
         }
         if let Some(window) = self.of(asked, throttle) {
-            let was_pages_only = window.pages_only && asked == Asked::LookUp;
+            let was_pages_only = window.pages_only && asked == RequestKind::LookUp;
             window.tell(throttle.remaining);
             window.reset_at_ms = window.reset_at_ms.max(throttle.reset_at_ms);
             window.assumed = false;
@@ -252,13 +252,13 @@ impl Ledger {
 
     /// The window that an answer tells of. Of two that end together, pages may tell of either, and
     /// look-ups of the one that is theirs.
-    fn of(&mut self, asked: Asked, throttle: &Throttle) -> Option<&mut Window> {
+    fn of(&mut self, asked: RequestKind, throttle: &Throttle) -> Option<&mut Window> {
         let told = self.windows.iter_mut().filter(|w| is_of(w, throttle));
-        told.min_by_key(|window| window.pages_only != (asked == Asked::Page))
+        told.min_by_key(|window| window.pages_only != (asked == RequestKind::Page))
     }
 
-    fn guessed(&mut self, asked: Asked, throttle: &Throttle) -> Option<&mut Window> {
-        let is_page = asked == Asked::Page;
+    fn guessed(&mut self, asked: RequestKind, throttle: &Throttle) -> Option<&mut Window> {
+        let is_page = asked == RequestKind::Page;
         let guessed = self.windows.iter_mut().filter(|w| {
             let is_theirs = is_page || !w.pages_only;
             w.unit == Unit::Requests && w.assumed && w.limit == throttle.limit && is_theirs
@@ -280,8 +280,8 @@ impl Ledger {
     /// A window that was thought to be of pages alone counts look-ups too: those that are under way
     /// were not taken from it.
     fn share(&mut self, throttle: &Throttle) {
-        let under_way = self.drop_assumed(Asked::LookUp);
-        if let Some(window) = self.of(Asked::LookUp, throttle) {
+        let under_way = self.drop_assumed(RequestKind::LookUp);
+        if let Some(window) = self.of(RequestKind::LookUp, throttle) {
             window.pages_only = false;
             window.remaining = window.remaining.saturating_sub(under_way);
         }
@@ -289,8 +289,8 @@ impl Ledger {
 
     /// A limit that was never told of again has been lowered or raised. Returns what was granted
     /// meanwhile and may still be on its way.
-    fn drop_assumed(&mut self, asked: Asked) -> u32 {
-        let is_page = asked == Asked::Page;
+    fn drop_assumed(&mut self, asked: RequestKind) -> u32 {
+        let is_page = asked == RequestKind::Page;
         let mut under_way = if is_page {
             self.blind
         } else {
@@ -306,10 +306,10 @@ impl Ledger {
         under_way
     }
 
-    fn add(&mut self, asked: Asked, throttle: &Throttle, now_ms: i64) {
+    fn add(&mut self, asked: RequestKind, throttle: &Throttle, now_ms: i64) {
         let under_way = self.drop_assumed(asked);
         let requests = |w: &Window| w.unit == Unit::Requests;
-        if self.windows.iter().filter(|w| requests(w)).count() >= MOST_WINDOWS {
+        if self.windows.iter().filter(|w| requests(w)).count() >= MAX_WINDOWS {
             let first = self.windows.iter().position(requests);
             if let Some(first) = first {
                 self.windows.remove(first);
@@ -323,7 +323,7 @@ impl Ledger {
             length_ms: throttle.reset_at_ms.saturating_sub(now_ms).max(1),
             others: 0,
             assumed: false,
-            pages_only: asked == Asked::Page,
+            pages_only: asked == RequestKind::Page,
             late: 0,
         });
     }
@@ -347,9 +347,9 @@ fn kept(purpose: Use, unit: Unit) -> f64 {
 const EVEN: f64 = 0.98;
 /// Reports whose windows end this close together speak of one window.
 const SAME_WINDOW_MS: u64 = 2_000;
-const MOST_WINDOWS: usize = 8;
+const MAX_WINDOWS: usize = 8;
 /// More requests than all processes have taken and not sent, or sent and not been answered.
 const UNDER_WAY: u32 = 64;
 const BASE_WAIT_MS: i64 = 15_000;
-const LEAST_WAIT_MS: i64 = 1_000;
-const MOST_WAIT_MS: i64 = 24 * 3_600_000;
+const MIN_WAIT_MS: i64 = 1_000;
+const MAX_WAIT_MS: i64 = 24 * 3_600_000;

@@ -6,5 +6,5 @@
 mod ledger;
 mod window;
 
-pub use ledger::{Asked, Grant, Ledger, Use};
-pub use window::{SEAM_MS, Unit, Window};
+pub use ledger::{Grant, Ledger, RequestKind, Use};
+pub use window::{Unit, WINDOW_EDGE_MS, Window};

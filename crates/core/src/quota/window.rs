@@ -79,7 +79,7 @@ impl Window {
     /// Takes what is to be spent.
     pub(super) fn spend(&mut self, amount: u32, now_ms: i64) {
         self.remaining = self.remaining.saturating_sub(amount);
-        if self.unit == Unit::Requests && self.left_ms(now_ms) <= SEAM_MS {
+        if self.unit == Unit::Requests && self.left_ms(now_ms) <= WINDOW_EDGE_MS {
             self.late = self.late.saturating_add(amount);
         }
     }
@@ -103,4 +103,4 @@ impl Window {
 }
 
 /// A request that is sent this close before a window's end may arrive after it.
-pub const SEAM_MS: i64 = 3_000;
+pub const WINDOW_EDGE_MS: i64 = 3_000;

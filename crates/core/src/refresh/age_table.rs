@@ -86,17 +86,17 @@ impl AgeTable {
         self.skew_ms
     }
 
-    /// When a post is due that was born at `born_ms` and last refreshed at `refreshed_ms`, both
+    /// When a post is due that was created_at at `created_at_ms` and last refreshed at `refreshed_ms`, both
     /// Unix ms. A post never refreshed is due one interval after it was first stored, which is
     /// then `refreshed_ms`.
     ///
     /// The interval is that of the post's age at its last refresh, as the seed's delay is
     /// computed when a post is queued again.
-    pub fn due(&self, born_ms: Option<i64>, refreshed_ms: i64) -> Due {
-        let Some(born_ms) = born_ms else {
+    pub fn due(&self, created_at_ms: Option<i64>, refreshed_ms: i64) -> Due {
+        let Some(created_at_ms) = created_at_ms else {
             return Due::Never;
         };
-        let age_ms = refreshed_ms.saturating_sub(born_ms);
+        let age_ms = refreshed_ms.saturating_sub(created_at_ms);
         if age_ms < -self.skew_ms {
             return Due::Never;
         }
@@ -111,12 +111,12 @@ impl AgeTable {
         Some(self.bands[self.band(age_ms)?].every_ms)
     }
 
-    /// Whether a post that was born at `born_ms` is still refreshed at `at_ms`, both Unix ms.
-    pub fn holds(&self, born_ms: Option<i64>, at_ms: i64) -> bool {
-        matches!(self.due(born_ms, at_ms), Due::At(_))
+    /// Whether a post that was created_at at `created_at_ms` is still refreshed at `at_ms`, both Unix ms.
+    pub fn holds(&self, created_at_ms: Option<i64>, at_ms: i64) -> bool {
+        matches!(self.due(created_at_ms, at_ms), Due::At(_))
     }
 
-    /// The place of that age's band, from 0; `None` for the retired. What is not born yet belongs
+    /// The place of that age's band, from 0; `None` for the retired. What is not created_at yet belongs
     /// to the first.
     pub fn band(&self, age_ms: i64) -> Option<usize> {
         self.bands.iter().position(|band| age_ms < band.below_ms)

@@ -25,7 +25,7 @@ enum Probe {
     /// None are.
     None,
     /// They are asked for next.
-    Asked,
+    RequestContext,
     /// They were refused.
     Refused,
 }
@@ -35,8 +35,8 @@ enum Probe {
 enum Doubt {
     /// Nothing speaks for it.
     None,
-    /// The largest part that is left is asked for next, to tell.
-    Asked,
+    /// The largest part that is left is asked for next, to notify.
+    RequestContext,
     /// That was refused as well.
     Confirmed,
 }
@@ -100,7 +100,7 @@ impl<T> Bisection<T> {
     /// If they are refused, the upstream seems to be down, and nothing more is to be asked; but a
     /// post that was asked for alone takes the blame, and makes room for another probe. So whatever
     /// stands at the head of the schedule, upstream and posts are told from one another in the end,
-    /// and an outage costs one post's patience a turn.
+    /// and an outage costs one post's timeout a turn.
     pub fn with_probe(batch: Vec<T>, failures: impl Fn(&T) -> u32, most: usize) -> Self {
         let Some(least) = batch.iter().map(&failures).min() else {
             return Self::new(batch, failures);
@@ -118,7 +118,7 @@ impl<T> Bisection<T> {
         let mut bisection = Self::of(others, size, failures);
         let is_suspect = false;
         bisection.open.push(Part { posts, is_suspect });
-        bisection.probe = Probe::Asked;
+        bisection.probe = Probe::RequestContext;
         bisection
     }
 
@@ -141,10 +141,10 @@ impl<T> Bisection<T> {
         let Some(Part { mut posts, .. }) = self.open.pop() else {
             return;
         };
-        if self.doubt == Doubt::Asked {
+        if self.doubt == Doubt::RequestContext {
             self.doubt = Doubt::Confirmed;
         }
-        if self.probe == Probe::Asked {
+        if self.probe == Probe::RequestContext {
             self.probe = Probe::Refused;
         }
         if posts.len() == 1 {
@@ -172,7 +172,7 @@ impl<T> Bisection<T> {
         self.probe == Probe::Refused && self.accepted == 0
     }
 
-    /// Two culprits and no answer since: the largest part that is left will tell whose fault it is.
+    /// Two culprits and no answer since: the largest part that is left will notify whose fault it is.
     fn doubt_upstream(&mut self) {
         if self.culprits.len() - self.proven != 2 {
             return;
@@ -181,7 +181,7 @@ impl<T> Bisection<T> {
         if let Some((largest, _)) = sizes.max_by_key(|(_, size)| *size) {
             let part = self.open.remove(largest);
             self.open.push(part);
-            self.doubt = Doubt::Asked;
+            self.doubt = Doubt::RequestContext;
         }
     }
 

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::post::Counts;
 
 /// What each count adds to a post's engagement. Views are left out: they grow without end, and
-/// few upstreams tell them.
+/// few upstreams notify them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngagementWeights {
@@ -23,7 +23,7 @@ impl EngagementWeights {
     pub fn total(&self, counts: &Counts) -> f64 {
         let part = |weight: f64, count: Option<i64>| {
             let weight = if weight.is_finite() { weight } else { 0.0 };
-            weight.clamp(0.0, MOST_WEIGHT) * count.unwrap_or(0).max(0) as f64
+            weight.clamp(0.0, MAX_WEIGHT) * count.unwrap_or(0).max(0) as f64
         };
         part(self.replies, counts.replies)
             + part(self.boosts, counts.boosts)
@@ -45,4 +45,4 @@ impl Default for EngagementWeights {
 }
 
 /// Far from where a sum of weighted counts would overflow.
-const MOST_WEIGHT: f64 = 1e6;
+const MAX_WEIGHT: f64 = 1e6;

@@ -3,8 +3,8 @@ use super::growth_sums::Growth;
 /// What is known about a stored post when its next refresh is planned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Refreshed {
-    /// When it was born, Unix ms.
-    pub born_ms: Option<i64>,
+    /// When it was created_at, Unix ms.
+    pub created_at_ms: Option<i64>,
     /// When its counts were last looked at, Unix ms: refreshed or, before that, first stored.
     pub refreshed_ms: i64,
     /// How many refreshes it has had.
@@ -22,9 +22,9 @@ pub struct Refreshed {
 
 impl Refreshed {
     /// A post that was first stored at that Unix ms, with so much engagement.
-    pub fn stored(born_ms: Option<i64>, at_ms: i64, total: f64) -> Self {
+    pub fn stored(created_at_ms: Option<i64>, at_ms: i64, total: f64) -> Self {
         Self {
-            born_ms,
+            created_at_ms,
             refreshed_ms: at_ms,
             refreshes: 0,
             total,
@@ -51,11 +51,11 @@ impl Refreshed {
 
     /// What that refresh shows of how posts grow; `None` if its time of birth is unknown.
     pub fn growth(&self, at_ms: i64, total: f64) -> Option<Growth> {
-        let born_ms = self.born_ms?;
+        let created_at_ms = self.created_at_ms?;
         Some(Growth {
-            from_age_ms: self.refreshed_ms.saturating_sub(born_ms),
+            from_age_ms: self.refreshed_ms.saturating_sub(created_at_ms),
             from: self.total,
-            to_age_ms: at_ms.saturating_sub(born_ms),
+            to_age_ms: at_ms.saturating_sub(created_at_ms),
             to: total,
             is_first: self.refreshes == 0 && self.before.is_none(),
         })

@@ -3,9 +3,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     age_table::Due,
     facts::{Look, Refreshed},
+    notifying::is_worth_notifying,
     policy::Policy,
     retry::{CONFIRM_MS, retry_ms},
-    telling::is_worth_telling,
 };
 use crate::post::Counts;
 
@@ -13,7 +13,7 @@ use crate::post::Counts;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Freshness {
     /// When it was written, Unix ms.
-    pub born_ms: Option<i64>,
+    pub created_at_ms: Option<i64>,
     /// When the answer was asked for that it first came with, Unix ms.
     pub first_ms: i64,
     /// When the newest answer was asked for whose word is stored, Unix ms.
@@ -46,7 +46,7 @@ pub struct Sample {
 
 /// What a look-up said of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum LookupResult {
     /// It is there.
     Seen {
         /// Its counts.
@@ -90,7 +90,7 @@ pub enum Outcome {
 
 /// Where and when an answer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestContext {
     /// When it was asked for, Unix ms: answers are ordered by this.
     pub at_ms: i64,
     /// The time, Unix ms.
@@ -98,14 +98,14 @@ pub struct Asked {
     /// When the post was due, Unix ms.
     pub due_ms: i64,
     /// Any random number, to spread retries with.
-    pub chance: u64,
+    pub random: u64,
     /// Whether anyone may see the post, so that an answer without it means that it is gone.
     pub is_open: bool,
 }
 
 /// What a look-up leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Judged {
+pub struct Decision {
     /// The post's freshness now.
     pub freshness: Freshness,
     /// What became of it.
@@ -113,18 +113,18 @@ pub struct Judged {
     /// When it is due next.
     pub due: Due,
     /// Whether libraries are to be told of its counts.
-    pub tell: bool,
+    pub notify: bool,
 }
 
 impl Freshness {
     /// The freshness of a post that is stored for the first time.
-    pub fn first(born_ms: Option<i64>, asked_ms: i64, counts: Counts) -> Self {
+    pub fn first(created_at_ms: Option<i64>, asked_ms: i64, counts: Counts) -> Self {
         let told = Sample {
             at_ms: asked_ms,
             total: counts.total(),
         };
         Self {
-            born_ms,
+            created_at_ms,
             first_ms: asked_ms,
             refreshed_ms: asked_ms,
             counts,
@@ -137,7 +137,7 @@ impl Freshness {
     /// looked up in vain is planned as before.
     pub fn facts(&self) -> Refreshed {
         Refreshed {
-            born_ms: self.born_ms,
+            created_at_ms: self.created_at_ms,
             refreshed_ms: self.refreshed_ms,
             refreshes: self.refreshes,
             total: self.counts.total() as f64,
@@ -151,32 +151,38 @@ impl Freshness {
     }
 
     /// Takes in what a look-up said.
-    pub fn take(&self, policy: &Policy, word: Word, asked: Asked) -> Judged {
+    pub fn take(&self, policy: &Policy, word: LookupResult, asked: RequestContext) -> Decision {
         let is_late = asked.at_ms < self.refreshed_ms;
         match word {
-            Word::Nothing => self.failed(policy, asked),
-            Word::Suspect => self.suspected(policy, asked),
+            LookupResult::Nothing => self.failed(policy, asked),
+            LookupResult::Suspect => self.suspected(policy, asked),
             _ if is_late => self.stays(policy, Outcome::Superseded),
-            Word::Seen { counts, changed } => self.seen(policy, counts, changed, asked),
-            Word::Missing if !self.missing => self.missed(asked),
-            Word::Missing if asked.is_open => self.ended(asked),
-            Word::Gone => self.ended(asked),
-            Word::Missing | Word::Hidden => self.hidden(policy, asked),
+            LookupResult::Seen { counts, changed } => self.seen(policy, counts, changed, asked),
+            LookupResult::Missing if !self.missing => self.missed(asked),
+            LookupResult::Missing if asked.is_open => self.ended(asked),
+            LookupResult::Gone => self.ended(asked),
+            LookupResult::Missing | LookupResult::Hidden => self.hidden(policy, asked),
         }
     }
 
-    fn seen(&self, policy: &Policy, counts: Counts, changed: bool, asked: Asked) -> Judged {
+    fn seen(
+        &self,
+        policy: &Policy,
+        counts: Counts,
+        changed: bool,
+        asked: RequestContext,
+    ) -> Decision {
         let mut freshness = self.answered(asked);
         freshness.counts = counts;
         freshness.missing = false;
-        let tell = is_worth_telling(policy.ages(), &freshness, asked.now_ms);
-        if tell {
+        let notify = is_worth_notifying(policy.ages(), &freshness, asked.now_ms);
+        if notify {
             freshness.told = Sample {
                 at_ms: asked.now_ms,
                 total: counts.total(),
             };
         }
-        Judged {
+        Decision {
             freshness,
             outcome: if changed {
                 Outcome::Updated
@@ -184,68 +190,68 @@ impl Freshness {
                 Outcome::Unchanged
             },
             due: policy.due(&freshness.facts()),
-            tell,
+            notify,
         }
     }
 
-    fn missed(&self, asked: Asked) -> Judged {
-        Judged {
+    fn missed(&self, asked: RequestContext) -> Decision {
+        Decision {
             freshness: Self {
                 missing: true,
                 ..*self
             },
             outcome: Outcome::Missing,
             due: Due::At(asked.now_ms.saturating_add(CONFIRM_MS)),
-            tell: false,
+            notify: false,
         }
     }
 
-    fn ended(&self, asked: Asked) -> Judged {
-        Judged {
+    fn ended(&self, asked: RequestContext) -> Decision {
+        Decision {
             freshness: self.answered(asked),
             outcome: Outcome::Deleted,
             due: Due::Retired,
-            tell: false,
+            notify: false,
         }
     }
 
-    fn hidden(&self, policy: &Policy, asked: Asked) -> Judged {
+    fn hidden(&self, policy: &Policy, asked: RequestContext) -> Decision {
         let freshness = Self {
             missing: false,
             ..self.answered(asked)
         };
-        Judged {
+        Decision {
             freshness,
             outcome: Outcome::Hidden,
             due: policy.due(&freshness.facts()),
-            tell: false,
+            notify: false,
         }
     }
 
-    fn failed(&self, policy: &Policy, asked: Asked) -> Judged {
+    fn failed(&self, policy: &Policy, asked: RequestContext) -> Decision {
         let failures = self.failures.saturating_add(1);
         let freshness = Self { failures, ..*self };
         let age_ms = asked
             .now_ms
-            .saturating_sub(self.born_ms.unwrap_or(asked.now_ms));
+            .saturating_sub(self.created_at_ms.unwrap_or(asked.now_ms));
         let every_ms = policy.ages().every_ms(age_ms).unwrap_or(0);
-        let retry_ms = retry_ms(failures, every_ms, asked.chance);
-        let due = if policy.ages().holds(self.born_ms, asked.now_ms) {
+        let retry_ms = retry_ms(failures, every_ms, asked.random);
+        let due = if policy.ages().holds(self.created_at_ms, asked.now_ms) {
             Due::At(asked.now_ms.saturating_add(retry_ms))
         } else {
             Due::Retired
         };
-        Judged {
+        Decision {
             freshness,
             outcome: Outcome::Failed,
             due,
-            tell: false,
+            notify: false,
         }
     }
 
-    fn suspected(&self, policy: &Policy, asked: Asked) -> Judged {
+    fn suspected(&self, policy: &Policy, asked: RequestContext) -> Decision {
         let failed = self.failed(policy, asked);
-        Judged {
+        Decision {
             due: match failed.due {
                 Due::At(_) => Due::At(asked.due_ms),
                 other => other,
@@ -254,16 +260,16 @@ impl Freshness {
         }
     }
 
-    fn stays(&self, policy: &Policy, outcome: Outcome) -> Judged {
-        Judged {
+    fn stays(&self, policy: &Policy, outcome: Outcome) -> Decision {
+        Decision {
             freshness: *self,
             outcome,
             due: policy.due(&self.facts()),
-            tell: false,
+            notify: false,
         }
     }
 
-    fn answered(&self, asked: Asked) -> Self {
+    fn answered(&self, asked: RequestContext) -> Self {
         Self {
             before: Some(Sample {
                 at_ms: self.refreshed_ms,

@@ -42,7 +42,7 @@ impl GrowthCurve {
         let mut rising: Vec<f64> = (0..=BINS)
             .map(|_| {
                 let share = given.next().filter(|share| share.is_finite());
-                least = least.max(share.unwrap_or(0.0).min(MOST_SHARE));
+                least = least.max(share.unwrap_or(0.0).min(MAX_SHARE));
                 least
             })
             .collect();
@@ -193,7 +193,7 @@ impl Piece {
     /// The regret is convex in the age, so Newton's steps from above stay above.
     fn where_regret_is(self, regret_h: f64, origin_ms: f64, from_ms: f64, to_ms: f64) -> f64 {
         let mut at_ms = to_ms;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let rises_per_ms = if self.is_linear {
                 self.slope() * (at_ms - origin_ms)
             } else {
@@ -289,10 +289,10 @@ const DAY_MS: f64 = 24.0 * HOUR_MS;
 /// 95 in 100.
 const DAY_ODDS: f64 = 19.0;
 /// Far from where sums of shares would overflow.
-const MOST_SHARE: f64 = 1e100;
+const MAX_SHARE: f64 = 1e100;
 /// Of a bin's end to the end before it: the 32nd part of ln 43,200.
 const LN_RATIO: f64 = 0.333_549_867_944_756_33;
 /// As fine as due times need to be.
 const RESOLUTION_MS: f64 = 0.5;
 /// Newton needs a few; near the origin, where the regret is flat, it halves the distance.
-const MOST_STEPS: usize = 60;
+const MAX_STEPS: usize = 60;

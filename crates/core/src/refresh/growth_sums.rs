@@ -15,7 +15,8 @@ pub struct GrowthSums {
     /// Per bin; the first bin's is not used.
     bins: Vec<Ratio>,
     /// Growth after the first sight of new posts, per share of the curve.
-    newborn: Ratio,
+    #[serde(alias = "newborn")]
+    new_post: Ratio,
     /// Growth of posts that had no engagement yet, per share of the curve and of the posterior.
     silent: Ratio,
 }
@@ -73,7 +74,7 @@ impl GrowthSums {
         }
         // Fewer than before: people took favourites back. On the whole, nothing grew.
         let grown = (growth.to - growth.from).max(0.0);
-        let grown = grown.min(MOST_GROWTH * (growth.from + MOST_FROM_NOTHING));
+        let grown = grown.min(MAX_GROWTH * (growth.from + MAX_FROM_NOTHING));
         let share_of = |age_ms: f64| curve.share(age_ms as i64);
         let (before, after) = (share_of(from_ms), share_of(to_ms));
         self.observe_scale(growth, grown, before, after);
@@ -106,10 +107,10 @@ impl GrowthSums {
             return;
         }
         if growth.is_first && before < YOUNG {
-            self.newborn.add(grown.min(MOST_SCALE), gained, 1.0);
+            self.new_post.add(grown.min(MAX_SCALE), gained, 1.0);
         } else if growth.from < 0.5 {
             let exposed = gained / (before + YOUNG);
-            self.silent.add(grown.min(MOST_SCALE), exposed, 1.0);
+            self.silent.add(grown.min(MAX_SCALE), exposed, 1.0);
         }
     }
 
@@ -118,7 +119,7 @@ impl GrowthSums {
         for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
             mine.merge(*theirs);
         }
-        self.newborn.merge(other.newborn);
+        self.new_post.merge(other.new_post);
         self.silent.merge(other.silent);
     }
 
@@ -126,7 +127,7 @@ impl GrowthSums {
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
         let mut rest = self.clone();
-        let parts = part.bins.iter().chain([&part.newborn, &part.silent]);
+        let parts = part.bins.iter().chain([&part.new_post, &part.silent]);
         for (mine, theirs) in rest.ratios_mut().zip(parts) {
             mine.take_off(*theirs);
         }
@@ -157,9 +158,9 @@ impl GrowthSums {
         weight: f64,
     ) -> (GrowthCurve, Scale) {
         let weight = if weight > 0.0 {
-            weight.min(MOST_WEIGHT)
+            weight.min(MAX_WEIGHT)
         } else {
-            LEAST_WEIGHT
+            MIN_WEIGHT
         };
         let scale = self.scale(expected.reasonable(), weight);
         (self.curve(prior, weight, scale), scale)
@@ -178,7 +179,7 @@ impl GrowthSums {
             let (grown, exposed) = self.bins[bin].with(scale.alpha);
             let growth = (grown + weight * expected[bin]) / (exposed + weight);
             level *= (-growth).exp();
-            shares[bin - 1] = (level - scale.beta).max(LEAST_SHARE);
+            shares[bin - 1] = (level - scale.beta).max(MIN_SHARE);
         }
         GrowthCurve::of_shares(shares)
     }
@@ -189,7 +190,7 @@ impl GrowthSums {
             (grown + weight * expected) / (exposed + weight)
         };
         let alpha = drawn(self.silent, expected.alpha);
-        let mean = drawn(self.newborn, expected.alpha / expected.beta);
+        let mean = drawn(self.new_post, expected.alpha / expected.beta);
         let beta = alpha / mean;
         Scale { alpha, beta }.reasonable()
     }
@@ -204,7 +205,7 @@ impl GrowthSums {
             let bins = self.bins.iter().zip(expected).skip(1);
             let likelihoods = bins.map(|(ratio, growth)| {
                 let (grown, exposed) = ratio.with(scale.alpha);
-                grown * growth.max(LEAST_SHARE).ln() - exposed * growth
+                grown * growth.max(MIN_SHARE).ln() - exposed * growth
             });
             let likelihood = likelihoods.sum::<f64>() - speed.ln().powi(2) - power.ln().powi(2);
             if likelihood > best.0 {
@@ -215,7 +216,7 @@ impl GrowthSums {
     }
 
     fn ratios_mut(&mut self) -> impl Iterator<Item = &mut Ratio> {
-        let scales = [&mut self.newborn, &mut self.silent];
+        let scales = [&mut self.new_post, &mut self.silent];
         self.bins.iter_mut().chain(scales)
     }
 }
@@ -224,7 +225,7 @@ impl Default for GrowthSums {
     fn default() -> Self {
         Self {
             bins: vec![Ratio::default(); BINS + 1],
-            newborn: Ratio::default(),
+            new_post: Ratio::default(),
             silent: Ratio::default(),
         }
     }
@@ -329,13 +330,13 @@ fn positive_or(figure: f64, default: f64) -> f64 {
 const UNIT: f64 = 1_048_576.0;
 /// Above this much engagement, a post weighs no more than one of it.
 const WEIGHED: f64 = 20.0;
-/// Growth beyond this many times the count, plus as many times [`MOST_FROM_NOTHING`], is cut.
-const MOST_GROWTH: f64 = 10.0;
-const MOST_FROM_NOTHING: f64 = 10.0;
+/// Growth beyond this many times the count, plus as many times [`MAX_FROM_NOTHING`], is cut.
+const MAX_GROWTH: f64 = 10.0;
+const MAX_FROM_NOTHING: f64 = 10.0;
 /// One post says no more than this of what posts have on the whole.
-const MOST_SCALE: f64 = 200.0;
+const MAX_SCALE: f64 = 200.0;
 /// A post is young while less than this share of its engagement is there.
 const YOUNG: f64 = 0.05;
-const LEAST_SHARE: f64 = 1e-6;
-const LEAST_WEIGHT: f64 = 1e-6;
-const MOST_WEIGHT: f64 = 1e9;
+const MIN_SHARE: f64 = 1e-6;
+const MIN_WEIGHT: f64 = 1e-6;
+const MAX_WEIGHT: f64 = 1e9;

@@ -9,32 +9,32 @@
 //! follows the quota ([`QuotaPrice`]). [`simulation`] compares them.
 
 mod age_table;
-mod batcher;
+mod batch_rule;
 mod bisection;
 mod engagement;
-mod experience;
 mod facts;
 mod freshness;
 mod growth_curve;
 mod growth_sums;
+mod learned_state;
+mod notifying;
 mod policy;
 mod quota_price;
 mod retry;
 mod search;
 pub mod simulation;
-mod telling;
 mod value_policy;
 
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
-pub use batcher::{Batcher, Fill};
+pub use batch_rule::{BatchRule, Fill};
 pub use bisection::{Bisection, Verdict};
 pub use engagement::EngagementWeights;
-pub use experience::{Experience, Lesson, Plan};
 pub use facts::{Look, Refreshed};
-pub use freshness::{Asked, Freshness, Judged, Outcome, Sample, Word};
+pub use freshness::{Decision, Freshness, LookupResult, Outcome, RequestContext, Sample};
 pub use growth_curve::{AGE_ENDS_MS, BINS, GrowthCurve};
 pub use growth_sums::{Growth, GrowthSums, Scale};
+pub use learned_state::{LearnedState, Plan, RefreshObservation};
 pub use policy::{Cause, Policy};
-pub use quota_price::{MOST_STEP, QuotaPrice, QuotaUse};
-pub use search::{Blame, Next, Search, Witnessed, is_silence, may_blame_posts};
+pub use quota_price::{MAX_STEP, QuotaPrice, QuotaUse};
+pub use search::{Blame, CanaryResult, Next, Search, is_silence, may_blame_posts};
 pub use value_policy::{ValuePolicy, ValueSettings};

@@ -70,7 +70,7 @@ impl Policy {
             Self::Value { ages, by } => return by.due_because(ages, facts),
             Self::Never { .. } => return (Due::Never, Cause::Age),
         };
-        let due = match ages.due(facts.born_ms, facts.refreshed_ms) {
+        let due = match ages.due(facts.created_at_ms, facts.refreshed_ms) {
             Due::At(due_ms) => {
                 let wait_ms = stretched_ms(due_ms.saturating_sub(facts.refreshed_ms), stretch);
                 Due::At(facts.refreshed_ms.saturating_add(wait_ms))
@@ -86,20 +86,22 @@ impl Policy {
     /// the most valuable of the others.
     pub fn value(&self, facts: &Refreshed, now_ms: i64) -> f64 {
         match self {
-            Self::Table { ages, stretch } => match ages.due(facts.born_ms, facts.refreshed_ms) {
-                Due::At(due_ms) => {
-                    let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
-                    let waited_ms = now_ms.saturating_sub(facts.refreshed_ms).max(0);
-                    waited_ms as f64 / stretched_ms(every_ms, *stretch) as f64
+            Self::Table { ages, stretch } => {
+                match ages.due(facts.created_at_ms, facts.refreshed_ms) {
+                    Due::At(due_ms) => {
+                        let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
+                        let waited_ms = now_ms.saturating_sub(facts.refreshed_ms).max(0);
+                        waited_ms as f64 / stretched_ms(every_ms, *stretch) as f64
+                    }
+                    Due::Retired | Due::Never => 0.0,
                 }
-                Due::Retired | Due::Never => 0.0,
-            },
+            }
             Self::Value { ages, by } => by.value(ages, facts, now_ms),
             Self::Never { .. } => 0.0,
         }
     }
 
-    /// Whether a post has waited longer than a policy by worth lets any post wait; never by age.
+    /// Whether a post has waited longer than a policy by value lets any post wait; never by age.
     pub fn is_beyond_bound(&self, facts: &Refreshed, now_ms: i64) -> bool {
         match self {
             Self::Value { ages, by } => by.is_beyond_bound(ages, facts, now_ms),

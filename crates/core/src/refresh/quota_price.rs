@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 /// What a refresh must be worth to be made: the price at which the quota is used up and not more.
 ///
 /// It rises while more posts are due than the quota carries and falls while quota goes unused,
-/// by the shortage and the time that passed and never by more than [`MOST_STEP`] at once. Time
+/// by the shortage and the time that passed and never by more than [`MAX_STEP`] at once. Time
 /// without quota does not move it: after an outage it stands where it stood.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[f64; 3]", into = "[f64; 3]")]
@@ -35,9 +35,9 @@ impl QuotaUse {
     /// probes and bounds leave of the quota, a quarter of it at least. The price does not move
     /// those, so it must not chase them.
     #[must_use]
-    pub fn of_worth(&self) -> Self {
+    pub fn of_value(&self) -> Self {
         let forced = self.probes + self.bounds;
-        let offered = (self.offered - forced).max(self.offered * LEAST_SHARE);
+        let offered = (self.offered - forced).max(self.offered * MIN_SHARE);
         self.part(self.due - forced, offered)
     }
 
@@ -45,7 +45,7 @@ impl QuotaUse {
     /// the quarter of the quota that is theirs.
     #[must_use]
     pub fn of_bounds(&self) -> Self {
-        self.part(self.bounds, self.offered * LEAST_SHARE)
+        self.part(self.bounds, self.offered * MIN_SHARE)
     }
 
     /// So many of those due, and as large a part of those that wait.
@@ -96,7 +96,7 @@ impl QuotaPrice {
     /// The price after such a use of the quota.
     #[must_use]
     pub fn after(self, used: &QuotaUse) -> Self {
-        let elapsed_ms = used.elapsed_ms.clamp(0, MOST_ELAPSED_MS) as f64;
+        let elapsed_ms = used.elapsed_ms.clamp(0, MAX_ELAPSED_MS) as f64;
         let is_known = used.due.is_finite() && used.overdue.is_finite();
         if !is_known || !used.offered.is_finite() || used.offered <= 0.0 {
             return self;
@@ -104,7 +104,7 @@ impl QuotaPrice {
         let backlog = used.overdue.max(0.0) * (elapsed_ms / DRAIN_MS).min(1.0);
         let demand = (used.due.max(0.0) + backlog) / used.offered;
         let shortage = ((demand - WANTED) / WANTED).clamp(-1.0, 1.0);
-        let step = (shortage * elapsed_ms / ANSWER_MS).clamp(-MOST_STEP, MOST_STEP);
+        let step = (shortage * elapsed_ms / ANSWER_MS).clamp(-MAX_STEP, MAX_STEP);
         Self {
             level: (self.level * step.exp()).clamp(self.least, self.most),
             ..self
@@ -125,7 +125,7 @@ impl From<QuotaPrice> for [f64; 3] {
 }
 
 /// The most that the logarithm of the price changes at once.
-pub const MOST_STEP: f64 = 0.25;
+pub const MAX_STEP: f64 = 0.25;
 
 const LEAST: f64 = 1e-9;
 const MOST: f64 = 1e9;
@@ -133,11 +133,11 @@ const MOST: f64 = 1e9;
 /// comes suddenly.
 const WANTED: f64 = 0.9;
 /// What is left of the quota to worth and, where they need it, to bounds.
-const LEAST_SHARE: f64 = 0.25;
+const MIN_SHARE: f64 = 0.25;
 /// In which time a backlog should be worked off.
 const DRAIN_MS: f64 = 2.0 * HOUR_MS;
 /// In which time the price changes by a factor of e, if demand is twice the quota or nothing.
 const ANSWER_MS: f64 = 3.0 * HOUR_MS;
 /// Longer stretches count as this long.
-const MOST_ELAPSED_MS: i64 = 3_600_000;
+const MAX_ELAPSED_MS: i64 = 3_600_000;
 const HOUR_MS: f64 = 3_600_000.0;

@@ -7,11 +7,11 @@ use crate::answer::FailureKind;
 /// What is asked for next is [`Search::next`]; what came of it is told to it, and [`Search::end`]
 /// says what becomes of the posts that were not answered. Posts that a batch is refused for are
 /// found by halving it ([`Bisection`]); what tells them from an upstream that is down is a
-/// *witness*, another post that is known to be answered.
+/// *canary*, another post that is known to be answered.
 ///
 /// Whoever is at fault, of four turns in a row that fail at least one has changed something: a post
 /// has failed and is due later, or its part is smaller the next time. So nothing at the head of a
-/// schedule stays there for ever, and an outage costs at most one post's patience a turn.
+/// schedule stays there for ever, and an outage costs at most one post's timeout a turn.
 #[derive(Debug, Clone)]
 pub struct Search<T> {
     bisection: Bisection<T>,
@@ -21,7 +21,7 @@ pub struct Search<T> {
     failed: Option<FailureKind>,
     /// Which of the culprits were refused with 403, by their places.
     forbidden: Vec<usize>,
-    is_witness_heard: bool,
+    is_canary_answered: bool,
 }
 
 /// What is to be asked next.
@@ -30,14 +30,14 @@ pub enum Next<'a, T> {
     /// These posts.
     Posts(&'a [T]),
     /// A post that is not among those that were asked for last; see [`Search::heard`].
-    Witness,
+    Canary,
     /// Nothing more.
     Nothing,
 }
 
-/// What a witness said.
+/// What a canary said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Witnessed {
+pub enum CanaryResult {
     /// It was answered: the upstream works.
     Answered,
     /// It was not.
@@ -76,10 +76,10 @@ enum Standing {
 enum State {
     /// Posts are asked for, as long as there are any.
     Asking,
-    /// A witness is to say whose fault the last failure was, before it counts as the posts'.
-    Doubting,
-    /// So much has failed that a witness is to say whether the upstream is down.
-    Despairing,
+    /// A canary is to say whose fault the last failure was, before it counts as the posts'.
+    CheckingCause,
+    /// So much has failed that a canary is to say whether the upstream is down.
+    CheckingOutage,
     /// Nothing more is asked for.
     Over,
 }
@@ -111,7 +111,7 @@ impl<T> Search<T> {
             state: State::Asking,
             failed: None,
             forbidden: Vec::new(),
-            is_witness_heard: false,
+            is_canary_answered: false,
         }
     }
 
@@ -119,7 +119,7 @@ impl<T> Search<T> {
     pub fn next(&self) -> Next<'_, T> {
         match self.state {
             State::Asking => self.bisection.part().map_or(Next::Nothing, Next::Posts),
-            State::Doubting | State::Despairing => Next::Witness,
+            State::CheckingCause | State::CheckingOutage => Next::Canary,
             State::Over => Next::Nothing,
         }
     }
@@ -134,35 +134,35 @@ impl<T> Search<T> {
         self.failed = Some(kind);
         match fault(kind) {
             Fault::Upstream => self.state = State::Over,
-            Fault::Unclear if !self.is_known_to_work() && !self.is_witness_heard => {
-                self.state = State::Doubting;
+            Fault::Unclear if !self.is_known_to_work() && !self.is_canary_answered => {
+                self.state = State::CheckingCause;
             }
             Fault::Posts | Fault::Unclear => self.refused(kind),
         }
     }
 
-    /// A witness was asked, or could not be.
-    pub fn heard(&mut self, said: Witnessed) {
+    /// A canary was asked, or could not be.
+    pub fn heard(&mut self, said: CanaryResult) {
         let kind = self.failed.unwrap_or(FailureKind::ServerError);
-        self.is_witness_heard = true;
+        self.is_canary_answered = true;
         self.standing = match said {
-            Witnessed::Answered => Standing::Works,
-            Witnessed::Failed(other) if kind == FailureKind::Forbidden && is_refusal(other) => {
+            CanaryResult::Answered => Standing::Works,
+            CanaryResult::Failed(other) if kind == FailureKind::Forbidden && is_refusal(other) => {
                 Standing::Refused
             }
-            Witnessed::Failed(_) => Standing::Down,
-            Witnessed::Unasked => self.standing,
+            CanaryResult::Failed(_) => Standing::Down,
+            CanaryResult::Unasked => self.standing,
         };
         match (self.state, self.standing) {
             (_, Standing::Refused) => self.state = State::Over,
-            (State::Doubting, Standing::Down) => {
+            (State::CheckingCause, Standing::Down) => {
                 // It alone may be what takes so long: it makes room for others.
                 if self.bisection.part().is_some_and(|part| part.len() == 1) {
                     self.bisection.refused();
                 }
                 self.state = State::Over;
             }
-            (State::Doubting, _) => {
+            (State::CheckingCause, _) => {
                 self.state = State::Asking;
                 self.refused(kind);
             }
@@ -177,14 +177,14 @@ impl<T> Search<T> {
         self.state = State::Over;
     }
 
-    /// Whether every answer was 403, and no witness has told whose fault that is.
+    /// Whether every answer was 403, and no canary has told whose fault that is.
     pub fn may_be_refused(&self) -> bool {
         self.failed == Some(FailureKind::Forbidden)
             && self.standing == Standing::Unknown
             && !self.bisection.has_answers()
     }
 
-    /// Whether a witness was refused as well.
+    /// Whether a canary was refused as well.
     pub fn is_known_to_be_refused(&self) -> bool {
         self.standing == Standing::Refused
     }
@@ -243,10 +243,10 @@ impl<T> Search<T> {
             self.forbidden.push(culprits);
         }
         if self.is_outage() {
-            self.state = if self.is_witness_heard {
+            self.state = if self.is_canary_answered {
                 State::Over
             } else {
-                State::Despairing
+                State::CheckingOutage
             };
         }
     }

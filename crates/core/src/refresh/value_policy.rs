@@ -70,15 +70,15 @@ impl ValuePolicy {
     }
 
     pub(super) fn due_because(&self, ages: &AgeTable, facts: &Refreshed) -> (Due, Cause) {
-        let every_ms = match ages.due(facts.born_ms, facts.refreshed_ms) {
+        let every_ms = match ages.due(facts.created_at_ms, facts.refreshed_ms) {
             Due::At(due_ms) => due_ms.saturating_sub(facts.refreshed_ms),
             other => return (other, Cause::Age),
         };
         let worth = facts.worth() * self.expected(facts);
         let (curve, _) = self.growth(facts.source);
-        let worth_ms = curve.wait_ms(age_ms(facts), self.price() / worth);
+        let value_ms = curve.wait_ms(age_ms(facts), self.price() / worth);
         let waits = [
-            (worth_ms.unwrap_or(i64::MAX), Cause::Worth),
+            (value_ms.unwrap_or(i64::MAX), Cause::Worth),
             (self.probe_ms(facts).unwrap_or(i64::MAX), Cause::Probe),
             (self.bound_ms(every_ms), Cause::Bound),
         ];
@@ -90,7 +90,7 @@ impl ValuePolicy {
     }
 
     pub(super) fn value(&self, ages: &AgeTable, facts: &Refreshed, now_ms: i64) -> f64 {
-        let Due::At(due_ms) = ages.due(facts.born_ms, facts.refreshed_ms) else {
+        let Due::At(due_ms) = ages.due(facts.created_at_ms, facts.refreshed_ms) else {
             return 0.0;
         };
         let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
@@ -111,7 +111,7 @@ impl ValuePolicy {
     }
 
     pub(super) fn is_beyond_bound(&self, ages: &AgeTable, facts: &Refreshed, now_ms: i64) -> bool {
-        let Due::At(due_ms) = ages.due(facts.born_ms, facts.refreshed_ms) else {
+        let Due::At(due_ms) = ages.due(facts.created_at_ms, facts.refreshed_ms) else {
             return false;
         };
         let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
@@ -124,11 +124,13 @@ impl ValuePolicy {
         let total = finite(facts.total);
         let (curve, scale) = self.growth(facts.source);
         let share = curve.share(age_ms(facts));
-        let Some((before, born_ms)) = facts.before.zip(facts.born_ms) else {
+        let Some((before, created_at_ms)) = facts.before.zip(facts.created_at_ms) else {
             return scale.expected(total, share);
         };
         let forgotten = 1.0 - self.settings.memory.clamp(0.0, 1.0);
-        let old_share = curve.share(before.at_ms.saturating_sub(born_ms)).min(share);
+        let old_share = curve
+            .share(before.at_ms.saturating_sub(created_at_ms))
+            .min(share);
         let old = finite(before.total).min(total);
         scale.expected(total - forgotten * old, share - forgotten * old_share)
     }
@@ -184,8 +186,8 @@ impl Refreshed {
 
 /// Of the last look, ms.
 fn age_ms(facts: &Refreshed) -> i64 {
-    let born_ms = facts.born_ms.unwrap_or(facts.refreshed_ms);
-    facts.refreshed_ms.saturating_sub(born_ms).max(0)
+    let created_at_ms = facts.created_at_ms.unwrap_or(facts.refreshed_ms);
+    facts.refreshed_ms.saturating_sub(created_at_ms).max(0)
 }
 
 fn at_least_one(factor: f64) -> f64 {
@@ -194,11 +196,11 @@ fn at_least_one(factor: f64) -> f64 {
 
 fn finite(total: f64) -> f64 {
     if total.is_finite() {
-        total.clamp(0.0, MOST_TOTAL)
+        total.clamp(0.0, MAX_TOTAL)
     } else {
         0.0
     }
 }
 
 const MINUTE_MS: i64 = 60_000;
-const MOST_TOTAL: f64 = 1e15;
+const MAX_TOTAL: f64 = 1e15;

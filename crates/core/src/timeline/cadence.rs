@@ -53,11 +53,11 @@ impl Cadence {
         let State::Judged { times } = self.state else {
             return settings.every_ms;
         };
-        let most_ms = settings.streamed_every_ms.max(settings.every_ms);
+        let max_ms = settings.streamed_every_ms.max(settings.every_ms);
         settings
             .every_ms
             .saturating_mul(i64::from(times))
-            .min(most_ms)
+            .min(max_ms)
     }
 }
 

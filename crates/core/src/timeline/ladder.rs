@@ -114,7 +114,7 @@ impl Ladder {
 /// What a rung's looks have found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Yield {
+pub struct RungStats {
     /// Ranges that were read to their end.
     pub looks: u64,
     /// Posts that looks found which nothing before had found.

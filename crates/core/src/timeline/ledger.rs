@@ -29,7 +29,8 @@ pub enum GapKind {
         /// further down for an anchor.
         tries: u32,
         /// To be filled although the source does not fill gaps by itself.
-        wanted: bool,
+        #[serde(alias = "wanted")]
+        fill_requested: bool,
     },
     /// Read, but it has not come of age.
     Provisional {
@@ -43,7 +44,7 @@ pub enum GapKind {
         /// As for [`GapKind::Open`].
         tries: u32,
     },
-    /// It came of age without the last rung's read, by the plan or for want of quota.
+    /// It came of age without the last rung's read, by the plan or for request_fill of quota.
     PassedOver {
         /// As for [`GapKind::Provisional`].
         read_age_ms: i64,
@@ -58,7 +59,7 @@ impl GapKind {
         Self::Open {
             history: false,
             tries: 0,
-            wanted: false,
+            fill_requested: false,
         }
     }
 }
@@ -121,7 +122,7 @@ impl Ledger {
                 kind: GapKind::Open {
                     history,
                     tries: 0,
-                    wanted: history,
+                    fill_requested: history,
                 },
             });
         }
@@ -194,7 +195,7 @@ impl Ledger {
     /// read, or is complete: then reading it again tells nothing of what reads leave out.
     pub fn read_age_ms(&self, low: &Key, high: &Key) -> Option<i64> {
         let mut covered = low.clone();
-        let mut least_ms: Option<i64> = None;
+        let mut min_ms: Option<i64> = None;
         for gap in &self.gaps {
             if gap.high <= covered {
                 continue;
@@ -207,9 +208,9 @@ impl Ledger {
             else {
                 return None;
             };
-            least_ms = Some(least_ms.map_or(read_age_ms, |least_ms| least_ms.min(read_age_ms)));
+            min_ms = Some(min_ms.map_or(read_age_ms, |min_ms| min_ms.min(read_age_ms)));
             if gap.high >= *high {
-                return least_ms;
+                return min_ms;
             }
             covered = gap.high.clone();
         }
@@ -276,13 +277,13 @@ impl Ledger {
 
     /// Asks for an open range to be filled although the source does not fill
     /// gaps by itself. `false` if there is none there.
-    pub fn want(&mut self, low: &Key) -> bool {
+    pub fn request_fill(&mut self, low: &Key) -> bool {
         let mut found = false;
         for gap in &mut self.gaps {
             if gap.low == *low
-                && let GapKind::Open { wanted, .. } = &mut gap.kind
+                && let GapKind::Open { fill_requested, .. } = &mut gap.kind
             {
-                *wanted = true;
+                *fill_requested = true;
                 found = true;
             }
         }

@@ -69,7 +69,7 @@ pub(super) fn choose(basis: &Basis<'_>) -> Choice {
 }
 
 /// Whether the second look that is best while every rung reads everything will soon be proven to be
-/// enough by itself: the proof of a longer look is reached a little earlier by chance, and with it
+/// enough by itself: the proof of a longer look is reached a little earlier by rng, and with it
 /// alone a shorter one is never proven.
 fn is_nearly_proven_shorter(basis: &Basis<'_>, choice: &Choice) -> bool {
     let (Some(longest), Some(last)) = (choice.looks.last(), basis.rungs.last()) else {
@@ -164,7 +164,7 @@ fn proven(basis: &Basis<'_>) -> Option<Choice> {
     }
     // With long intervals an overlap that is proven by itself may cost less than any look.
     if basis.overlap_ms.is_none() && basis.kept_ms.is_empty() {
-        let overlaps = ages_from(LEAST_OVERLAP_MS, last.age_ms - 1);
+        let overlaps = ages_from(MIN_OVERLAP_MS, last.age_ms - 1);
         let cost = 1.0 + upkeep + YOUNG_PROBES;
         let alone = overlaps.into_iter().filter(|ms| is_proven(*ms));
         choices.extend(alone.map(|overlap_ms| Choice {
@@ -250,19 +250,18 @@ impl Basis<'_> {
         }
         let affordable_ms = (self.budget - cost) * self.every_ms as f64 - self.slack_ms as f64;
         let longest_ms = looks.first().map_or(self.every_ms, |look| look.age_ms);
-        let most_ms =
-            (affordable_ms as i64).clamp(LEAST_OVERLAP_MS, longest_ms.max(LEAST_OVERLAP_MS));
+        let max_ms = (affordable_ms as i64).clamp(MIN_OVERLAP_MS, longest_ms.max(MIN_OVERLAP_MS));
         let Some(_) = self.lateness else {
-            return self.costed(FIRST_OVERLAP_MS.min(most_ms), looks, cost);
+            return self.costed(FIRST_OVERLAP_MS.min(max_ms), looks, cost);
         };
-        let mut overlaps = ages_from(LEAST_OVERLAP_MS, most_ms);
-        overlaps.push(most_ms);
+        let mut overlaps = ages_from(MIN_OVERLAP_MS, max_ms);
+        overlaps.push(max_ms);
         let choices = overlaps
             .into_iter()
             .map(|overlap_ms| self.costed(overlap_ms, looks.clone(), cost));
         // The budget is there to be spent.
         let best = best(choices, OVERLAP_WORTH);
-        best.unwrap_or_else(|| self.costed(LEAST_OVERLAP_MS, looks.clone(), cost))
+        best.unwrap_or_else(|| self.costed(MIN_OVERLAP_MS, looks.clone(), cost))
     }
 
     fn costed(&self, overlap_ms: i64, looks: Vec<Rung>, cost: f64) -> Choice {
@@ -303,10 +302,10 @@ impl Basis<'_> {
 }
 
 /// The grid's ages from one to another, ms; the first as it stands.
-fn ages_from(least_ms: i64, most_ms: i64) -> Vec<i64> {
-    let mut ages = vec![least_ms];
-    let above = (nearest(least_ms)..=nearest(most_ms)).map(edge_ms);
-    ages.extend(above.filter(|age_ms| *age_ms > least_ms && *age_ms <= most_ms));
+fn ages_from(min_ms: i64, max_ms: i64) -> Vec<i64> {
+    let mut ages = vec![min_ms];
+    let above = (nearest(min_ms)..=nearest(max_ms)).map(edge_ms);
+    ages.extend(above.filter(|age_ms| *age_ms > min_ms && *age_ms <= max_ms));
     ages
 }
 
@@ -314,7 +313,7 @@ fn ages_from(least_ms: i64, most_ms: i64) -> Vec<i64> {
 pub(super) const YOUNG_PROBES: f64 = 0.14;
 /// The ID service's own promise, until something is measured.
 const FIRST_OVERLAP_MS: i64 = 1_000;
-const LEAST_OVERLAP_MS: i64 = 50;
+const MIN_OVERLAP_MS: i64 = 50;
 /// A dearer plan must shorten the mean delay by this share at least.
 const WORTH: f64 = 0.01;
 /// And more overlap by this one.

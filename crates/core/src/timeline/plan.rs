@@ -213,7 +213,7 @@ fn upkeep(measured: Measured<'_>) -> Option<f64> {
     let page_fulls_per_ms = measured.daily_rate_per_s / 1000.0 / PAGE_FULL as f64;
     let came = page_fulls_per_ms * MAX_AGE_MS as f64 * UPKEEP_MARGIN;
     let share = PROVEN_PAGE_FULLS as f64 / came.max(1.0);
-    (measured.timed && share <= MOST_UPKEEP).then_some(share.max(LEAST_UPKEEP))
+    (measured.timed && share <= MAX_UPKEEP).then_some(share.max(MIN_UPKEEP))
 }
 
 /// Probes at ages a factor of about two apart, closer below a look, where a shorter one may be
@@ -270,8 +270,8 @@ fn second_look_period_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     } else {
         i64::MAX
     };
-    let least_ms = settings.second_look_period_ms.max(1);
-    page_ms.clamp(least_ms, least_ms * MAX_SECOND_LOOK_PERIODS)
+    let min_ms = settings.second_look_period_ms.max(1);
+    page_ms.clamp(min_ms, min_ms * MAX_SECOND_LOOK_PERIODS)
 }
 
 fn reasons(
@@ -379,11 +379,11 @@ const DATE_SLACK_MS: i64 = 600;
 const UPKEEP_MARGIN: f64 = 0.8;
 /// What the first ages above a look weigh; the others weigh 1.
 const ABOVE_WEIGHTS: [f64; 5] = [12.0, 16.0, 24.0, 40.0, 24.0];
-const LEAST_UPKEEP: f64 = 0.01;
+const MIN_UPKEEP: f64 = 0.01;
 /// The youngest age that is probed, ms.
 const FIRST_PROBE_MS: i64 = 4_000;
 /// From this share on a rung may as well read everything.
-const MOST_UPKEEP: f64 = 0.5;
+const MAX_UPKEEP: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::plan::Probe;
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// What is owed to each age, and how far each has been drawn from.
 ///
@@ -13,7 +13,8 @@ use crate::chance::Chance;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Probes {
-    chance: Chance,
+    #[serde(alias = "chance")]
+    rng: Rng,
     ages: Vec<Owed>,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Draw {
 impl Probes {
     /// Mixes a fact in, so that two sources do not draw the same.
     pub(super) fn stir(&mut self, fact: u64) {
-        self.chance.stir(fact);
+        self.rng.stir(fact);
     }
 
     /// Counts posts that came, each of which owes its share of a page-full to each age.
@@ -68,7 +69,7 @@ impl Probes {
                     self.ages.push(Owed {
                         age_ms: probe.age_ms,
                         page_fulls: 0.0,
-                        due_at: self.chance.share() as f32,
+                        due_at: self.rng.share() as f32,
                         until_ms: now_ms - probe.age_ms,
                     });
                 }
@@ -81,11 +82,11 @@ impl Probes {
         // Probes at the last age are drawn over all that has come of age; those that place the looks
         // have to be of their age.
         let from_ms = |owed: &Owed| {
-            let least_ms = now_ms - owed.age_ms - (owed.age_ms / AGE_PARTS).max(LEAST_DRAW_MS);
+            let min_ms = now_ms - owed.age_ms - (owed.age_ms / AGE_PARTS).max(MIN_DRAW_MS);
             if owed.age_ms >= last_ms {
                 owed.until_ms
             } else {
-                owed.until_ms.max(least_ms)
+                owed.until_ms.max(min_ms)
             }
         };
         let due = |owed: &&Owed| {
@@ -103,13 +104,13 @@ impl Probes {
             age_ms: owed.age_ms,
             from_ms: from_ms(&owed),
             until_ms: now_ms - owed.age_ms,
-            share: self.chance.share(),
+            share: self.rng.share(),
         })
     }
 
     /// A probe was answered; what it was drawn from lies behind.
     pub(super) fn drawn(&mut self, age_ms: i64, until_ms: i64) {
-        let next = self.chance.share() as f32;
+        let next = self.rng.share() as f32;
         if let Some(owed) = self.ages.iter_mut().find(|owed| owed.age_ms == age_ms) {
             owed.page_fulls -= 1.0;
             owed.due_at = next;
@@ -121,7 +122,7 @@ impl Probes {
 const MAX_OWED: f32 = 50.0;
 /// A draw at an age reaches back by this part of it, and by so much at least.
 const AGE_PARTS: i64 = 8;
-const LEAST_DRAW_MS: i64 = 1_000;
+const MIN_DRAW_MS: i64 = 1_000;
 
 #[cfg(test)]
 mod tests {

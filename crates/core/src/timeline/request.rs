@@ -9,7 +9,7 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    answer::{AnswerFacts, Failure, FailureKind, Page, PageRequest},
+    answer::{AnswerHeaders, Failure, FailureKind, Page, PageRequest},
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: RequestPurpose,
     /// Which page it is.
     pub(super) bounds: Bounds,
     pub(super) limit: u16,
@@ -25,7 +25,7 @@ pub struct Fetch {
 
 /// What a page is wanted for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Purpose {
+pub enum RequestPurpose {
     /// The newest posts.
     Poll,
     /// An open gap.
@@ -181,12 +181,12 @@ impl Anchor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: RequestPurpose,
     /// The bounds and limit to send.
     pub page: PageRequest,
     pub(super) since: Option<Key>,
     pub(super) below: Option<Key>,
-    pub(super) just_above: Option<Key>,
+    pub(super) min_id: Option<Key>,
     /// Above it posts are dated ahead: the page was to leave them out, but a
     /// server that does not is none the worse.
     pub(super) ceiling: Option<Key>,
@@ -213,7 +213,7 @@ impl Fetch {
                 .or_else(|| anchor.before.clone())
         });
         let mut ceiling = None;
-        let (since, below, just_above) = match self.bounds {
+        let (since, below, min_id) = match self.bounds {
             Bounds::Head {
                 since,
                 ceiling: above,
@@ -232,7 +232,7 @@ impl Fetch {
             }
             Bounds::Above(_) => {
                 let over = anchor.and_then(|anchor| {
-                    let above = scheme.and_then(|scheme| scheme.just_above(&anchor.key));
+                    let above = scheme.and_then(|scheme| scheme.min_id(&anchor.key));
                     above.or_else(|| anchor.before.clone())
                 });
                 (None, over, None)
@@ -247,12 +247,12 @@ impl Fetch {
             page: PageRequest {
                 since: id(&since),
                 below: id(&below).or_else(|| id(&ceiling)),
-                just_above: id(&just_above),
+                min_id: id(&min_id),
                 limit: self.limit,
             },
             since,
             below,
-            just_above,
+            min_id,
             ceiling,
             anchor: anchor.map(|anchor| anchor.key.clone()),
         }
@@ -265,8 +265,8 @@ impl Request {
     /// does not reach down to it, or nothing at all.
     pub(super) fn unbounded_range(&self) -> Option<(&Key, &Key)> {
         match &self.purpose {
-            Purpose::Fill { low, high } | Purpose::Look { low, high, .. }
-                if self.since.is_none() && self.just_above.is_none() =>
+            RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }
+                if self.since.is_none() && self.min_id.is_none() =>
             {
                 Some((low, high))
             }
@@ -372,7 +372,7 @@ impl Reading {
     }
 
     /// A page whose keys are known to be right, newest first.
-    pub(super) fn of_keys(keys: Vec<Key>, scheme: IdScheme, facts: &AnswerFacts) -> Self {
+    pub(super) fn of_keys(keys: Vec<Key>, scheme: IdScheme, facts: &AnswerHeaders) -> Self {
         let answered_by_ms = answered_by_ms(facts);
         let is_ahead = |key: &&Key| {
             scheme

@@ -71,7 +71,7 @@ impl IdScheme {
     }
 
     /// The ID just above another; `None` where it cannot be computed.
-    pub fn just_above(&self, key: &Key) -> Option<Key> {
+    pub fn min_id(&self, key: &Key) -> Option<Key> {
         if let Some((layout, raw)) = self.raw(key) {
             let above = raw.checked_add(1).filter(|above| *above <= layout.max())?;
             return self.print(&layout, above);

@@ -1,6 +1,6 @@
 //! Server time without a synchronised clock.
 
-use crate::answer::AnswerFacts;
+use crate::answer::AnswerHeaders;
 
 /// The time of a read on the safe side of both clocks, Unix ms:
 /// `min(local send time, Date - round trip)`.
@@ -8,7 +8,7 @@ use crate::answer::AnswerFacts;
 /// `Date` is floored to a second by its sender, and the read happened at most
 /// one round trip before it, so the server's clock did not stand earlier than
 /// this when it read.
-pub fn retrieved_at_ms(facts: &AnswerFacts) -> i64 {
+pub fn retrieved_at_ms(facts: &AnswerHeaders) -> i64 {
     match facts.date_ms {
         Some(date_ms) => facts
             .sent_at_ms
@@ -19,7 +19,7 @@ pub fn retrieved_at_ms(facts: &AnswerFacts) -> i64 {
 
 /// When a page was read at the earliest, Unix ms by the server's clock alone: ages are counted by
 /// it. Without `Date` the local clock has to be right.
-pub(super) fn read_at_ms(facts: &AnswerFacts) -> i64 {
+pub(super) fn read_at_ms(facts: &AnswerHeaders) -> i64 {
     match facts.date_ms {
         Some(date_ms) => date_ms.saturating_sub(facts.round_trip_ms.max(0)),
         None => facts.sent_at_ms,
@@ -31,7 +31,7 @@ pub(super) fn read_at_ms(facts: &AnswerFacts) -> i64 {
 ///
 /// By `Date` alone where there is one: `Date` is floored to a second, which the local clock may
 /// tell more of as long as it does not contradict it.
-pub fn answered_by_ms(facts: &AnswerFacts) -> i64 {
+pub fn answered_by_ms(facts: &AnswerHeaders) -> i64 {
     match facts.date_ms {
         Some(date_ms) if facts.received_at_ms < date_ms => date_ms.saturating_add(999),
         Some(date_ms) => facts.received_at_ms.min(date_ms.saturating_add(999)),
@@ -43,13 +43,13 @@ pub fn answered_by_ms(facts: &AnswerFacts) -> i64 {
 mod tests {
     use super::*;
 
-    fn facts(sent: i64, received: i64, date: Option<i64>) -> AnswerFacts {
-        AnswerFacts {
+    fn facts(sent: i64, received: i64, date: Option<i64>) -> AnswerHeaders {
+        AnswerHeaders {
             sent_at_ms: sent,
             received_at_ms: received,
             round_trip_ms: received - sent,
             date_ms: date,
-            ..AnswerFacts::default()
+            ..AnswerHeaders::default()
         }
     }
 

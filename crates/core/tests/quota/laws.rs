@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Throttle,
-    quota::{Asked, Grant, Ledger, SEAM_MS, Use},
+    quota::{Grant, Ledger, RequestKind, Use, WINDOW_EDGE_MS},
 };
 use proptest::prelude::*;
 
@@ -67,13 +67,13 @@ fn run(
     processes: usize,
     polls: usize,
     block: u32,
-    journeys_ms: &[i64],
+    round_trips_ms: &[i64],
     ends_ms: i64,
 ) {
     let mut ledger = Ledger::default();
     let mut held = vec![(0u32, i64::MIN); processes];
     let mut on_their_way: Vec<Option<OnItsWay>> = (0..processes).map(|_| None).collect();
-    let mut journeys = journeys_ms.iter().cycle();
+    let mut round_trips = round_trips_ms.iter().cycle();
     let step_ms = 50;
     for now_ms in (0..ends_ms).step_by(step_ms) {
         for process in 0..processes {
@@ -83,9 +83,9 @@ fn run(
                 }
                 if now_ms >= way.back_ms {
                     match way.told {
-                        Some(Ok(told)) => ledger.answered(Asked::LookUp, Some(&told), now_ms),
+                        Some(Ok(told)) => ledger.answered(RequestKind::LookUp, Some(&told), now_ms),
                         Some(Err(told)) => {
-                            ledger.refused(Asked::LookUp, Some(&told), None, 0, now_ms);
+                            ledger.refused(RequestKind::LookUp, Some(&told), None, 0, now_ms);
                         }
                         None => {}
                     }
@@ -101,7 +101,7 @@ fn run(
                 }
             };
             let (left, until_ms) = held[process];
-            if left == 0 || now_ms >= until_ms.saturating_sub(SEAM_MS) {
+            if left == 0 || now_ms >= until_ms.saturating_sub(WINDOW_EDGE_MS) {
                 held[process] = match ledger.take(block, 1, purpose, now_ms) {
                     Grant::Requests(granted) => {
                         let ends = ledger.windows().iter().map(|w| w.reset_at_ms).min();
@@ -114,10 +114,10 @@ fn run(
                 };
             }
             held[process].0 -= 1;
-            let journey_ms = *journeys.next().expect("endless");
+            let round_trip_ms = *round_trips.next().expect("endless");
             on_their_way[process] = Some(OnItsWay {
-                seen_ms: now_ms + journey_ms / 2,
-                back_ms: now_ms + journey_ms,
+                seen_ms: now_ms + round_trip_ms / 2,
+                back_ms: now_ms + round_trip_ms,
                 told: None,
             });
         }
@@ -134,10 +134,10 @@ proptest! {
         limit in 20u32..400,
         processes in 1usize..6,
         block in 1u32..8,
-        journeys_ms in prop::collection::vec(100i64..1_500, 1..20),
+        round_trips_ms in prop::collection::vec(100i64..1_500, 1..20),
     ) {
         let mut server = Server::new(limit, 300_000);
-        run(&mut server, processes, processes / 2, block, &journeys_ms, 1_500_000);
+        run(&mut server, processes, processes / 2, block, &round_trips_ms, 1_500_000);
         prop_assert_eq!(server.refused, 0, "most {} of {}", server.most, limit);
     }
 
@@ -145,10 +145,10 @@ proptest! {
     #[test]
     fn a_window_is_used_up_while_there_is_work(
         limit in 50u32..300,
-        journeys_ms in prop::collection::vec(100i64..800, 1..20),
+        round_trips_ms in prop::collection::vec(100i64..800, 1..20),
     ) {
         let mut server = Server::new(limit, 300_000);
-        run(&mut server, 3, 0, 4, &journeys_ms, 1_500_000);
+        run(&mut server, 3, 0, 4, &round_trips_ms, 1_500_000);
         for unused in &server.unused_at_ends[1..] {
             prop_assert!(*unused <= 3 * 4, "{unused} of {limit} unused: {:?}", server.unused_at_ends);
         }

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Throttle,
-    quota::{Asked, Grant, Ledger, Unit, Use},
+    quota::{Grant, Ledger, RequestKind, Unit, Use},
 };
 
 const REFRESH: Use = Use::Refresh {
@@ -20,7 +20,7 @@ fn throttle(limit: u32, remaining: u32, reset_at_ms: i64) -> Throttle {
 /// A ledger that knows a whole window of 300 requests in 300 s from 0 on.
 fn known() -> Ledger {
     let mut ledger = Ledger::default();
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 300, 300_000)), 0);
+    ledger.answered(RequestKind::LookUp, Some(&throttle(300, 300, 300_000)), 0);
     ledger
 }
 
@@ -32,7 +32,7 @@ fn left(ledger: &Ledger) -> u32 {
 fn before_anything_is_known_requests_go_one_by_one() {
     let mut ledger = Ledger::default();
     assert_eq!(ledger.take(8, 100, Use::Poll, 0), Grant::Requests(1));
-    ledger.answered(Asked::LookUp, None, 10);
+    ledger.answered(RequestKind::LookUp, None, 10);
     assert_eq!(ledger.take(8, 100, REFRESH, 20), Grant::Requests(1));
 }
 
@@ -66,12 +66,12 @@ fn refreshing_leaves_polling_its_share_and_the_share_fades() {
 fn a_late_answer_never_raises_what_is_left() {
     let mut ledger = known();
     ledger.take(10, 1, Use::Poll, 0);
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 299, 300_500)), 50);
+    ledger.answered(RequestKind::LookUp, Some(&throttle(300, 299, 300_500)), 50);
     assert_eq!(left(&ledger), 290);
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 250, 300_500)), 60);
+    ledger.answered(RequestKind::LookUp, Some(&throttle(300, 250, 300_500)), 60);
     assert_eq!(left(&ledger), 250, "others used it too");
     assert_eq!(ledger.windows()[0].others, 40);
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 280, 300_500)), 70);
+    ledger.answered(RequestKind::LookUp, Some(&throttle(300, 280, 300_500)), 70);
     assert_eq!(left(&ledger), 250);
 }
 
@@ -85,10 +85,18 @@ fn a_window_begins_anew_when_its_time_is_over() {
         Grant::Requests(1),
         "one, until an answer tells of it"
     );
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 299, 600_000)), 300_100);
+    ledger.answered(
+        RequestKind::LookUp,
+        Some(&throttle(300, 299, 600_000)),
+        300_100,
+    );
     assert_eq!(ledger.take(8, 1, Use::Poll, 300_100), Grant::Requests(8));
     // An answer of the window before, which took long.
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 0, 300_000)), 300_200);
+    ledger.answered(
+        RequestKind::LookUp,
+        Some(&throttle(300, 0, 300_000)),
+        300_200,
+    );
     assert_eq!(left(&ledger), 291);
 }
 
@@ -96,9 +104,17 @@ fn a_window_begins_anew_when_its_time_is_over() {
 fn the_length_of_windows_is_learned() {
     let mut ledger = Ledger::default();
     // First seen in its last 50 s.
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 20, 300_000)), 250_000);
+    ledger.answered(
+        RequestKind::LookUp,
+        Some(&throttle(300, 20, 300_000)),
+        250_000,
+    );
     assert_eq!(ledger.take(1, 1, Use::Poll, 301_000), Grant::Requests(1));
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 299, 600_000)), 301_100);
+    ledger.answered(
+        RequestKind::LookUp,
+        Some(&throttle(300, 299, 600_000)),
+        301_100,
+    );
     assert_eq!(ledger.windows()[0].length_ms, 300_000);
     assert_eq!(ledger.windows().len(), 1);
 }
@@ -106,7 +122,7 @@ fn the_length_of_windows_is_learned() {
 #[test]
 fn every_window_binds() {
     let mut ledger = known();
-    ledger.answered(Asked::LookUp, Some(&throttle(1_500, 4, 900_000)), 0);
+    ledger.answered(RequestKind::LookUp, Some(&throttle(1_500, 4, 900_000)), 0);
     assert_eq!(ledger.take(8, 1, Use::Poll, 0), Grant::Requests(4));
     assert_eq!(ledger.take(8, 1, Use::Poll, 0), Grant::Until(900_000));
 }
@@ -114,8 +130,8 @@ fn every_window_binds() {
 #[test]
 fn what_only_pages_are_told_of_does_not_bind_look_ups() {
     let mut ledger = Ledger::default();
-    ledger.answered(Asked::Page, Some(&throttle(300, 2, 900_000)), 0);
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 299, 300_000)), 10);
+    ledger.answered(RequestKind::Page, Some(&throttle(300, 2, 900_000)), 0);
+    ledger.answered(RequestKind::LookUp, Some(&throttle(300, 299, 300_000)), 10);
     assert_eq!(ledger.take(2, 1, REFRESH, 20), Grant::Requests(2));
     let left: Vec<u32> = ledger.windows().iter().map(|w| w.remaining).collect();
     assert_eq!(
@@ -128,18 +144,18 @@ fn what_only_pages_are_told_of_does_not_bind_look_ups() {
     assert_eq!(ledger.take(1, 1, REFRESH, 50), Grant::Requests(1));
     // A page's refusal is of the limit that ends with it.
     let told = throttle(300, 0, 900_000);
-    ledger.refused(Asked::Page, Some(&told), None, 0, 60);
+    ledger.refused(RequestKind::Page, Some(&told), None, 0, 60);
     assert_eq!(ledger.take(1, 1, REFRESH, 70), Grant::Requests(1));
 }
 
 #[test]
 fn what_a_look_up_is_told_of_binds_both() {
     let mut ledger = Ledger::default();
-    ledger.answered(Asked::Page, Some(&throttle(300, 9, 300_000)), 0);
+    ledger.answered(RequestKind::Page, Some(&throttle(300, 9, 300_000)), 0);
     for _ in 0..3 {
         assert_eq!(ledger.take(8, 1, REFRESH, 1), Grant::Requests(1));
     }
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 8, 300_000)), 2);
+    ledger.answered(RequestKind::LookUp, Some(&throttle(300, 8, 300_000)), 2);
     assert_eq!(left(&ledger), 6, "two more are under way");
     assert_eq!(ledger.take(8, 1, Use::Poll, 3), Grant::Requests(6));
     let bound = ledger.take(1, 1, REFRESH, 4);
@@ -151,12 +167,28 @@ fn what_a_look_up_is_told_of_binds_both() {
 fn two_windows_that_end_together_are_told_apart_later() {
     let mut ledger = Ledger::default();
     // 300 in 15 minutes for pages and 300 in 5 minutes for all, in the last 5 of the 15.
-    ledger.answered(Asked::Page, Some(&throttle(300, 290, 300_000)), 0);
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 299, 300_000)), 1);
-    ledger.answered(Asked::Page, Some(&throttle(300, 200, 1_200_000)), 300_001);
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 298, 600_000)), 300_002);
-    ledger.answered(Asked::Page, Some(&throttle(300, 0, 1_200_000)), 300_003);
-    ledger.answered(Asked::LookUp, Some(&throttle(300, 297, 600_000)), 300_004);
+    ledger.answered(RequestKind::Page, Some(&throttle(300, 290, 300_000)), 0);
+    ledger.answered(RequestKind::LookUp, Some(&throttle(300, 299, 300_000)), 1);
+    ledger.answered(
+        RequestKind::Page,
+        Some(&throttle(300, 200, 1_200_000)),
+        300_001,
+    );
+    ledger.answered(
+        RequestKind::LookUp,
+        Some(&throttle(300, 298, 600_000)),
+        300_002,
+    );
+    ledger.answered(
+        RequestKind::Page,
+        Some(&throttle(300, 0, 1_200_000)),
+        300_003,
+    );
+    ledger.answered(
+        RequestKind::LookUp,
+        Some(&throttle(300, 297, 600_000)),
+        300_004,
+    );
     assert_eq!(ledger.take(1, 1, REFRESH, 300_005), Grant::Requests(1));
     let polls = ledger.take(1, 1, Use::Poll, 300_006);
     assert_eq!(polls, Grant::Until(1_200_000));
@@ -166,7 +198,11 @@ fn two_windows_that_end_together_are_told_apart_later() {
 fn a_lowered_limit_replaces_the_one_before() {
     let mut ledger = known();
     ledger.take(1, 1, Use::Poll, 300_000);
-    ledger.answered(Asked::LookUp, Some(&throttle(100, 99, 600_000)), 300_100);
+    ledger.answered(
+        RequestKind::LookUp,
+        Some(&throttle(100, 99, 600_000)),
+        300_100,
+    );
     assert_eq!(ledger.windows().len(), 1);
     assert_eq!(ledger.windows()[0].limit, 100);
 }
@@ -176,7 +212,7 @@ fn an_unexpected_refusal_is_use_by_others() {
     let mut ledger = known();
     ledger.take(10, 1, Use::Poll, 0);
     let told = throttle(300, 0, 300_000);
-    ledger.refused(Asked::LookUp, Some(&told), None, 0, 100);
+    ledger.refused(RequestKind::LookUp, Some(&told), None, 0, 100);
     assert_eq!(ledger.windows()[0].others, 290);
     assert_eq!(ledger.take(1, 1, Use::Poll, 100), Grant::Until(300_000));
 }
@@ -184,12 +220,12 @@ fn an_unexpected_refusal_is_use_by_others() {
 #[test]
 fn refusals_without_headers_back_off() {
     let mut ledger = Ledger::default();
-    ledger.refused(Asked::LookUp, None, Some(7_000), 0, 0);
+    ledger.refused(RequestKind::LookUp, None, Some(7_000), 0, 0);
     assert_eq!(ledger.take(1, 1, Use::Poll, 6_999), Grant::Until(7_000));
-    ledger.refused(Asked::LookUp, None, None, 0, 10_000);
-    ledger.refused(Asked::LookUp, None, None, 0, 40_000);
+    ledger.refused(RequestKind::LookUp, None, None, 0, 10_000);
+    ledger.refused(RequestKind::LookUp, None, None, 0, 40_000);
     assert_eq!(ledger.blocked_until_ms(), Some(70_000));
-    ledger.answered(Asked::LookUp, None, 70_000);
+    ledger.answered(RequestKind::LookUp, None, 70_000);
     assert_eq!(ledger.blocked_until_ms(), None);
 }
 
@@ -224,8 +260,8 @@ fn nothing_hostile_breaks_it() {
         throttle(0, u32::MAX, i64::MIN),
         throttle(1, 7, i64::MAX - 1),
     ] {
-        ledger.answered(Asked::LookUp, Some(&told), 0);
-        ledger.refused(Asked::LookUp, Some(&told), Some(i64::MAX), 1, 5);
+        ledger.answered(RequestKind::LookUp, Some(&told), 0);
+        ledger.refused(RequestKind::LookUp, Some(&told), Some(i64::MAX), 1, 5);
         ledger.take(u32::MAX, u32::MAX, REFRESH, i64::MAX - 3);
         ledger.take(0, 0, Use::Poll, i64::MIN);
     }

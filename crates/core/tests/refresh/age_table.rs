@@ -3,7 +3,7 @@
 use driftline_core::refresh::{AgeBand, AgeTable, AgeTableError, Due};
 use proptest::prelude::*;
 
-const BORN_MS: i64 = 1_700_000_000_000;
+const CREATED_AT_MS: i64 = 1_700_000_000_000;
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -11,8 +11,8 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 #[test]
 fn every_boundary_to_the_ms() {
     let table = AgeTable::default();
-    let delay_at = |age_ms: i64| match table.due(Some(BORN_MS), BORN_MS + age_ms) {
-        Due::At(due_ms) => Some(due_ms - BORN_MS - age_ms),
+    let delay_at = |age_ms: i64| match table.due(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms) {
+        Due::At(due_ms) => Some(due_ms - CREATED_AT_MS - age_ms),
         Due::Retired => None,
         Due::Never => panic!("never"),
     };
@@ -35,14 +35,14 @@ fn every_boundary_to_the_ms() {
 #[test]
 fn births_that_are_unknown_or_to_come() {
     let table = AgeTable::default();
-    assert_eq!(table.due(None, BORN_MS), Due::Never);
+    assert_eq!(table.due(None, CREATED_AT_MS), Due::Never);
     let skew_ms = 5 * MINUTE_MS;
-    let due = |ahead_ms| table.due(Some(BORN_MS + ahead_ms), BORN_MS);
-    assert_eq!(due(1), Due::At(BORN_MS + 3 * MINUTE_MS));
-    assert_eq!(due(skew_ms), Due::At(BORN_MS + 3 * MINUTE_MS));
+    let due = |ahead_ms| table.due(Some(CREATED_AT_MS + ahead_ms), CREATED_AT_MS);
+    assert_eq!(due(1), Due::At(CREATED_AT_MS + 3 * MINUTE_MS));
+    assert_eq!(due(skew_ms), Due::At(CREATED_AT_MS + 3 * MINUTE_MS));
     assert_eq!(due(skew_ms + 1), Due::Never);
-    assert_eq!(due(i64::MAX - BORN_MS), Due::Never);
-    assert_eq!(table.due(Some(i64::MIN), BORN_MS), Due::Retired);
+    assert_eq!(due(i64::MAX - CREATED_AT_MS), Due::Never);
+    assert_eq!(table.due(Some(i64::MIN), CREATED_AT_MS), Due::Retired);
 }
 
 #[test]

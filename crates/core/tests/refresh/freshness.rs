@@ -2,11 +2,11 @@
 
 use driftline_core::{
     post::Counts,
-    refresh::{Asked, Due, Freshness, Outcome, Policy, Word},
+    refresh::{Due, Freshness, LookupResult, Outcome, Policy, RequestContext},
 };
 use proptest::prelude::*;
 
-const BORN_MS: i64 = 1_800_000_000_000;
+const CREATED_AT_MS: i64 = 1_800_000_000_000;
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -19,21 +19,21 @@ fn counts(favourites: i64) -> Counts {
 }
 
 fn post() -> Freshness {
-    Freshness::first(Some(BORN_MS), BORN_MS, counts(0))
+    Freshness::first(Some(CREATED_AT_MS), CREATED_AT_MS, counts(0))
 }
 
-fn asked(age_ms: i64) -> Asked {
-    Asked {
-        at_ms: BORN_MS + age_ms,
-        now_ms: BORN_MS + age_ms + 300,
-        due_ms: BORN_MS + age_ms - 1,
-        chance: 0,
+fn asked(age_ms: i64) -> RequestContext {
+    RequestContext {
+        at_ms: CREATED_AT_MS + age_ms,
+        now_ms: CREATED_AT_MS + age_ms + 300,
+        due_ms: CREATED_AT_MS + age_ms - 1,
+        rng: 0,
         is_open: true,
     }
 }
 
-fn seen(favourites: i64, changed: bool) -> Word {
-    Word::Seen {
+fn seen(favourites: i64, changed: bool) -> LookupResult {
+    LookupResult::Seen {
         counts: counts(favourites),
         changed,
     }
@@ -45,7 +45,7 @@ fn an_answer_is_taken_and_the_next_one_is_due_by_age() {
     let first = post().take(&policy, seen(5, true), asked(3 * MINUTE_MS));
     assert_eq!(first.outcome, Outcome::Updated);
     assert_eq!(first.freshness.counts, counts(5));
-    assert_eq!(first.due, Due::At(BORN_MS + 6 * MINUTE_MS));
+    assert_eq!(first.due, Due::At(CREATED_AT_MS + 6 * MINUTE_MS));
     let second = first
         .freshness
         .take(&policy, seen(5, false), asked(6 * MINUTE_MS));
@@ -64,7 +64,11 @@ fn an_answer_asked_for_earlier_never_wins() {
     assert_eq!(late.outcome, Outcome::Superseded);
     assert_eq!(late.freshness, newer.freshness);
     assert_eq!(late.due, newer.due);
-    for word in [Word::Missing, Word::Gone, Word::Hidden] {
+    for word in [
+        LookupResult::Missing,
+        LookupResult::Gone,
+        LookupResult::Hidden,
+    ] {
         let late = newer.freshness.take(&policy, word, asked(HOUR_MS - 1));
         assert_eq!(late.outcome, Outcome::Superseded, "{word:?}");
     }
@@ -73,13 +77,13 @@ fn an_answer_asked_for_earlier_never_wins() {
 #[test]
 fn what_is_left_out_is_asked_for_once_more_before_it_is_deleted() {
     let policy = Policy::default();
-    let first = post().take(&policy, Word::Missing, asked(HOUR_MS));
+    let first = post().take(&policy, LookupResult::Missing, asked(HOUR_MS));
     assert_eq!(first.outcome, Outcome::Missing);
-    let again_ms = asked(HOUR_MS).now_ms + MINUTE_MS;
-    assert_eq!(first.due, Due::At(again_ms));
+    let recheck_at_ms = asked(HOUR_MS).now_ms + MINUTE_MS;
+    assert_eq!(first.due, Due::At(recheck_at_ms));
     let second = first
         .freshness
-        .take(&policy, Word::Missing, asked(HOUR_MS + MINUTE_MS));
+        .take(&policy, LookupResult::Missing, asked(HOUR_MS + MINUTE_MS));
     assert_eq!(second.outcome, Outcome::Deleted);
     assert_eq!(second.due, Due::Retired);
     let back = first
@@ -92,20 +96,22 @@ fn what_is_left_out_is_asked_for_once_more_before_it_is_deleted() {
 #[test]
 fn what_not_everyone_may_see_is_hidden_not_deleted() {
     let policy = Policy::default();
-    let closed = |age_ms| Asked {
+    let closed = |age_ms| RequestContext {
         is_open: false,
         ..asked(age_ms)
     };
-    let first = post().take(&policy, Word::Missing, closed(HOUR_MS));
+    let first = post().take(&policy, LookupResult::Missing, closed(HOUR_MS));
     let second = first
         .freshness
-        .take(&policy, Word::Missing, closed(2 * HOUR_MS));
+        .take(&policy, LookupResult::Missing, closed(2 * HOUR_MS));
     assert_eq!(second.outcome, Outcome::Hidden);
-    assert_eq!(second.due, Due::At(BORN_MS + 4 * HOUR_MS));
-    let told = post().take(&policy, Word::Hidden, asked(HOUR_MS));
+    assert_eq!(second.due, Due::At(CREATED_AT_MS + 4 * HOUR_MS));
+    let told = post().take(&policy, LookupResult::Hidden, asked(HOUR_MS));
     assert_eq!(told.outcome, Outcome::Hidden);
     assert_eq!(
-        post().take(&policy, Word::Gone, asked(HOUR_MS)).outcome,
+        post()
+            .take(&policy, LookupResult::Gone, asked(HOUR_MS))
+            .outcome,
         Outcome::Deleted
     );
 }
@@ -116,7 +122,7 @@ fn failures_back_off_until_the_post_retires() {
     let mut now = post();
     let mut waits = Vec::new();
     for _ in 0..40 {
-        let failed = now.take(&policy, Word::Nothing, asked(HOUR_MS));
+        let failed = now.take(&policy, LookupResult::Nothing, asked(HOUR_MS));
         assert_eq!(failed.outcome, Outcome::Failed);
         let Due::At(due_ms) = failed.due else {
             panic!("{failed:?}")
@@ -133,18 +139,18 @@ fn failures_back_off_until_the_post_retires() {
     );
     let answered = now.take(&policy, seen(1, true), asked(2 * HOUR_MS));
     assert_eq!(answered.freshness.failures, 0);
-    let old = now.take(&policy, Word::Nothing, asked(30 * DAY_MS));
+    let old = now.take(&policy, LookupResult::Nothing, asked(30 * DAY_MS));
     assert_eq!(old.due, Due::Retired);
 }
 
 #[test]
 fn suspects_are_due_as_they_were_until_they_retire() {
     let policy = Policy::default();
-    let suspected = post().take(&policy, Word::Suspect, asked(HOUR_MS));
+    let suspected = post().take(&policy, LookupResult::Suspect, asked(HOUR_MS));
     assert_eq!(suspected.outcome, Outcome::Failed);
     assert_eq!(suspected.freshness.failures, 1);
     assert_eq!(suspected.due, Due::At(asked(HOUR_MS).due_ms));
-    let old = post().take(&policy, Word::Suspect, asked(30 * DAY_MS));
+    let old = post().take(&policy, LookupResult::Suspect, asked(30 * DAY_MS));
     assert_eq!(old.due, Due::Retired);
 }
 
@@ -155,15 +161,15 @@ fn libraries_are_told_of_a_tenth_or_of_a_new_band_and_at_most_hourly() {
         let mut post = post();
         post.counts = counts(from);
         post.told.total = from;
-        post.told.at_ms = BORN_MS + last_age_ms;
+        post.told.at_ms = CREATED_AT_MS + last_age_ms;
         let refreshed = post.take(&policy, seen(to, from != to), asked(age_ms));
-        if refreshed.tell {
+        if refreshed.notify {
             assert_eq!(refreshed.freshness.told.total, to);
             assert_eq!(refreshed.freshness.told.at_ms, asked(age_ms).now_ms);
         } else {
             assert_eq!(refreshed.freshness.told, post.told);
         }
-        refreshed.tell
+        refreshed.notify
     };
     assert!(told(100, 110, 2 * HOUR_MS, 4 * HOUR_MS), "a tenth");
     assert!(told(100, 90, 2 * HOUR_MS, 4 * HOUR_MS), "a tenth less");
@@ -175,14 +181,14 @@ fn libraries_are_told_of_a_tenth_or_of_a_new_band_and_at_most_hourly() {
     assert!(told(0, 1, 2 * HOUR_MS, 4 * HOUR_MS), "the first of all");
 }
 
-fn words() -> impl Strategy<Value = Word> {
+fn words() -> impl Strategy<Value = LookupResult> {
     prop_oneof![
         4 => (0i64..50, any::<bool>()).prop_map(|(n, changed)| seen(n, changed)),
-        1 => Just(Word::Missing),
-        1 => Just(Word::Gone),
-        1 => Just(Word::Hidden),
-        2 => Just(Word::Nothing),
-        1 => Just(Word::Suspect),
+        1 => Just(LookupResult::Missing),
+        1 => Just(LookupResult::Gone),
+        1 => Just(LookupResult::Hidden),
+        2 => Just(LookupResult::Nothing),
+        1 => Just(LookupResult::Suspect),
     ]
 }
 
@@ -195,13 +201,13 @@ proptest! {
         let policy = Policy::default();
         let mut now = post();
         let mut age_ms = 0;
-        for (word, passed_ms, is_open, chance) in steps {
+        for (word, passed_ms, is_open, rng) in steps {
             age_ms += passed_ms;
-            let asked = Asked { is_open, chance, ..asked(age_ms) };
+            let asked = RequestContext { is_open, rng, ..asked(age_ms) };
             let refreshed = now.take(&policy, word, asked);
             prop_assert!(refreshed.freshness.refreshed_ms >= now.refreshed_ms);
             match refreshed.due {
-                Due::At(due_ms) if word == Word::Suspect => prop_assert_eq!(due_ms, asked.due_ms),
+                Due::At(due_ms) if word == LookupResult::Suspect => prop_assert_eq!(due_ms, asked.due_ms),
                 Due::At(due_ms) => prop_assert!(due_ms > now.refreshed_ms),
                 Due::Retired => {
                     let is_over = age_ms + 300 >= 30 * DAY_MS;

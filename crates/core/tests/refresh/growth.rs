@@ -118,20 +118,20 @@ proptest! {
         age_ms in 0..35 * DAY_MS,
         wait_ms in 1..40 * DAY_MS,
         more_ms in 0..DAY_MS,
-        wanted_h in 1e-6..100.0,
+        pending_h in 1e-6..100.0,
     ) {
         let less = curve.regret_h(age_ms, wait_ms);
         let more = curve.regret_h(age_ms, wait_ms + more_ms);
         prop_assert!(less >= 0.0 && more >= less - 1e-9, "{less} {more}");
-        match curve.wait_ms(age_ms, wanted_h) {
+        match curve.wait_ms(age_ms, pending_h) {
             Some(found_ms) => {
                 let reached_h = curve.regret_h(age_ms, found_ms + 2);
-                prop_assert!(reached_h >= wanted_h * (1.0 - 1e-6), "{found_ms}: {reached_h}");
+                prop_assert!(reached_h >= pending_h * (1.0 - 1e-6), "{found_ms}: {reached_h}");
                 let before_h = curve.regret_h(age_ms, found_ms - 3);
-                let is_least = found_ms < 3 || before_h <= wanted_h * (1.0 + 1e-6);
+                let is_least = found_ms < 3 || before_h <= pending_h * (1.0 + 1e-6);
                 prop_assert!(is_least, "{found_ms}: {before_h}");
             }
-            None => prop_assert!(curve.regret_h(age_ms, 1 << 50) <= wanted_h * (1.0 + 1e-6)),
+            None => prop_assert!(curve.regret_h(age_ms, 1 << 50) <= pending_h * (1.0 + 1e-6)),
         }
     }
 

@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod age_table;
-mod batcher;
+mod batch_rule;
 mod bisection;
 mod engagement;
-mod experience;
 mod freshness;
 mod growth;
+mod learned_state;
 mod price;
 mod search;
 mod simulation;

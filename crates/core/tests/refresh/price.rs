@@ -1,6 +1,6 @@
 //! The price of quota follows shortage, and nothing else.
 
-use driftline_core::refresh::{MOST_STEP, QuotaPrice, QuotaUse};
+use driftline_core::refresh::{MAX_STEP, QuotaPrice, QuotaUse};
 use proptest::{collection::vec, prelude::*};
 
 const MINUTE_MS: i64 = 60_000;
@@ -74,7 +74,7 @@ fn it_does_not_chase_what_it_does_not_move() {
         ..used(100.0, 100.0, 2_000.0)
     };
     let price = QuotaPrice::of_refresh();
-    assert!(price.after(&forced.of_worth()).level() < price.level());
+    assert!(price.after(&forced.of_value()).level() < price.level());
     let stretch = QuotaPrice::of_stretch();
     assert!(stretch.after(&forced.of_bounds()).level() > 1.0);
 }
@@ -108,11 +108,11 @@ proptest! {
         let [level, least, most] = start;
         let mut price = QuotaPrice::new(level, least, most);
         for used in uses {
-            for used in [used, used.of_worth(), used.of_bounds()] {
+            for used in [used, used.of_value(), used.of_bounds()] {
                 let after = price.after(&used);
                 prop_assert!(after.level().is_finite() && after.level() > 0.0);
                 let step = (after.level() / price.level()).ln().abs();
-                prop_assert!(step <= MOST_STEP + 1e-9, "{step}");
+                prop_assert!(step <= MAX_STEP + 1e-9, "{step}");
                 price = after;
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use driftline_core::{
     answer::FailureKind,
-    refresh::{Blame, Next, Search, Witnessed},
+    refresh::{Blame, CanaryResult, Next, Search},
 };
 use proptest::prelude::*;
 
@@ -13,8 +13,8 @@ struct Upstream {
     poison: BTreeSet<usize>,
     /// What a request for poison fails with.
     kind: FailureKind,
-    /// What a witness says, while there is quota for it.
-    witness: Witnessed,
+    /// What a canary says, while there is quota for it.
+    canary: CanaryResult,
 }
 
 /// Drives a search with so many requests; returns what was answered, what became of the rest, and
@@ -29,10 +29,10 @@ fn drive(
     loop {
         match search.next() {
             Next::Nothing => break,
-            Next::Witness if asked == quota => search.heard(Witnessed::Unasked),
-            Next::Witness => {
-                asked += u32::from(upstream.witness != Witnessed::Unasked);
-                search.heard(upstream.witness);
+            Next::Canary if asked == quota => search.heard(CanaryResult::Unasked),
+            Next::Canary => {
+                asked += u32::from(upstream.canary != CanaryResult::Unasked);
+                search.heard(upstream.canary);
             }
             Next::Posts(_) if asked == quota => break,
             Next::Posts(part) => {
@@ -48,17 +48,17 @@ fn drive(
     (answered, search.end(), asked)
 }
 
-fn all_poison(posts: usize, kind: FailureKind, witness: Witnessed) -> Upstream {
+fn all_poison(posts: usize, kind: FailureKind, canary: CanaryResult) -> Upstream {
     Upstream {
         poison: (0..posts).collect(),
         kind,
-        witness,
+        canary,
     }
 }
 
 #[test]
 fn a_witness_tells_a_batch_of_poison_from_an_outage() {
-    let upstream = all_poison(5, FailureKind::ServerError, Witnessed::Answered);
+    let upstream = all_poison(5, FailureKind::ServerError, CanaryResult::Answered);
     let search = Search::new((0..20).collect(), |_| 0, 0);
     let (mut answered, blame, _) = drive(search, 100, &upstream);
     answered.sort_unstable();
@@ -71,19 +71,19 @@ fn a_witness_tells_a_batch_of_poison_from_an_outage() {
 #[test]
 fn an_outage_costs_one_posts_patience_a_turn_and_few_requests() {
     for kind in [FailureKind::ServerError, FailureKind::TimedOut] {
-        for witness in [Witnessed::Failed(kind), Witnessed::Unasked] {
+        for canary in [CanaryResult::Failed(kind), CanaryResult::Unasked] {
             for silent in [0, 2, 3] {
                 for size in [1, 2, 20, 100] {
-                    let upstream = all_poison(size, kind, witness);
+                    let upstream = all_poison(size, kind, canary);
                     let search = Search::new((0..size).collect(), |_| 0, silent);
                     let (_, blame, asked) = drive(search, 1_000, &upstream);
                     assert!(
                         blame.failed.len() <= 1,
-                        "{kind} {witness:?} {size}: {blame:?}"
+                        "{kind} {canary:?} {size}: {blame:?}"
                     );
                     assert!(
                         blame.suspects.is_empty(),
-                        "{kind} {witness:?} {size}: {blame:?}"
+                        "{kind} {canary:?} {size}: {blame:?}"
                     );
                     assert!(asked <= 14, "{asked}");
                     if silent == 3 || size == 1 {
@@ -100,7 +100,7 @@ fn an_outage_that_begins_within_a_claim_is_noticed() {
     let upstream = Upstream {
         poison: (1..100).collect(),
         kind: FailureKind::ServerError,
-        witness: Witnessed::Failed(FailureKind::ServerError),
+        canary: CanaryResult::Failed(FailureKind::ServerError),
     };
     let search = Search::new((0..100).collect(), |post| u32::from(*post > 0) * 9, 0);
     let (answered, blame, asked) = drive(search, 1_000, &upstream);
@@ -111,17 +111,17 @@ fn an_outage_that_begins_within_a_claim_is_noticed() {
 
 #[test]
 fn a_403_is_about_a_post_where_a_witness_is_answered() {
-    let upstream = |witness| Upstream {
+    let upstream = |canary| Upstream {
         poison: BTreeSet::from([3]),
         kind: FailureKind::Forbidden,
-        witness,
+        canary,
     };
     let search = || Search::new((0..4).collect(), |_| 0, 0);
-    let (answered, blame, _) = drive(search(), 100, &upstream(Witnessed::Answered));
+    let (answered, blame, _) = drive(search(), 100, &upstream(CanaryResult::Answered));
     assert_eq!((answered, blame.hidden), (vec![0, 1, 2], vec![3]));
-    let (_, blame, _) = drive(search(), 100, &upstream(Witnessed::Unasked));
+    let (_, blame, _) = drive(search(), 100, &upstream(CanaryResult::Unasked));
     assert_eq!(blame.hidden, [3], "the others were answered");
-    let refused = Witnessed::Failed(FailureKind::Unauthorized);
+    let refused = CanaryResult::Failed(FailureKind::Unauthorized);
     let (answered, blame, _) = drive(search(), 100, &upstream(refused));
     assert_eq!(answered, [0usize; 0]);
     assert!(blame.hidden.is_empty() && blame.failed.is_empty() && blame.suspects.is_empty());
@@ -215,14 +215,14 @@ proptest! {
         quota in 1u32..12,
         poison in prop::collection::btree_set(0usize..160, 0..24),
         kind in prop::sample::select(vec![FailureKind::ServerError, FailureKind::TimedOut, FailureKind::Forbidden]),
-        witness in prop::sample::select(vec![
-            Witnessed::Answered,
-            Witnessed::Unasked,
-            Witnessed::Failed(FailureKind::TimedOut),
+        canary in prop::sample::select(vec![
+            CanaryResult::Answered,
+            CanaryResult::Unasked,
+            CanaryResult::Failed(FailureKind::TimedOut),
         ]),
     ) {
         let mut schedule = Schedule::of(320);
-        let upstream = Upstream { poison, kind, witness };
+        let upstream = Upstream { poison, kind, canary };
         for turn in 0..4_000 {
             schedule.turn(turn, (size, quota), &upstream);
         }

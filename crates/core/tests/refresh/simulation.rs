@@ -2,7 +2,7 @@
 
 use driftline_core::refresh::{
     AgeTable,
-    simulation::{Contestant, History, Outcome, Quota, Rival, Scenario, World, run},
+    simulation::{Baseline, History, Outcome, PolicyKind, Quota, Scenario, World, run},
 };
 
 const HOUR_MS: i64 = 3_600_000;
@@ -35,10 +35,10 @@ fn the_value_policy_sees_more_than_the_table_at_equal_requests() {
         on_seed(seed, |seed| {
             let (mut product, mut count) = (1.0, 0_u8);
             for (place, scenario) in small().into_iter().enumerate() {
-                let world = scenario.recipe.world(seed);
+                let world = scenario.world_config.world(seed);
                 assert!(world.len() >= 1_200);
                 let refreshes = [42.0, 14.0, 7.0][(place + seed as usize) % 3];
-                let (table, others) = scenario.compare(&world, refreshes, &[Rival::Value]);
+                let (table, others) = scenario.compare(&world, refreshes, &[Baseline::Value]);
                 let ratio = others[0].unseen_h / table.unseen_h;
                 let told = format!("{}, {refreshes} a post: {ratio:.3}", scenario.name);
                 assert!(others[0].refreshes <= table.refreshes, "{told}");
@@ -60,8 +60,8 @@ fn the_value_policy_does_not_collapse_when_quota_is_very_short() {
     for seed in seeds(2) {
         on_seed(seed, |seed| {
             let scenario = &small()[1];
-            let world = scenario.recipe.world(seed);
-            let (table, others) = scenario.compare(&world, 2.0, &[Rival::Value]);
+            let world = scenario.world_config.world(seed);
+            let (table, others) = scenario.compare(&world, 2.0, &[Baseline::Value]);
             let ratio = others[0].unseen_h / table.unseen_h;
             assert!(ratio < 0.8, "{ratio:.3}");
             assert!(others[0].price < 1e5, "{}", others[0].price);
@@ -72,13 +72,14 @@ fn the_value_policy_does_not_collapse_when_quota_is_very_short() {
 #[test]
 fn the_same_seed_is_the_same_run() {
     let scenario = &small()[5];
-    let outcome = |seed| scenario.compare(&scenario.recipe.world(seed), 2.0, &[Rival::Value]);
+    let outcome =
+        |seed| scenario.compare(&scenario.world_config.world(seed), 2.0, &[Baseline::Value]);
     assert_eq!(outcome(1), outcome(1));
     assert_ne!(outcome(1), outcome(2));
 }
 
 fn by_table(world: &World, quota: &Quota, until_ms: i64) -> Outcome {
-    let table = Contestant::Table(AgeTable::default());
+    let table = PolicyKind::Table(AgeTable::default());
     run(world, quota, &table, until_ms, None)
 }
 
@@ -87,7 +88,7 @@ fn by_table(world: &World, quota: &Quota, until_ms: i64) -> Outcome {
 fn unseen_change_is_counted_to_the_ms() {
     let post = |changes: &[(i64, f64)]| {
         World::new([History {
-            born_ms: 0,
+            created_at_ms: 0,
             first_stored_ms: 0,
             changes: changes.to_vec(),
         }])
@@ -116,14 +117,14 @@ fn unseen_change_is_counted_to_the_ms() {
     assert_eq!((outcome.refreshes, outcome.longest_ms), (4, 180_000));
 }
 
-/// No request is larger than a batch, none is sent in an outage, and no rival has more than the
+/// No request is larger than a batch, none is sent in an outage, and no baseline has more than the
 /// table in any.
 #[test]
 fn the_quota_is_kept_request_by_request() {
     let scenario = &small()[1];
-    let world = scenario.recipe.world(1);
+    let world = scenario.world_config.world(1);
     let quota = scenario.quota(7.0);
-    let rivals = [Rival::Value, Rival::Uniform];
+    let rivals = [Baseline::Value, Baseline::Uniform];
     let (table, others) = scenario.compare(&world, 7.0, &rivals);
     for outcome in others.iter().chain([&table]) {
         let posts: u64 = outcome.requests.iter().map(|&posts| u64::from(posts)).sum();

@@ -7,7 +7,7 @@ use driftline_core::refresh::{
 };
 use proptest::prelude::*;
 
-const BORN_MS: i64 = 1_700_000_000_000;
+const CREATED_AT_MS: i64 = 1_700_000_000_000;
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -43,14 +43,14 @@ fn live() -> impl Strategy<Value = Refreshed> {
     (looks, totals, 0..5_u32, 0.1..10.0).prop_map(
         |((age_ms, has_before, place), (total, part), refreshes, weight): (_, (f64, f64), _, _)| {
             let before = Look {
-                at_ms: BORN_MS + (age_ms as f64 * place) as i64,
+                at_ms: CREATED_AT_MS + (age_ms as f64 * place) as i64,
                 total: total * part,
             };
             Refreshed {
                 refreshes,
                 weight,
                 before: has_before.then_some(before),
-                ..Refreshed::stored(Some(BORN_MS), BORN_MS + age_ms, total)
+                ..Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, total)
             }
         },
     )
@@ -74,7 +74,11 @@ fn value_policy() -> impl Strategy<Value = ValuePolicy> {
 
 /// Facts and figures of any kind.
 fn hostile() -> impl Strategy<Value = (Refreshed, ValuePolicy)> {
-    let refreshed_ms = prop_oneof![any::<i64>(), i64::MAX - 1_000..i64::MAX, Just(BORN_MS)];
+    let refreshed_ms = prop_oneof![
+        any::<i64>(),
+        i64::MAX - 1_000..i64::MAX,
+        Just(CREATED_AT_MS)
+    ];
     let facts = (
         any::<Option<i64>>(),
         proptest::option::weighted(0.7, 0..31 * DAY_MS),
@@ -93,16 +97,16 @@ fn hostile() -> impl Strategy<Value = (Refreshed, ValuePolicy)> {
     );
     let figures = proptest::array::uniform4(any::<f64>());
     (facts, before, settings, figures).prop_map(|(facts, before, settings, figures)| {
-        let (born_ms, age_ms, refreshed_ms, refreshes, total, weight) = facts;
+        let (created_at_ms, age_ms, refreshed_ms, refreshes, total, weight) = facts;
         // Most are of an age at which posts are still refreshed.
-        let born_ms = age_ms.map_or(born_ms, |age_ms| refreshed_ms.checked_sub(age_ms));
+        let created_at_ms = age_ms.map_or(created_at_ms, |age_ms| refreshed_ms.checked_sub(age_ms));
         let (floor_ms, longest, probes_ms, probed_below_ms, memory) = settings;
         let [alpha, beta, price, stretch] = figures;
         let facts = Refreshed {
             refreshes,
             weight,
             before: before.map(|(at_ms, total)| Look { at_ms, total }),
-            ..Refreshed::stored(born_ms, refreshed_ms, total)
+            ..Refreshed::stored(created_at_ms, refreshed_ms, total)
         };
         let settings = ValueSettings {
             floor_ms,
@@ -131,12 +135,12 @@ fn a_post_that_gathers_much_is_due_sooner_and_says_why() {
     });
     let at = |age_ms, total| Refreshed {
         refreshes: 2,
-        ..Refreshed::stored(Some(BORN_MS), BORN_MS + age_ms, total)
+        ..Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, total)
     };
     assert!(wait_ms(&policy, &at(HOUR_MS, 500.0)) < wait_ms(&policy, &at(HOUR_MS, 5.0)) / 3);
     assert_eq!(policy.due_because(&at(HOUR_MS, 500.0)).1, Cause::Worth);
     assert_eq!(policy.due_because(&at(20 * DAY_MS, 0.0)).1, Cause::Bound);
-    let new = Refreshed::stored(Some(BORN_MS), BORN_MS + 5_000, 0.0);
+    let new = Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + 5_000, 0.0);
     assert_eq!(policy.due_because(&new).1, Cause::Bound);
     assert_eq!(wait_ms(&policy, &new), 6 * MINUTE_MS);
     let short = self::policy(ValuePolicy {
@@ -153,11 +157,11 @@ fn a_post_that_wakes_up_is_due_sooner_than_its_whole_life_says() {
     let policy = policy(by_value());
     let slept = Refreshed {
         refreshes: 9,
-        ..Refreshed::stored(Some(BORN_MS), BORN_MS + 2 * DAY_MS, 40.0)
+        ..Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + 2 * DAY_MS, 40.0)
     };
     let look = |total| {
         Some(Look {
-            at_ms: BORN_MS + DAY_MS,
+            at_ms: CREATED_AT_MS + DAY_MS,
             total,
         })
     };
@@ -178,7 +182,7 @@ fn a_total_without_sense_counts_as_none() {
     let wait_of = |total| {
         wait_ms(
             &policy,
-            &Refreshed::stored(Some(BORN_MS), BORN_MS + DAY_MS, total),
+            &Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + DAY_MS, total),
         )
     };
     for total in [-5.0, f64::NAN, f64::NEG_INFINITY] {
@@ -191,13 +195,13 @@ fn a_total_without_sense_counts_as_none() {
 fn posts_retire_and_are_refused_as_by_the_table() {
     let ages = AgeTable::default();
     let policy = policy(by_value());
-    for (born_ms, at_ms) in [
-        (None, BORN_MS),
-        (Some(BORN_MS), BORN_MS + 30 * DAY_MS),
-        (Some(BORN_MS + HOUR_MS), BORN_MS),
+    for (created_at_ms, at_ms) in [
+        (None, CREATED_AT_MS),
+        (Some(CREATED_AT_MS), CREATED_AT_MS + 30 * DAY_MS),
+        (Some(CREATED_AT_MS + HOUR_MS), CREATED_AT_MS),
     ] {
-        let facts = Refreshed::stored(born_ms, at_ms, 1e6);
-        assert_eq!(policy.due(&facts), ages.due(born_ms, at_ms));
+        let facts = Refreshed::stored(created_at_ms, at_ms, 1e6);
+        assert_eq!(policy.due(&facts), ages.due(created_at_ms, at_ms));
         assert_eq!(policy.value(&facts, i64::MAX), 0.0);
     }
 }
@@ -210,7 +214,7 @@ fn a_stretched_table_shares_the_shortage() {
         stretch,
     };
     for age_ms in [0, 30 * MINUTE_MS, 2 * HOUR_MS, 3 * DAY_MS, 20 * DAY_MS] {
-        let facts = Refreshed::stored(Some(BORN_MS), BORN_MS + age_ms, 0.0);
+        let facts = Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, 0.0);
         let every_ms = ages.every_ms(age_ms).unwrap();
         assert_eq!(wait_ms(&table(1.0), &facts), every_ms);
         assert_eq!(wait_ms(&table(2.5), &facts), every_ms * 5 / 2);
@@ -225,14 +229,14 @@ proptest! {
     #[test]
     fn waits_lie_between_the_floor_and_the_bound(facts in live(), by in value_policy()) {
         let ages = AgeTable::default();
-        let every_ms = ages.every_ms(facts.refreshed_ms - BORN_MS).unwrap();
-        let most_ms = every_ms as f64 * by.settings.longest * by.stretch;
+        let every_ms = ages.every_ms(facts.refreshed_ms - CREATED_AT_MS).unwrap();
+        let max_ms = every_ms as f64 * by.settings.longest * by.stretch;
         let probe_ms = by.settings.probes_ms.get(facts.refreshes as usize).copied();
         let policy = policy(by);
         let wait_ms = wait_ms(&policy, &facts);
         prop_assert!(wait_ms >= FLOOR_MS);
-        prop_assert!(wait_ms as f64 <= most_ms + 1.0, "{wait_ms} > {most_ms}");
-        if facts.refreshed_ms - BORN_MS < DAY_MS {
+        prop_assert!(wait_ms as f64 <= max_ms + 1.0, "{wait_ms} > {max_ms}");
+        if facts.refreshed_ms - CREATED_AT_MS < DAY_MS {
             prop_assert!(wait_ms <= probe_ms.unwrap_or(i64::MAX), "a probe is not made");
         }
         prop_assert_eq!(policy.due(&facts), policy.clone().due(&facts));
@@ -245,15 +249,15 @@ proptest! {
         by in value_policy(),
         more in 1.0..100.0,
     ) {
-        let usual_ms = wait_ms(&policy(by.clone()), &facts);
+        let default_ms = wait_ms(&policy(by.clone()), &facts);
         let total = Refreshed { total: facts.total * more, ..facts };
-        prop_assert!(wait_ms(&policy(by.clone()), &total) <= usual_ms + 2);
+        prop_assert!(wait_ms(&policy(by.clone()), &total) <= default_ms + 2);
         let weight = Refreshed { weight: facts.weight * more, ..facts };
-        prop_assert!(wait_ms(&policy(by.clone()), &weight) <= usual_ms + 2);
+        prop_assert!(wait_ms(&policy(by.clone()), &weight) <= default_ms + 2);
         let dearer = ValuePolicy { price: by.price * more, ..by.clone() };
-        prop_assert!(wait_ms(&policy(dearer), &facts) >= usual_ms - 2);
+        prop_assert!(wait_ms(&policy(dearer), &facts) >= default_ms - 2);
         let stretched = ValuePolicy { stretch: by.stretch * more, ..by };
-        prop_assert!(wait_ms(&policy(stretched), &facts) >= usual_ms - 2);
+        prop_assert!(wait_ms(&policy(stretched), &facts) >= default_ms - 2);
     }
 
     /// The value is 1 when the post becomes due, and never falls while it waits.
@@ -283,14 +287,14 @@ proptest! {
     fn who_waits_on_comes_first_at_last(
         waiting in live(),
         by in value_policy(),
-        rival in 0.0..14.0_f64,
+        baseline in 0.0..14.0_f64,
     ) {
-        let rival = rival.exp();
-        let every_ms = AgeTable::default().every_ms(waiting.refreshed_ms - BORN_MS).unwrap();
+        let baseline = baseline.exp();
+        let every_ms = AgeTable::default().every_ms(waiting.refreshed_ms - CREATED_AT_MS).unwrap();
         let bound_ms = every_ms as f64 * by.settings.longest * by.stretch;
-        let patient_ms = (bound_ms * rival.sqrt()) as i64 + 2;
+        let patient_ms = (bound_ms * baseline.sqrt()) as i64 + 2;
         let value = policy(by).value(&waiting, waiting.refreshed_ms + patient_ms);
-        prop_assert!(value >= rival * (1.0 - 1e-6), "{value} < {rival}");
+        prop_assert!(value >= baseline * (1.0 - 1e-6), "{value} < {baseline}");
     }
 
     /// No figures and no settings break it.

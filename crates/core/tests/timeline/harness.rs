@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use driftline_core::{
     answer::{Abilities, Failure, FailureKind},
     timeline::{
-        Anchor, AnchorQuery, Gap, GapKind, Machine, Purpose, Reading, Settings, Step, Stored,
+        Anchor, AnchorQuery, Gap, GapKind, Machine, Reading, RequestPurpose, Settings, Step, Stored,
     },
     upstream_id::{IdOrder, Key, UpstreamId},
 };
@@ -68,7 +68,7 @@ impl Harness {
     pub(crate) fn abilities(&self) -> Abilities {
         Abilities {
             page_limit: self.world.page_limit as u16,
-            just_above: true,
+            min_id: true,
         }
     }
 
@@ -127,13 +127,13 @@ impl Harness {
                 let reading = match Reading::check(&page, &request, scheme, &self.settings) {
                     Ok(reading) => reading,
                     Err(failure) => {
-                        let chance = self.rng.random();
+                        let rng = self.rng.random();
                         self.machine.failed(
                             &self.settings,
                             Some(&request.purpose),
                             &failure,
                             self.clock_ms(),
-                            chance,
+                            rng,
                         );
                         return;
                     }
@@ -149,7 +149,7 @@ impl Harness {
                     &outcome,
                 );
                 if self.mutant == Some(Mutant::GapClosedByShortPage)
-                    && let Purpose::Fill { low, .. } = &request.purpose
+                    && let RequestPurpose::Fill { low, .. } = &request.purpose
                     && page.listed.len() < self.world.page_limit
                 {
                     let gaps = machine.ledger().gaps().to_vec();
@@ -340,20 +340,20 @@ impl Harness {
         self.save(&machine);
     }
 
-    fn fail(&mut self, purpose: &Purpose) {
+    fn fail(&mut self, purpose: &RequestPurpose) {
         let kind = [
             FailureKind::ServerError,
             FailureKind::NotJson,
             FailureKind::Truncated,
         ][self.rng.random_range(0..3)];
-        let chance = self.rng.random();
+        let rng = self.rng.random();
         let clock_ms = self.clock_ms();
         self.machine.failed(
             &self.settings,
             Some(purpose),
             &Failure::new(kind, "a fault"),
             clock_ms,
-            chance,
+            rng,
         );
     }
 

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{
     harness::{Harness, Mutant, on_seed, seeds},
-    world::{Codec, Recipe, World},
+    world::{Codec, World, WorldConfig},
 };
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -33,8 +33,8 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-pub(crate) fn recipe(rng: &mut ChaCha8Rng) -> Recipe {
-    Recipe {
+pub(crate) fn world_config(rng: &mut ChaCha8Rng) -> WorldConfig {
+    WorldConfig {
         start_ms: START_MS,
         length_ms: 300_000,
         rate_per_s: rng.random_range(0.05..8.0),
@@ -51,8 +51,8 @@ pub(crate) fn recipe(rng: &mut ChaCha8Rng) -> Recipe {
 
 pub(crate) fn run(seed: u64, change: impl Fn(&mut Harness)) -> Harness {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let recipe = recipe(&mut rng);
-    let world = World::random(&recipe, &mut rng);
+    let world_config = world_config(&mut rng);
+    let world = World::random(&world_config, &mut rng);
     let mut harness = Harness::new(world, settings(), START_MS, seed);
     harness.fail_share = rng.random_range(0.0..0.2);
     harness.crash_share = rng.random_range(0.0..0.1);
@@ -60,7 +60,7 @@ pub(crate) fn run(seed: u64, change: impl Fn(&mut Harness)) -> Harness {
     harness.settings.overlap =
         [Overlap::Adaptive, Overlap::Fixed(0), Overlap::Fixed(2_000)][rng.random_range(0..3)];
     change(&mut harness);
-    let end_ms = START_MS + recipe.length_ms + 20_000;
+    let end_ms = START_MS + world_config.length_ms + 20_000;
     harness.run(end_ms, Harness::assert_ledger_is_sound);
     harness.settle(Harness::assert_ledger_is_sound);
     harness
@@ -89,11 +89,11 @@ fn every_incomplete_range_is_in_the_ledger_at_every_moment() {
     for seed in seeds(60) {
         on_seed(seed, |seed| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let recipe = Recipe {
+            let world_config = WorldConfig {
                 length_ms: 120_000,
-                ..recipe(&mut rng)
+                ..world_config(&mut rng)
             };
-            let world = World::random(&recipe, &mut rng);
+            let world = World::random(&world_config, &mut rng);
             let mut harness = Harness::new(world, settings(), START_MS, seed);
             harness.fail_share = 0.1;
             harness.crash_share = 0.05;
@@ -116,30 +116,30 @@ fn lateness_beyond_every_overlap_is_caught_by_the_ladder() {
     for seed in seeds(40) {
         on_seed(seed, |seed| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let recipe = Recipe {
+            let world_config = WorldConfig {
                 late_share: 0.1,
                 late_up_to_ms: 250_000,
                 filtered_share: 0.0,
-                ..recipe(&mut rng)
+                ..world_config(&mut rng)
             };
-            let world = World::random(&recipe, &mut rng);
+            let world = World::random(&world_config, &mut rng);
             let mut harness = Harness::new(world, settings(), START_MS, seed);
             harness.run(
-                START_MS + recipe.length_ms + 20_000,
+                START_MS + world_config.length_ms + 20_000,
                 Harness::assert_ledger_is_sound,
             );
             harness.run(
-                harness.now_ms + recipe.late_up_to_ms,
+                harness.now_ms + world_config.late_up_to_ms,
                 Harness::assert_ledger_is_sound,
             );
             harness.settle(Harness::assert_ledger_is_sound);
             let missed = harness.missed();
             assert!(
                 missed.is_empty(),
-                "{} missed, first {:?}; {:?}; {:?}; {recipe:?}; {:?}",
+                "{} missed, first {:?}; {:?}; {:?}; {world_config:?}; {:?}",
                 missed.len(),
                 missed.first(),
-                harness.machine.yields(),
+                harness.machine.rung_stats(),
                 harness
                     .machine
                     .plan(&harness.settings, harness.abilities(), 0),

@@ -317,7 +317,7 @@ fn a_gap_waits_when_the_source_does_not_fill_by_itself() {
         .find(|gap| matches!(gap.kind, GapKind::Open { .. }))
         .map(|gap| gap.low.clone())
         .unwrap();
-    assert!(harness.machine.want(&low));
+    assert!(harness.machine.request_fill(&low));
     harness.run(START_MS + 60_000, Harness::assert_ledger_is_sound);
     assert_eq!(harness.open_gaps(), 0);
     assert_eq!(harness.stored.len(), 210);

@@ -2,7 +2,7 @@
 //! become visible, and pages as Mastodon makes them.
 
 use driftline_core::{
-    answer::{AnswerFacts, Listed, Page, PageRequest},
+    answer::{AnswerHeaders, Listed, Page, PageRequest},
     post::{Author, Counts, Post, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
@@ -107,7 +107,7 @@ pub(crate) struct World {
 
 /// What a random world is made of.
 #[derive(Debug, Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct WorldConfig {
     pub(crate) start_ms: i64,
     pub(crate) length_ms: i64,
     pub(crate) rate_per_s: f64,
@@ -122,21 +122,21 @@ pub(crate) struct Recipe {
 }
 
 impl World {
-    pub(crate) fn random(recipe: &Recipe, rng: &mut impl Rng) -> Self {
+    pub(crate) fn random(world_config: &WorldConfig, rng: &mut impl Rng) -> Self {
         let mut posts = Vec::new();
-        let mut time_ms = recipe.start_ms as f64;
-        let end_ms = (recipe.start_ms + recipe.length_ms) as f64;
+        let mut time_ms = world_config.start_ms as f64;
+        let end_ms = (world_config.start_ms + world_config.length_ms) as f64;
         while time_ms < end_ms {
-            time_ms += -(1.0 - rng.random::<f64>()).ln() / recipe.rate_per_s * 1000.0;
-            let count = if rng.random_bool(recipe.burst_share) {
-                rng.random_range(1..recipe.page_limit * 4)
+            time_ms += -(1.0 - rng.random::<f64>()).ln() / world_config.rate_per_s * 1000.0;
+            let count = if rng.random_bool(world_config.burst_share) {
+                rng.random_range(1..world_config.page_limit * 4)
             } else {
                 1
             };
             for _ in 0..count {
                 let id_ms = time_ms as i64 + rng.random_range(-30..=30);
-                let late_ms = if rng.random_bool(recipe.late_share) {
-                    rng.random_range(0..=recipe.late_up_to_ms)
+                let late_ms = if rng.random_bool(world_config.late_share) {
+                    rng.random_range(0..=world_config.late_up_to_ms)
                 } else {
                     rng.random_range(-20..60)
                 };
@@ -145,9 +145,9 @@ impl World {
                     id: ((id_ms as u64) << 16) | rng.random_range(0..0x1_0000),
                     visible_at_ms,
                     deleted_at_ms: rng
-                        .random_bool(recipe.deleted_share)
+                        .random_bool(world_config.deleted_share)
                         .then(|| visible_at_ms + rng.random_range(0..120_000)),
-                    filtered: rng.random_bool(recipe.filtered_share),
+                    filtered: rng.random_bool(world_config.filtered_share),
                 });
             }
         }
@@ -155,14 +155,14 @@ impl World {
         posts.dedup_by_key(|post| post.id);
         Self {
             posts,
-            page_limit: recipe.page_limit,
+            page_limit: world_config.page_limit,
             reach: None,
             knows_min_id: rng.random_bool(0.7),
             ignores_max_id: false,
             hides_date: false,
             names_filtered: rng.random_bool(0.2),
             shows_nothing: 0..0,
-            codec: recipe.codec,
+            codec: world_config.codec,
         }
     }
 
@@ -192,7 +192,7 @@ impl World {
         let (since, below, above) = (
             number(&request.since),
             number(&request.below),
-            number(&request.just_above),
+            number(&request.min_id),
         );
         let limit = match self.shows_nothing.contains(&now_ms) {
             true => 0,
@@ -249,12 +249,12 @@ impl World {
                 .into_iter()
                 .map(|post| self.codec.id(post.id))
                 .collect(),
-            facts: AnswerFacts {
+            facts: AnswerHeaders {
                 sent_at_ms: clock_ms,
                 received_at_ms: clock_ms + 40,
                 round_trip_ms: 40,
                 date_ms: (!self.hides_date).then_some(now_ms / 1000 * 1000),
-                ..AnswerFacts::default()
+                ..AnswerHeaders::default()
             },
         }
     }

@@ -56,12 +56,12 @@ impl Address {
             statement_timeout: timeout(
                 STATEMENT_TIMEOUT,
                 own.statement_timeout,
-                USUAL_STATEMENT_TIMEOUT,
+                DEFAULT_STATEMENT_TIMEOUT,
             ),
             idle_in_transaction_timeout: timeout(
                 IDLE_TIMEOUT,
                 own.idle_timeout,
-                USUAL_IDLE_TIMEOUT,
+                DEFAULT_IDLE_TIMEOUT,
             ),
             config,
             tls,
@@ -177,10 +177,10 @@ fn duration(key: &str, value: &str) -> Result<Duration, DbError> {
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
 /// Longer than any statement takes that is well; counting a large source's entries takes a minute.
-const USUAL_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
+const DEFAULT_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// A transaction waits for this process's computing alone. One that stands still holds locks that
 /// everybody waits for.
-const USUAL_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
 /// connection. A statement that takes longer is acknowledged all the same.
 const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(20);
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(address.statement_timeout, Some(Duration::from_secs(30)));
             assert_eq!(
                 address.idle_in_transaction_timeout,
-                Some(USUAL_IDLE_TIMEOUT)
+                Some(DEFAULT_IDLE_TIMEOUT)
             );
         }
     }

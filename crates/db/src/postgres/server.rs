@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tokio_postgres::config::Host;
 
-use super::Purpose;
+use super::SessionPurpose;
 use super::address::Address;
 use super::error::classify;
 use super::session::Session;
@@ -30,12 +30,12 @@ impl Server {
         })
     }
 
-    pub(crate) fn connect(&self, purpose: Purpose) -> Result<Session, DbError> {
+    pub(crate) fn connect(&self, purpose: SessionPurpose) -> Result<Session, DbError> {
         let wire = self.wire()?;
         let statement_timeout = match purpose {
             // An index of a large table takes its time.
-            Purpose::Migrate => Some(Duration::ZERO),
-            Purpose::Write | Purpose::Read => self.address.statement_timeout,
+            SessionPurpose::Migrate => Some(Duration::ZERO),
+            SessionPurpose::Write | SessionPurpose::Read => self.address.statement_timeout,
         };
         let mut settings = String::new();
         for (name, timeout) in [
@@ -49,7 +49,7 @@ impl Server {
                 let _ = write!(settings, "set {name} = {}; ", timeout.as_millis());
             }
         }
-        if purpose == Purpose::Write {
+        if purpose == SessionPurpose::Write {
             settings.push_str(BY_KEYS);
             settings.push_str(QUICKLY_PACKED);
         }

@@ -173,7 +173,7 @@ impl Session {
         else_missing: Option<DbError>,
     ) -> Result<(), DbError> {
         // More would be sent in no fixed order: see `join_all`.
-        if self.waiting.len() >= MOST_WAITING {
+        if self.waiting.len() >= MAX_WAITING {
             self.settle()?;
         }
         let params = bind(params, columns);
@@ -271,4 +271,4 @@ fn references<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 /// A program has fewer statements than this; if not, they are all prepared anew.
 const STATEMENTS: usize = 256;
 /// `join_all` polls, and so sends, up to 30 in order.
-const MOST_WAITING: usize = 24;
+const MAX_WAITING: usize = 24;

@@ -73,11 +73,11 @@ impl Drop for Wire {
         let driver = &mut self.driver;
         let ended = self
             .runtime
-            .block_on(async { timeout(GOODBYE, driver).await });
+            .block_on(async { timeout(CLOSE_TIMEOUT, driver).await });
         if ended.is_err() {
             tracing::debug!("a PostgreSQL connection was cut");
         }
     }
 }
 
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::process::Command;
 use rusqlite::{Connection, Transaction};
 
 use crate::options::Target;
-use crate::postgres::{Purpose, Server};
+use crate::postgres::{Server, SessionPurpose};
 
 /// The whole database as statements that [`load`] takes.
 ///
@@ -51,7 +51,7 @@ pub fn load(target: &Target, text: &str) {
         Target::Postgres { url, schema } => {
             let schema = schema.as_deref().expect("a schema of the test's own");
             let server = Server::new(url, None).expect("a good URL");
-            let mut session = server.connect(Purpose::Read).expect("a connection");
+            let mut session = server.connect(SessionPurpose::Read).expect("a connection");
             let loaded = session.script(&text.replace(SCHEMA, schema));
             loaded.expect("a good dump");
         }

@@ -34,7 +34,7 @@ impl Files {
             folder.join(format!("{name}-{}.{ending}", node.number()))
         };
         let (lock, record, draft) = (path("lock"), path("window"), path("draft"));
-        for _ in 0..MOST_LOCKS {
+        for _ in 0..MAX_LOCKS {
             let held = OpenOptions::new()
                 .create(true)
                 // Windows locks no file that is opened for appending only.
@@ -141,4 +141,4 @@ fn sync_folder(_: &Path) -> Result<(), FileError> {
 }
 
 /// Somebody who removes the lock file time and again shall not hold a caller for ever.
-const MOST_LOCKS: u32 = 16;
+const MAX_LOCKS: u32 = 16;

@@ -6,7 +6,7 @@ use crate::file::error::at;
 use crate::file::{FileError, ReservationFile};
 use crate::layout::Layout;
 use crate::node::Node;
-use crate::window::{LeaseStore, Terms, Window};
+use crate::window::{LeaseStore, Window, WindowConfig};
 
 /// Nodes for the processes of one machine that share a folder: each gets the lowest that nobody
 /// holds.
@@ -17,16 +17,16 @@ use crate::window::{LeaseStore, Terms, Window};
 pub struct NodeFolder {
     folder: PathBuf,
     layout: Layout,
-    terms: Terms,
+    window_config: WindowConfig,
 }
 
 impl NodeFolder {
     /// The nodes of a layout in that folder. Several layouts may share one.
-    pub fn new(folder: impl AsRef<Path>, layout: Layout, terms: Terms) -> Self {
+    pub fn new(folder: impl AsRef<Path>, layout: Layout, window_config: WindowConfig) -> Self {
         Self {
             folder: folder.as_ref().to_path_buf(),
             layout,
-            terms,
+            window_config,
         }
     }
 
@@ -60,7 +60,7 @@ impl LeaseStore for NodeFolder {
         let max = Node::max(&self.layout).map_err(FileError::Node)?;
         for number in 0..=max {
             let node = Node::new(&self.layout, number).map_err(FileError::Node)?;
-            match ReservationFile::open(&self.folder, node, self.terms, now_us) {
+            match ReservationFile::open(&self.folder, node, self.window_config, now_us) {
                 Err(FileError::Held { .. }) => {}
                 done => return done,
             }

@@ -9,19 +9,19 @@ use crate::policy::ClockPolicy;
 use crate::refusal::Refusal;
 use crate::shared::{Lane, SharedGenerator};
 use crate::typed::Id;
-use crate::window::{LeaseStore, Terms, Window};
+use crate::window::{LeaseStore, Window, WindowConfig};
 
 /// IDs for this process, from a node of a folder: clock, lease, keeper and generator in one.
 ///
-/// It takes the [usual terms](Terms::default), and waits up to [`LONGEST_WAIT_MS`] for a clock or
+/// It takes the [usual window_config](WindowConfig::default), and waits up to [`MAX_WAIT_MS`] for a clock or
 /// a window: longer than crashes hold back the next process on the node. Whoever wants other
-/// terms, another policy or another clock puts the parts together, as the
+/// window_config, another policy or another clock puts the parts together, as the
 /// [module](crate::file#the-parts) shows.
 ///
 /// Threads share it by reference. Dropped without [`close`](Self::close), it leaves the node free
 /// soon, and its next holder waits for the end of the window.
 ///
-/// [`LONGEST_WAIT_MS`]: Self::LONGEST_WAIT_MS
+/// [`MAX_WAIT_MS`]: Self::MAX_WAIT_MS
 #[derive(Debug)]
 pub struct LocalIds {
     generator: SharedGenerator<TickedClock>,
@@ -30,25 +30,25 @@ pub struct LocalIds {
 
 impl LocalIds {
     /// How long a call waits at most for the clock, or for the window, in ms.
-    pub const LONGEST_WAIT_MS: u32 = 20_000;
+    pub const MAX_WAIT_MS: u32 = 20_000;
 
     /// IDs of the lowest node of the folder that no process holds. Makes the folder if there is
     /// none.
     pub fn open(folder: impl AsRef<Path>, layout: Layout) -> Result<Self, FileError> {
-        let nodes = NodeFolder::new(folder, layout, Terms::default());
+        let nodes = NodeFolder::new(folder, layout, WindowConfig::default());
         Self::begin(nodes.acquire(SystemClock.now_us())?)
     }
 
     /// IDs of that node, which no other machine may have.
     pub fn open_node(folder: impl AsRef<Path>, node: Node) -> Result<Self, FileError> {
         let now_us = SystemClock.now_us();
-        let held = ReservationFile::open(folder.as_ref(), node, Terms::default(), now_us)?;
+        let held = ReservationFile::open(folder.as_ref(), node, WindowConfig::default(), now_us)?;
         Self::begin(held)
     }
 
     fn begin((lease, window): (ReservationFile, Window)) -> Result<Self, FileError> {
         let policy = ClockPolicy::Wait {
-            at_most_ms: Self::LONGEST_WAIT_MS,
+            at_most_ms: Self::MAX_WAIT_MS,
         };
         let generator = SharedGenerator::new(window, TickedClock::start(), policy);
         Ok(Self {

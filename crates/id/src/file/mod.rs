@@ -26,10 +26,10 @@
 //! # let folder = folder.path();
 //! use driftline_id::clock::{Clock, SystemClock, TickedClock};
 //! use driftline_id::file::{Keeper, NodeFolder};
-//! use driftline_id::window::{LeaseStore, Terms};
+//! use driftline_id::window::{LeaseStore, WindowConfig};
 //! use driftline_id::{ClockPolicy, Layout, SharedGenerator};
 //!
-//! let nodes = NodeFolder::new(folder, Layout::TWITTER, Terms::default());
+//! let nodes = NodeFolder::new(folder, Layout::TWITTER, WindowConfig::default());
 //! let (lease, window) = nodes.acquire(SystemClock.now_us())?;
 //! let keeper = Keeper::start(lease, SystemClock)?;
 //! let policy = ClockPolicy::Wait { at_most_ms: 10_000 };

@@ -15,7 +15,7 @@ pub(super) struct Place {
     device: u64,
     inode: u64,
     /// In Unix ns.
-    born_ns: Option<u128>,
+    created_at_ns: Option<u128>,
     path: String,
 }
 
@@ -27,12 +27,12 @@ impl Place {
         let path = fs::canonicalize(folder)?;
         let metadata = fs::metadata(&path)?;
         let (device, inode) = number(&metadata);
-        let born = metadata.created().ok();
-        let born_ns = born.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let created_at = metadata.created().ok();
+        let created_at_ns = created_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         Ok(Self {
             device,
             inode,
-            born_ns: born_ns.map(|since| since.as_nanos()),
+            created_at_ns: created_at_ns.map(|since| since.as_nanos()),
             path: path.to_string_lossy().escape_default().to_string(),
         })
     }
@@ -45,13 +45,13 @@ impl Place {
         let same_device = next() == self.device.to_string();
         let same_inode = next() == self.inode.to_string();
         let rest = next();
-        let (born_ns, path) = rest
-            .strip_prefix(BORN)
+        let (created_at_ns, path) = rest
+            .strip_prefix(CREATED_AT)
             .and_then(|rest| rest.split_once(' '))
-            .map_or((None, rest), |(born, path)| {
-                (born.parse::<u128>().ok(), path)
+            .map_or((None, rest), |(created_at, path)| {
+                (created_at.parse::<u128>().ok(), path)
             });
-        let same_birth = match (born_ns, self.born_ns) {
+        let same_birth = match (created_at_ns, self.created_at_ns) {
             (Some(recorded), Some(found)) => recorded == found,
             _ => true,
         };
@@ -67,8 +67,8 @@ impl Place {
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} ", self.device, self.inode)?;
-        if let Some(born_ns) = self.born_ns {
-            write!(f, "{BORN}{born_ns} ")?;
+        if let Some(created_at_ns) = self.created_at_ns {
+            write!(f, "{CREATED_AT}{created_at_ns} ")?;
         }
         write!(f, "{}", self.path)
     }
@@ -86,4 +86,4 @@ pub(super) fn number(_: &Metadata) -> Number {
 }
 
 /// No canonical path begins so.
-const BORN: &str = "born_ns=";
+const CREATED_AT: &str = "born_ns=";

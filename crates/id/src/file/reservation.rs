@@ -5,7 +5,7 @@ use std::string::ToString;
 use crate::file::FileError;
 use crate::file::files::Files;
 use crate::node::Node;
-use crate::window::{Lease, Record, Retired, Terms, Window, WindowEnd};
+use crate::window::{Lease, Record, Retired, Window, WindowConfig, WindowEnd};
 
 /// A node held through a lock file, with its window recorded in a file beside it.
 ///
@@ -26,7 +26,7 @@ pub struct ReservationFile {
     attempt: Option<Record>,
     lost: bool,
     end: WindowEnd,
-    terms: Terms,
+    window_config: WindowConfig,
     files: Files,
     /// A forked process has another one.
     process: u32,
@@ -38,7 +38,7 @@ impl ReservationFile {
     pub fn open(
         folder: &Path,
         node: Node,
-        terms: Terms,
+        window_config: WindowConfig,
         now_us: i64,
     ) -> Result<(Self, Window), FileError> {
         let files = Files::lock(folder, &node)?;
@@ -54,7 +54,7 @@ impl ReservationFile {
             });
         }
         let place = place.to_string();
-        let begun = Record::begin(previous.as_ref(), &node, &place, now_us, &terms);
+        let begun = Record::begin(previous.as_ref(), &node, &place, now_us, &window_config);
         let record = begun.map_err(|error| FileError::Begin {
             path: files.record().to_path_buf(),
             error,
@@ -68,7 +68,7 @@ impl ReservationFile {
             attempt: None,
             lost: false,
             end,
-            terms,
+            window_config,
             files,
             process: process::id(),
         };
@@ -139,12 +139,12 @@ impl Lease for ReservationFile {
     }
 
     fn due_us(&self) -> i64 {
-        self.record.due_us(&self.terms)
+        self.record.due_us(&self.window_config)
     }
 
     fn renew(&mut self, now_us: i64) -> Result<(), FileError> {
         self.check_process()?;
-        if let Some(record) = self.record.extended(now_us, &self.terms) {
+        if let Some(record) = self.record.extended(now_us, &self.window_config) {
             self.write(&record)?;
             self.end.extend(record.until_us());
             self.record = record;

@@ -18,7 +18,7 @@ fn ids_are_unique_and_rise_while_a_tick_ends() {
     model.preemption_bound = Some(2);
     model.check(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
-        let others = [maker(&ids), maker(&ids)];
+        let others = [id_options(&ids), id_options(&ids)];
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         let mut made = Vec::new();
         for other in others {
@@ -40,7 +40,7 @@ fn ids_are_unique_and_rise_while_a_tick_ends() {
 fn ids_are_unique_and_rise_in_two_threads() {
     loom::model(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
-        let other = maker(&ids);
+        let other = id_options(&ids);
         let mut made = Vec::from_iter(ids.try_next());
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         made.extend(ids.try_next());
@@ -55,14 +55,14 @@ fn ids_told_to_another_thread_are_smaller_than_its_next() {
     loom::model(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
         let told = Arc::new(AtomicU64::new(0));
-        let teller = {
+        let outbox_relay = {
             let (ids, told) = (Arc::clone(&ids), Arc::clone(&told));
             thread::spawn(move || told.store(ids.try_next().unwrap(), Ordering::Release))
         };
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         let heard = told.load(Ordering::Acquire);
         assert!(ids.try_next().unwrap() > heard);
-        teller.join().unwrap();
+        outbox_relay.join().unwrap();
     });
 }
 
@@ -70,7 +70,7 @@ fn ids_told_to_another_thread_are_smaller_than_its_next() {
 fn nothing_comes_after_retirement() {
     loom::model(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
-        let other = maker(&ids);
+        let other = id_options(&ids);
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         let retired = ids.retire().unwrap();
         let refused = Err(NotNow::Refused(Refusal::Retired));
@@ -90,7 +90,7 @@ fn ids_stay_inside_a_window_while_it_is_extended() {
     loom::model(|| {
         let (window, end) = Window::recorded(node(), START_US, START_US + 1_000);
         let (ids, clock) = generator(window);
-        let other = maker(&ids);
+        let other = id_options(&ids);
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         let before = ids.try_next();
         end.extend(START_US + 2_000);
@@ -110,7 +110,7 @@ fn ids_stay_inside_a_window_while_it_is_extended() {
 }
 
 /// One thread makes two IDs, or is told that there are none now.
-fn maker(ids: &Arc<SharedGenerator<LoomClock>>) -> thread::JoinHandle<Vec<u64>> {
+fn id_options(ids: &Arc<SharedGenerator<LoomClock>>) -> thread::JoinHandle<Vec<u64>> {
     let ids = Arc::clone(ids);
     thread::spawn(move || (0..2).filter_map(|_| ids.try_next().ok()).collect())
 }

@@ -22,7 +22,7 @@ use alloc::sync::Arc;
 
 pub use error::{BeginError, RecordError};
 pub use lease::{Lease, LeaseStore};
-pub use record::{Record, Terms};
+pub use record::{Record, WindowConfig};
 
 use crate::atomic::{AtomicI64, Ordering};
 use crate::node::Node;

@@ -22,7 +22,7 @@ pub struct Record {
 
 /// How long windows are, and how much of a wrong clock is borne.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct WindowConfig {
     /// How far ahead of now a window reaches, in ms; less than [`SHORTEST_MS`](Self::SHORTEST_MS)
     /// is taken as that. A longer window is written less often and bears a longer stall of the
     /// disk; after a crash the next holder waits up to this long, and after several in a row up
@@ -31,7 +31,7 @@ pub struct Terms {
     /// How far beyond `length_ms` a recorded window may lie ahead of now, in ms. Further ahead,
     /// either the clock was wrong then or it is wrong now, and beginning is refused. Give it a
     /// length at least, for crashes in a row.
-    pub patience_ms: u32,
+    pub timeout_ms: u32,
 }
 
 impl Record {
@@ -48,7 +48,7 @@ impl Record {
         node: &Node,
         place: &str,
         now_us: i64,
-        terms: &Terms,
+        window_config: &WindowConfig,
     ) -> Result<Self, BeginError> {
         let layout = fingerprint(node.layout());
         let mut record = Self {
@@ -62,7 +62,11 @@ impl Record {
         if let Some(previous) = previous {
             previous.check_subject(&record)?;
             let ahead_us = previous.until_us.saturating_sub(now_us);
-            if ahead_us > terms.length_us().saturating_add(terms.patience_us()) {
+            if ahead_us
+                > window_config
+                    .length_us()
+                    .saturating_add(window_config.timeout_us())
+            {
                 return Err(BeginError::ClockBehind {
                     behind_ms: ahead_us as u64 / 1_000,
                     until_us: previous.until_us,
@@ -71,24 +75,27 @@ impl Record {
             record.from_us = previous.until_us.max(now_us);
             record.fence = previous.fence.saturating_add(1);
         }
-        let length_us = terms.length_us();
-        let least_us = record.from_us.saturating_add(length_us / 16);
-        let most_us = record.from_us.saturating_add(length_us);
+        let length_us = window_config.length_us();
+        let min_us = record.from_us.saturating_add(length_us / 16);
+        let max_us = record.from_us.saturating_add(length_us);
         let two_lengths_us = now_us.saturating_add(2 * length_us);
-        record.until_us = two_lengths_us.clamp(least_us, most_us);
+        record.until_us = two_lengths_us.clamp(min_us, max_us);
         Ok(record)
     }
 
     /// The Unix µs from which on the window wants to be extended: four fifths of a length before
     /// its end, which is how long a stalled disk is borne.
-    pub fn due_us(&self, terms: &Terms) -> i64 {
-        self.until_us.saturating_sub(terms.length_us() / 5 * 4)
+    pub fn due_us(&self, window_config: &WindowConfig) -> i64 {
+        self.until_us
+            .saturating_sub(window_config.length_us() / 5 * 4)
     }
 
     /// The record with the window extended to a length from now. `None` while that is not due.
-    pub fn extended(&self, now_us: i64, terms: &Terms) -> Option<Self> {
-        (now_us >= self.due_us(terms)).then(|| Self {
-            until_us: self.until_us.max(now_us.saturating_add(terms.length_us())),
+    pub fn extended(&self, now_us: i64, window_config: &WindowConfig) -> Option<Self> {
+        (now_us >= self.due_us(window_config)).then(|| Self {
+            until_us: self
+                .until_us
+                .max(now_us.saturating_add(window_config.length_us())),
             ..self.clone()
         })
     }
@@ -213,7 +220,7 @@ impl fmt::Display for Record {
     }
 }
 
-impl Terms {
+impl WindowConfig {
     /// The shortest length of a window, in ms: two ticks of the coarsest unit.
     pub const SHORTEST_MS: u32 = 20;
 
@@ -221,17 +228,17 @@ impl Terms {
         i64::from(self.length_ms.max(Self::SHORTEST_MS)) * 1_000
     }
 
-    fn patience_us(&self) -> i64 {
-        i64::from(self.patience_ms) * 1_000
+    fn timeout_us(&self) -> i64 {
+        i64::from(self.timeout_ms) * 1_000
     }
 }
 
-impl Default for Terms {
-    /// Windows of 5 s, written every second, and a minute of patience.
+impl Default for WindowConfig {
+    /// Windows of 5 s, written every second, and a minute of max_clock_skew.
     fn default() -> Self {
         Self {
             length_ms: 5_000,
-            patience_ms: 60_000,
+            timeout_ms: 60_000,
         }
     }
 }

@@ -9,7 +9,7 @@ use driftline_store::{
     Store, StoreError, Tx, clock,
     credential::{self, Credential, NewCredential},
     instance, quota,
-    source::{self, NameRefused, TokenPlace},
+    source::{self, NameRefused, TokenLocation},
 };
 use driftline_upstream::{Address, Upstream, look_ups};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::{AdminError, Host};
 use crate::{
     clock::now_ms,
-    quotas::{MONTH, Purpose, capped},
+    quotas::{MONTH, QuotaPurpose, capped},
 };
 
 /// A credential to add.
@@ -51,11 +51,11 @@ pub enum Token {
 }
 
 impl Token {
-    fn place(self) -> Option<TokenPlace> {
+    fn place(self) -> Option<TokenLocation> {
         match self {
-            Self::Environment(name) => Some(TokenPlace::Environment(name)),
-            Self::File(path) => Some(TokenPlace::File(path)),
-            Self::Sealed(sealed) => Some(TokenPlace::Sealed(sealed)),
+            Self::Environment(name) => Some(TokenLocation::Environment(name)),
+            Self::File(path) => Some(TokenLocation::File(path)),
+            Self::Sealed(sealed) => Some(TokenLocation::Sealed(sealed)),
             Self::None => None,
         }
     }
@@ -127,7 +127,7 @@ fn same_place(tx: &mut Tx<'_>, new: &NewCredential) -> Result<Option<String>, St
 }
 
 /// Why this process cannot read a token, if it is one that asks upstreams.
-fn unreadable(host: &Host, place: Option<&TokenPlace>, origin: &str) -> Option<String> {
+fn unreadable(host: &Host, place: Option<&TokenLocation>, origin: &str) -> Option<String> {
     let access = host.access.as_ref()?;
     let read = access.secret(place, origin);
     read.err().map(|error| error.to_string())
@@ -260,10 +260,10 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
         }
         Err(failure) => {
             if failure.kind == FailureKind::Unauthorized {
-                let scope = client.scope(driftline_upstream::Purpose::LookUp);
+                let scope = client.scope(driftline_upstream::ClientPurpose::LookUp);
                 let quotas = &access.quotas;
                 quotas
-                    .failed(&credential, scope, Purpose::Refresh, &failure)
+                    .failed(&credential, scope, QuotaPurpose::Refresh, &failure)
                     .await?;
             }
             Ok(json!({
@@ -353,9 +353,9 @@ async fn free_name(store: &Store, host: &str) -> Result<String, AdminError> {
 fn shown(credential: &Credential) -> String {
     match &credential.place {
         None => "none".to_owned(),
-        Some(TokenPlace::Environment(name)) => format!("environment variable {name}"),
-        Some(TokenPlace::File(path)) => format!("file {path}"),
-        Some(TokenPlace::Sealed(_)) => "sealed in the store".to_owned(),
+        Some(TokenLocation::Environment(name)) => format!("environment variable {name}"),
+        Some(TokenLocation::File(path)) => format!("file {path}"),
+        Some(TokenLocation::Sealed(_)) => "sealed in the store".to_owned(),
     }
 }
 

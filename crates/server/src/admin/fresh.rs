@@ -11,7 +11,7 @@ use driftline_store::{
     export::{ExportPost, post},
     find::{self, Named},
     history::{self, EndedBy, Version},
-    refresh::{CountsAt, bands, count_history, overdue, standing},
+    refresh::{CountsAt, bands, count_history, overdue, refresh_state},
     source,
 };
 use serde_json::{Value, json};
@@ -39,9 +39,9 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
             Ok::<_, StoreError>(stand)
         })
         .await?;
-    let by_worth = |access: &Access| access.policies.plan().by_worth.is_some();
+    let by_value = |access: &Access| access.policies.plan().by_value.is_some();
     let policy = match &host.access {
-        Some(access) if by_worth(access) => "value",
+        Some(access) if by_value(access) => "value",
         _ => "age",
     };
     let named = match &host.refreshers {
@@ -70,7 +70,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                         "posts": stands.posts,
                         "overdue": stands.overdue,
                         "mean_staleness_ms": stands.mean_staleness_ms,
-                        "most_staleness_ms": stands.most_staleness_ms,
+                        "max_staleness_ms": stands.max_staleness_ms,
                     })
                 })
                 .collect();
@@ -79,8 +79,8 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                 "scheduled": behind.scheduled,
                 "overdue": behind.overdue,
                 "oldest_overdue_ms": since_ms(behind.first_due_ms),
-                "wanted": behind.wanted,
-                "oldest_wanted_ms": since_ms(behind.first_wanted_ms),
+                "pending_lookups": behind.pending_lookups,
+                "oldest_pending_ms": since_ms(behind.first_pending_ms),
                 "leased": behind.leased,
                 "bands": bands,
                 "mean_posts_a_request": tally.as_ref().and_then(crate::refresh::Tally::mean_posts),
@@ -115,7 +115,7 @@ pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
         .store
         .read(move |tx| {
             let (id, stored) = (post.0, post.1.clone());
-            Ok::<_, StoreError>((stored, standing(tx, id)?, count_history(tx, id)?))
+            Ok::<_, StoreError>((stored, refresh_state(tx, id)?, count_history(tx, id)?))
         })
         .await?;
     let reason = reason(stored.deleted_at_ms, stands.as_ref(), &policy, now);
@@ -141,7 +141,7 @@ pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
 
 /// Where a post stands that was named and is not stored.
 fn why_named(named: &Named, now_ms: i64) -> Value {
-    let stands = &named.standing;
+    let stands = &named.refresh_state;
     let (freshness, due_at_ms) = (&stands.freshness, stands.due_at_ms);
     let late_s = due_at_ms.map_or(0, |due_ms| now_ms.saturating_sub(due_ms).max(0) / 1000);
     let why = match freshness.failures {
@@ -173,7 +173,7 @@ pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminErr
             Ok::<_, StoreError>((
                 count_history(tx, id)?,
                 history::versions(tx, id)?,
-                standing(tx, id)?,
+                refresh_state(tx, id)?,
             ))
         })
         .await?;
@@ -216,10 +216,10 @@ async fn post_id(host: &Host, name: &str) -> Result<String, AdminError> {
 }
 
 async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), AdminError> {
-    let wanted = name.to_owned();
+    let named = name.to_owned();
     let found = store
         .read(move |tx| {
-            let Some(id) = find::post(tx, &wanted)? else {
+            let Some(id) = find::post(tx, &named)? else {
                 return Ok(None);
             };
             Ok::<_, StoreError>(post(tx, id)?.map(|stored| (id, stored)))

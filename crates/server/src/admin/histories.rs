@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::AdminError;
 
-/// Posts born since, after `after`; of the instance that is named, or of the only one.
+/// Posts created_at since, after `after`; of the instance that is named, or of the only one.
 pub(super) async fn page(
     store: &Store,
     instance: Option<&str>,
@@ -44,7 +44,7 @@ pub(super) async fn page(
         .into_iter()
         .map(|grown| {
             json!({
-                "born_ms": grown.born_ms,
+                "created_at_ms": grown.created_at_ms,
                 "first_ms": grown.first_ms,
                 "totals": grown.totals,
             })

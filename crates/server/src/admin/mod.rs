@@ -19,7 +19,7 @@ use driftline_upstream::abilities;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{clock::now_ms, pollers::Pollers, report, session::want};
+use crate::{clock::now_ms, pollers::Pollers, report, session::request_fill};
 
 pub use credentials::{AddCredential, Token};
 pub use host::Host;
@@ -94,7 +94,7 @@ pub enum Command {
     Histories {
         /// The instance, if the store knows several.
         instance: Option<String>,
-        /// Only posts born since, Unix ms.
+        /// Only posts created_at since, Unix ms.
         since_ms: i64,
         /// Only posts after the one of this ID.
         after: u64,
@@ -150,7 +150,7 @@ pub struct AdminError {
     pub usage: bool,
 }
 
-/// Carries a command out. The answer is what `--json` prints.
+/// Carries a command out. The answer is what `--json` hashes.
 ///
 /// # Errors
 /// [`AdminError`]: nothing was changed.
@@ -293,7 +293,7 @@ async fn fill(
     };
     let wanted = match wanted {
         Some(wanted) => wanted,
-        None => want_in_store(store, id, low).await?,
+        None => request_fill_in_store(store, id, low).await?,
     };
     if wanted {
         Ok(json!({ "name": name, "gap": gap, "wanted": true }))
@@ -304,8 +304,8 @@ async fn fill(
     }
 }
 
-/// Under a lease of its own, so that no session overwrites the wish.
-async fn want_in_store(
+/// Under a lease of its own, so that no session overwrites the fill_request.
+async fn request_fill_in_store(
     store: &Store,
     id: driftline_store::SourceId,
     low: UpstreamId,
@@ -316,7 +316,7 @@ async fn want_in_store(
                 return Ok(None);
             };
             let mut machine = machine::load(tx, id)?;
-            let wanted = want(&mut machine, &low);
+            let wanted = request_fill(&mut machine, &low);
             if wanted {
                 commit_machine(
                     tx,

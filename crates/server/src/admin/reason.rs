@@ -1,14 +1,14 @@
 //! Why a post is due when it is, in words.
 
 use driftline_core::refresh::{AgeTable, Cause, Freshness, Outcome, Policy};
-use driftline_store::refresh::Standing;
+use driftline_store::refresh::RefreshState;
 
 use crate::span::show_ms;
 
 /// Why a post is due when it is, or is not.
 pub(super) fn reason(
     deleted_at_ms: Option<i64>,
-    stands: Option<&Standing>,
+    stands: Option<&RefreshState>,
     policy: &Policy,
     now_ms: i64,
 ) -> String {
@@ -30,11 +30,11 @@ pub(super) fn reason(
 }
 
 fn due(freshness: &Freshness, due_at_ms: Option<i64>, policy: &Policy, now_ms: i64) -> String {
-    let Some(born_ms) = freshness.born_ms else {
+    let Some(created_at_ms) = freshness.created_at_ms else {
         return "its time of birth is not known, so it has no age to be refreshed by".into();
     };
     let Some(due_at_ms) = due_at_ms else {
-        return unscheduled(freshness, born_ms, policy.ages(), now_ms);
+        return unscheduled(freshness, created_at_ms, policy.ages(), now_ms);
     };
     let late_ms = now_ms.saturating_sub(due_at_ms);
     let behind = if late_ms > 0 {
@@ -53,7 +53,7 @@ fn due(freshness: &Freshness, due_at_ms: Option<i64>, policy: &Policy, now_ms: i
             freshness.failures
         );
     }
-    let age_then = show_ms(freshness.refreshed_ms.saturating_sub(born_ms).max(0));
+    let age_then = show_ms(freshness.refreshed_ms.saturating_sub(created_at_ms).max(0));
     let wait = show_ms(due_at_ms.saturating_sub(freshness.refreshed_ms));
     let cause = match policy.due_because(&freshness.facts()).1 {
         Cause::Age => format!("posts of that age are refreshed every {wait}"),
@@ -71,11 +71,11 @@ fn due(freshness: &Freshness, due_at_ms: Option<i64>, policy: &Policy, now_ms: i
 }
 
 /// Why a post of known birth has no due time.
-fn unscheduled(freshness: &Freshness, born_ms: i64, ages: &AgeTable, now_ms: i64) -> String {
-    if ages.band(now_ms.saturating_sub(born_ms)).is_none() {
+fn unscheduled(freshness: &Freshness, created_at_ms: i64, ages: &AgeTable, now_ms: i64) -> String {
+    if ages.band(now_ms.saturating_sub(created_at_ms)).is_none() {
         return "it has outlived the table of ages".into();
     }
-    let ahead_ms = born_ms.saturating_sub(freshness.refreshed_ms);
+    let ahead_ms = created_at_ms.saturating_sub(freshness.refreshed_ms);
     if ahead_ms > ages.skew_ms() {
         return format!(
             "it is not scheduled: at its last answer its time of birth lay {} in the future, further than clocks differ",
@@ -97,14 +97,15 @@ mod tests {
     const DAY_MS: i64 = 86_400_000;
 
     fn of(freshness: Freshness, due_at_ms: Option<i64>, now_ms: i64) -> String {
-        let policy = driftline_core::refresh::Experience::new(0).policy(&Plan::default());
+        let policy = driftline_core::refresh::LearnedState::new(0).policy(&Plan::default());
         due(&freshness, due_at_ms, &policy, now_ms)
     }
 
     #[test]
     fn each_cause_of_no_due_time_has_its_own_words() {
-        let first =
-            |born_ms, asked_ms| Freshness::first(Some(born_ms), asked_ms, Default::default());
+        let first = |created_at_ms, asked_ms| {
+            Freshness::first(Some(created_at_ms), asked_ms, Default::default())
+        };
         let once = of(first(0, 1_000), None, 2_000);
         assert!(
             once.contains("looked up once") && !once.contains(" or "),

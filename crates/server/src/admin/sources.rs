@@ -10,16 +10,16 @@ use driftline_store::{
     SourceId, Store, StoreError, clock,
     credential::{self, Credential},
     instance, lease, machine,
-    source::{self, NameRefused, NewSource, Source, TokenPlace},
+    source::{self, NameRefused, NewSource, Source, TokenLocation},
 };
-use driftline_upstream::{Address, Purpose as UpstreamPurpose, Timeline};
+use driftline_upstream::{Address, ClientPurpose, Timeline};
 use serde_json::{Value, json};
 
 use super::{AddSource, AdminError, Host, credentials};
 use crate::{
     client::client_of_new,
     clock::now_ms,
-    quotas::{Permit, Purpose},
+    quotas::{Permit, QuotaPurpose},
     source_health::{SourceFault, SourceHealth},
 };
 
@@ -57,13 +57,13 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminErr
     let (client, timeline) = client_of_new(&row, access)
         .map_err(|error| AdminError::usage(format!("{error}; {UNCHECKED}")))?;
     let untried = |why: &str| json!({ "posts": null, "warning": why });
-    let scope = client.scope(UpstreamPurpose::Page(&timeline));
+    let scope = client.scope(ClientPurpose::Page(&timeline));
     let known = credential_of(&host.store, &row).await?;
     let charge = match &known {
         None => None,
         Some(known) => {
             let posts = u32::from(POSTS);
-            let taken = access.quotas.take(known, scope, Purpose::Poll, posts);
+            let taken = access.quotas.take(known, scope, QuotaPurpose::Poll, posts);
             match taken.await? {
                 Permit::Sent(charge) => Some(charge),
                 Permit::Until(_) => return Ok(untried("the token's quota is used up for now")),
@@ -76,7 +76,7 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminErr
     };
     let answer = client.page(&timeline, &request).await;
     if let (Some(known), Some(charge)) = (&known, charge) {
-        let (quotas, purpose) = (&access.quotas, Purpose::Poll);
+        let (quotas, purpose) = (&access.quotas, QuotaPurpose::Poll);
         match &answer {
             Ok(page) => {
                 let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
@@ -125,8 +125,8 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, AdminError> 
                 "give either --token-env or --token-file, not both",
             ));
         }
-        (Some(name), None) => Some(TokenPlace::Environment(name)),
-        (None, Some(path)) => Some(TokenPlace::File(path)),
+        (Some(name), None) => Some(TokenLocation::Environment(name)),
+        (None, Some(path)) => Some(TokenLocation::File(path)),
         (None, None) if timeline.needs_token() => {
             return Err(AdminError::usage(format!(
                 "the timeline {timeline} needs a token: give --token-env or --token-file"

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use driftline_core::{api::Api, timeline::Settings};
 use driftline_store::{
     Store, StoreError, Tx, clock, instance,
-    refresh::{tracked, want},
+    refresh::{add_lookups, tracked},
     source::{self, NameRefused, NewSource, Source},
 };
 use driftline_upstream::{Address, is_post_id};
@@ -17,7 +17,7 @@ use super::{AdminError, credentials::same_api};
 use crate::{clock::now_ms, policies::Policies};
 
 /// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh. Other fields are
-/// refused, so that no wish is passed over.
+/// refused, so that no request is passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Track {
@@ -50,7 +50,7 @@ pub(crate) async fn track(
     let policy = policies.of(source.instance.id);
     let noted = store
         .write(source::root(id), move |tx| {
-            want(tx, id, &ids, once, &policy, now_ms())
+            add_lookups(tx, id, &ids, once, &policy, now_ms())
         })
         .await?;
     Ok(json!({
@@ -89,7 +89,7 @@ fn usable(ids: Vec<String>, api: Api) -> (Vec<String>, Vec<String>) {
     for id in ids {
         let id = id.trim();
         if !is_post_id(api, id) {
-            bad.push(id.chars().take(LONGEST_QUOTE).collect());
+            bad.push(id.chars().take(MAX_QUOTE).collect());
         } else if once.insert(id.to_owned()) {
             good.push(id.to_owned());
         }
@@ -127,7 +127,7 @@ async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<So
         host.push_str(&format!("-{port}"));
     }
     host.truncate(50);
-    for number in 1..=MOST_NAMESAKES {
+    for number in 1..=MAX_NAMESAKES {
         let suffix = match number {
             1 => String::new(),
             number => format!("-{number}"),
@@ -172,11 +172,11 @@ async fn unknown_host(store: &Store, host: &str) -> Result<AdminError, AdminErro
     let origins: Vec<&str> = instances
         .iter()
         .map(|instance| &*instance.origin)
-        .take(MOST_SHOWN)
+        .take(MAX_SHOWN)
         .collect();
     let known = match origins.as_slice() {
         [] => "none is known yet".to_owned(),
-        _ if instances.len() > MOST_SHOWN => format!("known are {}, …", origins.join(", ")),
+        _ if instances.len() > MAX_SHOWN => format!("known are {}, …", origins.join(", ")),
         _ => format!("known are {}", origins.join(", ")),
     };
     Ok(AdminError::usage(format!(
@@ -198,14 +198,14 @@ fn tracked_at(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Source>, StoreErro
 }
 
 async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, AdminError> {
-    let wanted = name.trim_end_matches('/').to_owned();
+    let host_or_origin = name.trim_end_matches('/').to_owned();
     let instances = store.read(source::instances).await?;
     let is_it = |instance: &instance::Instance| {
         let host = instance
             .origin
             .split_once("://")
             .map_or("", |(_, host)| host);
-        instance.origin == wanted || host == wanted
+        instance.origin == host_or_origin || host == host_or_origin
     };
     Ok(instances
         .into_iter()
@@ -214,9 +214,9 @@ async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, Admin
 }
 
 /// The most servers that a message names.
-const MOST_SHOWN: usize = 10;
-const MOST_NAMESAKES: usize = 100;
-const LONGEST_QUOTE: usize = 60;
+const MAX_SHOWN: usize = 10;
+const MAX_NAMESAKES: usize = 100;
+const MAX_QUOTE: usize = 60;
 
 #[cfg(test)]
 mod tests {

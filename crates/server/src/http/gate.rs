@@ -41,7 +41,7 @@ pub struct OperatorToken([u8; SHA256_OUTPUT_LEN]);
 pub enum OperatorTokenError {
     /// It could be guessed.
     #[error(
-        "the operator's token is shorter than {LEAST_CHARACTERS} characters; `openssl rand -hex 32` makes a good one"
+        "the operator's token is shorter than {MIN_CHARACTERS} characters; `openssl rand -hex 32` makes a good one"
     )]
     Short,
     /// It would not travel in a header.
@@ -61,7 +61,7 @@ impl OperatorToken {
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(OperatorTokenError::Unusable);
         }
-        if token.len() < LEAST_CHARACTERS {
+        if token.len() < MIN_CHARACTERS {
             return Err(OperatorTokenError::Short);
         }
         Ok(Self(digest_of(token.as_bytes())))
@@ -210,7 +210,7 @@ fn digest_of(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
 const FETCH_SITE: &str = "sec-fetch-site";
 const CROSS_SITE: &str = "cross-site";
 const NOT_FOR_OTHER_SITES: &str = "This address does not answer pages of other sites";
-const LEAST_CHARACTERS: usize = 32;
+const MIN_CHARACTERS: usize = 32;
 const SCHEME: &[u8] = b"bearer ";
 
 #[cfg(test)]

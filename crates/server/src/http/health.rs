@@ -11,7 +11,7 @@ use axum::{
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::{App, error::ApiError};
-use crate::{clock::now_ms, source_health::StandingStill, span::show_ms, store_probe::StoreProbe};
+use crate::{clock::now_ms, source_health::StalledSource, span::show_ms, store_probe::StoreProbe};
 
 /// The process answers.
 pub(super) async fn live() -> &'static str {
@@ -37,7 +37,7 @@ pub(super) async fn ready(
     } else {
         Err("The server is still starting, or ending".to_owned())
     };
-    let still = app.sources.standing_still(now_ms());
+    let still = app.sources.stalled_sources(now_ms());
     let is_operator = app.gate.admits(&headers, app.public_base.as_ref()).is_ok();
     let (status, mut text) = match checked {
         Ok(()) => (StatusCode::OK, "ok".to_owned()),
@@ -52,7 +52,7 @@ pub(super) async fn ready(
     (status, text).into_response()
 }
 
-fn told_of(still: &[StandingStill], is_operator: bool) -> String {
+fn told_of(still: &[StalledSource], is_operator: bool) -> String {
     if still.is_empty() {
         return String::new();
     }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn sources_that_stand_still_are_named_to_the_operator_alone() {
         assert_eq!(told_of(&[], true), "");
-        let still = |name: &str| StandingStill {
+        let still = |name: &str| StalledSource {
             name: name.to_owned(),
             since_ms: now_ms() - 35_000,
             reason: "no token".to_owned(),

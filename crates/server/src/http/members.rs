@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::with_capacity(USUAL_MEMBERS);
+        let mut members = Vec::with_capacity(DEFAULT_MEMBERS);
         while let Some((Key(key), value)) = map.next_entry()? {
             members.push((key, value));
         }
@@ -90,4 +90,4 @@ fn text(json: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(json).ok().map(Cow::Owned)
 }
 
-const USUAL_MEMBERS: usize = 40;
+const DEFAULT_MEMBERS: usize = 40;

@@ -104,7 +104,7 @@ pub fn router(app: App) -> Router {
         .layer(
             CompressionLayer::new()
                 .quality(CompressionLevel::Fastest)
-                .compress_when(SizeAbove::new(LEAST_COMPRESSED_BYTES)),
+                .compress_when(SizeAbove::new(MIN_COMPRESSED_BYTES)),
         )
         .layer(
             CorsLayer::new()
@@ -121,4 +121,4 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
-const LEAST_COMPRESSED_BYTES: u64 = 1024;
+const MIN_COMPRESSED_BYTES: u64 = 1024;

@@ -83,7 +83,7 @@ pub(super) async fn note(
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge(TOO_LARGE),
         _ => ApiError::BadParameter(refused.body_text()),
     })?;
-    if wanted.ids.len() > MOST_IDS {
+    if wanted.ids.len() > MAX_IDS {
         return Err(ApiError::TooLarge(TOO_LARGE));
     }
     let mut ids = wanted.ids;
@@ -162,7 +162,7 @@ impl Noted {
         let bad = part["bad"].as_array().into_iter().flatten();
         let bad = bad.filter_map(|id| id.as_str()).map(str::to_owned);
         self.bad
-            .extend(bad.take(MOST_BAD.saturating_sub(self.bad.len())));
+            .extend(bad.take(MAX_BAD.saturating_sub(self.bad.len())));
     }
 }
 
@@ -179,9 +179,9 @@ impl From<AdminError> for ApiError {
 const NO_INSTANCE: &str =
     "The server whose posts were named is missing; write ?instance=https://mastodon.example";
 const CHUNK: usize = 2_000;
-const MOST_BAD: usize = 100;
+const MAX_BAD: usize = 100;
 /// What a request may take of memory is bounded: longer lists come in several.
-const MOST_IDS: usize = 100_000;
+const MAX_IDS: usize = 100_000;
 const LARGEST_BODY: usize = 16 * 1024 * 1024;
 const TOO_LARGE: &str =
     "A request names at most 100000 IDs and has at most 16 MiB; send the rest in another";

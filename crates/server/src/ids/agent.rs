@@ -21,7 +21,7 @@ pub fn is_agent(agent: &[u8]) -> bool {
     }
 }
 
-/// Counts IDs by user agent. The first [`MOST_AGENTS`] are counted by name, all others together:
+/// Counts IDs by user agent. The first [`MAX_AGENTS`] are counted by name, all others together:
 /// clients choose their names, and each name costs memory for good.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
@@ -40,7 +40,7 @@ impl Agents {
             .counters
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let name = if counters.len() < MOST_AGENTS && agent.len() <= LONGEST_NAME {
+        let name = if counters.len() < MAX_AGENTS && agent.len() <= MAX_NAME {
             agent
         } else {
             OTHERS
@@ -63,7 +63,7 @@ impl Agents {
 }
 
 /// The most user agents that are counted by name.
-pub const MOST_AGENTS: usize = 100;
-const LONGEST_NAME: usize = 64;
+pub const MAX_AGENTS: usize = 100;
+const MAX_NAME: usize = 64;
 /// No agent's name: it has an underscore.
 const OTHERS: &[u8] = b"_others";

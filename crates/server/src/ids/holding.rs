@@ -6,7 +6,7 @@ use driftline_id::{
     Layout, Node, Retired, Window,
     clock::Clock as _,
     file::{FileError, Keeper, NodeFolder, ReservationFile},
-    window::{Lease, LeaseStore as _, Terms},
+    window::{Lease, LeaseStore as _, WindowConfig},
 };
 use driftline_store::node_lease::{NodeLeaseError, NodeLeases};
 
@@ -102,19 +102,19 @@ impl NodeChoice {
 
     /// Takes the node. Blocks on the disk or the database.
     pub(super) fn take(&self, clock: &SharedClock) -> Result<(Holding, Window), HoldError> {
-        let terms = Terms::default();
+        let window_config = WindowConfig::default();
         let now_us = clock.fresh_us();
         match self {
             Self::Configured { node, folder } => {
                 check_folder(folder, node.layout())?;
-                let (lease, window) = ReservationFile::open(folder, *node, terms, now_us)?;
+                let (lease, window) = ReservationFile::open(folder, *node, window_config, now_us)?;
                 check_folder(folder, node.layout())?;
                 let is_lost = |error: &FileError| matches!(error, FileError::Lost { .. });
                 Ok((Holding::keep(lease, clock, is_lost)?, window))
             }
             Self::Folder { layout, folder } => {
                 check_folder(folder, layout)?;
-                let nodes = NodeFolder::new(folder, *layout, terms);
+                let nodes = NodeFolder::new(folder, *layout, window_config);
                 let (lease, window) = nodes.acquire(now_us)?;
                 check_folder(folder, layout)?;
                 let is_lost = |error: &FileError| matches!(error, FileError::Lost { .. });

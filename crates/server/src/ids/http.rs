@@ -35,7 +35,7 @@ pub fn router(service: &Service) -> Router {
 /// `/api/v1/ids` and what lies below it, for a server that describes itself, and
 /// that says who may call them.
 pub fn routes(service: &Service) -> Router {
-    let desk = Desk {
+    let id_state = IdState {
         issuer: Arc::clone(service.issuer()),
         offsets: Arc::clone(service.offsets()),
     };
@@ -43,7 +43,7 @@ pub fn routes(service: &Service) -> Router {
         .route("/api/v1/ids", get(status).post(issue))
         .route("/api/v1/ids/{id}", get(decode))
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
-        .with_state(desk)
+        .with_state(id_state)
 }
 
 /// [`router`], with what those who run a service by itself ask it.
@@ -82,7 +82,7 @@ pub fn api_description() -> utoipa::openapi::OpenApi {
 struct Description;
 
 #[derive(Clone)]
-struct Desk {
+struct IdState {
     issuer: Arc<Issuer>,
     offsets: Arc<Offsets>,
 }
@@ -115,8 +115,8 @@ struct DecodedId {
 
 /// The state of the service.
 #[utoipa::path(get, path = "/api/v1/ids", responses((status = 200, body = Status)))]
-async fn status(State(desk): State<Desk>) -> Json<Status> {
-    Json(Status::of(&desk.issuer, &desk.offsets))
+async fn status(State(id_state): State<IdState>) -> Json<Status> {
+    Json(Status::of(&id_state.issuer, &id_state.offsets))
 }
 
 /// Makes IDs, each larger than the one before.
@@ -140,14 +140,14 @@ async fn status(State(desk): State<Desk>) -> Json<Status> {
     )
 )]
 async fn issue(
-    State(desk): State<Desk>,
+    State(id_state): State<IdState>,
     Query(query): Query<BTreeMap<String, String>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let count = count(query.get("count").map(String::as_str))?;
     let form = Form::wanted(&headers)?;
-    let issued = desk.issuer.issued_to(agent(&headers));
-    let made = Arc::clone(&desk.issuer).batch(count).await;
+    let issued = id_state.issuer.issued_to(agent(&headers));
+    let made = Arc::clone(&id_state.issuer).batch(count).await;
     let ids = made.map_err(|error| ApiError::Refused(error.to_string()))?;
     issued.increment(ids.len() as u64);
     let headers = [(CONTENT_TYPE, form.name()), (CACHE_CONTROL, "no-store")];
@@ -168,14 +168,14 @@ async fn issue(
     )
 )]
 async fn decode(
-    State(desk): State<Desk>,
+    State(id_state): State<IdState>,
     id: Result<Path<String>, PathRejection>,
     Query(query): Query<BTreeMap<String, String>>,
 ) -> Result<Json<DecodedId>, ApiError> {
     let Path(id) =
         id.map_err(|_| ApiError::BadParameter("the ID is no text in UTF-8".to_owned()))?;
     let layout = match query.get("layout") {
-        None => *desk.issuer.layout(),
+        None => *id_state.issuer.layout(),
         Some(name) => Layout::named(name).ok_or_else(|| {
             let names: Vec<&str> = Layout::ALL.iter().map(Layout::name).collect();
             ApiError::BadParameter(format!("{name:?} is no layout; write {}", names.join(", ")))
@@ -272,10 +272,10 @@ fn count(text: Option<&str>) -> Result<usize, ApiError> {
     };
     let count = text.parse().ok();
     count
-        .filter(|count| (1..=MOST_IDS).contains(count))
+        .filter(|count| (1..=MAX_IDS).contains(count))
         .ok_or_else(|| {
             ApiError::BadParameter(format!(
-                "count={text:?} is none from 1 to {MOST_IDS}; ask several times for more"
+                "count={text:?} is none from 1 to {MAX_IDS}; ask several times for more"
             ))
         })
 }
@@ -297,4 +297,4 @@ const BINARY: MediaType<'static> = MediaType::new(APPLICATION, OCTET_STREAM);
 /// The first is what a client gets that takes any.
 const FORMS: &[MediaType<'static>] = &[MediaType::new(APPLICATION, JSON), LINES, BINARY];
 /// 25 ms of a 12-bit sequence.
-const MOST_IDS: usize = 100_000;
+const MAX_IDS: usize = 100_000;

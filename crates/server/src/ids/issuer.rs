@@ -163,7 +163,7 @@ impl Issuer {
     /// most, whoever is cancelled.
     async fn take_turn(self: &Arc<Self>, count: usize) -> Result<Vec<u64>, IssueError> {
         let turn = Arc::clone(&self.batches).acquire_owned();
-        let turn = match tokio::time::timeout(LONGEST_TURN, turn).await {
+        let turn = match tokio::time::timeout(MAX_TURN, turn).await {
             Ok(Ok(turn)) => turn,
             Ok(Err(_)) => return Err(IssueError::Refused(Refusal::Retired)),
             Err(_) => return Err(IssueError::Exhausted),
@@ -209,10 +209,10 @@ impl Issuer {
 
     fn longest_wait(&self) -> Duration {
         match self.policy() {
-            ClockPolicy::Refuse => LONGEST_WAIT,
+            ClockPolicy::Refuse => MAX_WAIT,
             ClockPolicy::Wait { at_most_ms } => Duration::from_millis(at_most_ms.into()),
         }
-        .max(LONGEST_WAIT)
+        .max(MAX_WAIT)
     }
 
     fn tick(&self) -> Duration {
@@ -225,7 +225,7 @@ impl Issuer {
             matches!(field.kind(), driftline_id::FieldKind::Sequence)
         };
         let field = self.layout().fields().iter().find(sequence);
-        field.map_or(1, |field| 1 << field.bits().min(MOST_SEQUENCE_BITS))
+        field.map_or(1, |field| 1 << field.bits().min(MAX_SEQUENCE_BITS))
     }
 }
 
@@ -329,9 +329,9 @@ impl fmt::Debug for SharedClock {
 }
 
 /// How long a caller waits while ticks are used up.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 /// How long a batch waits for its turn.
-const LONGEST_TURN: Duration = Duration::from_secs(10);
+const MAX_TURN: Duration = Duration::from_secs(10);
 /// IDs that batches leave in a tick for each caller that waits for one: it may have sent more
 /// requests in a row.
 const ROOM: usize = 16;
@@ -340,7 +340,7 @@ const ROOM: usize = 16;
 const SINGLES: usize = 16;
 /// How many ticks a batch may take in one turn.
 const TURN_TICKS: usize = 4;
-const MOST_SEQUENCE_BITS: u8 = 24;
+const MAX_SEQUENCE_BITS: u8 = 24;
 
 #[cfg(test)]
 mod tests {

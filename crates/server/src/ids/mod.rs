@@ -15,7 +15,7 @@ mod status;
 pub mod thrift;
 mod watcher;
 
-pub use agent::{MOST_AGENTS, is_agent};
+pub use agent::{MAX_AGENTS, is_agent};
 pub use holding::{HoldError, NodeChoice};
 pub use http::{api_description, router, routes, standalone};
 pub use issuer::{IssueError, Issuer, SharedClock};

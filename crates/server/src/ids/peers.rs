@@ -43,7 +43,7 @@ impl Peers {
         let (of_thread, issuer) = (address.to_owned(), Arc::clone(issuer));
         let asked = blocking(move || Peer::ask(&of_thread, &issuer));
         // Looking up its name has no end of its own.
-        let error = match timeout(LONGEST_ASKING, asked).await {
+        let error = match timeout(MAX_ASKING, asked).await {
             Ok(Ok(Ok(peer))) => {
                 if let Some(silent_ms) = self.silent.succeeded(&peer.address, now_ms()) {
                     tracing::warn!(%address, "a peer answers again, after {}", show_ms(silent_ms));
@@ -62,7 +62,7 @@ impl Peers {
     }
 }
 
-const LONGEST_ASKING: Duration = Duration::from_secs(8);
+const MAX_ASKING: Duration = Duration::from_secs(8);
 
 #[cfg(test)]
 mod tests {

@@ -110,7 +110,7 @@ impl Peer {
     fn node(&self, layout: &Layout) -> Option<u64> {
         let raw = u64::try_from(self.id).ok()?;
         let decoded = layout.decode(raw.into());
-        let is_now = decoded.time_ms.abs_diff(self.now_ms) <= MOST_OFFSET_MS;
+        let is_now = decoded.time_ms.abs_diff(self.now_ms) <= MAX_OFFSET_MS;
         let holds = |name: &str, value: i64| match decoded.field(name) {
             Some(found) => i64::try_from(found) == Ok(value),
             None => true,
@@ -133,7 +133,7 @@ impl Peer {
 fn connect(address: &str) -> Result<Client, ClientError> {
     let mut failed = None;
     for address in address.to_socket_addrs()? {
-        match Client::connect(address, PATIENCE) {
+        match Client::connect(address, TIMEOUT) {
             Ok(client) => return Ok(client),
             Err(error) => failed = Some(error),
         }
@@ -175,7 +175,7 @@ pub fn check(issuer: &Issuer, peers: &[Peer]) -> Result<(), SanityError> {
         }
     }
     match mean_offset_ms(peers) {
-        Some(offset_ms) if offset_ms.unsigned_abs() > MOST_OFFSET_MS => {
+        Some(offset_ms) if offset_ms.unsigned_abs() > MAX_OFFSET_MS => {
             Err(SanityError::Clock { offset_ms })
         }
         _ => Ok(()),
@@ -190,6 +190,6 @@ pub fn mean_offset_ms(peers: &[Peer]) -> Option<i64> {
 }
 
 /// What the service of 2010 allows.
-const MOST_OFFSET_MS: u64 = 10_000;
-const PATIENCE: Duration = Duration::from_secs(3);
+const MAX_OFFSET_MS: u64 = 10_000;
+const TIMEOUT: Duration = Duration::from_secs(3);
 const AGENT: &str = "driftline-sanity-check";

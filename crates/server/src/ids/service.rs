@@ -106,7 +106,7 @@ impl Service {
             return Err(error);
         }
         let (stop, told) = watch::channel(false);
-        let (tell_lost, lost) = watch::channel(false);
+        let (notify_lost, lost) = watch::channel(false);
         let watching = tokio::spawn(watcher::watch(
             Arc::clone(&issuer),
             Arc::clone(&offsets),
@@ -114,7 +114,7 @@ impl Service {
             peers,
             watcher::Ends {
                 stopped: told,
-                lost: tell_lost,
+                lost: notify_lost,
             },
         ));
         Ok(Self {
@@ -166,7 +166,7 @@ async fn wait_for_window(issuer: &Issuer, from_us: i64) {
             "waiting until times that the node's last holder may have used are over"
         );
         let pause = Duration::from_micros(ahead_us.unsigned_abs());
-        tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+        tokio::time::sleep(pause.min(MAX_PAUSE)).await;
     }
 }
 
@@ -178,7 +178,7 @@ async fn give_back(issuer: &Issuer, holding: &Mutex<Option<Holding>>) {
     let (Some(retired), Some(held)) = (issuer.retire(), held) else {
         return;
     };
-    let given = timeout(LONGEST_GIVING, blocking(move || held.give_back(retired)));
+    let given = timeout(MAX_GIVING, blocking(move || held.give_back(retired)));
     let error = match given.await {
         Ok(Ok(Ok(()))) => return,
         Ok(Ok(Err(error))) => error,
@@ -199,6 +199,6 @@ pub(super) async fn blocking<T: Send + 'static>(
         .map_err(|_| ServiceError::Died)
 }
 
-const LONGEST_GIVING: Duration = Duration::from_secs(5);
+const MAX_GIVING: Duration = Duration::from_secs(5);
 /// Clocks step.
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+const MAX_PAUSE: Duration = Duration::from_millis(250);

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Progress, Shared, Wish};
+use super::{FillRequest, Progress, Shared};
 use crate::{
     clock::now_ms,
     session::{Done, Session, SessionError},
@@ -32,7 +32,7 @@ struct Running {
     source: Source,
     lease: Lease,
     stop: watch::Sender<bool>,
-    wishes: mpsc::Sender<Wish>,
+    fill_requests: mpsc::Sender<FillRequest>,
     progress: watch::Receiver<Progress>,
     /// Closed when the session has ended, however it did.
     ended: watch::Receiver<()>,
@@ -43,7 +43,7 @@ impl RunningSet {
     pub(super) fn begin(&self, shared: &Arc<Shared>, session: Session, lease: Lease) {
         let source = session.source().clone();
         let (stop, stopped) = watch::channel(false);
-        let (wishes, wished) = mpsc::channel(16);
+        let (fill_requests, fill_requests_received) = mpsc::channel(16);
         let (tell, progress) = watch::channel(progress_of(&session));
         let (end, ended) = watch::channel(());
         shared.health.begun(source.id);
@@ -51,14 +51,21 @@ impl RunningSet {
             source,
             lease,
             stop,
-            wishes,
+            fill_requests,
             progress,
             ended,
         };
         self.lock().insert(lease.source, running);
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
-            let ran = run(Arc::clone(&shared), session, lease, stopped, wished, tell);
+            let ran = run(
+                Arc::clone(&shared),
+                session,
+                lease,
+                stopped,
+                fill_requests_received,
+                tell,
+            );
             if let Err(error) = tokio::spawn(ran).await {
                 shared.halted_by_bug(lease.source, &error);
                 give_back(&shared, lease).await;
@@ -89,8 +96,8 @@ impl RunningSet {
         progress
     }
 
-    pub(super) fn wishes(&self, source: SourceId) -> Option<mpsc::Sender<Wish>> {
-        Some(self.lock().get(&source)?.wishes.clone())
+    pub(super) fn fill_requests(&self, source: SourceId) -> Option<mpsc::Sender<FillRequest>> {
+        Some(self.lock().get(&source)?.fill_requests.clone())
     }
 
     /// Tells sessions to end whose sources are gone, paused or changed, and forgets those that have
@@ -175,12 +182,12 @@ async fn run(
     session: Session,
     lease: Lease,
     stop: watch::Receiver<bool>,
-    wishes: mpsc::Receiver<Wish>,
+    fill_requests: mpsc::Receiver<FillRequest>,
     tell: watch::Sender<Progress>,
 ) {
     let name = session.source().name.clone();
     let mut following = session.follow();
-    let read = read(&shared, session, stop, wishes, tell).await;
+    let read = read(&shared, session, stop, fill_requests, tell).await;
     following.end().await;
     match read {
         Ok(()) => shared.health.ended(lease.source, now_ms()),
@@ -196,7 +203,7 @@ async fn read(
     shared: &Shared,
     mut session: Session,
     mut stop: watch::Receiver<bool>,
-    mut wishes: mpsc::Receiver<Wish>,
+    mut fill_requests: mpsc::Receiver<FillRequest>,
     tell: watch::Sender<Progress>,
 ) -> Result<(), SessionError> {
     let source = session.source().id;
@@ -217,11 +224,11 @@ async fn read(
         };
         let wait_ms = u64::try_from(until_ms.saturating_sub(now))
             .unwrap_or(0)
-            .min(LONGEST_WAIT_MS);
+            .min(MAX_WAIT_MS);
         tokio::select! {
             () = sleep_until(Instant::now() + Duration::from_millis(wait_ms)) => {}
-            Some(wish) = wishes.recv() => {
-                let _ = wish.answer.send(session.want(&wish.low).await?);
+            Some(fill_request) = fill_requests.recv() => {
+                let _ = fill_request.answer.send(session.request_fill(&fill_request.low).await?);
             }
             () = session.stream_changed() => {}
             _ = stop.changed() => break,
@@ -251,4 +258,4 @@ pub(super) async fn give_back(shared: &Shared, lease: Lease) {
     }
 }
 
-const LONGEST_WAIT_MS: u64 = 60_000;
+const MAX_WAIT_MS: u64 = 60_000;

@@ -32,8 +32,8 @@ impl Retries {
         retry.is_none_or(|retry| retry.due_ms <= now_ms)
     }
 
-    /// Each failure soon after the last try doubles the wait, up to `most_ms`.
-    pub(super) fn failed(&mut self, source: SourceId, most_ms: i64, now_ms: i64) {
+    /// Each failure soon after the last try doubles the wait, up to `max_ms`.
+    pub(super) fn failed(&mut self, source: SourceId, max_ms: i64, now_ms: i64) {
         let retry = self.by_source.entry(source).or_insert(Retry {
             failures: 0,
             due_ms: now_ms,
@@ -41,9 +41,9 @@ impl Retries {
         if now_ms.saturating_sub(retry.due_ms) > STEADY_MS {
             retry.failures = 0;
         }
-        let wait_ms = LEAST_RETRY_MS << retry.failures.min(20);
+        let wait_ms = MIN_RETRY_MS << retry.failures.min(20);
         retry.failures += 1;
-        retry.due_ms = now_ms.saturating_add(wait_ms.min(most_ms));
+        retry.due_ms = now_ms.saturating_add(wait_ms.min(max_ms));
     }
 
     fn keep(&mut self, sources: &[Source]) {
@@ -168,7 +168,7 @@ fn failed(shared: &Shared, source: SourceId, error: SessionError) -> Result<(), 
 
 /// The longest that a source waits whose own fault it is: a token that is put there is found soon.
 pub(super) const SOURCE_RETRY_MS: i64 = 10_000;
-const LEAST_RETRY_MS: i64 = 500;
+const MIN_RETRY_MS: i64 = 500;
 /// A session that lived so long had nothing in its way.
 const STEADY_MS: i64 = 30_000;
 

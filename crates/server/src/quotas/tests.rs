@@ -1,4 +1,4 @@
-use driftline_core::{answer::Throttle, api::Api, quota::Asked};
+use driftline_core::{answer::Throttle, api::Api, quota::RequestKind};
 use driftline_store::{
     Target, clock,
     credential::{self, NewCredential},
@@ -45,7 +45,7 @@ impl World {
     async fn take(&self, posts: u32) -> Charge {
         let taken = self
             .quotas
-            .take(&self.credential, SCOPE, Purpose::Poll, posts)
+            .take(&self.credential, SCOPE, QuotaPurpose::Poll, posts)
             .await
             .unwrap();
         match taken {
@@ -56,7 +56,7 @@ impl World {
 
     async fn put_back(&self, charge: Charge) {
         self.quotas
-            .put_back(&self.credential, SCOPE, Purpose::Poll, charge)
+            .put_back(&self.credential, SCOPE, QuotaPurpose::Poll, charge)
             .await
             .unwrap();
     }
@@ -66,7 +66,7 @@ impl World {
         settled.await.unwrap();
     }
 
-    async fn fail(&self, purpose: Purpose, kind: FailureKind) {
+    async fn fail(&self, purpose: QuotaPurpose, kind: FailureKind) {
         let charge = self.take(100).await;
         let settled = self
             .quotas
@@ -100,21 +100,23 @@ async fn a_request_that_read_nothing_gives_its_posts_back() {
         FailureKind::NotFound,
         FailureKind::NotJson,
     ] {
-        world.fail(Purpose::Poll, kind).await;
+        world.fail(QuotaPurpose::Poll, kind).await;
         assert_eq!(world.charged().await, 0, "{kind}");
     }
     assert_eq!(world.ledger(SCOPE).await.granted(), 6, "all were sent");
-    world.fail(Purpose::Refresh, FailureKind::BadId).await;
+    world.fail(QuotaPurpose::Refresh, FailureKind::BadId).await;
     assert_eq!(world.charged().await, 0, "it was not sent");
 }
 
 #[tokio::test]
 async fn what_was_sent_and_could_not_be_read_stays_charged() {
     let world = World::new().await;
-    world.fail(Purpose::Poll, FailureKind::Truncated).await;
-    world.fail(Purpose::Poll, FailureKind::TooLarge).await;
-    world.fail(Purpose::Refresh, FailureKind::BadJson).await;
-    world.fail(Purpose::Poll, FailureKind::BadId).await;
+    world.fail(QuotaPurpose::Poll, FailureKind::Truncated).await;
+    world.fail(QuotaPurpose::Poll, FailureKind::TooLarge).await;
+    world
+        .fail(QuotaPurpose::Refresh, FailureKind::BadJson)
+        .await;
+    world.fail(QuotaPurpose::Poll, FailureKind::BadId).await;
     assert_eq!(world.charged().await, 400);
 }
 
@@ -146,7 +148,9 @@ async fn a_held_request_is_held_still_when_the_month_has_no_posts_left() {
     let alone = world.take(1).await;
     world.put_back(alone).await;
     let (quotas, credential) = (&world.quotas, &world.credential);
-    let whole = quotas.take(credential, SCOPE, Purpose::Poll, CAP + 1).await;
+    let whole = quotas
+        .take(credential, SCOPE, QuotaPurpose::Poll, CAP + 1)
+        .await;
     assert!(matches!(whole, Ok(Permit::Until(_))), "{whole:?}");
     let _ = world.take(1).await;
     assert_eq!(world.ledger(SCOPE).await.granted(), 1);
@@ -182,7 +186,7 @@ async fn what_was_charged_to_a_month_that_is_over_is_not_given_to_this_one() {
 async fn a_request_that_was_taken_late_and_put_back_is_there_until_its_window_ends() {
     let mut world = World::new().await;
     world.credential.monthly_posts = None;
-    let ends_ms = now_ms() + SEAM_MS - 500;
+    let ends_ms = now_ms() + WINDOW_EDGE_MS - 500;
     let throttle = Throttle {
         limit: 3,
         remaining: 3,
@@ -191,7 +195,7 @@ async fn a_request_that_was_taken_late_and_put_back_is_there_until_its_window_en
     let told = world
         .quotas
         .change(&world.credential, SCOPE, move |ledger| {
-            ledger.answered(Asked::LookUp, Some(&throttle), now_ms());
+            ledger.answered(RequestKind::LookUp, Some(&throttle), now_ms());
         });
     told.await.unwrap();
     for _ in 0..10 {

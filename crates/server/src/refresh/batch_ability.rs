@@ -8,7 +8,7 @@
 pub(super) struct BatchAbility {
     known: Option<bool>,
     /// When what is not known, or a no, is looked into, Unix ms.
-    again_ms: i64,
+    recheck_at_ms: i64,
     /// How long the last wait for that was where nothing was known, ms.
     waited_ms: i64,
 }
@@ -18,7 +18,7 @@ impl BatchAbility {
     pub(super) fn remembered(has_it: bool, now_ms: i64) -> Self {
         Self {
             known: Some(has_it),
-            again_ms: now_ms.saturating_add(REMEMBERED_MS),
+            recheck_at_ms: now_ms.saturating_add(REMEMBERED_MS),
             waited_ms: 0,
         }
     }
@@ -27,7 +27,7 @@ impl BatchAbility {
     pub(super) fn shown(has_it: bool, now_ms: i64) -> Self {
         Self {
             known: Some(has_it),
-            again_ms: now_ms.saturating_add(SHOWN_MS),
+            recheck_at_ms: now_ms.saturating_add(SHOWN_MS),
             waited_ms: 0,
         }
     }
@@ -46,7 +46,7 @@ impl BatchAbility {
     pub(super) fn is_to_be_asked(self, now_ms: i64) -> bool {
         match self.known {
             Some(true) => false,
-            Some(false) | None => now_ms >= self.again_ms,
+            Some(false) | None => now_ms >= self.recheck_at_ms,
         }
     }
 
@@ -61,7 +61,7 @@ impl BatchAbility {
         let waited_ms = wait_ms.clamp(UNKNOWN_MS, REMEMBERED_MS);
         Self {
             known: None,
-            again_ms: now_ms.saturating_add(waited_ms),
+            recheck_at_ms: now_ms.saturating_add(waited_ms),
             waited_ms,
         }
     }

@@ -6,15 +6,15 @@ use driftline_store::{
     CredentialId, StoreError, clock,
     credential::{self, Credential, Quarantine},
     instance::Instance,
-    source::{self, TokenPlace},
+    source::{self, TokenLocation},
 };
-use driftline_upstream::{Address, Purpose as UpstreamPurpose, Upstream};
+use driftline_upstream::{Address, ClientPurpose, Upstream};
 
 use super::{Shared, reader::Reader};
 use crate::{
-    clock::{chance, now_ms},
+    clock::{now_ms, random},
     fault_log::Weight,
-    quotas::{Charge, Permit, Purpose},
+    quotas::{Charge, Permit, QuotaPurpose},
     span::show_ms,
 };
 
@@ -31,7 +31,7 @@ pub(super) struct Keyring {
 /// may be another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Read {
-    place: Option<TokenPlace>,
+    place: Option<TokenLocation>,
     quarantine: Option<Quarantine>,
     turns: u64,
 }
@@ -66,7 +66,7 @@ impl Keyring {
         let mut all = shared
             .read(move |tx| credential::of_instance(tx, instance))
             .await?;
-        self.heed(shared, &all);
+        self.sync(shared, &all);
         let named = &shared.options.credentials;
         if !named.is_empty() {
             all.retain(|credential| named.contains(&credential.name));
@@ -78,7 +78,7 @@ impl Keyring {
         }
         let now = now_ms();
         let mut until_ms = i64::MAX;
-        let first = (chance() % all.len() as u64) as usize;
+        let first = (random() % all.len() as u64) as usize;
         all.rotate_left(first);
         // What has a token sees more and may ask more often.
         all.sort_by_key(|credential| credential.place.is_none());
@@ -90,12 +90,12 @@ impl Keyring {
                     continue;
                 }
             };
-            let scope = reader.client.scope(UpstreamPurpose::LookUp);
+            let scope = reader.client.scope(ClientPurpose::LookUp);
             let posts = reader.client.look_up_limit(has_batch) as u32;
             match shared
                 .access
                 .quotas
-                .take(&reader.credential, scope, Purpose::Refresh, posts)
+                .take(&reader.credential, scope, QuotaPurpose::Refresh, posts)
                 .await?
             {
                 Permit::Sent(charge) => return Ok(Ok((reader, charge))),
@@ -117,14 +117,14 @@ impl Keyring {
         let (all, places) = shared
             .read(move |tx| {
                 let sources = source::list(tx)?.into_iter();
-                let places: Vec<Option<TokenPlace>> = sources
+                let places: Vec<Option<TokenLocation>> = sources
                     .filter(|source| source.instance.id == instance)
                     .map(|source| source.token)
                     .collect();
                 Ok::<_, StoreError>((credential::of_instance(tx, instance)?, places))
             })
             .await?;
-        self.heed(shared, &all);
+        self.sync(shared, &all);
         let named = &shared.options.credentials;
         let is_asked = |credential: &Credential| {
             named.is_empty()
@@ -147,7 +147,7 @@ impl Keyring {
 
     /// Forgets the tokens that may have been changed, of credentials that rest as well: some other
     /// worker or process may have had them refused, or taken again.
-    fn heed(&mut self, shared: &Shared, all: &[Credential]) {
+    fn sync(&mut self, shared: &Shared, all: &[Credential]) {
         for credential in all {
             let read = self.clients.get(&credential.id);
             if read.is_some_and(|(read, _)| *read != Read::of(shared, credential)) {
@@ -251,7 +251,7 @@ mod tests {
         let quotas = &world.shared.access.quotas;
         let refused = Failure::new(FailureKind::Unauthorized, "no");
         let two = credential(&world, second).await;
-        let failed = quotas.failed(&two, "requests", Purpose::Refresh, &refused);
+        let failed = quotas.failed(&two, "requests", QuotaPurpose::Refresh, &refused);
         failed.await.unwrap();
         quotas.restore(&two).await.unwrap();
         assert!(names(&world, &mut keyring, first).await.is_empty());

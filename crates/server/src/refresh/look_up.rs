@@ -3,8 +3,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use driftline_core::{
-    answer::{AnswerFacts, Failure, FailureKind, Finding, LookUps},
-    refresh::{Blame, Next, Search, Witnessed, is_silence, may_blame_posts},
+    answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUps},
+    refresh::{Blame, CanaryResult, Next, Search, is_silence, may_blame_posts},
     upstream_id::UpstreamId,
 };
 use driftline_store::{
@@ -29,17 +29,17 @@ pub(super) struct Outcome {
 
 /// How long a look-up may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hours {
+pub(super) struct Deadlines {
     /// No request is sent after this, Unix ms.
     pub(super) last_ms: i64,
     /// No answer is waited for after this, Unix ms.
     pub(super) over_ms: i64,
 }
 
-impl Hours {
+impl Deadlines {
     /// How long one answer is waited for: something is left to find out whether the upstream or a
     /// post of the request is to blame for a silence.
-    fn patience(self) -> Duration {
+    fn timeout(self) -> Duration {
         let left_ms = self.over_ms.saturating_sub(now_ms()).max(0) * 3 / 5;
         Duration::from_millis(left_ms.unsigned_abs())
     }
@@ -58,7 +58,7 @@ pub(super) async fn look_up(
     reader: &Reader,
     charge: Charge,
     posts: &[&DuePost],
-    hours: Hours,
+    hours: Deadlines,
     silent: u32,
 ) -> Result<Outcome, StoreError> {
     let failures = |due: &&DuePost| {
@@ -85,7 +85,7 @@ pub(super) async fn look_up(
 struct Asking<'a> {
     shared: &'a Shared,
     reader: &'a Reader,
-    hours: Hours,
+    hours: Deadlines,
     search: Search<&'a DuePost>,
     answers: Vec<Answered>,
     failure: Option<Failure>,
@@ -98,8 +98,8 @@ impl<'a> Asking<'a> {
         loop {
             let part = match self.search.next() {
                 Next::Posts(part) => part,
-                Next::Witness => {
-                    let said = self.ask_witness(&asked).await?;
+                Next::Canary => {
+                    let said = self.ask_canary(&asked).await?;
                     self.search.heard(said);
                     continue;
                 }
@@ -114,8 +114,8 @@ impl<'a> Asking<'a> {
                     Permit::Until(_) => break,
                 },
             };
-            let patience = self.hours.patience();
-            match self.reader.ask(self.shared, charge, &ids, patience).await? {
+            let timeout = self.hours.timeout();
+            match self.reader.ask(self.shared, charge, &ids, timeout).await? {
                 Ok(found) => {
                     let part = self.search.answered();
                     self.answers.extend(matched(&part, found));
@@ -135,53 +135,50 @@ impl<'a> Asking<'a> {
 
     /// Asks for a post that this credential was shown before, or for another one of the instance,
     /// but for none of these.
-    async fn ask_witness(&self, ids: &[UpstreamId]) -> Result<Witnessed, StoreError> {
+    async fn ask_canary(&self, ids: &[UpstreamId]) -> Result<CanaryResult, StoreError> {
         let credential = self.reader.credential.id;
-        let witness = match self.shared.witnesses.apart_from(credential, ids) {
-            Some(witness) => Some(witness),
-            None => self.stored_witness(ids).await?,
+        let canary = match self.shared.canaries.apart_from(credential, ids) {
+            Some(canary) => Some(canary),
+            None => self.stored_canary(ids).await?,
         };
         let kind = self.failure.as_ref().map(|failure| failure.kind);
         // Where nothing was shown yet, the other posts of the batch will tell.
-        let is_enough = witness.is_some() || kind.is_some_and(is_silence);
-        if !is_enough || self.hours.patience().is_zero() {
-            return Ok(Witnessed::Unasked);
+        let is_enough = canary.is_some() || kind.is_some_and(is_silence);
+        if !is_enough || self.hours.timeout().is_zero() {
+            return Ok(CanaryResult::Unasked);
         }
-        let posts = usize::from(witness.is_some());
+        let posts = usize::from(canary.is_some());
         let Permit::Sent(charge) = self.reader.take(self.shared, posts).await? else {
-            return Ok(Witnessed::Unasked);
+            return Ok(CanaryResult::Unasked);
         };
-        let patience = self.hours.patience();
-        let Some(witness) = witness else {
+        let timeout = self.hours.timeout();
+        let Some(canary) = canary else {
             // There is none: whether it answers anything at all has to do.
             let asked = self.reader.client.verify();
-            return Ok(match tokio::time::timeout(patience, asked).await {
-                Err(_) => Witnessed::Failed(FailureKind::TimedOut),
-                Ok(Err(failure)) if !may_blame_posts(failure.kind) => Witnessed::Answered,
-                Ok(Err(failure)) => Witnessed::Failed(failure.kind),
-                Ok(Ok(_)) => Witnessed::Answered,
+            return Ok(match tokio::time::timeout(timeout, asked).await {
+                Err(_) => CanaryResult::Failed(FailureKind::TimedOut),
+                Ok(Err(failure)) if !may_blame_posts(failure.kind) => CanaryResult::Answered,
+                Ok(Err(failure)) => CanaryResult::Failed(failure.kind),
+                Ok(Ok(_)) => CanaryResult::Answered,
             });
         };
-        let asked = std::slice::from_ref(&witness);
-        let found = self
-            .reader
-            .ask(self.shared, charge, asked, patience)
-            .await?;
+        let asked = std::slice::from_ref(&canary);
+        let found = self.reader.ask(self.shared, charge, asked, timeout).await?;
         Ok(match found {
-            Ok(_) => Witnessed::Answered,
+            Ok(_) => CanaryResult::Answered,
             Err(failure) => {
-                self.shared.witnesses.failed(credential, &witness);
-                Witnessed::Failed(failure.kind)
+                self.shared.canaries.failed(credential, &canary);
+                CanaryResult::Failed(failure.kind)
             }
         })
     }
 
     /// A post of the instance that was answered of late, by whichever credential.
-    async fn stored_witness(&self, ids: &[UpstreamId]) -> Result<Option<UpstreamId>, StoreError> {
+    async fn stored_canary(&self, ids: &[UpstreamId]) -> Result<Option<UpstreamId>, StoreError> {
         let instance = self.reader.credential.instance;
         let stored = self
             .shared
-            .read(move |tx| due_last(tx, instance, WITNESSES))
+            .read(move |tx| due_last(tx, instance, CANARIES))
             .await?;
         Ok(stored
             .into_iter()
@@ -230,11 +227,11 @@ impl<'a> Asking<'a> {
             return true;
         }
         let credential = self.reader.credential.id;
-        let witnesses = &self.shared.witnesses;
-        // A witness that could not be asked will be, with more quota or time.
+        let canaries = &self.shared.canaries;
+        // A canary that could not be asked will be, with more quota or time.
         self.search.may_be_refused()
-            && witnesses.apart_from(credential, &[]).is_none()
-            && (self.search.is_outage() || witnesses.is_refused_again(credential))
+            && canaries.apart_from(credential, &[]).is_none()
+            && (self.search.is_outage() || canaries.is_refused_again(credential))
     }
 
     /// The credential is not taken: it rests.
@@ -242,7 +239,7 @@ impl<'a> Asking<'a> {
         self.search.is_refused();
         if let Some(failure) = &mut self.failure {
             failure.kind = FailureKind::Unauthorized;
-            self.shared.witnesses.forget(self.reader.credential.id);
+            self.shared.canaries.forget(self.reader.credential.id);
             self.reader.failed(self.shared, failure).await?;
         }
         Ok(())
@@ -252,7 +249,7 @@ impl<'a> Asking<'a> {
 /// More failures than any batch can be halved.
 const ALONE: u32 = 31;
 /// One more than the posts of a request, so that one is another.
-const WITNESSES: u32 = 101;
+const CANARIES: u32 = 101;
 
 fn id_of(due: &DuePost) -> UpstreamId {
     UpstreamId::from(due.upstream_id.as_str())
@@ -261,7 +258,7 @@ fn id_of(due: &DuePost) -> UpstreamId {
 /// Each post with what was found of it; a post that the answer says nothing of is missing.
 fn matched<'a>(part: &'a [&DuePost], found: LookUps) -> impl Iterator<Item = Answered> + 'a {
     let LookUps { findings, facts } = found;
-    let AnswerFacts { sent_at_ms, .. } = facts;
+    let AnswerHeaders { sent_at_ms, .. } = facts;
     let findings: HashMap<UpstreamId, Finding> = findings.into_iter().collect();
     part.iter().map(move |due| Answered {
         what: due.what,

@@ -4,27 +4,27 @@
 //! claim while it asks, and no transaction.
 
 mod batch_ability;
-mod crew;
+mod canaries;
+mod cross_check;
 mod keyring;
 mod look_up;
 mod named;
 mod offered;
 mod options;
+mod outbox_relay;
 mod reader;
 mod saving;
-mod second_opinion;
 mod tally;
-mod teller;
 #[cfg(test)]
 mod testing;
-mod witnesses;
+mod worker_pool;
 
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError},
 };
 
-use driftline_core::refresh::Lesson;
+use driftline_core::refresh::RefreshObservation;
 use driftline_store::{
     CredentialId, InstanceId, Store, StoreError, Tx,
     instance::Instance,
@@ -38,8 +38,8 @@ use tokio::{
 };
 
 pub use options::RefreshOptions;
+pub use outbox_relay::OutboxRelay;
 pub use tally::Tally;
-pub use teller::Teller;
 
 pub(crate) use keyring::ANONYMOUS;
 pub(crate) use named::Named;
@@ -50,9 +50,9 @@ use crate::{
     fault_log::{FaultLog, FaultLogs, Weight},
     span::show_ms,
 };
-use crew::Crew;
+use canaries::Canaries;
 use named::Warned;
-use witnesses::Witnesses;
+use worker_pool::WorkerPool;
 
 /// The workers of this process. Clones are handles to the same ones.
 #[derive(Clone)]
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     pub(crate) access: Access,
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
-    witnesses: Witnesses,
+    canaries: Canaries,
     /// Of the workers of an instance, where it is not the whole store that fails.
     faults: FaultLogs<InstanceId>,
     /// Of credentials that this process cannot read.
@@ -111,7 +111,7 @@ impl Shared {
             claims: access.claims.clone(),
             access,
             options,
-            witnesses: Witnesses::default(),
+            canaries: Canaries::default(),
             faults: FaultLogs::default(),
             unusable: FaultLogs::default(),
             tally: std::sync::Mutex::default(),
@@ -129,7 +129,7 @@ impl Shared {
         let before = tally.doubtful();
         count(tally);
         if tally.doubtful() > before {
-            self.access.doubts.raise(instance);
+            self.access.cache_invalidations.raise(instance);
         }
     }
 
@@ -141,15 +141,15 @@ impl Shared {
     }
 }
 
-/// Keeps a crew for every instance.
+/// Keeps a worker_pool for every instance.
 async fn keep(shared: Arc<Shared>) {
     let mut stop = shared.stopped();
-    let mut crews: HashMap<InstanceId, Crew> = HashMap::new();
+    let mut pools: HashMap<InstanceId, WorkerPool> = HashMap::new();
     let mut warned = Warned::default();
     let mut fault = FaultLog::default();
     while !*stop.borrow() {
         if !shared.access.store_fault.lasts().await {
-            match scan(&shared, &mut crews, &mut warned).await {
+            match scan(&shared, &mut pools, &mut warned).await {
                 Ok(()) => {
                     if let Some(failed_ms) = fault.succeeded(now_ms()) {
                         tracing::warn!(
@@ -171,64 +171,66 @@ async fn keep(shared: Arc<Shared>) {
             () = tokio::time::sleep(shared.options.scan) => {}
         }
     }
-    for (_, crew) in crews {
-        crew.end().await;
+    for (_, worker_pool) in pools {
+        worker_pool.end().await;
     }
 }
 
 /// Looks after each instance, whatever is wrong with others; the first error.
 async fn scan(
     shared: &Arc<Shared>,
-    crews: &mut HashMap<InstanceId, Crew>,
+    pools: &mut HashMap<InstanceId, WorkerPool>,
     warned: &mut Warned,
 ) -> Result<(), StoreError> {
     let mut outcome = warned.look(shared).await;
     let instances = shared.read(source::instances).await?;
     let is_over = *shared.stop.borrow();
-    for (id, _) in crews.extract_if(|_, crew| crew.is_broken() && !is_over) {
+    for (id, _) in pools.extract_if(|_, worker_pool| worker_pool.is_broken() && !is_over) {
         tracing::error!(instance = %id, "a worker broke; its instance begins anew");
     }
     for instance in instances {
         shared.count(instance.id, |tally| {
             tally.origin.clone_from(&instance.origin);
         });
-        crews
+        pools
             .entry(instance.id)
-            .or_insert_with(|| Crew::start(shared, &instance));
+            .or_insert_with(|| WorkerPool::start(shared, &instance));
         outcome = outcome.and(look_after(shared, &instance).await);
     }
     outcome
 }
 
-/// Tells how far behind an instance is, and tells libraries what a dead worker left untold.
+/// Tells how far behind an instance is, and tells libraries what a dead worker left outbox.
 async fn look_after(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
     let first_due_ms = shared.read(move |tx| next_due_ms(tx, id, now)).await?;
     let oldest_ms = first_due_ms.map_or(0, |due_ms| now.saturating_sub(due_ms).max(0));
     let labels = [("instance", instance.origin.clone())];
     gauge!("driftline_refresh_oldest_overdue_seconds", &labels).set(oldest_ms as f64 / 1000.0);
-    share_experience(shared, instance).await?;
-    shared.access.teller.tell_what_is_left(id, now).await
+    share_learned(shared, instance).await?;
+    shared.access.outbox_relay.relay_what_is_left(id, now).await
 }
 
 /// Tells what this process's workers have seen, once in a few minutes, since it counts the whole
 /// schedule for that, and takes up what all have taught.
-async fn share_experience(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
+async fn share_learned(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
-    let mut lesson = None;
-    shared.count(id, |tally| lesson = tally.lesson_to_tell(now));
-    let Some(lesson) = lesson else { return Ok(()) };
-    let told = tell_experience(shared, instance, &lesson, now).await;
+    let mut observation = None;
+    shared.count(id, |tally| observation = tally.observation_to_share(now));
+    let Some(observation) = observation else {
+        return Ok(());
+    };
+    let told = share_observation(shared, instance, &observation, now).await;
     if told.is_err() {
-        shared.count(id, |tally| tally.lesson.add(&lesson));
+        shared.count(id, |tally| tally.observation.add(&observation));
     }
     told
 }
 
-async fn tell_experience(
+async fn share_observation(
     shared: &Arc<Shared>,
     instance: &Instance,
-    lesson: &Lesson,
+    observation: &RefreshObservation,
     now: i64,
 ) -> Result<(), StoreError> {
     let id = instance.id;
@@ -243,7 +245,7 @@ async fn tell_experience(
         .tell(
             &shared.store,
             id,
-            lesson.clone(),
+            observation.clone(),
             offered_per_ms,
             (behind.overdue, now),
         )

@@ -36,14 +36,14 @@ pub(crate) async fn per_ms(shared: &Shared, id: InstanceId) -> Result<f64, Store
     };
     let mut posts = 0.0;
     for credential in credentials.iter().filter(is_used) {
-        let of = |wanted: &str| {
+        let of = |pending: &str| {
             let found = ledgers
                 .iter()
-                .find(|(id, scope, _)| *id == credential.id && scope == wanted);
+                .find(|(id, scope, _)| *id == credential.id && scope == pending);
             found.map(|(.., ledger)| ledger)
         };
         let requests = of(scope).and_then(|ledger| pace(ledger, Unit::Requests));
-        let carried = requests.unwrap_or(USUAL_PER_MS) * batch as f64;
+        let carried = requests.unwrap_or(DEFAULT_PER_MS) * batch as f64;
         let capped = of(MONTH).and_then(|ledger| pace(ledger, Unit::Posts));
         posts += capped.map_or(carried, |cap| carried.min(cap));
     }
@@ -60,4 +60,4 @@ fn pace(ledger: &Ledger, unit: Unit) -> Option<f64> {
 }
 
 /// 300 requests in five minutes.
-const USUAL_PER_MS: f64 = 0.001;
+const DEFAULT_PER_MS: f64 = 0.001;

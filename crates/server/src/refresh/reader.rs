@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use driftline_core::{
-    answer::{AnswerFacts, Failure, FailureKind, Finding, LookUps},
+    answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUps},
     api::Api,
     upstream_id::UpstreamId,
 };
 use driftline_store::{StoreError, credential::Credential};
-use driftline_upstream::{Purpose as UpstreamPurpose, Upstream, is_post_id};
+use driftline_upstream::{ClientPurpose, Upstream, is_post_id};
 use metrics::counter;
 
 use super::Shared;
 use crate::{
     clock::now_ms,
-    quotas::{Charge, Permit, Purpose},
+    quotas::{Charge, Permit, QuotaPurpose},
 };
 
 /// A credential with its client.
@@ -29,7 +29,7 @@ impl Reader {
         let posts = u32::try_from(posts).unwrap_or(u32::MAX);
         let quotas = &shared.access.quotas;
         quotas
-            .take(&self.credential, self.scope(), Purpose::Refresh, posts)
+            .take(&self.credential, self.scope(), QuotaPurpose::Refresh, posts)
             .await
     }
 
@@ -37,7 +37,12 @@ impl Reader {
     pub(super) async fn put_back(&self, shared: &Shared, charge: Charge) -> Result<(), StoreError> {
         let quotas = &shared.access.quotas;
         quotas
-            .put_back(&self.credential, self.scope(), Purpose::Refresh, charge)
+            .put_back(
+                &self.credential,
+                self.scope(),
+                QuotaPurpose::Refresh,
+                charge,
+            )
             .await
     }
 
@@ -62,7 +67,12 @@ impl Reader {
     ) -> Result<(), StoreError> {
         let quotas = &shared.access.quotas;
         quotas
-            .settle_failed(&self.credential, Purpose::Refresh, charge, failure.kind)
+            .settle_failed(
+                &self.credential,
+                QuotaPurpose::Refresh,
+                charge,
+                failure.kind,
+            )
             .await
     }
 
@@ -82,10 +92,10 @@ impl Reader {
             let now_ms = now_ms();
             return Ok(Ok(LookUps {
                 findings: impossible.collect(),
-                facts: AnswerFacts {
+                facts: AnswerHeaders {
                     sent_at_ms: now_ms,
                     received_at_ms: now_ms,
-                    ..AnswerFacts::default()
+                    ..AnswerHeaders::default()
                 },
             }));
         }
@@ -109,7 +119,7 @@ impl Reader {
                     .answered(
                         &self.credential,
                         self.scope(),
-                        Purpose::Refresh,
+                        QuotaPurpose::Refresh,
                         &found.facts,
                     )
                     .await?;
@@ -120,7 +130,7 @@ impl Reader {
                         Finding::Found(_) => Some(id),
                         _ => None,
                     });
-                shared.witnesses.answered(self.credential.id, shown);
+                shared.canaries.answered(self.credential.id, shown);
             }
             Err(failure) => {
                 self.settle_failed(shared, charge, failure).await?;
@@ -150,7 +160,12 @@ impl Reader {
         counter!("driftline_refresh_failures_total", "kind" => failure.kind.name()).increment(1);
         let quotas = &shared.access.quotas;
         quotas
-            .failed(&self.credential, self.scope(), Purpose::Refresh, failure)
+            .failed(
+                &self.credential,
+                self.scope(),
+                QuotaPurpose::Refresh,
+                failure,
+            )
             .await
     }
 
@@ -168,14 +183,14 @@ impl Reader {
     }
 
     pub(super) fn scope(&self) -> &'static str {
-        self.client.scope(UpstreamPurpose::LookUp)
+        self.client.scope(ClientPurpose::LookUp)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use driftline_store::credential;
-    use driftline_upstream::{Address, Credential as Shown};
+    use driftline_upstream::{Address, Credential as RecheckAfter};
 
     use super::{super::testing::World, *};
 
@@ -189,7 +204,7 @@ mod tests {
         let http = shared.access.http.clone();
         let reader = Reader {
             credential: all[0].clone(),
-            client: Upstream::new(Api::X, http, address, Shown::None).unwrap(),
+            client: Upstream::new(Api::X, http, address, RecheckAfter::None).unwrap(),
         };
         let ids = ["00017", "99999999999999999999"].map(UpstreamId::from);
         let Permit::Sent(charge) = reader.take(shared, ids.len()).await.unwrap() else {

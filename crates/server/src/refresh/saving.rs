@@ -11,8 +11,8 @@ use driftline_store::{
 };
 use metrics::counter;
 
-use super::{Shared, Tally, teller};
-use crate::clock::{chance, now_ms};
+use super::{Shared, Tally, outbox_relay};
+use crate::clock::{now_ms, random};
 
 /// Saves what was found, schedules the posts again, and tells libraries.
 pub(super) async fn save(
@@ -28,7 +28,7 @@ pub(super) async fn save(
         policy: shared.access.policies.of(instance.id),
         keep_deleted: shared.access.keep_deleted,
         now_ms: now_ms(),
-        chance: chance(),
+        random: random(),
     };
     let saved = match shared.claims.save(&shared.store, save).await {
         Ok(saved) => saved,
@@ -47,18 +47,18 @@ pub(super) async fn save(
         }
         for (before, after) in &saved.grown {
             tally
-                .lesson
+                .observation
                 .answered(&policy, &before.facts(), after.refreshed_ms);
             let total = after.counts.total() as f64;
-            let lesson = &mut tally.lesson;
-            lesson.grew(&policy, &before.facts(), after.refreshed_ms, total);
+            let observation = &mut tally.observation;
+            observation.grew(&policy, &before.facts(), after.refreshed_ms, total);
         }
     });
     let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
-    teller::tell_of(shared, instance.id, &news).await
+    outbox_relay::notify_of(shared, instance.id, &news).await
 }
 
-/// Stores posts that someone named and that were found; the save then finds their tickets gone.
+/// Stores posts that someone named and that were found; the save then finds their lookup_ids gone.
 async fn hydrate(
     shared: &Shared,
     instance: &Instance,
@@ -66,10 +66,10 @@ async fn hydrate(
 ) -> Result<(), StoreError> {
     let mut by_source: HashMap<SourceId, Vec<(i64, Box<Post>, i64)>> = HashMap::new();
     for answered in answers {
-        if let (What::Wanted { ticket, source }, Answer::Found(post)) =
+        if let (What::Wanted { lookup_id, source }, Answer::Found(post)) =
             (answered.what, &answered.answer)
         {
-            let found = (ticket, post.clone(), answered.asked_at_ms);
+            let found = (lookup_id, post.clone(), answered.asked_at_ms);
             by_source.entry(source).or_default().push(found);
         }
     }
@@ -80,8 +80,8 @@ async fn hydrate(
             .write(source::root(source), move |tx| {
                 let found: Vec<Found<'_>> = posts
                     .iter()
-                    .map(|(ticket, post, asked_at_ms)| Found {
-                        ticket: *ticket,
+                    .map(|(lookup_id, post, asked_at_ms)| Found {
+                        lookup_id: *lookup_id,
                         post,
                         asked_at_ms: *asked_at_ms,
                     })

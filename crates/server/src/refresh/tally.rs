@@ -1,4 +1,4 @@
-use driftline_core::refresh::{Lesson, Outcome};
+use driftline_core::refresh::{Outcome, RefreshObservation};
 use metrics::counter;
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct Tally {
     pub lost_leases: u64,
     /// What is still to be told of growth and of the use of quota.
     #[serde(skip)]
-    pub(crate) lesson: Lesson,
+    pub(crate) observation: RefreshObservation,
     /// When it was last told, or that was tried, Unix ms.
     #[serde(skip)]
     told_ms: i64,
@@ -40,12 +40,12 @@ impl Tally {
     }
 
     /// What was seen, if it is time to tell it. If that fails, it is to be added again.
-    pub(crate) fn lesson_to_tell(&mut self, now_ms: i64) -> Option<Lesson> {
-        if now_ms.saturating_sub(self.told_ms) < TOLD_EVERY_MS {
+    pub(crate) fn observation_to_share(&mut self, now_ms: i64) -> Option<RefreshObservation> {
+        if now_ms.saturating_sub(self.told_ms) < SHARED_EVERY_MS {
             return None;
         }
         self.told_ms = now_ms;
-        Some(std::mem::take(&mut self.lesson))
+        Some(std::mem::take(&mut self.observation))
     }
 
     pub(crate) fn saved(&mut self, outcome: Outcome) {
@@ -85,11 +85,11 @@ fn by_name<S: serde::Serializer>(
 }
 
 /// How often what was seen is told, ms.
-const TOLD_EVERY_MS: i64 = 180_000;
+const SHARED_EVERY_MS: i64 = 180_000;
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::refresh::{Experience, Plan, Refreshed};
+    use driftline_core::refresh::{LearnedState, Plan, Refreshed};
 
     use super::*;
 
@@ -118,17 +118,19 @@ mod tests {
 
     #[test]
     fn a_lesson_that_could_not_be_told_is_told_later() {
-        let policy = Experience::new(0).policy(&Plan::default());
+        let policy = LearnedState::new(0).policy(&Plan::default());
         let mut tally = Tally::default();
         let post = Refreshed::stored(Some(0), 3_600_000, 5.0);
-        tally.lesson.grew(&policy, &post, 7_200_000, 50.0);
-        let seen = tally.lesson.clone();
+        tally.observation.grew(&policy, &post, 7_200_000, 50.0);
+        let seen = tally.observation.clone();
         assert!(!seen.is_empty());
-        let told = tally.lesson_to_tell(TOLD_EVERY_MS).expect("a lesson");
+        let told = tally
+            .observation_to_share(SHARED_EVERY_MS)
+            .expect("a observation");
         assert_eq!(told, seen);
-        assert!(tally.lesson.is_empty());
-        tally.lesson.add(&told);
-        assert_eq!(tally.lesson_to_tell(TOLD_EVERY_MS + 1), None);
-        assert_eq!(tally.lesson_to_tell(2 * TOLD_EVERY_MS), Some(seen));
+        assert!(tally.observation.is_empty());
+        tally.observation.add(&told);
+        assert_eq!(tally.observation_to_share(SHARED_EVERY_MS + 1), None);
+        assert_eq!(tally.observation_to_share(2 * SHARED_EVERY_MS), Some(seen));
     }
 }

@@ -2,13 +2,13 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use driftline_core::{api::Api, refresh::Batcher};
+use driftline_core::{api::Api, refresh::BatchRule};
 use driftline_store::{
     CredentialId, Store, Target, clock,
     credential::{self, NewCredential},
     instance::Instance,
     refresh::{Ask, Claim, Claimed},
-    source::{self, TokenPlace},
+    source::{self, TokenLocation},
 };
 use driftline_upstream::{Http, Options};
 
@@ -57,7 +57,7 @@ impl World {
             name: name.into(),
             origin: "https://x.test".into(),
             api: Api::X,
-            place: Some(TokenPlace::File(path.to_str().unwrap().into())),
+            place: Some(TokenLocation::File(path.to_str().unwrap().into())),
             monthly_posts: None,
         };
         let added = self
@@ -95,7 +95,7 @@ impl World {
         let instance = self.instance().await.id;
         let ask = Ask {
             instance,
-            batcher: Batcher::new(100, 0),
+            batch_rule: BatchRule::new(100, 0),
             shard: 0,
             holder: "test".into(),
             lease_ms: 30_000,

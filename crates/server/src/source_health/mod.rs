@@ -30,7 +30,7 @@ pub struct SourceHealth {
 
 /// A source that nobody reads, though it is not paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StandingStill {
+pub struct StalledSource {
     /// The source's name.
     pub name: String,
     /// Since when, Unix ms.
@@ -67,11 +67,11 @@ impl SourceHealth {
     }
 
     /// The sources that stand still at this time, Unix ms, by name.
-    pub fn standing_still(&self, now_ms: i64) -> Vec<StandingStill> {
+    pub fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {
         let mut all: Vec<_> = self
             .records()
             .values()
-            .filter_map(|record| record.standing_still(now_ms))
+            .filter_map(|record| record.stalled_sources(now_ms))
             .collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
@@ -180,7 +180,7 @@ impl SourceHealth {
     /// Shows all of it in the metrics.
     pub(crate) fn show(&self, now_ms: i64) {
         for record in self.records().values() {
-            let still = record.standing_still(now_ms).is_some();
+            let still = record.stalled_sources(now_ms).is_some();
             record.show(record.fault.is_some() || still, still);
         }
     }
@@ -225,17 +225,17 @@ impl Record {
         }
     }
 
-    fn standing_still(&self, now_ms: i64) -> Option<StandingStill> {
-        let (since_ms, patience_ms, reason) = match (self.idle_since_ms, self.busy_since_ms) {
-            (Some(idle_ms), _) => (idle_ms, IDLE_PATIENCE_MS, NOT_CLAIMED),
-            (None, Some(busy_ms)) => (busy_ms, STEP_PATIENCE_MS, NO_END),
+    fn stalled_sources(&self, now_ms: i64) -> Option<StalledSource> {
+        let (since_ms, timeout_ms, reason) = match (self.idle_since_ms, self.busy_since_ms) {
+            (Some(idle_ms), _) => (idle_ms, IDLE_TIMEOUT_MS, NOT_CLAIMED),
+            (None, Some(busy_ms)) => (busy_ms, STEP_TIMEOUT_MS, NO_END),
             (None, None) => return None,
         };
         let reason = match &self.fault {
             Some(fault) if self.idle_since_ms.is_some() => &fault.message,
             _ => reason,
         };
-        (now_ms.saturating_sub(since_ms) >= patience_ms).then(|| StandingStill {
+        (now_ms.saturating_sub(since_ms) >= timeout_ms).then(|| StalledSource {
             name: self.name.clone(),
             since_ms,
             reason: reason.to_owned(),
@@ -263,9 +263,9 @@ impl Record {
 }
 
 /// A lease of a process that died ends well within this.
-const IDLE_PATIENCE_MS: i64 = 15_000;
+const IDLE_TIMEOUT_MS: i64 = 15_000;
 /// A request ends within its time, a minute by default, and a commit soon after.
-const STEP_PATIENCE_MS: i64 = 180_000;
+const STEP_TIMEOUT_MS: i64 = 180_000;
 const NOT_CLAIMED: &str = "no process has claimed it";
 const NO_END: &str = "its last step does not end";
 
@@ -288,23 +288,23 @@ mod tests {
     fn a_source_stands_still_when_nobody_reads_it_and_not_when_its_upstream_fails() {
         let health = SourceHealth::default();
         health.watch(&[(ID, "a")], 0);
-        assert_eq!(health.standing_still(14_999), []);
-        let still = health.standing_still(15_000);
+        assert_eq!(health.stalled_sources(14_999), []);
+        let still = health.stalled_sources(15_000);
         assert_eq!((&*still[0].name, still[0].since_ms), ("a", 0));
         health.begun(ID);
-        assert_eq!(health.standing_still(1_000_000), []);
+        assert_eq!(health.stalled_sources(1_000_000), []);
         let mut machine = Machine::default();
         health.step_begins(ID, 1_000_000);
         let done = failing(&mut machine, FailureKind::Unreachable);
         health.step_ended(ID, &machine, &done, 1_000_001);
         assert_eq!(health.fault(ID).unwrap().kind, "unreachable");
         assert_eq!(health.fault(ID).unwrap().since_ms, Some(1_000_001));
-        assert_eq!(health.standing_still(9_000_000), []);
+        assert_eq!(health.stalled_sources(9_000_000), []);
         health.step_begins(ID, 9_000_000);
-        assert_eq!(health.standing_still(9_179_999), []);
-        assert_eq!(health.standing_still(9_180_000).len(), 1);
+        assert_eq!(health.stalled_sources(9_179_999), []);
+        assert_eq!(health.stalled_sources(9_180_000).len(), 1);
         health.watch(&[], 9_200_000);
-        assert_eq!(health.standing_still(10_000_000), []);
+        assert_eq!(health.stalled_sources(10_000_000), []);
         assert_eq!(health.fault(ID), None);
     }
 
@@ -316,7 +316,7 @@ mod tests {
         let fault = SourceFault::of_store(&"database or disk is full");
         health.halted(ID, fault.clone(), None, 1_000);
         health.halted(ID, fault, None, 5_000);
-        let still = health.standing_still(16_000);
+        let still = health.stalled_sources(16_000);
         assert_eq!(still[0].reason, "database or disk is full");
         assert_eq!(still[0].since_ms, 1_000);
         assert_eq!(health.is_read(ID), Some(false));

@@ -25,10 +25,10 @@ async fn the_public_timeline_can_be_mirrored() {
     let client = Mastodon::new(http, address, None).unwrap();
     let timeline: Timeline = "public".parse().unwrap();
     let mut uris = BTreeSet::new();
-    let mut just_above = "0".into();
+    let mut min_id = "0".into();
     loop {
         let request = PageRequest {
-            just_above: Some(just_above),
+            min_id: Some(min_id),
             limit: 40,
             ..PageRequest::default()
         };
@@ -37,7 +37,7 @@ async fn the_public_timeline_can_be_mirrored() {
         let Some(newest) = page.listed.first() else {
             break;
         };
-        just_above = newest.post.id.clone();
+        min_id = newest.post.id.clone();
         for listed in &page.listed {
             let post = &listed.post;
             assert!(post.created_at_ms.is_some() && post.author.acct.contains('@'));

@@ -1,7 +1,7 @@
 //! A server over a store, and feeds that fill the store as pollers do.
 
 use driftline_core::{
-    answer::{Abilities, AnswerFacts, Listed, LookUp, Page},
+    answer::{Abilities, AnswerHeaders, Listed, LookUp, Page},
     post::{Post, Visibility},
     refresh::Policy,
     timeline::{Machine, Reading, Request, Settings, Step},
@@ -14,7 +14,7 @@ use driftline_server::{
 };
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
-    CommitLookUp, CommitPage, Prints, SourceId, Store, Tx, clock, commit_look_up, commit_page,
+    CommitLookUp, CommitPage, PostHashes, SourceId, Store, Tx, clock, commit_look_up, commit_page,
     machine,
     source::{self, NewSource},
 };
@@ -26,7 +26,7 @@ pub(crate) const START_MS: i64 = 1_800_000_000_000;
 
 const ABILITIES: Abilities = Abilities {
     page_limit: 40,
-    just_above: true,
+    min_id: true,
 };
 
 /// A running server. It stops when this value goes.
@@ -198,7 +198,7 @@ impl Feed {
                 request: &request,
                 reading: &reading,
                 page: &page,
-                prints: &Prints::of(&page),
+                hashes: &PostHashes::of(&page),
                 policy: &Policy::default(),
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms,
@@ -232,11 +232,11 @@ impl Feed {
         self.machine = committed.unwrap().0;
     }
 
-    fn facts(&self) -> AnswerFacts {
-        AnswerFacts {
+    fn facts(&self) -> AnswerHeaders {
+        AnswerHeaders {
             sent_at_ms: self.now_ms,
             received_at_ms: self.now_ms,
-            ..AnswerFacts::default()
+            ..AnswerHeaders::default()
         }
     }
 }

@@ -164,7 +164,7 @@ async fn nodes_come_from_the_folder_or_the_store() {
     let path = folder.path().join("driftline.db");
     let opened = tokio::task::spawn_blocking(|| Store::open(Target::Sqlite { path }));
     let store = opened.await.unwrap().unwrap();
-    let terms = driftline_id::window::Terms::default();
+    let terms = driftline_id::window::WindowConfig::default();
     let leases = NodeLeases::new(store.clone(), Layout::TWITTER, terms, "a test");
     let from_store = Settings {
         node: NodeChoice::Store {

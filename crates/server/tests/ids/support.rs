@@ -53,7 +53,7 @@ pub struct Raw {
 impl Raw {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream }
     }
@@ -111,4 +111,4 @@ pub fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);

@@ -174,7 +174,7 @@ async fn poisonous_posts_in_a_row_do_not_hold_the_others_up() {
     })
     .await;
     let mut posts = world.posts().await;
-    posts.sort_by_key(|(.., standing)| standing.due_at_ms);
+    posts.sort_by_key(|(.., refresh_state)| refresh_state.due_at_ms);
     let poison: Vec<_> = posts.iter().take(POISONOUS).map(|p| p.0.clone()).collect();
     world.faults(|faults| faults.poison_ids = poison.clone());
     let since_ms = now();
@@ -255,7 +255,7 @@ async fn named_posts_are_looked_up_and_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn posts_are_refreshed_by_worth_too() {
     let plan = Plan {
-        by_worth: Some(ValueSettings {
+        by_value: Some(ValueSettings {
             floor_ms: 500,
             probes_ms: vec![500, 1_000],
             ..ValueSettings::default()

@@ -28,7 +28,7 @@ async fn a_poll_without_news_ends_the_doubt_that_a_look_up_left() {
     })
     .await;
     wait("a poll shows that it is there", async || {
-        let stands = world.standing(post).await;
+        let stands = world.refresh_state(post).await;
         stands.freshness.failures == 0 && stands.outcome == Some(Outcome::Unchanged)
     })
     .await;
@@ -47,7 +47,7 @@ async fn libraries_hear_of_counts_that_polls_show_without_workers() {
     let age = |tx: &mut Tx<'_>| {
         tx.execute(
             "update freshness set refreshed_at_ms = refreshed_at_ms - 7200000,
-                 told_at_ms = told_at_ms - 7200000",
+                 notified_at_ms = notified_at_ms - 7200000",
             &[],
         )?;
         Ok::<_, StoreError>(())
@@ -61,8 +61,8 @@ async fn libraries_hear_of_counts_that_polls_show_without_workers() {
         number(&world, "select count(*) from entry where usn <> first_usn").await > 0
     })
     .await;
-    wait("nothing is left untold", async || {
-        number(&world, "select count(*) from untold").await == 0
+    wait("nothing is left outbox", async || {
+        number(&world, "select count(*) from outbox").await == 0
     })
     .await;
     world.stop().await;

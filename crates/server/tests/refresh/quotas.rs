@@ -5,7 +5,7 @@ use std::time::Duration;
 use driftline_core::{
     answer::Throttle,
     api::Api,
-    quota::{Asked, Ledger, SEAM_MS},
+    quota::{Ledger, RequestKind, WINDOW_EDGE_MS},
 };
 use driftline_server::{
     admin::{AddCredential, Command, Token, Track},
@@ -80,16 +80,16 @@ async fn little_of_a_window_is_left_unused_while_posts_are_overdue() {
     next_window(WINDOW_MS).await;
     let world = World::start(throttled(rule), Api::Mastodon).await;
     sleep(Duration::from_millis((WINDOW_MS / 2).unsigned_abs())).await;
-    let left_ms = WINDOW_MS - now().rem_euclid(WINDOW_MS) - SEAM_MS;
+    let left_ms = WINDOW_MS - now().rem_euclid(WINDOW_MS) - WINDOW_EDGE_MS;
     sleep(Duration::from_millis(left_ms.unsigned_abs())).await;
-    let at_seam = world.sim.traffic();
+    let at_window_edge = world.sim.traffic();
     next_window(WINDOW_MS).await;
     let before = world.sim.traffic();
     next_window(WINDOW_MS).await;
     let after = world.sim.traffic();
     assert!(is_behind(&world).await, "the quota binds");
     // What is sent just before a window's end counts against the next one, too.
-    let late = requests(before) - requests(at_seam);
+    let late = requests(before) - requests(at_window_edge);
     let used = requests(after) - requests(before);
     let unused = LIMIT.saturating_sub(used + late);
     println!("{used} of {LIMIT} requests used, {late} sent late in the window before");
@@ -179,7 +179,7 @@ async fn a_quota_of_one_request_a_window_is_enough_to_begin_with() {
     let store = world.store.write(driftline_store::Root::none(), move |tx| {
         let found = credential::by_name(tx, "one")?.expect("it was added");
         let mut ledger = Ledger::default();
-        ledger.answered(Asked::LookUp, Some(&told), now_ms);
+        ledger.answered(RequestKind::LookUp, Some(&told), now_ms);
         quota::store(tx, found.id, "requests", &ledger)?;
         Ok::<_, StoreError>(())
     });

@@ -52,14 +52,14 @@ async fn a_post_that_another_credential_sees_is_not_hidden() {
     let world = two_readers(Api::X).await;
     let (post, before) = hide(&world, 5, Some("driftline")).await;
     wait("it is refreshed all the same", async || {
-        world.standing(post).await.freshness.refreshes >= before + 4
+        world.refresh_state(post).await.freshness.refreshes >= before + 4
     })
     .await;
-    assert!(is_seen(world.standing(post).await.outcome));
+    assert!(is_seen(world.refresh_state(post).await.outcome));
     assert_eq!(world.count(Outcome::Hidden).await, 0);
     let (secret, _) = hide(&world, 6, None).await;
     wait("what nobody sees is hidden", async || {
-        world.standing(secret).await.outcome == Some(Outcome::Hidden)
+        world.refresh_state(secret).await.outcome == Some(Outcome::Hidden)
     })
     .await;
     world.stop().await;
@@ -70,17 +70,20 @@ async fn what_is_known_to_be_hidden_is_asked_for_with_one_credential() {
     let world = two_readers(Api::X).await;
     let (secret, _) = hide(&world, 5, None).await;
     wait("it is hidden", async || {
-        world.standing(secret).await.outcome == Some(Outcome::Hidden)
+        world.refresh_state(secret).await.outcome == Some(Outcome::Hidden)
     })
     .await;
     // Whoever it is shown to from now on but the first credential is never asked.
     world.faults(|faults| faults.hidings[0].token = Some("driftline".into()));
-    let before = world.standing(secret).await.freshness.refreshes;
+    let before = world.refresh_state(secret).await.freshness.refreshes;
     wait("it is asked for again", async || {
-        world.standing(secret).await.freshness.refreshes >= before + 3
+        world.refresh_state(secret).await.freshness.refreshes >= before + 3
     })
     .await;
-    assert_eq!(world.standing(secret).await.outcome, Some(Outcome::Hidden));
+    assert_eq!(
+        world.refresh_state(secret).await.outcome,
+        Some(Outcome::Hidden)
+    );
     world.stop().await;
 }
 
@@ -91,13 +94,16 @@ async fn a_post_counts_as_deleted_when_no_credential_sees_it() {
     let (gone, _) = hide(&world, 6, None).await;
     for post in [seen, gone] {
         wait("it is left out", async || {
-            world.standing(post).await.outcome == Some(Outcome::Missing)
+            world.refresh_state(post).await.outcome == Some(Outcome::Missing)
         })
         .await;
         world.hasten(post).await;
     }
     wait("the one is seen, the other gone", async || {
-        let (seen, gone) = (world.standing(seen).await, world.standing(gone).await);
+        let (seen, gone) = (
+            world.refresh_state(seen).await,
+            world.refresh_state(gone).await,
+        );
         seen.freshness.refreshes > before
             && is_seen(seen.outcome)
             && gone.outcome == Some(Outcome::Deleted)
@@ -134,7 +140,7 @@ async fn a_forbidden_post_is_hidden(ability: BatchAbility) {
         faults.poison_answer = PoisonAnswer::Forbidden;
     });
     wait("it is hidden", async || {
-        world.standing(local).await.outcome == Some(Outcome::Hidden)
+        world.refresh_state(local).await.outcome == Some(Outcome::Hidden)
     })
     .await;
     let since_ms = now();
@@ -166,7 +172,7 @@ async fn a_403_to_a_batch_is_about_a_post_of_it() {
     a_forbidden_post_is_hidden(BatchAbility::Served).await;
 }
 
-/// Posts that are refreshed by workers of little patience.
+/// Posts that are refreshed by workers of little timeout.
 async fn hasty(faults: FaultsConfig, workers: usize) -> World {
     let config = WorldConfig {
         publish_for_ms: Some(25_000),
@@ -216,7 +222,7 @@ async fn a_post_that_nothing_is_answered_to_does_not_hold_the_others_up() {
         fresh.count() >= posts.len() - 1
     })
     .await;
-    let stands = world.standing(local).await;
+    let stands = world.refresh_state(local).await;
     assert_eq!(stands.outcome, Some(Outcome::Failed));
     assert!(stands.due_at_ms.is_some(), "it is due again");
     world.stop().await;
@@ -232,7 +238,7 @@ async fn where_nothing_is_answered_an_outage_costs_a_posts_patience_a_turn() {
     let failed = world.count(Outcome::Failed).await;
     let requests = world.tally().await.requests;
     unanswered(&world, 8).await;
-    // Each turn asks for a witness, too.
+    // Each turn asks for a canary, too.
     let turns = (world.tally().await.requests - requests) / 2 + 2;
     let more = world.count(Outcome::Failed).await - failed;
     assert!(more <= turns, "{more} posts in {turns} turns");
@@ -285,7 +291,7 @@ async fn the_ledger_of_a_sources_token_is_not_removed() {
 /// How many notes there are of posts that libraries are to be told of.
 async fn notes(world: &World) -> i64 {
     let count = world.store.read(|tx| {
-        let count = tx.query_one("select count(*) from untold", &[], |row| row.i64(0))?;
+        let count = tx.query_one("select count(*) from outbox", &[], |row| row.i64(0))?;
         Ok::<_, StoreError>(count)
     });
     count.await.unwrap()
@@ -333,7 +339,7 @@ async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
         .store
         .write(driftline_store::Root::none(), |tx| {
             tx.execute(
-                "insert into untold (instance_id, post_id, since_ms, counts)
+                "insert into outbox (instance_id, post_id, since_ms, counts)
                  select instance_id, id, 1, true from post where true
                  on conflict (instance_id, post_id) do nothing",
                 &[],
@@ -347,7 +353,7 @@ async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
         let source = i64::try_from(u64::from(broken.id)).unwrap();
         let count = world.store.read(move |tx| {
             let count = tx.query_one(
-                "select count(*) from untold u where not exists
+                "select count(*) from outbox u where not exists
                      (select 1 from entry e where e.source_id = $1 and e.post_id = u.post_id)",
                 &[&source],
                 |row| row.i64(0),

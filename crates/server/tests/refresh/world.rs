@@ -20,7 +20,9 @@ use driftline_sim::{
     FaultsConfig, Growth, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
-use driftline_store::{InstanceId, LocalId, Store, StoreError, find, refresh::Standing, source};
+use driftline_store::{
+    InstanceId, LocalId, Store, StoreError, find, refresh::RefreshState, source,
+};
 use driftline_upstream::{Http, Options};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -204,10 +206,10 @@ impl World {
     }
 
     /// How a post stands.
-    pub(crate) async fn standing(&self, post: LocalId) -> Standing {
+    pub(crate) async fn refresh_state(&self, post: LocalId) -> RefreshState {
         let found = self
             .store
-            .read(move |tx| driftline_store::refresh::standing(tx, post))
+            .read(move |tx| driftline_store::refresh::refresh_state(tx, post))
             .await;
         found.unwrap().expect("it stands")
     }
@@ -262,7 +264,7 @@ impl World {
     }
 
     /// Every stored post: its upstream ID, its own, and how it stands.
-    pub(crate) async fn posts(&self) -> Vec<(UpstreamId, LocalId, Standing)> {
+    pub(crate) async fn posts(&self) -> Vec<(UpstreamId, LocalId, RefreshState)> {
         self.store
             .read(|tx| {
                 let ids = tx.query("select id, upstream_id from post order by id", &[], |row| {
@@ -271,7 +273,7 @@ impl World {
                 let mut posts = Vec::new();
                 for (id, upstream_id) in ids {
                     let id = LocalId::try_from(id).unwrap();
-                    if let Some(stands) = driftline_store::refresh::standing(tx, id)? {
+                    if let Some(stands) = driftline_store::refresh::refresh_state(tx, id)? {
                         posts.push((UpstreamId::new(upstream_id), id, stands));
                     }
                 }

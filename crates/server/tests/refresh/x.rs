@@ -68,7 +68,7 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
         let machine = world.store.read(move |tx| machine::load(tx, id)).await;
         let abilities = Abilities {
             page_limit,
-            just_above: api == Api::Mastodon,
+            min_id: api == Api::Mastodon,
         };
         let planned = machine.unwrap().plan(&source.settings, abilities, now());
         let report = admin::report_on(&world.store, None, "mirrored").await;

@@ -14,7 +14,7 @@ pub(super) const BANDS: [(i64, i64); 3] = [
     (600 * MINUTE_MS, 6 * MINUTE_MS),
 ];
 
-/// When posts are due by their age, as answers alone tell: nothing here asks the pipeline. Of posts
+/// When posts are due by their age, as answers alone notify: nothing here asks the pipeline. Of posts
 /// that failed or were left out nothing is known until they are answered again.
 pub(super) struct DueTimes {
     is_by_age: bool,
@@ -30,7 +30,7 @@ struct DueTime {
 }
 
 impl DueTimes {
-    /// Of a run by age or by worth, with poisonous posts or without.
+    /// Of a run by age or by value, with poisonous posts or without.
     pub(super) fn new(is_by_age: bool, is_poisoned: bool) -> Self {
         Self {
             is_by_age,
@@ -63,7 +63,7 @@ impl DueTimes {
     }
 
     /// An answer that was asked for then is saved.
-    pub(super) fn answered(&mut self, id: &UpstreamId, born_ms: Option<i64>, asked_ms: i64) {
+    pub(super) fn answered(&mut self, id: &UpstreamId, created_at_ms: Option<i64>, asked_ms: i64) {
         if !self.is_by_age {
             return;
         }
@@ -72,7 +72,7 @@ impl DueTimes {
         {
             self.met[due.band] += 1;
         }
-        let Some(age_ms) = born_ms.map(|born_ms| asked_ms - born_ms) else {
+        let Some(age_ms) = created_at_ms.map(|created_at_ms| asked_ms - created_at_ms) else {
             return;
         };
         let band = BANDS.iter().position(|(below_ms, _)| age_ms < *below_ms);

@@ -38,7 +38,7 @@ impl Simulation {
                 Ok(_) => false,
             }
         };
-        let every_ms = if self.by_worth {
+        let every_ms = if self.by_value {
             assert!(self.postponed > 0, "nothing was put off");
             6 * MINUTE_MS * LONGEST as i64
         } else {
@@ -90,7 +90,7 @@ impl Simulation {
                 self.deaths,
             );
             let Some((_, newest)) = self.newest.get(&post.id) else {
-                // A ticket whose time is not over.
+                // A lookup_id whose time is not over.
                 continue;
             };
             assert_eq!(
@@ -109,7 +109,7 @@ impl Simulation {
         self.store.close_blocking();
     }
 
-    /// Each stored post's due time, when it was last answered, and its favourites; tickets too.
+    /// Each stored post's due time, when it was last answered, and its favourites; lookup_ids too.
     #[allow(clippy::type_complexity)]
     fn standings(&self) -> HashMap<UpstreamId, (Option<i64>, i64, Option<i64>)> {
         self.store
@@ -118,7 +118,7 @@ impl Simulation {
                     "select coalesce(p.upstream_id, w.upstream_id), f.due_at_ms,
                          f.refreshed_at_ms, f.favourites
                      from freshness f left join post p on p.id = f.post_id
-                         left join wanted w on w.ticket = f.post_id",
+                         left join pending w on w.lookup_id = f.post_id",
                     &[],
                     |row| {
                         let id = UpstreamId::new(row.text(0)?);

@@ -16,10 +16,10 @@ use std::{
 use driftline_core::{
     answer::{Failure, FailureKind, Finding, LookUps},
     api::Api,
-    quota::{Asked, Grant, SEAM_MS, Use},
+    quota::{Grant, RequestKind, Use, WINDOW_EDGE_MS},
     refresh::{
-        AgeBand, AgeTable, Batcher, Experience, Next, Outcome, Plan, Policy, Search, ValuePolicy,
-        ValueSettings, Witnessed,
+        AgeBand, AgeTable, BatchRule, CanaryResult, LearnedState, Next, Outcome, Plan, Policy,
+        Search, ValuePolicy, ValueSettings,
     },
     timeline::Settings,
     upstream_id::UpstreamId,
@@ -28,8 +28,8 @@ use driftline_sim::{FaultsConfig, Growth, SpanMs, ThrottleRule, Upstream, WorldC
 use driftline_store::{
     CredentialId, InstanceId, SourceId, Store, StoreError, Target, clock, credential, quota,
     refresh::{
-        Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Found, SHARDS, Save, What, hydrate,
-        next_due_ms, want,
+        Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Found, SHARDS, Save, What,
+        add_lookups, hydrate, next_due_ms,
     },
     source,
 };
@@ -46,7 +46,7 @@ fn every_post_stays_fresh_whatever_dies() {
 #[test]
 fn a_mutant_with_one_interval_is_caught() {
     for every_ms in BANDS.map(|(_, every_ms)| every_ms) {
-        // None of them by worth, the last but one with a short quota.
+        // None of them by value, the last but one with a short quota.
         for seed in [0, 1, 2, 4] {
             let mut simulation = Simulation::new(seed);
             let (below_ms, _) = BANDS[BANDS.len() - 1];
@@ -70,7 +70,7 @@ const RUN_MS: i64 = 50 * MINUTE_MS;
 const FIRST_MS: i64 = 10 * MINUTE_MS;
 const CALM_MS: i64 = 12 * MINUTE_MS;
 
-/// How much longer than by age posts may wait by worth, and how much longer such runs take.
+/// How much longer than by age posts may wait by value, and how much longer such runs take.
 const LONGEST: f64 = 2.0;
 const MORE_CALM_MS: i64 = 20 * MINUTE_MS;
 
@@ -83,13 +83,13 @@ fn ages() -> AgeTable {
 fn priced(price: f64) -> Policy {
     let plan = Plan {
         ages: ages(),
-        by_worth: Some(ValueSettings {
+        by_value: Some(ValueSettings {
             longest: LONGEST,
             ..ValueSettings::default()
         }),
         ..Plan::default()
     };
-    match Experience::new(0).policy(&plan) {
+    match LearnedState::new(0).policy(&plan) {
         Policy::Value { ages, by } => Policy::Value {
             ages,
             by: ValuePolicy { price, ..by },
@@ -103,7 +103,7 @@ struct Simulation {
     store: Store,
     claims: Claims,
     policy: Arc<Policy>,
-    by_worth: bool,
+    by_value: bool,
     run_ms: i64,
     /// How many posts were put off because the price rose.
     postponed: u64,
@@ -162,8 +162,8 @@ struct Worker {
 struct Asking {
     claim: Claim,
     search: Search<DuePost>,
-    /// The witness that was asked for, if it was one.
-    witness: Option<UpstreamId>,
+    /// The canary that was asked for, if it was one.
+    canary: Option<UpstreamId>,
     answers: Vec<Answered>,
     answer: Result<LookUps, Failure>,
 }
@@ -241,16 +241,16 @@ impl Simulation {
         let workers: Vec<_> = workers.collect();
         storm.death = rng.random_range(0.0..0.08);
         storm.dawdle = rng.random_range(0.0..0.05);
-        let by_worth = seed % 4 == 3;
+        let by_value = seed % 4 == 3;
         // Both take longer to settle.
-        let slow = u32::from(by_worth) + 2 * u32::from(is_short);
+        let slow = u32::from(by_value) + 2 * u32::from(is_short);
         let more_ms = i64::from(slow) * MORE_CALM_MS;
         Self {
             upstream: Upstream::new(config, seed),
             store,
             claims: Claims::default(),
             policy: Arc::new(Policy::of_ages(ages())),
-            by_worth,
+            by_value,
             run_ms: RUN_MS + more_ms,
             postponed: 0,
             source,
@@ -263,7 +263,7 @@ impl Simulation {
             storm,
             death_share: 0.0,
             dawdle_share: 0.0,
-            due_times: DueTimes::new(!by_worth, is_poisoned),
+            due_times: DueTimes::new(!by_value, is_poisoned),
             limit,
             cut,
             // Every fifth server that is not short of requests looks them up one by one.
@@ -319,7 +319,7 @@ impl Simulation {
 
     /// A producer names every post that is new.
     fn name(&mut self, named: &mut HashSet<UpstreamId>) {
-        if self.by_worth {
+        if self.by_value {
             let price = 10_f64.powf(self.rng.random_range(-4.0..3.0));
             self.policy = Arc::new(priced(price));
         }
@@ -334,7 +334,7 @@ impl Simulation {
         let policy = Arc::clone(&self.policy);
         self.store
             .write_blocking(source::root(source), move |tx| {
-                want(tx, source, &new, false, &policy, now_ms)
+                add_lookups(tx, source, &new, false, &policy, now_ms)
             })
             .unwrap();
     }
@@ -404,7 +404,7 @@ impl Simulation {
         worker.shard += 1;
         let ask = Ask {
             instance,
-            batcher: Batcher::new(self.batch, 2 * SECOND_MS),
+            batch_rule: BatchRule::new(self.batch, 2 * SECOND_MS),
             shard: worker.shard,
             holder: format!("worker {at}"),
             lease_ms: LEASE_MS,
@@ -426,7 +426,7 @@ impl Simulation {
                 let silent = worker.failures.max(suspicion);
                 let asking = Asking {
                     search: Search::new(claim.posts.clone(), failures, silent),
-                    witness: None,
+                    canary: None,
                     claim,
                     answers: Vec::new(),
                     answer: Err(Failure::new(FailureKind::Unreachable, "not asked yet")),
@@ -448,18 +448,18 @@ impl Simulation {
     fn ask(&mut self, at: usize, mut asking: Asking) {
         let ids: Vec<UpstreamId> = match asking.search.next() {
             Next::Posts(part) => part.iter().map(id_of).collect(),
-            Next::Witness => {
+            Next::Canary => {
                 let asked: Vec<UpstreamId> = asking.claim.posts.iter().map(id_of).collect();
                 let others = self.newest.iter().filter(|(id, _)| !asked.contains(id));
                 let newest = others.max_by_key(|(id, (at_ms, _))| (at_ms, id.as_str()));
-                asking.witness = newest.map(|(id, _)| id.clone());
-                asking.witness.iter().cloned().collect()
+                asking.canary = newest.map(|(id, _)| id.clone());
+                asking.canary.iter().cloned().collect()
             }
             Next::Nothing => return self.end(at, asking),
         };
         if ids.is_empty() {
             self.put_back();
-            asking.search.heard(Witnessed::Unasked);
+            asking.search.heard(CanaryResult::Unasked);
             return self.go_on(at, asking);
         }
         asking.answer = self.upstream.look_ups(self.now_ms, "token", &ids);
@@ -483,16 +483,16 @@ impl Simulation {
             Err(failure) => (failure.throttle, failure.kind == FailureKind::Throttled),
         };
         self.throttled += u32::from(is_throttled);
-        self.tell(move |ledger, now_ms| {
+        self.notify(move |ledger, now_ms| {
             if is_throttled {
-                ledger.refused(Asked::LookUp, throttle.as_ref(), None, 0, now_ms);
+                ledger.refused(RequestKind::LookUp, throttle.as_ref(), None, 0, now_ms);
             } else {
-                ledger.answered(Asked::LookUp, throttle.as_ref(), now_ms);
+                ledger.answered(RequestKind::LookUp, throttle.as_ref(), now_ms);
             }
         });
-        match (asking.witness.take(), answer) {
-            (Some(_), Ok(_)) => asking.search.heard(Witnessed::Answered),
-            (Some(_), Err(failure)) => asking.search.heard(Witnessed::Failed(failure.kind)),
+        match (asking.canary.take(), answer) {
+            (Some(_), Ok(_)) => asking.search.heard(CanaryResult::Answered),
+            (Some(_), Err(failure)) => asking.search.heard(CanaryResult::Failed(failure.kind)),
             (None, Ok(found)) => {
                 let part = asking.search.answered();
                 asking.answers.extend(matched(&part, found));
@@ -511,8 +511,8 @@ impl Simulation {
         if may_ask {
             return self.ask(at, asking);
         }
-        if asking.search.next() == Next::Witness {
-            asking.search.heard(Witnessed::Unasked);
+        if asking.search.next() == Next::Canary {
+            asking.search.heard(CanaryResult::Unasked);
         }
         self.end(at, asking);
     }
@@ -582,7 +582,7 @@ impl Simulation {
             policy: Arc::clone(&self.policy),
             keep_deleted: true,
             now_ms: self.now_ms,
-            chance: self.rng.random(),
+            random: self.rng.random(),
         };
         match self.claims.save_blocking(&self.store, save) {
             Ok(saved) => {
@@ -619,13 +619,13 @@ impl Simulation {
         self.newest.insert(id, (asked_ms, favourites));
     }
 
-    /// Stores what was found for tickets, as a commit of its own.
+    /// Stores what was found for lookup_ids, as a commit of its own.
     fn hydrate(&mut self, answers: &[Answered]) {
         let posts: Vec<_> = answers
             .iter()
             .filter_map(|answered| match (answered.what, &answered.answer) {
-                (What::Wanted { ticket, .. }, Answer::Found(post)) => {
-                    Some((ticket, post.clone(), answered.asked_at_ms))
+                (What::Wanted { lookup_id, .. }, Answer::Found(post)) => {
+                    Some((lookup_id, post.clone(), answered.asked_at_ms))
                 }
                 _ => None,
             })
@@ -650,8 +650,8 @@ impl Simulation {
             .write_blocking(source::root(source), move |tx| {
                 let found: Vec<Found<'_>> = posts
                     .iter()
-                    .map(|(ticket, post, asked_at_ms)| Found {
-                        ticket: *ticket,
+                    .map(|(lookup_id, post, asked_at_ms)| Found {
+                        lookup_id: *lookup_id,
                         post,
                         asked_at_ms: *asked_at_ms,
                     })
@@ -673,7 +673,7 @@ impl Simulation {
     }
 
     fn take(&mut self) -> Grant {
-        if self.held.0 > 0 && self.now_ms < self.held.1 - SEAM_MS {
+        if self.held.0 > 0 && self.now_ms < self.held.1 - WINDOW_EDGE_MS {
             self.held.0 -= 1;
             return Grant::Requests(1);
         }
@@ -694,7 +694,7 @@ impl Simulation {
         grant
     }
 
-    fn tell(
+    fn notify(
         &mut self,
         mut change: impl FnMut(&mut driftline_core::quota::Ledger, i64) + Send + 'static,
     ) {

@@ -57,7 +57,7 @@ fn late_posts_wait_ms(seed: u64, mutant: Option<Mutant>) -> (i64, usize) {
         },
         abilities: Abilities {
             page_limit: 40,
-            just_above: true,
+            min_id: true,
         },
         joins_after_ms: 0,
         runs_for_ms,

@@ -15,7 +15,7 @@ pub(crate) struct Feed {
     lost_share: f64,
     repeated_share: f64,
     longest_delay_ms: i64,
-    told_until_ms: i64,
+    read_until_ms: i64,
     /// By the time when it arrives.
     pending: BTreeMap<(i64, u64), Event>,
     number: u64,
@@ -34,7 +34,7 @@ impl Feed {
             lost_share: rng.random_range(0.0..0.9),
             repeated_share: rng.random_range(0.0..0.3),
             longest_delay_ms: [0, 2_000, 30_000, 900_000][rng.random_range(0..4)],
-            told_until_ms: now_ms,
+            read_until_ms: now_ms,
             pending: BTreeMap::new(),
             number: 0,
             opens_at_ms: Some(now_ms),
@@ -49,7 +49,7 @@ impl Feed {
             return false;
         }
         self.opens_at_ms = None;
-        self.told_until_ms = now_ms;
+        self.read_until_ms = now_ms;
         true
     }
 
@@ -59,7 +59,7 @@ impl Feed {
 
     /// What arrives up to a time, in batches.
     pub(crate) fn arrive(&mut self, upstream: &mut Upstream, now_ms: i64) -> Vec<Vec<Arrived>> {
-        for happened in upstream.world().events(self.told_until_ms, now_ms) {
+        for happened in upstream.world().events(self.read_until_ms, now_ms) {
             let event = match happened.happening {
                 Happening::Appeared(status) => Event::Posted(Box::new(status.to_post())),
                 Happening::Edited(status) => Event::Edited(Box::new(status.to_post())),
@@ -74,7 +74,7 @@ impl Feed {
                 self.pending.insert((due_ms, self.number), event.clone());
             }
         }
-        self.told_until_ms = self.told_until_ms.max(now_ms);
+        self.read_until_ms = self.read_until_ms.max(now_ms);
         let later = self.pending.split_off(&(now_ms + 1, 0));
         let due = std::mem::replace(&mut self.pending, later);
         let arrived: Vec<Arrived> = due

@@ -104,7 +104,7 @@ impl Simulation {
             let at_ms = arrived.received_at_ms;
             match &arrived.event {
                 Event::Posted(post) | Event::Edited(post) => self.laws.shown_alive(post, at_ms),
-                Event::Deleted(id) => self.laws.told_gone(id, at_ms),
+                Event::Deleted(id) => self.laws.reported_gone(id, at_ms),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What must hold at every commit, and when all has come of age.
 //!
-//! *Shown* is every post on a page that the upstream answered, also where
+//! *RecheckAfter* is every post on a page that the upstream answered, also where
 //! nothing came of the answer: its commit failed, or the process died with it
 //! in hand. At every commit each post that was shown is stored, or lies in a
 //! range that the stored ledger lists, or below the history that was asked
@@ -51,7 +51,7 @@ pub(crate) enum Violation {
     Content(String),
     /// The source stands still.
     #[error("standing still: {0}")]
-    Standing(String),
+    RefreshState(String),
     /// Ranges stay unread for ever.
     #[error("does not settle: {0}")]
     Unsettled(String),
@@ -168,7 +168,7 @@ impl Laws {
     }
 
     /// A commit told that a stored post is gone.
-    pub(crate) fn told_gone(&mut self, id: &UpstreamId, asked_at_ms: i64) {
+    pub(crate) fn reported_gone(&mut self, id: &UpstreamId, asked_at_ms: i64) {
         if !self.stored.contains(id) {
             return;
         }

@@ -5,7 +5,7 @@
 //! refreshes beside both. [`laws`] says what must hold at every commit.
 //!
 //! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many;
-//! `DRIFTLINE_TRACE=1` prints each step.
+//! `DRIFTLINE_TRACE=1` hashes each step.
 #![allow(clippy::unwrap_used)]
 
 mod delay;

@@ -2,7 +2,7 @@
 //! catch.
 
 use driftline_core::{
-    timeline::{Backfill, Gap, GapKind, Machine, Overlap, Purpose, Reading, Request},
+    timeline::{Backfill, Gap, GapKind, Machine, Overlap, Reading, Request, RequestPurpose},
     upstream_id::Key,
 };
 
@@ -41,7 +41,7 @@ impl Mutant {
         reading: &Reading,
     ) -> Option<Machine> {
         if self == Self::EmptyAnswerIsTheEnd
-            && let Purpose::Fill { low, .. } = &request.purpose
+            && let RequestPurpose::Fill { low, .. } = &request.purpose
             && request.page.since.is_none()
             && reading.keys.is_empty()
         {
@@ -50,14 +50,14 @@ impl Mutant {
         let limit = usize::from(request.page.limit);
         let oldest = reading.keys.get(reading.ahead..)?.last()?;
         match self {
-            Self::OriginMovesAtPolls if request.purpose == Purpose::Poll => {
+            Self::OriginMovesAtPolls if request.purpose == RequestPurpose::Poll => {
                 Some(beginning_at(machine, oldest))
             }
             Self::OriginAboveHistory
                 if machine.is_readable() && !machine.ledger().origin()?.is_lowest() =>
             {
                 let newest = reading.keys.get(reading.ahead)?;
-                matches!(request.purpose, Purpose::Fill { .. })
+                matches!(request.purpose, RequestPurpose::Fill { .. })
                     .then(|| beginning_at(machine, newest))
             }
             Self::RungsPassUnread => Some(with_gaps(machine, |gap| {
@@ -70,7 +70,7 @@ impl Mutant {
                 )
             })),
             Self::GapClosedByShortPage if reading.keys.len() < limit => {
-                let Purpose::Fill { low, .. } = &request.purpose else {
+                let RequestPurpose::Fill { low, .. } = &request.purpose else {
                     return None;
                 };
                 Some(with_gaps(machine, |gap| gap.low != *low))
@@ -127,7 +127,7 @@ fn a_history_that_ends_too_early_is_caught() {
 
 #[test]
 fn a_lease_that_outlives_its_session_is_caught() {
-    let is_caught = |violation: &Violation| matches!(violation, Violation::Standing(_));
+    let is_caught = |violation: &Violation| matches!(violation, Violation::RefreshState(_));
     assert_caught(Mutant::LeaseOutlivesSession, Drawn::of, is_caught);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use driftline_core::{
     answer::{Failure, Finding, LookUps},
-    refresh::{AgeBand, AgeTable, Batcher, Outcome, Policy},
+    refresh::{AgeBand, AgeTable, BatchRule, Outcome, Policy},
     upstream_id::UpstreamId,
 };
 use driftline_sim::Upstream;
@@ -91,7 +91,7 @@ impl Refresher {
         self.shard += 1;
         let ask = Ask {
             instance: self.instance,
-            batcher: Batcher::new(20, 2 * SECOND_MS),
+            batch_rule: BatchRule::new(20, 2 * SECOND_MS),
             shard: self.shard,
             holder: "worker".to_owned(),
             lease_ms: MINUTE_MS,
@@ -134,7 +134,7 @@ impl Refresher {
             policy: Arc::clone(&self.policy),
             keep_deleted: self.keep_deleted,
             now_ms: *now_ms,
-            chance: 7,
+            random: 7,
         };
         let claims = self.claims.clone();
         let saved = store.run(now_ms, Operation::RefreshSave, |store| {
@@ -157,7 +157,7 @@ impl Refresher {
                     laws.shown_alive(post, sent_at_ms);
                     laws.told_counts(post);
                 }
-                (Outcome::Deleted, _) => laws.told_gone(&id_of(post), sent_at_ms),
+                (Outcome::Deleted, _) => laws.reported_gone(&id_of(post), sent_at_ms),
                 _ => {}
             }
         }

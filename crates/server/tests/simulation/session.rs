@@ -8,12 +8,12 @@ use std::{
 };
 
 use driftline_core::{
-    answer::{AnswerFacts, Listed, LookUp, Page},
-    timeline::{Cadence, Fetch, Machine, Purpose, Reading, Request, Settings, Step, Stored},
+    answer::{AnswerHeaders, Listed, LookUp, Page},
+    timeline::{Cadence, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step, Stored},
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, Prints, StoreError, Summary, commit_look_up,
+    CommitLookUp, CommitMachine, CommitPage, PostHashes, StoreError, Summary, commit_look_up,
     commit_machine, commit_page, entry, lease::Lease, source,
 };
 use rand::RngExt;
@@ -82,7 +82,7 @@ impl Session {
                     *known == hash(item) && asked_at_ms < at_ms + 10 * MINUTE_MS
                 })
         };
-        if request.purpose != Purpose::Poll || !page.listed.iter().all(is_known) {
+        if request.purpose != RequestPurpose::Poll || !page.listed.iter().all(is_known) {
             return None;
         }
         let stored = Stored {
@@ -124,7 +124,7 @@ impl Simulation {
             Step::Wait { until_ms } => {
                 if until_ms <= self.now_ms || self.waits_in_a_row > 100 {
                     let text = format!("waits until {until_ms} at {}", self.now_ms);
-                    return Err(Ended::Violation(Violation::Standing(text)));
+                    return Err(Ended::Violation(Violation::RefreshState(text)));
                 }
                 // The stream is heard meanwhile.
                 self.now_ms = match &self.feed {
@@ -199,14 +199,14 @@ impl Simulation {
         match checked {
             Ok((page, reading)) => self.take_in(&request, reading, page),
             Err(failure) => {
-                let chance = self.rng.random();
+                let random = self.rng.random();
                 let mut machine = machine;
                 machine.failed(
                     &settings,
                     Some(&request.purpose),
                     &failure,
                     self.now_ms,
-                    chance,
+                    random,
                 );
                 self.save(machine)
             }
@@ -228,15 +228,15 @@ impl Simulation {
             }
             return Ok(());
         }
-        let is_poll = request.purpose == Purpose::Poll;
+        let is_poll = request.purpose == RequestPurpose::Poll;
         let operation = match request.purpose {
-            Purpose::Poll => Operation::Poll,
-            Purpose::Fill { .. } => Operation::Fill,
+            RequestPurpose::Poll => Operation::Poll,
+            RequestPurpose::Fill { .. } => Operation::Fill,
             _ => Operation::Look,
         };
         let commit = if before.is_history(request, &reading) {
             let high = match &request.purpose {
-                Purpose::Fill { high, .. } => Some(high),
+                RequestPurpose::Fill { high, .. } => Some(high),
                 _ => None,
             };
             let keys = reading.keys.iter();
@@ -301,7 +301,7 @@ impl Simulation {
             Arc::clone(&self.refresher.policy),
             self.refresher.claims.clone(),
         );
-        let prints = Prints::of(&page);
+        let hashes = PostHashes::of(&page);
         move |tx| {
             let commit = CommitPage {
                 source,
@@ -312,7 +312,7 @@ impl Simulation {
                 request: &request,
                 reading: &reading,
                 page: &page,
-                prints: &prints,
+                hashes: &hashes,
                 policy: &policy,
                 claims: &claims,
                 now_ms,
@@ -362,17 +362,17 @@ impl Simulation {
         let look_up = match answer {
             Ok(look_up) => look_up,
             Err(failure) => {
-                let (chance, settings) = (self.rng.random(), self.settings());
+                let (random, settings) = (self.rng.random(), self.settings());
                 let mut machine = before;
-                machine.failed(&settings, None, &failure, self.now_ms, chance);
+                machine.failed(&settings, None, &failure, self.now_ms, random);
                 return self.save(machine);
             }
         };
-        let facts = AnswerFacts {
+        let facts = AnswerHeaders {
             sent_at_ms,
             received_at_ms: self.now_ms,
             round_trip_ms: self.now_ms - sent_at_ms,
-            ..AnswerFacts::default()
+            ..AnswerHeaders::default()
         };
         if self.mutant == Some(Mutant::AbsenceIgnored) {
             let mut machine = before;
@@ -406,7 +406,7 @@ impl Simulation {
         if self.store.committed() {
             match &look_up {
                 LookUp::Found(post) => self.laws.shown_alive(post, sent_at_ms),
-                LookUp::Gone => self.laws.told_gone(id, sent_at_ms),
+                LookUp::Gone => self.laws.reported_gone(id, sent_at_ms),
             }
         }
         let machine = outcome?;

@@ -76,7 +76,7 @@ impl Drawn {
             seed,
             abilities: Abilities {
                 page_limit,
-                just_above: rng.random_bool(0.7),
+                min_id: rng.random_bool(0.7),
             },
             joins_after_ms,
             runs_for_ms,
@@ -130,7 +130,7 @@ impl Drawn {
             },
             abilities: Abilities {
                 page_limit: 7,
-                just_above: true,
+                min_id: true,
             },
             joins_after_ms: 3 * MINUTE_MS,
             runs_for_ms: 2 * MINUTE_MS,

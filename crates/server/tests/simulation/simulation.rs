@@ -38,7 +38,7 @@ pub(crate) struct Simulation {
     /// virtual time, Unix ms. The database's own clock does not take part.
     leased_until_ms: i64,
     /// Since when the source is not read, Unix ms.
-    standing_since_ms: i64,
+    stalled_since_ms: i64,
     /// When the last poll that was taken in was asked for, Unix ms.
     pub(crate) polled_at_ms: i64,
     /// Since when nothing was looked up and nothing is left to read, Unix ms.
@@ -121,7 +121,7 @@ impl Simulation {
             waits_in_a_row: 0,
             rng,
             leased_until_ms: now_ms,
-            standing_since_ms: now_ms,
+            stalled_since_ms: now_ms,
             polled_at_ms: i64::MIN,
             quiet_since_ms: now_ms,
             mutant: None,
@@ -217,11 +217,11 @@ impl Simulation {
     fn scan(&mut self) -> Result<(), Ended> {
         self.now_ms += SECOND_MS;
         let fails_until_ms = self.store.fails_until_ms();
-        let limit_ms = self.standing_since_ms.max(fails_until_ms) + 10 * SECOND_MS;
+        let limit_ms = self.stalled_since_ms.max(fails_until_ms) + 10 * SECOND_MS;
         if self.now_ms > limit_ms {
-            return Err(Ended::Violation(Violation::Standing(format!(
+            return Err(Ended::Violation(Violation::RefreshState(format!(
                 "not read since {}, though the store works since {fails_until_ms}; now {}",
-                self.standing_since_ms, self.now_ms
+                self.stalled_since_ms, self.now_ms
             ))));
         }
         if self.mutant == Some(Mutant::LeaseOutlivesSession) && self.store.opens(self.now_ms) {
@@ -249,7 +249,7 @@ impl Simulation {
         };
         let Some(lease) = lease else {
             let text = "the source is leased to nobody and not free".to_owned();
-            return Err(Ended::Violation(Violation::Standing(text)));
+            return Err(Ended::Violation(Violation::RefreshState(text)));
         };
         match self.load()? {
             Some(machine) => {
@@ -288,7 +288,7 @@ impl Simulation {
             feed.break_off(self.now_ms);
         }
         if let Some(session) = self.session.take() {
-            self.standing_since_ms = self.now_ms;
+            self.stalled_since_ms = self.now_ms;
             self.leased_until_ms = self.now_ms + LEASE_MS;
             self.give_back(session.lease);
         }
@@ -321,7 +321,7 @@ impl Simulation {
         }
         self.refresher.die();
         self.store.reopen();
-        self.standing_since_ms = self.now_ms;
+        self.stalled_since_ms = self.now_ms;
     }
 
     fn refresh(&mut self) -> Result<(), Ended> {

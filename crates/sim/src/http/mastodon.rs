@@ -71,7 +71,7 @@ impl Bounds {
         PageRequest {
             since: id(&self.since_id),
             below: id(&self.max_id),
-            just_above: id(&self.min_id),
+            min_id: id(&self.min_id),
             limit: self
                 .limit
                 .as_deref()

@@ -103,7 +103,7 @@ impl SimServer {
     /// seconds, whatever clients do.
     pub async fn shutdown(mut self) {
         self.stop.send_replace(true);
-        if timeout(PATIENCE, &mut self.serving).await.is_err() {
+        if timeout(TIMEOUT, &mut self.serving).await.is_err() {
             self.serving.abort();
         }
     }
@@ -120,4 +120,4 @@ async fn stopped(mut stopping: watch::Receiver<bool>) {
     let _ = stopping.wait_for(|&stopping| stopping).await;
 }
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);

@@ -19,12 +19,12 @@ use super::{
     timeline::{MAX_LISTS, Timeline},
 };
 use crate::{
-    chance::{hash_text, mix},
     config::{DEFAULT_PAGE_LIMIT, WorldConfig},
     faults::{Faults, Verdict},
     faults_config::FaultsConfig,
     layout::IdLayout,
     quota::Asked,
+    rng::{hash_text, mix},
     streams_config::StreamsConfig,
     truth::Truth,
     upstream::Traffic,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{chance::hash_text, config::Lane, quota::Endpoint};
+use crate::{config::Lane, quota::Endpoint, rng::hash_text};
 
 /// One of a server's timelines.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

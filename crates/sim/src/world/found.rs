@@ -4,8 +4,8 @@ use driftline_core::{post::Counts, upstream_id::UpstreamId};
 
 use super::{HIDING, World, span};
 use crate::{
-    chance::{Chance, hash_text, mix},
     record::Record,
+    rng::{Rng, hash_text, mix},
     status::Status,
 };
 
@@ -78,9 +78,9 @@ impl World {
         if self.config.hidden_share <= 0.0 {
             return None;
         }
-        let mut chance = Chance::stream(mix(self.seed, record.genes), HIDING);
-        let hides = chance.happens(self.config.hidden_share);
-        let after_ms = span(&mut chance, self.config.hidden_after_ms).max(0);
+        let mut rng = Rng::stream(mix(self.seed, record.genes), HIDING);
+        let hides = rng.happens(self.config.hidden_share);
+        let after_ms = span(&mut rng, self.config.hidden_after_ms).max(0);
         hides.then(|| record.visible_at_ms.saturating_add(after_ms))
     }
 

@@ -77,7 +77,7 @@ pub(crate) async fn send(server: &SimServer, request: &str) -> Raw {
     let mut bytes = Vec::new();
     let mut chunk = vec![0; 65_536];
     // A reset ends an answer as the end of the stream does.
-    while let Ok(read @ 1..) = timeout(PATIENCE, socket.read(&mut chunk))
+    while let Ok(read @ 1..) = timeout(TIMEOUT, socket.read(&mut chunk))
         .await
         .expect("something comes, or the end")
     {
@@ -100,4 +100,4 @@ pub(crate) async fn standing(config: ServerConfig) -> (SimServer, SetClock) {
     (server, clock)
 }
 
-const PATIENCE: Duration = Duration::from_secs(8);
+const TIMEOUT: Duration = Duration::from_secs(8);

@@ -11,7 +11,7 @@ pub enum NodeLeaseError {
         "the node {node} of {layout} is held by '{holder}'; stop that process, or use another \
          node: if it crashed, its lease ends in {ends_in_ms} ms"
     )]
-    Held {
+    LockedSource {
         /// The layout's name.
         layout: &'static str,
         /// The node's number.

@@ -146,7 +146,7 @@ pub(super) fn take_node(
             ..
         }) = &stored
         {
-            return Err(NodeLeaseError::Held {
+            return Err(NodeLeaseError::LockedSource {
                 layout: claim.layout.name(),
                 node: node.number(),
                 holder: holder.clone(),

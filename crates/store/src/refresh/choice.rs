@@ -26,7 +26,7 @@ pub(crate) fn reach(policy: &Policy, size: usize) -> usize {
 }
 
 /// Takes at most `size` of the due posts, which come in the order of their due times and leave in
-/// it: what was due first or, under a policy by worth, what is worth most now.
+/// it: what was due first or, under a policy by value, what is worth most now.
 ///
 /// No post starves: under such a policy a quarter of what is taken, over `turn` after turn, is what
 /// has waited beyond its bound for longest, or what failed and is due again, whatever the others
@@ -48,7 +48,7 @@ pub(crate) fn choose(
     let (later, due): (Vec<_>, Vec<_>) = due
         .into_iter()
         .partition(|post| postponed(policy, post, now_ms).is_some());
-    let mut kept = (size + (turn % PATIENCE) as usize) / PATIENCE as usize;
+    let mut kept = (size + (turn % TIMEOUT) as usize) / TIMEOUT as usize;
     let mut valued: Vec<(f64, DuePost)> = due
         .into_iter()
         .map(|post| {
@@ -73,7 +73,7 @@ pub(crate) fn choose(
 }
 
 /// The posts of the most worth, of those that are worth anything.
-pub(crate) fn worthiest(
+pub(crate) fn most_valuable(
     policy: &Policy,
     posts: Vec<DuePost>,
     limit: usize,
@@ -118,8 +118,8 @@ fn postponed(policy: &Policy, post: &DuePost, now_ms: i64) -> Option<i64> {
 /// not fail.
 fn value(policy: &Policy, post: &DuePost, now_ms: i64) -> f64 {
     let value = policy.value(&post.freshness.facts(), now_ms);
-    let is_judged = matches!(post.what, What::Stored(_)) && !post.freshness.missing && value > 0.0;
-    if is_judged || post.freshness.failures > 0 {
+    let is_decided = matches!(post.what, What::Stored(_)) && !post.freshness.missing && value > 0.0;
+    if is_decided || post.freshness.failures > 0 {
         value
     } else {
         f64::INFINITY
@@ -134,4 +134,4 @@ fn waits_too_long(policy: &Policy, post: &DuePost, now_ms: i64) -> bool {
 const CHOICE: usize = 4;
 
 /// Of how many posts one is what has waited beyond its bound.
-const PATIENCE: u64 = 4;
+const TIMEOUT: u64 = 4;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driftline_core::{
     post::Visibility,
-    refresh::{Batcher, Fill, Freshness, Policy},
+    refresh::{BatchRule, Fill, Freshness, Policy},
 };
 use driftline_db::{DbError, Dialect, Root, Tx};
 
@@ -13,8 +13,9 @@ use super::{
     book::Book,
     choice::{self, Choice},
     lease::{self, Beside},
+    pending_lookup,
     schedule::{self, Slot},
-    stored, wanted,
+    stored,
 };
 use crate::{
     error::StoreError,
@@ -33,7 +34,7 @@ pub struct Ask {
     /// The posts' upstream.
     pub instance: InstanceId,
     /// When a batch leaves, and how large it may be.
-    pub batcher: Batcher,
+    pub batch_rule: BatchRule,
     /// The shard to begin with, any number: workers that begin with different ones seldom meet.
     /// Who claims again counts on.
     pub shard: u64,
@@ -43,7 +44,7 @@ pub struct Ask {
     pub lease_ms: i64,
     /// The time, Unix ms.
     pub now_ms: i64,
-    /// Which of the posts that are due go first. Under a policy by worth it is those of the most
+    /// Which of the posts that are due go first. Under a policy by value it is those of the most
     /// worth, posts that the price has left behind are put off, and a batch that leaves before it
     /// is full is filled up with the most valuable posts that are not due yet.
     pub policy: Arc<Policy>,
@@ -58,7 +59,7 @@ pub struct Claim {
     pub id: i64,
     /// When it ends, Unix ms: by the database's clock on PostgreSQL, by this process's on SQLite.
     pub until_ms: i64,
-    /// The posts, the one first that was due first; those that fill a batch up by worth come last.
+    /// The posts, the one first that was due first; those that fill a batch up by value come last.
     pub posts: Vec<DuePost>,
     /// Slots whose post needs no look-up any more: it is deleted or removed.
     pub(crate) idle: Vec<Slot>,
@@ -87,11 +88,11 @@ pub struct DuePost {
 pub enum What {
     /// A stored post.
     Stored(LocalId),
-    /// A post that someone named and that is not stored yet: its ticket, and the source that it is
+    /// A post that someone named and that is not stored yet: its lookup_id, and the source that it is
     /// for.
     Wanted {
-        /// The ticket.
-        ticket: i64,
+        /// The lookup_id.
+        lookup_id: i64,
         /// The source.
         source: SourceId,
     },
@@ -251,12 +252,12 @@ impl Claims {
     }
 
     fn in_memory(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
-        // Held from before the snapshot, which the first statement takes, to the end: so no other
-        // claim takes what is judged here, and no save ends a claim whose posts the snapshot still
+        // LockedSource from before the snapshot, which the first statement takes, to the end: so no other
+        // claim takes what is decision here, and no save ends a claim whose posts the snapshot still
         // shows as due.
         let mut book = self.book();
         book.clear_ended(ask.now_ms);
-        let reach = choice::reach(&ask.policy, ask.batcher.size());
+        let reach = choice::reach(&ask.policy, ask.batch_rule.size());
         let mut due = Due::default();
         for bucket in buckets(ask) {
             let limit = reach - due.slots.len() + book.len();
@@ -283,7 +284,7 @@ impl Claims {
     }
 
     /// `None` if too little is free for a full batch because others are claiming: what they leave
-    /// is to be judged when they are done, beside nobody.
+    /// is to be decision when they are done, beside nobody.
     fn in_rows(
         &self,
         tx: &mut Tx<'_>,
@@ -294,14 +295,14 @@ impl Claims {
         lease::enter(tx, base, beside)?;
         let (mut due, mut clock_ms) = Due::locked(tx, ask)?;
         // Full batches are not held up for what ended leases hold more often than it matters.
-        let is_full = due.slots.len() >= ask.batcher.size();
+        let is_full = due.slots.len() >= ask.batch_rule.size();
         let looks = self.book().looks_for_ended(base, ask.now_ms);
         if (looks || !is_full) && lease::put_back_ended(tx, base)? > 0 {
             // They have been due for longest.
             (due, clock_ms) = Due::locked(tx, ask)?;
         }
-        if beside == Beside::Others && due.slots.len() < ask.batcher.size() {
-            let shown = schedule::count_due(tx, buckets(ask), ask.now_ms, ask.batcher.size())?;
+        if beside == Beside::Others && due.slots.len() < ask.batch_rule.size() {
+            let shown = schedule::count_due(tx, buckets(ask), ask.now_ms, ask.batch_rule.size())?;
             if shown > due.slots.len() {
                 return Ok(None);
             }
@@ -353,7 +354,7 @@ impl Due {
     /// What is due and in no lease, locked, with the time by the database's clock.
     fn locked(tx: &mut Tx<'_>, ask: &Ask) -> Result<(Self, i64), DbError> {
         let (mut due, mut clock_ms) = (Self::default(), 0);
-        let reach = choice::reach(&ask.policy, ask.batcher.size());
+        let reach = choice::reach(&ask.policy, ask.batch_rule.size());
         for bucket in buckets(ask) {
             let limit = reach - due.slots.len();
             let found = schedule::first(tx, bucket, ask.now_ms, limit)?;
@@ -377,7 +378,7 @@ impl Due {
     /// What to wait for, unless the batch is to leave.
     fn wait(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Option<Claimed>, DbError> {
         let first_ms = self.first_ms.unwrap_or(ask.now_ms);
-        match ask.batcher.fill(self.slots.len(), first_ms, ask.now_ms) {
+        match ask.batch_rule.fill(self.slots.len(), first_ms, ask.now_ms) {
             Fill::Full | Fill::Over => Ok(None),
             Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
             Fill::Empty => {
@@ -401,9 +402,9 @@ impl Due {
         tx: &mut Tx<'_>,
         ask: &Ask,
         is_free: impl Fn(&Slot) -> bool,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<IntakeCounts, StoreError> {
         let (due, idle) = posts(tx, &self.slots)?;
-        let size = ask.batcher.size();
+        let size = ask.batch_rule.size();
         // Not in step with the shard that is looked into first.
         let turn = ask.shard / SHARDS as u64;
         let Choice { mut posts, later } = choice::choose(&ask.policy, due, size, turn, ask.now_ms);
@@ -412,11 +413,11 @@ impl Due {
         if missing > 0 && !posts.is_empty() {
             posts.extend(more(tx, ask, missing, is_free)?);
         }
-        Ok(Taken { posts, idle, later })
+        Ok(IntakeCounts { posts, idle, later })
     }
 }
 
-/// The most valuable of the posts that are not due yet, under a policy by worth.
+/// The most valuable of the posts that are not due yet, under a policy by value.
 fn more(
     tx: &mut Tx<'_>,
     ask: &Ask,
@@ -433,17 +434,22 @@ fn more(
     }
     next.retain(is_free);
     let (next, _) = posts(tx, &next)?;
-    Ok(choice::worthiest(&ask.policy, next, missing, ask.now_ms))
+    Ok(choice::most_valuable(
+        &ask.policy,
+        next,
+        missing,
+        ask.now_ms,
+    ))
 }
 
 /// What a claim takes.
-struct Taken {
+struct IntakeCounts {
     posts: Vec<DuePost>,
     idle: Vec<Slot>,
     later: Vec<Slot>,
 }
 
-impl Taken {
+impl IntakeCounts {
     fn slots(&self) -> impl Iterator<Item = Slot> {
         let posts = self.posts.iter().map(|post| post.slot);
         posts.chain(self.idle.iter().chain(&self.later).copied())
@@ -465,18 +471,21 @@ impl Taken {
 fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {
     let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
     let mut known = stored::by_ids(tx, &ids)?;
-    let mut tickets = wanted::tickets(tx, &ids)?;
+    let mut lookup_ids = pending_lookup::lookup_ids(tx, &ids)?;
     let mut posts = Vec::with_capacity(slots.len());
     let mut idle = Vec::new();
     for slot in slots {
         let id = slot.post_id;
-        let (standing, post) = known.remove(&id).unzip();
+        let (refresh_state, post) = known.remove(&id).unzip();
         let post = post.flatten();
-        let named = match tickets.remove(&id) {
-            Some(ticket) => {
-                let source = from_sql(ticket.source_id)?;
-                let what = What::Wanted { ticket: id, source };
-                Some((what, (ticket.upstream_id, true)))
+        let named = match lookup_ids.remove(&id) {
+            Some(lookup_id) => {
+                let source = from_sql(lookup_id.source_id)?;
+                let what = What::Wanted {
+                    lookup_id: id,
+                    source,
+                };
+                Some((what, (lookup_id.upstream_id, true)))
             }
             None => match post {
                 Some(post) if post.deleted_at_ms.is_none() => {
@@ -487,12 +496,12 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
                 _ => None,
             },
         };
-        match (standing, named) {
-            (Some(standing), Some((what, (upstream_id, is_open)))) => posts.push(DuePost {
+        match (refresh_state, named) {
+            (Some(refresh_state), Some((what, (upstream_id, is_open)))) => posts.push(DuePost {
                 what,
                 upstream_id,
                 due_at_ms: slot.due_at_ms,
-                freshness: standing.freshness,
+                freshness: refresh_state.freshness,
                 is_open,
                 slot: *slot,
             }),

@@ -47,7 +47,7 @@ pub(crate) fn between(before: &Freshness, after: &Freshness) -> Vec<CountsAt> {
     if before.counts == after.counts {
         return rows;
     }
-    // The row before tells until when the counts were the old ones.
+    // The row before notifies until when the counts were the old ones.
     if before.counts != Counts::default() {
         rows.push(at(before.refreshed_ms, before.counts));
     }

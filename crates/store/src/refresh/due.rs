@@ -19,9 +19,9 @@ pub struct Overdue {
     /// The earliest due time of those, Unix ms.
     pub first_due_ms: Option<i64>,
     /// Posts that were named and wait to be looked up, those in leases included.
-    pub wanted: u64,
+    pub pending_lookups: u64,
     /// When the first of those is due, Unix ms.
-    pub first_wanted_ms: Option<i64>,
+    pub first_pending_ms: Option<i64>,
     /// Posts in leases, stored or only named.
     pub leased: u64,
 }
@@ -30,8 +30,8 @@ impl Overdue {
     fn add(&mut self, post_id: i64, posts: u64, overdue: u64, first_due_ms: Option<i64>) {
         let earlier = |known: Option<i64>| [known, first_due_ms].into_iter().flatten().min();
         if post_id < 0 {
-            self.wanted += posts;
-            self.first_wanted_ms = earlier(self.first_wanted_ms);
+            self.pending_lookups += posts;
+            self.first_pending_ms = earlier(self.first_pending_ms);
         } else {
             self.scheduled += posts;
             self.overdue += overdue;
@@ -110,7 +110,7 @@ pub fn due_last(
 
 /// How the posts of one age band stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BandStanding {
+pub struct BandState {
     /// Posts of that age that have a due time.
     pub posts: u64,
     /// Those whose due time has passed.
@@ -118,7 +118,7 @@ pub struct BandStanding {
     /// The mean time since their last answer, ms.
     pub mean_staleness_ms: i64,
     /// The longest time since a last answer, ms.
-    pub most_staleness_ms: i64,
+    pub max_staleness_ms: i64,
 }
 
 /// How the scheduled posts of an instance stand, by age band of the table. Reads all of them.
@@ -127,10 +127,10 @@ pub fn bands(
     instance: InstanceId,
     table: &AgeTable,
     now_ms: i64,
-) -> Result<Vec<BandStanding>, StoreError> {
+) -> Result<Vec<BandState>, StoreError> {
     let cases = table.bands().iter().enumerate();
     let cases =
-        cases.map(|(at, band)| format!("when $2 - born_at_ms < {} then {at}", band.below_ms));
+        cases.map(|(at, band)| format!("when $2 - created_at_ms < {} then {at}", band.below_ms));
     let last = table.bands().len().saturating_sub(1);
     let case = format!(
         "case {} else {last} end",
@@ -145,24 +145,24 @@ pub fn bands(
                      case when due_at_ms <= $2 then 1 else 0 end as late
                  from freshness
                  where bucket >= $1 and bucket < $3 and due_at_ms is not null
-                     and born_at_ms is not null and post_id > 0) as aged
+                     and created_at_ms is not null and post_id > 0) as aged
              group by band"
         ),
         &[&base, &now_ms, &(base + SHARDS)],
         |row| {
-            let standing = BandStanding {
+            let refresh_state = BandState {
                 posts: row.i64(1)?.cast_unsigned(),
                 overdue: row.i64(2)?.cast_unsigned(),
                 mean_staleness_ms: row.i64(3)?,
-                most_staleness_ms: row.i64(4)?,
+                max_staleness_ms: row.i64(4)?,
             };
-            Ok((row.i64(0)?, standing))
+            Ok((row.i64(0)?, refresh_state))
         },
     )?;
-    let mut found = vec![BandStanding::default(); table.bands().len()];
-    for (band, standing) in rows {
+    let mut found = vec![BandState::default(); table.bands().len()];
+    for (band, refresh_state) in rows {
         if let Some(slot) = usize::try_from(band).ok().and_then(|at| found.get_mut(at)) {
-            *slot = standing;
+            *slot = refresh_state;
         }
     }
     Ok(found)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::{
     post::Counts,
-    refresh::{Due, Freshness, Judged, Outcome, Policy, Sample},
+    refresh::{Decision, Due, Freshness, Outcome, Policy, Sample},
 };
 use driftline_db::{Column, DbError, Dialect, Row, Tx};
 
@@ -21,12 +21,12 @@ use crate::{
 pub(crate) struct NewFresh {
     pub(crate) post_id: i64,
     pub(crate) freshness: Freshness,
-    pub(crate) living_hash: i64,
+    pub(crate) state_hash: i64,
 }
 
 /// How a post stands in the refresh pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct RefreshState {
     /// What its answers said.
     pub freshness: Freshness,
     /// When it is due, Unix ms; `None` if it is not any more.
@@ -34,35 +34,41 @@ pub struct Standing {
     /// What its last look-up led to.
     pub outcome: Option<Outcome>,
     pub(crate) bucket: i64,
-    pub(crate) living_hash: Option<i64>,
+    pub(crate) state_hash: Option<i64>,
 }
 
-impl Standing {
+impl RefreshState {
     /// An answer's verdict: where the post's counts were never known, what is first seen is no
-    /// growth and nothing to tell.
-    pub(crate) fn settled(&self, mut judged: Judged, now_ms: i64) -> Judged {
-        if self.living_hash.is_none() {
-            judged.tell = false;
-            judged.freshness.told = Sample {
+    /// growth and nothing to notify.
+    pub(crate) fn settled(&self, mut decision: Decision, now_ms: i64) -> Decision {
+        if self.state_hash.is_none() {
+            decision.notify = false;
+            decision.freshness.told = Sample {
                 at_ms: now_ms,
-                total: judged.freshness.counts.total(),
+                total: decision.freshness.counts.total(),
             };
         }
-        judged
+        decision
     }
 }
 
 /// How a post stands; `None` if it is not stored or was never to be refreshed.
-pub fn standing(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<Standing>, StoreError> {
-    standing_of(tx, sql(post))
+pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
+    refresh_state_of(tx, sql(post))
 }
 
-/// How a post or a ticket stands.
-pub(crate) fn standing_of(tx: &mut Tx<'_>, id: i64) -> Result<Option<Standing>, StoreError> {
+/// How a post or a lookup_id stands.
+pub(crate) fn refresh_state_of(
+    tx: &mut Tx<'_>,
+    id: i64,
+) -> Result<Option<RefreshState>, StoreError> {
     Ok(by_ids(tx, &[id])?.remove(&id))
 }
 
-pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<HashMap<i64, Standing>, DbError> {
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    post_ids: &[i64],
+) -> Result<HashMap<i64, RefreshState>, DbError> {
     let rows = tx.query(
         &format!(
             "select {COLUMNS}, first_source_id
@@ -71,10 +77,10 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<HashMap<i64, S
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
-            let (post_id, mut standing) = read(row)?;
+            let (post_id, mut refresh_state) = read(row)?;
             let source = row.opt_i64(COLUMN_COUNT)?;
-            standing.freshness.source = source.map(i64::cast_unsigned);
-            Ok((post_id, standing))
+            refresh_state.freshness.source = source.map(i64::cast_unsigned);
+            Ok((post_id, refresh_state))
         },
     )?;
     Ok(rows.into_iter().collect())
@@ -97,14 +103,14 @@ pub(crate) fn insert_new(
     let freshness = || new.iter().map(|new| &new.freshness);
     let counts = || freshness().map(|f| f.counts);
     tx.execute_many_later(
-        "insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
-             due_at_ms, refreshes, failures, missing, living_hash, replies, boosts, favourites,
-             quotes, views, before_total, told_at_ms, told_total) {rows}",
+        "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+             due_at_ms, refreshes, failures, missing, state_hash, replies, boosts, favourites,
+             quotes, views, before_total, notified_at_ms, notified_total) {rows}",
         &[],
         &[
             Column::i64(new.iter().map(|new| new.post_id)),
             Column::i64(slots.iter().map(|(slot, _)| slot.bucket)),
-            Column::i64(freshness().map(|f| f.born_ms)),
+            Column::i64(freshness().map(|f| f.created_at_ms)),
             Column::i64(freshness().map(|f| f.first_ms)),
             Column::i64(freshness().map(|f| f.refreshed_ms)),
             Column::i64(
@@ -115,7 +121,7 @@ pub(crate) fn insert_new(
             Column::i64(freshness().map(|_| 0)),
             Column::i64(freshness().map(|_| 0)),
             Column::bool(freshness().map(|_| false)),
-            Column::i64(new.iter().map(|new| new.living_hash)),
+            Column::i64(new.iter().map(|new| new.state_hash)),
             Column::i64(counts().map(|c| c.replies)),
             Column::i64(counts().map(|c| c.boosts)),
             Column::i64(counts().map(|c| c.favourites)),
@@ -158,15 +164,17 @@ pub(crate) fn revive(
         return Ok(());
     }
     let mut slots = Vec::new();
-    for (post_id, standing) in by_ids(tx, post_ids)? {
+    for (post_id, refresh_state) in by_ids(tx, post_ids)? {
         let freshness = Freshness {
-            refreshed_ms: asked_at_ms.max(standing.freshness.refreshed_ms),
+            refreshed_ms: asked_at_ms.max(refresh_state.freshness.refreshed_ms),
             missing: false,
-            ..standing.freshness
+            ..refresh_state.freshness
         };
-        if let (None, Due::At(due_at_ms)) = (standing.due_at_ms, policy.due(&freshness.facts())) {
+        if let (None, Due::At(due_at_ms)) =
+            (refresh_state.due_at_ms, policy.due(&freshness.facts()))
+        {
             slots.push(Slot {
-                bucket: standing.bucket,
+                bucket: refresh_state.bucket,
                 due_at_ms,
                 post_id,
             });
@@ -206,7 +214,7 @@ pub(crate) struct Change {
     pub(crate) freshness: Freshness,
     pub(crate) due_at_ms: Option<i64>,
     pub(crate) outcome: Option<Outcome>,
-    pub(crate) living_hash: Option<i64>,
+    pub(crate) state_hash: Option<i64>,
 }
 
 /// Writes changes of rows that this transaction has read.
@@ -226,7 +234,7 @@ pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError>
         &[
             Column::i64(changes.iter().map(|change| change.post_id)),
             Column::i64(changes.iter().map(|change| change.bucket)),
-            Column::i64(freshness().map(|f| f.born_ms)),
+            Column::i64(freshness().map(|f| f.created_at_ms)),
             Column::i64(freshness().map(|f| f.first_ms)),
             Column::i64(freshness().map(|f| f.refreshed_ms)),
             Column::i64(changes.iter().map(|change| change.due_at_ms)),
@@ -238,7 +246,7 @@ pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError>
                     .iter()
                     .map(|change| change.outcome.map(Outcome::name)),
             ),
-            Column::i64(changes.iter().map(|change| change.living_hash)),
+            Column::i64(changes.iter().map(|change| change.state_hash)),
             Column::i64(counts().map(|c| c.replies)),
             Column::i64(counts().map(|c| c.boosts)),
             Column::i64(counts().map(|c| c.favourites)),
@@ -280,7 +288,7 @@ fn set_from(table: &str) -> String {
 }
 
 /// What a look-up leaves as it is.
-const FIXED: [&str; 4] = ["post_id", "bucket", "born_at_ms", "first_at_ms"];
+const FIXED: [&str; 4] = ["post_id", "bucket", "created_at_ms", "first_at_ms"];
 /// What a look-up may change.
 const MOVING: [&str; 16] = [
     "refreshed_at_ms",
@@ -289,7 +297,7 @@ const MOVING: [&str; 16] = [
     "failures",
     "missing",
     "outcome",
-    "living_hash",
+    "state_hash",
     "replies",
     "boosts",
     "favourites",
@@ -297,22 +305,22 @@ const MOVING: [&str; 16] = [
     "views",
     "before_at_ms",
     "before_total",
-    "told_at_ms",
-    "told_total",
+    "notified_at_ms",
+    "notified_total",
 ];
 
 /// The columns that [`read`] reads: all but the source, which is the post's.
-pub(crate) const COLUMNS: &str = "post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
-    due_at_ms, refreshes, failures, missing, outcome, living_hash, replies, boosts, favourites,
-    quotes, views, before_at_ms, before_total, told_at_ms, told_total";
+pub(crate) const COLUMNS: &str = "post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+    due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts, favourites,
+    quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
 /// How many these are.
 pub(crate) const COLUMN_COUNT: usize = 20;
 
-pub(crate) fn read(row: &Row<'_>) -> Result<(i64, Standing), DbError> {
+pub(crate) fn read(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
     let small = |index| row.i64(index).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     let before_total = row.i64(17)?;
     let freshness = Freshness {
-        born_ms: row.opt_i64(2)?,
+        created_at_ms: row.opt_i64(2)?,
         first_ms: row.i64(3)?,
         refreshed_ms: row.i64(4)?,
         refreshes: small(6)?,
@@ -335,12 +343,12 @@ pub(crate) fn read(row: &Row<'_>) -> Result<(i64, Standing), DbError> {
         },
         source: None,
     };
-    let standing = Standing {
+    let refresh_state = RefreshState {
         freshness,
         due_at_ms: row.opt_i64(5)?,
         outcome: row.opt_str(9)?.and_then(Outcome::named),
         bucket: row.i64(1)?,
-        living_hash: row.opt_i64(10)?,
+        state_hash: row.opt_i64(10)?,
     };
-    Ok((row.i64(0)?, standing))
+    Ok((row.i64(0)?, refresh_state))
 }

@@ -16,7 +16,7 @@ pub struct Grown {
     /// The post.
     pub post: LocalId,
     /// When it was written, Unix ms.
-    pub born_ms: i64,
+    pub created_at_ms: i64,
     /// When it was first seen, Unix ms.
     pub first_ms: i64,
     /// Its total at answers, the earliest first: Unix ms, and [`Counts::total`]. Empty if it never
@@ -24,7 +24,7 @@ pub struct Grown {
     pub totals: Vec<(i64, i64)>,
 }
 
-/// The posts of an instance born since, after `after` in the order of their IDs, with how they
+/// The posts of an instance created_at since, after `after` in the order of their IDs, with how they
 /// grew.
 pub fn histories(
     tx: &mut Tx<'_>,
@@ -35,8 +35,8 @@ pub fn histories(
 ) -> Result<Vec<Grown>, StoreError> {
     let base = sql(instance) * super::SHARDS;
     let mut posts = tx.query(
-        "select post_id, born_at_ms, first_at_ms from freshness
-         where post_id > $1 and bucket >= $2 and bucket < $3 and born_at_ms >= $4
+        "select post_id, created_at_ms, first_at_ms from freshness
+         where post_id > $1 and bucket >= $2 and bucket < $3 and created_at_ms >= $4
          order by post_id limit $5",
         &[
             &sql(after),
@@ -48,7 +48,7 @@ pub fn histories(
         |row| {
             Ok(Grown {
                 post: from_sql(row.i64(0)?)?,
-                born_ms: row.i64(1)?,
+                created_at_ms: row.i64(1)?,
                 first_ms: row.i64(2)?,
                 totals: Vec::new(),
             })

@@ -34,11 +34,11 @@ pub(crate) fn take(
     slots: &[Slot],
 ) -> Result<(i64, i64), DbError> {
     schedule::remove_later(tx, slots)?;
-    // The time makes later tokens larger, chance keeps two of one ms apart.
-    let id = now_ms * 1_048_576 + chance();
+    // The time makes later tokens larger, random keeps two of one ms apart.
+    let id = now_ms * 1_048_576 + random();
     let until_ms = now_ms.saturating_add(lease_ms);
     tx.execute_later(
-        "insert into lease (bucket, id, holder, until_ms, posts) values ($1, $2, $3, $4, $5)",
+        "insert into claim_lease (bucket, id, holder, until_ms, posts) values ($1, $2, $3, $4, $5)",
         &[&bucket, &id, &holder, &until_ms, &written(slots)],
     )?;
     Ok((id, until_ms))
@@ -48,7 +48,7 @@ pub(crate) fn take(
 pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError> {
     let now = now_ms(tx.dialect());
     let ended = tx.execute(
-        &format!("delete from lease where bucket = $1 and id = $2 and until_ms > {now}"),
+        &format!("delete from claim_lease where bucket = $1 and id = $2 and until_ms > {now}"),
         &[&bucket, &id],
     )?;
     Ok(ended > 0)
@@ -59,8 +59,8 @@ pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<usize, DbEr
     let now = now_ms(tx.dialect());
     let ended = tx.query(
         &format!(
-            "delete from lease where bucket = $1 and id in
-                 (select id from lease where bucket = $1 and until_ms <= {now} {{skip_locked}})
+            "delete from claim_lease where bucket = $1 and id in
+                 (select id from claim_lease where bucket = $1 and until_ms <= {now} {{skip_locked}})
              returning posts"
         ),
         &[&bucket],
@@ -74,7 +74,7 @@ pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<usize, DbEr
 /// Puts back onto the schedule whatever leases of a holder's hold.
 pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<(), DbError> {
     let held = tx.query(
-        "delete from lease where bucket = $1 and holder = $2 returning posts",
+        "delete from claim_lease where bucket = $1 and holder = $2 returning posts",
         &[&bucket, &holder],
         |row| read(row.str(0)?),
     )?;
@@ -86,7 +86,9 @@ pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<
 pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
     let now = now_ms(tx.dialect());
     let left_ms = tx.query_opt(
-        &format!("select until_ms - {now} from lease where bucket = $1 order by until_ms limit 1"),
+        &format!(
+            "select until_ms - {now} from claim_lease where bucket = $1 order by until_ms limit 1"
+        ),
         &[&bucket],
         |row| row.i64(0),
     )?;
@@ -96,7 +98,7 @@ pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, 
 /// Every post that is in a lease of the bucket, with its lease's end.
 pub(crate) fn held(tx: &mut Tx<'_>, bucket: i64) -> Result<Vec<(Slot, i64)>, DbError> {
     let leases = tx.query(
-        "select posts, until_ms from lease where bucket = $1",
+        "select posts, until_ms from claim_lease where bucket = $1",
         &[&bucket],
         |row| Ok((read(row.str(0)?)?, row.i64(1)?)),
     )?;
@@ -126,7 +128,7 @@ fn read(text: &str) -> Result<Vec<Slot>, DbError> {
         .collect()
 }
 
-fn chance() -> i64 {
+fn random() -> i64 {
     use std::hash::{BuildHasher, RandomState};
     (RandomState::new().hash_one(0) & 0xf_ffff) as i64
 }

@@ -15,32 +15,32 @@ mod choice;
 mod claim;
 mod count_history;
 mod due;
-mod experience;
 mod fresh;
 mod histories;
+mod learned_state;
 mod lease;
+mod outbox;
+mod pending_lookup;
 mod polled;
+mod recheck;
 mod save;
 mod schedule;
-mod shown;
 mod stored;
-mod untold;
-mod wanted;
 
 pub use claim::{Ask, Claim, Claimed, Claims, DuePost, What};
 pub use count_history::{CountsAt, count_history};
-pub use due::{BandStanding, Overdue, bands, due_last, next_due_ms, overdue};
-pub use experience::{Told, experience, learn, root as experience_root};
-pub use fresh::{Standing, standing};
+pub use due::{BandState, Overdue, bands, due_last, next_due_ms, overdue};
+pub use fresh::{RefreshState, refresh_state};
 pub use histories::{Grown, histories};
+pub use learned_state::{ObservationReport, learn, learned_state, root as learned_state_root};
+pub use outbox::{OutboxNote, forget_relayed, listed_in, notify, outbox, outbox_of};
+pub use pending_lookup::{AddedLookups, Found, TrackedCounts, add_lookups, hydrate, tracked};
+pub use recheck::{RecheckAfter, shown};
 pub use save::{Answer, Answered, Save, Saved};
-pub use shown::{Shown, shown};
-pub use untold::{Untold, forget_told, listed_in, tell, untold, untold_of};
-pub use wanted::{Found, Noted, Tracked, hydrate, tracked, want};
 
-pub(crate) use fresh::{NewFresh, insert_new, revive, standing_of, unschedule};
-pub(crate) use polled::{Again, Polled};
-pub(crate) use untold::note;
+pub(crate) use fresh::{NewFresh, insert_new, refresh_state_of, revive, unschedule};
+pub(crate) use outbox::note;
+pub(crate) use polled::{Polled, RecountCandidate};
 
 /// The buckets of an instance: claims of one upstream that need not wait for each other.
 pub const SHARDS: i64 = 8;

@@ -4,25 +4,26 @@ use std::{borrow::Cow, collections::HashMap};
 
 use driftline_core::{
     post::Post,
-    refresh::{Asked, Due, Policy, Word},
+    refresh::{Due, LookupResult, Policy, RequestContext},
 };
 use driftline_db::Tx;
 
 use super::{
     claim::Claims,
     count_history,
-    fresh::{self, Standing},
+    fresh::{self, RefreshState},
+    outbox,
     schedule::{self, Slot},
-    stored, untold,
+    stored,
 };
-use crate::{entry::Look, error::StoreError, intake::Sighting, post};
+use crate::{entry::Look, error::StoreError, intake::PostObservation, post};
 
 /// A stored post that a page shows again, with the content that is stored and something else.
-pub(crate) struct Again<'a> {
+pub(crate) struct RecountCandidate<'a> {
     post_id: i64,
     post: &'a Post,
     content_hash: i64,
-    living_hash: i64,
+    state_hash: i64,
 }
 
 /// When a page shows posts again, and how they are scheduled.
@@ -37,23 +38,26 @@ pub(crate) struct Polled<'p> {
     pub(crate) now_ms: i64,
 }
 
-impl<'a> Again<'a> {
+impl<'a> RecountCandidate<'a> {
     /// `None` if the page says nothing of the post that its last look has not said, or that look
     /// was a moment ago: whoever polls every second writes nothing every second.
-    pub(crate) fn of(sighting: &Sighting<'a>, asked_at_ms: i64) -> Option<Again<'a>> {
-        let entry = sighting.entry.as_ref()?;
+    pub(crate) fn of(
+        observation: &PostObservation<'a>,
+        asked_at_ms: i64,
+    ) -> Option<RecountCandidate<'a>> {
+        let entry = observation.entry.as_ref()?;
         let Look {
             at_ms,
-            living_hash,
+            state_hash,
             in_doubt,
         } = entry.look?;
         let is_due = asked_at_ms >= at_ms.saturating_add(PAUSE_MS);
-        let differs = is_due && living_hash != Some(sighting.living_hash);
-        (differs || in_doubt).then_some(Again {
+        let differs = is_due && state_hash != Some(observation.state_hash);
+        (differs || in_doubt).then_some(RecountCandidate {
             post_id: entry.post_id,
-            post: sighting.post,
-            content_hash: sighting.content_hash,
-            living_hash: sighting.living_hash,
+            post: observation.post,
+            content_hash: observation.content_hash,
+            state_hash: observation.state_hash,
         })
     }
 }
@@ -65,19 +69,19 @@ impl<'p> Polled<'p> {
     pub(crate) fn look<'a>(
         self,
         tx: &mut Tx<'_>,
-        again: &[Again<'a>],
+        again: &[RecountCandidate<'a>],
     ) -> Result<Looks<'a, 'p>, StoreError> {
         let mut looks = Looks::of(self);
         if again.is_empty() {
             return Ok(looks);
         }
         let ids: Vec<i64> = again.iter().map(|again| again.post_id).collect();
-        let standings = fresh::by_ids(tx, &ids)?;
+        let refresh_states = fresh::by_ids(tx, &ids)?;
         let held = self.claims.book();
-        let due: Vec<Slot> = standings
+        let due: Vec<Slot> = refresh_states
             .iter()
             .filter(|(post_id, _)| !held.holds(**post_id, self.now_ms))
-            .filter_map(|(post_id, standing)| slot(*post_id, standing))
+            .filter_map(|(post_id, refresh_state)| slot(*post_id, refresh_state))
             .collect();
         drop(held);
         // Whoever has the due time has the post: a save that was under way would have moved it.
@@ -87,20 +91,21 @@ impl<'p> Polled<'p> {
             .collect();
         for again in again {
             // A source may list a post more than once.
-            if let (Some(slot), Some(standing)) =
-                (free.remove(&again.post_id), standings.get(&again.post_id))
-            {
-                looks.take(again, slot, standing);
+            if let (Some(slot), Some(refresh_state)) = (
+                free.remove(&again.post_id),
+                refresh_states.get(&again.post_id),
+            ) {
+                looks.take(again, slot, refresh_state);
             }
         }
         Ok(looks)
     }
 }
 
-fn slot(post_id: i64, standing: &Standing) -> Option<Slot> {
+fn slot(post_id: i64, refresh_state: &RefreshState) -> Option<Slot> {
     Some(Slot {
-        bucket: standing.bucket,
-        due_at_ms: standing.due_at_ms?,
+        bucket: refresh_state.bucket,
+        due_at_ms: refresh_state.due_at_ms?,
         post_id,
     })
 }
@@ -112,7 +117,7 @@ pub(crate) struct Looks<'a, 'p> {
     fresh: Vec<fresh::Change>,
     slots: Vec<Slot>,
     counts: Vec<(i64, count_history::CountsAt)>,
-    untold: Vec<(i64, bool)>,
+    outbox: Vec<(i64, bool)>,
 }
 
 impl<'a, 'p> Looks<'a, 'p> {
@@ -123,34 +128,34 @@ impl<'a, 'p> Looks<'a, 'p> {
             fresh: Vec::new(),
             slots: Vec::new(),
             counts: Vec::new(),
-            untold: Vec::new(),
+            outbox: Vec::new(),
         }
     }
 
-    fn take(&mut self, again: &Again<'a>, slot: Slot, standing: &Standing) {
+    fn take(&mut self, again: &RecountCandidate<'a>, slot: Slot, refresh_state: &RefreshState) {
         let Polled {
             policy,
             asked_at_ms,
             now_ms,
             ..
         } = self.polled;
-        let before = standing.freshness;
+        let before = refresh_state.freshness;
         if asked_at_ms < before.refreshed_ms {
             self.slots.push(slot);
             return;
         }
-        let asked = Asked {
+        let asked = RequestContext {
             at_ms: asked_at_ms,
             now_ms,
             due_ms: slot.due_at_ms,
-            chance: 0,
+            random: 0,
             is_open: true,
         };
-        let word = Word::Seen {
+        let word = LookupResult::Seen {
             counts: again.post.counts,
-            changed: standing.living_hash != Some(again.living_hash),
+            changed: refresh_state.state_hash != Some(again.state_hash),
         };
-        let mut seen = standing.settled(before.take(policy, word, asked), now_ms);
+        let mut seen = refresh_state.settled(before.take(policy, word, asked), now_ms);
         seen.freshness.refreshes = before.refreshes;
         let due_at_ms = match seen.due {
             Due::At(due_at_ms) => Some(due_at_ms),
@@ -163,15 +168,15 @@ impl<'a, 'p> Looks<'a, 'p> {
                 .into_iter()
                 .map(|row| (again.post_id, row)),
         );
-        self.untold
-            .extend(seen.tell.then_some((again.post_id, true)));
+        self.outbox
+            .extend(seen.notify.then_some((again.post_id, true)));
         self.fresh.push(fresh::Change {
             post_id: again.post_id,
-            bucket: standing.bucket,
+            bucket: refresh_state.bucket,
             freshness: seen.freshness,
             due_at_ms,
             outcome: Some(seen.outcome),
-            living_hash: Some(again.living_hash),
+            state_hash: Some(again.state_hash),
         });
         self.drafts.push(post::Draft {
             id: again.post_id,
@@ -195,7 +200,7 @@ impl<'a, 'p> Looks<'a, 'p> {
         count_history::keep(tx, &self.counts)?;
         fresh::update(tx, &self.fresh)?;
         schedule::insert(tx, &self.slots)?;
-        untold::note(tx, instance_id, now_ms, &self.untold)?;
+        outbox::note(tx, instance_id, now_ms, &self.outbox)?;
         Ok(self.drafts.len() as u64)
     }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use driftline_core::{
     post::{Post, Visibility},
-    refresh::{Asked, Due, Freshness, Judged, Outcome, Policy, Word},
+    refresh::{Decision, Due, Freshness, LookupResult, Outcome, Policy, RequestContext},
 };
 use driftline_db::{Column, Root, Tx};
 
@@ -12,18 +12,18 @@ use super::{
     choice,
     claim::{Claim, Claims, DuePost, What},
     count_history::{self, CountsAt},
-    fresh::{self, Standing},
+    fresh::{self, RefreshState},
+    outbox, pending_lookup,
     schedule::{self, Slot},
     stored::{self, Stored},
-    untold, wanted,
 };
 use crate::{
     account, clock,
     error::StoreError,
-    fingerprint::{self, Fingerprints},
     history::{self, EndedBy},
     ids::{LocalId, sql},
     post,
+    post_hashes::{self, PageHashes},
     store::Store,
 };
 
@@ -41,7 +41,7 @@ pub struct Save {
     /// The time, Unix ms.
     pub now_ms: i64,
     /// Any random number, to spread retries with.
-    pub chance: u64,
+    pub random: u64,
 }
 
 /// What was found of a post.
@@ -73,7 +73,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Whether it tells anything of the post.
+    /// Whether it notifies anything of the post.
     pub fn is_usable(&self) -> bool {
         !matches!(self, Self::Nothing | Self::Suspect)
     }
@@ -84,7 +84,7 @@ impl Answer {
 pub struct Saved {
     /// What became of each post that was answered.
     pub outcomes: Vec<(What, Outcome)>,
-    /// Posts that libraries are to be told of, and whether of their counts: see [`super::tell`].
+    /// Posts that libraries are to be told of, and whether of their counts: see [`super::notify`].
     pub news: Vec<(LocalId, bool)>,
     /// How many posts were scheduled anew without an answer, because the price rose.
     pub postponed: u64,
@@ -122,10 +122,10 @@ impl Claims {
     }
 }
 
-/// A save with what tells versions apart: it is read from JSON before the transaction begins.
+/// A save with what notifies versions apart: it is read from JSON before the transaction begins.
 struct Work {
     save: Save,
-    prints: HashMap<What, Fingerprints>,
+    hashes: HashMap<What, PageHashes>,
 }
 
 impl Work {
@@ -134,10 +134,10 @@ impl Work {
             let Answer::Found(post) = &answered.answer else {
                 return None;
             };
-            Some((answered.what, fingerprint::of(post)))
+            Some((answered.what, post_hashes::of(post)))
         });
-        let prints = found.collect();
-        Work { save, prints }
+        let hashes = found.collect();
+        Work { save, hashes }
     }
 }
 
@@ -151,7 +151,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
     let mut known = stored::by_ids(tx, &ids)?;
     let retires = !save.claim.idle.is_empty() || loses_a_post(save, &known);
     if retires || may_change_content(work, &known) {
-        // What sources share is judged while the clock is held, so that no poll changes it
+        // What sources share is decision while the clock is held, so that no poll changes it
         // meanwhile: neither what a post holds nor whether it is there.
         clock::take(tx, save.now_ms, 0)?;
         known = stored::by_ids(tx, &ids)?;
@@ -160,17 +160,19 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
     for slot in &save.claim.idle {
         match known.get(&slot.post_id) {
             // Something else has scheduled it meanwhile.
-            Some((standing, _)) if standing.due_at_ms != Some(slot.due_at_ms) => {}
+            Some((refresh_state, _)) if refresh_state.due_at_ms != Some(slot.due_at_ms) => {}
             // It came back while it was claimed.
             Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => changes.slots.push(*slot),
-            Some((standing, _)) => changes.retire(slot.post_id, standing),
+            Some((refresh_state, _)) => changes.retire(slot.post_id, refresh_state),
             None => {}
         }
     }
     for slot in &save.claim.later {
         match known.get(&slot.post_id) {
-            Some((standing, Some(stored))) if standing.due_at_ms == Some(slot.due_at_ms) => {
-                changes.put_off(save, *slot, standing, stored);
+            Some((refresh_state, Some(stored)))
+                if refresh_state.due_at_ms == Some(slot.due_at_ms) =>
+            {
+                changes.put_off(save, *slot, refresh_state, stored);
             }
             _ => {}
         }
@@ -178,20 +180,20 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
     let mut answers: HashMap<What, &Answered> = save.answers.iter().map(|a| (a.what, a)).collect();
     for due in &save.claim.posts {
         let id = due.slot.post_id;
-        let Some((standing, stored)) = known.get(&id) else {
+        let Some((refresh_state, stored)) = known.get(&id) else {
             continue;
         };
         // A claim that was read in a snapshot from before another save holds nothing of the post.
-        if standing.due_at_ms != Some(due.due_at_ms) {
+        if refresh_state.due_at_ms != Some(due.due_at_ms) {
             continue;
         }
         match (answers.remove(&due.what), due.what, stored) {
-            (None, ..) => changes.put_back(due, standing),
+            (None, ..) => changes.put_back(due, refresh_state),
             (Some(answered), What::Stored(post), Some(stored)) => {
-                changes.take(work, (due, post), (standing, stored), answered);
+                changes.take(work, (due, post), (refresh_state, stored), answered);
             }
             (Some(answered), What::Wanted { .. }, _) => {
-                changes.take_wanted(save, due, standing, answered);
+                changes.take_pending(save, due, refresh_state, answered);
             }
             (Some(_), What::Stored(_), None) => {}
         }
@@ -200,7 +202,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
 }
 
 /// Whether a post that was to be put off is deleted.
-fn loses_a_post(save: &Save, known: &HashMap<i64, (Standing, Option<Stored>)>) -> bool {
+fn loses_a_post(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
     save.claim.later.iter().any(|slot| {
         let known = known.get(&slot.post_id);
         let stored = known.and_then(|(_, stored)| stored.as_ref());
@@ -209,7 +211,7 @@ fn loses_a_post(save: &Save, known: &HashMap<i64, (Standing, Option<Stored>)>) -
 }
 
 /// Whether an answer may change more of a post than its counts.
-fn may_change_content(work: &Work, known: &HashMap<i64, (Standing, Option<Stored>)>) -> bool {
+fn may_change_content(work: &Work, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
     work.save.answers.iter().any(|answered| {
         let What::Stored(post) = answered.what else {
             return false;
@@ -219,9 +221,9 @@ fn may_change_content(work: &Work, known: &HashMap<i64, (Standing, Option<Stored
             .and_then(|(_, stored)| stored.as_ref());
         match &answered.answer {
             Answer::Found(_) => stored.is_some_and(|stored| {
-                let prints = work.prints.get(&answered.what);
+                let hashes = work.hashes.get(&answered.what);
                 stored.deleted_at_ms.is_some()
-                    || prints.is_none_or(|prints| prints.content != stored.content_hash)
+                    || hashes.is_none_or(|hashes| hashes.content != stored.content_hash)
             }),
             Answer::Missing | Answer::Gone => true,
             Answer::Hidden | Answer::Nothing | Answer::Suspect => false,
@@ -241,18 +243,18 @@ struct Changes<'a> {
     returned: Vec<i64>,
     /// Tombstones: the post, and when that was asked for.
     deleted: Vec<(i64, i64)>,
-    untold: Vec<(i64, bool)>,
+    outbox: Vec<(i64, bool)>,
     /// Tickets whose posts are not to be had.
     given_up: Vec<i64>,
     saved: Saved,
 }
 
-fn asked(save: &Save, due: &DuePost, answered: &Answered) -> Asked {
-    Asked {
+fn asked(save: &Save, due: &DuePost, answered: &Answered) -> RequestContext {
+    RequestContext {
         at_ms: answered.asked_at_ms,
         now_ms: save.now_ms,
         due_ms: due.due_at_ms,
-        chance: save.chance ^ due.slot.post_id.cast_unsigned(),
+        random: save.random ^ due.slot.post_id.cast_unsigned(),
         is_open: due.is_open,
     }
 }
@@ -260,9 +262,9 @@ fn asked(save: &Save, due: &DuePost, answered: &Answered) -> Asked {
 impl<'a> Changes<'a> {
     fn take(
         &mut self,
-        Work { save, prints }: &'a Work,
+        Work { save, hashes }: &'a Work,
         (due, local): (&DuePost, LocalId),
-        (standing, known): (&Standing, &Stored),
+        (refresh_state, known): (&RefreshState, &Stored),
         answered: &'a Answered,
     ) {
         let asked = asked(save, due, answered);
@@ -271,76 +273,77 @@ impl<'a> Changes<'a> {
             .read_at_ms
             .max(known.deleted_at_ms.unwrap_or(i64::MIN));
         let before = Freshness {
-            refreshed_ms: standing.freshness.refreshed_ms.max(newest_ms),
-            ..standing.freshness
+            refreshed_ms: refresh_state.freshness.refreshed_ms.max(newest_ms),
+            ..refresh_state.freshness
         };
-        let prints = prints.get(&answered.what).copied();
-        let living_hash = prints.map_or(standing.living_hash, |prints| Some(prints.living));
+        let hashes = hashes.get(&answered.what).copied();
+        let state_hash = hashes.map_or(refresh_state.state_hash, |hashes| Some(hashes.living));
         let word = match &answered.answer {
-            Answer::Found(post) => Word::Seen {
+            Answer::Found(post) => LookupResult::Seen {
                 counts: post.counts,
-                changed: living_hash != standing.living_hash || known.deleted_at_ms.is_some(),
+                changed: state_hash != refresh_state.state_hash || known.deleted_at_ms.is_some(),
             },
-            Answer::Missing => Word::Missing,
-            Answer::Gone => Word::Gone,
-            Answer::Hidden => Word::Hidden,
-            Answer::Nothing => Word::Nothing,
-            Answer::Suspect => Word::Suspect,
+            Answer::Missing => LookupResult::Missing,
+            Answer::Gone => LookupResult::Gone,
+            Answer::Hidden => LookupResult::Hidden,
+            Answer::Nothing => LookupResult::Nothing,
+            Answer::Suspect => LookupResult::Suspect,
         };
-        let refreshed = standing.settled(before.take(&save.policy, word, asked), save.now_ms);
+        let refreshed = refresh_state.settled(before.take(&save.policy, word, asked), save.now_ms);
         self.saved.outcomes.push((due.what, refreshed.outcome));
-        let mut tells = refreshed.tell.then_some(true);
-        match (&answered.answer, prints, refreshed.outcome) {
-            (Answer::Found(post), Some(prints), Outcome::Updated) => {
+        let mut notifies = refreshed.notify.then_some(true);
+        match (&answered.answer, hashes, refreshed.outcome) {
+            (Answer::Found(post), Some(hashes), Outcome::Updated) => {
                 let rows = count_history::between(&before, &refreshed.freshness);
                 let id = due.slot.post_id;
                 self.counts.extend(rows.into_iter().map(|row| (id, row)));
-                if self.version(due, (post, prints.content), known, answered.asked_at_ms) {
-                    tells = tells.or(Some(false));
+                if self.version(due, (post, hashes.content), known, answered.asked_at_ms) {
+                    notifies = notifies.or(Some(false));
                 }
             }
             (_, _, Outcome::Deleted) if known.deleted_at_ms.is_none() => {
                 self.deleted.push((due.slot.post_id, answered.asked_at_ms));
-                tells = Some(false);
+                notifies = Some(false);
             }
             _ => {}
         }
         let is_seen = matches!(refreshed.outcome, Outcome::Updated | Outcome::Unchanged);
-        if is_seen && standing.living_hash.is_some() {
+        if is_seen && refresh_state.state_hash.is_some() {
             self.saved.grown.push((before, refreshed.freshness));
         }
-        if let Some(counts) = tells {
-            self.untold.push((due.slot.post_id, counts));
+        if let Some(counts) = notifies {
+            self.outbox.push((due.slot.post_id, counts));
             self.saved.news.push((local, counts));
         }
         let is_stored = refreshed.outcome != Outcome::Superseded;
         self.schedule(
             due.slot,
-            standing,
+            refresh_state,
             &refreshed,
-            living_hash.filter(|_| is_stored),
+            state_hash.filter(|_| is_stored),
         );
     }
 
-    /// A wanted post that was not found: found ones are stored before, and their tickets gone.
-    fn take_wanted(
+    /// A pending_lookup post that was not found: found ones are stored before, and their lookup_ids gone.
+    fn take_pending(
         &mut self,
         save: &Save,
         due: &DuePost,
-        standing: &Standing,
+        refresh_state: &RefreshState,
         answered: &Answered,
     ) {
         let word = match answered.answer {
-            Answer::Found(_) => return self.put_back(due, standing),
-            Answer::Missing => Word::Missing,
-            Answer::Gone => Word::Gone,
-            Answer::Hidden => Word::Hidden,
-            Answer::Nothing => Word::Nothing,
-            Answer::Suspect => Word::Suspect,
+            Answer::Found(_) => return self.put_back(due, refresh_state),
+            Answer::Missing => LookupResult::Missing,
+            Answer::Gone => LookupResult::Gone,
+            Answer::Hidden => LookupResult::Hidden,
+            Answer::Nothing => LookupResult::Nothing,
+            Answer::Suspect => LookupResult::Suspect,
         };
-        let mut refreshed = standing
-            .freshness
-            .take(&save.policy, word, asked(save, due, answered));
+        let mut refreshed =
+            refresh_state
+                .freshness
+                .take(&save.policy, word, asked(save, due, answered));
         if refreshed.outcome == Outcome::Hidden {
             refreshed.due = Due::Retired;
         }
@@ -348,7 +351,7 @@ impl<'a> Changes<'a> {
             self.given_up.push(due.slot.post_id);
         }
         self.saved.outcomes.push((due.what, refreshed.outcome));
-        self.schedule(due.slot, standing, &refreshed, None);
+        self.schedule(due.slot, refresh_state, &refreshed, None);
     }
 
     /// Returns whether libraries are to be told of the version.
@@ -380,9 +383,9 @@ impl<'a> Changes<'a> {
     fn schedule(
         &mut self,
         slot: Slot,
-        standing: &Standing,
-        refreshed: &Judged,
-        living_hash: Option<i64>,
+        refresh_state: &RefreshState,
+        refreshed: &Decision,
+        state_hash: Option<i64>,
     ) {
         let due_at_ms = match refreshed.due {
             Due::At(due_at_ms) => Some(due_at_ms),
@@ -392,18 +395,18 @@ impl<'a> Changes<'a> {
             .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
         self.fresh.push(fresh::Change {
             post_id: slot.post_id,
-            bucket: standing.bucket,
+            bucket: refresh_state.bucket,
             freshness: refreshed.freshness,
             due_at_ms,
             outcome: Some(refreshed.outcome),
-            living_hash: living_hash.or(standing.living_hash),
+            state_hash: state_hash.or(refresh_state.state_hash),
         });
     }
 
     /// Schedules a post by the policy as it is now.
-    fn put_off(&mut self, save: &Save, slot: Slot, standing: &Standing, stored: &Stored) {
-        let due = match choice::planned(&save.policy, &standing.freshness) {
-            _ if stored.deleted_at_ms.is_some() => return self.retire(slot.post_id, standing),
+    fn put_off(&mut self, save: &Save, slot: Slot, refresh_state: &RefreshState, stored: &Stored) {
+        let due = match choice::planned(&save.policy, &refresh_state.freshness) {
+            _ if stored.deleted_at_ms.is_some() => return self.retire(slot.post_id, refresh_state),
             Some(Due::At(due_at_ms)) => due_at_ms,
             // The next claim sees to it.
             Some(Due::Retired | Due::Never) | None => return self.slots.push(slot),
@@ -415,28 +418,28 @@ impl<'a> Changes<'a> {
         });
         self.fresh.push(fresh::Change {
             post_id: slot.post_id,
-            bucket: standing.bucket,
-            freshness: standing.freshness,
+            bucket: refresh_state.bucket,
+            freshness: refresh_state.freshness,
             due_at_ms: Some(due),
-            outcome: standing.outcome,
-            living_hash: standing.living_hash,
+            outcome: refresh_state.outcome,
+            state_hash: refresh_state.state_hash,
         });
     }
 
     /// Leaves a post due as it was.
-    fn put_back(&mut self, due: &DuePost, standing: &Standing) {
+    fn put_back(&mut self, due: &DuePost, refresh_state: &RefreshState) {
         self.slots.push(due.slot);
-        debug_assert_eq!(standing.due_at_ms, Some(due.due_at_ms));
+        debug_assert_eq!(refresh_state.due_at_ms, Some(due.due_at_ms));
     }
 
-    fn retire(&mut self, post_id: i64, standing: &Standing) {
+    fn retire(&mut self, post_id: i64, refresh_state: &RefreshState) {
         self.fresh.push(fresh::Change {
             post_id,
-            bucket: standing.bucket,
-            freshness: standing.freshness,
+            bucket: refresh_state.bucket,
+            freshness: refresh_state.freshness,
             due_at_ms: None,
-            outcome: standing.outcome,
-            living_hash: standing.living_hash,
+            outcome: refresh_state.outcome,
+            state_hash: refresh_state.state_hash,
         });
     }
 
@@ -481,8 +484,8 @@ impl<'a> Changes<'a> {
         count_history::keep(tx, &self.counts)?;
         fresh::update(tx, &self.fresh)?;
         schedule::insert(tx, &self.slots)?;
-        wanted::give_up(tx, &self.given_up)?;
-        untold::note(tx, instance_id, save.now_ms, &self.untold)?;
+        pending_lookup::give_up(tx, &self.given_up)?;
+        outbox::note(tx, instance_id, save.now_ms, &self.outbox)?;
         Ok(self.saved)
     }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Dialect, Tx};
 
-use super::fresh::{self, Standing};
-use crate::{post, text::clean};
+use super::fresh::{self, RefreshState};
+use crate::{post, text::without_nul};
 
 /// What a refresh needs to know of a stored post.
 pub(crate) struct Stored {
@@ -19,11 +19,11 @@ pub(crate) struct Stored {
     pub(crate) listed: bool,
 }
 
-/// How posts stand, and the posts themselves: tickets have none.
+/// How posts stand, and the posts themselves: lookup_ids have none.
 pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     post_ids: &[i64],
-) -> Result<HashMap<i64, (Standing, Option<Stored>)>, DbError> {
+) -> Result<HashMap<i64, (RefreshState, Option<Stored>)>, DbError> {
     let rows = tx.query(
         &format!(
             "select {}, upstream_id, visibility, read_at_ms, content_hash, deleted_at_ms, listed,
@@ -34,12 +34,12 @@ pub(crate) fn by_ids(
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
-            let (post_id, mut standing) = fresh::read(row)?;
+            let (post_id, mut refresh_state) = fresh::read(row)?;
             let first = fresh::COLUMN_COUNT;
             let Some(upstream_id) = row.opt_str(first)? else {
-                return Ok((post_id, (standing, None)));
+                return Ok((post_id, (refresh_state, None)));
             };
-            standing.freshness.source = Some(row.i64(first + 6)?.cast_unsigned());
+            refresh_state.freshness.source = Some(row.i64(first + 6)?.cast_unsigned());
             let stored = Stored {
                 upstream_id: upstream_id.to_owned(),
                 visibility: Visibility::named_or_narrowest(row.str(first + 1)?),
@@ -48,7 +48,7 @@ pub(crate) fn by_ids(
                 deleted_at_ms: row.opt_i64(first + 4)?,
                 listed: row.bool(first + 5)?,
             };
-            Ok((post_id, (standing, Some(stored))))
+            Ok((post_id, (refresh_state, Some(stored))))
         },
     )?;
     Ok(rows.into_iter().collect())
@@ -71,14 +71,14 @@ pub(crate) fn replace(
              where id = $1",
             &[
                 &draft.id,
-                &found.uri.as_deref().map(clean).as_deref(),
-                &found.url.as_deref().map(clean).as_deref(),
+                &found.uri.as_deref().map(without_nul).as_deref(),
+                &found.url.as_deref().map(without_nul).as_deref(),
                 &found.edited_at_ms,
                 &read_at_ms,
                 &found.visibility.name(),
                 &draft.content_hash,
                 &draft.listed,
-                &&*clean(&found.raw),
+                &&*without_nul(&found.raw),
             ],
         )?;
     }
@@ -92,7 +92,10 @@ pub(crate) fn recount(
     read_at_ms: i64,
     drafts: &[&post::Draft<'_>],
 ) -> Result<(), DbError> {
-    let raws: Vec<_> = drafts.iter().map(|draft| clean(&draft.post.raw)).collect();
+    let raws: Vec<_> = drafts
+        .iter()
+        .map(|draft| without_nul(&draft.post.raw))
+        .collect();
     let columns = [
         Column::i64(drafts.iter().map(|draft| draft.id)),
         Column::i64(drafts.iter().map(|draft| draft.content_hash)),

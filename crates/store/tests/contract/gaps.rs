@@ -18,10 +18,10 @@ fn gap(low: &str, high: &str, kind: GapKind) -> Gap {
 
 #[test]
 fn every_kind_comes_back_as_it_was() {
-    let open = |history, tries, wanted| GapKind::Open {
+    let open = |history, tries, fill_requested| GapKind::Open {
         history,
         tries,
-        wanted,
+        fill_requested,
     };
     let provisional = |read_age_ms, tries| GapKind::Provisional {
         read_age_ms,

@@ -9,7 +9,7 @@ use std::iter;
 use driftline_id::{
     ClockPolicy, Field, Generator, Layout, Node, NotNow, Refusal, TimeUnit, Window,
     clock::{Clock, ManualClock},
-    window::{BeginError, Lease, LeaseStore, RecordError, Terms},
+    window::{BeginError, Lease, LeaseStore, RecordError, WindowConfig},
 };
 use driftline_store::{
     Root, Store, StoreError, Tx, lease,
@@ -20,9 +20,9 @@ use crate::world::on_both;
 
 const NOW_US: i64 = 1_800_000_000_000_000;
 const SECOND_US: i64 = 1_000_000;
-const TERMS: Terms = Terms {
+const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    patience_ms: 60_000,
+    timeout_ms: 60_000,
 };
 const LEASE_MS: i64 = 3_000 + LEASE_MARGIN_MS;
 
@@ -37,7 +37,7 @@ const fn layout(name: &'static str, fields: &'static [Field]) -> Layout {
 }
 
 fn nodes(store: &Store, holder: &str) -> NodeLeases {
-    NodeLeases::new(store.clone(), TINY, TERMS, holder)
+    NodeLeases::new(store.clone(), TINY, WINDOW_CONFIG, holder)
 }
 
 fn node(number: u64) -> Node {
@@ -67,7 +67,7 @@ fn execute(store: &Store, sql: &'static str) -> u64 {
     write(store, move |tx| tx.execute(sql, &[]).expect("a statement"))
 }
 
-/// Lets the database's clock pass by so much, as far as the leases can tell.
+/// Lets the database's clock pass by so much, as far as the leases can notify.
 fn pass(store: &Store, ms: i64) {
     write(store, move |tx| {
         tx.execute(
@@ -83,7 +83,7 @@ fn list(store: &Store) -> Vec<NodeHolding> {
 }
 
 fn is_held(error: &NodeLeaseError) -> bool {
-    matches!(error, NodeLeaseError::Held { .. })
+    matches!(error, NodeLeaseError::LockedSource { .. })
 }
 
 fn is_lost(error: &NodeLeaseError) -> bool {
@@ -117,7 +117,7 @@ fn leases_are_listed() {
         assert_eq!(list(store), []);
         let (_held, window) = acquire(&nodes(store, "a\0b"), NOW_US);
         let (given_back, other_window) = acquire(&nodes(store, "c"), NOW_US + 7);
-        let twitter = NodeLeases::new(store.clone(), Layout::TWITTER, TERMS, "c");
+        let twitter = NodeLeases::new(store.clone(), Layout::TWITTER, WINDOW_CONFIG, "c");
         let _other_layout = acquire(&twitter, NOW_US);
         let clock = ManualClock::at_us(NOW_US + 7);
         given_back
@@ -214,7 +214,7 @@ fn a_crashed_holders_node_is_free_when_its_lease_ends() {
             pass(store, LEASE_MS - 8_000);
             let b = nodes(store, "b");
             let held = b.acquire_node(node(0), NOW_US).expect_err("it is held");
-            let NodeLeaseError::Held {
+            let NodeLeaseError::LockedSource {
                 holder, ends_in_ms, ..
             } = &held
             else {
@@ -349,7 +349,7 @@ fn a_renewal_without_an_answer_may_be_tried_again() {
     on_both(|store| {
         let (mut lease, window) = acquire(&nodes(store, "a"), NOW_US);
         let extend_row = |lease: &NodeLease| {
-            let extended = lease.record().extended(lease.due_us(), &TERMS);
+            let extended = lease.record().extended(lease.due_us(), &WINDOW_CONFIG);
             let extended = extended.expect("a renewal is due");
             let text = extended.to_string();
             write(store, move |tx| {
@@ -441,7 +441,7 @@ fn there_may_be_no_free_node() {
         assert_eq!(late.expect_err("held comes first"), error);
         pass(store, LEASE_MS);
         assert_eq!(acquire(&nodes(store, "b"), NOW_US).0.node().number(), 0);
-        let unfit = NodeLeases::new(store.clone(), Layout::ULID, TERMS, "a");
+        let unfit = NodeLeases::new(store.clone(), Layout::ULID, WINDOW_CONFIG, "a");
         let error = unfit.acquire(NOW_US).expect_err("it is unfit");
         assert!(matches!(error, NodeLeaseError::Node(_)), "{error}");
     });
@@ -452,7 +452,7 @@ fn a_record_of_another_layout_is_refused() {
     const WIDER: Layout = layout("tiny", &[Field::node("node", 3), Field::sequence(19)]);
     on_both(|store| {
         let (lease, _window) = acquire(&nodes(store, "a"), NOW_US);
-        let wider = NodeLeases::new(store.clone(), WIDER, TERMS, "b");
+        let wider = NodeLeases::new(store.clone(), WIDER, WINDOW_CONFIG, "b");
         let is_foreign = |error: &NodeLeaseError| {
             matches!(
                 error,

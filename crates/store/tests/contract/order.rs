@@ -145,12 +145,12 @@ fn sources(store: &Store) -> Vec<SourceId> {
 /// deletes posts on the way, of which some return; each writer's clock is seconds away from the others'.
 fn write(store: &Store, source: SourceId, number: u64) {
     let mut world = World::of(store, source);
-    let mut chance = number + 1;
+    let mut random = number + 1;
     let mut roll = move |below: u64| {
-        chance = chance
+        random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        (chance >> 33) % below
+        (random >> 33) % below
     };
     for turn in 0..PAGES {
         world.now_ms = START_MS + turn as i64 * 10 - number as i64 * 4000 + roll(50) as i64;

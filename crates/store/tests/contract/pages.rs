@@ -8,7 +8,7 @@ use driftline_core::{
 };
 use driftline_id::Layout;
 use driftline_store::{
-    CommitPage, LocalId, Prints, StoreError, commit_page, export, machine, source,
+    CommitPage, LocalId, PostHashes, StoreError, commit_page, export, machine, source,
     timeline::{self, Reader},
 };
 
@@ -95,7 +95,7 @@ fn a_closure_that_fails_leaves_nothing() {
                     request: &request,
                     reading: &reading,
                     page: &page,
-                    prints: &Prints::of(&page),
+                    hashes: &PostHashes::of(&page),
                     policy: &Policy::default(),
                     claims: &driftline_store::refresh::Claims::default(),
                     now_ms: START_MS,
@@ -271,7 +271,7 @@ fn a_reading_of_another_page_is_refused() {
                 request: &request,
                 reading: &reading,
                 page: &wrong,
-                prints: &Prints::of(&wrong),
+                hashes: &PostHashes::of(&wrong),
                 policy: &Policy::default(),
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms: START_MS,

@@ -4,10 +4,10 @@ mod fill;
 mod laws;
 mod migration;
 mod outcomes;
+mod pending_lookup;
 mod pipeline;
 mod polled;
-mod wanted;
-mod worth;
+mod value;
 
 use std::{
     collections::HashMap,
@@ -19,12 +19,13 @@ use std::{
 
 use driftline_core::{
     post::{Counts, Post},
-    refresh::{Batcher, Policy},
+    refresh::{BatchRule, Policy},
 };
 use driftline_store::{
     InstanceId, LocalId, Root, Store, StoreError,
     refresh::{
-        Answer, Answered, Ask, Claim, Claimed, Claims, Save, Saved, Standing, What, standing,
+        Answer, Answered, Ask, Claim, Claimed, Claims, RefreshState, Save, Saved, What,
+        refresh_state,
     },
     source,
 };
@@ -83,7 +84,7 @@ impl Crew {
     pub(crate) fn ask_as(&self, holder: &str, now_ms: i64, lease_ms: i64) -> Claimed {
         let ask = Ask {
             instance: self.instance,
-            batcher: Batcher::new(self.size, 2_000),
+            batch_rule: BatchRule::new(self.size, 2_000),
             shard: self.asked.fetch_add(1, Ordering::Relaxed),
             holder: holder.to_owned(),
             lease_ms,
@@ -139,7 +140,7 @@ impl Crew {
             policy: Arc::clone(&self.policy),
             keep_deleted: self.keep_deleted,
             now_ms,
-            chance: 0,
+            random: 0,
         };
         self.claims.save_blocking(&self.store, save)
     }
@@ -172,11 +173,11 @@ pub(crate) fn local(world: &World, id: u64) -> LocalId {
     })
 }
 
-pub(crate) fn stands(world: &World, id: u64) -> Standing {
+pub(crate) fn stands(world: &World, id: u64) -> RefreshState {
     let post = local(world, id);
     world
-        .read(move |tx| standing(tx, post))
-        .expect("a standing")
+        .read(move |tx| refresh_state(tx, post))
+        .expect("a refresh_state")
 }
 
 /// Law 5 as the tables hold it: a post with a due time has one slot, or is in one lease, and

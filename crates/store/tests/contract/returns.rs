@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use driftline_core::{answer::LookUp, post::Visibility};
 use driftline_store::{
     LocalId, Root, export, find,
-    refresh::{Answer, forget_told, tell, untold},
+    refresh::{Answer, forget_relayed, notify, outbox},
     source,
     timeline::{self, Range, Reader, TimelinePost},
 };
@@ -61,16 +61,16 @@ fn resolve(world: &World, id: LocalId) -> TimelinePost {
 /// Tells the world's source, and no other, what is noted.
 fn tell_it(world: &World, crew: &Crew) -> u64 {
     let (instance, source) = (crew.instance, world.source);
-    let news = world.read(move |tx| untold(tx, instance, i64::MAX, None, 100));
-    world.write(move |tx| tell(tx, source, &news))
+    let news = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
+    world.write(move |tx| notify(tx, source, &news))
 }
 
 fn forget_all(world: &World, crew: &Crew) {
     let instance = crew.instance;
-    let news = world.read(move |tx| untold(tx, instance, i64::MAX, None, 100));
+    let news = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
     world
         .store
-        .write_blocking(Root::none(), move |tx| forget_told(tx, instance, &news))
+        .write_blocking(Root::none(), move |tx| forget_relayed(tx, instance, &news))
         .expect("forgotten");
 }
 

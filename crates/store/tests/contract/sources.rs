@@ -4,7 +4,7 @@ use driftline_core::answer::LookUp;
 use driftline_db::{Db, schema, testing::databases};
 use driftline_store::{
     MIGRATIONS, SourceId, Store, StoreError, clock, nonce,
-    source::{self, NameRefused, Removed, TokenPlace},
+    source::{self, NameRefused, Removed, TokenLocation},
     timeline::{self, Reader},
 };
 
@@ -37,7 +37,7 @@ fn a_source_comes_back_as_it_was_added() {
     on_both(|store| {
         let mut new = new_source("home");
         new.settings.every_ms = 777;
-        new.token = Some(TokenPlace::Environment("HOME_TOKEN".to_owned()));
+        new.token = Some(TokenLocation::Environment("HOME_TOKEN".to_owned()));
         let added = new.clone();
         let id = store
             .write_blocking(clock::root(), move |tx| source::add(tx, &added, START_MS))
@@ -106,7 +106,7 @@ fn pausing_and_settings() {
         let mut settings = world.settings.clone();
         settings.fill_gaps = false;
         let other = settings.clone();
-        let file = TokenPlace::File("/run/token:1".to_owned());
+        let file = TokenLocation::File("/run/token:1".to_owned());
         let token = file.clone();
         world.write(move |tx| {
             source::set_settings(tx, id, &other)?;

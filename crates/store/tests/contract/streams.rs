@@ -80,8 +80,8 @@ fn a_streamed_post_is_there_at_once_with_its_id_and_its_first_due_time() {
         assert_eq!(names(&world.timeline()), ["8", "7", "9", "5"], "as seen");
         assert_eq!(names(&world.public()), ["8", "7", "9", "5"]);
         let id = world.timeline()[0].post_id;
-        let standing = world.read(move |tx| refresh::standing(tx, id));
-        assert!(standing.is_some_and(|standing| standing.due_at_ms.is_some()));
+        let refresh_state = world.read(move |tx| refresh::refresh_state(tx, id));
+        assert!(refresh_state.is_some_and(|refresh_state| refresh_state.due_at_ms.is_some()));
         let again = world.stream(vec![posted(7), posted(8), posted(9)]);
         assert_eq!((again.new, again.update_count), (0, 4), "stored once");
         // The machine is as it was, in the store too.

@@ -3,15 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use driftline_core::{
-    answer::{Abilities, AnswerFacts, Listed, LookUp, Page},
+    answer::{Abilities, AnswerHeaders, Listed, LookUp, Page},
     post::{Author, Counts, Post, Visibility},
     refresh::Policy,
-    timeline::{Machine, Purpose, Reading, Request, Settings, Step},
+    timeline::{Machine, Reading, Request, RequestPurpose, Settings, Step},
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::databases;
 use driftline_store::{
-    CommitLookUp, CommitPage, Prints, SourceId, Store, StoreError, Summary, Tx, clock,
+    CommitLookUp, CommitPage, PostHashes, SourceId, Store, StoreError, Summary, Tx, clock,
     commit_look_up, commit_page, entry, export, machine,
     refresh::Claims,
     source::{self, NewSource},
@@ -22,7 +22,7 @@ pub(crate) const START_MS: i64 = 1_800_000_000_000;
 
 pub(crate) const ABILITIES: Abilities = Abilities {
     page_limit: 40,
-    just_above: true,
+    min_id: true,
 };
 
 pub(crate) const EVERYTHING: Range = Range {
@@ -111,11 +111,11 @@ pub(crate) fn page(posts: Vec<Post>, now_ms: i64) -> Page {
     }
 }
 
-pub(crate) fn facts(now_ms: i64) -> AnswerFacts {
-    AnswerFacts {
+pub(crate) fn facts(now_ms: i64) -> AnswerHeaders {
+    AnswerHeaders {
         sent_at_ms: now_ms,
         received_at_ms: now_ms,
-        ..AnswerFacts::default()
+        ..AnswerHeaders::default()
     }
 }
 
@@ -193,7 +193,7 @@ impl World {
                     request: &request,
                     reading: &reading,
                     page: &page,
-                    prints: &Prints::of(&page),
+                    hashes: &PostHashes::of(&page),
                     policy: &Policy::default(),
                     claims: &claims,
                     now_ms,
@@ -234,7 +234,7 @@ impl World {
     /// Lets time pass until the machine wants what it misses of its history.
     pub(crate) fn fill(&mut self) -> Request {
         let request = self.next_request();
-        assert!(matches!(request.purpose, Purpose::Fill { .. }));
+        assert!(matches!(request.purpose, RequestPurpose::Fill { .. }));
         request
     }
 
@@ -242,7 +242,7 @@ impl World {
     pub(crate) fn fill_whatever_is_due(&mut self) -> Request {
         loop {
             let request = self.next_request();
-            if let Purpose::Fill { .. } = request.purpose {
+            if let RequestPurpose::Fill { .. } = request.purpose {
                 return request;
             }
             let empty = page(Vec::new(), self.now_ms);
@@ -254,7 +254,7 @@ impl World {
     pub(crate) fn second_look(&mut self) -> Request {
         loop {
             let request = self.next_request();
-            if let Purpose::Look { .. } = request.purpose {
+            if let RequestPurpose::Look { .. } = request.purpose {
                 return request;
             }
             // Nothing lies below the post 1, which the page above it lists.
@@ -276,7 +276,7 @@ impl World {
                 .next(&self.settings, ABILITIES, self.now_ms, true);
             self.machine.sent(&step, self.now_ms);
             let Step::Fetch(fetch) = step else { continue };
-            if fetch.purpose == Purpose::Poll {
+            if fetch.purpose == RequestPurpose::Poll {
                 continue;
             }
             let anchor = fetch.anchor_query().cloned().and_then(|query| {

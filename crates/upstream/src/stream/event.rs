@@ -11,7 +11,7 @@ use crate::{excerpt, failure, json, parse, segment};
 
 /// What one event of a stream tells.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum StreamMessage {
     /// Something about a post.
     Event(Event),
     /// Something else: a notification, an announcement, changed filters.
@@ -22,23 +22,23 @@ pub enum Told {
 }
 
 /// What an event of that name tells with its data.
-pub(super) fn read(name: &str, data: &[u8]) -> Told {
+pub(super) fn read(name: &str, data: &[u8]) -> StreamMessage {
     let post = |told: fn(Box<_>) -> Event| match parse::post(data) {
-        Ok(post) => Told::Event(told(Box::new(post))),
-        Err(_) => Told::Unusable,
+        Ok(post) => StreamMessage::Event(told(Box::new(post))),
+        Err(_) => StreamMessage::Unusable,
     };
     match name {
         "update" => post(Event::Posted),
         "status.update" => post(Event::Edited),
         "delete" => deleted(data),
-        _ => Told::Other,
+        _ => StreamMessage::Other,
     }
 }
 
 /// The ID stands there bare; some servers quote it.
-fn deleted(data: &[u8]) -> Told {
+fn deleted(data: &[u8]) -> StreamMessage {
     let Ok(text) = std::str::from_utf8(data.trim_ascii()) else {
-        return Told::Unusable;
+        return StreamMessage::Unusable;
     };
     let quoted = serde_json::from_str::<String>(text).ok();
     let id = quoted.as_deref().unwrap_or(text);
@@ -46,9 +46,9 @@ fn deleted(data: &[u8]) -> Told {
         && id.len() <= MAX_ID_BYTES
         && id.bytes().all(|byte| byte.is_ascii_graphic());
     if is_id {
-        Told::Event(Event::Deleted(UpstreamId::from(id)))
+        StreamMessage::Event(Event::Deleted(UpstreamId::from(id)))
     } else {
-        Told::Unusable
+        StreamMessage::Unusable
     }
 }
 
@@ -56,18 +56,18 @@ fn deleted(data: &[u8]) -> Told {
 ///
 /// # Errors
 /// What the server says instead, if it is an error.
-pub(super) fn read_message(message: &str) -> Result<Told, String> {
+pub(super) fn read_message(message: &str) -> Result<StreamMessage, String> {
     let Ok(fields) = serde_json::from_str::<Message<'_>>(message) else {
-        return Ok(Told::Unusable);
+        return Ok(StreamMessage::Unusable);
     };
     let Some(name) = json::text(fields.event) else {
         return match failure::said_by_object(message.as_bytes()) {
             Some(said) => Err(excerpt::words(said.as_bytes())),
-            None => Ok(Told::Other),
+            None => Ok(StreamMessage::Other),
         };
     };
     let Some(payload) = fields.payload else {
-        return Ok(Told::Other);
+        return Ok(StreamMessage::Other);
     };
     // The payload is JSON in a text; some servers send it as it is.
     Ok(match serde_json::from_str::<String>(payload.get()) {
@@ -90,13 +90,13 @@ mod tests {
 
     use super::*;
 
-    fn id(told: &Told) -> (&'static str, &str) {
+    fn id(told: &StreamMessage) -> (&'static str, &str) {
         match told {
-            Told::Event(Event::Posted(post)) => ("posted", post.id.as_str()),
-            Told::Event(Event::Edited(post)) => ("edited", post.id.as_str()),
-            Told::Event(Event::Deleted(id)) => ("deleted", id.as_str()),
-            Told::Other => ("other", ""),
-            Told::Unusable => ("unusable", ""),
+            StreamMessage::Event(Event::Posted(post)) => ("posted", post.id.as_str()),
+            StreamMessage::Event(Event::Edited(post)) => ("edited", post.id.as_str()),
+            StreamMessage::Event(Event::Deleted(id)) => ("deleted", id.as_str()),
+            StreamMessage::Other => ("other", ""),
+            StreamMessage::Unusable => ("unusable", ""),
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(id(&read(name, data.as_bytes())), told, "{name} {data}");
         }
         let long = "7".repeat(MAX_ID_BYTES + 1);
-        assert_eq!(read("delete", long.as_bytes()), Told::Unusable);
+        assert_eq!(read("delete", long.as_bytes()), StreamMessage::Unusable);
     }
 
     #[test]
@@ -144,10 +144,10 @@ mod tests {
             read_message(r#"{"error":"Unknown channel\nrequested","status":400}"#),
             Err("Unknown channel requested".to_owned())
         );
-        assert_eq!(read_message("{"), Ok(Told::Unusable));
+        assert_eq!(read_message("{"), Ok(StreamMessage::Unusable));
         assert_eq!(
             read_message(r#"{"event":"filters_changed"}"#),
-            Ok(Told::Other)
+            Ok(StreamMessage::Other)
         );
     }
 

@@ -3,8 +3,8 @@
 //! Nothing is replayed after a connection broke, and servers lose events, so a
 //! stream only shows posts sooner; that none is missing is for polls to prove.
 
+mod endpoint;
 mod event;
-mod place;
 mod sse;
 
 use std::{fmt, time::Duration};
@@ -30,7 +30,7 @@ use tokio_tungstenite::{
     },
 };
 
-pub use self::{event::Told, place::StreamPlace};
+pub use self::{endpoint::StreamEndpoint, event::StreamMessage};
 use crate::{Mastodon, Timeline, access::Access, body, failure, http::Opened, json::Object};
 
 /// An open stream.
@@ -74,9 +74,9 @@ impl Mastodon {
     /// # Errors
     /// A [`Failure`] if it does not answer; a server that does not say it
     /// streams by itself.
-    pub async fn stream_place(&self) -> Result<StreamPlace, Failure> {
+    pub async fn stream_endpoint(&self) -> Result<StreamEndpoint, Failure> {
         let access = self.access();
-        let own = StreamPlace::own(access.address());
+        let own = StreamEndpoint::own(access.address());
         let answer = access.fetch(access.url("/api/v2/instance")).await?;
         let named = match answer.status {
             StatusCode::OK => named(&answer.body, &["configuration", "urls"], "streaming"),
@@ -90,7 +90,7 @@ impl Mastodon {
             _ => None,
         };
         let Some(named) = named else { return Ok(own) };
-        match StreamPlace::named(access.address(), &named) {
+        match StreamEndpoint::named(access.address(), &named) {
             Some(place) => Ok(place),
             None => {
                 tracing::debug!(server = %access.address(), "the streaming server that it names is not used");
@@ -108,7 +108,7 @@ impl Mastodon {
         &self,
         timeline: &Timeline,
         way: Streaming,
-        place: &StreamPlace,
+        place: &StreamEndpoint,
     ) -> Result<Option<Stream>, Failure> {
         let Some(channel) = Channel::of(timeline) else {
             return Ok(None);
@@ -128,7 +128,7 @@ impl Mastodon {
         }
     }
 
-    async fn sse(&self, channel: &Channel<'_>, place: &StreamPlace) -> Result<Offer, Failure> {
+    async fn sse(&self, channel: &Channel<'_>, place: &StreamEndpoint) -> Result<Offer, Failure> {
         let url = place.url(
             &format!("/api/v1/streaming/{}", channel.path),
             channel.parameter.as_slice(),
@@ -160,7 +160,7 @@ impl Mastodon {
     async fn web_socket(
         &self,
         channel: &Channel<'_>,
-        place: &StreamPlace,
+        place: &StreamEndpoint,
     ) -> Result<Offer, Failure> {
         let mut parameters = vec![("stream", channel.stream)];
         parameters.extend(channel.parameter);
@@ -220,14 +220,14 @@ impl Stream {
     /// # Errors
     /// A [`Failure`] once it has ended, or nothing came for too long, not even
     /// a heartbeat: the stream is over then.
-    pub async fn next(&mut self) -> Result<Told, Failure> {
+    pub async fn next(&mut self) -> Result<StreamMessage, Failure> {
         loop {
             if let Wire::Sse(sse) = &mut self.wire
                 && let Some(frame) = sse.1.next()
             {
                 return Ok(match frame {
                     sse::Frame::Event(name, data) => event::read(&name, &data),
-                    sse::Frame::TooLarge => Told::Unusable,
+                    sse::Frame::TooLarge => StreamMessage::Unusable,
                 });
             }
             // Each heartbeat begins the time anew.
@@ -257,7 +257,7 @@ impl Stream {
 
 impl Wire {
     /// Waits for something to come; `None` if it tells nothing yet.
-    async fn receive(&mut self, place: &str) -> Result<Option<Told>, Failure> {
+    async fn receive(&mut self, place: &str) -> Result<Option<StreamMessage>, Failure> {
         let ended = |why: &str| {
             Failure::new(
                 FailureKind::Truncated,

@@ -128,7 +128,7 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
             PageRequest {
                 since: Some("5".into()),
                 below: Some("9&x".into()),
-                just_above: None,
+                min_id: None,
                 limit: 7,
             },
             "/api/v1/timelines/public?local=true&limit=7&since_id=5&max_id=9%26x",
@@ -136,7 +136,7 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
         (
             "tag:猫",
             PageRequest {
-                just_above: Some("5".into()),
+                min_id: Some("5".into()),
                 limit: 1000,
                 ..PageRequest::default()
             },
@@ -166,7 +166,7 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
             client.abilities(&timeline),
             Abilities {
                 page_limit: 40,
-                just_above: true
+                min_id: true
             }
         );
     }

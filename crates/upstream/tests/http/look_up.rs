@@ -7,7 +7,7 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
-use driftline_upstream::{Credential, Http, Purpose, Timeline, TokenError, Upstream};
+use driftline_upstream::{ClientPurpose, Credential, Http, Timeline, TokenError, Upstream};
 
 fn ids<const N: usize>(ids: [&str; N]) -> Vec<UpstreamId> {
     ids.map(UpstreamId::from).to_vec()
@@ -215,25 +215,22 @@ async fn limits_abilities_and_scopes() {
     let server = Server::sending(Vec::new()).await;
     let list = Timeline::List("1".into());
     let account = Timeline::Account("1".into());
-    for (api, page_limit, just_above, limits) in [
+    for (api, page_limit, min_id, limits) in [
         (Api::Mastodon, 40, true, [1, 20]),
         (Api::X, 100, false, [100, 100]),
         (Api::Twitter, 200, false, [100, 100]),
     ] {
         let upstream = server.upstream(api, "");
-        let abilities = Abilities {
-            page_limit,
-            just_above,
-        };
+        let abilities = Abilities { page_limit, min_id };
         assert_eq!(upstream.abilities(&list), abilities);
         assert_eq!([false, true].map(|has| upstream.look_up_limit(has)), limits);
         assert_eq!(upstream.address().to_string(), server.address());
         let purposes = [
-            Purpose::LookUp,
-            Purpose::Page(&Timeline::Home),
-            Purpose::Page(&Timeline::Mentions),
-            Purpose::Page(&list),
-            Purpose::Page(&account),
+            ClientPurpose::LookUp,
+            ClientPurpose::Page(&Timeline::Home),
+            ClientPurpose::Page(&Timeline::Mentions),
+            ClientPurpose::Page(&list),
+            ClientPurpose::Page(&account),
         ];
         let mut scopes = purposes.map(|purpose| upstream.scope(purpose)).to_vec();
         scopes.sort_unstable();

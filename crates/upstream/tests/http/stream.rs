@@ -6,7 +6,7 @@ use driftline_core::{
     answer::{Event, FailureKind},
     timeline::Streaming,
 };
-use driftline_upstream::{Mastodon, Options, Stream, StreamPlace, Timeline, Told};
+use driftline_upstream::{Mastodon, Options, Stream, StreamEndpoint, StreamMessage, Timeline};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -19,8 +19,8 @@ use crate::server::{Reply, Server, answer, client, head, options};
 const TOKEN: &str = "tOkEn-0123456789";
 const SSE: &str = "Content-Type: text/event-stream; charset=utf-8";
 
-async fn place(client: &Mastodon) -> StreamPlace {
-    client.stream_place().await.expect("an answer")
+async fn place(client: &Mastodon) -> StreamEndpoint {
+    client.stream_endpoint().await.expect("an answer")
 }
 
 /// What an opened stream tells until it ends, and how it ends.
@@ -28,11 +28,11 @@ async fn told(mut stream: Stream) -> (Vec<String>, FailureKind) {
     let mut all = Vec::new();
     loop {
         all.push(match stream.next().await {
-            Ok(Told::Event(Event::Posted(post))) => format!("posted {}", post.id),
-            Ok(Told::Event(Event::Edited(post))) => format!("edited {}", post.id),
-            Ok(Told::Event(Event::Deleted(id))) => format!("deleted {id}"),
-            Ok(Told::Other) => "other".to_owned(),
-            Ok(Told::Unusable) => "unusable".to_owned(),
+            Ok(StreamMessage::Event(Event::Posted(post))) => format!("posted {}", post.id),
+            Ok(StreamMessage::Event(Event::Edited(post))) => format!("edited {}", post.id),
+            Ok(StreamMessage::Event(Event::Deleted(id))) => format!("deleted {id}"),
+            Ok(StreamMessage::Other) => "other".to_owned(),
+            Ok(StreamMessage::Unusable) => "unusable".to_owned(),
             Err(failure) => {
                 assert!(!format!("{failure} {stream:?}").contains(TOKEN));
                 return (all, failure.kind);

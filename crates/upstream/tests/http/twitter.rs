@@ -81,7 +81,7 @@ async fn what_twitter_does_not_have_is_not_asked_for() {
         (
             "home",
             PageRequest {
-                just_above: Some("1".into()),
+                min_id: Some("1".into()),
                 ..first_page(1)
             },
             FailureKind::Refused,

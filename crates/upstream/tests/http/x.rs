@@ -44,7 +44,7 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
     let bounded = PageRequest {
         since: Some("5".into()),
         below: Some("9".into()),
-        just_above: None,
+        min_id: None,
         limit: 1000,
     };
     for (timeline, request, target) in [
@@ -96,7 +96,7 @@ async fn what_x_does_not_have_is_not_asked_for() {
         assert!(failure.message.contains("X has no timeline"), "{failure}");
     }
     let above = PageRequest {
-        just_above: Some("1".into()),
+        min_id: Some("1".into()),
         ..first_page(10)
     };
     let account: Timeline = "account:7".parse().expect("a timeline");

@@ -14,7 +14,9 @@ use driftline_server::{
     now_ms,
     refresh::{RefreshOptions, Refreshers, Tally},
 };
-use driftline_store::{SourceId, Store, StoreError, Target, export, refresh::standing, source};
+use driftline_store::{
+    SourceId, Store, StoreError, Target, export, refresh::refresh_state, source,
+};
 use driftline_upstream::{Http, Options};
 use tokio::{
     sync::watch,
@@ -105,7 +107,7 @@ impl Mirrored {
             // Nothing is published after this.
             at_ms: Some(begun_ms + scene.publish_ms() + 500),
             settle_rungs: Some(scene.settings().rungs.len() + 1),
-            settle_ms: LONGEST_SETTLING_MS,
+            settle_ms: MAX_SETTLING_MS,
             at_hopeless: true,
         };
         let reading = tokio::spawn(Box::pin(read(reader, end, stop, Arc::clone(&seen))));
@@ -181,7 +183,7 @@ async fn counts(store: &Store, source: SourceId) -> Result<HashMap<UpstreamId, i
         .read(move |tx| {
             let mut counts = HashMap::new();
             for row in export::rows(tx, source, 0, u32::MAX)? {
-                if let Some(stands) = standing(tx, row.post_id)? {
+                if let Some(stands) = refresh_state(tx, row.post_id)? {
                     let total = stands.freshness.counts.total();
                     counts.insert(UpstreamId::new(row.post.upstream_id), total);
                 }
@@ -210,7 +212,7 @@ async fn read(
     let ledger = serde_json::json!({
         "ledger": machine.ledger(),
         "counters": machine.counters(),
-        "yields": machine.yields(),
+        "rung_stats": machine.rung_stats(),
         "ladder": plan.ladder,
         "last_error": machine.last_error(),
     });
@@ -253,4 +255,4 @@ async fn count_once(store: &Store, source: SourceId, seen: &Shared) -> Result<()
 
 /// The name and the token of the credential that posts are refreshed with.
 const FRESH: &str = "freshness";
-const LONGEST_SETTLING_MS: i64 = 40_000;
+const MAX_SETTLING_MS: i64 = 40_000;

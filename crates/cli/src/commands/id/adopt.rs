@@ -3,15 +3,15 @@
 use clap::Args;
 use driftline_id::{
     file::{NodeFolder, ReservationFile},
-    window::Terms,
+    window::WindowConfig,
 };
 
 use crate::{
     config::Config,
+    data_dir::DataDir,
     error::CliError,
-    ids::{Maker, folder, node_shown},
+    ids::{IdOptions, folder, node_shown},
     output,
-    place::Place,
 };
 
 /// Lets the nodes of a copied or restored data folder be used here.
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Adopt {
     #[command(flatten)]
-    maker: Maker,
+    id_options: IdOptions,
 }
 
 impl Adopt {
@@ -30,14 +30,14 @@ impl Adopt {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub fn run(self, config: &Config) -> Result<(), CliError> {
-        let maker = self.maker.or(&config.id)?;
-        let layout = maker.made_layout()?;
-        let place = Place::new(&config.store)?;
+        let id_options = self.id_options.or(&config.id)?;
+        let layout = id_options.made_layout()?;
+        let place = DataDir::new(&config.store)?;
         let folder = folder(place.data());
-        let adopted = match maker.named_node()? {
+        let adopted = match id_options.named_node()? {
             Some(node) => ReservationFile::adopt(&folder, &node)
                 .map(|is_there| is_there.then_some(node).into_iter().collect()),
-            None => NodeFolder::new(&folder, layout, Terms::default()).adopt(),
+            None => NodeFolder::new(&folder, layout, WindowConfig::default()).adopt(),
         };
         let adopted = adopted.map_err(|error| CliError::failed(error.to_string()))?;
         if adopted.is_empty() {

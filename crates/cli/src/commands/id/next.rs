@@ -8,10 +8,10 @@ use driftline_server::ids::check_folder;
 
 use crate::{
     config::Config,
+    data_dir::DataDir,
     error::CliError,
-    ids::{ADOPT, LeasePlace, Maker, folder},
+    ids::{ADOPT, IdOptions, LeaseStore, folder},
     output,
-    place::Place,
 };
 
 /// Prints new IDs, one a line, each larger than the one before.
@@ -25,7 +25,7 @@ pub struct Next {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     count: u64,
     #[command(flatten)]
-    maker: Maker,
+    id_options: IdOptions,
 }
 
 impl Next {
@@ -34,29 +34,34 @@ impl Next {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let place = Place::new(&config.store)?;
+        let place = DataDir::new(&config.store)?;
         place.make()?;
-        let maker = self.maker.or(&config.id)?;
-        if maker.lease == Some(LeasePlace::Store) {
+        let id_options = self.id_options.or(&config.id)?;
+        if id_options.lease == Some(LeaseStore::Store) {
             return Err(CliError::usage(
                 "id next leases no node from the store; ask the service, as with curl -X POST",
             ));
         }
         let count = self.count;
         let folder = folder(place.data());
-        tokio::task::spawn_blocking(move || print(&maker, &folder, count, json))
+        tokio::task::spawn_blocking(move || print(&id_options, &folder, count, json))
             .await
             .map_err(|error| CliError::failed(error.to_string()))?
     }
 }
 
-fn print(maker: &Maker, folder: &std::path::Path, count: u64, json: bool) -> Result<(), CliError> {
-    let layout = maker.made_layout()?;
+fn print(
+    id_options: &IdOptions,
+    folder: &std::path::Path,
+    count: u64,
+    json: bool,
+) -> Result<(), CliError> {
+    let layout = id_options.made_layout()?;
     let refused = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
     check_folder(folder, &layout).map_err(|error| refused(&error))?;
-    let opened = match maker.lease {
+    let opened = match id_options.lease {
         Some(_) => LocalIds::open(folder, layout),
-        None => LocalIds::open_node(folder, maker.node_or_first()?),
+        None => LocalIds::open_node(folder, id_options.node_or_first()?),
     };
     let ids = opened.map_err(|error| {
         let help = match error {

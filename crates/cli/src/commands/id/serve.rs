@@ -15,12 +15,11 @@ use tokio::{
 use crate::{
     commands::serve::record_metrics,
     config::{Config, IdSection},
+    data_dir::{DataDir, Lock},
     duration::{HumanMs, parse_ms},
     error::CliError,
-    ids::{LeasePlace, Maker, PeerText, Running, node_shown, open_address, thrift_address},
-    listen, output,
-    place::{Lock, Place},
-    stop,
+    ids::{IdOptions, LeaseStore, PeerText, Running, node_shown, open_address, thrift_address},
+    listen, output, stop,
 };
 
 /// Gives out IDs over Thrift, as the Snowflake service of 2010 did, and over
@@ -37,12 +36,12 @@ pub struct Serve {
     /// Where HTTP clients are listened to [default: nowhere].
     #[arg(long, value_name = "ADDRESS")]
     listen_http: Option<String>,
-    /// Allow addresses that other machines reach: whoever reaches them takes
+    /// Allow addresses that other machines store_access: whoever reaches them takes
     /// IDs without a log-in.
     #[arg(long)]
     allow_remote: bool,
     #[command(flatten)]
-    maker: Maker,
+    id_options: IdOptions,
     /// Wait up to this long for a clock that is behind, instead of refusing.
     #[arg(long, value_name = "DURATION", value_parser = human_ms)]
     wait: Option<HumanMs>,
@@ -62,11 +61,11 @@ impl Serve {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let section = self.section(&config.id);
-        let maker = self.maker.or(&section)?;
+        let id_options = self.id_options.or(&section)?;
         let thrift = thrift_address(self.listen_thrift.as_deref(), &section)?;
         let wanted = self.listen_http.as_ref().or(section.listen_http.as_ref());
         let http = wanted
-            .map(|text| open_address(text, USUAL_HTTP, section.allow_remote))
+            .map(|text| open_address(text, DEFAULT_HTTP, section.allow_remote))
             .transpose()?;
         if thrift.is_none() && http.is_none() {
             return Err(CliError::usage(
@@ -75,7 +74,7 @@ impl Serve {
         }
         let stop = stop::on_signal()
             .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
-        let place = Place::new(&config.store)?;
+        let place = DataDir::new(&config.store)?;
         place.make()?;
         let http = match http {
             Some(address) => {
@@ -90,9 +89,9 @@ impl Serve {
             let _ = told.wait_for(|&stop| stop).await;
         };
         let run = async {
-            let shared = shared_store(&place, &maker).await?;
+            let shared = shared_store(&place, &id_options).await?;
             let store = shared.as_ref().map(|(_, store)| store);
-            let node = maker.choice(place.data(), store)?;
+            let node = id_options.choice(place.data(), store)?;
             let outcome = match Running::start(&section, node, thrift, stop.clone()).await {
                 Ok(mut running) => {
                     let served = serve(&mut running, http, stop.clone(), json).await;
@@ -189,10 +188,10 @@ fn tell(running: &Running, http: Option<SocketAddr>, json: bool) -> Result<(), C
 
 /// The store where nodes are leased, if they are.
 async fn shared_store(
-    place: &Place,
-    maker: &Maker,
+    place: &DataDir,
+    id_options: &IdOptions,
 ) -> Result<Option<(Option<Lock>, Store)>, CliError> {
-    if maker.lease != Some(LeasePlace::Store) {
+    if id_options.lease != Some(LeaseStore::Store) {
         return Ok(None);
     }
     place.open_beside_others().await.map(Some)
@@ -202,4 +201,4 @@ fn human_ms(text: &str) -> Result<HumanMs, String> {
     parse_ms(text).map(HumanMs)
 }
 
-const USUAL_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7610);
+const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7610);

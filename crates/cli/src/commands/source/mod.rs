@@ -9,10 +9,9 @@ use serde_json::Value;
 use crate::{
     config::Config,
     error::CliError,
-    output,
-    reach::{Missing, Reach, once},
-    shown,
+    output, shown,
     source_options::SourceOptions,
+    store_access::{Missing, StoreAccess, once},
 };
 
 /// What can be done with sources.
@@ -130,18 +129,18 @@ impl Add {
         let source = Box::new(self.source.add_source(config)?);
         let mut config = config.clone();
         config.upstream.allow_private |= self.allow_private;
-        let mut reach = Reach::open(&config, Missing::Make).await?;
+        let mut store_access = StoreAccess::open(&config, Missing::Make).await?;
         let outcome = async {
             let checked = match self.no_check {
                 true => Value::Null,
-                false => reach.execute(Command::Check(source.clone())).await?,
+                false => store_access.execute(Command::Check(source.clone())).await?,
             };
-            let mut added = reach.execute(Command::Add(source)).await?;
+            let mut added = store_access.execute(Command::Add(source)).await?;
             added["warning"] = checked["warning"].clone();
             Ok(added)
         };
         let outcome = outcome.await;
-        reach.close().await;
+        store_access.close().await;
         outcome
     }
 }

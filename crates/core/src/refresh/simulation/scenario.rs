@@ -1,7 +1,7 @@
 use super::{
-    contest::{Contestant, Outcome, Quota, run},
-    recipe::{Recipe, Totals},
+    policy_run::{Outcome, PolicyKind, Quota, run},
     world::World,
+    world_config::{Totals, WorldConfig},
 };
 use crate::refresh::{AgeBand, AgeTable, GrowthCurve, ValueSettings};
 
@@ -11,7 +11,7 @@ pub struct Scenario {
     /// What is special about it.
     pub name: &'static str,
     /// Its posts.
-    pub recipe: Recipe,
+    pub world_config: WorldConfig,
     /// From when to when there is no quota, Unix ms.
     pub outages: Vec<(i64, i64)>,
     /// Posts in a request.
@@ -20,7 +20,7 @@ pub struct Scenario {
 
 /// A policy that is compared with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rival {
+pub enum Baseline {
     /// The age table, stretched while the quota is short.
     Table,
     /// The same interval for posts of every age.
@@ -37,19 +37,19 @@ impl Scenario {
     /// All of them, with this many new posts an hour and batches as large. The curve that a policy
     /// begins with has its half-life at 80 minutes throughout.
     pub fn all(posts_per_hour: f64, batch: usize) -> Vec<Self> {
-        let usual = Recipe {
+        let usual = WorldConfig {
             posts_per_hour,
-            ..Recipe::default()
+            ..WorldConfig::default()
         };
-        let times_slower = |times: f64| Recipe {
+        let times_slower = |times: f64| WorldConfig {
             half_life_ms: usual.half_life_ms * times,
             speeds: 1.0,
             ..usual.clone()
         };
         let outages = vec![hours(228, 6), hours(456, 8)];
-        let scenario = |name, recipe, outages: &[(i64, i64)]| Self {
+        let scenario = |name, world_config, outages: &[(i64, i64)]| Self {
             name,
-            recipe,
+            world_config,
             outages: outages.to_vec(),
             batch,
         };
@@ -61,7 +61,7 @@ impl Scenario {
             scenario("10x faster, outages", times_slower(0.1), &outages),
             scenario(
                 "Pareto, revived, undone, outages",
-                Recipe {
+                WorldConfig {
                     totals: Totals::Pareto {
                         least: 1.0,
                         exponent: 1.1,
@@ -75,7 +75,7 @@ impl Scenario {
             ),
             scenario(
                 "thin, 3x slower, outages",
-                Recipe {
+                WorldConfig {
                     totals: Totals::LogNormal {
                         median: 0.1,
                         spread: 1.8,
@@ -89,7 +89,7 @@ impl Scenario {
 
     /// The quota that carries so many refreshes of every post in the mean.
     pub fn quota(&self, refreshes: f64) -> Quota {
-        let per_hour = self.recipe.posts_per_hour * refreshes / self.batch as f64;
+        let per_hour = self.world_config.posts_per_hour * refreshes / self.batch as f64;
         Quota {
             batch: self.batch,
             every_ms: (HOUR_MS as f64 / per_hour) as i64,
@@ -97,20 +97,20 @@ impl Scenario {
         }
     }
 
-    /// What each rival makes of a world of this scenario with the quota for so many refreshes a
+    /// What each baseline makes of a world of this scenario with the quota for so many refreshes a
     /// post: the table first, and no other has more posts in any request than it had.
     pub fn compare(
         &self,
         world: &World,
         refreshes: f64,
-        rivals: &[Rival],
+        rivals: &[Baseline],
     ) -> (Outcome, Vec<Outcome>) {
         let quota = self.quota(refreshes);
-        let until_ms = self.recipe.length_ms;
-        let table = Rival::Table.contestant(world, refreshes);
+        let until_ms = self.world_config.length_ms;
+        let table = Baseline::Table.contestant(world, refreshes);
         let table = run(world, &quota, &table, until_ms, None);
-        let rivals = rivals.iter().map(|rival| {
-            let contestant = rival.contestant(world, refreshes);
+        let rivals = rivals.iter().map(|baseline| {
+            let contestant = baseline.contestant(world, refreshes);
             run(world, &quota, &contestant, until_ms, Some(&table))
         });
         let others = rivals.collect();
@@ -118,7 +118,7 @@ impl Scenario {
     }
 }
 
-impl Rival {
+impl Baseline {
     /// Its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -130,22 +130,22 @@ impl Rival {
         }
     }
 
-    fn contestant(self, world: &World, refreshes: f64) -> Contestant {
-        let value = |prior, learns| Contestant::Value {
+    fn contestant(self, world: &World, refreshes: f64) -> PolicyKind {
+        let value = |prior, learns| PolicyKind::Value {
             ages: AgeTable::default(),
             settings: ValueSettings::default(),
             prior,
             learns,
         };
         match self {
-            Self::Table => Contestant::Table(AgeTable::default()),
+            Self::Table => PolicyKind::Table(AgeTable::default()),
             // A quarter of the interval that the quota carries: the stretch finds the rest.
             Self::Uniform => {
                 let band = AgeBand {
                     below_ms: 30 * 24 * HOUR_MS,
                     every_ms: (180.0 * HOUR_MS as f64 / refreshes.max(0.01)).max(1.0) as i64,
                 };
-                Contestant::Table(AgeTable::new(vec![band], 0).unwrap_or_default())
+                PolicyKind::Table(AgeTable::new(vec![band], 0).unwrap_or_default())
             }
             Self::Value => value(GrowthCurve::default(), true),
             Self::Unlearned => value(GrowthCurve::default(), false),

@@ -10,8 +10,8 @@ pub struct World {
 /// A post's history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// When it was born, Unix ms.
-    pub born_ms: i64,
+    /// When it was created_at, Unix ms.
+    pub created_at_ms: i64,
     /// When it was first stored, Unix ms.
     pub first_stored_ms: i64,
     /// When its engagement changed, Unix ms, and by how much.
@@ -20,7 +20,7 @@ pub struct History {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Span {
-    pub(super) born_ms: i64,
+    pub(super) created_at_ms: i64,
     pub(super) first_stored_ms: i64,
     changes: (usize, usize),
 }
@@ -44,7 +44,7 @@ impl World {
                 by: by as f32,
             }));
             world.posts.push(Span {
-                born_ms: history.born_ms,
+                created_at_ms: history.created_at_ms,
                 first_stored_ms: history.first_stored_ms,
                 changes: (from, world.changes.len()),
             });
@@ -93,7 +93,9 @@ impl World {
         self.posts.iter().flat_map(|post| {
             let changes = &self.changes[post.changes.0..post.changes.1];
             let weight = 1.0 / (1.0 + changes.len() as f64 / 20.0);
-            let ages = changes.iter().map(|change| change.at_ms - post.born_ms);
+            let ages = changes
+                .iter()
+                .map(|change| change.at_ms - post.created_at_ms);
             ages.map(move |age_ms| (age_ms, weight))
         })
     }

@@ -2,13 +2,13 @@
 
 use super::{LastError, Machine, Stored, Suspect, bottom::EMPTY_FOR_MS, is_history};
 use crate::{
-    answer::{Abilities, AnswerFacts, Failure, FailureKind},
+    answer::{Abilities, AnswerHeaders, Failure, FailureKind},
     timeline::{
         backoff::backoff_ms,
         evidence::PAGE_FULL,
         ledger::GapKind,
         plan::Plan,
-        request::{Purpose, Reading, Request},
+        request::{Reading, Request, RequestPurpose},
         scheme::IdScheme,
         server_time::read_at_ms,
         settings::{Backfill, Settings},
@@ -34,13 +34,15 @@ impl Machine {
     /// creation time: of a fill's, those below the range's upper end.
     pub fn is_history(&self, request: &Request, reading: &Reading) -> bool {
         match &request.purpose {
-            Purpose::Poll => self.ledger.frontier().is_none() && !self.was_empty(reading),
-            Purpose::Fill { low, .. } => self
+            RequestPurpose::Poll => self.ledger.frontier().is_none() && !self.was_empty(reading),
+            RequestPurpose::Fill { low, .. } => self
                 .ledger
                 .gaps()
                 .iter()
                 .any(|gap| gap.low == *low && is_history(gap)),
-            Purpose::Look { .. } | Purpose::Probe { .. } | Purpose::Ahead => false,
+            RequestPurpose::Look { .. } | RequestPurpose::Probe { .. } | RequestPurpose::Ahead => {
+                false
+            }
         }
     }
 
@@ -63,7 +65,7 @@ impl Machine {
         abilities: Abilities,
         request: &Request,
         reading: &Reading,
-        facts: &AnswerFacts,
+        facts: &AnswerHeaders,
         stored: &Stored,
     ) {
         self.decide(settings, abilities, facts.received_at_ms);
@@ -88,19 +90,19 @@ impl Machine {
         };
         self.measure(&answer);
         let rung = match request.purpose {
-            Purpose::Look { rung, .. } => rung,
-            Purpose::Probe { .. } => plan.ladder.len(),
-            Purpose::Poll | Purpose::Fill { .. } | Purpose::Ahead => 0,
+            RequestPurpose::Look { rung, .. } => rung,
+            RequestPurpose::Probe { .. } => plan.ladder.len(),
+            RequestPurpose::Poll | RequestPurpose::Fill { .. } | RequestPurpose::Ahead => 0,
         };
         self.suspect(rung, &stored.absent);
         if let Some(decision) = &mut self.decision.0 {
             decision.pages += 1;
         }
         match &request.purpose {
-            Purpose::Poll => self.polled(settings, &answer, new),
-            Purpose::Fill { low, high } => self.filled(&answer, low, high),
-            Purpose::Look { rung, low, high } => {
-                let found = self.yield_of(*rung);
+            RequestPurpose::Poll => self.polled(settings, &answer, new),
+            RequestPurpose::Fill { low, high } => self.filled(&answer, low, high),
+            RequestPurpose::Look { rung, low, high } => {
+                let found = self.stats_of(*rung);
                 found.found += new;
                 found.edited += stored.edited;
                 if stored.edited > 0 {
@@ -108,11 +110,11 @@ impl Machine {
                 }
                 self.looked(&answer, *rung, low, high);
             }
-            Purpose::Probe { age_ms, until_ms } => {
+            RequestPurpose::Probe { age_ms, until_ms } => {
                 self.probes.drawn(*age_ms, *until_ms);
                 self.probed(&answer);
             }
-            Purpose::Ahead => self.ahead.read(reading.keys.len(), facts.received_at_ms),
+            RequestPurpose::Ahead => self.ahead.read(reading.keys.len(), facts.received_at_ms),
         }
     }
 
@@ -123,15 +125,15 @@ impl Machine {
         }
     }
 
-    /// Takes in a request that failed. `chance` is any random number: it
+    /// Takes in a request that failed. `rng` is any random number: it
     /// spreads the delays of sources that fail together.
     pub fn failed(
         &mut self,
         settings: &Settings,
-        purpose: Option<&Purpose>,
+        purpose: Option<&RequestPurpose>,
         failure: &Failure,
         now_ms: i64,
-        chance: u64,
+        rng: u64,
     ) {
         self.counters.failures += 1;
         self.last_error = Some(LastError {
@@ -144,7 +146,7 @@ impl Machine {
             throttle.reset_at_ms += self.clock_lead_ms;
             self.throttles.report(throttle, now_ms);
         }
-        let is_poll = matches!(purpose, Some(Purpose::Poll));
+        let is_poll = matches!(purpose, Some(RequestPurpose::Poll));
         let about_the_server = matches!(
             failure.kind,
             FailureKind::Unreachable
@@ -164,15 +166,16 @@ impl Machine {
             &mut self.pace.work_failures
         };
         *failures = failures.saturating_add(1);
-        let wait_ms = failure.retry_after_ms.unwrap_or(0).max(backoff_ms(
-            settings.every_ms,
-            *failures,
-            chance,
-        ));
+        let wait_ms =
+            failure
+                .retry_after_ms
+                .unwrap_or(0)
+                .max(backoff_ms(settings.every_ms, *failures, rng));
         let until_ms = now_ms.saturating_add(wait_ms);
         // The next try asks differently, in case the answer's content stays bad.
         if !about_the_server
-            && let Some(Purpose::Fill { low, high } | Purpose::Look { low, high, .. }) = purpose
+            && let Some(RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }) =
+                purpose
         {
             self.ledger.tried(low, high);
         }
@@ -184,7 +187,7 @@ impl Machine {
     }
 
     /// Takes in what a look-up of an absent post found.
-    pub fn looked_up(&mut self, id: &UpstreamId, gone: bool, facts: &AnswerFacts) {
+    pub fn looked_up(&mut self, id: &UpstreamId, gone: bool, facts: &AnswerHeaders) {
         self.heard(facts);
         self.pace.work_failures = 0;
         self.tell_doubts(id, gone);
@@ -197,7 +200,7 @@ impl Machine {
         if gone {
             self.counters.deleted += 1;
             if let Some(rung) = rung {
-                self.yield_of(rung).deleted += 1;
+                self.stats_of(rung).deleted += 1;
                 let look = self
                     .decision
                     .0
@@ -308,7 +311,7 @@ impl Machine {
 
     fn filled(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) {
         let (request, reading) = (answer.request, answer.reading);
-        if request.just_above.is_some() {
+        if request.min_id.is_some() {
             // A page that begins above the anchor does not meet it.
             let joined = reading.oldest().is_some_and(|oldest| oldest <= low);
             let nearer = reading.newest().is_some_and(|newest| newest > low);
@@ -391,7 +394,7 @@ impl Machine {
             self.ledger.progressed(low, high);
             self.end_doubts(low, high);
             if !self.waits_for(answer.plan, rung, low) {
-                self.yield_of(rung).looks += 1;
+                self.stats_of(rung).looks += 1;
             }
             return;
         }
@@ -457,7 +460,7 @@ impl Machine {
         }
     }
 
-    fn heard(&mut self, facts: &AnswerFacts) {
+    fn heard(&mut self, facts: &AnswerHeaders) {
         self.pace.server_failures = 0;
         self.clock_lead_ms = facts.sent_at_ms - read_at_ms(facts);
         self.ahead.heard(facts.date_ms.is_some());
@@ -470,8 +473,8 @@ impl Machine {
         }
     }
 
-    fn succeeded(&mut self, purpose: &Purpose) {
-        if *purpose == Purpose::Poll {
+    fn succeeded(&mut self, purpose: &RequestPurpose) {
+        if *purpose == RequestPurpose::Poll {
             self.pace.poll_failures = 0;
         } else {
             self.pace.work_failures = 0;
@@ -489,7 +492,7 @@ impl Machine {
             if self.suspects.iter().any(|suspect| suspect.id == *id) {
                 continue;
             }
-            if self.suspects.len() >= MOST_SUSPECTS {
+            if self.suspects.len() >= MAX_SUSPECTS {
                 self.counters.suspects_dropped += 1;
                 continue;
             }
@@ -505,4 +508,4 @@ const NEW_PER_POLL_WEIGHT: f64 = 0.1;
 const RATE_MEMORY_S: f64 = 60.0;
 const DAY_S: f64 = 86_400.0;
 
-const MOST_SUSPECTS: usize = 80;
+const MAX_SUSPECTS: usize = 80;

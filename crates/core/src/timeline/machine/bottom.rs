@@ -2,7 +2,7 @@
 //!
 //! An empty answer proves nothing: servers answer `[]` while a cache is cold, and pages are sliced
 //! first and filtered afterwards. So a range of which nothing is shown is *in doubt* until
-//! answers that show something bear witness: the page whose first post has to be the lowest
+//! answers that show something bear canary: the page whose first post has to be the lowest
 //! one known above the range is asked for, then pages from places further down, then the first one
 //! again. Only between two answers that showed posts above and nothing below is nothing there.
 
@@ -13,7 +13,7 @@ use crate::{
     answer::Abilities,
     timeline::{
         ledger::{Gap, GapKind, Stretch},
-        request::{AnchorQuery, Bounds, Fetch, Purpose, Reading, Request},
+        request::{AnchorQuery, Bounds, Fetch, Reading, Request, RequestPurpose},
         scheme::IdScheme,
     },
     upstream_id::{IdOrder, Key, UpstreamId},
@@ -151,7 +151,7 @@ impl Machine {
             Some(_) => (doubt.vain + 1).max(doubt.shown_from.unwrap_or(0)),
             None => 0,
         };
-        let wait_ms = (FIRST_WAIT_MS << doubt.empty.min(16)).min(LONGEST_WAIT_MS);
+        let wait_ms = (FIRST_WAIT_MS << doubt.empty.min(16)).min(MAX_WAIT_MS);
         doubt.retry_ms = now_ms.saturating_add(wait_ms);
         let for_ms = now_ms - doubt.since_ms;
         if nothing_is_stored && doubt.empty >= LEAST_EMPTY && for_ms >= EMPTY_FOR_MS {
@@ -199,7 +199,7 @@ impl Machine {
         self.ledger.give_up(&low, &high);
         if let Some(rung) = rung {
             self.ledger.pass_over(&low, &high, &answer.plan.ladder);
-            self.yield_of(rung).unreachable += 1;
+            self.stats_of(rung).unreachable += 1;
         }
     }
 
@@ -257,7 +257,7 @@ impl Machine {
             doubt.places(&scheme).into_iter().nth(at)
         });
         Ok(Step::Fetch(Fetch {
-            purpose: Purpose::Fill {
+            purpose: RequestPurpose::Fill {
                 low: doubt.low.clone(),
                 high: doubt.high.clone(),
             },
@@ -300,11 +300,11 @@ impl Doubt {
                 }
                 None => (0..STEPS).map(|step| FIRST_STEP_MS << (3 * step)).collect(),
             };
-            let least_ms = layout.in_use_since_ms();
+            let min_ms = layout.in_use_since_ms();
             let times = distances_ms.into_iter().map(|ms| high_ms - ms);
             places.extend(
                 times
-                    .filter(|ms| *ms > least_ms)
+                    .filter(|ms| *ms > min_ms)
                     .filter_map(|ms| scheme.floor(ms)),
             );
         } else if scheme.order == IdOrder::Numeric
@@ -336,7 +336,7 @@ const FIRST_STEP_MS: i64 = 1_000;
 const NUMBER_STEPS: u32 = 20;
 /// After an empty answer above a range, and longer with each.
 const FIRST_WAIT_MS: i64 = 500;
-const LONGEST_WAIT_MS: i64 = 10 * 60_000;
+const MAX_WAIT_MS: i64 = 10 * 60_000;
 /// Where no stored post is known that could be shown, so many empty answers over so long a time
 /// say that nothing is there.
 const LEAST_EMPTY: u32 = 3;

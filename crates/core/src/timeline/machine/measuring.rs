@@ -4,7 +4,7 @@ use super::{Machine, TOLERANCE_MS, answers::Answer};
 use crate::timeline::{
     age_bins::nearest,
     ladder::Rung,
-    request::{Purpose, Reading},
+    request::{Reading, RequestPurpose},
 };
 
 impl Machine {
@@ -24,7 +24,7 @@ impl Machine {
         let times: Option<Vec<i64>> = times.collect();
         let is_new = |index: usize| stored.new.get(index).copied().unwrap_or(false);
         match request.purpose {
-            Purpose::Poll => {
+            RequestPurpose::Poll => {
                 if let Some(latest) = self.ledger.frontier() {
                     let below = reading.keys.iter().enumerate();
                     let caught = below.filter(|(index, key)| is_new(*index) && *key < latest);
@@ -34,19 +34,19 @@ impl Machine {
                     self.measure_poll(reading, &times, &is_new, request.ceiling.is_some());
                 }
             }
-            Purpose::Look { rung, .. } => {
+            RequestPurpose::Look { rung, .. } => {
                 let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
                 self.counters.caught_by_rescan += new;
                 if let (Some(rung), true) = (plan.ladder.rungs().get(rung), times.is_some()) {
                     self.measure_look(answer, new, Some(rung));
                 }
             }
-            Purpose::Probe { .. } => {
+            RequestPurpose::Probe { .. } => {
                 let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
                 self.counters.caught_by_rescan += new;
                 self.measure_look(answer, new, None);
             }
-            Purpose::Fill { .. } | Purpose::Ahead => {}
+            RequestPurpose::Fill { .. } | RequestPurpose::Ahead => {}
         }
     }
 
@@ -104,7 +104,7 @@ impl Machine {
             return;
         };
         // A look's page ends at an anchor below its range.
-        if let Purpose::Look { low, .. } = &answer.request.purpose
+        if let RequestPurpose::Look { low, .. } = &answer.request.purpose
             && stretch.low < *low
         {
             stretch.low = low.clone();
@@ -117,7 +117,7 @@ impl Machine {
         };
         // Polls go on reading what lies within their overlap, which a joined range does not tell.
         let by_polls_ms = match answer.request.purpose {
-            Purpose::Look { rung: 0, .. } => answer.plan.overlap_ms,
+            RequestPurpose::Look { rung: 0, .. } => answer.plan.overlap_ms,
             _ => 0,
         };
         let before_ms = read_age_ms.max(by_polls_ms);

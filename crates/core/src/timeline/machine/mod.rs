@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use self::{ahead::Ahead, bottom::Doubt};
 use super::{
     evidence::Evidence,
-    ladder::{Rung, Yield},
+    ladder::{Rung, RungStats},
     lateness::Lateness,
     ledger::{Gap, GapKind, Ledger},
     optimum::Choice,
@@ -50,7 +50,8 @@ pub struct Machine {
     lateness: Lateness,
     evidence: Evidence,
     probes: Probes,
-    yields: Vec<Yield>,
+    #[serde(alias = "yields")]
+    rung_stats: Vec<RungStats>,
     trials: Trials,
     /// When a look at an age found an edit or a deletion last, Unix ms, by age in ms.
     changes: BTreeMap<i64, i64>,
@@ -178,9 +179,9 @@ struct Suspect {
 struct History {
     /// An empty timeline was seen before its first post.
     seen_empty: bool,
-    /// Posts still wanted, for [`Backfill::Count`].
+    /// Posts still fill_requested, for [`Backfill::Count`].
     left: Option<u64>,
-    /// History is wanted back to this time, for [`Backfill::Duration`], Unix ms.
+    /// History is fill_requested back to this time, for [`Backfill::Duration`], Unix ms.
     since_ms: Option<i64>,
     /// When that was seen first, Unix ms by the server's clock.
     #[serde(default)]
@@ -227,8 +228,8 @@ impl Machine {
     }
 
     /// What each rung found, the second look first.
-    pub fn yields(&self) -> &[Yield] {
-        &self.yields
+    pub fn rung_stats(&self) -> &[RungStats] {
+        &self.rung_stats
     }
 
     /// Sums since the source began.
@@ -323,7 +324,7 @@ impl Machine {
         let stands = self.decision.0.as_ref().is_some_and(|decision| {
             let other = every_ms.abs_diff(decision.every_ms) as i64;
             let since_ms = now_ms - decision.at_ms;
-            let is_fresh = decision.pages < PAGES_PER_DECISION || since_ms < LEAST_DECISION_MS;
+            let is_fresh = decision.pages < PAGES_PER_DECISION || since_ms < MIN_DECISION_MS;
             let is_same = !decision.is_refuted && other <= decision.every_ms / 4;
             is_fresh && is_same && (0..DECISION_MS).contains(&since_ms)
         });
@@ -387,8 +388,8 @@ impl Machine {
 
     /// Asks for the open gap that begins at `low` to be filled. `false` if
     /// there is none.
-    pub fn want(&mut self, low: &Key) -> bool {
-        self.ledger.want(low)
+    pub fn request_fill(&mut self, low: &Key) -> bool {
+        self.ledger.request_fill(low)
     }
 
     /// Whether everything below `before_ms` (Unix ms by the local clock) is
@@ -407,7 +408,7 @@ impl Machine {
         ages.truncate(rungs);
         let last_ms = ages.last().copied().unwrap_or(0);
         !self.ledger.gaps().iter().any(|gap| match gap.kind {
-            GapKind::Open { wanted, .. } => wanted || settings.fill_gaps,
+            GapKind::Open { fill_requested, .. } => fill_requested || settings.fill_gaps,
             GapKind::Provisional {
                 read_age_ms,
                 from_ms,
@@ -417,11 +418,11 @@ impl Machine {
         })
     }
 
-    fn yield_of(&mut self, rung: usize) -> &mut Yield {
-        if self.yields.len() <= rung {
-            self.yields.resize(rung + 1, Yield::default());
+    fn stats_of(&mut self, rung: usize) -> &mut RungStats {
+        if self.rung_stats.len() <= rung {
+            self.rung_stats.resize(rung + 1, RungStats::default());
         }
-        &mut self.yields[rung]
+        &mut self.rung_stats[rung]
     }
 }
 
@@ -431,7 +432,7 @@ fn is_history(gap: &Gap) -> bool {
 
 /// A choice stands for so many pages, and so long at least and at most.
 const PAGES_PER_DECISION: u32 = 100;
-const LEAST_DECISION_MS: i64 = 60_000;
+const MIN_DECISION_MS: i64 = 60_000;
 const DECISION_MS: i64 = 3_600_000;
 /// What other sources have shown weighs as much as so many posts.
 const PRIOR_POSTS: f32 = 400.0;

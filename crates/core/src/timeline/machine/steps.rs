@@ -8,7 +8,7 @@ use crate::{
         ledger::{Gap, GapKind},
         plan::Plan,
         probes::Draw,
-        request::{AnchorQuery, Bounds, Fetch, Purpose},
+        request::{AnchorQuery, Bounds, Fetch, RequestPurpose},
         settings::Settings,
     },
     upstream_id::Key,
@@ -89,10 +89,10 @@ impl Machine {
     pub fn sent(&mut self, step: &Step, now_ms: i64) {
         let (is_poll, is_rung) = match step {
             Step::Fetch(fetch) => (
-                fetch.purpose == Purpose::Poll,
+                fetch.purpose == RequestPurpose::Poll,
                 matches!(
                     fetch.purpose,
-                    Purpose::Look { rung: 1.., .. } | Purpose::Probe { .. }
+                    RequestPurpose::Look { rung: 1.., .. } | RequestPurpose::Probe { .. }
                 ),
             ),
             Step::LookUp(_) => (false, true),
@@ -121,7 +121,7 @@ impl Machine {
 
     fn poll(&self, plan: &Plan, abilities: Abilities, now_ms: i64) -> Step {
         Step::Fetch(Fetch {
-            purpose: Purpose::Poll,
+            purpose: RequestPurpose::Poll,
             bounds: Bounds::Head {
                 since: self.since(plan),
                 ceiling: self.ceiling(now_ms),
@@ -166,7 +166,7 @@ impl Machine {
         let ceiling = self.ceiling(now_ms)?;
         let is_due = now_ms - self.ahead.read_at_ms >= AHEAD_EVERY_MS;
         is_due.then_some(Step::Fetch(Fetch {
-            purpose: Purpose::Ahead,
+            purpose: RequestPurpose::Ahead,
             bounds: Bounds::Head {
                 since: Some(ceiling),
                 ceiling: None,
@@ -290,7 +290,7 @@ impl Machine {
                     below: high.clone(),
                     anchor: anchor_for(&low, tries),
                 },
-                purpose: Purpose::Look { rung, low, high },
+                purpose: RequestPurpose::Look { rung, low, high },
                 limit: at.abilities.page_limit,
             })
         })
@@ -307,7 +307,7 @@ impl Machine {
         } = self.probes.next(last_ms, last, at.server_now_ms)?;
         let (low, high) = (scheme.floor(from_ms)?, scheme.floor(until_ms)?);
         Some(Step::Fetch(Fetch {
-            purpose: Purpose::Probe { age_ms, until_ms },
+            purpose: RequestPurpose::Probe { age_ms, until_ms },
             bounds: Bounds::Under {
                 drawn: AnchorQuery::Drawn {
                     low,
@@ -322,15 +322,15 @@ impl Machine {
 
     fn due_fill(&self, settings: &Settings, abilities: Abilities) -> Option<Step> {
         // Gaps before history: what is missing now comes first.
-        let wanted = |gap: &&Gap| match gap.kind {
-            GapKind::Open { wanted, .. } => wanted || settings.fill_gaps,
+        let fill_requested = |gap: &&Gap| match gap.kind {
+            GapKind::Open { fill_requested, .. } => fill_requested || settings.fill_gaps,
             _ => false,
         };
         let gap = self
             .ledger
             .gaps()
             .iter()
-            .filter(wanted)
+            .filter(fill_requested)
             .filter(|gap| !self.is_in_doubt(gap))
             .min_by_key(|gap| is_history(gap))?;
         let GapKind::Open { history, tries, .. } = gap.kind else {
@@ -341,7 +341,7 @@ impl Machine {
             .then(|| anchor_for(&gap.low, tries / 2))
             .flatten();
         let bounds = match anchor {
-            Some(anchor) if abilities.just_above && tries % 2 == 0 => Bounds::Forward {
+            Some(anchor) if abilities.min_id && tries % 2 == 0 => Bounds::Forward {
                 anchor,
                 else_below: gap.high.clone(),
             },
@@ -351,7 +351,7 @@ impl Machine {
             },
         };
         Some(Step::Fetch(Fetch {
-            purpose: Purpose::Fill {
+            purpose: RequestPurpose::Fill {
                 low: gap.low.clone(),
                 high: gap.high.clone(),
             },
@@ -420,7 +420,7 @@ impl Machine {
         for (low, high) in passed {
             self.ledger.pass_over(&low, &high, ladder);
             if short_of_quota {
-                self.yield_of(ladder.len().saturating_sub(1)).skipped_quota += 1;
+                self.stats_of(ladder.len().saturating_sub(1)).skipped_quota += 1;
             }
         }
     }

@@ -57,7 +57,7 @@ pub fn run_baseline(
             let bounds = Bounds {
                 since: (since > 0).then_some(since),
                 below,
-                just_above: None,
+                min_id: None,
             };
             let page = server.page(bounds, now_ms);
             now_ms += ROUND_TRIP_MS;

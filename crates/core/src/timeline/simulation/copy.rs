@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     answer::Abilities,
-    chance::Chance,
+    rng::Rng,
     timeline::{Anchor, AnchorQuery, IdScheme, Machine, Reading, Request, Settings, Step, Stored},
     upstream_id::{IdOrder, Key, UpstreamId},
 };
@@ -48,7 +48,7 @@ struct Copy<'a> {
     now_ms: i64,
     first_ms: Option<i64>,
     proven_ms: Option<i64>,
-    chance: Chance,
+    rng: Rng,
     /// Fetched and stored, before the bound was proven and from then on.
     fetched: [u64; 2],
     stored: [u64; 2],
@@ -67,7 +67,7 @@ impl<'a> Copy<'a> {
             now_ms: START_MS + LEAD_MS,
             first_ms: None,
             proven_ms: None,
-            chance: Chance::new(!seed),
+            rng: Rng::new(!seed),
             fetched: [0; 2],
             stored: [0; 2],
             delays: Vec::new(),
@@ -105,12 +105,12 @@ impl<'a> Copy<'a> {
         let sent_at_ms = self.now_ms;
         let is_paged = request.page.since.is_some()
             || request.page.below.is_some()
-            || request.page.just_above.is_some();
+            || request.page.min_id.is_some();
         let facts = match self.server.answer(sent_at_ms, is_paged) {
             Ok(facts) => facts,
             Err(failure) => {
                 self.now_ms += ROUND_TRIP_MS;
-                let random = (self.chance.share() * 1e9) as u64;
+                let random = (self.rng.share() * 1e9) as u64;
                 let purpose = Some(&request.purpose);
                 return self
                     .machine
@@ -289,7 +289,7 @@ const SCHEME: IdScheme = IdScheme {
 };
 const ABILITIES: Abilities = Abilities {
     page_limit: PAGE as u16,
-    just_above: true,
+    min_id: true,
 };
 /// October 2025.
 pub(super) const START_MS: i64 = 1_760_000_000_000;

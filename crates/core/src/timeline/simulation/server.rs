@@ -2,7 +2,7 @@
 
 use super::world::{Post, World};
 use crate::{
-    answer::{AnswerFacts, Failure, FailureKind, Throttle},
+    answer::{AnswerHeaders, Failure, FailureKind, Throttle},
     timeline::Request,
     upstream_id::UpstreamId,
 };
@@ -19,7 +19,7 @@ pub(super) struct Server {
 pub(super) struct Bounds {
     pub(super) since: Option<u64>,
     pub(super) below: Option<u64>,
-    pub(super) just_above: Option<u64>,
+    pub(super) min_id: Option<u64>,
 }
 
 impl Bounds {
@@ -28,7 +28,7 @@ impl Bounds {
         Self {
             since: number(&request.page.since),
             below: number(&request.page.below),
-            just_above: number(&request.page.just_above),
+            min_id: number(&request.page.min_id),
         }
     }
 }
@@ -47,13 +47,13 @@ impl Server {
         self.world.make_until(now_ms);
         let visible = |post: &Post| post.visible_at_ms <= now_ms;
         let world = &self.world;
-        let above = world.first_above(bounds.since.or(bounds.just_above).unwrap_or(0));
+        let above = world.first_above(bounds.since.or(bounds.min_id).unwrap_or(0));
         let under = bounds
             .below
             .map_or(world.len(), |below| world.first_at(below));
         let range = above..under.max(above);
         let shown = |index: &usize| visible(world.get(*index));
-        if bounds.just_above.is_some() {
+        if bounds.min_id.is_some() {
             let mut page: Vec<usize> = range.filter(shown).take(PAGE).collect();
             page.reverse();
             return page;
@@ -62,7 +62,11 @@ impl Server {
     }
 
     /// What an answer's headers say, or that the throttle refuses it.
-    pub(super) fn answer(&mut self, sent_at_ms: i64, paged: bool) -> Result<AnswerFacts, Failure> {
+    pub(super) fn answer(
+        &mut self,
+        sent_at_ms: i64,
+        paged: bool,
+    ) -> Result<AnswerHeaders, Failure> {
         let throttle = match (self.rule, paged) {
             (Some((limit, length_ms)), true) => {
                 let window = self.window.filter(|window| window.reset_at_ms > sent_at_ms);
@@ -84,7 +88,7 @@ impl Server {
             }
             _ => None,
         };
-        Ok(AnswerFacts {
+        Ok(AnswerHeaders {
             sent_at_ms,
             received_at_ms: sent_at_ms + ROUND_TRIP_MS,
             round_trip_ms: ROUND_TRIP_MS,

@@ -1,6 +1,6 @@
 //! How many posts come, and how late.
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// A timeline's posts.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,12 +47,12 @@ impl Tail {
         }
     }
 
-    fn draw_ms(&self, chance: &mut Chance) -> f64 {
+    fn draw_ms(&self, rng: &mut Rng) -> f64 {
         if self.logarithmic {
             let (from, to) = (self.from_ms.max(1.0).ln(), self.to_ms.max(1.0).ln());
-            return chance.between(from, to).exp();
+            return rng.between(from, to).exp();
         }
-        chance.between(self.from_ms, self.to_ms)
+        rng.between(self.from_ms, self.to_ms)
     }
 }
 
@@ -68,14 +68,9 @@ impl Workload {
 
     /// Time to the next post, ms, and how late it is, for one written at `at_ms` after the
     /// beginning; `proven_ms` is when the bound was proven, if it was.
-    pub(super) fn draw(
-        &self,
-        chance: &mut Chance,
-        at_ms: f64,
-        proven_ms: Option<i64>,
-    ) -> (f64, f64) {
-        let next_ms = -chance.share().ln() / self.rate_per_s * 1000.0;
-        let mut kind = chance.share();
+    pub(super) fn draw(&self, rng: &mut Rng, at_ms: f64, proven_ms: Option<i64>) -> (f64, f64) {
+        let next_ms = -rng.share().ln() / self.rate_per_s * 1000.0;
+        let mut kind = rng.share();
         for tail in &self.tails {
             let begins_ms = match tail.begins_ms {
                 Tail::AFTER_PROOF => proven_ms.map(|ms| ms + 3_600_000),
@@ -84,11 +79,11 @@ impl Workload {
             let since_ms = begins_ms.map(|begins_ms| at_ms - begins_ms as f64);
             let is_on = since_ms.is_some_and(|ms| ms >= 0.0 && ms < tail.lasts_ms as f64);
             if is_on && kind < tail.share {
-                return (next_ms, tail.draw_ms(chance));
+                return (next_ms, tail.draw_ms(rng));
             }
             kind -= tail.share;
         }
-        (next_ms, tweet_lateness_ms(chance.share()))
+        (next_ms, tweet_lateness_ms(rng.share()))
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use super::workload::Workload;
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// The posts of a workload, made as time passes; those that nobody reads any more are let go.
 pub(super) struct World {
     workload: Workload,
-    chance: Chance,
+    rng: Rng,
     start_ms: i64,
     /// The time of the next post, ms after the start.
     next_ms: f64,
@@ -37,7 +37,7 @@ impl World {
     pub(super) fn new(workload: Workload, seed: u64, start_ms: i64) -> Self {
         Self {
             workload,
-            chance: Chance::new(seed),
+            rng: Rng::new(seed),
             start_ms,
             next_ms: 0.0,
             made_ms: 0,
@@ -59,7 +59,7 @@ impl World {
         self.made_ms = until_ms;
         while self.next_ms < until_ms as f64 {
             let at_ms = self.next_ms;
-            let (step_ms, late_ms) = self.workload.draw(&mut self.chance, at_ms, self.proven_ms);
+            let (step_ms, late_ms) = self.workload.draw(&mut self.rng, at_ms, self.proven_ms);
             self.next_ms += step_ms;
             self.sequence = (self.sequence + 1) & 0xffff;
             let id_ms = self.start_ms + at_ms as i64;

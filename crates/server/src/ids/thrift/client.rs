@@ -42,10 +42,10 @@ impl Client {
     ///
     /// # Errors
     /// The socket's.
-    pub fn connect(address: SocketAddr, patience: Duration) -> Result<Self, ClientError> {
-        let deadline = Instant::now() + patience;
-        let stream = TcpStream::connect_timeout(&address, patience)?;
-        stream.set_write_timeout(Some(patience))?;
+    pub fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, ClientError> {
+        let deadline = Instant::now() + timeout;
+        let stream = TcpStream::connect_timeout(&address, timeout)?;
+        stream.set_write_timeout(Some(timeout))?;
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
@@ -67,7 +67,7 @@ impl Client {
         let mut length = [0; LENGTH_BYTES];
         self.read(&mut length)?;
         let length = u32::from_be_bytes(length);
-        if length > LONGEST_REPLY {
+        if length > MAX_REPLY {
             return Err(ClientError::Length(length));
         }
         let mut reply = vec![0; length as usize];
@@ -91,4 +91,4 @@ impl Client {
     }
 }
 
-const LONGEST_REPLY: u32 = 4 * 1_024;
+const MAX_REPLY: u32 = 4 * 1_024;

@@ -47,7 +47,7 @@ pub(super) fn shared_buffer() -> Shared {
     Rc::new(RefCell::new(vec![0; READ_BYTES].into_boxed_slice()))
 }
 
-/// Why a connection ended, where it was not the client's wish.
+/// Why a connection ended, where it was not the client's fill_request.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
     #[error("the client broke off: {0}")]

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::channel::Channel;
 use crate::{
-    chance::{Chance, hash_text, mix},
     http::sim::{OpenStream, Sim},
+    rng::{Rng, hash_text, mix},
     streams_config::StreamsConfig,
     world::Happening,
 };
@@ -82,7 +82,7 @@ impl Feed {
         self.sim.count(|traffic| traffic.events += due.len() as u64);
         let old = config
             .drop_after_ms
-            .is_some_and(|most_ms| now_ms - self.connected_at_ms >= most_ms);
+            .is_some_and(|max_ms| now_ms - self.connected_at_ms >= max_ms);
         if full || old || self.open.is_dropped() || self.sim.is_revoked(&self.token) {
             Next::Break(due)
         } else {
@@ -133,21 +133,21 @@ impl Feed {
         taken.sort_by_key(|&(at_ms, ..)| at_ms);
         for (at_ms, own, event) in taken {
             let seed = mix(mix(self.sim.seed(), self.open.number()), own);
-            self.plan(at_ms, &event, config, &mut Chance::stream(seed, STREAM));
+            self.plan(at_ms, &event, config, &mut Rng::stream(seed, STREAM));
         }
     }
 
     /// Puts an event where it is due: never, once or twice.
-    fn plan(&mut self, at_ms: i64, event: &Event, config: &StreamsConfig, chance: &mut Chance) {
-        let lost = chance.happens(config.lost_share);
-        let repeated = chance.happens(config.repeated_share);
+    fn plan(&mut self, at_ms: i64, event: &Event, config: &StreamsConfig, rng: &mut Rng) {
+        let lost = rng.happens(config.lost_share);
+        let repeated = rng.happens(config.repeated_share);
         let times = match (lost, repeated) {
             (true, _) => 0,
             (false, true) => 2,
             (false, false) => 1,
         };
         for _ in 0..times {
-            let delay_ms = chance.between(config.delay_ms.min, config.delay_ms.max);
+            let delay_ms = rng.between(config.delay_ms.min, config.delay_ms.max);
             let due_ms = at_ms.saturating_add(delay_ms.max(0));
             self.pending.insert((due_ms, self.taken), event.clone());
             self.taken += 1;
@@ -157,5 +157,5 @@ impl Feed {
 
 /// How often a connection looks for events, in real time.
 const POLL_MS: i64 = 10;
-/// The stream of chance under a connection and an event.
+/// The stream of rng under a connection and an event.
 const STREAM: u64 = 9;

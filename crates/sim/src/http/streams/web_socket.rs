@@ -67,7 +67,7 @@ struct Connection {
 
 /// What a client says.
 #[derive(Debug, Deserialize)]
-struct Wish {
+struct FillRequest {
     #[serde(rename = "type")]
     kind: String,
     #[serde(flatten)]
@@ -124,10 +124,12 @@ impl Connection {
     }
 
     async fn hear(&mut self, text: &str) -> Result<(), axum::Error> {
-        match serde_json::from_str::<Wish>(text) {
-            Ok(wish) if wish.kind == "subscribe" => self.subscribe(&wish.named).await,
-            Ok(wish) if wish.kind == "unsubscribe" => {
-                if let Some(channel) = self.channel(&wish.named) {
+        match serde_json::from_str::<FillRequest>(text) {
+            Ok(fill_request) if fill_request.kind == "subscribe" => {
+                self.subscribe(&fill_request.named).await
+            }
+            Ok(fill_request) if fill_request.kind == "unsubscribe" => {
+                if let Some(channel) = self.channel(&fill_request.named) {
                     self.feed.unsubscribe(&channel);
                 }
                 Ok(())

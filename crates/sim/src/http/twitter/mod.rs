@@ -111,7 +111,7 @@ fn request(params: &Params) -> Result<PageRequest, Refusal> {
     Ok(PageRequest {
         since: number("since_id")?.map(id),
         below: number("max_id")?.map(|number| id(number.saturating_add(1))),
-        just_above: None,
+        min_id: None,
         limit: number("count")?.map_or(DEFAULT_COUNT, |count| {
             u16::try_from(count).unwrap_or(u16::MAX)
         }),

@@ -133,14 +133,14 @@ fn request(rules: &Rules, params: &Params) -> Result<PageRequest, Refusal> {
     let mut request = PageRequest {
         since,
         below: until,
-        just_above: None,
+        min_id: None,
         limit,
     };
     if let Some(token) = params.text("pagination_token") {
         match Token::read(token) {
             // It stands within the bounds already.
             Some(Token::Older(id)) => request.below = Some(id),
-            Some(Token::Newer(id)) => request.just_above = Some(id),
+            Some(Token::Newer(id)) => request.min_id = Some(id),
             None => {
                 let message =
                     format!("The `pagination_token` query parameter value [{token}] is not valid");

@@ -11,7 +11,7 @@ use std::{
 use driftline_id::{
     Field, Generator, Layout,
     clock::{Clock, ManualClock},
-    window::{BeginError, Lease, LeaseStore, Terms},
+    window::{BeginError, Lease, LeaseStore, WindowConfig},
 };
 use driftline_store::{
     Store,
@@ -28,9 +28,9 @@ const HOLDERS: usize = 4;
 /// Two nodes, fewer than there are holders.
 const SCARCE: Layout = layout("scarce", &[Field::node("node", 1), Field::sequence(21)]);
 
-const SHORT: Terms = Terms {
+const SHORT: WindowConfig = WindowConfig {
     length_ms: 20,
-    patience_ms: 1_000,
+    timeout_ms: 1_000,
 };
 
 #[test]
@@ -67,7 +67,7 @@ struct World {
     ids: BTreeSet<u64>,
     /// By node: the fence of who acquired it last, unless that one released it.
     current: BTreeMap<u64, Option<u64>>,
-    chance: u64,
+    random: u64,
     seen: Seen,
 }
 
@@ -101,17 +101,17 @@ impl World {
             holders: (0..HOLDERS).map(holder).collect(),
             ids: BTreeSet::new(),
             current: BTreeMap::new(),
-            chance: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             seen: Seen::default(),
         }
     }
 
     fn roll(&mut self, below: i64) -> i64 {
-        self.chance = self
-            .chance
+        self.random = self
+            .random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        (self.chance >> 33) as i64 % below
+        (self.random >> 33) as i64 % below
     }
 
     fn step(&mut self) {

@@ -7,12 +7,13 @@ use driftline_id::{
     ClockPolicy, Field, Layout, SharedGenerator,
     clock::{Clock, ManualClock, TickedClock},
     file::Keeper,
-    window::{Lease, LeaseStore, Terms},
+    window::{Lease, LeaseStore, WindowConfig},
 };
 use driftline_store::{Store, node_lease::NodeLeases};
 
 use super::{
-    LEASE_MS, NOW_US, TERMS, TINY, acquire, generator, layout, list, node, nodes, pass, write,
+    LEASE_MS, NOW_US, TINY, WINDOW_CONFIG, acquire, generator, layout, list, node, nodes, pass,
+    write,
 };
 use crate::world::on_both;
 
@@ -23,7 +24,7 @@ fn a_renewal_that_commits_during_a_take_over_is_seen() {
     on_both(|store| {
         let (lease, window) = acquire(&nodes(store, "a"), NOW_US);
         pass(store, LEASE_MS);
-        let renewed = lease.record().extended(lease.due_us(), &TERMS);
+        let renewed = lease.record().extended(lease.due_us(), &WINDOW_CONFIG);
         let renewed = renewed.expect("a renewal is due");
         let (until_us, text) = (renewed.until_us(), renewed.to_string());
         let (started, has_started) = mpsc::channel();
@@ -61,7 +62,7 @@ fn threads_that_acquire_at_once_get_different_nodes() {
             let holders: Vec<_> = (0..8_u64)
                 .map(|n| {
                     let store = stores[n as usize % 2].clone();
-                    let nodes = NodeLeases::new(store, WIDE, TERMS, format!("holder {n}"));
+                    let nodes = NodeLeases::new(store, WIDE, WINDOW_CONFIG, format!("holder {n}"));
                     thread::spawn(move || nodes.acquire(NOW_US).expect("a node"))
                 })
                 .collect();
@@ -93,11 +94,11 @@ fn threads_that_acquire_at_once_get_different_nodes() {
 #[test]
 fn a_keeper_extends_the_window() {
     on_both(|store| {
-        let terms = Terms {
+        let window_config = WindowConfig {
             length_ms: 200,
-            patience_ms: 60_000,
+            timeout_ms: 60_000,
         };
-        let nodes = NodeLeases::new(store.clone(), TINY, terms, "a");
+        let nodes = NodeLeases::new(store.clone(), TINY, window_config, "a");
         let clock = TickedClock::start();
         let (lease, window) = nodes.acquire(clock.fresh_us()).expect("a node");
         let first_until_us = window.until_us();

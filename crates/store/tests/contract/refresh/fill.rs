@@ -12,7 +12,7 @@ use std::{
 use driftline_core::refresh::Policy;
 use driftline_store::refresh::Claimed;
 
-use super::{Crew, LEASE_MS, MINUTE_MS, check_schedule, found, liked, worth::priced};
+use super::{Crew, LEASE_MS, MINUTE_MS, check_schedule, found, liked, value::priced};
 use crate::world::{START_MS, World, on_both};
 
 const DUE_MS: i64 = START_MS + 3 * MINUTE_MS;
@@ -68,7 +68,7 @@ fn batches_are_full_while_more_than_one_is_due() {
     check_fill(&Arc::default(), &[(20, 615), (100, 1_615)], &[1, 2, 4]);
 }
 
-/// Each claim looks at four batches' worth, and leaves three of them to others.
+/// Each claim looks at four batches' value, and leaves three of them to others.
 #[test]
 fn batches_by_worth_are_full_while_more_than_one_is_due() {
     check_fill(&priced(1e-9), &[(20, 615)], &[1, 2, 4]);

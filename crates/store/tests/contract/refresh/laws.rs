@@ -41,7 +41,7 @@ fn random_workers_lose_no_post_and_hold_none_twice() {
 }
 
 fn run(store: &driftline_store::Store, seed: u64) {
-    let mut chance = ChaCha8Rng::seed_from_u64(seed);
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut world = World::readable(store, "home");
     world.poll((1..=POSTS).rev().map(|id| liked(id, 0)).collect());
     let mut crew = Crew::of(&world);
@@ -57,14 +57,14 @@ fn run(store: &driftline_store::Store, seed: u64) {
     let mut truth = 0;
     let mut deleted = 0;
     for _ in 0..120 {
-        now_ms += chance.random_range(0..20_000);
+        now_ms += random.random_range(0..20_000);
         truth += 1;
-        match chance.random_range(0..10) {
+        match random.random_range(0..10) {
             0..4 => {
                 // Rows end by the database's clock: a lease there is over at once or not at all.
                 let lease_ms = if !is_rows {
-                    chance.random_range(1_000..40_000)
-                } else if chance.random_bool(0.3) {
+                    random.random_range(1_000..40_000)
+                } else if random.random_bool(0.3) {
                     0
                 } else {
                     3_600_000
@@ -86,14 +86,14 @@ fn run(store: &driftline_store::Store, seed: u64) {
                 }
             }
             4..8 if !hands.is_empty() => {
-                let hand = hands.swap_remove(chance.random_range(0..hands.len()));
+                let hand = hands.swap_remove(random.random_range(0..hands.len()));
                 let answers: Vec<(u64, Answer)> = hand
                     .claim
                     .posts
                     .iter()
                     .filter_map(|due| {
                         let id = ids[&due.what];
-                        Some(match chance.random_range(0..20) {
+                        Some(match random.random_range(0..20) {
                             0 => (id, Answer::Nothing),
                             1 => (id, Answer::Missing),
                             2 => (id, Answer::Hidden),
@@ -129,10 +129,10 @@ fn run(store: &driftline_store::Store, seed: u64) {
             }
             8 if !hands.is_empty() => {
                 // The worker dies.
-                hands.swap_remove(chance.random_range(0..hands.len()));
+                hands.swap_remove(random.random_range(0..hands.len()));
                 if !is_rows {
                     // Its process with it: what it held in memory is free.
-                    if chance.random_bool(0.3) {
+                    if random.random_bool(0.3) {
                         hands.clear();
                         crew.claims = driftline_store::refresh::Claims::default();
                         world.claims = crew.claims.clone();
@@ -141,7 +141,7 @@ fn run(store: &driftline_store::Store, seed: u64) {
             }
             _ => {
                 world.now_ms = now_ms;
-                let id = chance.random_range(1..=POSTS);
+                let id = random.random_range(1..=POSTS);
                 if world.poll(vec![liked(id, truth)]).recounted > 0 {
                     newest.insert(id, (now_ms, truth));
                 }

@@ -21,13 +21,13 @@ fn recent_posts_of_an_older_store_come_due_and_old_ones_do_not() {
                 (104, None, None),
                 (105, Some(START_MS - day_ms), Some(START_MS)),
             ];
-            for (id, born_ms, deleted_ms) in posts {
+            for (id, created_at_ms, deleted_ms) in posts {
                 tx.execute(
                     "insert into post (id, instance_id, upstream_id, first_source_id,
                          created_at_ms, read_at_ms, visibility, content_hash, deleted_at_ms,
                          listed, raw)
                      values ($1, 1, $2, 1, $3, $4, 'public', 7, $5, true, '{}')",
-                    &[&id, &id.to_string(), &born_ms, &START_MS, &deleted_ms],
+                    &[&id, &id.to_string(), &created_at_ms, &START_MS, &deleted_ms],
                 )?;
             }
             Ok::<_, DbError>(())

@@ -4,26 +4,26 @@ use driftline_core::refresh::Outcome;
 use driftline_store::{
     Root, entry,
     history::{self, EndedBy},
-    refresh::{Answer, Untold, count_history, forget_told, listed_in, tell, untold},
+    refresh::{Answer, OutboxNote, count_history, forget_relayed, listed_in, notify, outbox},
     source,
 };
 
 use super::{Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, local, stands};
 use crate::world::{START_MS, World, on_both};
 
-/// Tells the world's source what is untold; returns how many entries moved.
-fn tell_all(world: &World, crew: &Crew) -> u64 {
+/// Tells the world's source what is outbox; returns how many entries moved.
+fn notify_all(world: &World, crew: &Crew) -> u64 {
     let (instance, source) = (crew.instance, world.source);
-    let news = world.read(move |tx| untold(tx, instance, i64::MAX, None, 100));
+    let news = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
     let (told, moved) = (news.clone(), news);
-    let count = world.write(move |tx| tell(tx, source, &told));
+    let count = world.write(move |tx| notify(tx, source, &told));
     world
         .store
-        .write_blocking(Root::none(), move |tx| forget_told(tx, instance, &moved))
+        .write_blocking(Root::none(), move |tx| forget_relayed(tx, instance, &moved))
         .expect("forgotten");
     assert_eq!(
-        world.read(move |tx| untold(tx, instance, i64::MAX, None, 100)),
-        Vec::<Untold>::new()
+        world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100)),
+        Vec::<OutboxNote>::new()
     );
     count
 }
@@ -39,7 +39,7 @@ fn counts_alone_do_not_flood_libraries() {
         let mut refresh = |favourites: i64, after_ms: i64| {
             now_ms += after_ms;
             crew.refresh(&[found(1, favourites)], now_ms);
-            tell_all(&world, &crew)
+            notify_all(&world, &crew)
         };
         assert_eq!(refresh(200, 4 * MINUTE_MS), 0, "within the first hour");
         assert_eq!(refresh(300, 40 * MINUTE_MS), 0, "still");
@@ -69,7 +69,7 @@ fn an_edit_is_kept_and_told() {
         let versions = world.read(move |tx| history::versions(tx, post));
         assert_eq!(versions.len(), 1);
         assert_eq!(versions[0].ended_by, EndedBy::Edit);
-        assert_eq!(tell_all(&world, &crew), 1);
+        assert_eq!(notify_all(&world, &crew), 1);
         assert_eq!(world.usns(), [(1, 3), (2, 2)]);
         // The next page shows the same version: that is no news any more.
         world.now_ms = now_ms + 1_000;
@@ -100,7 +100,7 @@ fn a_deleted_post_leaves_a_tombstone_with_its_history() {
             Some(EndedBy::Deletion)
         );
         assert_eq!(world.read(move |tx| count_history(tx, post)).len(), 2);
-        assert_eq!(tell_all(&world, &crew), 1);
+        assert_eq!(notify_all(&world, &crew), 1);
         assert!(world.export().iter().any(|row| row.usn == 3));
         assert_eq!(check_schedule(store), 1);
     });
@@ -133,9 +133,9 @@ fn a_missing_post_is_asked_for_again_and_then_deleted() {
         crew.refresh(&[(1, Answer::Missing)], now_ms);
         let missing = stands(&world, 1);
         assert_eq!(missing.outcome, Some(Outcome::Missing));
-        let again_ms = missing.due_at_ms.expect("it is due");
+        let recheck_at_ms = missing.due_at_ms.expect("it is due");
         assert_eq!(world.timeline().len(), 1, "still shown");
-        crew.refresh(&[(1, Answer::Missing)], again_ms + 2_000);
+        crew.refresh(&[(1, Answer::Missing)], recheck_at_ms + 2_000);
         assert_eq!(stands(&world, 1).outcome, Some(Outcome::Deleted));
         assert_eq!(world.timeline().len(), 0);
         check_schedule(store);
@@ -149,7 +149,7 @@ fn a_deleted_post_that_a_poll_shows_again_is_refreshed_again() {
         world.poll(vec![liked(1, 7)]);
         let crew = Crew::of(&world);
         crew.refresh(&[(1, Answer::Gone)], START_MS + 4 * MINUTE_MS);
-        tell_all(&world, &crew);
+        notify_all(&world, &crew);
         assert_eq!(check_schedule(store), 0);
         world.now_ms = START_MS + 10 * MINUTE_MS;
         assert_eq!(world.poll(vec![liked(1, 8)]).revived, 1);
@@ -203,7 +203,7 @@ fn the_newest_answer_wins_between_polls_and_refreshes() {
         };
         // A poll asks, a refresh asks later and saves first: the poll's answer is old.
         crew.refresh(&[(1, Answer::Found(Box::new(edit("second"))))], now_ms + 50);
-        tell_all(&world, &crew);
+        notify_all(&world, &crew);
         world.now_ms = now_ms;
         world.poll(vec![edit("first")]);
         assert!(world.timeline()[0].raw.contains("second"));
@@ -234,11 +234,11 @@ fn every_source_of_a_post_is_told() {
         let now_ms = START_MS + 4 * MINUTE_MS;
         crew.refresh(&[(1, Answer::Gone), found(2, 0)], now_ms);
         let instance = crew.instance;
-        let news = one.read(move |tx| untold(tx, instance, i64::MAX, None, 100));
+        let news = one.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
         for world in [&one, &two] {
             let (news, source) = (news.clone(), world.source);
             let moved = store
-                .write_blocking(source::root(source), move |tx| tell(tx, source, &news))
+                .write_blocking(source::root(source), move |tx| notify(tx, source, &news))
                 .expect("told");
             assert_eq!(moved, 1);
         }
@@ -277,7 +277,7 @@ fn a_source_is_told_only_of_what_it_lists() {
         two.poll(vec![liked(2, 0), liked(1, 7)]);
         let posts = [local(&one, 1), local(&one, 2)];
         for (world, listed) in [(&one, &posts[..1]), (&two, &posts[..])] {
-            let notes = posts.map(|post| Untold {
+            let notes = posts.map(|post| OutboxNote {
                 post,
                 counts: true,
                 since_ms: START_MS,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use driftline_core::refresh::{Experience, Outcome, Plan, ValueSettings};
+use driftline_core::refresh::{LearnedState, Outcome, Plan, ValueSettings};
 use driftline_store::{
     StoreError,
     refresh::{Claim, Claimed, What, count_history, due_last},
@@ -12,7 +12,7 @@ use driftline_store::{
 use super::{Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, local, stands};
 use crate::world::{START_MS, World, on_both, post};
 
-const BORN_MS: i64 = START_MS - 1_000;
+const CREATED_AT_MS: i64 = START_MS - 1_000;
 
 #[test]
 fn a_new_post_has_its_first_due_time_with_its_row() {
@@ -20,9 +20,9 @@ fn a_new_post_has_its_first_due_time_with_its_row() {
         let mut world = World::readable(store, "home");
         let mut ancient = post(2, "text");
         ancient.created_at_ms = Some(START_MS - 31 * 24 * HOUR_MS);
-        let mut unborn = post(1, "text");
-        unborn.created_at_ms = None;
-        world.poll(vec![liked(3, 4), ancient, unborn]);
+        let mut not_yet_created = post(1, "text");
+        not_yet_created.created_at_ms = None;
+        world.poll(vec![liked(3, 4), ancient, not_yet_created]);
         let fresh = stands(&world, 3);
         assert_eq!(fresh.due_at_ms, Some(START_MS + 3 * MINUTE_MS));
         assert_eq!(fresh.freshness.counts.favourites, Some(4));
@@ -237,7 +237,7 @@ fn a_post_retires_at_the_end_of_the_table() {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 0)]);
         let crew = Crew::of(&world);
-        let end_ms = BORN_MS + 30 * 24 * HOUR_MS;
+        let end_ms = CREATED_AT_MS + 30 * 24 * HOUR_MS;
         crew.refresh(&[found(1, 1)], end_ms - 1);
         assert!(stands(&world, 1).due_at_ms.is_some());
         crew.refresh(&[found(1, 2)], end_ms + 3 * 24 * HOUR_MS + 2_000);
@@ -289,10 +289,10 @@ fn a_batch_that_leaves_half_empty_takes_the_most_valuable_posts_along() {
             .give_back_blocking(store, plain)
             .expect("given back");
         let plan = Plan {
-            by_worth: Some(ValueSettings::default()),
+            by_value: Some(ValueSettings::default()),
             ..Plan::default()
         };
-        crew.policy = Arc::new(Experience::new(0).policy(&plan));
+        crew.policy = Arc::new(LearnedState::new(0).policy(&plan));
         crew.size = 5;
         let full = crew.claim(now_ms);
         assert_eq!(full.posts.len(), 5);

@@ -8,7 +8,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    Prints, history,
+    PostHashes, history,
     refresh::{count_history, shown},
 };
 
@@ -89,10 +89,10 @@ fn again(world: &World, posts: &[Post]) -> Vec<Option<i64>> {
     let page = page(posts.to_vec(), world.now_ms);
     let (known, source) = (world.machine.scheme().copied(), world.source);
     let reading = Reading::check(&page, &newest_page(), known, &settings()).expect("a good page");
-    let prints = Prints::of(&page);
-    let shown = world.read(move |tx| shown(tx, source, &reading, &prints));
+    let hashes = PostHashes::of(&page);
+    let shown = world.read(move |tx| shown(tx, source, &reading, &hashes));
     let scheduled = shown.iter().map(|shown| shown.expect("it is refreshed"));
-    scheduled.map(|shown| shown.again_ms).collect()
+    scheduled.map(|shown| shown.recheck_at_ms).collect()
 }
 
 #[test]

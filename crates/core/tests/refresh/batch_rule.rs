@@ -1,12 +1,12 @@
 //! When batches leave.
 
-use driftline_core::refresh::{Batcher, Fill};
+use driftline_core::refresh::{BatchRule, Fill};
 
 const BATCHER: (usize, i64) = (100, 2_000);
 
 fn fill(due: usize, waited_ms: i64) -> Fill {
     let (size, ttl_ms) = BATCHER;
-    Batcher::new(size, ttl_ms).fill(due, 10_000, 10_000 + waited_ms)
+    BatchRule::new(size, ttl_ms).fill(due, 10_000, 10_000 + waited_ms)
 }
 
 #[test]
@@ -30,10 +30,13 @@ fn nothing_due_is_no_batch() {
 
 #[test]
 fn no_numbers_make_a_batch_that_never_leaves() {
-    assert_eq!(Batcher::new(0, -5).fill(1, i64::MAX, i64::MIN), Fill::Full);
-    assert_eq!(Batcher::new(2, -5).fill(1, 7, 7), Fill::Over);
     assert_eq!(
-        Batcher::new(2, i64::MAX).fill(1, 7, 7),
+        BatchRule::new(0, -5).fill(1, i64::MAX, i64::MIN),
+        Fill::Full
+    );
+    assert_eq!(BatchRule::new(2, -5).fill(1, 7, 7), Fill::Over);
+    assert_eq!(
+        BatchRule::new(2, i64::MAX).fill(1, 7, 7),
         Fill::Until(i64::MAX)
     );
 }

@@ -6,9 +6,9 @@ use crate::Address;
 
 /// The server that streams: the upstream itself, or the one that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamPlace(Url);
+pub struct StreamEndpoint(Url);
 
-impl StreamPlace {
+impl StreamEndpoint {
     /// The upstream itself.
     pub(super) fn own(address: &Address) -> Self {
         Self(address.url().clone())
@@ -62,7 +62,7 @@ mod tests {
 
     fn named(address: &str, named: &str) -> Option<String> {
         let address = Address::parse(address).expect("an address");
-        StreamPlace::named(&address, named).map(|place| place.0.to_string())
+        StreamEndpoint::named(&address, named).map(|place| place.0.to_string())
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn parameters_are_encoded() {
         let address = Address::parse("a.example").expect("an address");
-        let place = StreamPlace::own(&address);
+        let place = StreamEndpoint::own(&address);
         assert_eq!(
             place
                 .url("/api/v1/streaming/hashtag", &[("tag", "a&b")])

@@ -11,7 +11,7 @@ use std::{
 use driftline_core::{
     answer::{Failure, FailureKind},
     api::Api,
-    refresh::{Batcher, may_blame_posts},
+    refresh::{BatchRule, may_blame_posts},
     timeline::backoff_ms,
     upstream_id::UpstreamId,
 };
@@ -26,25 +26,25 @@ use tokio::{sync::watch, task::JoinHandle};
 use super::{
     Shared,
     batch_ability::BatchAbility,
+    cross_check,
     keyring::Keyring,
-    look_up::{self, Hours},
+    look_up::{self, Deadlines},
     reader::Reader,
     saving::save,
-    second_opinion,
 };
 use crate::{
-    clock::{chance, now_ms},
+    clock::{now_ms, random},
     fault_log::Weight,
     quotas::{Charge, Permit},
     span::show_ms,
 };
 
 /// The workers of one instance.
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     workers: Vec<JoinHandle<()>>,
 }
 
-impl Crew {
+impl WorkerPool {
     pub(crate) fn start(shared: &Arc<Shared>, instance: &Instance) -> Self {
         let workers = (0..shared.options.workers.max(1)).map(|_| {
             let worker = Worker::new(shared, instance);
@@ -103,7 +103,7 @@ impl Worker {
             instance: instance.clone(),
             holder: format!("{}/{number}", shared.options.holder),
             may_hold: false,
-            shard: chance(),
+            shard: random(),
             batch: BatchAbility::default(),
             failures: 0,
             suspicion: [0; SHARDS as usize],
@@ -124,8 +124,8 @@ impl Worker {
             };
             // New posts and new credentials are noticed within a second, but in a pause.
             let now = now_ms();
-            let most_ms = LONGEST_WAIT_MS.max(self.paused_until_ms.saturating_sub(now));
-            let wait_ms = until_ms.saturating_sub(now).clamp(1, most_ms);
+            let max_ms = MAX_WAIT_MS.max(self.paused_until_ms.saturating_sub(now));
+            let wait_ms = until_ms.saturating_sub(now).clamp(1, max_ms);
             let wait = Duration::from_millis(wait_ms.unsigned_abs());
             tokio::select! {
                 _ = stop.changed() => {}
@@ -298,7 +298,7 @@ impl Worker {
             let time = shared.options.lease.mul_f64(share);
             i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
         };
-        let mut hours = Hours {
+        let mut hours = Deadlines {
             last_ms: now.saturating_add(time_ms(FIRST_SHARE)),
             over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
         };
@@ -307,7 +307,7 @@ impl Worker {
         hours.last_ms = hours.over_ms;
         let keyring = &mut self.keyring;
         let answers =
-            second_opinion::confirmed(shared, keyring, reader, claim, found.answers, hours).await?;
+            cross_check::confirmed(shared, keyring, reader, claim, found.answers, hours).await?;
         Ok(look_up::Outcome { answers, ..found })
     }
 
@@ -336,7 +336,7 @@ impl Worker {
         let policy = self.shared.access.policies.of(instance);
         let ask = Ask {
             instance,
-            batcher: Batcher::new(size, ms(options.buffer_ttl)),
+            batch_rule: BatchRule::new(size, ms(options.buffer_ttl)),
             shard: self.shard,
             holder: self.holder.clone(),
             lease_ms: ms(options.lease),
@@ -453,17 +453,17 @@ impl Worker {
 
     /// Begins a pause; returns its end, Unix ms.
     fn pause(&mut self) -> i64 {
-        let pause_ms = backoff_ms(FAILURE_PAUSE_MS, self.failures, chance());
-        self.paused_until_ms = now_ms() + pause_ms.min(LONGEST_PAUSE_MS);
+        let pause_ms = backoff_ms(FAILURE_PAUSE_MS, self.failures, random());
+        self.paused_until_ms = now_ms() + pause_ms.min(MAX_PAUSE_MS);
         self.paused_until_ms
     }
 }
 
-const LONGEST_WAIT_MS: i64 = 1_000;
+const MAX_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;
 /// An upstream that is back is noticed within this, ms.
-const LONGEST_PAUSE_MS: i64 = 60_000;
+const MAX_PAUSE_MS: i64 = 60_000;
 /// How much of a claim's time the search for a look-up of several posts has.
 const PROBE_SHARE: f64 = 0.2;
 /// How much of a claim's time a look-up has: the rest is for saving.
@@ -505,7 +505,7 @@ mod tests {
         let world = World::on(fresh.target.clone()).await;
         world.credential("one").await;
         world.name_posts(&["5"]).await;
-        execute(&world, "delete from wanted").await;
+        execute(&world, "delete from pending").await;
         execute(&world, "update credential set monthly_posts = 1000000").await;
         let function = "create function broken() returns trigger language plpgsql
              as 'begin raise exception ''it is broken''; end'";
@@ -543,7 +543,7 @@ mod tests {
         world.credential("one").await;
         world.name_posts(&["5"]).await;
         // What is due needs no look-up any more, and what was charged for one cannot be given back.
-        execute(&world, "delete from wanted").await;
+        execute(&world, "delete from pending").await;
         execute(&world, "update credential set monthly_posts = 1000000").await;
         let trigger = "create trigger broken before update on quota \
              begin select raise(abort, 'it is broken'); end";

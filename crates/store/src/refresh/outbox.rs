@@ -13,12 +13,12 @@ use crate::{
     clock, entry,
     error::StoreError,
     ids::{InstanceId, LocalId, SourceId, from_sql, sql},
-    machine::Held,
+    machine::LockedSource,
 };
 
 /// A post that libraries are to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Untold {
+pub struct OutboxNote {
     /// The post.
     pub post: LocalId,
     /// Whether its counts are what is to be told; else an edit or a deletion.
@@ -29,15 +29,15 @@ pub struct Untold {
 
 /// What is to be told of an instance's posts and was noted by `until_ms`, the first `limit` of it, or
 /// of what is above a post.
-pub fn untold(
+pub fn outbox(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     until_ms: i64,
     above: Option<LocalId>,
     limit: u32,
-) -> Result<Vec<Untold>, StoreError> {
+) -> Result<Vec<OutboxNote>, StoreError> {
     let found = tx.query(
-        "select post_id, counts, since_ms from untold
+        "select post_id, counts, since_ms from outbox
          where instance_id = $1 and since_ms <= $2 and post_id > $3
          order by post_id limit $4",
         &[
@@ -47,7 +47,7 @@ pub fn untold(
             &i64::from(limit),
         ],
         |row| {
-            Ok(Untold {
+            Ok(OutboxNote {
                 post: from_sql(row.i64(0)?)?,
                 counts: row.bool(1)?,
                 since_ms: row.i64(2)?,
@@ -58,20 +58,20 @@ pub fn untold(
 }
 
 /// What is to be told of those posts.
-pub fn untold_of(
+pub fn outbox_of(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     posts: &[LocalId],
-) -> Result<Vec<Untold>, StoreError> {
+) -> Result<Vec<OutboxNote>, StoreError> {
     let found = tx.query(
-        "select post_id, counts, since_ms from untold
+        "select post_id, counts, since_ms from outbox
          where instance_id = $1 and post_id {in $2} order by post_id",
         &[
             &sql(instance),
             &Column::i64(posts.iter().map(|post| sql(*post))),
         ],
         |row| {
-            Ok(Untold {
+            Ok(OutboxNote {
                 post: from_sql(row.i64(0)?)?,
                 counts: row.bool(1)?,
                 since_ms: row.i64(2)?,
@@ -85,14 +85,14 @@ pub fn untold_of(
 /// whose counts are to be told, takes the next USN. One whose post has returned is shown at a new
 /// ID, above all that readers have seen. To be written below [`crate::source::root`] of the source.
 /// Returns how many entries took a USN.
-pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, StoreError> {
-    let mut held = Held::load(tx, source, None)?;
-    let ids: Vec<i64> = posts.iter().map(|untold| sql(untold.post)).collect();
+pub fn notify(tx: &mut Tx<'_>, source: SourceId, posts: &[OutboxNote]) -> Result<u64, StoreError> {
+    let mut held = LockedSource::load(tx, source, None)?;
+    let ids: Vec<i64> = posts.iter().map(|outbox| sql(outbox.post)).collect();
     let entries = entry::of_posts(tx, held.id, &ids)?;
     if entries.is_empty() {
         return Ok(0);
     }
-    let noted_ms = posts.iter().map(|untold| untold.since_ms).max();
+    let noted_ms = posts.iter().map(|outbox| outbox.since_ms).max();
     let now_ms = noted_ms.unwrap_or_default();
     // Entries that are shown at a new place take it while the clock is held, as they would have
     // been by the source itself.
@@ -100,10 +100,10 @@ pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, 
         clock::take(tx, now_ms, 0)?;
     }
     let now = posts_now(tx, &ids)?;
-    let tells_counts: HashSet<i64> = posts
+    let notifies_counts: HashSet<i64> = posts
         .iter()
-        .filter(|untold| untold.counts)
-        .map(|untold| sql(untold.post))
+        .filter(|outbox| outbox.counts)
+        .map(|outbox| sql(outbox.post))
         .collect();
     let mut changes = Vec::new();
     for entry in entries {
@@ -112,7 +112,7 @@ pub fn tell(tx: &mut Tx<'_>, source: SourceId, posts: &[Untold]) -> Result<u64, 
         };
         let moves = !post.gone && (entry.gone || entry.returns != post.returns);
         let differs = entry.content_hash != post.content_hash || entry.gone != post.gone;
-        let has_counts = tells_counts.contains(&entry.post_id) && !post.gone;
+        let has_counts = notifies_counts.contains(&entry.post_id) && !post.gone;
         if moves || differs || has_counts {
             let moved = if moves {
                 Some(entry::Moved {
@@ -167,9 +167,9 @@ fn posts_now(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, PostNow>, Stor
 pub fn listed_in(
     tx: &mut Tx<'_>,
     source: SourceId,
-    posts: &[Untold],
+    posts: &[OutboxNote],
 ) -> Result<HashSet<LocalId>, StoreError> {
-    let ids: Vec<i64> = posts.iter().map(|untold| sql(untold.post)).collect();
+    let ids: Vec<i64> = posts.iter().map(|outbox| sql(outbox.post)).collect();
     let entries = entry::of_posts(tx, sql(source), &ids)?;
     entries
         .iter()
@@ -178,18 +178,18 @@ pub fn listed_in(
 }
 
 /// Forgets what every source has been told; what was noted again since stays.
-pub fn forget_told(
+pub fn forget_relayed(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    posts: &[Untold],
+    posts: &[OutboxNote],
 ) -> Result<(), StoreError> {
     tx.execute_many(
-        "delete from untold where instance_id = $1 and (post_id, since_ms) in
+        "delete from outbox where instance_id = $1 and (post_id, since_ms) in
              (select post_id, since_ms from {rows as r(post_id, since_ms)})",
         &[&sql(instance)],
         &[
-            Column::i64(posts.iter().map(|untold| sql(untold.post))),
-            Column::i64(posts.iter().map(|untold| untold.since_ms)),
+            Column::i64(posts.iter().map(|outbox| sql(outbox.post))),
+            Column::i64(posts.iter().map(|outbox| outbox.since_ms)),
         ],
     )?;
     Ok(())
@@ -205,10 +205,10 @@ pub(crate) fn note(
         return Ok(());
     }
     tx.execute_many_later(
-        "insert into untold (instance_id, post_id, since_ms, counts)
+        "insert into outbox (instance_id, post_id, since_ms, counts)
          select $1, r.post_id, $2, r.counts from {rows as r(post_id, counts)} where true
          on conflict (instance_id, post_id) do update
-         set since_ms = excluded.since_ms, counts = (untold.counts or excluded.counts)",
+         set since_ms = excluded.since_ms, counts = (outbox.counts or excluded.counts)",
         &[&instance_id, &now_ms],
         &[
             Column::i64(posts.iter().map(|(post_id, _)| *post_id)),

@@ -7,19 +7,19 @@ use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
-    fingerprint::Prints,
     ids::{LocalId, SourceId, from_sql, sql},
+    post_hashes::PostHashes,
     refresh::polled::PAUSE_MS,
 };
 
 /// A scheduled post that a committed page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct RecheckAfter {
     /// The post.
     pub post: LocalId,
     /// If the commit passed over what the page says of its counts, or whether it is there at all:
     /// from when on that is taken in, Unix ms. A look-up that is under way may keep it back longer.
-    pub again_ms: Option<i64>,
+    pub recheck_at_ms: Option<i64>,
 }
 
 /// How the posts of a page stand in a source, in the page's order: `None` for those that are not
@@ -28,10 +28,10 @@ pub fn shown(
     tx: &mut Tx<'_>,
     source: SourceId,
     reading: &Reading,
-    prints: &Prints,
-) -> Result<Vec<Option<Shown>>, StoreError> {
+    hashes: &PostHashes,
+) -> Result<Vec<Option<RecheckAfter>>, StoreError> {
     let found = tx.query_each(
-        "select e.position, e.post_id, f.living_hash, f.refreshed_at_ms, f.missing or f.failures > 0
+        "select e.position, e.post_id, f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0
          from entry e join freshness f on f.post_id = e.post_id
          where e.source_id = $1 and e.position = {row 1} and f.due_at_ms is not null",
         &[&sql(source)],
@@ -45,14 +45,14 @@ pub fn shown(
         },
     )?;
     let found: HashMap<String, (i64, Option<i64>, i64, bool)> = found.into_iter().collect();
-    let posts = reading.keys.iter().zip(prints.all()).map(|(key, prints)| {
-        let Some(&(post_id, living_hash, looked_ms, in_doubt)) = found.get(key.as_str()) else {
+    let posts = reading.keys.iter().zip(hashes.all()).map(|(key, hashes)| {
+        let Some(&(post_id, state_hash, looked_ms, in_doubt)) = found.get(key.as_str()) else {
             return Ok(None);
         };
-        let differs = living_hash != Some(prints.living);
-        Ok(Some(Shown {
+        let differs = state_hash != Some(hashes.living);
+        Ok(Some(RecheckAfter {
             post: from_sql(post_id)?,
-            again_ms: (differs || in_doubt).then_some(looked_ms.saturating_add(PAUSE_MS)),
+            recheck_at_ms: (differs || in_doubt).then_some(looked_ms.saturating_add(PAUSE_MS)),
         }))
     });
     posts.collect()

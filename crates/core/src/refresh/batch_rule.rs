@@ -5,7 +5,7 @@
 /// dies while a batch fills delays nothing; a post is in one batch at a time because a claim takes
 /// it off the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Batcher {
+pub struct BatchRule {
     size: usize,
     ttl_ms: i64,
 }
@@ -23,7 +23,7 @@ pub enum Fill {
     Empty,
 }
 
-impl Batcher {
+impl BatchRule {
     /// Batches of `size` posts, at least one, that wait `ttl_ms` at most.
     pub fn new(size: usize, ttl_ms: i64) -> Self {
         Self {

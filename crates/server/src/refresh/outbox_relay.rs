@@ -7,7 +7,7 @@ use std::{
 
 use driftline_store::{
     InstanceId, LocalId, Root, SourceId, Store, StoreError,
-    refresh::{Untold, forget_told, listed_in, tell, untold, untold_of},
+    refresh::{OutboxNote, forget_relayed, listed_in, notify, outbox, outbox_of},
     source,
 };
 
@@ -20,7 +20,7 @@ use crate::{
 
 /// Tells the libraries of this process's sources. Clones share what they have told.
 #[derive(Clone)]
-pub struct Teller {
+pub struct OutboxRelay {
     store: Store,
     told: Arc<Told>,
     faults: Arc<FaultLogs<SourceId>>,
@@ -29,15 +29,15 @@ pub struct Teller {
 }
 
 /// Tells every source of the instance of what is noted about those posts.
-pub(crate) async fn tell_of(
+pub(crate) async fn notify_of(
     shared: &Shared,
     instance: InstanceId,
     posts: &[LocalId],
 ) -> Result<(), StoreError> {
-    shared.access.teller.tell_of(instance, posts).await
+    shared.access.outbox_relay.notify_of(instance, posts).await
 }
 
-impl Teller {
+impl OutboxRelay {
     pub(crate) fn new(store: &Store) -> Self {
         Self {
             store: store.clone(),
@@ -49,7 +49,7 @@ impl Teller {
 
     /// Tells every source of the instance of what is noted about those posts. What one of them
     /// cannot be told is noted still, and keeps nothing else from being told.
-    pub(crate) async fn tell_of(
+    pub(crate) async fn notify_of(
         &self,
         instance: InstanceId,
         posts: &[LocalId],
@@ -60,26 +60,26 @@ impl Teller {
         let posts = posts.to_vec();
         let notes = self
             .store
-            .read(move |tx| untold_of(tx, instance, &posts))
+            .read(move |tx| outbox_of(tx, instance, &posts))
             .await?;
-        self.tell_all(instance, notes).await
+        self.notify_all(instance, notes).await
     }
 
     /// Tells what a poll noted about posts of its page and, since nobody else may be there to do
     /// it, what was left before.
-    pub(crate) async fn tell_polled(
+    pub(crate) async fn notify_polled(
         &self,
         instance: InstanceId,
         posts: &[LocalId],
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        self.tell_of(instance, posts).await?;
-        self.tell_what_is_left(instance, now_ms).await
+        self.notify_of(instance, posts).await?;
+        self.relay_what_is_left(instance, now_ms).await
     }
 
     /// Tells what was noted a while ago and nobody told. What is kept again is passed by: the next
     /// call goes on behind it, if there was more than one call tells.
-    pub(crate) async fn tell_what_is_left(
+    pub(crate) async fn relay_what_is_left(
         &self,
         instance: InstanceId,
         now_ms: i64,
@@ -90,14 +90,14 @@ impl Teller {
         };
         let until_ms = now_ms.saturating_sub(LEFT_AFTER_MS);
         let mut above = reached.remove(&instance);
-        for _ in 0..MOST_PARTS {
+        for _ in 0..MAX_PARTS {
             let notes = self
                 .store
-                .read(move |tx| untold(tx, instance, until_ms, above, PART))
+                .read(move |tx| outbox(tx, instance, until_ms, above, PART))
                 .await?;
             let is_full = notes.len() == PART as usize;
             above = notes.last().map(|note| note.post).filter(|_| is_full);
-            self.tell_all(instance, notes).await?;
+            self.notify_all(instance, notes).await?;
             if above.is_none() {
                 return Ok(());
             }
@@ -106,7 +106,11 @@ impl Teller {
         Ok(())
     }
 
-    async fn tell_all(&self, instance: InstanceId, notes: Vec<Untold>) -> Result<(), StoreError> {
+    async fn notify_all(
+        &self,
+        instance: InstanceId,
+        notes: Vec<OutboxNote>,
+    ) -> Result<(), StoreError> {
         if notes.is_empty() {
             return Ok(());
         }
@@ -121,7 +125,7 @@ impl Teller {
             let told = {
                 let news = Arc::clone(&news);
                 self.store
-                    .write(source::root(id), move |tx| tell(tx, id, &news))
+                    .write(source::root(id), move |tx| notify(tx, id, &news))
                     .await
             };
             match told {
@@ -131,7 +135,7 @@ impl Teller {
                         tracing::warn!(source = %source.name, "its library is told again what is refreshed, after {}", show_ms(failed_ms));
                     }
                 }
-                // Removed meanwhile: there is no library to tell.
+                // Removed meanwhile: there is no library to notify.
                 Err(StoreError::NoSource) => {}
                 Err(error) => {
                     if self.faults.failed(id, Weight::Lasting, now_ms()) {
@@ -147,7 +151,7 @@ impl Teller {
         self.told.forget(&told);
         self.told.heard(&heard, &kept);
         self.store
-            .write(Root::none(), move |tx| forget_told(tx, instance, &told))
+            .write(Root::none(), move |tx| forget_relayed(tx, instance, &told))
             .await
     }
 }
@@ -159,13 +163,13 @@ struct Told(Mutex<HashSet<(SourceId, LocalId, i64)>>);
 
 impl Told {
     /// What of it the source has not heard.
-    fn news(&self, source: SourceId, notes: &[Untold]) -> Vec<Untold> {
+    fn news(&self, source: SourceId, notes: &[OutboxNote]) -> Vec<OutboxNote> {
         let told = self.lock();
-        let is_news = |note: &&Untold| !told.contains(&(source, note.post, note.since_ms));
+        let is_news = |note: &&OutboxNote| !told.contains(&(source, note.post, note.since_ms));
         notes.iter().filter(is_news).copied().collect()
     }
 
-    fn heard(&self, sources: &[SourceId], notes: &[Untold]) {
+    fn heard(&self, sources: &[SourceId], notes: &[OutboxNote]) {
         let mut told = self.lock();
         for source in sources {
             told.extend(notes.iter().map(|note| (*source, note.post, note.since_ms)));
@@ -173,7 +177,7 @@ impl Told {
     }
 
     /// What has been told to all, or was noted anew, is not asked about any more.
-    fn forget(&self, notes: &[Untold]) {
+    fn forget(&self, notes: &[OutboxNote]) {
         let mut told = self.lock();
         if !told.is_empty() {
             let over: HashSet<LocalId> = notes.iter().map(|note| note.post).collect();
@@ -187,11 +191,11 @@ impl Told {
     }
 }
 
-/// Workers and polls tell what they saved at once; what is older was left by a process that died, or
+/// Workers and polls notify what they saved at once; what is older was left by a process that died, or
 /// could not be told.
 const LEFT_AFTER_MS: i64 = 30_000;
 const PART: u32 = 1_000;
-const MOST_PARTS: usize = 10;
+const MAX_PARTS: usize = 10;
 
 #[cfg(test)]
 mod tests {
@@ -204,7 +208,7 @@ mod tests {
 
     #[test]
     fn who_has_heard_a_note_does_not_hear_it_twice() {
-        let note = |post: u64, since_ms| Untold {
+        let note = |post: u64, since_ms| OutboxNote {
             post: LocalId::from(post),
             counts: true,
             since_ms,
@@ -253,13 +257,13 @@ mod tests {
         ))
         .await;
         write(format!(
-            "insert into untold (instance_id, post_id, since_ms, counts)
+            "insert into outbox (instance_id, post_id, since_ms, counts)
              {numbers} select {instance_id}, i, 1, true from n"
         ))
         .await;
         let listed_nowhere = notes + 1;
         write(format!(
-            "insert into untold values ({instance_id}, {listed_nowhere}, 1, true)"
+            "insert into outbox values ({instance_id}, {listed_nowhere}, 1, true)"
         ))
         .await;
         write(format!(
@@ -268,25 +272,25 @@ mod tests {
         ))
         .await;
         let left = async || {
-            let left = move |tx: &mut Tx<'_>| untold(tx, instance, i64::MAX, None, 5 * PART);
+            let left = move |tx: &mut Tx<'_>| outbox(tx, instance, i64::MAX, None, 5 * PART);
             store.read(left).await.unwrap().len() as u64
         };
         let (told, _listening) = Warnings::listen();
-        let teller = Teller::new(&store);
-        teller
-            .tell_what_is_left(instance, LEFT_AFTER_MS)
+        let outbox_relay = OutboxRelay::new(&store);
+        outbox_relay
+            .relay_what_is_left(instance, LEFT_AFTER_MS)
             .await
             .unwrap();
         assert_eq!(left().await, notes + 1, "it was noted a moment ago");
-        teller
-            .tell_what_is_left(instance, LEFT_AFTER_MS + 1)
+        outbox_relay
+            .relay_what_is_left(instance, LEFT_AFTER_MS + 1)
             .await
             .unwrap();
         assert_eq!(left().await, notes, "kept for the broken one alone");
         assert_eq!(told.times("could not be told"), 1, "of two parts");
         write("drop trigger broken".to_owned()).await;
-        teller
-            .tell_what_is_left(instance, LEFT_AFTER_MS + 1)
+        outbox_relay
+            .relay_what_is_left(instance, LEFT_AFTER_MS + 1)
             .await
             .unwrap();
         assert_eq!(left().await, 0);

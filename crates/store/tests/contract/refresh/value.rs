@@ -1,8 +1,8 @@
-//! Claims under the policy by worth.
+//! Claims under the policy by value.
 
 use std::{collections::HashMap, sync::Arc};
 
-use driftline_core::refresh::{Experience, Freshness, Plan, Policy, ValueSettings};
+use driftline_core::refresh::{Freshness, LearnedState, Plan, Policy, ValueSettings};
 use driftline_store::{refresh::Claimed, source};
 
 use super::{Answer, Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, stands};
@@ -11,10 +11,10 @@ use crate::world::{START_MS, World, on_both};
 /// By worth, at a price in count-hours.
 pub(super) fn priced(price: f64) -> Arc<Policy> {
     let plan = Plan {
-        by_worth: Some(ValueSettings::default()),
+        by_value: Some(ValueSettings::default()),
         ..Plan::default()
     };
-    let Policy::Value { ages, mut by } = Experience::new(0).policy(&plan) else {
+    let Policy::Value { ages, mut by } = LearnedState::new(0).policy(&plan) else {
         panic!("a policy by age")
     };
     by.price = price;

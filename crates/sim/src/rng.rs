@@ -1,13 +1,13 @@
-//! Chance under a seed.
+//! Rng under a seed.
 
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng as _, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// One stream of chance.
+/// One stream of rng.
 #[derive(Debug, Clone)]
-pub(crate) struct Chance(ChaCha8Rng);
+pub(crate) struct Rng(ChaCha8Rng);
 
-impl Chance {
+impl Rng {
     /// The stream of that number under a seed; streams are independent, so a
     /// knob that draws from one does not shift another.
     pub(crate) fn stream(seed: u64, stream: u64) -> Self {

@@ -11,7 +11,7 @@ use crate::refresh::{
 
 /// A policy that takes part.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Contestant {
+pub enum PolicyKind {
     /// By age alone, stretched while the quota is short.
     Table(AgeTable),
     /// By what a refresh is worth.
@@ -65,11 +65,11 @@ pub struct Outcome {
 pub fn run(
     world: &World,
     quota: &Quota,
-    contestant: &Contestant,
+    contestant: &PolicyKind,
     until_ms: i64,
     like: Option<&Outcome>,
 ) -> Outcome {
-    let mut contest = Contest::new(world, contestant);
+    let mut policy_run = PolicyRun::new(world, contestant);
     let every_ms = quota.every_ms.max(1);
     let mut requests = Vec::new();
     let mut now_ms = every_ms;
@@ -86,28 +86,28 @@ pub fn run(
         } else {
             limit
         };
-        contest.admit(now_ms);
-        let posts = contest.request(now_ms, limit, quota.batch);
-        contest.keep_books(now_ms, every_ms, limit);
+        policy_run.admit(now_ms);
+        let posts = policy_run.request(now_ms, limit, quota.batch);
+        policy_run.keep_books(now_ms, every_ms, limit);
         requests.push(posts as u32);
         now_ms += every_ms;
     }
-    contest.close(until_ms);
+    policy_run.close(until_ms);
     Outcome {
-        unseen_h: contest.unseen_ms / HOUR_MS,
+        unseen_h: policy_run.unseen_ms / HOUR_MS,
         refreshes: requests.iter().map(|&posts| u64::from(posts)).sum(),
         requests,
-        longest_ms: contest.longest_ms,
-        mean_age_ms: (contest.aged_ms2 / contest.lived_ms.max(1.0)) as i64,
-        curve: contest.curve,
-        price: contest.price.level(),
-        stretch: contest.stretch.level(),
+        longest_ms: policy_run.longest_ms,
+        mean_age_ms: (policy_run.aged_ms2 / policy_run.lived_ms.max(1.0)) as i64,
+        curve: policy_run.curve,
+        price: policy_run.price.level(),
+        stretch: policy_run.stretch.level(),
     }
 }
 
-struct Contest<'a> {
+struct PolicyRun<'a> {
     world: &'a World,
-    contestant: &'a Contestant,
+    contestant: &'a PolicyKind,
     readers: Vec<Reader>,
     facts: Vec<Refreshed>,
     queue: Queue,
@@ -127,13 +127,13 @@ struct Contest<'a> {
     lived_ms: f64,
 }
 
-impl<'a> Contest<'a> {
-    fn new(world: &'a World, contestant: &'a Contestant) -> Self {
+impl<'a> PolicyRun<'a> {
+    fn new(world: &'a World, contestant: &'a PolicyKind) -> Self {
         let curve = match contestant {
-            Contestant::Table(_) => GrowthCurve::default(),
-            Contestant::Value { prior, .. } => prior.clone(),
+            PolicyKind::Table(_) => GrowthCurve::default(),
+            PolicyKind::Value { prior, .. } => prior.clone(),
         };
-        let mut contest = Self {
+        let mut policy_run = Self {
             world,
             contestant,
             readers: Vec::with_capacity(world.len()),
@@ -156,17 +156,17 @@ impl<'a> Contest<'a> {
             aged_ms2: 0.0,
             lived_ms: 0.0,
         };
-        contest.set_policy();
-        contest
+        policy_run.set_policy();
+        policy_run
     }
 
     fn set_policy(&mut self) {
         self.policy = match self.contestant {
-            Contestant::Table(ages) => Policy::Table {
+            PolicyKind::Table(ages) => Policy::Table {
                 ages: ages.clone(),
                 stretch: self.stretch.level(),
             },
-            Contestant::Value { ages, settings, .. } => Policy::Value {
+            PolicyKind::Value { ages, settings, .. } => Policy::Value {
                 ages: ages.clone(),
                 by: ValuePolicy {
                     settings: settings.clone(),
@@ -187,7 +187,7 @@ impl<'a> Contest<'a> {
         for post in stored.take_while(|post| post.first_stored_ms <= now_ms) {
             let mut reader = Reader::new(world, post);
             let (at_ms, total) = (post.first_stored_ms, reader.look());
-            let facts = Refreshed::stored(Some(post.born_ms), at_ms, total);
+            let facts = Refreshed::stored(Some(post.created_at_ms), at_ms, total);
             self.readers.push(reader);
             let at = self.facts.len() as u32;
             self.facts.push(facts);
@@ -263,10 +263,10 @@ impl<'a> Contest<'a> {
         }
         if now_ms - self.priced_ms >= PRICED_MS {
             self.used.overdue = self.queue.overdue(now_ms) as f64;
-            self.price = self.price.after(&self.used.of_worth());
+            self.price = self.price.after(&self.used.of_value());
             self.stretch = self.stretch.after(&match self.contestant {
-                Contestant::Table(_) => self.used,
-                Contestant::Value { .. } => self.used.of_bounds(),
+                PolicyKind::Table(_) => self.used,
+                PolicyKind::Value { .. } => self.used.of_bounds(),
             });
             self.priced_ms = now_ms;
             self.used = QuotaUse::default();
@@ -282,7 +282,7 @@ impl<'a> Contest<'a> {
         if self.sums.seen() > GrowthSums::FADE_AT {
             self.sums.fade();
         }
-        let Contestant::Value {
+        let PolicyKind::Value {
             prior,
             learns,
             settings,

@@ -1,10 +1,10 @@
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 use super::world::{History, World};
 
 /// How a made-up world is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recipe {
+pub struct WorldConfig {
     /// New posts per hour, in the mean of a day.
     pub posts_per_hour: f64,
     /// How long it lasts, ms; it begins with the posts of as long a time before.
@@ -25,7 +25,7 @@ pub struct Recipe {
     pub tide: f64,
 }
 
-/// The distribution of posts' final engagement before chance.
+/// The distribution of posts' final engagement before random.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Totals {
     /// Log-normal.
@@ -44,53 +44,53 @@ pub enum Totals {
     },
 }
 
-impl Recipe {
+impl WorldConfig {
     /// A world that begins at Unix ms 0. The same seed makes the same world.
     pub fn world(&self, seed: u64) -> World {
-        let mut chance = Chance::new(seed);
+        let mut random = Rng::new(seed);
         let hours = 2.0 * self.length_ms as f64 / HOUR_MS;
-        let count = chance.times(self.posts_per_hour * hours);
-        let histories = (0..count).map(|_| self.history(&mut chance));
+        let count = random.times(self.posts_per_hour * hours);
+        let histories = (0..count).map(|_| self.history(&mut random));
         World::new(histories)
     }
 
-    fn history(&self, chance: &mut Chance) -> History {
-        let born_ms = self.born_ms(chance);
+    fn history(&self, random: &mut Rng) -> History {
+        let created_at_ms = self.created_at_ms(random);
         // What is older is read page by page in the first two days, as a backfill does.
-        let first_stored_ms = if born_ms < 0 {
-            chance.between(0.0, (2.0 * DAY_MS).min(self.length_ms as f64 / 4.0)) as i64
+        let first_stored_ms = if created_at_ms < 0 {
+            random.between(0.0, (2.0 * DAY_MS).min(self.length_ms as f64 / 4.0)) as i64
         } else {
-            born_ms + chance.between(2_000.0, 30_000.0) as i64
+            created_at_ms + random.between(2_000.0, 30_000.0) as i64
         };
-        let expected = self.totals.draw(chance);
-        let half_ms = self.half_life_ms * (self.speeds * chance.normal()).exp();
+        let expected = self.totals.draw(random);
+        let half_ms = self.half_life_ms * (self.speeds * random.normal()).exp();
         let mut changes = Vec::new();
-        self.wave(expected, half_ms, born_ms, &mut changes, chance);
-        if chance.share() < self.revived {
-            let later_ms = chance.between(3.0_f64.ln(), 240.0_f64.ln()).exp() * HOUR_MS;
+        self.wave(expected, half_ms, created_at_ms, &mut changes, random);
+        if random.share() < self.revived {
+            let later_ms = random.between(3.0_f64.ln(), 240.0_f64.ln()).exp() * HOUR_MS;
             self.wave(
                 expected,
                 half_ms,
-                born_ms + later_ms as i64,
+                created_at_ms + later_ms as i64,
                 &mut changes,
-                chance,
+                random,
             );
         }
-        changes.retain(|change| change.0 < born_ms + (30.0 * DAY_MS) as i64);
+        changes.retain(|change| change.0 < created_at_ms + (30.0 * DAY_MS) as i64);
         History {
-            born_ms,
+            created_at_ms,
             first_stored_ms,
             changes,
         }
     }
 
-    /// By day more are born than by night.
-    fn born_ms(&self, chance: &mut Chance) -> i64 {
+    /// By day more are created_at than by night.
+    fn created_at_ms(&self, random: &mut Rng) -> i64 {
         loop {
-            let born_ms = chance.between(-(self.length_ms as f64), self.length_ms as f64);
-            let tide = 1.0 - self.tide * (std::f64::consts::TAU * born_ms / DAY_MS).cos();
-            if chance.share() * (1.0 + self.tide) < tide {
-                return born_ms as i64;
+            let created_at_ms = random.between(-(self.length_ms as f64), self.length_ms as f64);
+            let tide = 1.0 - self.tide * (std::f64::consts::TAU * created_at_ms / DAY_MS).cos();
+            if random.share() * (1.0 + self.tide) < tide {
+                return created_at_ms as i64;
             }
         }
     }
@@ -101,20 +101,20 @@ impl Recipe {
         half_ms: f64,
         from_ms: i64,
         changes: &mut Vec<(i64, f64)>,
-        chance: &mut Chance,
+        random: &mut Rng,
     ) {
-        for _ in 0..chance.times(expected) {
-            let age_ms = half_ms * (self.spread * chance.normal()).exp();
+        for _ in 0..random.times(expected) {
+            let age_ms = half_ms * (self.spread * random.normal()).exp();
             changes.push((from_ms.saturating_add(age_ms as i64), 1.0));
-            if chance.share() < self.undone {
-                let undone_ms = age_ms + chance.between(0.0, DAY_MS);
+            if random.share() < self.undone {
+                let undone_ms = age_ms + random.between(0.0, DAY_MS);
                 changes.push((from_ms.saturating_add(undone_ms as i64), -1.0));
             }
         }
     }
 }
 
-impl Default for Recipe {
+impl Default for WorldConfig {
     /// Posts as the default curve expects them.
     fn default() -> Self {
         Self {
@@ -135,16 +135,16 @@ impl Default for Recipe {
 }
 
 impl Totals {
-    fn draw(self, chance: &mut Chance) -> f64 {
+    fn draw(self, random: &mut Rng) -> f64 {
         let drawn = match self {
-            Self::LogNormal { median, spread } => median * (spread * chance.normal()).exp(),
-            Self::Pareto { least, exponent } => least * chance.share().powf(-1.0 / exponent),
+            Self::LogNormal { median, spread } => median * (spread * random.normal()).exp(),
+            Self::Pareto { least, exponent } => least * random.share().powf(-1.0 / exponent),
         };
-        drawn.min(MOST_TOTAL)
+        drawn.min(MAX_TOTAL)
     }
 }
 
 /// No post of a made-up world has more.
-const MOST_TOTAL: f64 = 20_000.0;
+const MAX_TOTAL: f64 = 20_000.0;
 const HOUR_MS: f64 = 3_600_000.0;
 const DAY_MS: f64 = 24.0 * HOUR_MS;

@@ -16,7 +16,7 @@ use crate::{config::StoreSection, error::CliError};
 
 /// Where data is kept.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct DataDir {
     data: PathBuf,
     target: Target,
     shown: String,
@@ -29,7 +29,7 @@ pub struct Lock {
     _file: File,
 }
 
-impl Place {
+impl DataDir {
     /// The place that a configuration names, or the platform's usual one.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
-//! Chance under a seed.
+//! Rng under a seed.
 
 use serde::{Deserialize, Serialize};
 
-/// Chance under a seed (SplitMix64: Steele, Lea & Flood, OOPSLA 2014). Its state can be kept.
+/// Rng under a seed (SplitMix64: Steele, Lea & Flood, OOPSLA 2014). Its state can be kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Rng(u64);
 
-impl Chance {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed ^ 0x6a09_e667_f3bc_c909)
     }

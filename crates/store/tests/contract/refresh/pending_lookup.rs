@@ -1,4 +1,4 @@
-//! Posts that someone named: tickets, and what is found for them.
+//! Posts that someone named: lookup_ids, and what is found for them.
 
 use driftline_core::{
     post::Post,
@@ -7,8 +7,8 @@ use driftline_core::{
 use driftline_store::{
     Store,
     refresh::{
-        Answer, Claim, Claimed, Found, Noted, Overdue, Tracked, What, hydrate, overdue, tracked,
-        want,
+        AddedLookups, Answer, Claim, Claimed, Found, Overdue, TrackedCounts, What, add_lookups,
+        hydrate, overdue, tracked,
     },
     source,
 };
@@ -16,18 +16,18 @@ use driftline_store::{
 use super::{Crew, MINUTE_MS, check_schedule, found, liked};
 use crate::world::{START_MS, World, names, on_both};
 
-fn name(world: &World, ids: &[u64], once: bool, now_ms: i64) -> Noted {
+fn name(world: &World, ids: &[u64], once: bool, now_ms: i64) -> AddedLookups {
     let source = world.source;
     let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
     world
         .store
         .write_blocking(source::root(source), move |tx| {
-            want(tx, source, &ids, once, &Policy::default(), now_ms)
+            add_lookups(tx, source, &ids, once, &Policy::default(), now_ms)
         })
         .expect("noted")
 }
 
-fn stands(world: &World) -> Tracked {
+fn stands(world: &World) -> TrackedCounts {
     let source = world.source;
     world.read(move |tx| tracked(tx, source))
 }
@@ -40,11 +40,16 @@ fn save(store: &Store, crew: &Crew, claim: &Claim, answers: &[(u64, Answer)], no
         let answer = answers
             .iter()
             .find(|(id, _)| id.to_string() == due.upstream_id);
-        if let (What::Wanted { ticket, source: of }, Some((_, Answer::Found(post)))) =
-            (due.what, answer)
+        if let (
+            What::Wanted {
+                lookup_id,
+                source: of,
+            },
+            Some((_, Answer::Found(post))),
+        ) = (due.what, answer)
         {
             source = Some(of);
-            posts.push((ticket, post.clone()));
+            posts.push((lookup_id, post.clone()));
         }
     }
     if let Some(source) = source {
@@ -52,8 +57,8 @@ fn save(store: &Store, crew: &Crew, claim: &Claim, answers: &[(u64, Answer)], no
             .write_blocking(source::root(source), move |tx| {
                 let found: Vec<Found<'_>> = posts
                     .iter()
-                    .map(|(ticket, post)| Found {
-                        ticket: *ticket,
+                    .map(|(lookup_id, post)| Found {
+                        lookup_id: *lookup_id,
                         post,
                         asked_at_ms: now_ms,
                     })
@@ -73,7 +78,7 @@ fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
         let noted = name(&world, &[7, 8, 9, 8], false, START_MS);
         assert_eq!(
             noted,
-            Noted {
+            AddedLookups {
                 new: 2,
                 stored: 1,
                 named: 0
@@ -82,7 +87,7 @@ fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
         let again = name(&world, &[7, 8], false, START_MS);
         assert_eq!(
             again,
-            Noted {
+            AddedLookups {
                 new: 0,
                 stored: 0,
                 named: 2
@@ -90,7 +95,7 @@ fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
         );
         assert_eq!(
             stands(&world),
-            Tracked {
+            TrackedCounts {
                 waiting: 2,
                 missing: 0,
                 found: 1
@@ -108,7 +113,7 @@ fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
         );
         assert_eq!(
             stands(&world),
-            Tracked {
+            TrackedCounts {
                 waiting: 0,
                 missing: 0,
                 found: 3
@@ -118,12 +123,12 @@ fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
         assert_eq!(
             check_schedule(store),
             3,
-            "posts are scheduled, tickets are gone"
+            "posts are scheduled, lookup_ids are gone"
         );
         let again = name(&world, &[7, 8], false, START_MS);
         assert_eq!(
             again,
-            Noted {
+            AddedLookups {
                 new: 0,
                 stored: 2,
                 named: 0
@@ -154,8 +159,8 @@ fn what_waits_is_reported_apart_from_what_is_overdue() {
             scheduled: 1,
             overdue: 0,
             first_due_ms: Some(due_ms),
-            wanted: 2,
-            first_wanted_ms: Some(START_MS),
+            pending_lookups: 2,
+            first_pending_ms: Some(START_MS),
             leased: 0,
         };
         assert_eq!(report(now_ms), before);
@@ -179,7 +184,7 @@ fn what_is_not_to_be_had_is_kept_as_that() {
         save(store, &crew, &claim, &answers, START_MS + 2_000);
         assert_eq!(
             stands(&world),
-            Tracked {
+            TrackedCounts {
                 waiting: 1,
                 missing: 2,
                 found: 0
@@ -191,7 +196,7 @@ fn what_is_not_to_be_had_is_kept_as_that() {
         assert_eq!(saved.outcomes[0].1, Outcome::Deleted);
         assert_eq!(
             stands(&world),
-            Tracked {
+            TrackedCounts {
                 waiting: 0,
                 missing: 3,
                 found: 0
@@ -277,15 +282,15 @@ fn a_worker_that_dies_after_storing_leaves_neither_loss_nor_double() {
         let Claimed::Batch(claim) = crew.ask(START_MS + 2_000, 0) else {
             panic!("no batch")
         };
-        let What::Wanted { ticket, source } = claim.posts[0].what else {
-            panic!("no ticket")
+        let What::Wanted { lookup_id, source } = claim.posts[0].what else {
+            panic!("no lookup_id")
         };
         let id: u64 = claim.posts[0].upstream_id.parse().expect("a number");
         store
             .write_blocking(source::root(source), move |tx| {
                 let post = liked(id, 1);
                 let found = Found {
-                    ticket,
+                    lookup_id,
                     post: &post,
                     asked_at_ms: START_MS + 2_000,
                 };
@@ -300,7 +305,7 @@ fn a_worker_that_dies_after_storing_leaves_neither_loss_nor_double() {
         save(store, &heir, &next, &[found(other, 5)], START_MS + 2_001);
         assert_eq!(
             stands(&world),
-            Tracked {
+            TrackedCounts {
                 waiting: 0,
                 missing: 0,
                 found: 2

@@ -10,9 +10,9 @@ use driftline_store::InstanceId;
 /// How often this process's look-ups have left posts of each instance missing or failed: what a
 /// session remembers of such posts no longer holds. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Doubts(Arc<Mutex<HashMap<InstanceId, u64>>>);
+pub struct CacheInvalidations(Arc<Mutex<HashMap<InstanceId, u64>>>);
 
-impl Doubts {
+impl CacheInvalidations {
     /// Tells that posts of an instance were left so.
     pub(crate) fn raise(&self, instance: InstanceId) {
         // A count is whole after each of its changes.

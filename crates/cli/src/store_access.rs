@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     config::Config,
+    data_dir::{DataDir, Lock},
     error::CliError,
-    place::{Lock, Place},
     socket::Client,
 };
 
-/// A store within reach.
-pub enum Reach {
+/// A store within store_access.
+pub enum StoreAccess {
     /// Opened by this process, which holds the folder's lock meanwhile.
     Here {
         /// The store, and what reaches upstreams.
@@ -40,21 +40,21 @@ pub enum Missing {
     Refuse,
 }
 
-impl Reach {
+impl StoreAccess {
     /// Finds the way.
     ///
     /// # Errors
     /// [`CliError`] if there is no store, or a process that takes no commands
     /// holds it.
     pub async fn open(config: &Config, missing: Missing) -> Result<Self, CliError> {
-        let place = Place::new(&config.store)?;
+        let place = DataDir::new(&config.store)?;
         if missing == Missing::Refuse && !place.exists() {
             return Err(CliError::usage(format!(
                 "there is no store in {}; add a source first, or name another folder with --data",
                 place.data().display()
             )));
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(lock) = place.try_lock()? {
                 let store = place.open(&lock).await?;
@@ -77,7 +77,7 @@ impl Reach {
                     same_database(&place)?;
                     return Ok(Self::Server(client));
                 }
-                Err(_) if Instant::now() < deadline => sleep(PATIENCE / 100).await,
+                Err(_) if Instant::now() < deadline => sleep(TIMEOUT / 100).await,
                 Err(error) => {
                     return Err(CliError::failed(format!(
                         "{} works with the data folder {} and takes no commands ({error}); wait until it ends",
@@ -112,21 +112,21 @@ impl Reach {
 /// Has one command carried out.
 ///
 /// # Errors
-/// As for [`Reach::open`] and [`Reach::execute`].
+/// As for [`StoreAccess::open`] and [`StoreAccess::execute`].
 pub async fn once(config: &Config, missing: Missing, command: Command) -> Result<Value, CliError> {
-    let mut reach = Reach::open(config, missing).await?;
-    let outcome = reach.execute(command).await;
-    reach.close().await;
+    let mut store_access = StoreAccess::open(config, missing).await?;
+    let outcome = store_access.execute(command).await;
+    store_access.close().await;
     outcome
 }
 
-fn access(config: &Config, store: &Store, place: &Place) -> Result<Access, CliError> {
+fn access(config: &Config, store: &Store, place: &DataDir) -> Result<Access, CliError> {
     let http = config.http(false)?;
     config.access(store, http, place.data())
 }
 
 /// A command must not go to another database than the one that was named.
-fn same_database(place: &Place) -> Result<(), CliError> {
+fn same_database(place: &DataDir) -> Result<(), CliError> {
     match place.holder() {
         (process, Some(used)) if used != place.shown() => Err(CliError::usage(format!(
             "{process} serves the data folder {} with the database {used}, not {}; name another folder with --data",
@@ -137,4 +137,4 @@ fn same_database(place: &Place) -> Result<(), CliError> {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);

@@ -17,8 +17,8 @@ use super::{
 pub struct Plan {
     /// The ages, and the intervals at each.
     pub ages: AgeTable,
-    /// How worth is told, if posts are refreshed by worth; else by age alone.
-    pub by_worth: Option<ValueSettings>,
+    /// How worth is told, if posts are refreshed by value; else by age alone.
+    pub by_value: Option<ValueSettings>,
     /// How posts are taken to grow before any growth was seen.
     pub prior: GrowthCurve,
 }
@@ -28,7 +28,7 @@ pub struct Plan {
 ///
 /// Growth is learned for each source, since they share a quota but not an audience.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Experience {
+pub struct LearnedState {
     /// Of posts whose source is unknown, and of all that was stored before sources were told apart.
     growth: GrowthSums,
     /// Of the posts that each source was the first to store.
@@ -45,7 +45,7 @@ pub struct Experience {
 
 /// What a worker has seen since it last told.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Lesson {
+pub struct RefreshObservation {
     growth: GrowthSums,
     sources: BTreeMap<u64, GrowthSums>,
     due: f64,
@@ -53,7 +53,7 @@ pub struct Lesson {
     bounds: f64,
 }
 
-impl Lesson {
+impl RefreshObservation {
     /// Notes that a due post was answered: what it was due for tells what the quota is used for.
     pub fn answered(&mut self, policy: &Policy, post: &Refreshed, now_ms: i64) {
         if policy.value(post, now_ms) < 1.0 {
@@ -84,7 +84,7 @@ impl Lesson {
         }
     }
 
-    /// Adds what another lesson holds: one that could not be told is told with the next.
+    /// Adds what another observation holds: one that could not be told is told with the next.
     pub fn add(&mut self, other: &Self) {
         self.growth.merge(&other.growth);
         for (source, sums) in &other.sources {
@@ -95,13 +95,13 @@ impl Lesson {
         self.bounds += other.bounds;
     }
 
-    /// Whether there is nothing to tell.
+    /// Whether there is nothing to notify.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-impl Experience {
+impl LearnedState {
     /// None yet, at that Unix ms.
     pub fn new(now_ms: i64) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Experience {
             sources: BTreeMap::new(),
             price: QuotaPrice::of_refresh(),
             // Due times are stored: what is put off further would not notice when quota is back.
-            stretch: QuotaPrice::new(1.0, 1.0, MOST_STRETCH),
+            stretch: QuotaPrice::new(1.0, 1.0, MAX_STRETCH),
             due: 0.0,
             probes: 0.0,
             bounds: 0.0,
@@ -118,14 +118,14 @@ impl Experience {
     }
 
     /// Adds what a worker has seen.
-    pub fn learn(&mut self, lesson: &Lesson) {
-        learn_growth(&mut self.growth, &lesson.growth);
-        for (source, sums) in &lesson.sources {
+    pub fn learn(&mut self, observation: &RefreshObservation) {
+        learn_growth(&mut self.growth, &observation.growth);
+        for (source, sums) in &observation.sources {
             learn_growth(self.sources.entry(*source).or_default(), sums);
         }
-        self.due += lesson.due;
-        self.probes += lesson.probes;
-        self.bounds += lesson.bounds;
+        self.due += observation.due;
+        self.probes += observation.probes;
+        self.bounds += observation.bounds;
     }
 
     /// Moves the price by what the quota was used for since it was last moved, once a quarter of an
@@ -149,8 +149,8 @@ impl Experience {
             bounds: self.bounds,
             overdue: overdue as f64,
         };
-        if plan.by_worth.is_some() {
-            self.price = self.price.after(&used.of_worth());
+        if plan.by_value.is_some() {
+            self.price = self.price.after(&used.of_value());
             self.stretch = self.stretch.after(&used.of_bounds());
         } else {
             self.stretch = self.stretch.after(&used);
@@ -162,7 +162,7 @@ impl Experience {
     /// The policy that it leads to.
     pub fn policy(&self, plan: &Plan) -> Policy {
         let (ages, stretch) = (plan.ages.clone(), self.stretch.level());
-        let Some(settings) = &plan.by_worth else {
+        let Some(settings) = &plan.by_value else {
             return Policy::Table { ages, stretch };
         };
         let mut all = self.growth.clone();
@@ -202,4 +202,4 @@ fn learn_growth(known: &mut GrowthSums, seen: &GrowthSums) {
 
 /// How long the use of the quota is counted before the price moves, ms.
 const SETTLED_MS: i64 = 15 * 60_000;
-const MOST_STRETCH: f64 = 10.0;
+const MAX_STRETCH: f64 = 10.0;

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 use driftline_core::{answer::FailureKind, refresh::Outcome as Became};
 use driftline_store::{
     LocalId, SourceId, StoreError, entry,
-    refresh::{Answer, Answered, Claim, DuePost, What, standing},
-    source::{self, TokenPlace},
+    refresh::{Answer, Answered, Claim, DuePost, What, refresh_state},
+    source::{self, TokenLocation},
 };
 
 use super::{
     Shared,
     keyring::Keyring,
-    look_up::{Hours, look_up},
+    look_up::{Deadlines, look_up},
     reader::Reader,
 };
 use crate::{clock::now_ms, quotas::Permit};
@@ -30,7 +30,7 @@ pub(super) async fn confirmed(
     first: &Reader,
     claim: &Claim,
     mut answers: Vec<Answered>,
-    hours: Hours,
+    hours: Deadlines,
 ) -> Result<Vec<Answered>, StoreError> {
     let before = before(shared, claim, &answers).await?;
     let dues: HashMap<What, &DuePost> = claim.posts.iter().map(|due| (due.what, due)).collect();
@@ -138,7 +138,8 @@ async fn before(
         .read(move |tx| {
             let mut before = HashMap::new();
             for post in &posts {
-                let outcome = standing(tx, *post)?.and_then(|standing| standing.outcome);
+                let outcome =
+                    refresh_state(tx, *post)?.and_then(|refresh_state| refresh_state.outcome);
                 before.extend(outcome.map(|outcome| (What::Stored(*post), outcome)));
             }
             Ok(before)
@@ -198,7 +199,7 @@ async fn sort_by_first_source(
             What::Wanted { .. } => None,
         })
         .collect();
-    let shown: Vec<Option<TokenPlace>> = shared
+    let shown: Vec<Option<TokenLocation>> = shared
         .read(move |tx| {
             let mut sources = source::list(tx)?;
             sources.retain(|source| source.instance.id == instance);
@@ -273,7 +274,7 @@ mod tests {
                 asked_at_ms: 0,
             })
             .collect();
-        let over = Hours {
+        let over = Deadlines {
             last_ms: 0,
             over_ms: 0,
         };

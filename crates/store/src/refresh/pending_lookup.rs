@@ -1,8 +1,8 @@
 //! Posts that someone named and that are not stored yet.
 //!
-//! Each stands in the schedule under a *ticket*, a negative number, so that it is claimed, leased
+//! Each stands in the schedule under a *lookup_id*, a negative number, so that it is claimed, leased
 //! and retried as stored posts are. When it is found, it becomes a post with an entry in the source
-//! of tracked posts, and the ticket is gone; when it is not, the ticket stays as the record of that.
+//! of tracked posts, and the lookup_id is gone; when it is not, the lookup_id stays as the record of that.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,17 +19,16 @@ use super::{
 use crate::{
     clock, entry,
     error::StoreError,
-    fingerprint,
     ids::{SourceId, sql},
-    intake::{self, Circumstances, Sighting},
-    machine::Held,
-    post,
-    text::clean,
+    intake::{self, IntakeContext, PostObservation},
+    machine::LockedSource,
+    post, post_hashes,
+    text::without_nul,
 };
 
 /// What became of IDs that someone named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Noted {
+pub struct AddedLookups {
     /// IDs that will be looked up.
     pub new: u64,
     /// IDs whose post is stored already.
@@ -40,7 +39,7 @@ pub struct Noted {
 
 /// How a source of tracked posts stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tracked {
+pub struct TrackedCounts {
     /// IDs that wait to be looked up.
     pub waiting: u64,
     /// IDs that were looked up and not to be had.
@@ -49,11 +48,11 @@ pub struct Tracked {
     pub found: u64,
 }
 
-/// A post that a ticket stands for.
+/// A post that a lookup_id stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found<'a> {
-    /// The ticket.
-    pub ticket: i64,
+    /// The lookup_id.
+    pub lookup_id: i64,
     /// The post.
     pub post: &'a Post,
     /// When it was asked for, Unix ms.
@@ -64,22 +63,22 @@ pub struct Found<'a> {
 /// With `once` they are not refreshed afterwards. Those whose post is stored get an entry there, if
 /// they have none, and without `once` a due time, if the policy has one for them. To be written
 /// below [`crate::source::root`] of the source.
-pub fn want(
+pub fn add_lookups(
     tx: &mut Tx<'_>,
     source: SourceId,
     upstream_ids: &[String],
     once: bool,
     policy: &Policy,
     now_ms: i64,
-) -> Result<Noted, StoreError> {
-    let mut held = Held::load(tx, source, None)?;
+) -> Result<AddedLookups, StoreError> {
+    let mut held = LockedSource::load(tx, source, None)?;
     let instance_id = held.instance_id;
     // Another source of the instance may be storing the same posts.
     clock::take(tx, now_ms, 0)?;
-    let cleaned: Vec<_> = upstream_ids.iter().map(|id| clean(id)).collect();
+    let cleaned: Vec<_> = upstream_ids.iter().map(|id| without_nul(id)).collect();
     let ids: Vec<&str> = cleaned.iter().map(|id| &**id).collect();
     let stored = post::known(tx, instance_id, &ids)?;
-    let named = named_in_wanted(tx, instance_id, &ids)?;
+    let named = pending_by_name(tx, instance_id, &ids)?;
     adopt(tx, &mut held, &stored, now_ms)?;
     if !once {
         let alive = stored.values().filter(|post| post.deleted_at_ms.is_none());
@@ -92,32 +91,35 @@ pub fn want(
         .into_iter()
         .filter(|id| !stored.contains_key(*id) && !named.contains(*id) && once_each.insert(*id))
         .collect();
-    let noted = Noted {
+    let noted = AddedLookups {
         new: new.len() as u64,
         stored: stored.len() as u64,
-        // A source may have stored a post while its ticket waited.
+        // A source may have stored a post while its lookup_id waited.
         named: named.iter().filter(|id| !stored.contains_key(*id)).count() as u64,
     };
     if new.is_empty() {
         return Ok(noted);
     }
-    let first = clock::count(tx, clock::Counter::Ticket, new.len())?;
-    let tickets: Vec<i64> = (first..).take(new.len()).map(|ticket| -ticket).collect();
-    let slots: Vec<Slot> = tickets
+    let first = clock::count(tx, clock::Counter::PendingLookup, new.len())?;
+    let lookup_ids: Vec<i64> = (first..)
+        .take(new.len())
+        .map(|lookup_id| -lookup_id)
+        .collect();
+    let slots: Vec<Slot> = lookup_ids
         .iter()
-        .map(|&ticket| Slot {
-            bucket: bucket(instance_id, ticket),
+        .map(|&lookup_id| Slot {
+            bucket: bucket(instance_id, lookup_id),
             due_at_ms: now_ms,
-            post_id: ticket,
+            post_id: lookup_id,
         })
         .collect();
     tx.execute_many_later(
-        "insert into wanted (upstream_id, instance_id, ticket, source_id, once, waits) {rows}",
+        "insert into pending_lookup (upstream_id, instance_id, lookup_id, source_id, once, waits) {rows}",
         &[],
         &[
             Column::text(new.iter().copied()),
             Column::i64(new.iter().map(|_| instance_id)),
-            Column::i64(tickets.iter().copied()),
+            Column::i64(lookup_ids.iter().copied()),
             Column::i64(new.iter().map(|_| sql(source))),
             Column::bool(new.iter().map(|_| once)),
             Column::bool(new.iter().map(|_| true)),
@@ -125,11 +127,11 @@ pub fn want(
     )?;
     // Born now, so that failures are retried for as long as a post of today would be.
     tx.execute_many_later(
-        "insert into freshness (post_id, bucket, born_at_ms, first_at_ms, refreshed_at_ms,
-             due_at_ms, refreshes, failures, missing, before_total, told_at_ms, told_total) {rows}",
+        "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+             due_at_ms, refreshes, failures, missing, before_total, notified_at_ms, notified_total) {rows}",
         &[],
         &[
-            Column::i64(tickets.iter().copied()),
+            Column::i64(lookup_ids.iter().copied()),
             Column::i64(slots.iter().map(|slot| slot.bucket)),
             Column::i64(slots.iter().map(|_| now_ms)),
             Column::i64(slots.iter().map(|_| now_ms)),
@@ -150,7 +152,7 @@ pub fn want(
 /// Gives stored posts an entry in a source that has none of theirs.
 fn adopt(
     tx: &mut Tx<'_>,
-    held: &mut Held,
+    held: &mut LockedSource,
     stored: &HashMap<String, post::Known>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
@@ -191,7 +193,7 @@ fn adopt(
     held.save_usn(tx)
 }
 
-/// Stores what was found for tickets of one source, and takes the tickets back. Below
+/// Stores what was found for lookup_ids of one source, and takes the lookup_ids back. Below
 /// [`crate::source::root`] of the source. Returns how many posts the source did not have.
 pub fn hydrate(
     tx: &mut Tx<'_>,
@@ -200,21 +202,24 @@ pub fn hydrate(
     policy: &Policy,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
-    let mut held = Held::load(tx, source, None)?;
-    let tickets = tickets(
+    let mut held = LockedSource::load(tx, source, None)?;
+    let lookup_ids = lookup_ids(
         tx,
-        &found.iter().map(|found| found.ticket).collect::<Vec<_>>(),
+        &found
+            .iter()
+            .map(|found| found.lookup_id)
+            .collect::<Vec<_>>(),
     )?;
-    let of_this: Vec<(&Found<'_>, &Ticket)> = found
+    let of_this: Vec<(&Found<'_>, &PendingLookup)> = found
         .iter()
-        .filter_map(|found| Some((found, tickets.get(&found.ticket)?)))
-        .filter(|(_, ticket)| ticket.source_id == held.id)
+        .filter_map(|found| Some((found, lookup_ids.get(&found.lookup_id)?)))
+        .filter(|(_, lookup_id)| lookup_id.source_id == held.id)
         .collect();
     let mut new = 0;
     for once in [false, true] {
         let part: Vec<&Found<'_>> = of_this
             .iter()
-            .filter(|(_, ticket)| ticket.once == once)
+            .filter(|(_, lookup_id)| lookup_id.once == once)
             .map(|(found, _)| *found)
             .collect();
         let never = Policy::Never {
@@ -224,10 +229,10 @@ pub fn hydrate(
         new += take_in(tx, &mut held, &part, policy, now_ms)?;
     }
     held.save_usn(tx)?;
-    let done: Vec<i64> = of_this.iter().map(|(found, _)| found.ticket).collect();
+    let done: Vec<i64> = of_this.iter().map(|(found, _)| found.lookup_id).collect();
     for sql in [
-        "delete from wanted where (upstream_id, instance_id) in
-             (select upstream_id, instance_id from wanted where ticket {in $1})",
+        "delete from pending_lookup where (upstream_id, instance_id) in
+             (select upstream_id, instance_id from pending_lookup where lookup_id {in $1})",
         "delete from freshness where post_id {in $1}",
     ] {
         tx.execute_later(sql, &[&Column::i64(done.iter().copied())])?;
@@ -237,7 +242,7 @@ pub fn hydrate(
 
 fn take_in(
     tx: &mut Tx<'_>,
-    held: &mut Held,
+    held: &mut LockedSource,
     found: &[&Found<'_>],
     policy: &Policy,
     now_ms: i64,
@@ -253,89 +258,92 @@ fn take_in(
     for (asked_at_ms, posts) in by_time {
         let positions: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
         let mut known = entry::at(tx, held.id, &positions)?;
-        let sightings: Vec<Sighting<'_>> = posts
+        let observations: Vec<PostObservation<'_>> = posts
             .iter()
             .map(|post| {
                 let position = post.id.as_str();
-                Sighting::new(
-                    (post, fingerprint::of(post)),
+                PostObservation::new(
+                    (post, post_hashes::of(post)),
                     position,
                     None,
                     known.remove(position),
                 )
             })
-            .filter(Sighting::may_be_news)
+            .filter(PostObservation::may_be_news)
             .collect();
-        let when = Circumstances {
+        let when = IntakeContext {
             asked_at_ms,
             now_ms,
             streamed: false,
             policy,
         };
-        new += intake::take_in(tx, held, &sightings, when)?.new;
+        new += intake::take_in(tx, held, &observations, when)?.new;
     }
     Ok(new)
 }
 
 /// How a source of tracked posts stands. Counts its rows.
-pub fn tracked(tx: &mut Tx<'_>, source: SourceId) -> Result<Tracked, StoreError> {
+pub fn tracked(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, StoreError> {
     let id = sql(source);
     let mut count = |what: &str| {
         let sql = format!("select count(*) from {what}");
         tx.query_one(&sql, &[&id], |row| row.i64(0))
     };
-    Ok(Tracked {
-        waiting: count("wanted where source_id = $1 and waits")?.cast_unsigned(),
-        missing: count("wanted where source_id = $1 and not waits")?.cast_unsigned(),
+    Ok(TrackedCounts {
+        waiting: count("pending_lookup where source_id = $1 and waits")?.cast_unsigned(),
+        missing: count("pending_lookup where source_id = $1 and not waits")?.cast_unsigned(),
         found: count("entry where source_id = $1")?.cast_unsigned(),
     })
 }
 
-/// Notes that tickets are not looked up any more.
-pub(crate) fn give_up(tx: &mut Tx<'_>, tickets: &[i64]) -> Result<(), DbError> {
-    if tickets.is_empty() {
+/// Notes that lookup_ids are not looked up any more.
+pub(crate) fn give_up(tx: &mut Tx<'_>, lookup_ids: &[i64]) -> Result<(), DbError> {
+    if lookup_ids.is_empty() {
         return Ok(());
     }
     tx.execute_later(
-        "update wanted set waits = false where ticket {in $1}",
-        &[&Column::i64(tickets.iter().copied())],
+        "update pending_lookup set waits = false where lookup_id {in $1}",
+        &[&Column::i64(lookup_ids.iter().copied())],
     )
 }
 
-/// What a ticket stands for.
-pub(crate) struct Ticket {
+/// What a lookup_id stands for.
+pub(crate) struct PendingLookup {
     pub(crate) upstream_id: String,
     pub(crate) source_id: i64,
     once: bool,
 }
 
-pub(crate) fn tickets(tx: &mut Tx<'_>, tickets: &[i64]) -> Result<HashMap<i64, Ticket>, DbError> {
-    let negative: Vec<i64> = tickets.iter().copied().filter(|id| *id < 0).collect();
+pub(crate) fn lookup_ids(
+    tx: &mut Tx<'_>,
+    lookup_ids: &[i64],
+) -> Result<HashMap<i64, PendingLookup>, DbError> {
+    let negative: Vec<i64> = lookup_ids.iter().copied().filter(|id| *id < 0).collect();
     if negative.is_empty() {
         return Ok(HashMap::new());
     }
     let rows = tx.query(
-        "select ticket, upstream_id, source_id, once from wanted where ticket {in $1}",
+        "select lookup_id, upstream_id, source_id, once from pending_lookup where lookup_id {in $1}",
         &[&Column::i64(negative)],
         |row| {
-            let ticket = Ticket {
+            let lookup_id = PendingLookup {
                 upstream_id: row.text(1)?,
                 source_id: row.i64(2)?,
                 once: row.bool(3)?,
             };
-            Ok((row.i64(0)?, ticket))
+            Ok((row.i64(0)?, lookup_id))
         },
     )?;
     Ok(rows.into_iter().collect())
 }
 
-fn named_in_wanted(
+fn pending_by_name(
     tx: &mut Tx<'_>,
     instance_id: i64,
     ids: &[&str],
 ) -> Result<HashSet<String>, DbError> {
     let found = tx.query_each(
-        "select upstream_id from wanted where upstream_id = {row 1} and instance_id = $1",
+        "select upstream_id from pending_lookup where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(ids.iter().copied())],
         |row| row.text(0),

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 /// What tells one version of a post from another. Stored, so neither must ever change between
 /// versions of the program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fingerprints {
+pub(crate) struct PageHashes {
     /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
     pub(crate) content: i64,
     /// A hash of all that tells one refresh from the next: the content, the counts, and a poll's
@@ -18,22 +18,22 @@ pub(crate) struct Fingerprints {
 /// What tells the versions of a page's posts apart. Reading it from their JSON takes a good part of
 /// what a commit takes, so it is made before, where nobody waits for a transaction.
 #[derive(Clone, Debug, Default)]
-pub struct Prints(Vec<Fingerprints>);
+pub struct PostHashes(Vec<PageHashes>);
 
-impl Prints {
+impl PostHashes {
     /// Those of a page's posts.
-    pub fn of(page: &Page) -> Prints {
-        Prints(page.listed.iter().map(|listed| of(&listed.post)).collect())
+    pub fn of(page: &Page) -> PostHashes {
+        PostHashes(page.listed.iter().map(|listed| of(&listed.post)).collect())
     }
 
     /// In the order of the page.
-    pub(crate) fn all(&self) -> &[Fingerprints] {
+    pub(crate) fn all(&self) -> &[PageHashes] {
         &self.0
     }
 }
 
 /// A post's fingerprints.
-pub(crate) fn of(post: &Post) -> Fingerprints {
+pub(crate) fn of(post: &Post) -> PageHashes {
     let status = serde_json::from_str::<Status<'_>>(&post.raw).ok();
     let mut hash = Fnv::new();
     hash.number(post.edited_at_ms);
@@ -51,7 +51,7 @@ pub(crate) fn of(post: &Post) -> Fingerprints {
     }
     hash.json(status.and_then(|status| status.poll));
     let living = hash.0.cast_signed();
-    Fingerprints { content, living }
+    PageHashes { content, living }
 }
 
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! What refreshes have taught, per instance.
 
-use driftline_core::refresh::{Experience, Lesson, Plan};
+use driftline_core::refresh::{LearnedState, Plan, RefreshObservation};
 use driftline_db::{Root, Tx};
 
 use crate::{
@@ -8,15 +8,18 @@ use crate::{
     ids::{InstanceId, sql},
 };
 
-/// The root of writes to an instance's experience.
+/// The root of writes to an instance's learned_state.
 pub fn root(instance: InstanceId) -> Root {
     Root::row("instance", "id", sql(instance))
 }
 
 /// What an instance's refreshes have taught so far.
-pub fn experience(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<Experience>, StoreError> {
+pub fn learned_state(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+) -> Result<Option<LearnedState>, StoreError> {
     let json = tx.query_opt(
-        "select state from experience where instance_id = $1",
+        "select state from learned_state where instance_id = $1",
         &[&sql(instance)],
         |row| row.text(0),
     )?;
@@ -27,11 +30,11 @@ pub fn experience(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Option<Experi
     .transpose()
 }
 
-/// What a worker tells of an instance.
+/// What a worker notifies of an instance.
 #[derive(Clone, Debug)]
-pub struct Told<'a> {
+pub struct ObservationReport<'a> {
     /// What it has seen.
-    pub lesson: &'a Lesson,
+    pub observation: &'a RefreshObservation,
     /// How many posts the quota carries in a ms; 0 while there is none.
     pub offered_per_ms: f64,
     /// How many posts are due and wait.
@@ -46,15 +49,15 @@ pub fn learn(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     plan: &Plan,
-    told: &Told<'_>,
-) -> Result<Experience, StoreError> {
-    let mut known = experience(tx, instance)?.unwrap_or_else(|| Experience::new(told.now_ms));
-    known.learn(told.lesson);
+    told: &ObservationReport<'_>,
+) -> Result<LearnedState, StoreError> {
+    let mut known = learned_state(tx, instance)?.unwrap_or_else(|| LearnedState::new(told.now_ms));
+    known.learn(told.observation);
     known.settle(plan, told.offered_per_ms, told.overdue, told.now_ms);
     let json = serde_json::to_string(&known)
         .map_err(|error| StoreError::unreadable("what refreshes have taught", &error))?;
     tx.execute(
-        "insert into experience (instance_id, state) values ($1, $2)
+        "insert into learned_state (instance_id, state) values ($1, $2)
          on conflict (instance_id) do update set state = excluded.state",
         &[&sql(instance), &json],
     )?;
