@@ -27,7 +27,7 @@ fn asked(age_ms: i64) -> RequestContext {
         at_ms: CREATED_AT_MS + age_ms,
         now_ms: CREATED_AT_MS + age_ms + 300,
         due_ms: CREATED_AT_MS + age_ms - 1,
-        rng: 0,
+        random: 0,
         is_open: true,
     }
 }
@@ -201,9 +201,9 @@ proptest! {
         let policy = Policy::default();
         let mut now = post();
         let mut age_ms = 0;
-        for (word, passed_ms, is_open, rng) in steps {
+        for (word, passed_ms, is_open, random) in steps {
             age_ms += passed_ms;
-            let asked = RequestContext { is_open, rng, ..asked(age_ms) };
+            let asked = RequestContext { is_open, random, ..asked(age_ms) };
             let refreshed = now.take(&policy, word, asked);
             prop_assert!(refreshed.freshness.refreshed_ms >= now.refreshed_ms);
             match refreshed.due {
