@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt};
 
-/// Any error, with its causes; a benchmark has nothing to tell them apart for.
+/// Any error, with its causes; a benchmark has no reason to distinguish them.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 

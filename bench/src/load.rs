@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) struct Load([f64; 3]);
 
 impl Load {
-    /// As the system tells them; not-a-number where it does not.
+    /// As the system reports them; not-a-number where it does not.
     pub(crate) fn now() -> Self {
         let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let mut words = text.split_whitespace().map(|word| word.parse().ok());
@@ -30,7 +30,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// As the system tells them; nothing where it does not.
+    /// As the system reports them; nothing where it does not.
     pub(crate) fn now() -> Self {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         let first = text.lines().next().unwrap_or_default();

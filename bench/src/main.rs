@@ -1,6 +1,6 @@
-//! Driftline's benchmarks, each beside a peer in the same run.
+//! Driftline's benchmarks, each next to a peer in the same run.
 //!
-//! `cargo run --release --manifest-path bench/Cargo.toml -- NAME`. Each hashes one table: the
+//! `cargo run --release --manifest-path bench/Cargo.toml -- NAME`. Each prints one table: the
 //! figure, the peer's figure of the same run, the ratio (median of interleaved rounds with the
 //! least and the most), the load of the machine, the target and whether it is met. Nothing is
 //! kept.
@@ -36,7 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Parser)]
 #[command(
     name = "driftline-bench",
-    about = "Driftline's benchmarks beside their peers"
+    about = "Driftline's benchmarks next to their peers"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -57,30 +57,30 @@ struct Effort {
 }
 
 impl Effort {
-    /// The rounds to run: as asked for, else `usual`, else 1 for a smoke run.
-    fn rounds(self, usual: usize) -> usize {
-        let default = if self.quick { 1 } else { usual };
+    /// The rounds to run: as asked for, else `full`, else 1 for a smoke run.
+    fn rounds(self, full: usize) -> usize {
+        let default = if self.quick { 1 } else { full };
         self.rounds.unwrap_or(default).max(1)
     }
 }
 
 #[derive(Debug, Subcommand)]
 enum Name {
-    /// Pages as JSON to committed posts, beside a bare driver that writes the same rows
+    /// Pages as JSON to committed posts, next to a bare driver that writes the same rows
     Ingest,
-    /// Pages of timelines over HTTP, beside a bare handler
+    /// Pages of timelines over HTTP, next to a bare handler
     Read(read::Options),
-    /// What 200 sources cost, beside a bare loop that stores nothing
+    /// What 200 sources cost, next to a bare loop that stores nothing
     Sources,
-    /// Posts fetched per post stored, in virtual time, beside the usual pollers
+    /// Posts fetched per post stored, in virtual time, next to the baseline pollers
     Fetched(fetched::Options),
     /// What the timeline machine misses, fetches and delays over whole workloads, in virtual time
     Plan(plan::Options),
     /// Change that goes unseen under each refresh policy at equal requests, in virtual time
     Policy(policy::Options),
-    /// IDs: the generator beside other generators, the service beside Redis
+    /// IDs: the generator next to other generators, the service next to Redis
     Id(id::Options),
-    /// Due times, claims and saves, beside bare drivers and queue engines
+    /// Due times, claims and saves, next to bare drivers and queue engines
     Refresh(refresh::Options),
     /// All of them
     All(AllOptions),

@@ -65,9 +65,9 @@ fn body(statuses: &mut [Status]) -> Vec<u8> {
 /// The JSON of a post with a text that brings it to between 2 and 3 kB.
 pub(crate) fn padded(status: &mut Status) -> String {
     let spread: usize = status.id.as_str().bytes().map(usize::from).sum();
-    let wanted = 2_000 + (spread * 37) % 1_000;
+    let size = 2_000 + (spread * 37) % 1_000;
     let json = status.to_json();
-    let Some(missing) = wanted.checked_sub(json.len()) else {
+    let Some(missing) = size.checked_sub(json.len()) else {
         return json;
     };
     let text = TEXT.chars().cycle().skip(spread % 40).take(missing);

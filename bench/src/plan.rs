@@ -1,10 +1,10 @@
-//! `plan`: what the timeline machine misses, fetches and delays once its bound is proven, beside the
-//! usual pollers; in virtual time, so the same on every machine.
+//! `plan`: what the timeline machine misses, fetches and delays once its bound is proven, next to the
+//! baseline pollers; in virtual time, so the same on every machine.
 
 use clap::Args;
 use driftline_core::timeline::{
     Backfill, Settings,
-    simulation::{Baseline, Length, Outcome, Tail, Workload, run as read, run_baseline},
+    simulation::{Baseline, Length, PollerOutcome, Tail, Workload, run as read, run_baseline},
 };
 
 use crate::{
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         let ours = seeds
             .iter()
             .map(|&seed| read(&scene.workload, &settings, scene.length, seed));
-        let ours: Vec<Outcome> = ours.collect();
+        let ours: Vec<PollerOutcome> = ours.collect();
         let mut row = scene.row("Driftline", &ours);
         (row[11], row[12]) = scene.judged(&ours);
         table.row(row);
@@ -114,8 +114,8 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
 }
 
 impl Scene {
-    fn row(&self, poller: &str, outcomes: &[Outcome]) -> [String; 13] {
-        let of = |figure: &dyn Fn(&Outcome) -> f64, digits| {
+    fn row(&self, poller: &str, outcomes: &[PollerOutcome]) -> [String; 13] {
+        let of = |figure: &dyn Fn(&PollerOutcome) -> f64, digits| {
             Spread::of(outcomes.iter().map(figure), digits).to_string()
         };
         let delay_s = |share: f64| of(&|o| o.delays.quantile_ms(share) as f64 / 1000.0, 1);
@@ -144,7 +144,7 @@ impl Scene {
         ]
     }
 
-    fn judged(&self, outcomes: &[Outcome]) -> (String, String) {
+    fn judged(&self, outcomes: &[PollerOutcome]) -> (String, String) {
         let mut target = "0 missed, or listed".to_owned();
         let mut all_met = outcomes.iter().all(|o| o.missed == o.listed);
         if let Some(fetches) = self.fetches {
@@ -169,7 +169,7 @@ impl Scene {
 
 /// Whether a run's plan changed within ten minutes of the first post of the tail that began an hour
 /// after the proof and lasted for a day, and was the one before it within two days of its end.
-fn follows_tail(outcome: &Outcome) -> bool {
+fn follows_tail(outcome: &PollerOutcome) -> bool {
     let Some(began_ms) = outcome.proven_after_ms.map(|ms| ms + HOUR_MS) else {
         return false;
     };

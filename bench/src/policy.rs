@@ -2,7 +2,7 @@
 //! requests; in virtual time, so the same on every machine.
 
 use clap::Args;
-use driftline_core::refresh::simulation::{Outcome, Baseline, Scenario};
+use driftline_core::refresh::simulation::{Baseline, PolicyOutcome, Scenario};
 
 use crate::{
     Effort,
@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
         (options.posts_per_hour, options.batch.max(1))
     };
     let seeds = options.seeds.unwrap_or_else(|| effort.rounds(3)).max(1);
-    let rivals: &[Baseline] = if options.only {
+    let baselines: &[Baseline] = if options.only {
         &[Baseline::Value]
     } else {
         &[
@@ -89,23 +89,23 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     );
     for scenario in &scenarios {
         // By budget, of each seed.
-        let mut results: Vec<Vec<(Outcome, Vec<Outcome>)>> =
+        let mut results: Vec<Vec<(PolicyOutcome, Vec<PolicyOutcome>)>> =
             vec![Vec::new(); options.budgets.len()];
         for seed in 1..=seeds as u64 {
             let world = scenario.world_config.world(seed);
             for (results, &budget) in results.iter_mut().zip(&options.budgets) {
-                results.push(scenario.compare(&world, budget, rivals));
+                results.push(scenario.compare(&world, budget, baselines));
             }
         }
         for (results, &budget) in results.iter().zip(&options.budgets) {
-            let tables: Vec<&Outcome> = results.iter().map(|(table, _)| table).collect();
+            let tables: Vec<&PolicyOutcome> = results.iter().map(|(table, _)| table).collect();
             table.row(row(scenario, budget, Baseline::Table, &tables, &tables));
-            for (place, &rival) in rivals.iter().enumerate() {
-                let others: Vec<&Outcome> = results
+            for (index, &baseline) in baselines.iter().enumerate() {
+                let others: Vec<&PolicyOutcome> = results
                     .iter()
-                    .filter_map(|(_, others)| others.get(place))
+                    .filter_map(|(_, others)| others.get(index))
                     .collect();
-                table.row(row(scenario, budget, rival, &others, &tables));
+                table.row(row(scenario, budget, baseline, &others, &tables));
             }
         }
     }
@@ -116,37 +116,37 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
 fn row(
     scenario: &Scenario,
     budget: f64,
-    rival: Baseline,
-    outcomes: &[&Outcome],
-    tables: &[&Outcome],
+    baseline: Baseline,
+    outcomes: &[&PolicyOutcome],
+    tables: &[&PolicyOutcome],
 ) -> [String; 10] {
-    let of = |figure: &dyn Fn(&Outcome) -> f64, digits| {
+    let of = |figure: &dyn Fn(&PolicyOutcome) -> f64, digits| {
         Spread::of(outcomes.iter().map(|it| figure(it)), digits).to_string()
     };
-    let ratios = |figure: fn(&Outcome) -> f64| {
+    let ratios = |figure: fn(&PolicyOutcome) -> f64| {
         let both = outcomes.iter().zip(tables);
         let ratios: Vec<f64> = both.map(|(it, table)| figure(it) / figure(table)).collect();
         ratios
     };
     let unseen = ratios(|it| it.unseen_h);
-    let is_decided = rival == Baseline::Value && BUDGETS.contains(&budget);
+    let is_target = baseline == Baseline::Value && BUDGETS.contains(&budget);
     let is_met = Spread::of(unseen.iter().copied(), 2).median <= TARGET
         && unseen.iter().all(|ratio| *ratio <= 1.0);
     [
         scenario.name.to_owned(),
         budget.to_string(),
-        rival.name().to_owned(),
+        baseline.name().to_owned(),
         of(&|it| it.unseen_h, 0),
         Spread::of(unseen, 2).to_string(),
         of(&|it| it.refreshes as f64, 0),
         Spread::of(ratios(|it| it.refreshes as f64), 3).to_string(),
         of(&|it| it.longest_ms as f64 / DAY_MS, 1),
-        if is_decided {
+        if is_target {
             format!("<= {TARGET}, none > 1")
         } else {
             String::new()
         },
-        if is_decided {
+        if is_target {
             met(is_met)
         } else {
             String::new()

@@ -21,7 +21,7 @@ impl Table {
         self.rows.push(Vec::from(cells));
     }
 
-    /// PostHashes it to standard output.
+    /// Prints it to standard output.
     pub(crate) fn print(&self) {
         let width_of = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, Page},
     timeline::{
-        Anchor, AnchorQuery, Fetch, Machine, RequestPurpose, Reading, Request, Settings, Step, Stored,
+        Anchor, AnchorQuery, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step,
+        Stored,
     },
     upstream_id::{Key, UpstreamId},
 };
@@ -90,7 +91,7 @@ impl Copy {
         self.now_ms
     }
 
-    /// The machine as it stands.
+    /// The machine in its current state.
     pub(crate) fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -173,7 +174,7 @@ impl Copy {
             ABILITIES,
             request,
             reading,
-            &page.facts,
+            &page.headers,
             &outcome,
         );
     }
@@ -193,20 +194,20 @@ impl Copy {
         };
         let gone = look_up == LookUp::Gone;
         spent.fetched += u64::from(!gone);
-        let facts = AnswerHeaders {
+        let headers = AnswerHeaders {
             sent_at_ms,
             received_at_ms: self.now_ms,
             round_trip_ms: self.now_ms - sent_at_ms,
             ..AnswerHeaders::default()
         };
-        self.machine.looked_up(id, gone, &facts);
+        self.machine.looked_up(id, gone, &headers);
         let key = self.machine.scheme().and_then(|scheme| scheme.key(id).ok());
         if let (true, Some(row)) = (gone, key.and_then(|key| self.stored.get_mut(&key))) {
             row.deleted = true;
         }
     }
 
-    /// Lets the time pass until the answer is there, or the client's patience at its end.
+    /// Lets the time pass until the answer is there, or the client's timeout.
     fn wait<T>(&mut self, upstream: &Upstream, answer: Result<T, Failure>) -> Result<T, Failure> {
         let waited_ms = upstream.received_at_ms() - self.now_ms;
         self.now_ms += waited_ms.min(TIMEOUT_MS);

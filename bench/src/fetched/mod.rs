@@ -1,4 +1,4 @@
-//! `fetched`: posts fetched per post stored, and what is missed, beside the usual pollers; in
+//! `fetched`: posts fetched per post stored, and what is missed, next to the baseline pollers; in
 //! virtual time, so the same on every machine.
 
 mod copy;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use clap::Args;
 use driftline_core::{
-    timeline::{Backfill, Settings, RungStats},
+    timeline::{Backfill, RungStats, Settings},
     upstream_id::UpstreamId,
 };
 use driftline_sim::{

@@ -1,4 +1,4 @@
-//! `id`: the generator beside other generators, and the ID service beside Redis's `INCR`.
+//! `id`: the generator next to other generators, and the ID service next to Redis's `INCR`.
 
 mod library;
 mod service;
@@ -25,7 +25,7 @@ pub(crate) struct Options {
 enum Part {
     /// The generators, without I/O
     Library,
-    /// The service, beside Redis
+    /// The service, next to Redis
     Service,
 }
 
@@ -40,5 +40,5 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the main workspace builds it, unless told otherwise.
+/// Where the main workspace builds it, unless configured otherwise.
 const DRIFTLINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/driftline");

@@ -1,4 +1,4 @@
-//! `ingest`: pages as JSON to committed posts, beside a bare driver that writes the same rows.
+//! `ingest`: pages as JSON to committed posts, next to a bare driver that writes the same rows.
 
 pub(crate) mod bare;
 mod ours;

@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{Machine, Reading, Settings, Step},
 };
 use driftline_store::{
-    CommitPage, PostHashes, SourceId, Store, Target, clock, commit_page,
+    CommitPage, PageHashes, SourceId, Store, Target, clock, commit_page,
     source::{self, NewSource},
 };
 use driftline_upstream::{Timeline, parse};
@@ -56,7 +56,7 @@ impl Intake {
             machine: Machine::default(),
         };
         intake.commit(ReadPage::of(Page {
-            facts: facts(first_ms - 1_000, 2),
+            headers: headers(first_ms - 1_000, 2),
             ..Page::default()
         }))?;
         Ok(intake)
@@ -79,12 +79,12 @@ impl Intake {
 /// A page with all that is read from its JSON.
 pub(crate) struct ReadPage {
     page: Page,
-    hashes: PostHashes,
+    hashes: PageHashes,
 }
 
 impl ReadPage {
     fn of(page: Page) -> Self {
-        let hashes = PostHashes::of(&page);
+        let hashes = PageHashes::of(&page);
         Self { page, hashes }
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn page(raw: &RawPage) -> Result<ReadPage, Failure> {
     Ok(ReadPage::of(Page {
         listed: items.listed,
         passed: items.passed,
-        facts: facts(raw.at_ms, raw.body.len() as u64),
+        headers: headers(raw.at_ms, raw.body.len() as u64),
     }))
 }
 
@@ -126,8 +126,8 @@ fn take(
     mut machine: Machine,
     ReadPage { page, hashes }: ReadPage,
 ) -> Result<Machine, Failure> {
-    let now_ms = page.facts.received_at_ms;
-    // The step is not told to have been sent, so that the next is a poll again.
+    let now_ms = page.headers.received_at_ms;
+    // The step is not marked as sent, so that the next is a poll again.
     let Step::Fetch(fetch) = machine.next(settings, ABILITIES, now_ms, false) else {
         return Err(Failure::new("the machine does not poll"));
     };
@@ -165,7 +165,7 @@ fn keep_last_ranges(machine: &mut Machine) {
     }
 }
 
-fn facts(at_ms: i64, body_bytes: u64) -> AnswerHeaders {
+fn headers(at_ms: i64, body_bytes: u64) -> AnswerHeaders {
     AnswerHeaders {
         sent_at_ms: at_ms,
         received_at_ms: at_ms + 50,

@@ -156,7 +156,7 @@ impl Statements {
         let mut prepare = |sql: &str| client.prepare(&sql.replace("{source}", &source.to_string()));
         Ok(Self {
             seen: prepare(
-                "insert into seen (upstream_id, instance_id, post_id)
+                "insert into upstream_post (upstream_id, instance_id, post_id)
                  select u, 1, p from unnest($1::text[], $2::bigint[]) as r(u, p)
                  on conflict do nothing returning upstream_id",
             )?,
@@ -195,7 +195,7 @@ impl Statements {
             )?,
             source: prepare("update source set machine = $1, update_count = $2 where id = {source}")?,
             gap: prepare(
-                "insert into gap (source_id, low, high, kind, history, wanted, tries, rung, from_ms,
+                "insert into gap (source_id, low, high, kind, history, fill_requested, tries, read_age_ms, from_ms,
                      until_ms)
                  values ({source}, $1, $2, 'provisional', false, false, 0, 0, 1, 2)
                  on conflict (source_id, low) do update set high = excluded.high",
@@ -223,21 +223,21 @@ fn store_accounts<'j>(
     found: &[(&Row<'j>, i64)],
     last: &mut i64,
 ) -> Result<HashMap<String, i64>, postgres::Error> {
-    let mut wanted: HashMap<&str, &Row<'j>> = HashMap::new();
+    let mut missing: HashMap<&str, &Row<'j>> = HashMap::new();
     for (row, _) in found {
-        wanted.insert(row.account.id, row);
+        missing.insert(row.account.id, row);
     }
-    let upstream_ids: Vec<&str> = wanted.keys().copied().collect();
+    let upstream_ids: Vec<&str> = missing.keys().copied().collect();
     let mut ids = HashMap::new();
     for row in tx.query(&statements.known_accounts, &[&upstream_ids])? {
         let upstream_id: String = row.get(0);
-        wanted.remove(upstream_id.as_str());
+        missing.remove(upstream_id.as_str());
         ids.insert(upstream_id, row.get(1));
     }
-    if wanted.is_empty() {
+    if missing.is_empty() {
         return Ok(ids);
     }
-    let new: Vec<&Row<'j>> = wanted.into_values().collect();
+    let new: Vec<&Row<'j>> = missing.into_values().collect();
     let numbers: Vec<i64> = (*last + 1..).take(new.len()).collect();
     *last += new.len() as i64;
     tx.execute(

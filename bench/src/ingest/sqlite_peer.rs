@@ -104,7 +104,7 @@ fn insert(
     next: &mut Next,
 ) -> rusqlite::Result<()> {
     let seen = tx
-        .prepare_cached("insert into seen (upstream_id, instance_id, post_id) values (?1, 1, ?2) on conflict do nothing")?
+        .prepare_cached("insert into upstream_post (upstream_id, instance_id, post_id) values (?1, 1, ?2) on conflict do nothing")?
         .execute(params![row.upstream_id, next.id + 1])?;
     if seen == 0 {
         return Ok(());
@@ -219,7 +219,7 @@ fn finish(
     // Ranges grow over some pages before the next begins.
     let low = format!("{:06}", number / 5);
     tx.prepare_cached(
-        "insert into gap (source_id, low, high, kind, history, wanted, tries, rung, from_ms, until_ms)
+        "insert into gap (source_id, low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms)
          values (1, ?1, ?2, 'provisional', 0, 0, 0, 0, 1, 2)
          on conflict (source_id, low) do update set high = excluded.high",
     )?

@@ -1,4 +1,4 @@
-//! Readers that cost little beside the server that they measure.
+//! Readers that cost little compared with the server that they measure.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Endpoint {
     /// The newest of a list's posts above a random one.
     ListSince,
     /// The posts of a list just above a random one.
@@ -23,7 +23,7 @@ pub(super) enum Wanted {
     PublicMin,
 }
 
-impl Wanted {
+impl Endpoint {
     /// Every kind.
     pub(super) const ALL: [Self; 4] = [
         Self::ListSince,
@@ -63,7 +63,7 @@ pub(super) struct Load {
 /// Sends requests over several connections and answers how long each took.
 pub(super) fn read(
     address: SocketAddr,
-    wanted: Wanted,
+    endpoint: Endpoint,
     ids: &Arc<Vec<i64>>,
     load: Load,
     seed: u64,
@@ -73,7 +73,7 @@ pub(super) fn read(
         .map(|reader| {
             let ids = Arc::clone(ids);
             let seed = seed * 100 + reader as u64;
-            thread::spawn(move || one(address, wanted, &ids, each, seed))
+            thread::spawn(move || one(address, endpoint, &ids, each, seed))
         })
         .collect();
     let mut times = Vec::with_capacity(load.requests);
@@ -88,7 +88,7 @@ pub(super) fn read(
 
 fn one(
     address: SocketAddr,
-    wanted: Wanted,
+    endpoint: Endpoint,
     ids: &[i64],
     requests: usize,
     seed: u64,
@@ -105,7 +105,7 @@ fn one(
     for _ in 0..requests {
         random = mixed(random);
         let id = ids[(random % positions as u64) as usize];
-        let target = wanted.target(id);
+        let target = endpoint.target(id);
         let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         let start = Instant::now();
         stream.write_all(request.as_bytes())?;

@@ -69,7 +69,7 @@ fn templates() -> Result<Vec<Template>, Failure> {
     let mut below = None;
     while templates.len() < TEMPLATES {
         let request = PageRequest {
-            below,
+            max_id: below,
             limit: pages::LIMIT,
             ..PageRequest::default()
         };
@@ -106,8 +106,10 @@ fn insert(tx: &Transaction<'_>, number: usize, template: &Template) -> Result<i6
         at_ms,
         raw,
     ])?;
-    tx.prepare_cached("insert into seen (upstream_id, instance_id, post_id) values (?1, 1, ?2)")?
-        .execute(params![upstream_id, id])?;
+    tx.prepare_cached(
+        "insert into upstream_post (upstream_id, instance_id, post_id) values (?1, 1, ?2)",
+    )?
+    .execute(params![upstream_id, id])?;
     tx.prepare_cached(
         "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
              content_hash, gone, listed)

@@ -1,4 +1,4 @@
-//! `read`: pages of timelines over HTTP, beside a bare handler that sends the stored JSON of the
+//! `read`: pages of timelines over HTTP, next to a bare handler that sends the stored JSON of the
 //! same rows.
 
 mod bare;
@@ -10,13 +10,13 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use clap::Args;
 use driftline_server::{
     Policies,
-    http::{App, Gate, router},
+    http::{App, Authorization, router},
 };
 use driftline_store::{Store, Target};
 use tokio::{net::TcpListener, runtime::Runtime, sync::watch};
 
 use self::{
-    client::{Load, Wanted},
+    client::{Endpoint, Load},
     fill::Filled,
 };
 use crate::{
@@ -58,7 +58,7 @@ pub(crate) fn run(options: Options, effort: Effort) -> Result<(), Failure> {
         let filled = fill::timeline(&folder.path().join(format!("{posts}.db")), posts)?;
         sites.push(runtime.block_on(Site::open(filled))?);
     }
-    let mut cases: Vec<Case> = Wanted::ALL.into_iter().map(Case::new).collect();
+    let mut cases: Vec<Case> = Endpoint::ALL.into_iter().map(Case::new).collect();
     for round in 0..rounds as u64 {
         for case in &mut cases {
             case.measure(
@@ -104,7 +104,7 @@ impl Site {
             policies: Policies::default(),
             metrics: None,
             public_base: None,
-            gate: Gate::ThisMachine,
+            authorization: Authorization::ThisMachine,
             ready,
             sources: driftline_server::SourceHealth::default(),
         };
@@ -131,7 +131,7 @@ async fn serve(router: axum::Router) -> Result<SocketAddr, Failure> {
 
 /// One kind of request, measured on every site.
 struct Case {
-    wanted: Wanted,
+    endpoint: Endpoint,
     /// For each site, for each round: p50 and p99 in ms, ours and the peer's.
     figures: Vec<Vec<[Times; 2]>>,
 }
@@ -144,9 +144,9 @@ struct Times {
 }
 
 impl Case {
-    fn new(wanted: Wanted) -> Self {
+    fn new(endpoint: Endpoint) -> Self {
         Self {
-            wanted,
+            endpoint,
             figures: Vec::new(),
         }
     }
@@ -160,8 +160,8 @@ impl Case {
                     requests: load.requests / 10,
                     ..load
                 };
-                client::read(address, self.wanted, &ids, warm, round + 1_000)?;
-                let mut times = client::read(address, self.wanted, &ids, load, round)?;
+                client::read(address, self.endpoint, &ids, warm, round + 1_000)?;
+                let mut times = client::read(address, self.endpoint, &ids, load, round)?;
                 times.sort_unstable();
                 let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e3;
                 Ok(Times {
@@ -195,7 +195,7 @@ fn latency_table(title: String, cases: &[Case], sites: &[Site]) -> Table {
             let of = |figure: fn(&[Times; 2]) -> f64| Spread::of(rounds.iter().map(figure), 2);
             let p99 = of(|[ours, _]| ours.p99);
             table.row([
-                case.wanted.name().to_owned(),
+                case.endpoint.name().to_owned(),
                 site.filled.ids.len().to_string(),
                 of(|[ours, _]| ours.p50).to_string(),
                 p99.to_string(),
@@ -239,7 +239,7 @@ fn growth_table(cases: &[Case], sites: &[Site]) -> Table {
         };
         let (p50, p99) = (of(|[ours, _]| ours.p50), of(|[ours, _]| ours.p99));
         table.row([
-            case.wanted.name().to_owned(),
+            case.endpoint.name().to_owned(),
             p50.to_string(),
             p99.to_string(),
             of(|[_, peer]| peer.p50).to_string(),

@@ -48,16 +48,16 @@ pub(super) struct Change<'p> {
     pub(super) before: Fresh,
     pub(super) counts: [Option<i64>; 5],
     pub(super) is_changed: bool,
-    pub(super) is_told: bool,
+    pub(super) is_notified: bool,
     pub(super) state_hash: Option<i64>,
 }
 
 impl<'p> Change<'p> {
-    /// A post has changed if its counts have, and libraries are told if they moved by a tenth.
+    /// A post has changed if its counts have, and libraries are notified if they moved by a tenth.
     pub(super) fn of(due: &Due, before: Fresh, known: Known, post: &'p Post) -> Self {
         let counts = counts(post);
         let is_changed = counts != before.counts;
-        let is_told = total(counts).abs_diff(before.notified_total) * 10
+        let is_notified = total(counts).abs_diff(before.notified_total) * 10
             >= before.notified_total.unsigned_abs()
             && is_changed;
         let state_hash = if is_changed {
@@ -76,7 +76,7 @@ impl<'p> Change<'p> {
             known,
             counts,
             is_changed,
-            is_told,
+            is_notified,
             state_hash,
             before,
         }
@@ -94,9 +94,9 @@ impl<'p> Change<'p> {
         total(self.before.counts)
     }
 
-    /// When libraries were last told, and of which total.
-    pub(super) fn told(&self) -> (i64, i64) {
-        if self.is_told {
+    /// When libraries were last notified, and of which total.
+    pub(super) fn notified(&self) -> (i64, i64) {
+        if self.is_notified {
             (NOW_MS, total(self.counts))
         } else {
             (self.before.notified_at_ms, self.before.notified_total)

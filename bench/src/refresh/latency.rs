@@ -179,7 +179,7 @@ struct Ours {
 
 impl Ours {
     fn new(store: Store, instance: InstanceId) -> Result<Self, Failure> {
-        let worker = Worker::new(&store, instance, patient()?);
+        let worker = Worker::new(&store, instance, long_lease_policy()?);
         Ok(Self { store, worker })
     }
 }
@@ -256,7 +256,7 @@ impl Claimer for BarePostgres {
 }
 
 /// A policy by which no post retires while days pass.
-pub(super) fn patient() -> Result<Policy, Failure> {
+pub(super) fn long_lease_policy() -> Result<Policy, Failure> {
     let band = AgeBand {
         below_ms: 3_650 * DAY_MS,
         every_ms: 60_000,

@@ -6,7 +6,7 @@ use driftline_core::{
 };
 use driftline_id::Layout;
 use driftline_sim::{SimAuthor, Status};
-use driftline_store::refresh::Answer;
+use driftline_store::refresh::LookupAnswer;
 
 use crate::{failure::Failure, pages::RawPage};
 
@@ -31,7 +31,7 @@ pub(super) fn number_of(upstream_id: &str) -> Result<u64, Failure> {
 }
 
 /// What the upstream answers of a post that was stored as its template is: of ten posts seven are
-/// as they were, two have a few favourites more, and one has so many more that libraries are told.
+/// as they were, two have a few favourites more, and one has so many more that libraries are notified.
 /// No post is edited or deleted.
 pub(super) fn answer(number: u64, upstream_id: &str) -> Post {
     let mut status = template(number % TEMPLATES);
@@ -45,12 +45,12 @@ pub(super) fn answer(number: u64, upstream_id: &str) -> Post {
 }
 
 /// Whether an answer shows other counts than are stored.
-pub(super) fn is_changed(answer: &Answer) -> bool {
-    matches!(answer, Answer::Found(post) if post.counts.favourites != Some(FAVOURITES))
+pub(super) fn is_changed(answer: &LookupAnswer) -> bool {
+    matches!(answer, LookupAnswer::Found(post) if post.counts.favourites != Some(FAVOURITES))
 }
 
 /// The share of answers with new counts, as [`answer`] gives them.
-pub(super) const CHANGED: &str = "of the answers 70 % are unchanged, 20 % have new counts, 10 % have counts that libraries are told";
+pub(super) const CHANGED: &str = "of the answers 70 % are unchanged, 20 % have new counts, 10 % have counts that libraries are notified";
 
 /// Pages that go forward and meet, as one source lists them.
 pub(super) struct Pages {

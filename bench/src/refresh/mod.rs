@@ -1,4 +1,4 @@
-//! `refresh`: due times, claims and saves, beside bare drivers and queue engines.
+//! `refresh`: due times, claims and saves, next to bare drivers and queue engines.
 
 mod bare;
 mod beanstalkd;
@@ -43,9 +43,9 @@ pub(crate) struct Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Posts put into the store with their due times, beside bare drivers
+    /// Posts put into the store with their due times, next to bare drivers
     Schedule,
-    /// Due posts claimed and saved, beside bare drivers
+    /// Due posts claimed and saved, next to bare drivers
     Cycle,
     /// The same work in beanstalkd and in apalis-sqlite
     Queues,

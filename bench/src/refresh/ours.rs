@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use driftline_core::refresh::{BatchRule, Outcome, Policy};
+use driftline_core::refresh::{BatchRule, LookupOutcome, Policy};
 use driftline_store::{
     InstanceId, Store,
-    refresh::{Answer, Answered, Ask, Claim, Claimed, Claims, Save, Saved},
+    refresh::{AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, LookupAnswer, Save, Saved},
 };
 
 use super::made::{self, NOW_MS};
@@ -48,7 +48,7 @@ impl Worker {
 
     /// Claims a batch; `None` if nothing is due.
     pub(super) fn claim(&mut self) -> Result<Option<Claim>, Failure> {
-        let ask = Ask {
+        let ask = ClaimRequest {
             instance: self.instance,
             batch_rule: BatchRule::new(BATCH, 0),
             shard: self.shard,
@@ -70,13 +70,13 @@ impl Worker {
     }
 
     /// What the upstream answers.
-    pub(super) fn answers(&self, claim: &Claim) -> Result<Vec<Answered>, Failure> {
+    pub(super) fn answers(&self, claim: &Claim) -> Result<Vec<AnsweredLookup>, Failure> {
         let answer = |due: &driftline_store::refresh::DuePost| {
             let number = made::number_of(&due.upstream_id)?;
             let post = made::answer(number, &due.upstream_id);
-            Ok(Answered {
+            Ok(AnsweredLookup {
                 what: due.what,
-                answer: Answer::Found(Box::new(post)),
+                answer: LookupAnswer::Found(Box::new(post)),
                 asked_at_ms: self.now_ms,
             })
         };
@@ -84,10 +84,10 @@ impl Worker {
     }
 
     /// Answers that are all edited posts.
-    pub(super) fn answers_edited(&self, claim: &Claim) -> Result<Vec<Answered>, Failure> {
+    pub(super) fn answers_edited(&self, claim: &Claim) -> Result<Vec<AnsweredLookup>, Failure> {
         let mut answers = self.answers(claim)?;
         for answered in &mut answers {
-            if let Answer::Found(post) = &mut answered.answer {
+            if let LookupAnswer::Found(post) = &mut answered.answer {
                 post.edited_at_ms = Some(self.now_ms);
             }
         }
@@ -95,17 +95,21 @@ impl Worker {
     }
 
     /// What is saved when the upstream does not answer.
-    pub(super) fn silence(&self, claim: &Claim) -> Vec<Answered> {
-        let nothing = |due: &driftline_store::refresh::DuePost| Answered {
+    pub(super) fn silence(&self, claim: &Claim) -> Vec<AnsweredLookup> {
+        let nothing = |due: &driftline_store::refresh::DuePost| AnsweredLookup {
             what: due.what,
-            answer: Answer::Nothing,
+            answer: LookupAnswer::Nothing,
             asked_at_ms: self.now_ms,
         };
         claim.posts.iter().map(nothing).collect()
     }
 
     /// Saves answers and schedules the posts again.
-    pub(super) fn save(&self, claim: Claim, answers: Vec<Answered>) -> Result<Saved, Failure> {
+    pub(super) fn save(
+        &self,
+        claim: Claim,
+        answers: Vec<AnsweredLookup>,
+    ) -> Result<Saved, Failure> {
         let save = Save {
             claim,
             answers,
@@ -139,7 +143,7 @@ impl Worker {
             let updated = saved
                 .outcomes
                 .iter()
-                .filter(|(_, o)| *o == Outcome::Updated);
+                .filter(|(_, o)| *o == LookupOutcome::Updated);
             if updated.count() != changed {
                 return Err(Failure::new("the store took other posts for changed"));
             }

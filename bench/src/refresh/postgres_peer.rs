@@ -53,7 +53,7 @@ impl Peer {
     pub(super) async fn connect(url: &str, shard: i64) -> Result<Self, Failure> {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
         tokio::spawn(async move {
-            // Whoever waits for an answer is told of the error as well.
+            // Waiting requests get the error as well.
             let _ = connection.await;
         });
         Ok(Self {
@@ -81,13 +81,13 @@ impl Peer {
         let mut slots: Vec<Slot> = Vec::new();
         let base = INSTANCE * 8;
         for (number, bucket) in bare::buckets(self.shard).enumerate() {
-            let wanted = (BATCH - slots.len()) as i64;
+            let missing = (BATCH - slots.len()) as i64;
             let rows = if number == 0 {
                 let (_, ended, rows) = tokio::try_join!(
                 biased;
                         client.batch_execute("begin"),
                         async { client.query(&statements.ended, &[&base]).await },
-                        async { client.query(&statements.first, &[&bucket, &now_ms, &wanted]).await },
+                        async { client.query(&statements.first, &[&bucket, &now_ms, &missing]).await },
                     )?;
                 if !ended.is_empty() {
                     return Err(Failure::new("a lease of the peer ended"));
@@ -95,7 +95,7 @@ impl Peer {
                 rows
             } else {
                 let first = &statements.first;
-                client.query(first, &[&bucket, &now_ms, &wanted]).await?
+                client.query(first, &[&bucket, &now_ms, &missing]).await?
             };
             slots.extend(rows.iter().map(|row| Slot {
                 bucket,
@@ -122,7 +122,7 @@ impl Peer {
             async { client.execute(&statements.take_off, &[&buckets, &times, &ids]).await },
             async { client.query_one(&statements.lease, &[&base, &"bench", &60_000_i64, &text]).await },
             async { client.query(&statements.fresh, &[&ids]).await },
-            async { client.query(&statements.named, &[&ids]).await },
+            async { client.query(&statements.by_id, &[&ids]).await },
             client.batch_execute("commit"),
         )?;
         let mut due: Vec<Due> = posts
@@ -172,8 +172,8 @@ impl Peer {
             })
             .collect();
         let changed: Vec<&Change<'_>> = changes.iter().filter(|c| c.is_changed).collect();
-        let told = changes.iter().filter(|change| change.is_told);
-        let told: Vec<i64> = told.map(|change| change.slot.post_id).collect();
+        let notified = changes.iter().filter(|change| change.is_notified);
+        let notified: Vec<i64> = notified.map(|change| change.slot.post_id).collect();
         let slots: Vec<Slot> = changes.iter().map(|change| change.slot).collect();
         let (buckets, times, post_ids) = columns(&slots);
         tokio::try_join!(
@@ -182,7 +182,7 @@ impl Peer {
             count(client, statements, &changed),
             update(client, statements, &changes),
             async { client.execute(&statements.put_on, &[&buckets, &times, &post_ids]).await },
-            async { client.execute(&statements.told, &[&INSTANCE, &NOW_MS, &told]).await },
+            async { client.execute(&statements.outbox, &[&INSTANCE, &NOW_MS, &notified]).await },
             client.batch_execute("commit"),
         )?;
         Ok(())
@@ -296,8 +296,8 @@ async fn update(
                     .map(|c| c.before.refreshed_at_ms)
                     .collect::<Vec<_>>(),
                 &changes.iter().map(Change::before_total).collect::<Vec<_>>(),
-                &changes.iter().map(|c| c.told().0).collect::<Vec<_>>(),
-                &changes.iter().map(|c| c.told().1).collect::<Vec<_>>(),
+                &changes.iter().map(|c| c.notified().0).collect::<Vec<_>>(),
+                &changes.iter().map(|c| c.notified().1).collect::<Vec<_>>(),
             ],
         )
         .await
@@ -335,14 +335,14 @@ struct Statements {
     take_off: Statement,
     lease: Statement,
     fresh: Statement,
-    named: Statement,
+    by_id: Statement,
     end: Statement,
     known: Statement,
     replace: Statement,
     count: Statement,
     update: Statement,
     put_on: Statement,
-    told: Statement,
+    outbox: Statement,
     failed: Statement,
 }
 
@@ -352,8 +352,8 @@ impl Statements {
         let prepare = async |sql: &str| client.prepare(&sql.replace("{now}", now)).await;
         Ok(Self {
             ended: prepare(
-                "delete from lease where bucket = $1 and id in
-                     (select id from lease where bucket = $1 and until_ms <= {now}
+                "delete from claim_lease where bucket = $1 and id in
+                     (select id from claim_lease where bucket = $1 and until_ms <= {now}
                       for update skip locked)
                  returning posts",
             )
@@ -369,7 +369,7 @@ impl Statements {
             )
             .await?,
             lease: prepare(
-                "insert into lease (bucket, id, holder, until_ms, posts)
+                "insert into claim_lease (bucket, id, holder, until_ms, posts)
                  select $1, {now} * 1048576 + cast(random() * 1048575 as bigint), $2, {now} + $3, $4
                  returning id, until_ms",
             )
@@ -381,12 +381,12 @@ impl Statements {
                  from freshness where post_id = any($1)",
             )
             .await?,
-            named: prepare(
+            by_id: prepare(
                 "select id, upstream_id, visibility from post
                  where id = any($1) and deleted_at_ms is null",
             )
             .await?,
-            end: prepare("delete from lease where bucket = $1 and id = $2 and until_ms > {now}")
+            end: prepare("delete from claim_lease where bucket = $1 and id = $2 and until_ms > {now}")
                 .await?,
             known: prepare(
                 "select id, first_source_id, edited_at_ms, read_at_ms, content_hash, deleted_at_ms,
@@ -417,12 +417,12 @@ impl Statements {
                      failures = 0, missing = false, outcome = r.outcome, state_hash = r.hash,
                      replies = r.c1, boosts = r.c2, favourites = r.c3, quotes = r.c4, views = r.c5,
                      before_at_ms = r.before_at, before_total = r.before, notified_at_ms = r.notified_at,
-                     notified_total = r.told
+                     notified_total = r.notified
                  from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[],
                      $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[],
                      $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[])
                      as r(id, due, n, outcome, hash, c1, c2, c3, c4, c5, before_at, before, notified_at,
-                         told)
+                         notified)
                  where freshness.post_id = r.id",
             )
             .await?,
@@ -431,7 +431,7 @@ impl Statements {
                  select * from unnest($1::bigint[], $2::bigint[], $3::bigint[])",
             )
             .await?,
-            told: prepare(
+            outbox: prepare(
                 "insert into outbox (instance_id, post_id, since_ms, counts)
                  select $1, r.id, $2, true from unnest($3::bigint[]) as r(id)
                  on conflict (instance_id, post_id) do update

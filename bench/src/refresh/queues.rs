@@ -256,7 +256,7 @@ fn apalis(program: &Path, system: &System, is_full: bool) -> Result<Figures, Fai
     }
 }
 
-/// Where its own workspace builds it, unless told otherwise.
+/// Where its own workspace builds it, unless configured otherwise.
 pub(super) fn apalis_default() -> PathBuf {
     PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),

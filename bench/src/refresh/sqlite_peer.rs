@@ -122,7 +122,7 @@ impl Peer {
             }
             update(&tx, &change)?;
             put_on(&tx, change.slot)?;
-            if change.is_told {
+            if change.is_notified {
                 tx.prepare_cached(
                     "insert into outbox (instance_id, post_id, since_ms, counts)
                      values (?1, ?2, ?3, 1) on conflict (instance_id, post_id) do update
@@ -250,7 +250,7 @@ fn count(
 
 fn update(tx: &Transaction<'_>, change: &Change<'_>) -> rusqlite::Result<()> {
     let [replies, boosts, favourites, quotes, views] = change.counts;
-    let (notified_at_ms, notified_total) = change.told();
+    let (notified_at_ms, notified_total) = change.notified();
     tx.prepare_cached(
         "update freshness set refreshed_at_ms = ?2, due_at_ms = ?3, refreshes = ?4, failures = 0,
              missing = 0, outcome = ?5, state_hash = ?6, replies = ?7, boosts = ?8,

@@ -11,7 +11,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use driftline_core::timeline::{Backfill, Settings};
-use driftline_server::{Access, Pollers, PollersOptions};
+use driftline_server::{Pollers, PollersOptions, UpstreamAccess};
 use driftline_store::{
     Store, Target, clock,
     source::{self, NewSource, TokenLocation},
@@ -100,7 +100,7 @@ async fn driftline(store: Store) -> Result<u64, Failure> {
     })?;
     let pollers = Pollers::start(
         store.clone(),
-        Access::new(&store, http),
+        UpstreamAccess::new(&store, http),
         PollersOptions::new("bench"),
     );
     println!("ready");

@@ -1,4 +1,4 @@
-//! `sources`: what 200 sources polled once a second cost, beside a bare loop that stores nothing.
+//! `sources`: what 200 sources polled once a second cost, next to a bare loop that stores nothing.
 
 mod child;
 mod polling;

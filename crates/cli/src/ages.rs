@@ -10,17 +10,17 @@ use crate::{
     origins::Origins,
 };
 
-/// The table in force. Ages of the usual table change their own interval in it and leave the others
-/// as they are; with any other age among them, what is given is the whole table.
+/// The effective table. Ages of the default table override their own interval and keep the others;
+/// with any other age among them, the given ages are the whole table.
 ///
 /// # Errors
-/// [`CliError::Usage`] if the ages make no sense.
+/// [`CliError::Usage`] if the ages are invalid.
 pub fn table(
     given: Option<&BTreeMap<String, HumanMs>>,
     skew_ms: i64,
     origins: &Origins,
 ) -> Result<AgeTable, CliError> {
-    let usual = AgeTable::default();
+    let defaults = AgeTable::default();
     let mut bands: Vec<Written<'_>> = Vec::new();
     for (age, HumanMs(every_ms)) in given.into_iter().flatten() {
         let name = || origins.name(&["refresh", "ages", age]);
@@ -45,10 +45,14 @@ pub fn table(
         };
         bands.push(Written { key: Some(age), of });
     }
-    let is_default =
-        |band: &Written<'_>| usual.bands().iter().any(|of| of.below_ms == band.below());
+    let is_default = |band: &Written<'_>| {
+        defaults
+            .bands()
+            .iter()
+            .any(|of| of.below_ms == band.below())
+    };
     if given.is_none() || (!bands.is_empty() && bands.iter().all(is_default)) {
-        for of in usual.bands() {
+        for of in defaults.bands() {
             if !bands.iter().any(|band| band.below() == of.below_ms) {
                 bands.push(Written { key: None, of: *of });
             }
@@ -59,7 +63,7 @@ pub fn table(
     AgeTable::new(of_all, skew_ms).map_err(|error| {
         CliError::usage(match error {
             AgeTableError::Empty => format!(
-                "{} is empty; leave it out for the usual ages",
+                "{} is empty; leave it out for the default ages",
                 origins.name(&["refresh", "ages"])
             ),
             AgeTableError::Band { at } => {
@@ -67,15 +71,15 @@ pub fn table(
             }
             AgeTableError::Shrinks { at } => {
                 let (younger, older) = (&bands[at - 1], &bands[at]);
-                let named = if older.key.is_some() { older } else { younger };
-                let usual = if younger.key.is_none() || older.key.is_none() {
-                    " (the ages that are left out are the usual ones)"
+                let culprit = if older.key.is_some() { older } else { younger };
+                let hint = if younger.key.is_none() || older.key.is_none() {
+                    " (ages that are left out keep their defaults)"
                 } else {
                     ""
                 };
                 format!(
-                    "{}: posts below {:?} would be refreshed every {}, and older ones, below {:?}, every {}; intervals grow with age{usual}",
-                    named.name(origins),
+                    "{}: posts below {:?} would be refreshed every {}, and older ones, below {:?}, every {}; intervals must grow with age{hint}",
+                    culprit.name(origins),
                     younger.age(),
                     show_ms(younger.of.every_ms),
                     older.age(),
@@ -86,7 +90,7 @@ pub fn table(
     })
 }
 
-/// A band, and its age as it was written, if it was.
+/// A band, and its age as written in the configuration, if it is there.
 struct Written<'a> {
     key: Option<&'a str>,
     of: AgeBand,

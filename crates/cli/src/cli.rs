@@ -44,7 +44,7 @@ pub struct Global {
     /// Print JSON.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Tell more on standard error; -vv tells all.
+    /// Log more on standard error; -vv logs everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
@@ -61,15 +61,15 @@ pub enum Command {
     Mirror(mirror::Mirror),
     /// Print a source's posts as JSON lines, in order of arrival.
     Export(export::Export),
-    /// Add, list, test and remove what servers are asked with.
+    /// Add, list, test and remove the credentials for servers.
     #[command(subcommand)]
     Credential(credential::Credential),
-    /// Tell how fresh stored posts are.
+    /// Show how fresh stored posts are.
     #[command(subcommand)]
     Refresh(refresh::Refresh),
     /// Look posts up by their IDs and keep them fresh.
     Track(track::Track),
-    /// Tell where a post stands, when it is due next, and why.
+    /// Show a post's state, when it is due next, and why.
     Why(why::Why),
     /// Print a post's counts over time, its edits and its deletion.
     History(history::History),
@@ -78,7 +78,7 @@ pub enum Command {
     /// Make IDs, serve them, take them apart.
     #[command(subcommand)]
     Id(id::Id),
-    /// Mirror a simulated server beside two usual pollers and compare.
+    /// Mirror a simulated server next to two baseline pollers and compare.
     Demo(demo::Demo),
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
-use driftline_server::{Access, Policies, Secrets, quotas::Quotas};
+use driftline_server::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
 use driftline_store::{Store, refresh::Claims};
 use driftline_upstream::{Http, Options};
 use figment::{
@@ -22,14 +22,14 @@ use crate::{
     cli::Global,
     duration::HumanMs,
     error::CliError,
-    ids::{LeaseStore, NodeText, PeerText},
+    id_options::{LeaseStore, NodeText, PeerText},
     origins::Origins,
+    parse,
     refresh_section::RefreshSection,
-    written,
 };
 
 /// Everything that can be configured. What is not set has the default that
-/// `docs/operating.md` tells.
+/// `docs/operating.md` lists.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -53,7 +53,7 @@ pub struct Config {
 pub struct ServerSection {
     /// The address that it listens on.
     pub listen: Option<String>,
-    /// The address that clients use, where a proxy stands before it.
+    /// The address that clients use, if a proxy is in front of it.
     pub public_url: Option<String>,
     /// The environment variable that holds the operator's token.
     pub token_env: Option<String>,
@@ -87,13 +87,13 @@ pub struct IdSection {
     pub allow_remote: bool,
     /// The layout's name.
     pub layout: Option<String>,
-    /// The layout's epoch, where it is not the usual one.
+    /// The layout's epoch, if not the default.
     pub epoch_ms: Option<i64>,
     /// The node: its number, or the values of its fields.
     pub node: Option<NodeText>,
     /// Where a node is leased.
     pub lease: Option<LeaseStore>,
-    /// How long a clock that is behind is waited for.
+    /// How long to wait for a clock that is behind.
     pub wait: Option<HumanMs>,
     /// Other services, to be asked about their nodes and clocks.
     pub peers: Vec<PeerText>,
@@ -168,13 +168,10 @@ impl DatabaseUrl {
     /// Host, port and database: what may be shown.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if it is no PostgreSQL URL.
+    /// [`CliError::Usage`] if it is not a PostgreSQL URL.
     pub fn shown(&self) -> Result<String, CliError> {
-        let wrong = || {
-            CliError::usage(
-                "the database URL is none; write it as postgres://USER@HOST:PORT/DATABASE",
-            )
-        };
+        let wrong =
+            || CliError::usage("invalid database URL: expected postgres://USER@HOST:PORT/DATABASE");
         let url = Url::parse(&self.0).map_err(|_| wrong())?;
         if !matches!(url.scheme(), "postgres" | "postgresql") {
             return Err(wrong());
@@ -195,7 +192,7 @@ impl Config {
     /// Reads the file and the environment and puts the flags above them.
     ///
     /// # Errors
-    /// [`CliError::Usage`] naming the key and the place that are wrong.
+    /// [`CliError::Usage`] naming the invalid key and its origin.
     pub fn load(global: &Global) -> Result<Self, CliError> {
         let mut figment = Figment::new();
         let file = file(global);
@@ -232,19 +229,19 @@ impl Config {
     /// # Errors
     /// [`CliError::Usage`] if it cannot be built.
     pub fn http(&self, allow_private: bool) -> Result<Http, CliError> {
-        let usual = Options::default();
-        let time = |set: Option<HumanMs>, usual| {
-            set.map_or(usual, |HumanMs(ms)| crate::duration::duration(ms))
+        let defaults = Options::default();
+        let time = |set: Option<HumanMs>, default| {
+            set.map_or(default, |HumanMs(ms)| crate::duration::duration(ms))
         };
         let upstream = &self.upstream;
         let options = Options {
             allow_private: allow_private || upstream.allow_private,
-            connect_timeout: time(upstream.connect_timeout, usual.connect_timeout),
-            read_timeout: time(upstream.read_timeout, usual.read_timeout),
-            total_timeout: time(upstream.total_timeout, usual.total_timeout),
-            silence_timeout: time(upstream.silence_timeout, usual.silence_timeout),
-            max_body_bytes: upstream.max_body_bytes.unwrap_or(usual.max_body_bytes),
-            user_agent: upstream.user_agent.clone().unwrap_or(usual.user_agent),
+            connect_timeout: time(upstream.connect_timeout, defaults.connect_timeout),
+            read_timeout: time(upstream.read_timeout, defaults.read_timeout),
+            total_timeout: time(upstream.total_timeout, defaults.total_timeout),
+            silence_timeout: time(upstream.silence_timeout, defaults.silence_timeout),
+            max_body_bytes: upstream.max_body_bytes.unwrap_or(defaults.max_body_bytes),
+            user_agent: upstream.user_agent.clone().unwrap_or(defaults.user_agent),
         };
         let timeouts = [
             options.connect_timeout,
@@ -254,7 +251,7 @@ impl Config {
         ];
         if timeouts.contains(&Duration::ZERO) {
             return Err(CliError::usage(
-                "a timeout in [upstream] is zero; leave it out for the usual one",
+                "a timeout in [upstream] is zero; leave it out for the default",
             ));
         }
         Http::new(options).map_err(|error| CliError::usage(error.to_string()))
@@ -263,15 +260,20 @@ impl Config {
     /// How upstreams are reached, and what may be asked of them.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if the configuration of refreshing makes no sense.
-    pub fn access(&self, store: &Store, http: Http, data: &Path) -> Result<Access, CliError> {
-        Ok(Access {
+    /// [`CliError::Usage`] if `[refresh]` is invalid.
+    pub fn access(
+        &self,
+        store: &Store,
+        http: Http,
+        data: &Path,
+    ) -> Result<UpstreamAccess, CliError> {
+        Ok(UpstreamAccess {
             secrets: self.secrets(data),
             quotas: Quotas::new(store.clone(), self.refresh.polling_share()?),
             policies: Policies::new(self.refresh.plan()?),
             claims: Claims::default(),
             keep_deleted: !self.refresh.erase_deleted,
-            ..Access::new(store, http)
+            ..UpstreamAccess::new(store, http)
         })
     }
 
@@ -282,34 +284,34 @@ impl Config {
 
     /// The settings that new sources begin with.
     pub fn settings(&self) -> Settings {
-        let usual = Settings::default();
-        let ms = |set: Option<HumanMs>, usual| set.map_or(usual, |HumanMs(ms)| ms);
+        let built_in = Settings::default();
+        let ms = |set: Option<HumanMs>, built_in| set.map_or(built_in, |HumanMs(ms)| ms);
         let defaults = &self.defaults;
         Settings {
-            every_ms: ms(defaults.every, usual.every_ms),
-            streamed_every_ms: ms(defaults.streamed_every, usual.streamed_every_ms),
-            spacing_ms: ms(defaults.spacing, usual.spacing_ms),
-            overlap: defaults.overlap.unwrap_or(usual.overlap),
-            fetches_percent: defaults.fetches.unwrap_or(usual.fetches_percent),
-            backfill: defaults.backfill.unwrap_or(usual.backfill),
-            second_look_ms: ms(defaults.second_look, usual.second_look_ms),
-            fill_gaps: defaults.fill_gaps.unwrap_or(usual.fill_gaps),
-            stream: defaults.stream.unwrap_or(usual.stream),
-            ..usual
+            every_ms: ms(defaults.every, built_in.every_ms),
+            streamed_every_ms: ms(defaults.streamed_every, built_in.streamed_every_ms),
+            spacing_ms: ms(defaults.spacing, built_in.spacing_ms),
+            overlap: defaults.overlap.unwrap_or(built_in.overlap),
+            fetches_percent: defaults.fetches.unwrap_or(built_in.fetches_percent),
+            backfill: defaults.backfill.unwrap_or(built_in.backfill),
+            second_look_ms: ms(defaults.second_look, built_in.second_look_ms),
+            fill_gaps: defaults.fill_gaps.unwrap_or(built_in.fill_gaps),
+            stream: defaults.stream.unwrap_or(built_in.stream),
+            ..built_in
         }
     }
 }
 
-/// The file that was named; or `driftline.toml` here; or the one in the
+/// The file of `--config`; or `driftline.toml` here; or the one in the
 /// platform's folder for configurations.
 fn file(global: &Global) -> Option<PathBuf> {
     if let Some(path) = &global.config {
         return Some(path.clone());
     }
     let here = PathBuf::from(FILE);
-    let usual = directories::ProjectDirs::from("", "", "driftline")
+    let platform = directories::ProjectDirs::from("", "", "driftline")
         .map(|folders| folders.config_dir().join(FILE));
-    [Some(here), usual]
+    [Some(here), platform]
         .into_iter()
         .flatten()
         .find(|path| path.is_file())
@@ -321,7 +323,7 @@ fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
         .metadata
         .as_ref()
         .is_some_and(|metadata| metadata.name.contains("environment"));
-    let place = origins.place(from_environment);
+    let origin = origins.of(from_environment);
     let key = |last: Option<&str>| {
         let mut path: Vec<&str> = error.path.iter().map(String::as_str).collect();
         if let Some(last) = last
@@ -333,33 +335,33 @@ fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
     };
     let message = match &error.kind {
         Kind::UnknownField(field, known) => format!(
-            "{place}: there is no key {:?}; the keys there are {}",
+            "{origin}: there is no key {:?}; the keys there are {}",
             key(Some(field)),
             known.join(", ")
         ),
-        Kind::InvalidType(_, wanted) | Kind::InvalidValue(_, wanted) => {
+        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
             format!(
-                "{place}: {:?} must be {}",
+                "{origin}: {:?} must be {}",
                 key(None),
-                in_words(&wanted.to_string())
+                in_words(&expected.to_string())
             )
         }
         Kind::UnknownVariant(_, known) => {
             let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
-            format!("{place}: {:?} must be {}", key(None), known.join(" or "))
+            format!("{origin}: {:?} must be {}", key(None), known.join(" or "))
         }
         Kind::Message(message) if error.path.is_empty() => {
-            format!("{place} is not TOML: {}", without_source(message))
+            format!("{origin} is not TOML: {}", without_source(message))
         }
-        Kind::Message(message) => format!("{place}: {:?}: {message}", key(None)),
-        _ => format!("{place}: {:?} cannot be used", key(None)),
+        Kind::Message(message) => format!("{origin}: {:?}: {message}", key(None)),
+        _ => format!("{origin}: {:?} cannot be used", key(None)),
     };
     CliError::usage(message)
 }
 
-/// What is wanted, where the reader of the configuration has Rust's word for it.
-fn in_words(wanted: &str) -> &str {
-    match wanted {
+/// What is expected, in words, where serde has Rust's name for it.
+fn in_words(expected: &str) -> &str {
+    match expected {
         "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number, 0 or more",
         "isize" | "i64" | "i32" | "i16" | "i8" => "a whole number",
         "f64" | "f32" => "a number",
@@ -383,7 +385,7 @@ fn without_source(message: &str) -> String {
 
 fn overlap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Overlap>, D::Error> {
     let text = String::deserialize(from)?;
-    written::overlap(&text).map(Some).map_err(D::Error::custom)
+    parse::overlap(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn fetches<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
@@ -402,14 +404,12 @@ fn fetches<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> 
             ));
         }
     };
-    written::fetches(&text).map(Some).map_err(D::Error::custom)
+    parse::fetches(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn stream<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Streaming>, D::Error> {
     let text = String::deserialize(from)?;
-    written::streaming(&text)
-        .map(Some)
-        .map_err(D::Error::custom)
+    parse::streaming(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::Error> {
@@ -424,7 +424,7 @@ fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::E
     })?;
     match written {
         Written::Count(count) => Ok(Some(Backfill::Count(count))),
-        Written::Text(text) => written::backfill(&text).map(Some).map_err(D::Error::custom),
+        Written::Text(text) => parse::backfill(&text).map(Some).map_err(D::Error::custom),
     }
 }
 

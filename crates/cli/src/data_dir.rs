@@ -7,14 +7,13 @@ use std::{
 };
 
 use driftline_store::{
-    SecretUrl, Store, StoreError, Target,
-    lease::{self, Lease},
-    source,
+    SecretUrl, Store, StoreError, Target, source,
+    source_lease::{self, Lease},
 };
 
 use crate::{config::StoreSection, error::CliError};
 
-/// Where data is kept.
+/// The data folder and its database.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     data: PathBuf,
@@ -30,10 +29,10 @@ pub struct Lock {
 }
 
 impl DataDir {
-    /// The place that a configuration names, or the platform's usual one.
+    /// The configured folder, or the platform's default.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if it names none.
+    /// [`CliError::Usage`] if there is neither.
     pub fn new(store: &StoreSection) -> Result<Self, CliError> {
         let data = match &store.data {
             Some(data) => data.clone(),
@@ -177,7 +176,7 @@ impl DataDir {
     ///
     /// # Errors
     /// [`CliError::Failed`] if it cannot be opened, or is another process's file.
-    pub async fn open_beside_others(&self) -> Result<(Option<Lock>, Store), CliError> {
+    pub async fn open_shared(&self) -> Result<(Option<Lock>, Store), CliError> {
         let lock = match self.target {
             Target::Sqlite { .. } => Some(self.try_lock()?.ok_or_else(|| {
                 CliError::failed(format!(
@@ -215,7 +214,7 @@ async fn end_leases_of_the_dead(store: &Store) -> Result<(), CliError> {
         };
         store
             .write(source::root(source.id), move |tx| {
-                lease::release(tx, &lease)
+                source_lease::release(tx, &lease)
             })
             .await
             .or_else(|error| match error {

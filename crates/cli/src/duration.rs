@@ -10,11 +10,11 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 /// # Errors
 /// A sentence that says how durations are written.
 pub fn parse_ms(text: &str) -> Result<i64, String> {
-    let too_long = || format!("{text:?} is too long; durations are of {MAX_YEARS} years at most");
+    let too_long = || format!("{text:?} is too long; the longest duration is {MAX_YEARS} years");
     let duration = humantime::parse_duration(text).map_err(|error| match error {
         humantime::DurationError::NumberOverflow => too_long(),
         _ => {
-            format!("{text:?} is no duration; write it as 500ms, 90s, 1h30m or 1d, for example")
+            format!("invalid duration {text:?}: expected 500ms, 90s, 1h30m or 1d, for example")
         }
     })?;
     i64::try_from(duration.as_millis())
@@ -23,7 +23,7 @@ pub fn parse_ms(text: &str) -> Result<i64, String> {
         .ok_or_else(too_long)
 }
 
-/// ms as a duration; negative ones are none.
+/// ms as a duration; a negative number is zero.
 pub fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
@@ -60,7 +60,7 @@ mod tests {
         }
         for text in ["", "5", "fast", "-1s"] {
             let refused = parse_ms(text).unwrap_err();
-            assert!(refused.contains("is no duration"), "{refused}");
+            assert!(refused.contains("invalid duration"), "{refused}");
         }
         for text in ["900000d", "9999999years", "99999999999999999999s"] {
             let refused = parse_ms(text).unwrap_err();

@@ -12,8 +12,8 @@ pub enum CliError {
     /// What was asked for failed: exit status 1.
     #[error("{0}")]
     Failed(String),
-    /// Nobody reads the output any more: exit status 0, in silence.
-    #[error("nobody reads the output")]
+    /// The output was closed: exit status 0, in silence.
+    #[error("the output was closed")]
     BrokenPipe,
 }
 

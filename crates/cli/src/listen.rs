@@ -10,12 +10,12 @@ use crate::error::CliError;
 /// Reads an address.
 ///
 /// # Errors
-/// [`CliError::Usage`] if it is none; `usual` shows how it is written.
-pub fn address(text: &str, usual: SocketAddr) -> Result<SocketAddr, CliError> {
+/// [`CliError::Usage`] if it is invalid; the message shows `default` as an example.
+pub fn address(text: &str, default: SocketAddr) -> Result<SocketAddr, CliError> {
     let numbers = text.replacen("localhost:", "127.0.0.1:", 1);
     numbers.parse().map_err(|_| {
         CliError::usage(format!(
-            "{text:?} is no address to listen on; write it as {usual}"
+            "invalid listen address {text:?}: expected one such as {default}"
         ))
     })
 }
@@ -32,28 +32,28 @@ pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, CliErr
     })
 }
 
-/// What HTTP clients may take of this process.
+/// The limits on HTTP clients.
 pub fn http_limits() -> http::Limits {
     http::Limits {
-        connections: room().http,
+        connections: connection_limits().http,
         ..http::Limits::default()
     }
 }
 
-/// How many connections there may be.
+/// The largest number of open connections.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct ConnectionLimits {
     /// Over HTTP.
     pub http: usize,
     /// Over Thrift.
     pub thrift: usize,
 }
 
-/// Lets the process have as many open files as the system allows it, and shares them out: what
-/// records windows and posts needs some however many clients there are.
-pub fn room() -> Room {
+/// Raises the limit of open files to what the system allows, and shares it out. Some are reserved:
+/// windows and posts are recorded however many clients there are.
+pub fn connection_limits() -> ConnectionLimits {
     let files = open_files().saturating_sub(RESERVED_FILES);
-    Room {
+    ConnectionLimits {
         http: (files / 3).clamp(1, MAX_HTTP),
         thrift: (files / 3 * 2).clamp(1, MAX_THRIFT),
     }

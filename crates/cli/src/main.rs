@@ -11,19 +11,19 @@ mod config;
 mod data_dir;
 mod duration;
 mod error;
-mod ids;
+mod id_options;
 mod listen;
 mod operator;
 mod origins;
 mod output;
-mod reader;
+mod parse;
 mod refresh_section;
 mod shown;
 mod socket;
 mod source_options;
+mod source_reader;
 mod stop;
 mod store_access;
-mod written;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -56,7 +56,7 @@ fn run(cli: Cli) -> Result<(), CliError> {
         .build()
         .map_err(|error| CliError::failed(format!("no threads can be started: {error}")))?;
     let outcome = runtime.block_on(commands::run(cli, config));
-    // Looking up a name cannot be cut short, and nobody waits for it any more.
+    // A DNS look-up cannot be cancelled, and its result is no longer needed.
     runtime.shutdown_timeout(MAX_END);
     outcome
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use driftline_server::http::{Gate, OperatorToken};
+use driftline_server::http::{Authorization, OperatorToken};
 use secrecy::SecretString;
 use url::{Host, Url};
 
@@ -11,9 +11,9 @@ use crate::{config::ServerSection, error::CliError};
 /// Reads the operator's token from where the configuration says that it is.
 ///
 /// # Errors
-/// [`CliError::Usage`] if it is not there, or no good. Never holds the token.
+/// [`CliError::Usage`] if it is missing or invalid. Never holds the token.
 pub fn token(section: &ServerSection) -> Result<Option<OperatorToken>, CliError> {
-    let (text, place) = match (&section.token_env, &section.token_file) {
+    let (text, location) = match (&section.token_env, &section.token_file) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {
             return Err(CliError::usage(
@@ -40,26 +40,26 @@ pub fn token(section: &ServerSection) -> Result<Option<OperatorToken>, CliError>
     };
     OperatorToken::new(&SecretString::from(text))
         .map(Some)
-        .map_err(|error| CliError::usage(format!("{place}: {error}")))
+        .map_err(|error| CliError::usage(format!("{location}: {error}")))
 }
 
-/// What a server on that address asks of those who want more than public posts.
+/// What a server on that address demands for more than public posts.
 ///
 /// # Errors
 /// [`CliError::Usage`] if other machines reach the address and there is no token.
-pub fn gate(
+pub fn authorization(
     address: SocketAddr,
     public_base: Option<&Url>,
     token: Option<OperatorToken>,
-) -> Result<Gate, CliError> {
+) -> Result<Authorization, CliError> {
     match token {
-        Some(token) => Ok(Gate::Operator(token)),
+        Some(token) => Ok(Authorization::Operator(token)),
         None if !address.ip().is_loopback() => Err(CliError::usage(format!(
             "{address} can be reached from other machines, so an operator's token is needed: make one with `openssl rand -hex 32`, put it into a file and name that with --token-file, or name an environment variable with --token-env; or listen on 127.0.0.1"
         ))),
         // A proxy that makes the server public connects from this machine.
-        None if public_base.is_some_and(|base| !is_here(base)) => Ok(Gate::Closed),
-        None => Ok(Gate::ThisMachine),
+        None if public_base.is_some_and(|base| !is_here(base)) => Ok(Authorization::Closed),
+        None => Ok(Authorization::ThisMachine),
     }
 }
 
@@ -76,14 +76,18 @@ fn is_here(base: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn decide(address: &str, public_base: Option<&str>, has_token: bool) -> Result<Gate, CliError> {
+    fn decide(
+        address: &str,
+        public_base: Option<&str>,
+        has_token: bool,
+    ) -> Result<Authorization, CliError> {
         let base = public_base.map(|base| Url::parse(base).unwrap());
         let token = has_token.then(|| OperatorToken::new(&"0".repeat(32).into()).unwrap());
-        gate(address.parse().unwrap(), base.as_ref(), token)
+        authorization(address.parse().unwrap(), base.as_ref(), token)
     }
 
     #[test]
-    fn without_a_token_nobody_else_gets_more_than_public_posts() {
+    fn without_a_token_other_machines_get_public_posts_only() {
         for address in ["0.0.0.0:0", "[::]:7171", "192.0.2.1:80", "10.0.0.1:7171"] {
             let refused = decide(address, None, false).unwrap_err();
             assert!(refused.to_string().contains("openssl"), "{refused}");
@@ -91,11 +95,14 @@ mod tests {
         }
         for address in ["127.0.0.1:7171", "127.8.0.1:1", "[::1]:0"] {
             for base in [None, Some("http://localhost:7171"), Some("http://[::1]/")] {
-                let gate = decide(address, base, false).unwrap();
-                assert!(matches!(gate, Gate::ThisMachine), "{address} {base:?}");
+                let authorization = decide(address, base, false).unwrap();
+                assert!(
+                    matches!(authorization, Authorization::ThisMachine),
+                    "{address} {base:?}"
+                );
             }
             let public = decide(address, Some("https://drift.example"), false).unwrap();
-            assert!(matches!(public, Gate::Closed), "{address}");
+            assert!(matches!(public, Authorization::Closed), "{address}");
         }
     }
 
@@ -103,8 +110,11 @@ mod tests {
     fn a_token_is_asked_for_on_every_address() {
         for address in ["0.0.0.0:0", "127.0.0.1:7171", "[::1]:0"] {
             for base in [None, Some("https://drift.example")] {
-                let gate = decide(address, base, true).unwrap();
-                assert!(matches!(gate, Gate::Operator(_)), "{address} {base:?}");
+                let authorization = decide(address, base, true).unwrap();
+                assert!(
+                    matches!(authorization, Authorization::Operator(_)),
+                    "{address} {base:?}"
+                );
             }
         }
     }

@@ -22,19 +22,19 @@ impl Origins {
         }
     }
 
-    /// The place and the name there of what is set: `driftline.toml: "refresh.lease"`, or
+    /// Where a key is set, and its name there: `driftline.toml: "refresh.lease"`, or
     /// `the environment: "DRIFTLINE_REFRESH__LEASE"`.
     pub fn name(&self, path: &[&str]) -> String {
         let is_variable = self.variables.contains(&path.join(".").to_lowercase());
         format!(
             "{}: {:?}",
-            self.place(is_variable),
+            self.of(is_variable),
             Self::key(path, is_variable)
         )
     }
 
     /// The environment, or the file.
-    pub fn place(&self, is_variable: bool) -> String {
+    pub fn of(&self, is_variable: bool) -> String {
         match &self.file {
             _ if is_variable => "the environment".to_owned(),
             Some(file) => file.display().to_string(),

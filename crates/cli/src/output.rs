@@ -9,7 +9,7 @@ use crate::error::CliError;
 /// Prints a line on standard output.
 ///
 /// # Errors
-/// [`CliError::BrokenPipe`] if nobody reads it.
+/// [`CliError::BrokenPipe`] if the reader has closed it.
 pub fn line(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")
@@ -27,7 +27,7 @@ pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     line(&text)
 }
 
-/// Tells the person at the terminal something that is no result.
+/// Prints a message that is not a result on standard error.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use driftline_core::refresh::{AgeTable, GrowthCurve, Plan, ValueSettings};
+use driftline_core::refresh::{AgeTable, GrowthCurve, RefreshPlan, ValueSettings};
 use driftline_server::{POLLING_SHARE, refresh::RefreshOptions};
 use serde::{
     Deserialize, Deserializer,
@@ -22,15 +22,15 @@ use crate::{
 pub struct RefreshSection {
     /// Whether stored posts are not refreshed.
     pub off: bool,
-    /// What decides when a post is refreshed.
+    /// The policy that sets due times.
     pub policy: PolicyName,
     /// The age at which posts are taken to have half of what they will ever get, until their
     /// growth was seen; for `policy = "value"`.
     pub half_life: Option<HumanMs>,
     /// How often posts are refreshed, by the age below which they are: `"18m" = "3m"`. Laid over the
-    /// usual table, or a table of its own: [`ages::table`] tells when.
+    /// default table, or a table of its own: [`ages::table`] has the rule.
     pub ages: Option<BTreeMap<String, HumanMs>>,
-    /// How far in the future a time of birth may lie and count as now.
+    /// How far in the future a creation time may lie and count as now.
     pub skew: Option<HumanMs>,
     /// How long a batch that is not full waits for more.
     pub buffer_ttl: Option<HumanMs>,
@@ -40,7 +40,7 @@ pub struct RefreshSection {
     pub workers: Option<usize>,
     /// The share of each quota that is left to polling.
     pub polling_share: Option<f64>,
-    /// The names of the credentials that posts are refreshed with; all if none is named.
+    /// The names of the credentials that posts are refreshed with; empty for all.
     pub credentials: Vec<String>,
     /// Whether what a deleted post held is erased with it.
     pub erase_deleted: bool,
@@ -49,13 +49,13 @@ pub struct RefreshSection {
     pub origins: Origins,
 }
 
-/// What decides when a post is refreshed.
+/// The policy that sets due times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PolicyName {
     /// Its age alone.
     #[default]
     Age,
-    /// What a refresh is worth, by how posts were seen to grow.
+    /// The value of a refresh, by the growth of posts.
     Value,
 }
 
@@ -85,17 +85,20 @@ impl RefreshSection {
     /// How posts are scheduled.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if the ages make no sense.
-    pub fn plan(&self) -> Result<Plan, CliError> {
+    /// [`CliError::Usage`] if the ages are invalid.
+    pub fn plan(&self) -> Result<RefreshPlan, CliError> {
         let skew_ms = self
             .skew
             .map_or(AgeTable::default().skew_ms(), |HumanMs(ms)| ms);
         let table = ages::table(self.ages.as_ref(), skew_ms, &self.origins)?;
         if self.half_life == Some(HumanMs(0)) {
-            return Err(self.wrong("half_life", "is zero; posts take some time to grow"));
+            return Err(self.wrong(
+                "half_life",
+                "must not be zero; posts take some time to grow",
+            ));
         }
         let half_life_ms = self.half_life.map_or(HALF_LIFE_MS, |HumanMs(ms)| ms);
-        Ok(Plan {
+        Ok(RefreshPlan {
             ages: table,
             by_value: (self.policy == PolicyName::Value).then(ValueSettings::default),
             prior: GrowthCurve::of_half_life(half_life_ms, DAY_SHARE),
@@ -105,7 +108,7 @@ impl RefreshSection {
     /// How posts are refreshed.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if a value makes no sense.
+    /// [`CliError::Usage`] if a value is invalid.
     pub fn options(&self, holder: String) -> Result<RefreshOptions, CliError> {
         let mut options = RefreshOptions::new(holder);
         options.credentials.clone_from(&self.credentials);
@@ -114,14 +117,14 @@ impl RefreshSection {
         }
         if let Some(HumanMs(ms)) = self.lease {
             if ms < MIN_LEASE_MS {
-                return Err(self.wrong("lease", "is shorter than 5s; a look-up has to fit in it"));
+                return Err(self.wrong("lease", "must be at least 5s; a look-up has to fit in it"));
             }
             options.lease = duration(ms);
         }
         if options.buffer_ttl >= options.lease {
             return Err(self.wrong(
                 "buffer_ttl",
-                "is as long as refresh.lease or longer; a claim outlives the wait for a full batch",
+                "must be shorter than refresh.lease; a claim outlives the wait for a full batch",
             ));
         }
         if let Some(workers) = self.workers {
@@ -129,7 +132,7 @@ impl RefreshSection {
                 return Err(self.wrong(
                     "workers",
                     &format!(
-                        "is from 1 to {MAX_WORKERS}; it counts look-ups of one upstream at a time"
+                        "must be between 1 and {MAX_WORKERS}; it is the number of look-ups of one upstream at a time"
                     ),
                 ));
             }
@@ -141,7 +144,7 @@ impl RefreshSection {
     /// The share of each quota that refreshing leaves to polling.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if it is no share.
+    /// [`CliError::Usage`] if it is out of range.
     pub fn polling_share(&self) -> Result<f64, CliError> {
         let share = self.polling_share.unwrap_or(POLLING_SHARE);
         if (0.0..=1.0).contains(&share) {
@@ -149,11 +152,11 @@ impl RefreshSection {
         }
         Err(self.wrong(
             "polling_share",
-            "is from 0.0 to 1.0; it is the part of each quota that polling may always use",
+            "must be between 0.0 and 1.0; it is the part of each quota that polling may always use",
         ))
     }
 
-    /// A value that makes no sense, and where it comes from.
+    /// An invalid value, and where it comes from.
     fn wrong(&self, key: &str, why: &str) -> CliError {
         CliError::usage(format!("{} {why}", self.origins.name(&["refresh", key])))
     }

@@ -8,7 +8,7 @@ use driftline_core::{
 };
 use driftline_server::admin::AddSource;
 
-use crate::{config::Config, duration::parse_ms, error::CliError, written};
+use crate::{config::Config, duration::parse_ms, error::CliError, parse};
 
 /// A source as the command line describes it.
 #[derive(Debug, Clone, Args)]
@@ -32,22 +32,22 @@ pub struct SourceOptions {
     pub every: Option<i64>,
     /// How far below the newest post a poll begins: adaptive or a duration
     /// [default: adaptive].
-    #[arg(long, value_parser = written::overlap)]
+    #[arg(long, value_parser = parse::overlap)]
     pub overlap: Option<Overlap>,
     /// Posts fetched for each post stored that polls and later looks may take together, once it
     /// is proven that less than every look is enough [default: 2.5].
-    #[arg(long, value_name = "NUMBER", value_parser = written::fetches)]
+    #[arg(long, value_name = "NUMBER", value_parser = parse::fetches)]
     pub fetches: Option<u32>,
     /// The history to begin with: none, all, a number of posts or a duration
     /// [default: 1d].
-    #[arg(long, value_parser = written::backfill)]
+    #[arg(long, value_parser = parse::backfill)]
     pub backfill: Option<Backfill>,
     /// Fill gaps only when asked to.
     #[arg(long)]
     pub no_fill: bool,
     /// How the server's stream is followed: auto, sse, websocket or off
     /// [default: auto].
-    #[arg(long, value_parser = written::streaming)]
+    #[arg(long, value_parser = parse::streaming)]
     pub stream: Option<Streaming>,
     /// How far the time between two polls may grow while a stream shows what they would
     /// [default: 15s].
@@ -55,11 +55,11 @@ pub struct SourceOptions {
     pub streamed_every: Option<i64>,
     /// The order of IDs, where it is not to be detected: numeric,
     /// length-then-text or text.
-    #[arg(long, value_name = "ORDER", value_parser = written::id_order)]
+    #[arg(long, value_name = "ORDER", value_parser = parse::id_order)]
     pub id_order: Option<IdOrder>,
     /// The layout of IDs, where it is not to be detected; none for IDs
     /// without time.
-    #[arg(long, value_name = "NAME", value_parser = written::id_layout)]
+    #[arg(long, value_name = "NAME", value_parser = parse::id_layout)]
     pub id_layout: Option<String>,
     /// The source's name [default: made from the address and the timeline].
     #[arg(long)]
@@ -67,8 +67,8 @@ pub struct SourceOptions {
     /// The second look's least age.
     #[arg(long, value_name = "DURATION", value_parser = parse_ms, hide = true)]
     pub second_look: Option<i64>,
-    /// Rungs instead of the usual ones.
-    #[arg(long, value_name = "AGE/PERIOD", value_parser = written::rung, hide = true)]
+    /// Rungs instead of the default ones.
+    #[arg(long, value_name = "AGE/PERIOD", value_parser = parse::rung, hide = true)]
     pub rung: Vec<Rung>,
     /// The least time between two requests.
     #[arg(long, value_name = "DURATION", value_parser = parse_ms, hide = true)]
@@ -100,7 +100,7 @@ impl SourceOptions {
     /// The command that adds the source.
     ///
     /// # Errors
-    /// [`CliError::Usage`] for times that make no sense.
+    /// [`CliError::Usage`] for invalid times.
     pub fn add_source(&self, config: &Config) -> Result<AddSource, CliError> {
         Ok(AddSource {
             name: self.name.clone(),
@@ -114,27 +114,27 @@ impl SourceOptions {
     }
 
     fn settings(&self, config: &Config) -> Result<Settings, CliError> {
-        let usual = config.settings();
-        let second_look_ms = self.second_look.unwrap_or(usual.second_look_ms);
+        let defaults = config.settings();
+        let second_look_ms = self.second_look.unwrap_or(defaults.second_look_ms);
         let settings = Settings {
-            every_ms: self.every.unwrap_or(usual.every_ms),
-            streamed_every_ms: self.streamed_every.unwrap_or(usual.streamed_every_ms),
-            spacing_ms: self.spacing.unwrap_or(usual.spacing_ms),
-            overlap: self.overlap.unwrap_or(usual.overlap),
-            backfill: self.backfill.unwrap_or(usual.backfill),
-            fill_gaps: usual.fill_gaps && !self.no_fill,
+            every_ms: self.every.unwrap_or(defaults.every_ms),
+            streamed_every_ms: self.streamed_every.unwrap_or(defaults.streamed_every_ms),
+            spacing_ms: self.spacing.unwrap_or(defaults.spacing_ms),
+            overlap: self.overlap.unwrap_or(defaults.overlap),
+            backfill: self.backfill.unwrap_or(defaults.backfill),
+            fill_gaps: defaults.fill_gaps && !self.no_fill,
             second_look_ms,
-            second_look_period_ms: usual.second_look_period_ms.min(second_look_ms.max(1)),
-            fetches_percent: self.fetches.unwrap_or(usual.fetches_percent),
+            second_look_period_ms: defaults.second_look_period_ms.min(second_look_ms.max(1)),
+            fetches_percent: self.fetches.unwrap_or(defaults.fetches_percent),
             rungs: if self.rung.is_empty() {
-                usual.rungs
+                defaults.rungs
             } else {
                 self.rung.clone()
             },
-            stream: self.stream.unwrap_or(usual.stream),
+            stream: self.stream.unwrap_or(defaults.stream),
             id_order: self.id_order,
             id_layout: self.id_layout.clone(),
-            ..usual
+            ..defaults
         };
         if settings.every_ms == 0 {
             return Err(CliError::usage(
@@ -150,5 +150,5 @@ fn absolute(path: &str) -> Result<String, CliError> {
     std::path::absolute(path)
         .ok()
         .and_then(|path| path.into_os_string().into_string().ok())
-        .ok_or_else(|| CliError::usage(format!("{path:?} is no path to a file")))
+        .ok_or_else(|| CliError::usage(format!("invalid path {path:?}: it is not UTF-8")))
 }

@@ -12,15 +12,15 @@ use crate::error::CliError;
 /// # Errors
 /// If the system takes no handler.
 pub fn on_signal() -> io::Result<watch::Receiver<bool>> {
-    let (tell, told) = watch::channel(false);
+    let (sender, receiver) = watch::channel(false);
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
         signals.next().await;
-        tell.send_replace(true);
+        sender.send_replace(true);
         signals.next().await;
         std::process::exit(INTERRUPTED);
     });
-    Ok(told)
+    Ok(receiver)
 }
 
 /// Runs what ends by itself once `end_comes` is over; where it has not after a while, since the

@@ -1,10 +1,10 @@
-//! The way to a store: opened here, or through the process that holds the
+//! Access to a store: opened here, or through the process that holds the
 //! data folder.
 
 use std::time::Duration;
 
 use driftline_server::{
-    Access,
+    UpstreamAccess,
     admin::{self, Command, Host},
 };
 use driftline_store::Store;
@@ -18,11 +18,11 @@ use crate::{
     socket::Client,
 };
 
-/// A store within store_access.
+/// Access to a store.
 pub enum StoreAccess {
     /// Opened by this process, which holds the folder's lock meanwhile.
     Here {
-        /// The store, and what reaches upstreams.
+        /// The store, and access to upstreams.
         host: Box<Host>,
         /// The lock.
         lock: Lock,
@@ -31,7 +31,7 @@ pub enum StoreAccess {
     Server(Client),
 }
 
-/// Whether a store may be made where there is none.
+/// What to do if there is no store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// It is made.
@@ -41,25 +41,25 @@ pub enum Missing {
 }
 
 impl StoreAccess {
-    /// Finds the way.
+    /// Opens the store, or connects to the process that holds it.
     ///
     /// # Errors
     /// [`CliError`] if there is no store, or a process that takes no commands
     /// holds it.
     pub async fn open(config: &Config, missing: Missing) -> Result<Self, CliError> {
-        let place = DataDir::new(&config.store)?;
-        if missing == Missing::Refuse && !place.exists() {
+        let data_dir = DataDir::new(&config.store)?;
+        if missing == Missing::Refuse && !data_dir.exists() {
             return Err(CliError::usage(format!(
                 "there is no store in {}; add a source first, or name another folder with --data",
-                place.data().display()
+                data_dir.data().display()
             )));
         }
         let deadline = Instant::now() + TIMEOUT;
         loop {
-            if let Some(lock) = place.try_lock()? {
-                let store = place.open(&lock).await?;
+            if let Some(lock) = data_dir.try_lock()? {
+                let store = data_dir.open(&lock).await?;
                 let mut host = Host::of(&store);
-                match access(config, &store, &place) {
+                match access(config, &store, &data_dir) {
                     Ok(access) => host.access = Some(access),
                     Err(error) => {
                         store.close().await;
@@ -72,24 +72,24 @@ impl StoreAccess {
                 });
             }
             // It may be starting or ending, or carry a short command out.
-            match Client::connect(&place.socket()).await {
+            match Client::connect(&data_dir.socket()).await {
                 Ok(client) => {
-                    same_database(&place)?;
+                    same_database(&data_dir)?;
                     return Ok(Self::Server(client));
                 }
                 Err(_) if Instant::now() < deadline => sleep(TIMEOUT / 100).await,
                 Err(error) => {
                     return Err(CliError::failed(format!(
                         "{} works with the data folder {} and takes no commands ({error}); wait until it ends",
-                        place.holder().0,
-                        place.data().display()
+                        data_dir.holder().0,
+                        data_dir.data().display()
                     )));
                 }
             }
         }
     }
 
-    /// Has a command carried out.
+    /// Executes a command.
     ///
     /// # Errors
     /// [`CliError`] as for [`admin::execute`].
@@ -100,7 +100,7 @@ impl StoreAccess {
         }
     }
 
-    /// Lets the store go.
+    /// Closes the store, if this process opened it.
     pub async fn close(self) {
         if let Self::Here { host, lock } = self {
             host.store.close().await;
@@ -109,7 +109,7 @@ impl StoreAccess {
     }
 }
 
-/// Has one command carried out.
+/// Executes one command.
 ///
 /// # Errors
 /// As for [`StoreAccess::open`] and [`StoreAccess::execute`].
@@ -120,18 +120,18 @@ pub async fn once(config: &Config, missing: Missing, command: Command) -> Result
     outcome
 }
 
-fn access(config: &Config, store: &Store, place: &DataDir) -> Result<Access, CliError> {
+fn access(config: &Config, store: &Store, data_dir: &DataDir) -> Result<UpstreamAccess, CliError> {
     let http = config.http(false)?;
-    config.access(store, http, place.data())
+    config.access(store, http, data_dir.data())
 }
 
-/// A command must not go to another database than the one that was named.
-fn same_database(place: &DataDir) -> Result<(), CliError> {
-    match place.holder() {
-        (process, Some(used)) if used != place.shown() => Err(CliError::usage(format!(
+/// A command must not go to another database than the configured one.
+fn same_database(data_dir: &DataDir) -> Result<(), CliError> {
+    match data_dir.holder() {
+        (process, Some(used)) if used != data_dir.shown() => Err(CliError::usage(format!(
             "{process} serves the data folder {} with the database {used}, not {}; name another folder with --data",
-            place.data().display(),
-            place.shown()
+            data_dir.data().display(),
+            data_dir.shown()
         ))),
         _ => Ok(()),
     }

@@ -6,9 +6,9 @@ mod support;
 use support::DataDir;
 
 #[test]
-fn driftline_misses_nothing_where_usual_pollers_do() {
-    let place = DataDir::new();
-    let result = place.json(&["demo", "--for", "30s"]);
+fn driftline_misses_nothing_where_baseline_pollers_do() {
+    let data_dir = DataDir::new();
+    let result = data_dir.json(&["demo", "--for", "30s"]);
     let missed = |poller: &str| result[poller]["missed"].as_u64().unwrap();
     assert!(result["published"].as_u64() > Some(300), "{result}");
     assert_eq!(missed("driftline"), 0, "{result}");

@@ -7,13 +7,13 @@ use support::DataDir;
 
 #[test]
 fn an_id_is_taken_apart_in_every_form() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     for text in ["1050118621198921728", "0xe92c5527c95b000"] {
-        let decoded = place.json(&["id", "decode", text, "--layout", "twitter"]);
+        let decoded = data_dir.json(&["id", "decode", text, "--layout", "twitter"]);
         assert_eq!(decoded["time_ms"], 1_539_202_764_211_i64, "{text}");
     }
     let uuid = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
-    let decoded = place.json(&["id", "decode", uuid]);
+    let decoded = data_dir.json(&["id", "decode", uuid]);
     assert_eq!(decoded[0]["layout"], "uuidv7");
     assert_eq!(decoded[0]["time_ms"], 1_645_557_742_000_i64);
     assert_eq!(decoded[0]["id"], uuid);
@@ -22,8 +22,8 @@ fn an_id_is_taken_apart_in_every_form() {
 
 #[test]
 fn the_likely_layouts_come_first() {
-    let place = DataDir::new();
-    let decoded = place.json(&["id", "decode", "109348684123456789"]);
+    let data_dir = DataDir::new();
+    let decoded = data_dir.json(&["id", "decode", "109348684123456789"]);
     let all = decoded.as_array().unwrap();
     let plausible: Vec<bool> = all
         .iter()
@@ -36,11 +36,11 @@ fn the_likely_layouts_come_first() {
 
 #[test]
 fn an_old_id_is_said_to_be_perhaps_older_than_its_layout() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let decode = ["id", "decode", "15214161783", "--layout", "twitter"];
-    let text = place.run(&decode).stdout;
+    let text = data_dir.run(&decode).stdout;
     assert!(text.contains("may be older than the layout"), "{text}");
-    let decoded = place.json(&["id", "decode", "15214161783"]);
+    let decoded = data_dir.json(&["id", "decode", "15214161783"]);
     let twitter = decoded
         .as_array()
         .unwrap()
@@ -52,17 +52,20 @@ fn an_old_id_is_said_to_be_perhaps_older_than_its_layout() {
 }
 
 #[test]
-fn what_is_no_id_is_refused() {
-    let place = DataDir::new();
+fn invalid_ids_are_refused() {
+    let data_dir = DataDir::new();
     for (arguments, word) in [
         (&["id", "decode", "hello!"][..], "no known layout"),
         (
             &["id", "decode", "12x", "--layout", "mastodon"],
             "'x' at position 3",
         ),
-        (&["id", "decode", "12", "--layout", "snow"], "is no layout"),
+        (
+            &["id", "decode", "12", "--layout", "snow"],
+            "unknown layout",
+        ),
     ] {
-        let ended = place.run(arguments);
+        let ended = data_dir.run(arguments);
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.stderr.contains(word), "{ended:?}");
     }

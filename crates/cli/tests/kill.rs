@@ -29,13 +29,14 @@ async fn nothing_is_lost_or_doubled_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_doubled_on_postgresql() {
     let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
-    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
-    kill_often(&place).await;
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
+    kill_often(&data_dir).await;
 }
 
-async fn kill_often(place: &DataDir) {
-    let number =
-        |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse::<u64>().unwrap());
+async fn kill_often(data_dir: &DataDir) {
+    let number = |name: &str, default| {
+        std::env::var(name).map_or(default, |text| text.parse::<u64>().unwrap())
+    };
     let seed = number("DRIFTLINE_SEED", rand::random());
     let kills = number("DRIFTLINE_KILLS", 5);
     eprintln!("DRIFTLINE_SEED={seed} DRIFTLINE_KILLS={kills}");
@@ -47,15 +48,15 @@ async fn kill_often(place: &DataDir) {
     let url = server.url();
     let mut add = vec!["source", "add", &url, "--name", "sim", "--allow-private"];
     add.extend(SETTINGS);
-    place.json(&add);
+    data_dir.json(&add);
     let mut mirror = vec!["mirror", &url, "--name", "sim", "--allow-private"];
     mirror.extend(SETTINGS);
     let mut killed_at_ms = Vec::new();
     for _ in 0..kills {
         let running = if rng.random_bool(0.5) {
-            place.start(&mirror)
+            data_dir.start(&mirror)
         } else {
-            place.start(&["serve", "--listen", "127.0.0.1:0", "--allow-private"])
+            data_dir.start(&["serve", "--listen", "127.0.0.1:0", "--allow-private"])
         };
         // The moment is the experiment.
         let moment = Duration::from_millis(rng.random_range(20..2_500));
@@ -64,7 +65,7 @@ async fn kill_often(place: &DataDir) {
         killed_at_ms.push(Clock::Real.now_ms());
     }
 
-    let (mut running, _) = place.serve(&["--allow-private"]);
+    let (mut running, _) = data_dir.serve(&["--allow-private"]);
     let end_ms = world(kills).world.publish_for_ms.unwrap();
     let begun = server.world(&Timeline::Public).unwrap();
     let started_ms = begun.lock().unwrap().config().start_ms;
@@ -73,7 +74,7 @@ async fn kill_often(place: &DataDir) {
     let left_ms = (silent_ms - Clock::Real.now_ms()).max(0);
     tokio::time::sleep(Duration::from_millis(left_ms.unsigned_abs())).await;
     wait_for("everything is settled", || {
-        let report = place.json(&["source", "verify", "sim"]);
+        let report = data_dir.json(&["source", "verify", "sim"]);
         let asked = server.traffic().page_requests;
         asked > 0 && report["settled"] == true
     });
@@ -82,19 +83,19 @@ async fn kill_often(place: &DataDir) {
     let truth = server.truth(&Timeline::Public).unwrap();
     let mut unconfirmed = Vec::new();
     let confirmed = soon(|| {
-        unconfirmed = still_there(&truth, &place.export("sim"));
+        unconfirmed = still_there(&truth, &data_dir.export("sim"));
         unconfirmed.is_empty()
     });
     assert!(
         confirmed,
         "deleted, and still there: {unconfirmed:#?} {:#} killed at {killed_at_ms:?}",
-        place.json(&["source", "verify", "sim"])
+        data_dir.json(&["source", "verify", "sim"])
     );
     running.signal("TERM");
     assert_eq!(running.ended().code(), Some(0));
 
     assert!(truth.posts.len() > 100);
-    compare(&truth, &place.export("sim"));
+    compare(&truth, &data_dir.export("sim"));
 }
 
 /// Posts that were deleted and are not known to be.

@@ -55,15 +55,15 @@ fn mirror<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 async fn a_timeline_is_mirrored_reported_and_exported() {
     let server = quiet().await;
     let url = server.url();
-    let place = DataDir::new();
-    let report = place.json(&mirror(&url, &["--for", "1s", "--name", "sim"]));
+    let data_dir = DataDir::new();
+    let report = data_dir.json(&mirror(&url, &["--for", "1s", "--name", "sim"]));
     let truth = server.truth(&Timeline::Public).unwrap();
     assert!(truth.posts.len() > 200);
     assert_eq!(report["posts"], truth.posts.len());
     assert_eq!(report["complete"], true);
     assert_eq!(report["name"], "sim");
 
-    let rows = place.export("sim");
+    let rows = data_dir.export("sim");
     let stored: HashSet<UpstreamId> = rows
         .iter()
         .map(|row| UpstreamId::new(row["upstream_id"].as_str().unwrap()))
@@ -72,7 +72,7 @@ async fn a_timeline_is_mirrored_reported_and_exported() {
     assert_eq!(truth.missing_from(&stored, 0), Vec::<&_>::new());
     assert_eq!(rows[0]["status"]["id"], rows[0]["upstream_id"]);
 
-    let text = place.run(&["source", "verify", "sim"]);
+    let text = data_dir.run(&["source", "verify", "sim"]);
     assert_eq!(text.status, 0);
     for words in [
         "sim: public of",
@@ -87,15 +87,18 @@ async fn a_timeline_is_mirrored_reported_and_exported() {
             text.stdout
         );
     }
-    let again = place.json(&mirror(&url, &["--for", "1s"]));
+    let again = data_dir.json(&mirror(&url, &["--for", "1s"]));
     assert_eq!(again["posts"], truth.posts.len(), "the same source goes on");
-    assert_eq!(place.json(&["source", "list"]).as_array().unwrap().len(), 1);
+    assert_eq!(
+        data_dir.json(&["source", "list"]).as_array().unwrap().len(),
+        1
+    );
 
     let other = mirror(
         &url,
         &["--name", "sim", "--timeline", "tag:rust", "--for", "1s"],
     );
-    let refused = place.run(&other);
+    let refused = data_dir.run(&other);
     assert_eq!(refused.status, 2, "{refused:?}");
     assert!(
         refused.stderr.contains("choose another name"),
@@ -106,16 +109,16 @@ async fn a_timeline_is_mirrored_reported_and_exported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_can_begin_at_a_time_and_end_early() {
     let server = quiet().await;
-    let place = DataDir::new();
-    place.json(&mirror(&server.url(), &["--for", "1s", "--name", "sim"]));
-    let all = place.export("sim").len();
-    let since = |time: &str| lines(&place.run(&["export", "sim", "--since", time]).stdout).len();
+    let data_dir = DataDir::new();
+    data_dir.json(&mirror(&server.url(), &["--for", "1s", "--name", "sim"]));
+    let all = data_dir.export("sim").len();
+    let since = |time: &str| lines(&data_dir.run(&["export", "sim", "--since", time]).stdout).len();
     assert_eq!(since("1h"), all);
     assert_eq!(since("2999-01-01T00:00:00Z"), 0);
-    let wrong = place.run(&["export", "sim", "--since", "noon"]);
+    let wrong = data_dir.run(&["export", "sim", "--since", "noon"]);
     assert_eq!(wrong.status, 2);
 
-    let mut child = place
+    let mut child = data_dir
         .command(&["export", "sim"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -123,27 +126,27 @@ async fn an_export_can_begin_at_a_time_and_end_early() {
         .unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    let mut told = String::new();
+    let mut output = String::new();
     child
         .stderr
         .take()
         .unwrap()
-        .read_to_string(&mut told)
+        .read_to_string(&mut output)
         .unwrap();
-    assert_eq!(told, "");
+    assert_eq!(output, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_it_with_the_report() {
     let server = quiet().await;
     let url = server.url();
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let mut arguments = mirror(&url, &["--name", "sim"]);
     arguments.push("--json");
-    let mut running = place.start(&arguments);
-    // Nobody else may open the folder, so the server's count tells.
+    let mut running = data_dir.start(&arguments);
+    // No other process may open the folder, so the server's count decides.
     wait_for("it reads", || server.traffic().page_requests > 5);
-    let blocked = place.run(&mirror(&url, &[]));
+    let blocked = data_dir.run(&mirror(&url, &[]));
     assert_eq!(blocked.status, 1);
     assert!(
         blocked.stderr.contains("works with the data folder"),
@@ -158,8 +161,8 @@ async fn a_signal_ends_it_with_the_report() {
 #[tokio::test(flavor = "multi_thread")]
 async fn its_stream_is_followed_and_proven_by_polls() {
     let server = quiet_after(6_000).await;
-    let (url, place) = (server.url(), DataDir::new());
-    let token = place.file("token", "driftline");
+    let (url, data_dir) = (server.url(), DataDir::new());
+    let token = data_dir.file("token", "driftline");
     let home = [
         "--name",
         "sim",
@@ -172,8 +175,8 @@ async fn its_stream_is_followed_and_proven_by_polls() {
     rarely.extend(mirror(&url, &home));
     let every = rarely.iter().position(|word| *word == "100ms").unwrap();
     rarely[every] = "1h";
-    let mut running = place.start(&rarely);
-    wait_for("the stream tells", || server.traffic().events > 30);
+    let mut running = data_dir.start(&rarely);
+    wait_for("the stream sends events", || server.traffic().events > 30);
     assert_eq!(server.open_streams(), 1);
     running.signal("INT");
     assert_eq!(running.ended().code(), Some(0));
@@ -181,13 +184,13 @@ async fn its_stream_is_followed_and_proven_by_polls() {
     let report = &lines(&running.line())[0];
     let streamed = report["streamed"].as_u64().unwrap();
     assert!(streamed > 10, "{report}");
-    let text = place.run(&["source", "verify", "sim"]).stdout;
-    let told = format!("{streamed} posts that only the stream has shown so far");
-    assert!(text.contains(&told), "{text}");
+    let text = data_dir.run(&["source", "verify", "sim"]).stdout;
+    let expected = format!("{streamed} posts that only the stream has shown so far");
+    assert!(text.contains(&expected), "{text}");
 
     let mut settled = mirror(&url, &home);
     settled.extend(["--for", "7s"]);
-    let report = place.json(&settled);
+    let report = data_dir.json(&settled);
     assert_eq!(report["streamed"], 0, "{report}");
     assert_eq!(report["complete"], true, "{report}");
     let truth = server.truth(&Timeline::Home).unwrap();
@@ -197,15 +200,15 @@ async fn its_stream_is_followed_and_proven_by_polls() {
 
 #[test]
 fn what_cannot_be_fetched_ends_with_1() {
-    let place = DataDir::new();
-    let ended = place.run(&["mirror", "http://127.0.0.1:9", "--for", "1s"]);
+    let data_dir = DataDir::new();
+    let ended = data_dir.run(&["mirror", "http://127.0.0.1:9", "--for", "1s"]);
     assert_eq!(ended.status, 1, "{ended:?}");
     assert!(
         ended.stderr.contains("nothing was ever fetched"),
         "{ended:?}"
     );
     assert!(ended.stderr.contains("private"), "{ended:?}");
-    let ended = place.run(&[
+    let ended = data_dir.run(&[
         "mirror",
         "http://127.0.0.1:9",
         "--allow-private",

@@ -22,22 +22,22 @@ use support::{DataDir, Running, get, postgres::Outage, small_disk::SmallDisk, wa
 /// A server that reads a simulated upstream.
 struct Scene {
     sim: SimServer,
-    place: DataDir,
+    data_dir: DataDir,
     server: Running,
     base: String,
 }
 
 impl Scene {
-    async fn begin(place: DataDir) -> Self {
+    async fn begin(data_dir: DataDir) -> Self {
         let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
         let sim = sim.await.unwrap();
-        let (server, base) = place.serve(&["--allow-private"]);
+        let (server, base) = data_dir.serve(&["--allow-private"]);
         let url = sim.url();
         let add = ["source", "add", &url, "--name", "sim", "--every", "200ms"];
-        place.json(&add);
+        data_dir.json(&add);
         let scene = Self {
             sim,
-            place,
+            data_dir,
             server,
             base,
         };
@@ -46,7 +46,7 @@ impl Scene {
     }
 
     fn stored(&self) -> u64 {
-        let ended = self.place.run(&["--json", "source", "verify", "sim"]);
+        let ended = self.data_dir.run(&["--json", "source", "verify", "sim"]);
         let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
         report["posts"].as_u64().unwrap_or(0)
     }
@@ -88,18 +88,18 @@ impl Scene {
         }
     }
 
-    /// The server is ready, told of the outage so often and ends in order.
+    /// The server is ready, has logged the outage that many times and ends in order.
     fn end(mut self, times: usize) {
         wait_for("it is ready", || self.readiness() == (200, "ok".to_owned()));
-        wait_for("the end of the outage is told", || {
-            times == 0 || self.place.log().contains("the store works again")
+        wait_for("the end of the outage is logged", || {
+            times == 0 || self.data_dir.log().contains("the store works again")
         });
         self.server.signal("TERM");
         assert_eq!(self.server.ended().code(), Some(0));
-        let log = self.place.log();
-        for told in ["the store fails", "the store works again"] {
-            let lines = log.lines().filter(|line| line.contains(told));
-            assert_eq!(lines.count(), times, "{told}: {log}");
+        let log = self.data_dir.log();
+        for message in ["the store fails", "the store works again"] {
+            let lines = log.lines().filter(|line| line.contains(message));
+            assert_eq!(lines.count(), times, "{message}: {log}");
         }
         assert!(!log.contains("source=sim"), "{log}");
         assert_no_line_comes_twice(&log);
@@ -109,10 +109,10 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_postgresql_was_stopped() {
     let mut postgres = Outage::start();
-    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
     let ids = "[id]\nserve = true\nlease = \"store\"\nlisten_thrift = \"none\"\n";
-    place.file("driftline.toml", ids);
-    let scene = Scene::begin(place).await;
+    data_dir.file("driftline.toml", ids);
+    let scene = Scene::begin(data_dir).await;
     for seconds in outages(&[1, 2, 5]) {
         postgres.stop();
         scene.is_unready("The store cannot be read");
@@ -121,17 +121,17 @@ async fn a_source_goes_on_after_postgresql_was_stopped() {
         scene.catches_up(&format!("stopped for {seconds} s"));
     }
     wait_for("the window is extended again", || {
-        let log = scene.place.log();
+        let log = scene.data_dir.log();
         log.contains("was not extended") && log.contains("is extended again")
     });
     scene.end(1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_goes_on_after_postgresql_stood_still() {
+async fn a_source_goes_on_after_postgresql_was_frozen() {
     let postgres = Outage::start();
-    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
-    let scene = Scene::begin(place).await;
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let scene = Scene::begin(data_dir).await;
     for seconds in outages(&[1, 5]) {
         postgres.freeze();
         scene.is_unready("The store does not answer");
@@ -144,30 +144,30 @@ async fn a_source_goes_on_after_postgresql_stood_still() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_ends_though_postgresql_stands_still() {
+async fn a_server_ends_while_postgresql_is_frozen() {
     let postgres = Outage::start();
-    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
-    let mut scene = Scene::begin(place).await;
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let mut scene = Scene::begin(data_dir).await;
     postgres.freeze();
     scene.is_unready("The store does not answer");
-    let told = Instant::now();
+    let signalled = Instant::now();
     scene.server.signal("TERM");
     let ended = scene.server.ended();
-    assert!(told.elapsed() < END, "{:?}", told.elapsed());
+    assert!(signalled.elapsed() < END, "{:?}", signalled.elapsed());
     assert_eq!(ended.code(), Some(1));
-    let log = scene.place.log();
+    let log = scene.data_dir.log();
     assert!(log.contains("leases were not given back"), "{log}");
     postgres.thaw();
-    let (server, _) = scene.place.serve(&["--allow-private"]);
+    let (server, _) = scene.data_dir.serve(&["--allow-private"]);
     scene.server = server;
     scene.catches_up("begun again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_the_disk_was_full() {
-    let place = DataDir::new();
-    let disk = SmallDisk::mount(&place.data());
-    let scene = Scene::begin(place).await;
+    let data_dir = DataDir::new();
+    let disk = SmallDisk::mount(&data_dir.data());
+    let scene = Scene::begin(data_dir).await;
     disk.fill(&scene.server);
     let stood_still = || {
         let before = scene.stored();
@@ -184,9 +184,9 @@ async fn a_source_goes_on_after_the_disk_was_full() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_goes_on_after_its_database_could_not_be_written() {
     // In memory a file that is open can be written whatever its flags say.
-    let place = DataDir::on_disk();
-    let path = place.data().join("driftline.db");
-    let scene = Scene::begin(place).await;
+    let data_dir = DataDir::on_disk();
+    let path = data_dir.data().join("driftline.db");
+    let scene = Scene::begin(data_dir).await;
     // Longer than a writer waits for another one.
     let locked = std::thread::spawn({
         let path = path.clone();
@@ -207,14 +207,14 @@ async fn a_source_goes_on_after_its_database_could_not_be_written() {
 
     if let Some(read_only) = ReadOnly::make(&path) {
         scene.is_unready("The store cannot be");
-        wait_for("it is told", || {
-            scene.place.log().contains("the store fails")
+        wait_for("it is logged", || {
+            scene.data_dir.log().contains("the store fails")
         });
         drop(read_only);
         scene.catches_up("the file was read-only");
         return scene.end(1);
     }
-    let times = usize::from(scene.place.log().contains("the store fails"));
+    let times = usize::from(scene.data_dir.log().contains("the store fails"));
     scene.end(times);
 }
 
@@ -242,15 +242,15 @@ impl Drop for ReadOnly {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_process_takes_over_from_one_that_stands_still() {
+async fn another_process_takes_over_from_a_frozen_one() {
     let postgres = Outage::start();
-    let place = || DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
-    let scene = Scene::begin(place()).await;
-    let second = place();
+    let data_dir = || DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let scene = Scene::begin(data_dir()).await;
+    let second = data_dir();
     let (mut other, _) = second.serve(&["--allow-private"]);
     let before = fence(postgres.url());
-    // One that stands still inside a transaction keeps its locks until the database ends it.
-    wait_for("it stands still between two transactions", || {
+    // One that is frozen inside a transaction keeps its locks until the database ends it.
+    wait_for("it is frozen between two transactions", || {
         scene.server.signal("STOP");
         sleep(Duration::from_millis(300));
         let is_between = on(postgres.url(), |tx| {
@@ -293,16 +293,16 @@ fn fence(url: &str) -> i64 {
 #[test]
 fn a_server_whose_node_was_taken_ends_and_says_so() {
     let postgres = Outage::start();
-    let place = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
     let ids = "[id]\nserve = true\nlease = \"store\"\nlisten_thrift = \"none\"\n";
-    place.file("driftline.toml", ids);
-    let (mut server, _) = place.serve(&[]);
+    data_dir.file("driftline.toml", ids);
+    let (mut server, _) = data_dir.serve(&[]);
     on(postgres.url(), |tx| {
         let taken = "update node_lease set lease_fence = lease_fence + 1, lease_holder = 'other'";
         Ok(tx.execute(taken, &[])?)
     });
     assert_eq!(server.ended().code(), Some(1));
-    let log = place.log();
+    let log = data_dir.log();
     assert!(log.contains("another process's now"), "{log}");
 }
 
@@ -311,7 +311,7 @@ fn assert_no_line_comes_twice(log: &str) {
     let mut lines: Vec<_> = log
         .lines()
         .filter_map(|line| line.split_once(" WARN "))
-        .map(|(_, told)| told)
+        .map(|(_, message)| message)
         .collect();
     lines.sort_unstable();
     let twice = lines.windows(2).find(|two| two[0] == two[1]);
@@ -333,14 +333,14 @@ fn on<T: Send + 'static>(url: &str, job: fn(&mut Tx<'_>) -> Result<T, StoreError
     done.join().unwrap()
 }
 
-fn outages(usual: &[u64]) -> Vec<u64> {
+fn outages(default: &[u64]) -> Vec<u64> {
     match std::env::var("DRIFTLINE_OUTAGE_S") {
         Ok(seconds) => vec![seconds.parse().unwrap()],
-        Err(_) => usual.to_vec(),
+        Err(_) => default.to_vec(),
     }
 }
 
-/// How soon a server ends that is told to, with room for a busy machine.
+/// How soon a server ends after the signal, with a margin for a busy machine.
 const END: Duration = Duration::from_secs(15);
 /// How soon a source goes on once its store is back.
 const BACK: Duration = Duration::from_secs(10);

@@ -30,8 +30,8 @@ async fn sim() -> SimServer {
     SimServer::start(config, 3, Clock::Real).await.unwrap()
 }
 
-fn typed(place: &DataDir, arguments: &[&str], input: &str) -> Ended {
-    let mut child = place
+fn typed(data_dir: &DataDir, arguments: &[&str], input: &str) -> Ended {
+    let mut child = data_dir
         .command(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -53,13 +53,13 @@ fn typed(place: &DataDir, arguments: &[&str], input: &str) -> Ended {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_sees_where_posts_stand() {
+async fn the_state_of_posts_is_shown() {
     let sim = sim().await;
-    let place = DataDir::new();
-    place.file("driftline.toml", CONFIG);
-    let (mut server, _) = place.serve(&["--allow-private"]);
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", CONFIG);
+    let (mut server, _) = data_dir.serve(&["--allow-private"]);
     let url = sim.url();
-    place.json(&[
+    data_dir.json(&[
         "source",
         "add",
         &url,
@@ -71,10 +71,10 @@ async fn a_person_sees_where_posts_stand() {
         "300ms",
     ]);
     wait_for("posts are refreshed", || {
-        let status = place.json(&["refresh", "status"]);
+        let status = data_dir.json(&["refresh", "status"]);
         status["instances"][0]["since_start"]["outcomes"]["updated"].as_u64() > Some(400)
     });
-    let status = place.json(&["refresh", "status"]);
+    let status = data_dir.json(&["refresh", "status"]);
     let sim_status = &status["instances"][0];
     assert!(sim_status["scheduled"].as_u64() > Some(100), "{status}");
     assert!(
@@ -82,12 +82,12 @@ async fn a_person_sees_where_posts_stand() {
         "{status}"
     );
     assert_eq!(sim_status["bands"].as_array().map(Vec::len), Some(1));
-    let words = place.run(&["refresh", "status"]);
+    let words = data_dir.run(&["refresh", "status"]);
     assert!(words.stdout.contains("posts scheduled"), "{words:?}");
 
-    let grown = place.export("sim").into_iter().find(|row| {
+    let grown = data_dir.export("sim").into_iter().find(|row| {
         let id = row["post_id"].as_str().unwrap();
-        let history = place.json(&["history", id]);
+        let history = data_dir.json(&["history", id]);
         history["counts"]
             .as_array()
             .is_some_and(|rows| rows.len() >= 2)
@@ -95,24 +95,24 @@ async fn a_person_sees_where_posts_stand() {
     let grown = grown.expect("a post whose counts grew");
     let id = grown["post_id"].as_str().unwrap();
     let upstream_id = grown["upstream_id"].as_str().unwrap();
-    let csv = place.run(&["history", id, "--csv"]).stdout;
+    let csv = data_dir.run(&["history", id, "--csv"]).stdout;
     assert!(
         csv.starts_with("at_ms,replies,boosts,favourites,quotes,views\n"),
         "{csv}"
     );
     assert!(csv.lines().count() > 2, "{csv}");
-    let named = format!("{}/{upstream_id}", url.replace("http://", ""));
-    for name in [id, &named, grown["url"].as_str().unwrap()] {
-        let why = place.json(&["why", name]);
+    let full_name = format!("{}/{upstream_id}", url.replace("http://", ""));
+    for name in [id, &full_name, grown["url"].as_str().unwrap()] {
+        let why = data_dir.json(&["why", name]);
         assert_eq!(why["id"], id, "{name}: {why}");
         assert!(why["due_at_ms"].is_i64(), "{why}");
     }
-    let words = place.run(&["why", id]).stdout;
+    let words = data_dir.run(&["why", id]).stdout;
     assert!(
         words.contains("posts of that age are refreshed every 2s"),
         "{words}"
     );
-    let unknown = place.run(&["why", "12345"]);
+    let unknown = data_dir.run(&["why", "12345"]);
     assert_eq!(unknown.status, 2, "{unknown:?}");
     assert!(unknown.stderr.contains("no stored post"), "{unknown:?}");
     server.signal("TERM");
@@ -120,10 +120,10 @@ async fn a_person_sees_where_posts_stand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn named_posts_are_looked_up_and_the_command_can_be_repeated() {
+async fn pending_posts_are_looked_up_and_the_command_can_be_repeated() {
     let sim = sim().await;
-    let place = DataDir::new();
-    place.file("driftline.toml", CONFIG);
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", CONFIG);
     let url = sim.url();
     let truth = sim.truth(&Timeline::Public).unwrap();
     let mut lines: Vec<String> = truth.posts.iter().map(|post| post.id.to_string()).collect();
@@ -135,27 +135,27 @@ async fn named_posts_are_looked_up_and_the_command_can_be_repeated() {
     lines.push("9".repeat(5_000));
     lines.push("404".to_owned());
     let input = lines.join("\n");
-    // Without a server they are noted, and wait.
-    let noted = typed(&place, &["--json", "track", &url, "--ids", "-"], &input);
-    assert_eq!(noted.status, 0, "{noted:?}");
-    assert!(noted.stderr.contains("no id at all"), "{noted:?}");
-    let noted: serde_json::Value = serde_json::from_str(&noted.stdout).unwrap();
-    assert_eq!(noted["new"].as_u64(), Some(real as u64 + 1), "{noted}");
-    assert_eq!(noted["bad"], 2, "{noted}");
-    assert_eq!(noted["repeated"], 1, "{noted}");
-    assert_eq!(noted["waiting"].as_u64(), Some(real as u64 + 1), "{noted}");
+    // Without a server they are pending, and wait.
+    let added = typed(&data_dir, &["--json", "track", &url, "--ids", "-"], &input);
+    assert_eq!(added.status, 0, "{added:?}");
+    assert!(added.stderr.contains("no id at all"), "{added:?}");
+    let added: serde_json::Value = serde_json::from_str(&added.stdout).unwrap();
+    assert_eq!(added["new"].as_u64(), Some(real as u64 + 1), "{added}");
+    assert_eq!(added["bad"], 2, "{added}");
+    assert_eq!(added["repeated"], 1, "{added}");
+    assert_eq!(added["waiting"].as_u64(), Some(real as u64 + 1), "{added}");
 
-    let (mut server, _) = place.serve(&["--allow-private"]);
+    let (mut server, _) = data_dir.serve(&["--allow-private"]);
     wait_for("they are found", || {
-        let file = place.file("one", &lines[0]);
-        let again = place.json(&["track", &url, "--ids", &file, "--no-wait"]);
+        let file = data_dir.file("one", &lines[0]);
+        let again = data_dir.json(&["track", &url, "--ids", &file, "--no-wait"]);
         assert_eq!(again["new"], 0, "{again}");
         again["found"].as_u64() == Some(real as u64) && again["missing"].as_u64() == Some(0)
     });
-    let source = place.json(&["source", "list"]);
+    let source = data_dir.json(&["source", "list"]);
     let name = source[0]["name"].as_str().unwrap();
     assert!(name.ends_with("-tracked"), "{source}");
-    assert_eq!(place.export(name).len(), real);
+    assert_eq!(data_dir.export(name).len(), real);
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
 }
@@ -163,14 +163,14 @@ async fn named_posts_are_looked_up_and_the_command_can_be_repeated() {
 #[test]
 fn a_long_list_of_names_goes_on_after_kills() {
     const INSTANCE: &str = "https://sim.example";
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     // Nothing is asked of anybody: the names wait.
-    place.file("driftline.toml", "[refresh]\noff = true\n");
+    data_dir.file("driftline.toml", "[refresh]\noff = true\n");
     let mut lines: Vec<String> = (1..=20_000).map(|id| id.to_string()).collect();
     lines[6] = "not an ID".to_owned();
     lines[7] = "1".to_owned();
-    let (server, _) = place.serve(&[]);
-    let mut producer = place
+    let (server, _) = data_dir.serve(&[]);
+    let mut producer = data_dir
         .command(&["track", INSTANCE, "--ids", "-", "--no-wait"])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -182,52 +182,55 @@ fn a_long_list_of_names_goes_on_after_kills() {
         .write_all(lines[..5_000].join("\n").as_bytes())
         .unwrap();
     input.flush().unwrap();
-    let nothing = place.file("nothing", "");
-    wait_for("two chunks are noted", || {
-        let stands = place.json(&["track", INSTANCE, "--ids", &nothing, "--no-wait"]);
-        stands["waiting"].as_u64() == Some(3_999)
+    let nothing = data_dir.file("nothing", "");
+    wait_for("two chunks are stored", || {
+        let totals = data_dir.json(&["track", INSTANCE, "--ids", &nothing, "--no-wait"]);
+        totals["waiting"].as_u64() == Some(3_999)
     });
     producer.kill().unwrap();
     producer.wait().unwrap();
     drop(input);
     server.kill();
 
-    let (mut server, _) = place.serve(&[]);
-    let all = place.file("all", &lines.join("\r\n"));
-    let noted = place.run(&["--json", "track", INSTANCE, "--ids", &all, "--no-wait"]);
-    assert_eq!(noted.status, 0, "bad lines are no failure: {noted:?}");
+    let (mut server, _) = data_dir.serve(&[]);
+    let all = data_dir.file("all", &lines.join("\r\n"));
+    let added = data_dir.run(&["--json", "track", INSTANCE, "--ids", &all, "--no-wait"]);
+    assert_eq!(added.status, 0, "bad lines are no failure: {added:?}");
     assert!(
-        noted.stderr.contains("line 7 is no ID: \"not an ID\""),
-        "{noted:?}"
+        added.stderr.contains("line 7: invalid ID \"not an ID\""),
+        "{added:?}"
     );
-    let noted: serde_json::Value = serde_json::from_str(&noted.stdout).unwrap();
-    assert_eq!(noted["lines"], 20_000, "{noted}");
-    assert_eq!(noted["new"], 19_998 - 3_999, "{noted}");
-    assert_eq!(noted["known"], 3_999, "{noted}");
-    assert_eq!(noted["bad"], 1, "{noted}");
-    assert_eq!(noted["repeated"], 1, "{noted}");
-    assert_eq!(noted["waiting"], 19_998, "{noted}");
+    let added: serde_json::Value = serde_json::from_str(&added.stdout).unwrap();
+    assert_eq!(added["lines"], 20_000, "{added}");
+    assert_eq!(added["new"], 19_998 - 3_999, "{added}");
+    assert_eq!(added["known"], 3_999, "{added}");
+    assert_eq!(added["bad"], 1, "{added}");
+    assert_eq!(added["repeated"], 1, "{added}");
+    assert_eq!(added["waiting"], 19_998, "{added}");
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
 }
 
 #[test]
-fn bad_lines_are_told_by_their_numbers_in_the_file() {
-    let place = DataDir::new();
+fn bad_lines_are_reported_by_their_numbers_in_the_file() {
+    let data_dir = DataDir::new();
     let instance = "https://sim.example";
-    let ids = place.file("ids", "\u{feff}17\r\n\n  \nnot an ID\n18\n\n017\n");
-    let noted = place.run(&["--json", "track", instance, "--kind", "x", "--ids", &ids]);
-    assert_eq!(noted.status, 0, "{noted:?}");
-    for said in ["line 4 is no ID: \"not an ID\"", "line 7 is no ID: \"017\""] {
-        assert!(noted.stderr.contains(said), "{noted:?}");
+    let ids = data_dir.file("ids", "\u{feff}17\r\n\n  \nnot an ID\n18\n\n017\n");
+    let added = data_dir.run(&["--json", "track", instance, "--kind", "x", "--ids", &ids]);
+    assert_eq!(added.status, 0, "{added:?}");
+    for said in [
+        "line 4: invalid ID \"not an ID\"",
+        "line 7: invalid ID \"017\"",
+    ] {
+        assert!(added.stderr.contains(said), "{added:?}");
     }
-    let noted: serde_json::Value = serde_json::from_str(&noted.stdout).unwrap();
-    assert_eq!(noted["lines"], 4, "{noted}");
-    assert_eq!(noted["new"], 2, "{noted}");
-    assert_eq!(noted["bad"], 2, "{noted}");
+    let added: serde_json::Value = serde_json::from_str(&added.stdout).unwrap();
+    assert_eq!(added["lines"], 4, "{added}");
+    assert_eq!(added["new"], 2, "{added}");
+    assert_eq!(added["bad"], 2, "{added}");
 
-    let folder = place.folder().to_str().unwrap().to_owned();
-    let refused = place.run(&["track", instance, "--ids", &folder]);
+    let folder = data_dir.folder().to_str().unwrap().to_owned();
+    let refused = data_dir.run(&["track", instance, "--ids", &folder]);
     assert_eq!(refused.status, 2, "{refused:?}");
     assert!(
         refused.stderr.contains(&folder) && refused.stderr.contains("is a folder;"),
@@ -239,28 +242,28 @@ fn bad_lines_are_told_by_their_numbers_in_the_file() {
 async fn credentials_are_kept_sealed_and_tested() {
     const TOKEN: &str = "s3cret-of-a-person";
     let sim = sim().await;
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let url = sim.url();
-    place.file("driftline.toml", "[upstream]\nallow_private = true\n");
+    data_dir.file("driftline.toml", "[upstream]\nallow_private = true\n");
     let added = typed(
-        &place,
+        &data_dir,
         &["credential", "add", &url, "--name", "mine", "--stdin"],
         TOKEN,
     );
     assert_eq!(added.status, 0, "{added:?}");
-    let list = place.run(&["credential", "list"]);
+    let list = data_dir.run(&["credential", "list"]);
     assert!(
         list.stdout.contains("mine") && list.stdout.contains("sealed in the store"),
         "{list:?}"
     );
-    let database = std::fs::read(place.data().join("driftline.db")).unwrap();
+    let database = std::fs::read(data_dir.data().join("driftline.db")).unwrap();
     let holds = |bytes: &[u8]| {
         bytes
             .windows(TOKEN.len())
             .any(|part| part == TOKEN.as_bytes())
     };
     assert!(!holds(&database), "the token lies open in the database");
-    let good = place.json(&["credential", "test", "mine"]);
+    let good = data_dir.json(&["credential", "test", "mine"]);
     assert_eq!(good["good"], true, "{good}");
     sim.change_faults(|faults| {
         faults.revocations = vec![Revocation {
@@ -268,10 +271,10 @@ async fn credentials_are_kept_sealed_and_tested() {
             after_ms: 0,
         }];
     });
-    let bad = place.run(&["credential", "test", "mine"]);
+    let bad = data_dir.run(&["credential", "test", "mine"]);
     assert_eq!(bad.status, 1, "{bad:?}");
     assert!(bad.stderr.contains("401"), "{bad:?}");
-    let listed = place.json(&["credential", "list"]);
+    let listed = data_dir.json(&["credential", "list"]);
     assert_eq!(listed[0]["state"], "resting", "{listed}");
     for ended in [&added, &list, &bad] {
         assert!(
@@ -279,76 +282,83 @@ async fn credentials_are_kept_sealed_and_tested() {
             "{ended:?}"
         );
     }
-    let twice = place.run(&["credential", "add", &url, "--name", "mine"]);
+    let twice = data_dir.run(&["credential", "add", &url, "--name", "mine"]);
     assert_eq!(twice.status, 2, "{twice:?}");
-    assert_eq!(place.run(&["credential", "remove", "mine"]).status, 0);
-    assert_eq!(place.json(&["credential", "list"]), serde_json::json!([]));
-    let junk = typed(&place, &["credential", "add", &url, "--stdin"], "two words");
+    assert_eq!(data_dir.run(&["credential", "remove", "mine"]).status, 0);
+    assert_eq!(
+        data_dir.json(&["credential", "list"]),
+        serde_json::json!([])
+    );
+    let junk = typed(
+        &data_dir,
+        &["credential", "add", &url, "--stdin"],
+        "two words",
+    );
     assert_eq!(junk.status, 2, "{junk:?}");
 }
 
 #[test]
-fn a_credential_that_cannot_work_is_refused_or_told() {
-    let place = DataDir::new();
+fn a_credential_that_cannot_work_is_refused_or_reported() {
+    let data_dir = DataDir::new();
     let url = "https://sim.example";
-    let gone = place.folder().join("gone");
+    let gone = data_dir.folder().join("gone");
     let gone = gone.to_str().unwrap();
     let arguments = ["credential", "add", url, "--token-file", gone];
-    let added = place.run(&arguments);
+    let added = data_dir.run(&arguments);
     assert_eq!(added.status, 0, "{added:?}");
     assert!(added.stderr.contains("cannot be read yet"), "{added:?}");
-    let twice = place.run(&arguments);
+    let twice = data_dir.run(&arguments);
     assert_eq!(twice.status, 2, "{twice:?}");
     assert!(twice.stderr.contains("\"sim.example\""), "{twice:?}");
-    let list = place.run(&["credential", "list"]);
+    let list = data_dir.run(&["credential", "list"]);
     assert!(list.stdout.contains("unreadable\n"), "{list:?}");
     assert!(list.stdout.matches(gone).count() >= 2, "{list:?}");
     std::fs::write(gone, "token").unwrap();
-    let list = place.json(&["credential", "list"]);
+    let list = data_dir.json(&["credential", "list"]);
     assert_eq!(list[0]["state"], "in use", "{list}");
 
-    assert_eq!(place.run(&["credential", "add", url]).status, 0);
-    let twice = place.run(&["credential", "add", url]);
+    assert_eq!(data_dir.run(&["credential", "add", url]).status, 0);
+    let twice = data_dir.run(&["credential", "add", url]);
     assert!(twice.stderr.contains("\"sim.example-2\""), "{twice:?}");
     for kind in ["x", "twitter"] {
-        let none = place.run(&["credential", "add", "https://x.test", "--kind", kind]);
+        let none = data_dir.run(&["credential", "add", "https://x.test", "--kind", kind]);
         assert_eq!(none.status, 2, "{none:?}");
         assert!(none.stderr.contains("--token-env"), "{none:?}");
     }
 }
 
 #[test]
-fn only_a_known_server_is_named_by_its_host() {
-    let place = DataDir::new();
-    let ids = place.file("ids", "1\n");
-    let new = place.run(&["track", "foo.example", "--ids", &ids]);
+fn only_a_known_server_can_be_given_by_its_host() {
+    let data_dir = DataDir::new();
+    let ids = data_dir.file("ids", "1\n");
+    let new = data_dir.run(&["track", "foo.example", "--ids", &ids]);
     assert_eq!(new.status, 2, "{new:?}");
     assert!(new.stderr.contains("https://foo.example"), "{new:?}");
     let address = "https://sim.example";
-    assert_eq!(place.json(&["track", address, "--ids", &ids])["new"], 1);
-    let again = place.json(&["track", "sim.example", "--ids", &ids]);
+    assert_eq!(data_dir.json(&["track", address, "--ids", &ids])["new"], 1);
+    let again = data_dir.json(&["track", "sim.example", "--ids", &ids]);
     assert_eq!(again["known"], 1, "{again}");
     // It is not stored, but known to wait.
-    let why = place.json(&["why", "sim.example/1"]);
+    let why = data_dir.json(&["why", "sim.example/1"]);
     assert_eq!(why["state"], "waiting", "{why}");
     assert!(why["named_at_ms"].is_i64() && why["due_at_ms"].is_i64());
-    let words = place.run(&["why", "https://sim.example/@someone/1"]);
+    let words = data_dir.run(&["why", "https://sim.example/@someone/1"]);
     assert!(words.stdout.contains("not stored (waiting)"), "{words:?}");
-    let new = place.run(&["track", "foo.example", "--ids", &ids]);
+    let new = data_dir.run(&["track", "foo.example", "--ids", &ids]);
     let known = "known are https://sim.example";
     assert!(new.stderr.contains(known), "{new:?}");
 }
 
 #[test]
-fn ages_that_make_no_sense_are_refused() {
-    let place = DataDir::new();
+fn invalid_ages_are_refused() {
+    let data_dir = DataDir::new();
     for (ages, said) in [
         ("\"1h\" = \"5m\"\n\"1d\" = \"1m\"", "grow with age"),
         ("\"soon\" = \"5m\"", "no duration"),
         ("\"1h\" = \"0s\"", "zero"),
     ] {
-        place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
-        let refused = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+        data_dir.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
+        let refused = data_dir.run(&["serve", "--listen", "127.0.0.1:0"]);
         assert_eq!(refused.status, 2, "{ages}: {refused:?}");
         assert!(refused.stderr.contains(said), "{ages}: {refused:?}");
     }
@@ -357,13 +367,13 @@ fn ages_that_make_no_sense_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stored_history_can_be_replayed_under_other_policies() {
     let sim = sim().await;
-    let place = DataDir::new();
-    place.file("driftline.toml", CONFIG);
-    let empty = place.run(&["simulate"]);
+    let data_dir = DataDir::new();
+    data_dir.file("driftline.toml", CONFIG);
+    let empty = data_dir.run(&["simulate"]);
     assert_eq!(empty.status, 2, "{empty:?}");
-    let (mut server, _) = place.serve(&["--allow-private"]);
+    let (mut server, _) = data_dir.serve(&["--allow-private"]);
     let url = sim.url();
-    place.json(&[
+    data_dir.json(&[
         "source",
         "add",
         &url,
@@ -375,38 +385,38 @@ async fn the_stored_history_can_be_replayed_under_other_policies() {
         "300ms",
     ]);
     wait_for("posts are refreshed", || {
-        let status = place.json(&["refresh", "status"]);
+        let status = data_dir.json(&["refresh", "status"]);
         status["instances"][0]["since_start"]["outcomes"]["updated"].as_u64() > Some(300)
     });
-    let replay = place.json(&["simulate", "--days", "1", "--quota", "900/15m"]);
+    let replay = data_dir.json(&["simulate", "--days", "1", "--quota", "900/15m"]);
     assert!(replay["posts"].as_u64() > Some(100), "{replay}");
     assert!(replay["changes"].as_u64() > Some(100), "{replay}");
     let policies = replay["policies"].as_array().unwrap();
     assert_eq!(policies.len(), 2, "{replay}");
     assert!(policies[0]["refreshes"].as_u64() > Some(0), "{replay}");
-    let one = place.run(&["simulate", "--policy", "value", "--quota", "10/1h"]);
+    let one = data_dir.run(&["simulate", "--policy", "value", "--quota", "10/1h"]);
     assert!(
         one.stdout.contains("value") && !one.stdout.contains("\nage "),
         "{one:?}"
     );
-    let bad = place.run(&["simulate", "--quota", "lots"]);
+    let bad = data_dir.run(&["simulate", "--quota", "lots"]);
     assert_eq!(bad.status, 2, "{bad:?}");
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
 }
 
 #[test]
-fn a_credential_that_is_named_and_does_not_exist_is_warned_of() {
-    let place = DataDir::new();
+fn an_unknown_configured_credential_is_warned_of() {
+    let data_dir = DataDir::new();
     let names = "[refresh]\ncredentials = [\"nope\", \"mine\"]\n";
-    place.file("driftline.toml", names);
+    data_dir.file("driftline.toml", names);
     let url = "https://a.example";
-    place.json(&["source", "add", url, "--no-check"]);
+    data_dir.json(&["source", "add", url, "--no-check"]);
     let add = ["credential", "add", url, "--name", "mine", "--stdin"];
-    assert_eq!(typed(&place, &add, "a-token").status, 0);
-    place.json(&["source", "pause", "a.example"]);
-    let log = place.folder().join("log");
-    let mut server = place
+    assert_eq!(typed(&data_dir, &add, "a-token").status, 0);
+    data_dir.json(&["source", "pause", "a.example"]);
+    let log = data_dir.folder().join("log");
+    let mut server = data_dir
         .command(&["serve", "--listen", "127.0.0.1:0"])
         .stdout(Stdio::null())
         .stderr(std::fs::File::create(&log).unwrap())
@@ -415,12 +425,12 @@ fn a_credential_that_is_named_and_does_not_exist_is_warned_of() {
     let said = |word: &str| std::fs::read_to_string(&log).unwrap().matches(word).count();
     wait_for("a warning", || said("nope") == 1);
     assert_eq!(said("mine"), 0);
-    let status = place.json(&["refresh", "status"]);
+    let status = data_dir.json(&["refresh", "status"]);
     assert_eq!(status["unknown_credentials"], serde_json::json!(["nope"]));
     assert_eq!(status["instances"][0]["without_credential"], false);
-    assert_eq!(place.run(&["credential", "remove", "mine"]).status, 0);
+    assert_eq!(data_dir.run(&["credential", "remove", "mine"]).status, 0);
     wait_for("another warning", || said("mine") == 1);
-    let words = place.run(&["refresh", "status"]).stdout;
+    let words = data_dir.run(&["refresh", "status"]).stdout;
     let both = ["\"nope\"", "\"mine\"", "not refreshed"];
     assert!(both.iter().all(|word| words.contains(word)), "{words}");
     assert_eq!(said("nope"), 1);

@@ -22,28 +22,29 @@ use support::{DataDir, Running};
 #[tokio::test(flavor = "multi_thread")]
 async fn four_workers_on_postgresql_lose_no_post() {
     let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
-    let places: Vec<DataDir> = (0..4)
+    let data_dirs: Vec<DataDir> = (0..4)
         .map(|_| DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url()))
         .collect();
     let target = Target::Postgres {
         url: SecretUrl::new(cluster.url()),
         schema: None,
     };
-    kill_often(&places, target).await;
+    kill_often(&data_dirs, target).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_process_on_sqlite_loses_no_post() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let target = Target::Sqlite {
-        path: place.data().join("driftline.db"),
+        path: data_dir.data().join("driftline.db"),
     };
-    kill_often(&[place], target).await;
+    kill_often(&[data_dir], target).await;
 }
 
-async fn kill_often(places: &[DataDir], target: Target) {
-    let number =
-        |name: &str, usual| std::env::var(name).map_or(usual, |text| text.parse::<u64>().unwrap());
+async fn kill_often(data_dirs: &[DataDir], target: Target) {
+    let number = |name: &str, default| {
+        std::env::var(name).map_or(default, |text| text.parse::<u64>().unwrap())
+    };
     let seed = number("DRIFTLINE_SEED", rand::random());
     let kills = number("DRIFTLINE_KILLS", 10);
     let posts = number("DRIFTLINE_POSTS", 300);
@@ -52,14 +53,14 @@ async fn kill_often(places: &[DataDir], target: Target) {
     let sim = SimServer::start(world(posts), seed, Clock::Real)
         .await
         .unwrap();
-    for place in places {
-        place.file("driftline.toml", &config(posts));
+    for data_dir in data_dirs {
+        data_dir.file("driftline.toml", &config(posts));
     }
     let url = sim.url();
     // Pages of 40, and much time besides.
     let read_for = format!("{}s", 20 + posts / 400);
     let mirror = ["mirror", &url, "--name", "sim", "--backfill", "all"];
-    let mirrored = places[0].run(
+    let mirrored = data_dirs[0].run(
         &[
             &mirror[..],
             &["--allow-private", "--no-settle", "--for", &read_for],
@@ -67,7 +68,10 @@ async fn kill_often(places: &[DataDir], target: Target) {
         .concat(),
     );
     assert_eq!(mirrored.status, 0, "{mirrored:?}");
-    let mut running: Vec<Option<Running>> = places.iter().map(|place| Some(start(place))).collect();
+    let mut running: Vec<Option<Running>> = data_dirs
+        .iter()
+        .map(|data_dir| Some(start(data_dir)))
+        .collect();
     let store = tokio::task::spawn_blocking(move || Store::open(target).unwrap())
         .await
         .unwrap();
@@ -85,11 +89,11 @@ async fn kill_often(places: &[DataDir], target: Target) {
             oldest_ms = oldest_ms.max(stored(&store).await.oldest_ms);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let at = rng.random_range(0..places.len());
+        let at = rng.random_range(0..data_dirs.len());
         if let Some(killed) = running[at].take() {
             killed.kill();
         }
-        running[at] = Some(start(&places[at]));
+        running[at] = Some(start(&data_dirs[at]));
     }
     let last_kill_ms = Clock::Real.now_ms();
     until(&store, posts, |now| {
@@ -114,8 +118,8 @@ async fn kill_often(places: &[DataDir], target: Target) {
     store.close().await;
 }
 
-fn start(place: &DataDir) -> Running {
-    place.serve(&["--allow-private"]).0
+fn start(data_dir: &DataDir) -> Running {
+    data_dir.serve(&["--allow-private"]).0
 }
 
 /// How the stored posts stand.
@@ -140,7 +144,7 @@ async fn stored(store: &Store) -> Stored {
                 |row| Ok((row.i64(0)?, row.i64(1)?)),
             )?;
             let slots = tx.query_one("select count(*) from schedule", &[], |row| row.i64(0))?;
-            let leases = tx.query("select posts from lease", &[], |row| row.text(0))?;
+            let leases = tx.query("select posts from claim_lease", &[], |row| row.text(0))?;
             let leased: usize = leases
                 .iter()
                 .map(|posts| posts.split_whitespace().count())

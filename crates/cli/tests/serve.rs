@@ -24,8 +24,8 @@ async fn a_server_takes_commands_and_ends_in_order() {
     let upstream = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real)
         .await
         .unwrap();
-    let place = DataDir::new();
-    let (mut server, url) = place.serve(&["--allow-private"]);
+    let data_dir = DataDir::new();
+    let (mut server, url) = data_dir.serve(&["--allow-private"]);
     let add = [
         "source",
         "add",
@@ -35,18 +35,18 @@ async fn a_server_takes_commands_and_ends_in_order() {
         "--every",
         "200ms",
     ];
-    assert_eq!(place.json(&add)["name"], "sim");
+    assert_eq!(data_dir.json(&add)["name"], "sim");
     wait_for("posts are there", || {
-        place.json(&["source", "verify", "sim"])["posts"].as_u64() > Some(20)
+        data_dir.json(&["source", "verify", "sim"])["posts"].as_u64() > Some(20)
     });
-    let exported = place.export("sim");
+    let exported = data_dir.export("sim");
     assert!(exported.len() > 20);
-    let refused = place.run(&["source", "verify", "other"]);
+    let refused = data_dir.run(&["source", "verify", "other"]);
     assert_eq!(refused.status, 2, "{refused:?}");
     assert!(refused.stderr.contains("no source named"), "{refused:?}");
-    let second = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+    let second = data_dir.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(second.status, 1, "{second:?}");
-    let other = place.run(&["--database-url", "postgres://h/d", "source", "list"]);
+    let other = data_dir.run(&["--database-url", "postgres://h/d", "source", "list"]);
     assert_eq!(other.status, 2, "{other:?}");
     assert!(
         other.stderr.contains("with the database driftline.db"),
@@ -71,8 +71,8 @@ async fn a_server_takes_commands_and_ends_in_order() {
 
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
-    assert!(!place.data().join("driftline.sock").exists());
-    let path = place.data().join("driftline.db");
+    assert!(!data_dir.data().join("driftline.sock").exists());
+    let path = data_dir.data().join("driftline.db");
     let holding = tokio::task::spawn_blocking(|| {
         let store = Store::open(Target::Sqlite { path }).unwrap();
         let sources = store.read_blocking(source::list).unwrap();
@@ -80,19 +80,19 @@ async fn a_server_takes_commands_and_ends_in_order() {
         sources[0].holding.clone()
     });
     assert_eq!(holding.await.unwrap(), None, "the lease was given back");
-    assert!(place.export("sim").len() >= exported.len());
+    assert!(data_dir.export("sim").len() >= exported.len());
 }
 
 #[test]
 fn a_killed_server_leaves_nothing_in_the_way() {
-    let place = DataDir::new();
-    let (server, _) = place.serve(&[]);
+    let data_dir = DataDir::new();
+    let (server, _) = data_dir.serve(&[]);
     server.kill();
-    assert!(place.data().join("driftline.sock").exists());
-    let list = place.json(&["source", "list"]);
+    assert!(data_dir.data().join("driftline.sock").exists());
+    let list = data_dir.json(&["source", "list"]);
     assert_eq!(list.as_array().unwrap().len(), 0);
-    let (mut server, _) = place.serve(&[]);
-    let list = place.json(&["source", "list"]);
+    let (mut server, _) = data_dir.serve(&[]);
+    let list = data_dir.json(&["source", "list"]);
     assert_eq!(list.as_array().unwrap().len(), 0);
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
@@ -100,9 +100,9 @@ fn a_killed_server_leaves_nothing_in_the_way() {
 
 #[test]
 fn addresses_that_others_reach_are_refused_without_a_token() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "nonsense"] {
-        let ended = place.run(&["serve", "--listen", address]);
+        let ended = data_dir.run(&["serve", "--listen", address]);
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.stderr.contains(address), "{ended:?}");
     }
@@ -110,9 +110,9 @@ fn addresses_that_others_reach_are_refused_without_a_token() {
 
 #[test]
 fn tokens_that_are_missing_or_short_are_refused_unshown() {
-    let place = DataDir::new().with("SHORT", "sesame-open-yourself");
+    let data_dir = DataDir::new().with("SHORT", "sesame-open-yourself");
     let serve = ["serve", "--listen", "127.0.0.1:0"];
-    let empty = place.file("empty", "");
+    let empty = data_dir.file("empty", "");
     for (place_of_token, said) in [
         (["--token-env", "SHORT"], "shorter than 32"),
         (["--token-env", "UNSET"], "UNSET"),
@@ -120,7 +120,7 @@ fn tokens_that_are_missing_or_short_are_refused_unshown() {
         (["--token-file", "nowhere"], "nowhere"),
     ] {
         let arguments: Vec<&str> = serve.into_iter().chain(place_of_token).collect();
-        let ended = place.run(&arguments);
+        let ended = data_dir.run(&arguments);
         assert_eq!(ended.status, 2, "{ended:?}");
         assert!(ended.stderr.contains(said), "{ended:?}");
         assert!(!ended.stderr.contains("sesame"), "{ended:?}");
@@ -130,17 +130,17 @@ fn tokens_that_are_missing_or_short_are_refused_unshown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn other_machines_are_served_and_need_the_token_for_more_than_public_posts() {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef-drift";
-    let place = DataDir::new();
-    let file = place.file("token", &format!("{TOKEN}\n"));
-    place.file(
+    let data_dir = DataDir::new();
+    let file = data_dir.file("token", &format!("{TOKEN}\n"));
+    data_dir.file(
         "driftline.toml",
         &format!("[server]\ntoken_file = {file:?}\n[id]\nserve = true\nlisten_thrift = \"none\"\n"),
     );
-    let mut server = place.start(&["--json", "-v", "serve", "--listen", "0.0.0.0:0"]);
-    let told = lines(&server.line());
-    let told = told[0]["listening"].as_str().unwrap();
-    assert!(told.starts_with("http://0.0.0.0:"), "{told}");
-    let url = told.replace("0.0.0.0", "127.0.0.1");
+    let mut server = data_dir.start(&["--json", "-v", "serve", "--listen", "0.0.0.0:0"]);
+    let announced = lines(&server.line());
+    let announced = announced[0]["listening"].as_str().unwrap();
+    assert!(announced.starts_with("http://0.0.0.0:"), "{announced}");
+    let url = announced.replace("0.0.0.0", "127.0.0.1");
     for open in ["timelines/public", "instance"] {
         assert_eq!(get(&format!("{url}/api/v1/{open}")).await.0, 200, "{open}");
     }
@@ -158,7 +158,7 @@ async fn other_machines_are_served_and_need_the_token_for_more_than_public_posts
         assert_eq!(answer.status(), expected, "{closed}");
     }
     // Commands go through the socket in the data folder, which is the operator's.
-    assert_eq!(place.json(&["source", "list"]), serde_json::json!([]));
+    assert_eq!(data_dir.json(&["source", "list"]), serde_json::json!([]));
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
 }

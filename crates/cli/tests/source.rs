@@ -1,4 +1,4 @@
-//! `source add` tries what it adds, and `source list` tells what each source is doing.
+//! `source add` tries what it adds, and `source list` shows what each source is doing.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -14,19 +14,19 @@ async fn sim() -> SimServer {
     SimServer::start(world, 1, Clock::Real).await.unwrap()
 }
 
-fn names(place: &DataDir) -> usize {
-    let ended = place.run(&["--json", "source", "list"]);
+fn names(data_dir: &DataDir) -> usize {
+    let ended = data_dir.run(&["--json", "source", "list"]);
     serde_json::from_str::<serde_json::Value>(&ended.stdout)
         .map_or(0, |list| list.as_array().unwrap().len())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_cannot_be_read_is_not_added_and_what_is_wrong_is_said() {
+async fn an_unreadable_source_is_not_added_and_the_error_is_shown() {
     let sim = sim().await;
     let url = sim.url();
-    let place = DataDir::new();
-    let token = place.file("token", "driftline");
-    let nowhere = place.folder().join("nowhere").display().to_string();
+    let data_dir = DataDir::new();
+    let token = data_dir.file("token", "driftline");
+    let nowhere = data_dir.folder().join("nowhere").display().to_string();
     let gone = "http://127.0.0.1:1";
     let private = ["--allow-private"];
     for (url, more, said) in [
@@ -56,29 +56,29 @@ async fn a_source_that_cannot_be_read_is_not_added_and_what_is_wrong_is_said() {
     ] {
         let mut add = vec!["source", "add", url];
         add.extend(more);
-        let ended = place.run(&add);
+        let ended = data_dir.run(&add);
         assert_ne!(ended.status, 0, "{add:?}: {ended:?}");
         for said in [said, "not added", "--no-check"] {
             assert!(ended.stderr.contains(said), "{add:?}: {ended:?}");
         }
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
-        assert_eq!(names(&place), 0, "{add:?}");
+        assert_eq!(names(&data_dir), 0, "{add:?}");
     }
     let mut untried = vec!["source", "add", gone, "--no-check", "--name", "untried"];
     untried.extend(["--token-env", "UNSET_TOKEN"]);
-    assert_eq!(place.run(&untried).status, 0);
+    assert_eq!(data_dir.run(&untried).status, 0);
     let add = ["source", "add", &url, "--allow-private", "--name", "tried"];
-    assert_eq!(place.run(&add).status, 0);
-    assert_eq!(names(&place), 2);
+    assert_eq!(data_dir.run(&add).status, 0);
+    assert_eq!(names(&data_dir), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_server_tries_with_what_it_may_and_has_itself() {
     let sim = sim().await;
     let url = sim.url();
-    let place = DataDir::new();
-    let (_server, _) = place.serve(&[]);
-    let refused = place.run(&["source", "add", &url, "--allow-private"]);
+    let data_dir = DataDir::new();
+    let (_server, _) = data_dir.serve(&[]);
+    let refused = data_dir.run(&["source", "add", &url, "--allow-private"]);
     assert_ne!(refused.status, 0, "{refused:?}");
     assert!(refused.stderr.contains("private address"), "{refused:?}");
     let throttled = SimServer::start(
@@ -96,31 +96,31 @@ async fn a_running_server_tries_with_what_it_may_and_has_itself() {
         Clock::Real,
     );
     let throttled = throttled.await.unwrap();
-    let place = DataDir::new();
-    let (_server, _) = place.serve(&["--allow-private"]);
-    let added = place.run(&["source", "add", &throttled.url(), "--name", "throttled"]);
+    let data_dir = DataDir::new();
+    let (_server, _) = data_dir.serve(&["--allow-private"]);
+    let added = data_dir.run(&["source", "add", &throttled.url(), "--name", "throttled"]);
     assert_eq!(added.status, 0, "{added:?}");
     assert!(added.stderr.contains("too many requests"), "{added:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_tells_what_each_source_is_doing() {
+async fn the_list_shows_what_each_source_is_doing() {
     let sim = sim().await;
     let url = sim.url();
-    let place = DataDir::new();
-    let (server, base) = place.serve(&[]);
+    let data_dir = DataDir::new();
+    let (server, base) = data_dir.serve(&[]);
     let add = |name: &str, more: &[&str]| {
         let mut add = vec!["source", "add", &url, "--no-check", "--name", name];
         add.extend(["--every", "300ms"]);
         add.extend(more);
-        place.json(&add);
+        data_dir.json(&add);
     };
     add("blocked", &[]);
     add("tokenless", &["--token-env", "UNSET_TOKEN"]);
     add("resting", &[]);
-    place.json(&["source", "pause", "resting"]);
+    data_dir.json(&["source", "pause", "resting"]);
     let state = |name: &str| {
-        let list = place.json(&["source", "list"]);
+        let list = data_dir.json(&["source", "list"]);
         let rows = list.as_array().unwrap();
         rows.iter().find(|row| row["name"] == name).unwrap().clone()
     };
@@ -136,38 +136,38 @@ async fn the_list_tells_what_each_source_is_doing() {
     let text = state("tokenless")["state_text"].to_string();
     assert!(text.contains("UNSET_TOKEN"), "{text}");
     assert_eq!(state("resting")["state"], "paused");
-    let table = place.run(&["source", "list"]).stdout;
+    let table = data_dir.run(&["source", "list"]).stdout;
     assert!(table.contains("failing: address is private"), "{table}");
 
     // One bad upstream makes nothing unready, and neither does a missing token.
-    wait_for("the metrics tell", || {
+    wait_for("the metrics show it", || {
         let (_, metrics) = support::get(&format!("{base}/metrics"));
         metrics.contains("driftline_source_failing{source=\"blocked\"} 1")
             && metrics.contains("driftline_source_failing{source=\"tokenless\"} 1")
     });
     let (status, body) = support::get(&format!("{base}/readyz"));
     assert_eq!((status, body.lines().next()), (200, Some("ok")));
-    wait_for("what nobody reads is told", || {
+    wait_for("the stalled source is reported", || {
         let (status, body) = support::get(&format!("{base}/readyz"));
         assert_eq!(status, 200);
         body.contains("tokenless stands still") && body.contains("UNSET_TOKEN")
     });
-    wait_for("the metrics tell that, too", || {
+    wait_for("the metrics show that, too", || {
         let (_, metrics) = support::get(&format!("{base}/metrics"));
         metrics.contains("driftline_source_standing_still{source=\"tokenless\"} 1")
             && metrics.contains("driftline_source_standing_still{source=\"blocked\"} 0")
     });
-    let lines = place.log();
+    let lines = data_dir.log();
     for said in ["source=blocked", "source=tokenless"] {
-        let told = lines.lines().filter(|line| line.contains(said));
-        assert_eq!(told.count(), 1, "{lines}");
+        let warnings = lines.lines().filter(|line| line.contains(said));
+        assert_eq!(warnings.count(), 1, "{lines}");
     }
     drop(server);
     assert_eq!(state("tokenless")["state"], "not_read");
 
-    let (_server, base) = place.serve(&["--allow-private"]);
+    let (_server, base) = data_dir.serve(&["--allow-private"]);
     wait_for("it is read", || state("blocked")["state"] == "reading");
-    wait_for("its last success is told", || {
+    wait_for("its last success is shown", || {
         let (_, metrics) = support::get(&format!("{base}/metrics"));
         let succeeded = "driftline_source_last_success_timestamp_seconds{source=\"blocked\"} 1";
         metrics.contains(succeeded)

@@ -6,9 +6,9 @@ mod support;
 use serde_json::Value;
 use support::DataDir;
 
-/// Runs it and checks the status and that one line tells what is wanted.
-fn refused(place: &DataDir, arguments: &[&str], status: i32, words: &[&str]) -> String {
-    let ended = place.run(arguments);
+/// Runs it and checks the status and that one line says what is expected.
+fn refused(data_dir: &DataDir, arguments: &[&str], status: i32, words: &[&str]) -> String {
+    let ended = data_dir.run(arguments);
     assert_eq!(ended.status, status, "{arguments:?}: {ended:?}");
     assert_eq!(ended.stdout, "", "{arguments:?}: {ended:?}");
     for word in words {
@@ -19,12 +19,12 @@ fn refused(place: &DataDir, arguments: &[&str], status: i32, words: &[&str]) -> 
 
 #[test]
 fn a_wrong_command_line_is_2_and_help_is_0() {
-    let place = DataDir::new();
-    assert_eq!(place.run(&["--version"]).status, 0);
-    assert_eq!(place.run(&["source", "add", "--help"]).status, 0);
-    refused(&place, &["fly"], 2, &["fly"]);
+    let data_dir = DataDir::new();
+    assert_eq!(data_dir.run(&["--version"]).status, 0);
+    assert_eq!(data_dir.run(&["source", "add", "--help"]).status, 0);
+    refused(&data_dir, &["fly"], 2, &["fly"]);
     refused(
-        &place,
+        &data_dir,
         &["source", "add", "https://a.example", "--every", "3"],
         2,
         &["--every", "500ms"],
@@ -34,33 +34,33 @@ fn a_wrong_command_line_is_2_and_help_is_0() {
         ("home", ["needs a token", "--token-env"]),
     ] {
         let add = ["source", "add", "https://a.example", "--timeline", timeline];
-        let message = refused(&place, &add, 2, &words);
+        let message = refused(&data_dir, &add, 2, &words);
         assert_eq!(message.lines().count(), 1, "{message}");
     }
 }
 
 #[test]
-fn commands_on_nothing_say_what_to_do() {
-    let place = DataDir::new();
+fn commands_without_a_store_say_what_to_do() {
+    let data_dir = DataDir::new();
     for command in [
         &["source", "list"][..],
         &["source", "verify", "gone"],
         &["export", "gone"],
     ] {
-        refused(&place, command, 2, &["there is no store", "--data"]);
+        refused(&data_dir, command, 2, &["there is no store", "--data"]);
     }
-    assert!(!place.data().exists(), "a question makes no folder");
+    assert!(!data_dir.data().exists(), "a question makes no folder");
     let add = ["source", "add", "https://a.example", "--no-check"];
-    assert_eq!(place.run(&add).status, 0);
+    assert_eq!(data_dir.run(&add).status, 0);
     for command in [
         &["source", "verify", "gone"][..],
         &["source", "pause", "gone"],
         &["export", "gone"],
     ] {
-        refused(&place, command, 2, &["no source named \"gone\""]);
+        refused(&data_dir, command, 2, &["no source named \"gone\""]);
     }
     refused(
-        &place,
+        &data_dir,
         &["source", "add", "https://a.example"],
         2,
         &["already", "--name"],
@@ -69,7 +69,7 @@ fn commands_on_nothing_say_what_to_do() {
 
 #[test]
 fn a_source_is_added_listed_paused_and_removed() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let add = [
         "source",
         "add",
@@ -78,49 +78,52 @@ fn a_source_is_added_listed_paused_and_removed() {
         "--every",
         "1m30s",
     ];
-    let added = place.json(&add);
+    let added = data_dir.json(&add);
     assert_eq!(added["name"], "a.example");
-    let list = place.json(&["source", "list"]);
+    let list = data_dir.json(&["source", "list"]);
     assert_eq!(list[0]["every_ms"], 90_000);
     assert_eq!(list[0]["paused"], false);
-    let paused = place.json(&["source", "pause", "a.example"]);
+    let paused = data_dir.json(&["source", "pause", "a.example"]);
     assert_eq!(paused["changed"], true);
-    let again = place.run(&["source", "pause", "a.example"]);
+    let again = data_dir.run(&["source", "pause", "a.example"]);
     assert_eq!(again.stdout, "a.example is paused already\n");
-    let table = place.run(&["source", "list"]).stdout;
+    let table = data_dir.run(&["source", "list"]).stdout;
     assert!(table.contains("paused"), "{table}");
-    let removed = place.json(&["source", "remove", "a.example"]);
+    let removed = data_dir.json(&["source", "remove", "a.example"]);
     assert_eq!(removed["posts"], 0);
-    assert_eq!(place.json(&["source", "list"]).as_array().unwrap().len(), 0);
+    assert_eq!(
+        data_dir.json(&["source", "list"]).as_array().unwrap().len(),
+        0
+    );
 }
 
 #[test]
 fn flags_are_stronger_than_the_environment_and_that_than_the_file() {
-    let listen = |place: &DataDir, arguments: &[&str]| {
+    let listen = |data_dir: &DataDir, arguments: &[&str]| {
         let mut all = arguments.to_vec();
         all.push("serve");
-        refused(place, &all, 2, &["operator's token"])
+        refused(data_dir, &all, 2, &["operator's token"])
     };
-    let place = DataDir::new();
-    let file = place.file("my.toml", "[server]\nlisten = \"0.0.0.0:1\"\n");
-    let message = listen(&place, &["--config", &file]);
+    let data_dir = DataDir::new();
+    let file = data_dir.file("my.toml", "[server]\nlisten = \"0.0.0.0:1\"\n");
+    let message = listen(&data_dir, &["--config", &file]);
     assert!(message.contains("0.0.0.0:1 "), "{message}");
 
-    let place = place.with("DRIFTLINE_SERVER__LISTEN", "0.0.0.0:2");
-    let message = listen(&place, &["--config", &file]);
+    let data_dir = data_dir.with("DRIFTLINE_SERVER__LISTEN", "0.0.0.0:2");
+    let message = listen(&data_dir, &["--config", &file]);
     assert!(message.contains("0.0.0.0:2 "), "{message}");
 
     let flag = ["--config", &file, "serve", "--listen", "0.0.0.0:3"];
-    let message = refused(&place, &flag, 2, &["operator's token"]);
+    let message = refused(&data_dir, &flag, 2, &["operator's token"]);
     assert!(message.contains("0.0.0.0:3 "), "{message}");
 }
 
 #[test]
 fn the_configuration_here_sets_what_sources_begin_with() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let defaults = "[defaults]\nevery = \"1d\"\nbackfill = 100\noverlap = \"2s\"\n";
-    place.file("driftline.toml", defaults);
-    place.json(&["source", "add", "https://a.example", "--no-check"]);
+    data_dir.file("driftline.toml", defaults);
+    data_dir.json(&["source", "add", "https://a.example", "--no-check"]);
     let add = [
         "source",
         "add",
@@ -129,15 +132,15 @@ fn the_configuration_here_sets_what_sources_begin_with() {
         "--every",
         "5s",
     ];
-    place.json(&add);
-    let list = place.json(&["source", "list"]);
+    data_dir.json(&add);
+    let list = data_dir.json(&["source", "list"]);
     assert_eq!(list[0]["every_ms"], 86_400_000);
     assert_eq!(list[1]["every_ms"], 5_000);
 }
 
 #[test]
 fn wrong_configurations_are_2_and_name_the_key() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     for (text, words) in [
         (
             "[server]\nlissten = \"x\"\n",
@@ -152,54 +155,59 @@ fn wrong_configurations_are_2_and_name_the_key() {
         ),
         ("[server\n", &["line 1"]),
     ] {
-        let file = place.file("wrong.toml", text);
+        let file = data_dir.file("wrong.toml", text);
         let arguments = ["--config", &file, "source", "list"];
-        let message = refused(&place, &arguments, 2, words);
+        let message = refused(&data_dir, &arguments, 2, words);
         assert!(message.contains("wrong.toml"), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
     }
     let missing = ["--config", "missing.toml", "source", "list"];
-    refused(&place, &missing, 2, &["missing.toml"]);
-    let place = DataDir::new().with("DRIFTLINE_DEFAULTS__EVRY", "3s");
+    refused(&data_dir, &missing, 2, &["missing.toml"]);
+    let data_dir = DataDir::new().with("DRIFTLINE_DEFAULTS__EVRY", "3s");
     let words = ["DRIFTLINE_DEFAULTS__EVRY", "environment"];
-    refused(&place, &["source", "list"], 2, &words);
+    refused(&data_dir, &["source", "list"], 2, &words);
 }
 
 #[test]
 fn a_database_urls_password_is_never_printed() {
     let secret = "hunter2hunter2";
     let url = format!("postgres://me:{secret}@127.0.0.1:1/none");
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let flag = ["--database-url", &url, "-vv", "source", "list"];
-    let message = refused(&place, &flag, 1, &["127.0.0.1:1/none"]);
+    let message = refused(&data_dir, &flag, 1, &["127.0.0.1:1/none"]);
     assert!(!message.contains(secret), "{message}");
-    let file = place.file("d.toml", &format!("[store]\ndatabase_url = \"{url}\n"));
-    let broken = refused(&place, &["--config", &file, "source", "list"], 2, &["TOML"]);
+    let file = data_dir.file("d.toml", &format!("[store]\ndatabase_url = \"{url}\n"));
+    let broken = refused(
+        &data_dir,
+        &["--config", &file, "source", "list"],
+        2,
+        &["TOML"],
+    );
     assert!(!broken.contains(secret), "{broken}");
     let wrong = format!("mysql://me:{secret}@host/db");
     let flag = ["--database-url", &wrong, "source", "list"];
-    let message = refused(&place, &flag, 2, &["postgres://"]);
+    let message = refused(&data_dir, &flag, 2, &["postgres://"]);
     assert!(!message.contains(secret), "{message}");
-    let place = place.with("DRIFTLINE_STORE__DATABASE_URL", &url);
-    let message = refused(&place, &["source", "list"], 1, &["127.0.0.1:1/none"]);
+    let data_dir = data_dir.with("DRIFTLINE_STORE__DATABASE_URL", &url);
+    let message = refused(&data_dir, &["source", "list"], 1, &["127.0.0.1:1/none"]);
     assert!(!message.contains(secret), "{message}");
 }
 
 /// The age table that is in force: below which age, ms, posts are refreshed how often, ms.
-fn ages(place: &DataDir) -> Vec<(i64, i64)> {
-    place.json(&["source", "add", "https://a.example", "--no-check"]);
-    let status = place.json(&["refresh", "status"]);
+fn ages(data_dir: &DataDir) -> Vec<(i64, i64)> {
+    data_dir.json(&["source", "add", "https://a.example", "--no-check"]);
+    let status = data_dir.json(&["refresh", "status"]);
     let bands = status["instances"][0]["bands"].as_array().unwrap().iter();
     let pair = |band: &Value| Some((band["below_ms"].as_i64()?, band["every_ms"].as_i64()?));
     bands.map(|band| pair(band).unwrap()).collect()
 }
 
 #[test]
-fn usual_ages_change_their_own_interval_only_and_others_are_a_table_of_their_own() {
+fn default_ages_change_their_own_interval_only_and_others_are_a_table_of_their_own() {
     const MINUTE: i64 = 60_000;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
-    let usual = [
+    let defaults = [
         (18 * MINUTE, 3 * MINUTE),
         (HOUR, 10 * MINUTE),
         (DAY, 2 * HOUR),
@@ -207,16 +215,16 @@ fn usual_ages_change_their_own_interval_only_and_others_are_a_table_of_their_own
         (30 * DAY, 3 * DAY),
     ];
     let with = |at: usize, every_ms| {
-        let mut bands = usual;
+        let mut bands = defaults;
         bands[at].1 = every_ms;
         bands.to_vec()
     };
     let of = |ages: &str| {
-        let place = DataDir::new();
-        place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
-        place
+        let data_dir = DataDir::new();
+        data_dir.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
+        data_dir
     };
-    assert_eq!(ages(&DataDir::new()), usual);
+    assert_eq!(ages(&DataDir::new()), defaults);
     assert_eq!(ages(&of("\"18m\" = \"2m\"")), with(0, 2 * MINUTE));
     // The same age, written otherwise.
     assert_eq!(ages(&of("\"1h\" = \"5m\"")), with(1, 5 * MINUTE));
@@ -225,18 +233,18 @@ fn usual_ages_change_their_own_interval_only_and_others_are_a_table_of_their_own
     assert_eq!(ages(&of("\"18m\" = \"1m\"\n\"2h\" = \"5m\"")), own);
     // The environment lies above the file, band by band.
     let variable = "DRIFTLINE_REFRESH__AGES__18M";
-    let place = DataDir::new().with(variable, "1m");
-    assert_eq!(ages(&place), with(0, MINUTE));
-    let place = of("\"18m\" = \"2m\"\n\"60m\" = \"5m\"").with(variable, "1m");
+    let data_dir = DataDir::new().with(variable, "1m");
+    assert_eq!(ages(&data_dir), with(0, MINUTE));
+    let data_dir = of("\"18m\" = \"2m\"\n\"60m\" = \"5m\"").with(variable, "1m");
     let mut both = with(0, MINUTE);
     both[1].1 = 5 * MINUTE;
-    assert_eq!(ages(&place), both);
+    assert_eq!(ages(&data_dir), both);
 }
 
 #[test]
-fn what_is_wrong_with_ages_is_said_with_the_ages_as_they_are_written() {
+fn errors_in_ages_quote_the_ages_as_written() {
     for (ages, words) in [
-        // Below the usual interval of the band before it.
+        // Below the default interval of the band before it.
         (
             "\"60m\" = \"2m\"",
             &["grow with age", "\"60m\"", "\"18m\"", "3m"][..],
@@ -252,13 +260,13 @@ fn what_is_wrong_with_ages_is_said_with_the_ages_as_they_are_written() {
         ),
         ("\"900000d\" = \"5m\"", &["900000d", "too long"]),
     ] {
-        let place = DataDir::new();
-        place.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
-        refused(&place, &["source", "add", "https://a.example"], 2, words);
+        let data_dir = DataDir::new();
+        data_dir.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));
+        refused(&data_dir, &["source", "add", "https://a.example"], 2, words);
     }
 }
 #[test]
-fn a_wrong_setting_of_refreshing_says_where_it_is_and_what_can_be_written() {
+fn an_invalid_refresh_setting_says_where_it_is_and_what_is_expected() {
     let add = ["source", "add", "https://a.example"];
     let serve = ["serve", "--listen", "127.0.0.1:0"];
     for (line, command, words) in [
@@ -275,47 +283,47 @@ fn a_wrong_setting_of_refreshing_says_where_it_is_and_what_can_be_written() {
         ("ages = 3", &add, &["a table"]),
         ("half_life = \"900000d\"", &add, &["too long"]),
         ("half_life = \"0s\"", &add, &["zero"]),
-        ("polling_share = 1.5", &add, &["from 0.0 to 1.0"]),
-        ("workers = 65", &serve, &["from 1 to 64"]),
-        ("lease = \"1s\"", &serve, &["shorter than 5s"]),
+        ("polling_share = 1.5", &add, &["between 0.0 and 1.0"]),
+        ("workers = 65", &serve, &["between 1 and 64"]),
+        ("lease = \"1s\"", &serve, &["at least 5s"]),
         ("buffer_ttl = \"30s\"", &serve, &["lease"]),
     ] {
         let (key, value) = line.split_once(" = ").unwrap();
-        let place = DataDir::new();
-        place.file("driftline.toml", &format!("[refresh]\n{line}\n"));
-        let message = refused(&place, command, 2, words);
+        let data_dir = DataDir::new();
+        data_dir.file("driftline.toml", &format!("[refresh]\n{line}\n"));
+        let message = refused(&data_dir, command, 2, words);
         let name = format!("driftline.toml: \"refresh.{key}\"");
         assert!(message.contains(&name), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
 
         let variable = format!("DRIFTLINE_REFRESH__{}", key.to_uppercase());
-        let place = DataDir::new().with(&variable, value);
-        let message = refused(&place, command, 2, words);
+        let data_dir = DataDir::new().with(&variable, value);
+        let message = refused(&data_dir, command, 2, words);
         let name = format!("the environment: \"{variable}\"");
         assert!(message.contains(&name), "{message}");
     }
     let variable = "DRIFTLINE_REFRESH__AGES__60M";
-    let place = DataDir::new().with(variable, "2m");
-    refused(&place, &add, 2, &["the environment", variable]);
+    let data_dir = DataDir::new().with(variable, "2m");
+    refused(&data_dir, &add, 2, &["the environment", variable]);
 }
 
 #[test]
-fn a_server_that_is_not_known_is_named_with_those_that_are() {
-    let place = DataDir::new();
-    place.json(&["source", "add", "https://a.example", "--no-check"]);
+fn an_unknown_server_is_reported_with_the_known_ones() {
+    let data_dir = DataDir::new();
+    data_dir.json(&["source", "add", "https://a.example", "--no-check"]);
     let simulate = ["simulate", "--instance", "nope.example"];
     let words = ["no server \"nope.example\"", "https://a.example"];
-    refused(&place, &simulate, 2, &words);
+    refused(&data_dir, &simulate, 2, &words);
 }
 
 #[test]
-fn by_worth_the_target_is_said_to_be_a_bound() {
-    let place = DataDir::new();
-    place.json(&["source", "add", "https://a.example", "--no-check"]);
-    let words = |place: &DataDir| place.run(&["refresh", "status"]).stdout;
-    assert!(!words(&place).contains("by value"));
-    place.file("driftline.toml", "[refresh]\npolicy = \"value\"\n");
-    assert!(words(&place).contains("by value: TARGET is the interval by age"));
-    let status = place.json(&["refresh", "status"]);
+fn by_value_the_target_is_said_to_be_a_bound() {
+    let data_dir = DataDir::new();
+    data_dir.json(&["source", "add", "https://a.example", "--no-check"]);
+    let words = |data_dir: &DataDir| data_dir.run(&["refresh", "status"]).stdout;
+    assert!(!words(&data_dir).contains("by value"));
+    data_dir.file("driftline.toml", "[refresh]\npolicy = \"value\"\n");
+    assert!(words(&data_dir).contains("by value: TARGET is the interval by age"));
+    let status = data_dir.json(&["refresh", "status"]);
     assert_eq!(status["instances"][0]["policy"], "value");
 }

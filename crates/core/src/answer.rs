@@ -1,4 +1,4 @@
-//! What goes to an upstream and what comes back, apart from HTTP.
+//! Requests to an upstream and its answers, apart from HTTP.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,12 @@ use crate::{post::Post, upstream_id::UpstreamId};
 /// an upstream whose `max_id` is inclusive converts (see [`MaxIdBound`]).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PageRequest {
-    /// Only posts above this ID, the newest first (`since_id`).
-    pub since: Option<UpstreamId>,
-    /// Only posts below this ID, the newest first (`max_id`).
-    pub below: Option<UpstreamId>,
-    /// The posts just above this ID (`min_id`); with it `since` and `below`
-    /// are not set.
+    /// Only posts above this ID, the newest first.
+    pub since_id: Option<UpstreamId>,
+    /// Only posts below this ID, the newest first.
+    pub max_id: Option<UpstreamId>,
+    /// The posts just above this ID; with it `since_id` and
+    /// `max_id` are not set.
     pub min_id: Option<UpstreamId>,
     /// The most posts to answer with.
     pub limit: u16,
@@ -34,25 +34,25 @@ pub enum MaxIdBound {
 pub struct Abilities {
     /// The most posts that one page holds.
     pub page_limit: u16,
-    /// Whether it answers `min_id`.
+    /// Whether it supports `min_id`.
     pub min_id: bool,
 }
 
 /// A page that arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Its posts as the answer ordered them: newest first, if the upstream
-    /// keeps its word; the timeline machine checks that.
+    /// Its posts in the answer's order: newest first by the API's contract,
+    /// which the timeline machine checks.
     pub listed: Vec<Listed>,
-    /// The places of what it lists besides posts, in its order: a follow among
-    /// the notifications that mentions are read from. They show, as posts do,
-    /// how far the page reaches.
+    /// The positions of listed items that are not posts, in the answer's order:
+    /// a follow among the notifications that mentions are read from. Like
+    /// posts, they show how far the page reaches.
     pub passed: Vec<UpstreamId>,
-    /// What the answer's headers and the clock said.
-    pub facts: AnswerHeaders,
+    /// The answer's headers, size and times.
+    pub headers: AnswerHeaders,
 }
 
-/// A post and its place in the timeline that was read.
+/// A post and its position in the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The ID that orders the timeline and that bounds name: the post's own,
@@ -63,7 +63,7 @@ pub struct Listed {
     pub post: Post,
 }
 
-/// What is known about an answer apart from its content.
+/// The metadata of an answer: its headers, size and times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnswerHeaders {
     /// When the request was sent, by the local clock, Unix ms.
@@ -74,13 +74,13 @@ pub struct AnswerHeaders {
     pub round_trip_ms: i64,
     /// The `Date` header, Unix ms, floored to a second by the sender.
     pub date_ms: Option<i64>,
-    /// The throttle that the headers report.
+    /// The rate limit in the headers.
     pub throttle: Option<Throttle>,
     /// The body's size as it travelled or, when unknown, as it was decoded.
     pub body_bytes: u64,
 }
 
-/// A rate limit as an upstream's headers report it.
+/// A rate limit in an upstream's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttle {
     /// Requests in a window.
@@ -91,58 +91,58 @@ pub struct Throttle {
     pub reset_at_ms: i64,
 }
 
-/// What a look-up of one post found.
+/// The result of a look-up of one post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookUp {
-    /// The post as it now stands.
+    /// The current post.
     Found(Box<Post>),
     /// The upstream says that it does not exist (404 or 410): deleted, or
     /// hidden from this reader.
     Gone,
 }
 
-/// What a look-up of several posts found.
+/// The results of a look-up of several posts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookUps {
-    /// Each ID that was asked for, once, with what was found of it.
+    /// Each requested ID, once, with its result.
     pub findings: Vec<(UpstreamId, Finding)>,
-    /// What the answer's headers and the clock said.
-    pub facts: AnswerHeaders,
+    /// The answer's headers, size and times.
+    pub headers: AnswerHeaders,
 }
 
-/// What a look-up of several posts found of one.
+/// The result for one post of a look-up of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// The post as it now stands.
+    /// The current post.
     Found(Box<Post>),
-    /// The answer leaves it out without a word: it is deleted, or not for this reader.
+    /// The answer leaves it out without an error: it is deleted, or hidden from this reader.
     Missing,
     /// The upstream says that it does not exist.
     Gone,
-    /// The upstream says that it is not for this reader.
+    /// The upstream says that it is hidden from this reader.
     Hidden,
 }
 
-/// What a stream tells as it happens.
+/// An event of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A post appeared in the timeline.
     Posted(Box<Post>),
-    /// A post was edited: as it now stands.
+    /// A post was edited; the current version.
     Edited(Box<Post>),
     /// A post was deleted.
     Deleted(UpstreamId),
 }
 
-/// A request that brought no usable answer.
+/// A request without a usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}: {message}")]
 pub struct Failure {
-    /// Its name on the source.
+    /// Its kind.
     pub kind: FailureKind,
-    /// What was wrong, where, and what to do. Never holds a secret.
+    /// The cause, the place and the remedy. Never holds a secret.
     pub message: String,
-    /// The throttle that the headers reported, if there were any.
+    /// The rate limit in the headers, if any.
     pub throttle: Option<Throttle>,
     /// How long the upstream asks to wait (`Retry-After`), ms.
     pub retry_after_ms: Option<i64>,
@@ -160,13 +160,13 @@ impl Failure {
     }
 }
 
-/// The named errors that a source can stand at.
+/// The kinds of errors that a source reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// No connection, or it broke before an answer began.
     Unreachable,
-    /// Nothing came for too long.
+    /// No answer came within the timeout.
     TimedOut,
     /// The certificate or the TLS handshake was refused.
     Tls,
@@ -176,17 +176,17 @@ pub enum FailureKind {
     Redirected,
     /// 401 or 403: the token is missing, wrong, or not allowed this.
     Unauthorized,
-    /// 403 to a look-up: some post of it is not for this reader, or nothing is.
+    /// 403 to a look-up: at least one of its posts is hidden from this reader, or all access is denied.
     Forbidden,
-    /// 404 or 410: there is no such timeline or server.
+    /// 404 or 410: the timeline or the server does not exist.
     NotFound,
     /// 429.
     Throttled,
-    /// The upstream's own cap on posts in a month is used up.
+    /// The upstream's monthly cap on posts is used up.
     Capped,
     /// 5xx.
     ServerError,
-    /// 400, 413, 414 or 422: the upstream takes this very request for wrong.
+    /// 400, 413, 414 or 422: the upstream rejected the request.
     Refused,
     /// Any other status.
     UnexpectedStatus,

@@ -45,7 +45,7 @@ impl FromStr for Api {
     }
 }
 
-/// A text that names no API.
+/// An unknown API name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no API; write mastodon, x (version 2) or twitter (version 1.1)")]
+#[error("invalid API {0:?}: expected mastodon, x (version 2) or twitter (version 1.1)")]
 pub struct ApiError(String);

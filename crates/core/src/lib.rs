@@ -1,8 +1,8 @@
 //! Driftline's pure machines and domain types.
 //!
 //! Nothing in this crate reads a clock, draws a random number, or opens a
-//! file or a socket: time and rng come in as arguments. It knows no HTTP,
-//! no SQL and no async runtime.
+//! file or a socket: time and random numbers come in as arguments. It knows no
+//! HTTP, no SQL and no async runtime.
 
 pub mod answer;
 pub mod api;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::upstream_id::UpstreamId;
 
-/// Who may see a post, in Mastodon's words.
+/// Who may see a post, in Mastodon's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Visibility {
@@ -19,7 +19,7 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// The word for it in the Mastodon API and in the store.
+    /// Its name in the Mastodon API and in the store.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Public => "public",
@@ -29,8 +29,8 @@ impl Visibility {
         }
     }
 
-    /// The visibility of that name; an unknown one is taken for the
-    /// narrowest, so that nothing is shown that should not be.
+    /// The visibility of that name; an unknown name maps to the narrowest, so
+    /// that no hidden post is shown.
     pub fn named_or_narrowest(name: &str) -> Self {
         match name {
             "public" => Self::Public,
@@ -52,7 +52,7 @@ pub struct Author {
     pub display_name: String,
     /// The account's address for people.
     pub url: Option<String>,
-    /// The account object as it came, JSON.
+    /// The account object as received, JSON.
     pub raw: String,
 }
 
@@ -65,7 +65,7 @@ pub struct Post {
     pub uri: Option<String>,
     /// Its address for people.
     pub url: Option<String>,
-    /// When its author says that it was written, Unix ms.
+    /// Its creation time as the author states it, Unix ms.
     pub created_at_ms: Option<i64>,
     /// When it was last edited, Unix ms; `None` if never.
     pub edited_at_ms: Option<i64>,
@@ -75,13 +75,13 @@ pub struct Post {
     pub author: Author,
     /// The post that this one boosts.
     pub boost_of: Option<Box<Post>>,
-    /// Replies, boosts and favourites, where the upstream counts them.
+    /// Its counts, as far as the upstream reports them.
     pub counts: Counts,
-    /// The whole post as it came, JSON.
+    /// The whole post as received, JSON.
     pub raw: String,
 }
 
-/// What an upstream counts on a post.
+/// A post's counts at the upstream; `None` where it reports none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Replies.
@@ -97,8 +97,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Replies, boosts, favourites and quotes together: what a post's growth is measured by.
-    /// Views are left out, since they would drown the rest.
+    /// The sum of replies, boosts, favourites and quotes, by which growth is measured. Views are
+    /// left out, since they would drown the rest.
     pub fn total(&self) -> i64 {
         [self.replies, self.boosts, self.favourites, self.quotes]
             .into_iter()

@@ -1,8 +1,9 @@
-//! Rng under a seed.
+//! A seeded random number generator.
 
 use serde::{Deserialize, Serialize};
 
-/// Rng under a seed (SplitMix64: Steele, Lea & Flood, OOPSLA 2014). Its state can be kept.
+/// A seeded random number generator (SplitMix64: Steele, Lea & Flood, OOPSLA 2014). Its state can
+/// be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Rng(u64);
@@ -12,9 +13,9 @@ impl Rng {
         Self(seed ^ 0x6a09_e667_f3bc_c909)
     }
 
-    /// Mixes a fact into the state.
-    pub(crate) fn stir(&mut self, fact: u64) {
-        self.0 = self.0.wrapping_add(fact);
+    /// Mixes a number into the state.
+    pub(crate) fn stir(&mut self, entropy: u64) {
+        self.0 = self.0.wrapping_add(entropy);
     }
 
     fn bits(&mut self) -> u64 {
@@ -40,8 +41,8 @@ impl Rng {
         radius * (std::f64::consts::TAU * self.share()).cos()
     }
 
-    /// How often something happens that is expected this often (Poisson; Knuth for few, a normal
-    /// one for many).
+    /// A Poisson-distributed count with this mean (Knuth's method for small means, the normal
+    /// approximation for large ones).
     pub(crate) fn times(&mut self, expected: f64) -> u32 {
         if expected > 50.0 {
             return (expected + expected.sqrt() * self.normal())

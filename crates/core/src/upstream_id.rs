@@ -15,7 +15,7 @@ pub const MAX_ID_BYTES: usize = 255;
 pub struct UpstreamId(Box<str>);
 
 impl UpstreamId {
-    /// Takes the text of an ID as it stands.
+    /// Takes the text of an ID unchanged.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
@@ -100,7 +100,9 @@ impl IdOrder {
         match self {
             Self::Numeric => {
                 if !text.bytes().all(|b| b.is_ascii_digit()) {
-                    return Err(bad("the source orders its IDs as numbers and this is none"));
+                    return Err(bad(
+                        "expected a decimal number, as the source orders its IDs as numbers",
+                    ));
                 }
                 if text.len() > 1 && text.starts_with('0') {
                     return Err(bad("a number must not start with zero"));
@@ -166,9 +168,7 @@ impl fmt::Debug for Key {
 
 /// An ID that cannot be ordered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the ID {id:?} cannot be used: {reason}; if the server is right, name its order with --id-order"
-)]
+#[error("invalid ID {id:?}: {reason}; if the server is right, set its order with --id-order")]
 pub struct BadIdError {
     /// The ID, shortened.
     pub id: String,

@@ -164,7 +164,7 @@ fn made_once(
     })
 }
 
-/// A statement's text, and what it was made for besides its source.
+/// A statement's text, and its inputs other than the source.
 struct Made {
     /// The database, and how many parameters come before the columns.
     form: (Dialect, usize),
@@ -244,7 +244,7 @@ fn arrays(scalars: usize, columns: &[Column<'_>]) -> String {
     arrays.collect::<Vec<_>>().join(", ")
 }
 
-/// How a batch stands in a statement.
+/// The form of a batch in a statement.
 enum Form<'a> {
     /// `{rows}`, or `{rows after $1, $2}`: an insert's source, each row after some parameters.
     Source {

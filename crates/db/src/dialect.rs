@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use crate::error::DbError;
 
-/// Which database speaks, and the few words in which the two differ.
+/// The database in use, and the few words in which the two differ.
 ///
 /// In every statement and migration, a word in braces outside quotes is replaced:
 ///
@@ -34,7 +34,7 @@ impl Dialect {
         self.expand_with(sql, |_, _| false)
     }
 
-    /// Like [`Dialect::expand`]; `extra` may write further words, and says whether it knew one.
+    /// Like [`Dialect::expand`]; `extra` may write further words, and returns whether it knew one.
     pub(crate) fn expand_with<'a>(
         self,
         sql: &'a str,

@@ -8,14 +8,14 @@ use crate::tx::Tx;
 
 /// A caller's closure with its types hidden, so that one queue holds them all.
 pub(crate) trait Job: Send {
-    /// Whether the caller still waits.
-    fn wanted(&self) -> bool;
+    /// Whether the caller still waits for the result.
+    fn is_awaited(&self) -> bool;
 
     /// Runs the closure, catching a panic, and keeps its result. The transaction may commit only
     /// on [`Ran::Commit`].
     fn run(&mut self, tx: &mut Tx<'_>) -> Ran;
 
-    /// Answers the caller: with the kept result, or with what became of the transaction.
+    /// Answers the caller: with the kept result, or with the outcome of the transaction.
     fn finish(self: Box<Self>, end: Result<(), DbError>);
 }
 
@@ -60,7 +60,7 @@ where
     T: Send,
     E: From<DbError> + Send,
 {
-    fn wanted(&self) -> bool {
+    fn is_awaited(&self) -> bool {
         !self.reply.is_closed()
     }
 

@@ -5,7 +5,7 @@
 //! writer that commits in groups and a pool of readers, PostgreSQL a pool of connections.
 //!
 //! # What an operation may rely on
-//! - A write names its [`Root`], the row that stands for what it changes. Writes of one root run
+//! - A write names its [`Root`], the row above everything that it changes. Writes of one root run
 //!   one after the other on both databases, so reading and then writing below a root loses no
 //!   update. Between different roots PostgreSQL runs at read committed: nothing is promised there.
 //! - A read sees one snapshot.
@@ -15,9 +15,9 @@
 //!
 //! # SQL that means the same on both
 //! - Parameters are `$1`, `$2`…, each of them used, in any order and as often as needed.
-//! - [`Dialect`] lists the few words in braces that stand for what differs.
+//! - [`Dialect`] lists the few words in braces for the differences.
 //! - `sum` of integers is `numeric` on PostgreSQL: write `cast(sum(x) as bigint)`.
-//! - PostgreSQL must be able to tell a parameter's type: not `select $1` but
+//! - PostgreSQL must be able to infer a parameter's type: not `select $1` but
 //!   `select cast($1 as bigint)`.
 //! - Text holds no NUL character (refused on both), and JSON is text.
 //! - Text sorts by bytes only with `{collate_c}` on its column.

@@ -9,7 +9,7 @@ use crate::tx::Tx;
 pub struct Migration {
     /// Ascending from step to step.
     pub version: i64,
-    /// Recorded with the version, to tell histories apart.
+    /// Recorded with the version, to distinguish histories.
     pub name: &'static str,
     /// The statements.
     pub sql: &'static str,

@@ -15,14 +15,14 @@ pub struct Options {
     pub readers: usize,
     /// Threads that write, each with a connection of its own. SQLite always has one.
     pub writers: usize,
-    /// How many jobs may wait in each queue; further callers wait for a place.
+    /// How many jobs may wait in each queue; further callers wait for a slot.
     pub queue: usize,
     /// How many writes SQLite may commit together.
     pub group: usize,
 }
 
 impl Options {
-    /// The usual sizes.
+    /// The default sizes.
     pub fn new(target: Target, migrations: &'static [Migration]) -> Options {
         let readers = match target {
             // These compute: more of them than cores would only share each other's time, and a
@@ -42,7 +42,7 @@ impl Options {
     }
 }
 
-/// Where the data is.
+/// The location of the data.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A database file, made if it does not exist; its folder must.
@@ -50,10 +50,10 @@ pub enum Target {
         /// The file.
         path: PathBuf,
     },
-    /// A PostgreSQL database. The URL's `sslmode` and `sslrootcert` say whether connections are
-    /// encrypted and whose certificate is taken, as PostgreSQL's own clients understand them; its
+    /// A PostgreSQL database. The URL's `sslmode` and `sslrootcert` determine whether connections are
+    /// encrypted and which certificates are accepted, as PostgreSQL's own clients understand them; its
     /// `statement_timeout` and `idle_in_transaction_session_timeout` bound statements (5 min
-    /// without) and transactions that stand still (10 s).
+    /// without) and idle transactions (10 s).
     Postgres {
         /// Where and as whom to connect.
         url: SecretUrl,

@@ -23,7 +23,7 @@ use crate::queue::Queue;
 use crate::stats::Counters;
 use crate::tx::Tx;
 
-/// What a pool's transactions are for.
+/// The purpose of a pool's transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionPurpose {
     Write,
@@ -74,10 +74,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Runs the job once. `Ok` says that its own result stands.
+    /// Runs the job once. `Ok` means that its own result counts.
     fn transact(&mut self, job: &mut dyn Job) -> Result<(), DbError> {
         let result = self.transact_connected(job);
-        // A connection in doubt is not used again.
+        // A connection in an unknown state is not used again.
         if self.session.as_ref().is_some_and(Session::is_broken) {
             self.session = None;
         }

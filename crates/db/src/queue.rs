@@ -6,11 +6,11 @@ use tokio::sync::Semaphore;
 use crate::error::DbError;
 use crate::job::Job;
 
-/// A bounded queue from async callers to plain threads: a caller waits for a place without
+/// A bounded queue from async callers to plain threads: a caller waits for a slot without
 /// blocking its thread, and a thread waits for a job.
 pub(crate) struct Queue {
-    /// One permit for each free place.
-    places: Semaphore,
+    /// One permit for each free slot.
+    slots: Semaphore,
     state: Mutex<State>,
     filled: Condvar,
 }
@@ -24,19 +24,19 @@ struct State {
 impl Queue {
     pub(crate) fn new(bound: usize) -> Queue {
         Queue {
-            places: Semaphore::new(bound.clamp(1, Semaphore::MAX_PERMITS)),
+            slots: Semaphore::new(bound.clamp(1, Semaphore::MAX_PERMITS)),
             state: Mutex::default(),
             filled: Condvar::new(),
         }
     }
 
     pub(crate) async fn push(&self, job: Box<dyn Job>) -> Result<(), DbError> {
-        let place = self.places.acquire().await.map_err(|_| DbError::Closed)?;
+        let slot = self.slots.acquire().await.map_err(|_| DbError::Closed)?;
         let mut state = self.lock();
         if state.closed {
             return Err(DbError::Closed);
         }
-        place.forget();
+        slot.forget();
         state.jobs.push_back(job);
         drop(state);
         self.filled.notify_one();
@@ -72,14 +72,14 @@ impl Queue {
     /// Refuses further jobs. Those already queued still run.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        self.places.close();
+        self.slots.close();
         self.filled.notify_all();
     }
 
     fn take(&self, state: &mut State) -> Option<Box<dyn Job>> {
         while let Some(job) = state.jobs.pop_front() {
-            self.places.add_permits(1);
-            if job.wanted() {
+            self.slots.add_permits(1);
+            if job.is_awaited() {
                 return Some(job);
             }
         }

@@ -158,9 +158,9 @@ fn present<T>(index: usize, value: Option<T>) -> Result<T, DbError> {
     value.ok_or_else(|| DbError::Type(format!("column {index} is null")))
 }
 
-fn mismatch(index: usize, wanted: &str, found: &str) -> DbError {
+fn mismatch(index: usize, expected: &str, found: &str) -> DbError {
     DbError::Type(format!(
-        "column {index} was read as {wanted}, but is {found}"
+        "column {index} was read as {expected}, but is {found}"
     ))
 }
 

@@ -26,10 +26,10 @@ pub struct TableColumn {
     pub nullable: bool,
 }
 
-/// A column's type, as far as both databases tell it.
+/// A column's type, as far as both databases report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `bigint` or `boolean`, which SQLite does not tell apart.
+    /// `bigint` or `boolean`, which SQLite does not distinguish.
     Integer,
     /// Text.
     Text,

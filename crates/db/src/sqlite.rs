@@ -47,7 +47,7 @@ pub(crate) fn read_all(connection: &Connection, queue: &Queue) {
 /// Runs `first`, and what else is queued by then, in one transaction.
 ///
 /// Every job of a group has a savepoint, so that a failing one leaves no trace; a job that is
-/// alone needs none. All answers wait for the commit, and its failure is everybody's: a refused
+/// alone needs none. All answers wait for the commit, and its failure applies to all: a refused
 /// job may have been refused because of a row that another job of the group had just written.
 fn write_group(
     connection: &Connection,

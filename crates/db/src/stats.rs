@@ -15,7 +15,7 @@ pub struct Stats {
     pub largest_group: u64,
     /// Transactions that were run again.
     pub retries: u64,
-    /// Connections made anew after one was lost.
+    /// Reconnections after a lost connection.
     pub reconnects: u64,
 }
 

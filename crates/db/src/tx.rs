@@ -37,9 +37,9 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Runs a statement that gives no rows and whose outcome nobody waits for: at the latest
+    /// Runs a statement that gives no rows and whose outcome is not awaited: at the latest
     /// before the next answer or the commit, which fails if it does. On PostgreSQL it travels
-    /// together with what comes next and so costs no journey of its own.
+    /// together with what comes next and so costs no round trip of its own.
     pub fn execute_later(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<(), DbError> {
         self.guard(|link| {
             check(params)?;
@@ -99,11 +99,11 @@ impl<'a> Tx<'a> {
 
     /// Runs a statement for every row of a batch; returns how many rows it changed in all.
     ///
-    /// The batch stands in the text in one of these forms:
+    /// The batch appears in the text in one of these forms:
     /// - `insert into t(a, b) {rows} on conflict (a) do nothing`: its rows as they are.
     /// - `insert into t(s, a, b) {rows after $1} on conflict (s, a) do nothing`: each row after
     ///   one or more parameters.
-    /// - `{rows as r(a, b)}`: as a table with named columns, wherever a table may stand, such as
+    /// - `{rows as r(a, b)}`: as a table with named columns, wherever a table may appear, such as
     ///   `update t set x = r.x from {rows as r(id, x)} where t.id = r.id`, or
     ///   `delete from t where (a, b) in (select a, b from {rows as r(a, b)})`, or
     ///   `insert into t(s, a) select $1, r.a from {rows as r(a)} where true on conflict (s, a) do

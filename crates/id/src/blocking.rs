@@ -27,7 +27,7 @@ pub(crate) fn wait<S: Source, T>(
     let (policy, tick_us) = source.limits();
     let mut not_now = first;
     let mut limited = Since::default();
-    let mut standing = Since::default();
+    let mut stopped = Since::default();
     let mut shown_us = source.fresh_us();
     loop {
         let wait = match not_now {
@@ -41,8 +41,8 @@ pub(crate) fn wait<S: Source, T>(
         }
         let before_us = std::mem::replace(&mut shown_us, source.fresh_us());
         if shown_us != before_us {
-            standing = Since::default();
-        } else if standing.elapsed() > longest_standing(policy, tick_us) {
+            stopped = Since::default();
+        } else if stopped.elapsed() > max_stopped(policy, tick_us) {
             return Err(wait.refusal().unwrap_or(Refusal::SequenceExhausted));
         }
         if wait.us < SPIN_BELOW_US {
@@ -58,8 +58,8 @@ pub(crate) fn wait<S: Source, T>(
 }
 
 /// For how long a clock may show one time while a tick is waited for.
-fn longest_standing(policy: ClockPolicy, tick_us: u64) -> Duration {
-    let ticks = Duration::from_micros(2 * tick_us) + STANDING;
+fn max_stopped(policy: ClockPolicy, tick_us: u64) -> Duration {
+    let ticks = Duration::from_micros(2 * tick_us) + STOPPED;
     match policy {
         ClockPolicy::Refuse => ticks,
         ClockPolicy::Wait { at_most_ms } => ticks.max(Duration::from_millis(at_most_ms.into())),
@@ -85,4 +85,4 @@ const SPIN_BELOW_US: u64 = 50;
 /// Clocks step and windows are extended during a wait: look again after this.
 const MAX_SLEEP_US: u64 = 10_000;
 /// Beyond two ticks: what a busy machine may keep a clock's thread from.
-const STANDING: Duration = Duration::from_millis(100);
+const STOPPED: Duration = Duration::from_millis(100);

@@ -128,7 +128,7 @@ impl fmt::Display for LayoutError {
             ),
             Self::Name { name } => write!(
                 f,
-                "{name:?} is no name; take 1 to {MAX_NAME} characters of a to z, 0 to 9, \
+                "invalid name {name:?}: expected 1 to {MAX_NAME} characters of a to z, 0 to 9, \
                  '_' and '-'"
             ),
             Self::FieldWidth { field, bits } => write!(

@@ -14,7 +14,7 @@ pub enum FieldKind {
     Node,
     /// Counts the IDs that one node makes within one unit of time.
     Sequence,
-    /// Rng.
+    /// Random bits.
     Random,
     /// The kind of the object that the ID names.
     Tag,

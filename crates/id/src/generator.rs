@@ -11,7 +11,7 @@ use crate::window::{Retired, Window};
 
 /// Makes IDs for one owner. Each is larger than all before it.
 ///
-/// The sequence starts anew in each tick of the layout. When a tick's sequence is used up, the
+/// The sequence restarts in each tick of the layout. When a tick's sequence is used up, the
 /// next ID waits for the next tick: no ID has a time that the clock has not reached. A layout
 /// without a sequence gives one ID a tick.
 ///
@@ -90,7 +90,7 @@ impl<C: Clock> Generator<C> {
         ))
     }
 
-    /// Fills the slice from its beginning, and says how far: less than all of it where the tick
+    /// Fills the slice from its beginning, and returns how far: less than all of it where the tick
     /// has fewer. An error only where there is not even one.
     pub fn fill(&mut self, ids: &mut [u64]) -> Result<usize, NotNow> {
         if ids.is_empty() {

@@ -20,7 +20,7 @@ pub struct Guess {
 
 /// A remark that an ID may be older than its layout, and its time then meaningless.
 ///
-/// Sequential IDs from before a layout cannot be told apart from the layout's own by their form;
+/// Sequential IDs from before a layout cannot be distinguished from the layout's own by their form;
 /// they read as times of before the layout came into use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -3,7 +3,7 @@ use crate::text::TextForm;
 
 /// How a system packs time and other fields into its IDs.
 ///
-/// The time stands in the topmost used bits, the fields below it in order. All methods take raw
+/// The time is in the topmost used bits, the fields below it in order. All methods take raw
 /// values as `u128`; a layout of 64 bits looks at the low 64 bits only. Bits above the layout's
 /// used bits count as time, so that time never falls as the raw value grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub struct Layout {
     in_use_since_ms: i64,
 }
 
-/// What one step of a layout's time is worth.
+/// The unit of a layout's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     /// 1 µs.
@@ -182,7 +182,7 @@ impl Layout {
         self.name
     }
 
-    /// What one step of the time is worth.
+    /// The unit of the time.
     pub const fn unit(&self) -> TimeUnit {
         self.unit
     }

@@ -216,7 +216,7 @@ impl fmt::Display for NodeError {
             }
             Self::FieldUnknown { layout, value } => write!(
                 f,
-                "the value {value} belongs to no node field of {layout}, or to one named twice; \
+                "the value {value} belongs to no node field of {layout}, or to one given twice; \
                  name each node field once"
             ),
         }

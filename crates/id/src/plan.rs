@@ -134,7 +134,7 @@ impl Plan {
         1 << self.sequence_shift
     }
 
-    /// Whether a clock that may have stopped is to be read anew before this count: at the
+    /// Whether a clock that may have stopped is to be read again before this count: at the
     /// sequence 0, at each power of two up to [`CHECK_EVERY`], and near its multiples. So a clock
     /// that has stopped is noticed at once where IDs are made slowly, and the reading costs
     /// little where they are not.

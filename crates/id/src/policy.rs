@@ -26,13 +26,13 @@ pub enum ClockPolicy {
 pub enum SequenceStart {
     /// At 0, in every tick.
     Zero,
-    /// At a different place in every tick, so that IDs made slowly do not all end alike (which
+    /// At a different count in every tick, so that IDs made slowly do not all end alike (which
     /// puts them all on one shard). The tick's IDs run from there to the last of the sequence and
     /// do not wrap, so that they keep rising; a tick has up to `below` - 1 fewer of them.
     Scattered {
-        /// Rng, drawn by the caller.
+        /// Random bits, drawn by the caller.
         seed: u64,
-        /// The places: 0 up to `below` - 1, within the sequence. 0 and 1 mean none but 0.
+        /// The starting points: 0 up to `below` - 1, within the sequence. 0 and 1 mean none but 0.
         below: u64,
     },
 }

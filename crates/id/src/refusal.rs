@@ -66,7 +66,7 @@ pub enum Refusal {
         /// The end, in Unix µs.
         until_us: i64,
     },
-    /// The tick has no IDs left, and the clock stands still: a blocking call has waited for two
+    /// The tick has no IDs left, and the clock has stopped: a blocking call has waited for two
     /// ticks and 100 ms, or as long as the policy allows if that is longer.
     SequenceExhausted,
     /// The layout cannot express the clock's time.
@@ -142,7 +142,7 @@ impl fmt::Display for Refusal {
             ),
             Self::SequenceExhausted => write!(
                 f,
-                "the tick has no IDs left, and the clock stands still; set it going"
+                "the tick has no IDs left, and the clock has stopped; start it"
             ),
             Self::Time(error) => error.fmt(f),
             Self::Retired => write!(f, "the generator was retired; start another"),

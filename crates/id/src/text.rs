@@ -25,7 +25,7 @@ pub enum TextForm {
 pub enum ParseIdError {
     /// There is no text.
     Empty,
-    /// A sign stands before the digits.
+    /// A sign precedes the digits.
     Sign {
         /// `+` or `-`.
         sign: char,
@@ -36,7 +36,7 @@ pub enum ParseIdError {
     Character {
         /// The character.
         character: char,
-        /// Its place, from 1.
+        /// Its position, from 1.
         position: usize,
         /// The characters that are allowed.
         expected: &'static str,
@@ -64,7 +64,7 @@ pub enum ParseIdError {
     NotUuidV7 {
         /// The UUID's version field.
         version: u8,
-        /// The UUID's two variant bits; RFC 9562 wants 2.
+        /// The UUID's two variant bits; RFC 9562 requires 2.
         variant: u8,
     },
 }

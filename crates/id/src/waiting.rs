@@ -74,7 +74,7 @@ impl Error for DeadlineError {}
 
 /// Below this the timer would take many times as long as the wait.
 const YIELD_BELOW_US: u64 = 50;
-/// What one call gives before it sleeps all the same, as when a clock stands still: of an
+/// What one call gives before it sleeps all the same, as when a clock has stopped: of an
 /// otherwise idle runtime this takes about as long as the longest wait that is yielded for.
 const MAX_TURNS: u32 = 256;
 /// The resolution of Tokio's timer.

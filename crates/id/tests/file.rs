@@ -13,7 +13,7 @@ use driftline_id::{ClockPolicy, Field, Generator, Layout, Node, TimeUnit, Window
 const NOW_US: i64 = 1_700_000_000_000_000;
 const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    timeout_ms: 60_000,
+    max_clock_skew_ms: 60_000,
 };
 
 #[test]
@@ -189,13 +189,12 @@ fn a_folder_gives_each_holder_the_lowest_free_node() {
 fn a_keeper_extends_ahead_of_need_and_closes_for_an_instant_restart() {
     let folder = tempfile::tempdir().unwrap();
     let clock = SystemClock;
-    let window_config = WindowConfig {
+    let config = WindowConfig {
         length_ms: 40,
-        timeout_ms: 60_000,
+        max_clock_skew_ms: 60_000,
     };
     let now_us = clock.now_us();
-    let (held, window) =
-        ReservationFile::open(folder.path(), node(), window_config, now_us).unwrap();
+    let (held, window) = ReservationFile::open(folder.path(), node(), config, now_us).unwrap();
     let keeper = Keeper::start(held, clock).unwrap();
     let policy = ClockPolicy::Wait { at_most_ms: 10_000 };
     let mut ids = Generator::new(window, clock, policy).unwrap();
@@ -208,7 +207,7 @@ fn a_keeper_extends_ahead_of_need_and_closes_for_an_instant_restart() {
     }
     assert!(keeper.take_failure().is_none());
     keeper.close(ids.retire()).unwrap();
-    let (_, window) = ReservationFile::open(folder.path(), node(), window_config, now_us).unwrap();
+    let (_, window) = ReservationFile::open(folder.path(), node(), config, now_us).unwrap();
     let time_us = Layout::TWITTER.time_us(last.into());
     assert_eq!(window.from_us(), time_us + 1_000);
 }
@@ -277,7 +276,7 @@ fn layouts_that_differ_in_kinds_only_do_not_share_a_record() {
     assert!(matches!(error, BeginError::ForeignLayout { .. }));
 }
 
-/// As after a restart of the machine, which may number its disks anew.
+/// As after a restart of the machine, which may renumber its disks.
 #[test]
 #[cfg(unix)]
 fn a_device_of_another_number_is_the_same_at_the_same_path_only() {
@@ -286,7 +285,7 @@ fn a_device_of_another_number_is_the_same_at_the_same_path_only() {
     let (held, _) = open(folder.path(), NOW_US).unwrap();
     let record = held.record().clone();
     drop(held);
-    let (_, rest) = record.place().split_once(' ').unwrap();
+    let (_, rest) = record.location().split_once(' ').unwrap();
     let renumbered = record.moved_to(&format!("1000000 {rest}"));
     let elsewhere = record.moved_to(&format!("1000000 {rest}x"));
     fs::write(&path, elsewhere.to_string()).unwrap();
@@ -302,16 +301,16 @@ fn a_device_of_another_number_is_the_same_at_the_same_path_only() {
 fn an_older_record_without_a_birth_time_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let (held, _) = open(folder.path(), NOW_US).unwrap();
-    let place = held.record().place().to_string();
-    let without: Vec<&str> = place
+    let location = held.record().location().to_string();
+    let without: Vec<&str> = location
         .split(' ')
-        .filter(|part| !part.starts_with("created_at_ns="))
+        .filter(|part| !part.starts_with("born_ns="))
         .collect();
     let older = held.record().moved_to(&without.join(" "));
     drop(held);
     fs::write(folder.path().join("twitter-5.window"), older.to_string()).unwrap();
     let (held, _) = open(folder.path(), NOW_US).unwrap();
-    assert_eq!(held.record().place(), place);
+    assert_eq!(held.record().location(), location);
 }
 
 fn node() -> Node {

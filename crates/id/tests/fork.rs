@@ -1,4 +1,4 @@
-//! A forked process makes none of its parent's IDs, and can begin anew.
+//! A forked process makes none of its parent's IDs, and can start its own.
 
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
@@ -21,7 +21,7 @@ use fork::Fork;
 
 const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    timeout_ms: 60_000,
+    max_clock_skew_ms: 60_000,
 };
 const POLICY: ClockPolicy = ClockPolicy::Wait { at_most_ms: 10_000 };
 
@@ -150,7 +150,7 @@ fn fast_paths_refuse_in_a_child() {
     assert_eq!(child, "[true, true, true]");
 }
 
-/// The fork copies the keeper's lock, which nobody releases in the child.
+/// The fork copies the keeper's lock, which no thread releases in the child.
 #[test]
 fn a_keepers_failure_is_asked_for_in_a_child_without_blocking() {
     let keeper = Keeper::start(Failing, SystemClock).unwrap();

@@ -180,7 +180,7 @@ proptest! {
     ) {
         let layout = Layout::TWITTER;
         let node = Node::new(&layout, 5).unwrap();
-        let window_config = WindowConfig { length_ms: 20, timeout_ms: 1_000 };
+        let config = WindowConfig { length_ms: 20, max_clock_skew_ms: 1_000 };
         let clock = ManualClock::at_us(START_US);
         let mut now_us = START_US;
         let mut durable: Option<Record> = None;
@@ -188,7 +188,7 @@ proptest! {
         for (advances, jump_us, retires, renewals) in holders {
             now_us += jump_us;
             clock.set_us(now_us);
-            let begun = Record::begin(durable.as_ref(), &node, "here", now_us, &window_config);
+            let begun = Record::begin(durable.as_ref(), &node, "here", now_us, &config);
             let mut record = begun.unwrap();
             let (window, end) = record.window(node);
             let policy = ClockPolicy::Refuse;
@@ -204,7 +204,7 @@ proptest! {
             }
             for us in renewals {
                 now_us += us;
-                if let Some(extended) = record.extended(now_us, &window_config) {
+                if let Some(extended) = record.extended(now_us, &config) {
                     prop_assert!(extended.until_us() >= record.until_us());
                     prop_assert_eq!(extended.from_us(), record.from_us());
                     record = extended;

@@ -14,7 +14,7 @@ use driftline_id::{ClockPolicy, Generator, Layout, Node, Window};
 const NOW_US: i64 = 1_700_000_000_000_000;
 const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    timeout_ms: 60_000,
+    max_clock_skew_ms: 60_000,
 };
 
 #[test]
@@ -110,7 +110,7 @@ fn a_relative_folder_stays_the_same_when_the_process_goes_elsewhere() {
     std::env::set_current_dir("/").unwrap();
 }
 
-/// File systems use an inode anew at once, or number the roots of all disks alike.
+/// File systems reuse an inode at once, or number the roots of all disks alike.
 #[test]
 fn a_folder_removed_made_anew_and_copied_back_is_a_copy() {
     let parent = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn a_folder_removed_made_anew_and_copied_back_is_a_copy() {
     for _ in 0..5 {
         drop(open(&data, NOW_US).unwrap());
         copy_folder(&data, &backup);
-        // Births are told apart by the ticks of the kernel's clock.
+        // Creation times are distinguished by the ticks of the kernel's clock.
         std::thread::park_timeout(Duration::from_millis(20));
         fs::remove_dir_all(&data).unwrap();
         copy_folder(&backup, &data);

@@ -1,6 +1,6 @@
 //! Windows in files, between processes: killed, suspended, and fighting for a node.
 //!
-//! The other processes are this test program itself, told by the environment what to be.
+//! The other processes are this test program itself, with its role in an environment variable.
 
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
@@ -17,7 +17,7 @@ use driftline_id::{ClockPolicy, Generator, Layout, Node, Refusal};
 
 const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 300,
-    timeout_ms: 60_000,
+    max_clock_skew_ms: 60_000,
 };
 
 #[test]
@@ -25,23 +25,17 @@ fn a_killed_process_and_its_successor_share_no_id_though_the_clock_goes_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut made: Vec<u64> = Vec::new();
     for offset_us in [0, -400_000, -200_000, -800_000] {
-        let mut id_options = Process::start("make", folder.path(), offset_us);
+        let mut holder = Process::start("make", folder.path(), offset_us);
         let ids = 300 + made.len();
         while made.len() < ids {
-            made.push(
-                id_options
-                    .line()
-                    .expect("the id_options goes on")
-                    .parse()
-                    .unwrap(),
-            );
+            made.push(holder.line().expect("the holder goes on").parse().unwrap());
         }
-        id_options.child.kill().unwrap();
-        while let Some(line) = id_options.line() {
+        holder.child.kill().unwrap();
+        while let Some(line) = holder.line() {
             // The last line may be cut off by the kill.
             made.extend(line.parse::<u64>().ok().filter(|&id| id > 1 << 60));
         }
-        id_options.child.wait().unwrap();
+        holder.child.wait().unwrap();
     }
     assert!(made.is_sorted_by(|a, b| a < b), "an ID came twice, or fell");
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const NOW_US: i64 = 1_700_000_000_000_000;
 const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    timeout_ms: 60_000,
+    max_clock_skew_ms: 60_000,
 };
 
 #[test]
@@ -33,7 +33,7 @@ fn a_window_begins_at_the_end_of_the_last_or_now() {
 fn crashes_in_a_row_keep_the_end_within_two_lengths() {
     let mut record = begin(None, NOW_US).unwrap();
     for crash in 1..2_000 {
-        // As fast as a supervisor starts anew.
+        // As fast as a supervisor restarts.
         let now_us = NOW_US + crash * 200_000;
         let next = begin(Some(&record), now_us).unwrap();
         assert!(next.from_us() >= record.until_us());
@@ -56,14 +56,14 @@ fn crashes_in_a_row_keep_the_end_within_two_lengths() {
 #[test]
 fn lengths_too_short_for_a_tick_are_longer() {
     for length_ms in [0, 1, WindowConfig::SHORTEST_MS] {
-        let window_config = WindowConfig {
+        let config = WindowConfig {
             length_ms,
-            timeout_ms: 0,
+            max_clock_skew_ms: 0,
         };
         let node = Node::new(&Layout::TWITTER, 5).unwrap();
-        let record = Record::begin(None, &node, "here", NOW_US, &window_config).unwrap();
+        let record = Record::begin(None, &node, "here", NOW_US, &config).unwrap();
         assert_eq!(record.until_us(), NOW_US + 20_000);
-        assert_eq!(record.due_us(&window_config), NOW_US + 4_000);
+        assert_eq!(record.due_us(&config), NOW_US + 4_000);
     }
 }
 
@@ -194,10 +194,10 @@ proptest! {
     }
 
     #[test]
-    fn a_place_survives(place in "[^\n\r]*") {
+    fn a_location_survives(location in "[^\n\r]*") {
         let node = Node::new(&Layout::TWITTER, 5).unwrap();
-        let record = Record::begin(None, &node, &place, NOW_US, &WINDOW_CONFIG).unwrap();
-        prop_assert_eq!(record.place(), &place);
+        let record = Record::begin(None, &node, &location, NOW_US, &WINDOW_CONFIG).unwrap();
+        prop_assert_eq!(record.location(), &location);
         prop_assert_eq!(Record::parse(&record.to_string()), Ok(record));
     }
 }

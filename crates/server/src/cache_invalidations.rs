@@ -1,4 +1,5 @@
-//! Which upstreams' posts look-ups could not find, so that polls that show them are committed.
+//! Invalidates what sessions remember of posts that look-ups could not find, so that polls that show
+//! them are committed.
 
 use std::{
     collections::HashMap,
@@ -8,19 +9,19 @@ use std::{
 use driftline_store::InstanceId;
 
 /// How often this process's look-ups have left posts of each instance missing or failed: what a
-/// session remembers of such posts no longer holds. Clones share it.
+/// session remembers of these posts is stale then. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub struct CacheInvalidations(Arc<Mutex<HashMap<InstanceId, u64>>>);
 
 impl CacheInvalidations {
-    /// Tells that posts of an instance were left so.
+    /// Records that remembered posts of an instance are stale.
     pub(crate) fn raise(&self, instance: InstanceId) {
-        // A count is whole after each of its changes.
+        // Counts are consistent even if a holder of the lock panicked.
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry(instance).or_default() += 1;
     }
 
-    /// How often that has been told.
+    /// How often that was recorded.
     pub(crate) fn count(&self, instance: InstanceId) -> u64 {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.get(&instance).copied().unwrap_or_default()

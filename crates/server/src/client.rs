@@ -4,21 +4,21 @@ use driftline_core::api::Api;
 use driftline_store::source::{NewSource, Source, TokenLocation};
 use driftline_upstream::{Address, AddressError, Timeline, TimelineError, TokenError, Upstream};
 
-use crate::{access::Access, secrets::SecretsError};
+use crate::{secrets::SecretsError, upstream_access::UpstreamAccess};
 
 /// Why a source has no client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The stored address is none.
+    /// The stored address is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The stored timeline is none.
+    /// The stored timeline is invalid.
     #[error(transparent)]
     Timeline(#[from] TimelineError),
     /// The token cannot be sent.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The token cannot be had.
+    /// The token is not available.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
     /// The timeline cannot be read without a token.
@@ -30,40 +30,43 @@ pub enum ClientError {
 ///
 /// # Errors
 /// [`ClientError`]; it never holds the token.
-pub fn client_of(source: &Source, access: &Access) -> Result<(Upstream, Timeline), ClientError> {
-    let place = Place {
+pub fn client_of(
+    source: &Source,
+    access: &UpstreamAccess,
+) -> Result<(Upstream, Timeline), ClientError> {
+    let options = ClientOptions {
         upstream: &source.upstream,
         timeline: &source.timeline,
         instance: (source.instance.api, &source.instance.origin),
         token: source.token.as_ref(),
     };
-    place.client(access)
+    options.client(access)
 }
 
 /// [`client_of`] for a source that is not stored yet.
 pub(crate) fn client_of_new(
     new: &NewSource,
-    access: &Access,
+    access: &UpstreamAccess,
 ) -> Result<(Upstream, Timeline), ClientError> {
-    let place = Place {
+    let options = ClientOptions {
         upstream: &new.upstream,
         timeline: &new.timeline,
         instance: (new.api, &new.origin),
         token: new.token.as_ref(),
     };
-    place.client(access)
+    options.client(access)
 }
 
-/// Where a timeline is read, and with what.
-struct Place<'a> {
+/// What a client of a source needs.
+struct ClientOptions<'a> {
     upstream: &'a str,
     timeline: &'a str,
     instance: (Api, &'a str),
     token: Option<&'a TokenLocation>,
 }
 
-impl Place<'_> {
-    fn client(&self, access: &Access) -> Result<(Upstream, Timeline), ClientError> {
+impl ClientOptions<'_> {
+    fn client(&self, access: &UpstreamAccess) -> Result<(Upstream, Timeline), ClientError> {
         let address = Address::parse(self.upstream)?;
         let timeline: Timeline = self.timeline.parse()?;
         let (api, origin) = self.instance;

@@ -1,4 +1,4 @@
-//! The local clock, read here and passed to the machines.
+//! The local clock. Only read here; machines take the time as an argument.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -14,7 +14,7 @@ pub fn now_ms() -> i64 {
         })
 }
 
-/// Any random number, to spread delays with.
+/// A random number for jitter.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(0)
 }

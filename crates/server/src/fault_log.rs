@@ -1,4 +1,4 @@
-//! When a fault is told of, wherever something is tried again and again.
+//! Decides when to log a fault of an operation that is retried.
 
 use std::{
     collections::HashMap,
@@ -6,65 +6,65 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Tells of a fault once when it begins and once when it is over, and of neither twice a minute.
+/// Logs a fault once when it begins and once when it is over, and neither twice a minute.
 #[derive(Debug, Clone, Default)]
 pub struct FaultLog {
     since_ms: Option<i64>,
     /// In a row.
     failures: u32,
-    told: Option<Weight>,
-    notified_at_ms: Option<i64>,
+    logged: Option<Weight>,
+    logged_at_ms: Option<i64>,
 }
 
-/// Whether a fault may be over with the next try.
+/// Whether a fault may be over with the next retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// It may: one alone is not told of.
+    /// It may: a single failure is not logged.
     Passing,
-    /// Somebody has to do something about it.
+    /// The operator has to fix it.
     Lasting,
 }
 
 impl FaultLog {
-    /// Notes a failure at this time, Unix ms; whether to tell of it.
+    /// Records a failure at this time, Unix ms. Returns whether to log it.
     pub fn failed(&mut self, weight: Weight, now_ms: i64) -> bool {
         self.since_ms.get_or_insert(now_ms);
         self.failures = self.failures.saturating_add(1);
-        let is_told = match self.told {
+        let is_logged = match self.logged {
             None => false,
             Some(Weight::Passing) => weight == Weight::Passing,
             Some(Weight::Lasting) => true,
         };
         let is_sure = weight == Weight::Lasting || self.failures >= SURE_FAILURES;
-        if is_told || !is_sure || self.is_too_soon(now_ms) {
+        if is_logged || !is_sure || self.is_too_soon(now_ms) {
             return false;
         }
-        self.told = Some(weight);
-        self.notified_at_ms = Some(now_ms);
+        self.logged = Some(weight);
+        self.logged_at_ms = Some(now_ms);
         true
     }
 
-    /// Notes that it works; how long it did not, ms, if that is to be told.
+    /// Records a success. Returns how long the fault lasted, ms, if its end is to be logged.
     pub fn succeeded(&mut self, now_ms: i64) -> Option<i64> {
         let since_ms = self.since_ms.take();
         self.failures = 0;
-        self.told.take()?;
-        self.notified_at_ms = Some(now_ms);
+        self.logged.take()?;
+        self.logged_at_ms = Some(now_ms);
         Some(now_ms.saturating_sub(since_ms?))
     }
 
-    /// Since when it fails, Unix ms.
+    /// Since when the operation fails, Unix ms.
     pub fn since_ms(&self) -> Option<i64> {
         self.since_ms
     }
 
     fn is_too_soon(&self, now_ms: i64) -> bool {
-        self.notified_at_ms
-            .is_some_and(|notified_at_ms| (0..MIN_MS).contains(&(now_ms - notified_at_ms)))
+        self.logged_at_ms
+            .is_some_and(|logged_at_ms| (0..MIN_MS).contains(&(now_ms - logged_at_ms)))
     }
 }
 
-/// Faults of many things that are tried by several at a time: one log of each.
+/// The fault logs of several operations, by key.
 #[derive(Debug)]
 pub(crate) struct FaultLogs<K>(Mutex<HashMap<K, FaultLog>>);
 
@@ -75,23 +75,23 @@ impl<K> Default for FaultLogs<K> {
 }
 
 impl<K: Eq + Hash> FaultLogs<K> {
-    /// [`FaultLog::failed`] of one.
+    /// [`FaultLog::failed`] of one operation.
     pub(crate) fn failed(&self, of: K, weight: Weight, now_ms: i64) -> bool {
         self.lock().entry(of).or_default().failed(weight, now_ms)
     }
 
-    /// [`FaultLog::succeeded`] of one.
+    /// [`FaultLog::succeeded`] of one operation.
     pub(crate) fn succeeded(&self, of: &K, now_ms: i64) -> Option<i64> {
         self.lock().get_mut(of)?.succeeded(now_ms)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, FaultLog>> {
-        // A log is whole after each of its calls.
+        // Logs are consistent even if a holder of the lock panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Most faults of one request are over with the next.
+/// Most faults of a single request are over with the next.
 const SURE_FAILURES: u32 = 2;
 const MIN_MS: i64 = 60_000;
 
@@ -100,7 +100,7 @@ mod tests {
     use super::{Weight::*, *};
 
     #[test]
-    fn a_fault_is_told_once_when_it_begins_and_once_when_it_is_over() {
+    fn a_fault_is_logged_once_when_it_begins_and_once_when_it_is_over() {
         let mut log = FaultLog::default();
         assert!(!log.failed(Passing, 0), "one failure alone");
         assert!(log.failed(Passing, 3_000));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_failure_is_told_neither_when_it_begins_nor_when_it_is_over() {
+    fn a_single_failure_is_not_logged() {
         let mut log = FaultLog::default();
         for turn in 0..10 {
             assert!(!log.failed(Passing, turn * 120_000));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_to_cure_is_told_at_once_even_after_a_passing_fault() {
+    fn a_lasting_fault_is_logged_at_once_even_after_a_passing_one() {
         let mut log = FaultLog::default();
         assert!(log.failed(Lasting, 0));
         assert!(!log.failed(Lasting, 120_000));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_comes_twice_a_minute_whatever_happens() {
+    fn no_line_is_logged_twice_a_minute() {
         let (mut begun, mut over) = (Vec::new(), Vec::new());
         let mut log = FaultLog::default();
         for now_ms in (0..600_000).step_by(700) {
@@ -147,14 +147,14 @@ mod tests {
         }
         assert!((5..=10).contains(&begun.len()), "{begun:?}");
         assert_eq!(begun.len(), over.len());
-        for told in [begun, over] {
-            let gaps = told.windows(2).map(|two| two[1] - two[0]);
-            assert!(gaps.min() >= Some(60_000), "{told:?}");
+        for logged in [begun, over] {
+            let gaps = logged.windows(2).map(|two| two[1] - two[0]);
+            assert!(gaps.min() >= Some(60_000), "{logged:?}");
         }
     }
 
     #[test]
-    fn each_thing_has_a_log_of_its_own_whoever_tries_it() {
+    fn each_key_has_a_log_of_its_own() {
         let logs = FaultLogs::default();
         assert!(logs.failed(1, Lasting, 0));
         assert!(logs.failed(2, Lasting, 0));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_lasts_is_told_as_soon_as_the_minute_is_over() {
+    fn a_lasting_fault_is_logged_as_soon_as_the_minute_is_over() {
         let mut log = FaultLog::default();
         assert!(log.failed(Lasting, 0));
         assert!(log.succeeded(1_000).is_some());

@@ -1,7 +1,7 @@
-//! One source's stream being followed, beside the session that polls it.
+//! Follows the stream of one source, next to the session that polls it.
 //!
-//! The stream lowers the delay from visible to stored; that nothing is missing is for the polls to
-//! prove. So a stream that breaks, or that never opens, costs delay and nothing else.
+//! The stream lowers the delay from visible to stored; only polls prove that nothing is missing. So a
+//! stream that breaks, or that never opens, costs delay and nothing else.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -18,8 +18,8 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    Arrived, CommitEvents, InstanceId, SourceId, Store, StoreError, Summary, commit_events,
-    credential::Credential, source,
+    CommitEvents, CommitSummary, InstanceId, ReceivedEvent, SourceId, Store, StoreError,
+    commit_events, credential::Credential, source,
 };
 use driftline_upstream::{
     ClientPurpose, Stream, StreamEndpoint, StreamMessage, Timeline, Upstream,
@@ -32,67 +32,67 @@ use tokio::{
 };
 
 use crate::{
-    access::Access,
     clock::{now_ms, random},
     quotas::{Permit, QuotaPurpose},
     session::count,
+    upstream_access::UpstreamAccess,
 };
 
-/// What a follower and its session tell each other.
+/// State shared by a follower and its session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamState {
     changes: Arc<AtomicU64>,
     scheme: watch::Sender<Option<IdScheme>>,
-    connection: watch::Sender<Connection>,
+    connection: watch::Sender<StreamConnection>,
 }
 
 /// Whether a stream is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Connection {
+pub(crate) struct StreamConnection {
     pub(crate) is_open: bool,
-    /// How often it was opened.
+    /// How often the stream was opened.
     pub(crate) times: u64,
 }
 
 impl StreamState {
-    /// How many commits of the stream have changed stored posts: what a session remembers of such
-    /// posts no longer holds.
+    /// How many commits of the stream have changed stored posts, so that what the session remembers
+    /// of them is stale.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 
-    /// Tells whenever the stream is opened or ends.
-    pub(crate) fn connection(&self) -> watch::Receiver<Connection> {
+    /// Changes whenever the stream opens or ends.
+    pub(crate) fn connection(&self) -> watch::Receiver<StreamConnection> {
         self.connection.subscribe()
     }
 
-    /// Tells the follower the order of IDs, which is known with the first page.
+    /// Passes the order of IDs to the follower; the first page reveals it.
     pub(crate) fn set_scheme(&self, scheme: Option<&IdScheme>) {
-        self.scheme.send_if_modified(|told| {
-            let is_news = told.as_ref() != scheme;
-            *told = scheme.copied();
-            is_news
+        self.scheme.send_if_modified(|current| {
+            let is_new = current.as_ref() != scheme;
+            *current = scheme.copied();
+            is_new
         });
     }
 }
 
-/// A source whose stream is followed.
+/// Follows the stream of a source.
 pub(crate) struct Follower {
     pub(crate) store: Store,
     pub(crate) client: Upstream,
     pub(crate) credential: Credential,
-    pub(crate) access: Access,
+    pub(crate) access: UpstreamAccess,
     pub(crate) instance: InstanceId,
     pub(crate) timeline: Timeline,
     pub(crate) source: SourceId,
-    /// The source's name, for people.
+    /// The source's name, for the log.
     pub(crate) name: String,
     pub(crate) way: Streaming,
     pub(crate) fence: Option<i64>,
     pub(crate) stream_state: StreamState,
 }
 
-/// A stream that is followed until this value goes, or until [`Following::end`].
+/// Follows a stream until it is dropped, or until [`Following::end`].
 #[derive(Debug, Default)]
 pub struct Following {
     task: JoinSet<()>,
@@ -107,16 +107,16 @@ impl Following {
         Self { task }
     }
 
-    /// Ends it: nothing more is taken in. What was handed to the store before may still be stored
-    /// after this, if the source's lease is still the one that it was taken in under.
+    /// Stops following. A commit that was handed to the store before may still complete, if the
+    /// source's lease has not changed.
     pub async fn end(&mut self) {
         self.task.shutdown().await;
     }
 }
 
-/// Why a stream is not followed any more, for now or for good.
+/// Why following ended, for now or for good.
 #[derive(Debug, thiserror::Error)]
-enum End {
+enum StreamEnd {
     #[error("{}", .0.message)]
     Failure(#[from] Failure),
     #[error(transparent)]
@@ -124,26 +124,26 @@ enum End {
 }
 
 impl Follower {
-    /// Follows the stream until the source's lease is lost or the source has none. Dropping the
-    /// future leaves nothing half done.
+    /// Follows the stream until the lease is lost, or at once if the source has no stream. Dropping
+    /// the future leaves no partial commit.
     async fn run(self) {
         let mut scheme = self.stream_state.scheme.subscribe();
         let known = scheme.wait_for(Option::is_some).await.map(|known| *known);
         let Ok(Some(scheme)) = known else { return };
-        let mut place = None;
-        let mut gone = Gone::default();
+        let mut endpoint = None;
+        let mut deletions = RecentDeletions::default();
         let mut failures = 0;
         let mut tried = 0_u64;
         loop {
-            let outcome = match self.open(&mut place).await {
+            let outcome = match self.open(&mut endpoint).await {
                 Ok(None) => return,
                 Ok(Some(mut stream)) => {
                     let opened = Instant::now();
-                    self.note_opened(&stream, tried);
-                    let connected = Connected::new(&self.stream_state);
-                    let end = self.listen(&mut stream, scheme, &mut gone).await;
-                    drop(connected);
-                    // One that broke at once may go on doing so.
+                    self.log_opened(&stream, tried);
+                    let open_guard = OpenStreamGuard::new(&self.stream_state);
+                    let end = self.listen(&mut stream, scheme, &mut deletions).await;
+                    drop(open_guard);
+                    // A stream that broke at once may do so again.
                     if opened.elapsed() >= STEADY {
                         failures = 0;
                     }
@@ -154,17 +154,17 @@ impl Follower {
             failures += 1;
             tried += 1;
             let base_ms = match &outcome {
-                End::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
-                // Polls meet the same store, and tell of it.
-                End::Store(error) => {
-                    tracing::debug!(source = %self.name, %error, "what its stream shows was not stored");
+                StreamEnd::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
+                // Polls meet the same error and log it.
+                StreamEnd::Store(error) => {
+                    tracing::debug!(source = %self.name, %error, "events of its stream were not stored");
                     failures = failures.min(2);
                     RETRY_MS
                 }
-                End::Failure(failure) => {
-                    self.note_failure(failure, failures);
-                    // The place may have changed.
-                    place = None;
+                StreamEnd::Failure(failure) => {
+                    self.log_failure(failure, failures);
+                    // The endpoint may have changed.
+                    endpoint = None;
                     retry_ms(failure.kind)
                 }
             };
@@ -173,17 +173,25 @@ impl Follower {
         }
     }
 
-    async fn open(&self, place: &mut Option<StreamEndpoint>) -> Result<Option<Stream>, End> {
-        if place.is_none() {
+    async fn open(
+        &self,
+        endpoint: &mut Option<StreamEndpoint>,
+    ) -> Result<Option<Stream>, StreamEnd> {
+        if endpoint.is_none() {
             self.take_request().await?;
-            *place = self.client.stream_endpoint().await?;
+            *endpoint = self.client.stream_endpoint().await?;
         }
-        let Some(place) = place else { return Ok(None) };
-        let stream = self.client.stream(&self.timeline, self.way, place).await?;
+        let Some(endpoint) = endpoint else {
+            return Ok(None);
+        };
+        let stream = self
+            .client
+            .stream(&self.timeline, self.way, endpoint)
+            .await?;
         Ok(stream)
     }
 
-    /// Waits for a request of the credential's quota; it reads no post.
+    /// Waits for a request of the credential's quota. The request reads no posts.
     async fn take_request(&self) -> Result<(), StoreError> {
         let scope = self.client.scope(ClientPurpose::LookUp);
         loop {
@@ -200,20 +208,25 @@ impl Follower {
         }
     }
 
-    /// Takes in what the stream tells until it ends.
-    async fn listen(&self, stream: &mut Stream, scheme: IdScheme, gone: &mut Gone) -> End {
+    /// Stores the events of the stream until it ends.
+    async fn listen(
+        &self,
+        stream: &mut Stream,
+        scheme: IdScheme,
+        deletions: &mut RecentDeletions,
+    ) -> StreamEnd {
         loop {
             let mut events = Vec::new();
             match stream.next().await {
-                Ok(told) => note(told, gone, &mut events),
-                Err(failure) => return End::Failure(failure),
+                Ok(message) => collect(message, deletions, &mut events),
+                Err(failure) => return StreamEnd::Failure(failure),
             }
-            // What comes together is stored together.
+            // Events that arrive together are committed together.
             let until = Instant::now() + TOGETHER;
             let mut ended = None;
             while !events.is_empty() && events.len() < MAX_TOGETHER {
                 match timeout_at(until, stream.next()).await {
-                    Ok(Ok(told)) => note(told, gone, &mut events),
+                    Ok(Ok(message)) => collect(message, deletions, &mut events),
                     Ok(Err(failure)) => {
                         ended = Some(failure);
                         break;
@@ -222,15 +235,15 @@ impl Follower {
                 }
             }
             if let Err(error) = self.commit(events, scheme).await {
-                return End::Store(error);
+                return StreamEnd::Store(error);
             }
             if let Some(failure) = ended {
-                return End::Failure(failure);
+                return StreamEnd::Failure(failure);
             }
         }
     }
 
-    async fn commit(&self, events: Vec<Arrived>, scheme: IdScheme) -> Result<(), StoreError> {
+    async fn commit(&self, events: Vec<ReceivedEvent>, scheme: IdScheme) -> Result<(), StoreError> {
         if events.is_empty() {
             return Ok(());
         }
@@ -254,7 +267,7 @@ impl Follower {
                 )
             })
             .await?;
-        let Summary {
+        let CommitSummary {
             edited,
             revived,
             deleted,
@@ -267,26 +280,31 @@ impl Follower {
         Ok(())
     }
 
-    fn note_opened(&self, stream: &Stream, tried: u64) {
+    fn log_opened(&self, stream: &Stream, tried: u64) {
         if tried > 0 {
             counter!("driftline_stream_reconnects_total").increment(1);
         }
         tracing::info!(source = %self.name, way = stream.way(), "following its stream");
     }
 
-    fn note_failure(&self, failure: &Failure, failures: u32) {
+    fn log_failure(&self, failure: &Failure, failures: u32) {
         let Failure { kind, message, .. } = failure;
         counter!("driftline_stream_failures_total", "kind" => kind.name()).increment(1);
         if failures == 1 {
-            tracing::info!(source = %self.name, %kind, "polled alone for now: {message}");
+            tracing::info!(source = %self.name, %kind, "the stream failed, only polling for now: {message}");
         } else {
-            tracing::debug!(source = %self.name, %kind, "still polled alone: {message}");
+            tracing::debug!(source = %self.name, %kind, "the stream failed again, still only polling: {message}");
         }
     }
 }
 
-fn note(told: StreamMessage, gone: &mut Gone, events: &mut Vec<Arrived>) {
-    let kind = match &told {
+/// Counts a message, and adds its event unless the post was deleted before.
+fn collect(
+    message: StreamMessage,
+    deletions: &mut RecentDeletions,
+    events: &mut Vec<ReceivedEvent>,
+) {
+    let kind = match &message {
         StreamMessage::Event(Event::Posted(_)) => "update",
         StreamMessage::Event(Event::Edited(_)) => "edit",
         StreamMessage::Event(Event::Deleted(_)) => "delete",
@@ -294,33 +312,33 @@ fn note(told: StreamMessage, gone: &mut Gone, events: &mut Vec<Arrived>) {
         StreamMessage::Unusable => "unusable",
     };
     counter!("driftline_stream_events_total", "kind" => kind).increment(1);
-    let StreamMessage::Event(event) = told else {
+    let StreamMessage::Event(event) = message else {
         return;
     };
     match &event {
-        Event::Posted(post) if gone.holds(&post.id) => return,
-        Event::Deleted(id) => gone.note(id),
+        Event::Posted(post) if deletions.contains(&post.id) => return,
+        Event::Deleted(id) => deletions.add(id),
         Event::Posted(_) | Event::Edited(_) => {}
     }
-    events.push(Arrived {
+    events.push(ReceivedEvent {
         event,
         received_at_ms: now_ms(),
     });
 }
 
-/// The posts that the stream last told deleted: one that it tells of afterwards was late.
+/// The last posts that the stream deleted: a later event of such a post arrived out of order.
 #[derive(Debug, Default)]
-struct Gone {
+struct RecentDeletions {
     ids: HashSet<UpstreamId>,
     order: VecDeque<UpstreamId>,
 }
 
-impl Gone {
-    fn holds(&self, id: &UpstreamId) -> bool {
+impl RecentDeletions {
+    fn contains(&self, id: &UpstreamId) -> bool {
         self.ids.contains(id)
     }
 
-    fn note(&mut self, id: &UpstreamId) {
+    fn add(&mut self, id: &UpstreamId) {
         if !self.ids.insert(id.clone()) {
             return;
         }
@@ -333,10 +351,10 @@ impl Gone {
     }
 }
 
-/// The stream is open as long as this lives, which is counted and told.
-struct Connected<'l>(&'l StreamState);
+/// Marks the stream as open until it is dropped.
+struct OpenStreamGuard<'l>(&'l StreamState);
 
-impl<'l> Connected<'l> {
+impl<'l> OpenStreamGuard<'l> {
     fn new(stream_state: &'l StreamState) -> Self {
         gauge!("driftline_stream_connected").increment(1.0);
         stream_state.connection.send_modify(|connection| {
@@ -347,7 +365,7 @@ impl<'l> Connected<'l> {
     }
 }
 
-impl Drop for Connected<'_> {
+impl Drop for OpenStreamGuard<'_> {
     fn drop(&mut self) {
         gauge!("driftline_stream_connected").decrement(1.0);
         self.0
@@ -356,8 +374,8 @@ impl Drop for Connected<'_> {
     }
 }
 
-/// How soon a stream is tried again: soon where a moment may have helped, later where the server
-/// has none, or not for this token.
+/// The pause before a stream is tried again: short after passing failures, long if the server refuses
+/// streams, or refuses this token.
 fn retry_ms(kind: FailureKind) -> i64 {
     match kind {
         FailureKind::Unreachable
@@ -371,7 +389,7 @@ fn retry_ms(kind: FailureKind) -> i64 {
 
 const RETRY_MS: i64 = 1_000;
 const RETRY_REFUSED_MS: i64 = 300_000;
-/// A stream that lived so long was a good one.
+/// A stream that stayed open so long resets the backoff.
 const STEADY: Duration = Duration::from_secs(10);
 const TOGETHER: Duration = Duration::from_millis(2);
 const MAX_TOGETHER: usize = 200;
@@ -382,20 +400,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_post_that_is_told_after_its_deletion_is_passed_over() {
-        let mut gone = Gone::default();
+    fn an_event_of_a_deleted_post_is_ignored() {
+        let mut deletions = RecentDeletions::default();
         for number in 0..2 * MAX_GONE {
-            gone.note(&UpstreamId::new(number.to_string()));
-            gone.note(&UpstreamId::new(number.to_string()));
+            deletions.add(&UpstreamId::new(number.to_string()));
+            deletions.add(&UpstreamId::new(number.to_string()));
         }
-        assert!(gone.holds(&"2047".into()) && gone.holds(&"1024".into()));
-        assert!(!gone.holds(&"1023".into()) && !gone.holds(&"x".into()));
-        assert_eq!(gone.ids.len(), MAX_GONE);
+        assert!(deletions.contains(&"2047".into()) && deletions.contains(&"1024".into()));
+        assert!(!deletions.contains(&"1023".into()) && !deletions.contains(&"x".into()));
+        assert_eq!(deletions.ids.len(), MAX_GONE);
         let mut events = Vec::new();
         let deleted = |id: &str| StreamMessage::Event(Event::Deleted(id.into()));
-        note(deleted("7"), &mut gone, &mut events);
-        note(StreamMessage::Other, &mut gone, &mut events);
+        collect(deleted("7"), &mut deletions, &mut events);
+        collect(StreamMessage::Other, &mut deletions, &mut events);
         assert_eq!(events.len(), 1);
-        assert!(gone.holds(&"7".into()));
+        assert!(deletions.contains(&"7".into()));
     }
 }

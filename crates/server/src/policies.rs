@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use driftline_core::refresh::{AgeTable, LearnedState, Plan, Policy, RefreshObservation};
+use driftline_core::refresh::{AgeTable, LearnedState, Policy, RefreshObservation, RefreshPlan};
 use driftline_store::{
     InstanceId, Store, StoreError,
     refresh::{ObservationReport, learn, learned_state, learned_state_root},
@@ -14,52 +14,52 @@ use driftline_store::{
 /// The policies of this process. Clones are handles to the same ones.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    plan: Arc<Plan>,
-    at_first: Arc<Policy>,
+    plan: Arc<RefreshPlan>,
+    initial: Arc<Policy>,
     live: Arc<RwLock<HashMap<InstanceId, Arc<Policy>>>>,
 }
 
 impl Policies {
-    /// Policies that begin with what the operator decided.
-    pub fn new(plan: Plan) -> Self {
-        let at_first = Arc::new(LearnedState::new(0).policy(&plan));
+    /// Policies that begin with the configured plan.
+    pub fn new(plan: RefreshPlan) -> Self {
+        let initial = Arc::new(LearnedState::new(0).policy(&plan));
         Self {
             plan: Arc::new(plan),
-            at_first,
+            initial,
             live: Arc::default(),
         }
     }
 
-    /// The policy of an instance as far as this process knows it.
+    /// The policy of an instance, as this process last loaded it.
     pub fn of(&self, instance: InstanceId) -> Arc<Policy> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(live.get(&instance).unwrap_or(&self.at_first))
+        Arc::clone(live.get(&instance).unwrap_or(&self.initial))
     }
 
-    /// The ages, which are those of every instance.
+    /// The age table, which all instances share.
     pub fn ages(&self) -> &AgeTable {
         &self.plan.ages
     }
 
-    /// What the operator decided.
-    pub fn plan(&self) -> &Plan {
+    /// The configured plan.
+    pub fn plan(&self) -> &RefreshPlan {
         &self.plan
     }
 
-    /// Takes up what an instance's refreshes have taught, in whichever process.
+    /// Loads the learned state of an instance, which all processes share.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read; the policy stays as it was.
     pub async fn load(&self, store: &Store, instance: InstanceId) -> Result<(), StoreError> {
         let known = store.read(move |tx| learned_state(tx, instance)).await?;
         if let Some(known) = known {
-            self.take_up(instance, &known);
+            self.adopt(instance, &known);
         }
         Ok(())
     }
 
-    /// Adds what this process has seen, and takes up what came of it.
-    pub(crate) async fn tell(
+    /// Adds this process's observation to the learned state, and adopts the result.
+    pub(crate) async fn share(
         &self,
         store: &Store,
         instance: InstanceId,
@@ -70,20 +70,20 @@ impl Policies {
         let plan = Arc::clone(&self.plan);
         let known = store
             .write(learned_state_root(instance), move |tx| {
-                let told = ObservationReport {
+                let report = ObservationReport {
                     observation: &observation,
                     offered_per_ms,
                     overdue,
                     now_ms,
                 };
-                learn(tx, instance, &plan, &told)
+                learn(tx, instance, &plan, &report)
             })
             .await?;
-        self.take_up(instance, &known);
+        self.adopt(instance, &known);
         Ok(())
     }
 
-    fn take_up(&self, instance: InstanceId, known: &LearnedState) {
+    fn adopt(&self, instance: InstanceId, known: &LearnedState) {
         let policy = Arc::new(known.policy(&self.plan));
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         live.insert(instance, policy);
@@ -92,6 +92,6 @@ impl Policies {
 
 impl Default for Policies {
     fn default() -> Self {
-        Self::new(Plan::default())
+        Self::new(RefreshPlan::default())
     }
 }

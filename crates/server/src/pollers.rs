@@ -1,9 +1,9 @@
-//! The pollers: a session for each source that this process holds.
+//! The pollers: a session for each source that this process has a lease on.
 //!
-//! Three loops run beside the sessions. The scanner claims what is free and ends what is gone; the
-//! renewer lets the leases of running sessions last, named by their fences; and a third shows how
-//! sources are doing. A session ends with the first error of the store, and the scanner takes the
-//! lease back that it could not give back: one way leads on from whatever has failed.
+//! Three loops run next to the sessions. The scanner claims free sources and ends the sessions of
+//! removed ones; the renewer renews the leases of running sessions, identified by their fences; the
+//! third exports the health of sources. A session ends with the first error of the store, and the
+//! scanner releases a lease that the session could not: there is one way to recover from any failure.
 
 mod renewer;
 mod running;
@@ -22,31 +22,31 @@ use tokio::{
 };
 
 use crate::{
-    access::Access,
     clock::now_ms,
     fault_log::Weight,
     session::SessionError,
     source_health::{SourceFault, SourceHealth},
     store_fault::STORE_RETRY_MS,
+    upstream_access::UpstreamAccess,
 };
 use running::RunningSet;
 use scanner::{Retries, SOURCE_RETRY_MS};
 
-/// How the pollers hold their sources.
+/// Options of the pollers.
 #[derive(Debug, Clone)]
 pub struct PollersOptions {
     /// This process's name on its leases: unique among the processes that
     /// share a store.
     pub holder: String,
-    /// How long a lease lasts without renewal; another process takes a dead
-    /// one's sources over after this long.
+    /// How long a lease lasts without renewal. After this long, other processes take over the sources
+    /// of a dead process.
     pub lease: Duration,
-    /// How often sources are looked for that are free, new, paused or removed.
+    /// How often to scan for sources that are free, new, paused or removed.
     pub scan: Duration,
 }
 
 impl PollersOptions {
-    /// The usual times, for a process of that name.
+    /// The default times, for a process of that name.
     pub fn new(holder: impl Into<String>) -> Self {
         Self {
             holder: holder.into(),
@@ -56,7 +56,7 @@ impl PollersOptions {
     }
 }
 
-/// How a source stands while it is read.
+/// The state of a source that is being read.
 #[derive(Debug, Clone)]
 pub struct Progress {
     /// The source.
@@ -73,14 +73,14 @@ pub struct Pollers {
 
 struct Shared {
     store: Store,
-    access: Access,
+    access: UpstreamAccess,
     options: PollersOptions,
     running: RunningSet,
     retries: Mutex<Retries>,
     health: SourceHealth,
     /// Ends the scanner.
     stop: watch::Sender<bool>,
-    /// Ends what is needed until the last session has ended.
+    /// Ends the loops that run until the last session has ended.
     over: watch::Sender<bool>,
     scanner: Mutex<Option<JoinHandle<()>>>,
     others: Mutex<Vec<JoinHandle<()>>>,
@@ -92,8 +92,8 @@ struct FillRequest {
 }
 
 impl Pollers {
-    /// Begins to read every source of the store that no other process holds.
-    pub fn start(store: Store, access: Access, options: PollersOptions) -> Self {
+    /// Begins to read every source of the store that no other process has a lease on.
+    pub fn start(store: Store, access: UpstreamAccess, options: PollersOptions) -> Self {
         let shared = Arc::new(Shared {
             store,
             access,
@@ -115,23 +115,23 @@ impl Pollers {
         Self { shared }
     }
 
-    /// How the sources of this process stand.
+    /// The states of the sources of this process.
     pub async fn progress(&self) -> Vec<Progress> {
         self.shared.running.progress()
     }
 
-    /// How the sources that this process is to read are doing.
+    /// The health of the sources that this process is to read.
     pub fn health(&self) -> SourceHealth {
         self.shared.health.clone()
     }
 
-    /// Whether this process refreshes stored posts besides.
+    /// Whether this process also refreshes stored posts.
     pub fn refreshes(&self) -> bool {
         self.shared.access.refreshes
     }
 
-    /// Asks a source of this process to fill an open gap, named by its lowest
-    /// ID. `None` if this process does not read the source.
+    /// Requests that a source of this process fill an open gap. `low` is its lowest ID. `None` if this
+    /// process does not read the source.
     pub async fn fill(
         &self,
         source: SourceId,
@@ -143,17 +143,16 @@ impl Pollers {
         answered.await.ok()
     }
 
-    /// Ends reading one source now, after the commit in hand, and gives its
-    /// lease back. It begins again at the next scan unless it is paused.
+    /// Ends the session of a source after the current commit, and releases its lease. The next scan
+    /// starts another one unless the source is paused.
     pub async fn release(&self, source: SourceId) {
         self.shared.running.end(source).await;
     }
 
-    /// Ends all sessions, each after the commit in hand, and gives their
-    /// leases back.
+    /// Ends all sessions, each after its current commit, and releases their leases.
     pub async fn stop(&self) {
         let shared = &self.shared;
-        // The scanner may be about to begin a session, so it ends first.
+        // The scanner may be about to start a session, so it ends first.
         shared.stop.send_replace(true);
         let scanner = lock(&shared.scanner).take();
         if let Some(scanner) = scanner {
@@ -177,12 +176,12 @@ impl Shared {
         i64::try_from(self.options.lease.as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// Takes in why no session reads a source. What is about the source alone is told of it; what
-    /// the whole store does is told once for all sources.
+    /// Records why no session reads a source. A fault of the source alone is logged for the source; an
+    /// outage of the store is logged once for all sources.
     fn halted(&self, source: SourceId, error: &SessionError) {
         let now = now_ms();
         let (fault, weight, max_ms) = match error {
-            // Another process reads it, or nobody is to: nothing is wrong.
+            // Another process reads it, or it was removed: no fault.
             SessionError::Store(StoreError::LeaseLost | StoreError::NoSource) => {
                 return self.health.ended(source, now);
             }
@@ -203,7 +202,7 @@ impl Shared {
         self.retries().failed(source, max_ms, now);
     }
 
-    /// Takes in that a session's task broke, which is an error of this program.
+    /// Records that a session's task panicked, which is a bug of this program.
     fn halted_by_bug(&self, source: SourceId, error: &JoinError) {
         let now = now_ms();
         let fault = SourceFault::of_bug(error);
@@ -213,7 +212,7 @@ impl Shared {
     }
 }
 
-/// Shows how sources are doing, whatever the store does.
+/// Exports the health of sources, also during an outage of the store.
 async fn show(shared: Arc<Shared>) {
     let mut over = shared.over.subscribe();
     while !*over.borrow() {

@@ -1,8 +1,8 @@
 //! The quotas of credentials, as this process uses them.
 //!
-//! Requests are taken from the store's ledger in small blocks, before they are sent: what is taken
-//! is gone for every other process. A block that its process does not live to use is lost until its
-//! window ends, which is the safe side.
+//! Requests are taken from the store's ledger in small blocks before they are sent, so that no other
+//! process can take them. The block of a process that dies is lost until its window ends, which is
+//! the safe side.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use std::{
 
 use driftline_core::{
     answer::{AnswerHeaders, Failure, FailureKind},
-    quota::{Grant, Ledger, RequestKind, Unit, Use, WINDOW_EDGE_MS},
+    quota::{Grant, QuotaLedger, RequestKind, Unit, Use, WINDOW_EDGE_MS},
 };
 use driftline_store::{
     CredentialId, Store, StoreError, Tx,
@@ -31,8 +31,8 @@ pub struct Quotas {
     store: Store,
     polling_share: f64,
     blocks: Arc<Mutex<HashMap<Key, Block>>>,
-    /// How often each credential was refused, or taken again, in this process.
-    turns: Arc<Mutex<HashMap<CredentialId, u64>>>,
+    /// How often each credential was quarantined or restored in this process.
+    credential_changes: Arc<Mutex<HashMap<CredentialId, u64>>>,
 }
 
 /// What a request is for.
@@ -45,8 +45,8 @@ pub enum QuotaPurpose {
 }
 
 impl QuotaPurpose {
-    /// What an answer to it tells of: a poll's may be of a limit that only pages have.
-    const fn asked(self) -> RequestKind {
+    /// The kind of request whose limits an answer reports: some limits concern pages only.
+    const fn request_kind(self) -> RequestKind {
         match self {
             Self::Poll => RequestKind::Page,
             Self::Refresh => RequestKind::LookUp,
@@ -57,26 +57,27 @@ impl QuotaPurpose {
 /// A request that may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permit {
-    /// It may; it counts as sent, and was charged this.
+    /// It counts as sent, with this charge.
     Sent(Charge),
     /// Not before this, Unix ms.
     Until(i64),
 }
 
-/// The posts that a request was charged under a month's cap; none without a cap. It is to be
-/// settled when the answer is there, or put back: else all of it counts as read.
+/// The posts charged for a request under a monthly cap; none without a cap. Settle it when the answer
+/// is there, or put it back: otherwise all of it counts as read.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Charge {
     of_month: Option<Charged>,
-    /// Whether the request was taken in the last seconds of its window: the next one counts it too.
+    /// Whether the request was taken in the last seconds of its window, so that the next window counts
+    /// it too.
     is_late: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Charged {
     posts: u32,
-    /// When the month ends that they were charged to, Unix ms.
+    /// The end of the month that the posts are charged to, Unix ms.
     ends_at_ms: i64,
 }
 
@@ -87,17 +88,17 @@ struct Key {
     purpose: QuotaPurpose,
 }
 
-/// What is left of what was taken at once.
+/// The unused requests of a block.
 #[derive(Debug, Clone, Default)]
 struct Block {
     left: u32,
-    /// Those that were taken in the window's last seconds, and put back: the next window counts
-    /// them too, so they may be sent in either.
+    /// Requests that were taken in the window's last seconds and put back: the next window counts them
+    /// too, so they may be sent in either.
     late: u32,
     until_ms: i64,
-    /// The ledger as it was then: most answers bring no news to it.
-    ledger: Ledger,
-    /// The upstream tells of no limits: until then nothing is taken from anywhere, Unix ms.
+    /// The last known ledger: most answers change nothing in it.
+    ledger: QuotaLedger,
+    /// The upstream reports no limits, so requests are free until then, Unix ms.
     free_until_ms: i64,
 }
 
@@ -109,7 +110,7 @@ impl Quotas {
             store,
             polling_share,
             blocks: Arc::default(),
-            turns: Arc::default(),
+            credential_changes: Arc::default(),
         }
     }
 
@@ -136,7 +137,7 @@ impl Quotas {
             let of_month = None;
             return Ok(Permit::Sent(Charge { of_month, is_late }));
         }
-        let want = Want {
+        let request = QuotaRequest {
             id: credential.id,
             scope,
             purpose: match purpose {
@@ -152,7 +153,7 @@ impl Quotas {
         let root = credential::root(credential.id);
         let taken = self
             .store
-            .write(root, move |tx| take_block(tx, &want, now_ms()))
+            .write(root, move |tx| take_block(tx, &request, now_ms()))
             .await;
         if let Some(is_late) = held
             && !matches!(taken, Ok((Grant::Requests(_), ..)))
@@ -172,8 +173,8 @@ impl Quotas {
         Ok(Permit::Sent(charge))
     }
 
-    /// Keeps what is left of what was taken at once. Returns whether its window is about to end.
-    fn keep_block(&self, key: Key, left: u32, ledger: Ledger) -> bool {
+    /// Keeps the rest of a block. Returns whether its window is about to end.
+    fn keep_block(&self, key: Key, left: u32, ledger: QuotaLedger) -> bool {
         let ends = ledger.windows().iter().map(|window| window.reset_at_ms);
         let until_ms = ends.min().unwrap_or(i64::MAX);
         let mut blocks = self.blocks();
@@ -194,8 +195,8 @@ impl Quotas {
         is_late
     }
 
-    /// Puts a request back that was taken and not sent. It is held for the next one until its
-    /// window ends; the posts that it was charged are given back at once.
+    /// Puts a taken request back that was not sent. The next call of [`Quotas::take`] gets it until its
+    /// window ends; the charged posts are given back at once.
     ///
     /// # Errors
     /// [`StoreError`] if that cannot be kept.
@@ -229,7 +230,7 @@ impl Quotas {
         }
     }
 
-    /// Settles what a request was charged against the posts that it read.
+    /// Settles the charge of a request against the posts that it read.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be kept.
@@ -244,7 +245,7 @@ impl Quotas {
             return Ok(());
         };
         self.change(credential, MONTH, move |ledger| {
-            // What was charged to a month that is over was not taken from this one.
+            // A charge to a past month was not taken from this one.
             if ledger
                 .cap()
                 .is_some_and(|cap| cap.reset_at_ms == ends_at_ms)
@@ -256,8 +257,8 @@ impl Quotas {
         .await
     }
 
-    /// Settles what a request was charged that failed: all is given back, unless an answer came
-    /// that may have held posts.
+    /// Settles the charge of a failed request: all posts are given back, unless the answer may have
+    /// contained posts.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be kept.
@@ -274,7 +275,7 @@ impl Quotas {
         self.settle(credential, charge, 0).await
     }
 
-    /// Takes in what an answer's headers said.
+    /// Records the headers of an answer.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be kept.
@@ -283,10 +284,10 @@ impl Quotas {
         credential: &Credential,
         scope: &'static str,
         purpose: QuotaPurpose,
-        facts: &AnswerHeaders,
+        headers: &AnswerHeaders,
     ) -> Result<(), StoreError> {
         let now = now_ms();
-        let (throttle, asked) = (facts.throttle, purpose.asked());
+        let (throttle, request_kind) = (headers.throttle, purpose.request_kind());
         let is_news = {
             let blocks = self.blocks();
             let ledger = |purpose| {
@@ -302,7 +303,7 @@ impl Quotas {
                 .into_iter()
                 .flatten()
                 .max_by_key(|ledger| ledger.granted());
-            newest.is_none_or(|ledger| ledger.is_news(asked, throttle.as_ref(), now))
+            newest.is_none_or(|ledger| ledger.is_news(request_kind, throttle.as_ref(), now))
         };
         if throttle.is_none() && credential.monthly_posts.is_none() {
             self.note_silence(credential.id, scope, now);
@@ -311,13 +312,13 @@ impl Quotas {
             return Ok(());
         }
         self.change(credential, scope, move |ledger| {
-            ledger.answered(asked, throttle.as_ref(), now);
+            ledger.answered(request_kind, throttle.as_ref(), now);
         })
         .await
     }
 
-    /// Takes in a failure: a refusal changes the ledger, and a credential that the upstream does
-    /// not take is quarantined.
+    /// Records a failure: throttling changes the ledger, and a credential that the upstream rejects is
+    /// quarantined.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be kept.
@@ -328,7 +329,7 @@ impl Quotas {
         purpose: QuotaPurpose,
         failure: &Failure,
     ) -> Result<(), StoreError> {
-        let (now, asked) = (now_ms(), purpose.asked());
+        let (now, request_kind) = (now_ms(), purpose.request_kind());
         match failure.kind {
             FailureKind::Throttled => {
                 counter!("driftline_throttled_total", "credential" => credential.name.clone())
@@ -336,7 +337,13 @@ impl Quotas {
                 let (throttle, retry_after_ms) = (failure.throttle, failure.retry_after_ms);
                 self.drop_blocks(credential.id, scope);
                 self.change(credential, scope, move |ledger| {
-                    ledger.refused(asked, throttle.as_ref(), retry_after_ms, random(), now);
+                    ledger.refused(
+                        request_kind,
+                        throttle.as_ref(),
+                        retry_after_ms,
+                        random(),
+                        now,
+                    );
                 })
                 .await
             }
@@ -348,7 +355,7 @@ impl Quotas {
                 };
                 tracing::warn!(
                     credential = %credential.name,
-                    "the upstream gives it nothing; it rests for an hour, or until `driftline credential test`: {}",
+                    "the upstream rejects the credential; it is not used for an hour, or until `driftline credential test`: {}",
                     failure.message
                 );
                 let id = credential.id;
@@ -357,23 +364,26 @@ impl Quotas {
                         credential::quarantine(tx, id, &quarantine)
                     })
                     .await?;
-                self.turn(id);
+                self.count_change(id);
                 Ok(())
             }
             _ => match failure.throttle {
                 Some(throttle) => {
                     self.change(credential, scope, move |ledger| {
-                        ledger.answered(asked, Some(&throttle), now);
+                        ledger.answered(request_kind, Some(&throttle), now);
                     })
                     .await
                 }
-                // It is not on its way any more.
-                None => self.change(credential, scope, Ledger::unanswered).await,
+                // The request is no longer in flight.
+                None => {
+                    self.change(credential, scope, QuotaLedger::unanswered)
+                        .await
+                }
             },
         }
     }
 
-    /// Ends a credential's quarantine: it was taken again.
+    /// Ends a credential's quarantine, since the upstream accepts it again.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be kept.
@@ -382,27 +392,33 @@ impl Quotas {
         self.store
             .write(credential::root(id), move |tx| credential::restore(tx, id))
             .await?;
-        self.turn(id);
+        self.count_change(id);
         Ok(())
     }
 
-    /// How often this process saw a credential refused, or taken again: its token may have been
-    /// changed since another number was told.
-    pub(crate) fn turns(&self, id: CredentialId) -> u64 {
-        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.get(&id).copied().unwrap_or(0)
+    /// How often this process quarantined or restored a credential. The token may have changed
+    /// whenever the number has.
+    pub(crate) fn credential_changes(&self, id: CredentialId) -> u64 {
+        let credential_changes = self
+            .credential_changes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        credential_changes.get(&id).copied().unwrap_or(0)
     }
 
-    fn turn(&self, id: CredentialId) {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        *turns.entry(id).or_default() += 1;
+    fn count_change(&self, id: CredentialId) {
+        let mut credential_changes = self
+            .credential_changes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *credential_changes.entry(id).or_default() += 1;
     }
 
     async fn change(
         &self,
         credential: &Credential,
         scope: &'static str,
-        mut change: impl FnMut(&mut Ledger) + Send + 'static,
+        mut change: impl FnMut(&mut QuotaLedger) + Send + 'static,
     ) -> Result<(), StoreError> {
         let id = credential.id;
         let ledger = self
@@ -428,7 +444,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// Takes a request that is there already, and says whether it is a late one.
+    /// Takes a request of the block. Returns whether it is a late one.
     fn take_held(&self, key: Key) -> Option<bool> {
         let mut blocks = self.blocks();
         let block = blocks.get_mut(&key)?;
@@ -439,7 +455,7 @@ impl Quotas {
         if now >= block.until_ms {
             block.late = 0;
         }
-        // What is sent so late belongs to the next window, and only the ledger can say so.
+        // Such a late request belongs to the next window too, which only the ledger can count.
         if is_late(block.until_ms, now) {
             block.left = 0;
         }
@@ -469,38 +485,38 @@ impl Quotas {
     }
 
     fn blocks(&self) -> MutexGuard<'_, HashMap<Key, Block>> {
-        // A block is whole after each of its changes.
+        // Blocks are consistent even if a holder of the lock panicked.
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One request, as it is asked of the store.
+/// The parameters of [`take_block`].
 #[derive(Debug, Clone, Copy)]
-struct Want {
+struct QuotaRequest {
     id: CredentialId,
     scope: &'static str,
     purpose: Use,
     posts: u32,
     /// The most posts that may be read in a month.
     cap: Option<i64>,
-    /// The request is there already: only its posts are to be charged.
+    /// The request is held already: only its posts are charged.
     is_held: bool,
 }
 
 fn take_block(
     tx: &mut Tx<'_>,
-    want: &Want,
+    request: &QuotaRequest,
     now_ms: i64,
-) -> Result<(Grant, Ledger, Charge), StoreError> {
-    let Want {
+) -> Result<(Grant, QuotaLedger, Charge), StoreError> {
+    let QuotaRequest {
         id,
         scope,
         purpose,
         posts,
         ..
-    } = *want;
+    } = *request;
     let mut ledger = quota::load(tx, id, scope)?;
-    let mut capped = match want.cap {
+    let mut capped = match request.cap {
         Some(cap) => Some(capped(quota::load(tx, id, MONTH)?, cap, now_ms)),
         None => None,
     };
@@ -510,15 +526,15 @@ fn take_block(
             return Ok((ahead, ledger, Charge::default()));
         }
     }
-    // Under a cap, requests are taken one by one: a block would count posts that are not read.
-    let most = match &capped {
+    // Under a cap, requests are taken one by one: a block would charge posts that are not read.
+    let max = match &capped {
         Some(_) => 1,
         None => block_of(&ledger, purpose),
     };
-    let grant = if want.is_held {
+    let grant = if request.is_held {
         Grant::Requests(1)
     } else {
-        ledger.take(most, posts, purpose, now_ms)
+        ledger.take(max, posts, purpose, now_ms)
     };
     let mut charge = Charge::default();
     if let Grant::Requests(granted) = grant {
@@ -535,40 +551,40 @@ fn take_block(
     Ok((grant, ledger, charge))
 }
 
-/// Whether a window that ends then is about to: what is sent now may be counted by the next one.
+/// Whether a window is about to end, so that the next one may count a request that is sent now.
 fn is_late(until_ms: i64, now_ms: i64) -> bool {
     now_ms >= until_ms.saturating_sub(WINDOW_EDGE_MS)
 }
 
-/// The ledger of a credential's posts in a month, under the cap as it is now.
-pub(crate) fn capped(mut ledger: Ledger, cap: i64, now_ms: i64) -> Ledger {
+/// The ledger of a credential's posts in a month, under the current cap.
+pub(crate) fn capped(mut ledger: QuotaLedger, cap: i64, now_ms: i64) -> QuotaLedger {
     let (ends_at_ms, length_ms) = month::of(now_ms);
     let cap = u32::try_from(cap).unwrap_or(u32::MAX);
     ledger.set_cap(cap, ends_at_ms, length_ms);
     ledger
 }
 
-/// Whether an upstream may have sent posts, and counted them, though the request failed.
+/// Whether an upstream may have sent and counted posts although the request failed.
 fn may_have_read(purpose: QuotaPurpose, kind: FailureKind) -> bool {
     match kind {
         FailureKind::Truncated | FailureKind::TooLarge | FailureKind::BadJson => true,
-        // A look-up of an ID that cannot be sent is not sent.
+        // A look-up with an invalid ID is not sent.
         FailureKind::BadId => purpose == QuotaPurpose::Poll,
         _ => false,
     }
 }
 
-/// How many requests to take at once: fewer as the window runs out, so that little is left unused
-/// at its end.
-fn block_of(ledger: &Ledger, purpose: Use) -> u32 {
+/// How many requests to take at once: fewer as the window runs out, so that few are unused at its
+/// end.
+fn block_of(ledger: &QuotaLedger, purpose: Use) -> u32 {
     let windows = ledger.windows().iter();
     let left = windows
         .filter(|w| w.unit == Unit::Requests && (purpose == Use::Poll || !w.pages_only))
         .map(|w| w.remaining);
-    (left.min().unwrap_or(0) / 32).clamp(1, LARGEST_BLOCK)
+    (left.min().unwrap_or(0) / 32).clamp(1, MAX_BLOCK)
 }
 
-fn show(credential: &Credential, scope: &'static str, ledger: &Ledger) {
+fn show(credential: &Credential, scope: &'static str, ledger: &QuotaLedger) {
     for window in ledger.windows().iter().filter(|w| w.unit == Unit::Requests) {
         gauge!(
             "driftline_quota_remaining",
@@ -581,9 +597,9 @@ fn show(credential: &Credential, scope: &'static str, ledger: &Ledger) {
 
 /// The scope of the cap on posts read in a month.
 pub(crate) const MONTH: &str = "posts a month";
-/// How long an answer without limits lets requests go without a look at the ledger.
+/// How long requests are free after an answer without limits.
 const SILENCE_MS: i64 = 10_000;
-const LARGEST_BLOCK: u32 = 8;
+const MAX_BLOCK: u32 = 8;
 const QUARANTINE_MS: i64 = 3_600_000;
 
 #[cfg(test)]

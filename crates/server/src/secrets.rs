@@ -1,7 +1,7 @@
-//! Where credentials come from: the environment, files, or the store, where they lie sealed.
+//! Reads credentials: from the environment, from files, or sealed from the store.
 //!
-//! What is sealed is encrypted and authenticated (ChaCha20-Poly1305, RFC 8439) with a key that is
-//! in a file of its own: a copy of the database alone gives no token away.
+//! Sealed credentials are encrypted and authenticated (ChaCha20-Poly1305, RFC 8439) with a key in a
+//! file of its own: a copy of the database alone reveals no token.
 
 use std::{
     fs, io,
@@ -18,19 +18,19 @@ use ring::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// Reads credentials. Clones read the same.
+/// Reads credentials. Clones use the same key file.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     key_file: Option<PathBuf>,
 }
 
-/// Why a credential cannot be had. Never holds a secret.
+/// Why a credential is not available. Never holds a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
-    /// The environment does not hold it.
+    /// The environment variable is not set.
     #[error("the environment variable {0} with the token is not set; set it and start again")]
     NoVariable(String),
-    /// The file with it cannot be read.
+    /// The file cannot be read.
     #[error("the file {path} with the token cannot be read: {reason}")]
     NoFile {
         /// Its path.
@@ -38,10 +38,10 @@ pub enum SecretsError {
         /// Why.
         reason: String,
     },
-    /// It is there, and no credential.
+    /// The text is not a valid credential.
     #[error(transparent)]
     Credential(#[from] CredentialError),
-    /// The key that it is sealed with cannot be read or made.
+    /// The key cannot be read or created.
     #[error("the key {path} of stored credentials cannot be used: {reason}")]
     Key {
         /// The key's file.
@@ -49,36 +49,36 @@ pub enum SecretsError {
         /// Why.
         reason: String,
     },
-    /// No place for a key is known.
-    #[error("stored credentials need a key, and this command knows no data folder to keep it in")]
+    /// There is no key file.
+    #[error("stored credentials need a key, and this command has no data folder for it")]
     NoKey,
-    /// What is stored was sealed with another key, or is damaged.
+    /// The credential was sealed with another key, or is damaged.
     #[error(
-        "the stored credential cannot be unsealed: it was sealed with another key, or is damaged; add it again, or put the key back that it was sealed with"
+        "the stored credential cannot be unsealed: it was sealed with another key, or is damaged; add it again, or restore the key that it was sealed with"
     )]
     Unsealed,
 }
 
 impl Secrets {
-    /// Reads what is sealed with the key in that file, which is made when something is sealed for
-    /// the first time.
+    /// Uses the key in that file, which is created when a credential is sealed for the first time.
     pub fn new(key_file: impl Into<PathBuf>) -> Self {
         Self {
             key_file: Some(key_file.into()),
         }
     }
 
-    /// The credential at a place, for the server of that origin; none for no place.
+    /// The credential at a location, for the server of that origin. Without a location,
+    /// [`Credential::None`].
     ///
     /// # Errors
     /// [`SecretsError`]; it never holds the secret.
     pub fn read(
         &self,
-        place: Option<&TokenLocation>,
+        location: Option<&TokenLocation>,
         origin: &str,
     ) -> Result<Credential, SecretsError> {
         let text =
-            match place {
+            match location {
                 None => return Ok(Credential::None),
                 Some(TokenLocation::Environment(name)) => std::env::var(name)
                     .map(SecretString::from)
@@ -94,18 +94,18 @@ impl Secrets {
         Ok(Credential::parse(text.expose_secret())?)
     }
 
-    /// Seals a credential's text for the store, to be sent to that origin and to no other. It is
-    /// checked first.
+    /// Seals a credential's text for the store, for use at that origin alone. The text is validated
+    /// first.
     ///
     /// # Errors
-    /// [`SecretsError`] if it is no credential or the key cannot be used.
+    /// [`SecretsError`] if the text is not a valid credential or the key cannot be used.
     pub fn seal(&self, text: &SecretString, origin: &str) -> Result<TokenLocation, SecretsError> {
         Credential::parse(text.expose_secret())?;
         let key = self.key(true)?;
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new()
             .fill(&mut nonce)
-            .map_err(|_| self.key_error("the system gives no random numbers"))?;
+            .map_err(|_| self.key_error("the system has no random numbers"))?;
         let mut sealed = text.expose_secret().as_bytes().to_vec();
         key.seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),
@@ -140,19 +140,19 @@ impl Secrets {
         };
         let bytes = BASE64
             .decode(text.trim())
-            .map_err(|_| self.key_error("it is no key"))?;
+            .map_err(|_| self.key_error("invalid key: expected base64"))?;
         UnboundKey::new(&CHACHA20_POLY1305, &bytes)
             .map(LessSafeKey::new)
-            .map_err(|_| self.key_error("it is no key of 32 bytes"))
+            .map_err(|_| self.key_error("invalid key: expected 32 bytes"))
     }
 
     fn make_key(&self, path: &Path) -> Result<String, SecretsError> {
         let mut bytes = [0; 32];
         SystemRandom::new()
             .fill(&mut bytes)
-            .map_err(|_| self.key_error("the system gives no random numbers"))?;
+            .map_err(|_| self.key_error("the system has no random numbers"))?;
         let text = BASE64.encode(bytes);
-        // Whole or not at all: another process may be reading it already.
+        // Atomic: another process may read the file at any time.
         let write = || -> io::Result<()> {
             let folder = path.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(folder)?;
@@ -170,7 +170,7 @@ impl Secrets {
         };
         match write() {
             Ok(()) => Ok(text),
-            // Another process made it at the same time.
+            // Another process created it at the same time.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 fs::read_to_string(path).map_err(|error| self.key_error(&error))
             }
@@ -187,8 +187,8 @@ impl Secrets {
     }
 }
 
-/// What is sealed for one server cannot be unsealed for another: whoever can write the database
-/// cannot have it sent elsewhere.
+/// Binds a sealed credential to its server, so that changing the origin in the database cannot send
+/// the credential elsewhere.
 fn purpose(origin: &str) -> String {
     format!("driftline credential for {origin}")
 }
@@ -207,45 +207,46 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_can_be_read_again_and_does_not_show_the_token() {
+    fn a_sealed_token_can_be_read_and_does_not_show() {
         let (_folder, secrets) = secrets();
-        let place = secrets
+        let location = secrets
             .seal(&SecretString::from(TOKEN), ORIGIN)
             .expect("sealed");
         let again = secrets
             .seal(&SecretString::from(TOKEN), ORIGIN)
             .expect("sealed");
-        assert_ne!(place, again, "no two sealings are alike");
-        let TokenLocation::Sealed(sealed) = &place else {
-            panic!("{place:?}")
+        assert_ne!(location, again, "no two sealings are alike");
+        let TokenLocation::Sealed(sealed) = &location else {
+            panic!("{location:?}")
         };
         assert!(!sealed.contains("s3cret"));
-        let Credential::Bearer(token) = secrets.read(Some(&place), ORIGIN).expect("a token") else {
+        let Credential::Bearer(token) = secrets.read(Some(&location), ORIGIN).expect("a token")
+        else {
             panic!("no token")
         };
         assert_eq!(token.expose_secret(), TOKEN);
-        let elsewhere = secrets.read(Some(&place), "https://b.example");
+        let elsewhere = secrets.read(Some(&location), "https://b.example");
         assert!(matches!(elsewhere, Err(SecretsError::Unsealed)));
     }
 
     #[test]
-    fn another_key_or_damage_is_refused_and_tells_nothing() {
+    fn another_key_or_damage_is_refused_and_reveals_nothing() {
         let ((_one, ours), (_two, theirs)) = (secrets(), secrets());
-        let place = ours
+        let location = ours
             .seal(&SecretString::from(TOKEN), ORIGIN)
             .expect("sealed");
         theirs
             .seal(&SecretString::from("other"), ORIGIN)
             .expect("a key");
-        let refused = theirs.read(Some(&place), ORIGIN).expect_err("refused");
+        let refused = theirs.read(Some(&location), ORIGIN).expect_err("refused");
         assert!(matches!(refused, SecretsError::Unsealed));
-        let TokenLocation::Sealed(sealed) = place else {
+        let TokenLocation::Sealed(sealed) = location else {
             panic!("sealed")
         };
         for damaged in [&sealed[1..], &sealed[..20], "", "!", "AAAA"] {
-            let place = TokenLocation::Sealed(damaged.to_owned());
+            let location = TokenLocation::Sealed(damaged.to_owned());
             let error = ours
-                .read(Some(&place), ORIGIN)
+                .read(Some(&location), ORIGIN)
                 .expect_err("refused")
                 .to_string();
             assert!(
@@ -258,19 +259,19 @@ mod tests {
     #[test]
     fn a_missing_key_is_not_made_for_reading() {
         let (_folder, ours) = secrets();
-        let place = TokenLocation::Sealed("AAAA".to_owned());
+        let location = TokenLocation::Sealed("AAAA".to_owned());
         assert!(matches!(
-            ours.read(Some(&place), ORIGIN),
+            ours.read(Some(&location), ORIGIN),
             Err(SecretsError::Key { .. })
         ));
         assert!(matches!(
-            Secrets::default().read(Some(&place), ORIGIN),
+            Secrets::default().read(Some(&location), ORIGIN),
             Err(SecretsError::NoKey)
         ));
     }
 
     #[test]
-    fn what_is_no_credential_is_not_sealed() {
+    fn an_invalid_credential_is_not_sealed() {
         let (_folder, secrets) = secrets();
         assert!(
             secrets

@@ -1,4 +1,4 @@
-//! One source being read: the machine, its client and its place in the store.
+//! Reads one source: connects its machine, its client and the store.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, PostHashes, Store, StoreError, Summary, clock,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, PageHashes, Store, StoreError, clock,
     commit_look_up, commit_machine, commit_page,
     credential::{self, Credential},
     entry, machine,
-    refresh::{RecheckAfter, shown},
+    refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
 use driftline_upstream::{ClientPurpose, Timeline, Upstream};
@@ -23,54 +23,54 @@ use metrics::counter;
 use tokio::sync::watch;
 
 use crate::{
-    access::Access,
     client::{ClientError, client_of},
     clock::{now_ms, random},
     fault_log::{FaultLog, Weight},
-    follower::{Connection, Follower, Following, StreamState},
+    follower::{Follower, Following, StreamConnection, StreamState},
     quotas::{Charge, Permit, QuotaPurpose},
-    recent::Recent,
+    recent_posts::RecentPosts,
     refresh::ANONYMOUS,
     span::show_ms,
+    upstream_access::UpstreamAccess,
 };
 
-/// A source being read. It lives as long as its lease.
+/// Reads a source, as long as its lease lasts.
 pub struct Session {
     store: Store,
     client: Upstream,
     credential: Credential,
-    access: Access,
+    access: UpstreamAccess,
     timeline: Timeline,
     source: Source,
-    /// The source's, with what this process does besides.
+    /// The source's settings, and whether this process refreshes its posts.
     settings: Settings,
     fence: Option<i64>,
     machine: Machine,
-    recent: Recent,
+    recent_posts: RecentPosts,
     stream_state: StreamState,
-    connection: watch::Receiver<Connection>,
-    /// The connection that the machine and `cadence` know of.
-    known: Connection,
-    /// How rare polls are for the stream's sake.
+    connection: watch::Receiver<StreamConnection>,
+    /// The stream connection that the machine and `cadence` know of.
+    known: StreamConnection,
+    /// How much rarer polls are while the stream is open.
     cadence: Cadence,
-    /// The changes by the stream, and cache_invalidations by look-ups, that `recent` has been rid of.
+    /// The changes by the stream, and the invalidations by look-ups, that `recent_posts` reflects.
     changes_seen: (u64, u64),
-    /// The machine in memory knows more than the stored one.
+    /// Whether the machine in memory is ahead of the stored one.
     unsaved: bool,
-    /// Whether libraries can be told what pages show.
-    telling: FaultLog,
+    /// Failures to notify libraries.
+    notify_faults: FaultLog,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Done {
-    /// An answer was committed, or brought nothing to commit.
-    Read(Summary),
+    /// An answer was committed, or had nothing to commit.
+    Read(CommitSummary),
     /// A request failed; the machine knows when to try again.
     Failed(FailureKind),
-    /// Nothing to do before this time, Unix ms by the local clock.
+    /// No request is due before this time, Unix ms by the local clock.
     Wait {
-        /// When to step again.
+        /// When to call [`Session::step`] again.
         until_ms: i64,
     },
 }
@@ -94,7 +94,7 @@ impl Session {
     /// [`SessionError`] if the source has no client or cannot be loaded.
     pub async fn open(
         store: Store,
-        access: &Access,
+        access: &UpstreamAccess,
         source: Source,
         fence: Option<i64>,
     ) -> Result<Self, SessionError> {
@@ -125,14 +125,14 @@ impl Session {
             settings,
             fence,
             machine,
-            recent: Recent::default(),
+            recent_posts: RecentPosts::default(),
             connection: stream_state.connection(),
             stream_state,
-            known: Connection::default(),
+            known: StreamConnection::default(),
             cadence: Cadence::default(),
             changes_seen: (0, 0),
             unsaved: false,
-            telling: FaultLog::default(),
+            notify_faults: FaultLog::default(),
         })
     }
 
@@ -141,19 +141,18 @@ impl Session {
         &self.source
     }
 
-    /// Its machine as it stands.
+    /// Its current machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// What the upstream's timeline can do.
+    /// The abilities of the upstream's timeline.
     pub fn abilities(&self) -> Abilities {
         self.client.abilities(&self.timeline)
     }
 
-    /// Follows the source's stream beside this session, if the source is to have one followed.
-    /// Polls are rarer while it shows what they would, and as frequent as ever at once when it
-    /// does not.
+    /// Follows the source's stream next to this session, if its settings ask for that. Polls are rarer
+    /// while the stream shows every post, and return to the normal interval at once when it does not.
     pub fn follow(&self) -> Following {
         Following::start(self.follower())
     }
@@ -178,19 +177,18 @@ impl Session {
         })
     }
 
-    /// Lets the next poll be due now.
+    /// Makes the next poll due now.
     pub fn poll_soon(&mut self) {
         self.machine.poll_soon();
     }
 
-    /// Waits until the stream is opened or ends. What [`Session::step`] said of waiting holds no
-    /// longer then.
+    /// Waits until the stream opens or ends. A [`Done::Wait`] before that is obsolete then.
     pub async fn stream_changed(&mut self) {
-        // This session's own end of the stream_state keeps it open.
+        // The channel stays open, since this session has a sender.
         let _ = self.connection.changed().await;
     }
 
-    /// Takes in how the stream stands.
+    /// Adopts the state of the stream.
     fn sync_stream(&mut self) {
         self.stream_state.set_scheme(self.machine.scheme());
         let now = *self.connection.borrow();
@@ -198,7 +196,7 @@ impl Session {
             return;
         }
         if now.times != self.known.times {
-            // What happened before it was open was not streamed.
+            // Posts before the opening were not streamed.
             self.machine.poll_soon();
             self.cadence.opened();
         }
@@ -208,14 +206,13 @@ impl Session {
         self.known = now;
     }
 
-    /// Does the next thing that is due, or says until when nothing is.
+    /// Sends the next due request and commits its answer, or returns when one is due.
     ///
-    /// Dropping the future leaves nothing half done: an answer is committed
-    /// whole or not at all.
+    /// Dropping the future is safe: an answer is committed whole or not at all.
     ///
     /// # Errors
-    /// [`SessionError::Store`] if the store failed or the lease was lost. What
-    /// the upstream does wrong is no error here: the source stands at it.
+    /// [`SessionError::Store`] if the store failed or the lease was lost. Failures of the upstream are
+    /// no errors here: the machine keeps the last one.
     pub async fn step(&mut self, settling: bool) -> Result<Done, SessionError> {
         self.sync_stream();
         let now = now_ms();
@@ -237,20 +234,20 @@ impl Session {
         }
     }
 
-    /// Asks for an open gap to be filled, named by its lowest ID as reports
-    /// show it. `false` if there is none.
+    /// Requests that an open gap be filled. `low` is its lowest ID as reports show it. `false` if there
+    /// is no such gap.
     ///
     /// # Errors
     /// As for [`Session::step`].
     pub async fn request_fill(&mut self, low: &UpstreamId) -> Result<bool, SessionError> {
-        let wanted = request_fill(&mut self.machine, low);
-        if wanted {
+        let requested = request_fill(&mut self.machine, low);
+        if requested {
             self.save().await?;
         }
-        Ok(wanted)
+        Ok(requested)
     }
 
-    /// Keeps what the machine learned since the last commit.
+    /// Stores what the machine learned since the last commit.
     ///
     /// # Errors
     /// As for [`Session::step`].
@@ -274,7 +271,7 @@ impl Session {
         let scope = self.page_scope();
         self.access
             .quotas
-            .answered(&self.credential, scope, QuotaPurpose::Poll, &page.facts)
+            .answered(&self.credential, scope, QuotaPurpose::Poll, &page.headers)
             .await?;
         let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
         self.access
@@ -286,29 +283,29 @@ impl Session {
         counter!("driftline_posts_fetched_total").increment(page.listed.len() as u64);
         let known = self.machine.scheme().copied();
         match Reading::check(&page, &request, known, &self.settings) {
-            Ok(reading) => self.take_in(request, reading, page).await,
+            Ok(reading) => self.commit(request, reading, page).await,
             Err(failure) => self.fail(Some(&request.purpose), &failure).await,
         }
     }
 
-    async fn take_in(
+    async fn commit(
         &mut self,
         request: Request,
         reading: Reading,
         page: Page,
     ) -> Result<Done, SessionError> {
         let is_poll = request.purpose == RequestPurpose::Poll;
-        if self.take_in_without_news(&request, &reading, &page) {
+        if self.skip_if_unchanged(&request, &reading, &page) {
             if is_poll {
                 self.cadence.polled(0, 0);
             }
-            return Ok(Done::Read(Summary::default()));
+            return Ok(Done::Read(CommitSummary::default()));
         }
         let (source, fence) = (self.source.id, self.fence);
         let abilities = self.abilities();
         let settings = self.settings.clone();
         let before = self.machine.clone();
-        let hashes = PostHashes::of(&page);
+        let hashes = PageHashes::of(&page);
         let claims = self.access.claims.clone();
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
@@ -334,7 +331,7 @@ impl Session {
                     },
                 )?;
                 let shown = if is_poll || summary.recounted > 0 {
-                    shown(tx, source, &reading, &hashes)?
+                    rechecks_after(tx, source, &reading, &hashes)?
                 } else {
                     Vec::new()
                 };
@@ -347,48 +344,50 @@ impl Session {
         }
         self.machine = machine;
         self.unsaved = false;
-        self.recent.doubt_changed(&page.listed);
-        self.recent.note(&page.listed, &shown, now_ms());
+        self.recent_posts.invalidate_changed(&page.listed);
+        self.recent_posts.remember(&page.listed, &shown, now_ms());
         count(&summary);
         if summary.recounted > 0 {
-            self.tell(&shown).await;
+            self.notify_libraries(&shown).await;
         }
         Ok(Done::Read(summary))
     }
 
-    /// Tells libraries what a page noted of its posts.
-    async fn tell(&mut self, shown: &[Option<RecheckAfter>]) {
+    /// Notifies libraries of the changes that a page put into the outbox.
+    async fn notify_libraries(&mut self, shown: &[Option<RecheckAfter>]) {
         let posts: Vec<_> = shown.iter().flatten().map(|shown| shown.post).collect();
         let (instance, outbox_relay) = (self.source.instance.id, &self.access.outbox_relay);
-        // The page is stored, and what is not told stays noted.
+        // The page is committed, and whatever is not relayed stays in the outbox.
         match outbox_relay.notify_polled(instance, &posts, now_ms()).await {
             Ok(()) => {
-                if let Some(failed_ms) = self.telling.succeeded(now_ms()) {
-                    tracing::warn!(source = %self.source.name, "libraries are told again what it shows, after {}", show_ms(failed_ms));
+                if let Some(failed_ms) = self.notify_faults.succeeded(now_ms()) {
+                    tracing::warn!(source = %self.source.name, "libraries are notified of its changes again, after {}", show_ms(failed_ms));
                 }
             }
             Err(error) if self.access.store_fault.takes(&error) => {}
             Err(error) => {
-                if self.telling.failed(Weight::Lasting, now_ms()) {
-                    tracing::warn!(source = %self.source.name, %error, "libraries could not be told what it showed; trying again");
+                if self.notify_faults.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(source = %self.source.name, %error, "libraries could not be notified of its changes; trying again");
                 }
             }
         }
     }
 
-    /// Takes in a poll that brought nothing new and changed nothing that must
-    /// survive a crash. `false` if it has to be committed.
-    fn take_in_without_news(&mut self, request: &Request, reading: &Reading, page: &Page) -> bool {
+    /// Skips the commit of a poll without changes that must survive a crash. `false` if the poll has to
+    /// be committed.
+    fn skip_if_unchanged(&mut self, request: &Request, reading: &Reading, page: &Page) -> bool {
         let cache_invalidations = self
             .access
             .cache_invalidations
             .count(self.source.instance.id);
         let changes = (self.stream_state.changes(), cache_invalidations);
         if std::mem::replace(&mut self.changes_seen, changes) != changes {
-            self.recent.clear();
+            self.recent_posts.clear();
         }
         if request.purpose != RequestPurpose::Poll
-            || !self.recent.holds(&page.listed, page.facts.sent_at_ms)
+            || !self
+                .recent_posts
+                .need_no_commit(&page.listed, page.headers.sent_at_ms)
         {
             return false;
         }
@@ -402,7 +401,7 @@ impl Session {
             self.abilities(),
             request,
             reading,
-            &page.facts,
+            &page.headers,
             &stored,
         );
         let changes_nothing = machine.is_as_durable_as(&self.machine);
@@ -414,8 +413,8 @@ impl Session {
     }
 
     async fn look_up(&mut self, id: UpstreamId, charge: Charge) -> Result<Done, SessionError> {
-        // One post is charged and, found or not, counts as read.
-        let (look_up, facts) = match self.client.look_up(&id).await {
+        // The charge is one post, which counts as read whether it is found or not.
+        let (look_up, headers) = match self.client.look_up(&id).await {
             Ok(answer) => answer,
             Err(failure) => {
                 self.settle_failed(charge, &failure).await?;
@@ -425,11 +424,11 @@ impl Session {
         let scope = self.client.scope(ClientPurpose::LookUp);
         self.access
             .quotas
-            .answered(&self.credential, scope, QuotaPurpose::Poll, &facts)
+            .answered(&self.credential, scope, QuotaPurpose::Poll, &headers)
             .await?;
         counter!("driftline_requests_total", "purpose" => "look_up").increment(1);
         if let LookUp::Found(post) = &look_up {
-            tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but there");
+            tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
         }
         let (source, fence) = (self.source.id, self.fence);
         let before = self.machine.clone();
@@ -446,7 +445,7 @@ impl Session {
                         machine: &before,
                         id: &id,
                         look_up: &look_up,
-                        facts: &facts,
+                        headers: &headers,
                         policy: &policy,
                         keep_deleted,
                         now_ms: now_ms(),
@@ -466,9 +465,9 @@ impl Session {
         failure: &Failure,
     ) -> Result<Done, SessionError> {
         counter!("driftline_request_failures_total", "kind" => failure.kind.name()).increment(1);
-        // Once it lasts, who runs the session tells of it.
+        // The source's health logs a failure that lasts.
         tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
-        // What one timeline refuses says nothing about the credential elsewhere.
+        // A refusal of one timeline proves nothing about the credential elsewhere.
         if failure.kind != FailureKind::Unauthorized {
             let scope = match purpose {
                 Some(_) => self.page_scope(),
@@ -496,7 +495,6 @@ impl Session {
                         source,
                         fence,
                         machine: &machine,
-                        now_ms: now_ms(),
                     },
                 )
             })
@@ -541,30 +539,30 @@ impl Session {
     }
 }
 
-/// The credential that the source is read with, so that what it uses is counted.
+/// The credential of the source, added if there is none, so that its use of quotas is counted.
 async fn credential_of(store: &Store, source: &Source) -> Result<Credential, StoreError> {
-    let (instance, place) = (source.instance.id, source.token.clone());
+    let (instance, location) = (source.instance.id, source.token.clone());
     let known = {
-        let place = place.clone();
+        let location = location.clone();
         store
-            .read(move |tx| credential::find_place(tx, instance, place.as_ref()))
+            .read(move |tx| credential::find_place(tx, instance, location.as_ref()))
             .await?
     };
     if let Some(known) = known {
         return Ok(known);
     }
-    let name = match place {
+    let name = match location {
         Some(_) => source.name.clone(),
         None => ANONYMOUS.to_owned(),
     };
     store
         .write(clock::root(), move |tx| {
-            credential::of_place(tx, instance, place.as_ref(), &name, now_ms())
+            credential::of_place(tx, instance, location.as_ref(), &name, now_ms())
         })
         .await
 }
 
-/// Marks the open gap that begins at this ID as wanted.
+/// Requests a fill of the open gap that begins at this ID.
 pub(crate) fn request_fill(machine: &mut Machine, low: &UpstreamId) -> bool {
     let Some(key) = machine.scheme().and_then(|scheme| scheme.key(low).ok()) else {
         return false;
@@ -583,7 +581,7 @@ fn purpose_name(purpose: &RequestPurpose) -> &'static str {
     }
 }
 
-pub(crate) fn count(summary: &Summary) {
+pub(crate) fn count(summary: &CommitSummary) {
     counter!("driftline_posts_stored_total").increment(summary.new);
     counter!("driftline_edits_total").increment(summary.edited);
     counter!("driftline_posts_recounted_total").increment(summary.recounted);

@@ -1,8 +1,8 @@
-//! Lengths of time in words.
+//! Durations as text.
 
 use std::time::Duration;
 
-/// Writes ms as people do, without parts that do not matter.
+/// Formats ms for people, without insignificant parts.
 pub fn show_ms(ms: i64) -> String {
     if ms < 0 {
         return format!("-{}", show_ms(ms.saturating_neg()));

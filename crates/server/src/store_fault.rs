@@ -1,4 +1,4 @@
-//! A store that fails, told of once for all of this process.
+//! Outages of the store, logged once for the whole process.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use crate::{
     store_probe::{ProbeError, StoreProbe},
 };
 
-/// Whether the store fails, as all see it that work with it. Clones share it.
+/// Whether the store is out, for all parts of the process. Clones share it.
 #[derive(Clone)]
 pub struct StoreFault {
     probe: StoreProbe,
@@ -35,18 +35,18 @@ impl StoreFault {
         }
     }
 
-    /// Takes in an error that is the whole store's.
+    /// Records an outage of the store.
     pub(crate) fn failed(&self, error: &StoreError) {
         let mut seen = self.seen();
         let now = now_ms();
         seen.failed_at_ms = now;
         seen.works_since_ms = None;
         if seen.log.failed(Weight::Lasting, now) {
-            tracing::warn!(%error, "the store fails; what needs it goes on when it works again");
+            tracing::warn!(%error, "the store fails; work that needs it resumes when it is back");
         }
     }
 
-    /// Takes in an error if it is the whole store's; whether it is.
+    /// Records an error if it is an outage. Returns whether it is.
     pub(crate) fn takes(&self, error: &StoreError) -> bool {
         let is_outage = error.is_outage();
         if is_outage {
@@ -55,7 +55,7 @@ impl StoreFault {
         is_outage
     }
 
-    /// Once it has failed, whether it can still not be used at all.
+    /// Whether an outage lasts. Probes the store only after a failure.
     pub(crate) async fn lasts(&self) -> bool {
         if self.seen().log.since_ms().is_none() {
             return false;
@@ -73,8 +73,8 @@ impl StoreFault {
         }
     }
 
-    /// A disk that is nearly full may take a probe and no page: it works again when nothing has
-    /// failed for longer than a source waits.
+    /// A disk that is nearly full may accept a probe and no page, so the outage is over only when
+    /// nothing has failed for longer than a source waits.
     fn answered(&self, now_ms: i64) {
         let mut seen = self.seen();
         let works_since_ms = *seen.works_since_ms.get_or_insert(now_ms);
@@ -96,6 +96,6 @@ impl StoreFault {
     }
 }
 
-/// The longest that anything waits which the store has failed: it goes on soon after the store.
+/// The longest wait after an outage, so that all work resumes soon after the store.
 pub(crate) const STORE_RETRY_MS: i64 = 4_000;
 const SURE_MS: i64 = 1_500;

@@ -1,4 +1,4 @@
-//! Whether the store can be read and written.
+//! Probes whether the store can be read and written.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,15 +11,15 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Asks a store whether it can be read and written, at most once a second and once at a time,
-/// however often it is asked itself. Clones share what was found.
+/// Probes a store with a read and a write, at most once a second and once at a time, however many
+/// callers there are. Clones share the results.
 #[derive(Clone)]
 pub(crate) struct StoreProbe {
     store: Store,
     state: Arc<Mutex<State>>,
 }
 
-/// Why a store is no use.
+/// Why a store is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProbeError {
     /// It cannot be read.
@@ -35,12 +35,12 @@ pub(crate) enum ProbeError {
 
 #[derive(Default)]
 struct State {
-    /// When the last answer came, and what it was.
+    /// The last answer and its time.
     last: Option<(Instant, Result<(), ProbeError>)>,
-    asking: Option<Asking>,
+    running: Option<RunningProbe>,
 }
 
-struct Asking {
+struct RunningProbe {
     since: Instant,
     /// Closed with the answer.
     ended: watch::Receiver<()>,
@@ -56,34 +56,33 @@ impl StoreProbe {
 
     /// Whether the store can be read and written, within a second.
     ///
-    /// A store that is slower keeps its last answer for a while: a large commit or a checkpoint is
-    /// no outage.
+    /// A slower store keeps its last answer for a while: a large commit or a checkpoint is no outage.
     pub(crate) async fn check(&self) -> Result<(), ProbeError> {
         if let Some(mut ended) = self.ask() {
             let _ = timeout(MAX_WAIT, async { while ended.changed().await.is_ok() {} }).await;
         }
         let state = self.lock();
         let is_silent = state
-            .asking
+            .running
             .as_ref()
-            .is_some_and(|asking| asking.since.elapsed() >= SILENCE);
+            .is_some_and(|running| running.since.elapsed() >= SILENCE);
         match &state.last {
             Some((_, last)) if !is_silent => last.clone(),
             _ => Err(ProbeError::Silent),
         }
     }
 
-    /// Begins to ask unless the last answer is fresh; what tells of the end if it is being asked.
+    /// Starts a probe unless the last answer is fresh. Returns the end of the running probe.
     fn ask(&self) -> Option<watch::Receiver<()>> {
         let mut state = self.lock();
-        if let Some(asking) = &state.asking {
-            return Some(asking.ended.clone());
+        if let Some(running) = &state.running {
+            return Some(running.ended.clone());
         }
         if matches!(&state.last, Some((at, _)) if at.elapsed() < FRESH) {
             return None;
         }
         let (end, ended) = watch::channel(());
-        state.asking = Some(Asking {
+        state.running = Some(RunningProbe {
             since: Instant::now(),
             ended: ended.clone(),
         });
@@ -92,7 +91,7 @@ impl StoreProbe {
             let answer = read_and_write(&probe.store).await;
             let mut state = probe.lock();
             state.last = Some((Instant::now(), answer));
-            state.asking = None;
+            state.running = None;
             drop(end);
         });
         Some(ended)
@@ -109,9 +108,9 @@ async fn read_and_write(store: &Store) -> Result<(), ProbeError> {
     touched.map_err(ProbeError::Write)
 }
 
-/// How long an answer holds.
+/// How long an answer is valid.
 const FRESH: Duration = Duration::from_secs(1);
-/// Those who ask readiness wait for a second, as a rule.
+/// Readiness checks usually time out after a second.
 const MAX_WAIT: Duration = Duration::from_millis(900);
-/// A store that has not answered for so long is away.
+/// A store that has not answered for so long is out.
 const SILENCE: Duration = Duration::from_secs(3);

@@ -1,4 +1,4 @@
-//! What tests see warned of.
+//! Captures warnings in tests.
 
 use std::{
     io::{self, Write},
@@ -7,26 +7,29 @@ use std::{
 
 use tracing::subscriber::DefaultGuard;
 
-/// What this thread warns of from now on.
+/// The warnings that this thread logs.
 #[derive(Clone, Default)]
 pub(crate) struct Warnings(Arc<Mutex<Vec<u8>>>);
 
 impl Warnings {
     pub(crate) fn listen() -> (Self, DefaultGuard) {
-        let told = Self::default();
-        let writer = told.clone();
+        let warnings = Self::default();
+        let writer = warnings.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::WARN)
             .with_ansi(false)
             .without_time()
             .with_writer(move || writer.clone());
-        (told, tracing::subscriber::set_default(subscriber.finish()))
+        (
+            warnings,
+            tracing::subscriber::set_default(subscriber.finish()),
+        )
     }
 
-    /// How many lines hold this.
-    pub(crate) fn times(&self, what: &str) -> usize {
+    /// How many lines contain the text.
+    pub(crate) fn times(&self, expected: &str) -> usize {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        text.lines().filter(|line| line.contains(what)).count()
+        text.lines().filter(|line| line.contains(expected)).count()
     }
 }
 

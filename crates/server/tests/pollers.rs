@@ -9,14 +9,14 @@ use driftline_core::{
 };
 use driftline_db::testing::Fresh;
 use driftline_server::{
-    Access, Pollers, PollersOptions,
+    Pollers, PollersOptions, UpstreamAccess,
     admin::{self, AddSource, Command, Host},
 };
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
-use driftline_store::{Root, SourceId, Store, StoreError, source, verify};
+use driftline_store::{Root, SourceId, Store, StoreError, completeness, source};
 use driftline_upstream::{Http, Options};
 use tokio::time::{Instant, sleep};
 
@@ -59,7 +59,7 @@ impl World {
             allow_private: true,
             ..Options::default()
         };
-        let access = Access::new(&store, Http::new(options).unwrap());
+        let access = UpstreamAccess::new(&store, Http::new(options).unwrap());
         let options = PollersOptions {
             scan: Duration::from_millis(50),
             ..PollersOptions::new("test")
@@ -82,7 +82,7 @@ impl World {
     }
 
     async fn stored(&self, source: SourceId) -> u64 {
-        let counts = self.store.read(move |tx| verify::counts(tx, source));
+        let counts = self.store.read(move |tx| completeness::counts(tx, source));
         counts.await.unwrap().entries
     }
 
@@ -126,7 +126,10 @@ async fn what_the_store_refuses_of_one_source_halts_that_one_alone() {
              begin select raise(abort, 'not this one'); end",
         )
         .await;
-    until("it is told", async || world.fault(bad) == Some("stored")).await;
+    until("it is reported", async || {
+        world.fault(bad) == Some("stored")
+    })
+    .await;
     let stored = world.stored(bad).await;
     world.goes_on(good).await;
     assert_eq!(world.fault(good), None);
@@ -146,7 +149,7 @@ async fn a_lease_of_this_process_without_a_session_is_taken_back() {
     let source = world.sources[0];
     world.goes_on(source).await;
     let before = world.fence(source).await;
-    // As a claim leaves it whose commit was answered by nobody.
+    // As after a claim whose commit was never answered.
     world
         .execute(
             "update source set lease_fence = lease_fence + 1,

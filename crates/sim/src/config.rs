@@ -27,12 +27,12 @@ pub struct WorldConfig {
     /// The most that a worker's clock is ahead or behind. Default 40, so IDs
     /// from the future exist.
     pub worker_offset_max_ms: i64,
-    /// How long after its birth a post becomes visible. Default as measured.
+    /// How long after its creation a post becomes visible. Default as measured.
     pub lateness: Lateness,
     /// The share of posts that come from other servers, with an ID of the
     /// time when they were written (where the layout backdates). Default 0.
     pub federated_share: f64,
-    /// How long before their birth here federated posts were written.
+    /// How long before their creation here federated posts were written.
     /// Default one to ten minutes.
     pub federated_backdate_ms: SpanMs,
     /// Bursts. Default none.

@@ -73,7 +73,7 @@ impl Faults {
     }
 
     /// Sets other knobs from now on. What was counted under a throttle of the
-    /// same place still counts, and mishaps that were met stay met.
+    /// same position still counts, and mishaps that were met stay met.
     pub fn change(&mut self, config: FaultsConfig) {
         self.throttles.change(&config.throttles);
         self.config = config;
@@ -82,9 +82,9 @@ impl Faults {
     /// What a token's next request meets at a time, Unix ms.
     ///
     /// A revoked token comes first, then a used-up budget, mishaps, outages
-    /// and rng.
+    /// and chance.
     pub fn verdict(&mut self, now_ms: i64, token: &str, asked: Asked) -> Verdict {
-        let mut rng = self.next_random(token);
+        let mut rng = self.next_rng(token);
         let round_trip_ms = draw(&mut rng, self.config.round_trip_ms);
         let drawn = self.drawn(&mut rng);
         if self.is_revoked(now_ms, token) {
@@ -211,7 +211,7 @@ impl Faults {
             })
     }
 
-    fn next_random(&mut self, token: &str) -> Rng {
+    fn next_rng(&mut self, token: &str) -> Rng {
         let client = self.client(token);
         client.requests += 1;
         let number = client.requests;
@@ -269,7 +269,7 @@ fn draw(rng: &mut Rng, span: SpanMs) -> i64 {
 
 /// The limit that a 429 out of the blue reports where there is no rule.
 const SPURIOUS_LIMIT: u32 = 300;
-/// The stream of rng under an ID; stream 0 is that of requests.
+/// The random stream of an ID; stream 0 is that of requests.
 const POISON: u64 = 8;
 
 #[cfg(test)]

@@ -225,7 +225,7 @@ pub struct Revocation {
 pub struct Hiding {
     /// The post.
     pub id: UpstreamId,
-    /// The token that may not see it; `None`: nobody may.
+    /// The token that may not see it; `None` hides it from every token.
     pub token: Option<String>,
     /// From when on, ms after the world's start (a server's: after its own).
     pub after_ms: i64,

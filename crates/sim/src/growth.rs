@@ -159,7 +159,7 @@ fn normal(rng: &mut Rng) -> f64 {
 const PARTS: [Option<f64>; 5] = [Some(0.12), Some(0.2), Some(0.65), Some(0.03), None];
 /// Above this, several readers come at once.
 const MAX_STEPS: i64 = 512;
-/// The stream of rng under a post's genes.
+/// The random stream of a post's genes.
 const LIFE: u64 = 6;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How long after its birth a post becomes visible.
+//! How long after its creation a post becomes visible.
 
 use driftline_core::timeline::simulation::tweet_lateness_ms;
 use serde::{Deserialize, Serialize};

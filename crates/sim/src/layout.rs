@@ -57,7 +57,7 @@ impl IdLayout {
         !matches!(self, Self::Takahe | Self::Sequential)
     }
 
-    /// The value that stands for an ID inside the world: values order as the
+    /// The value of an ID inside the world: values order as the
     /// IDs do.
     pub(crate) fn value(self, id: &UpstreamId) -> Option<u128> {
         let text = id.as_str();
@@ -69,7 +69,7 @@ impl IdLayout {
         (self.id(value) == *id).then_some(value)
     }
 
-    /// The ID that a value stands for.
+    /// The ID of a value.
     pub(crate) fn id(self, value: u128) -> UpstreamId {
         match self.order() {
             IdOrder::Numeric => UpstreamId::new(value.to_string()),
@@ -89,8 +89,8 @@ impl IdLayout {
             return Ok(Some(value));
         }
         let order = self.order();
-        let wanted = order.key(id).map_err(|_| NoPlace)?;
-        let before = |value: u128| order.key(&self.id(value)).is_ok_and(|key| key < wanted);
+        let bound = order.key(id).map_err(|_| NoPlace)?;
+        let before = |value: u128| order.key(&self.id(value)).is_ok_and(|key| key < bound);
         if before(u128::MAX) {
             return Ok(None);
         }
@@ -117,7 +117,7 @@ impl IdLayout {
         }
     }
 
-    /// How many bits stand below the time.
+    /// How many bits are below the time.
     pub(crate) const fn tail_bits(self) -> u32 {
         match self.time_field() {
             Some((_, bits)) => bits,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_is_no_id_has_a_place() {
+    fn a_bound_that_is_not_an_id_has_a_position() {
         let ulid = IdLayout::Ulid;
         assert_eq!(ulid.first_not_before(&"0".into()), Ok(Some(0)));
         assert_eq!(ulid.first_not_before(&"zzz".into()), Ok(None));
@@ -207,8 +207,8 @@ mod tests {
             let id = UpstreamId::new(text);
             for layout in [IdLayout::Ulid, IdLayout::Sequential] {
                 let order = layout.order();
-                let wanted = order.key(&id).expect("has a place");
-                let before = order.key(&layout.id(probe)).expect("has a place") < wanted;
+                let bound = order.key(&id).expect("has a place");
+                let before = order.key(&layout.id(probe)).expect("has a place") < bound;
                 match layout.first_not_before(&id).expect("has a place") {
                     Some(first) => prop_assert_eq!(before, probe < first),
                     None => prop_assert!(before),

@@ -1,7 +1,7 @@
 //! A simulated upstream that speaks Mastodon's API under a seed and knows the
 //! truth about every post it ever showed.
 //!
-//! Everything outside [`http`] is pure: time is an argument, rng comes
+//! Everything outside [`http`] is pure: time is an argument, randomness comes
 //! from the seed. [`World`] publishes and answers, [`Faults`] spoils answers,
 //! [`Upstream`] is both for virtual time, and [`http::SimServer`] puts the
 //! same two behind a loopback socket.

@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl WorldConfig {
-    /// Posts in the order of their IDs, the moment they are created_at; no faults.
+    /// Posts in the order of their IDs, visible the moment they are created; no faults.
     pub fn punctual(rate_per_s: f64) -> Self {
         Self {
             rate_per_s,
@@ -171,7 +171,7 @@ impl FaultsConfig {
         }
     }
 
-    /// Every fault at random, about one request in seven, besides Mastodon's
+    /// Every fault at random, about one request in seven, on top of Mastodon's
     /// own limits and a front end whose clock is 700 ms behind.
     pub fn hard() -> Self {
         Self {

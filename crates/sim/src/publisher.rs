@@ -1,4 +1,4 @@
-//! When posts are created_at.
+//! When posts are created.
 
 use crate::{
     config::{Bursts, DatedTomorrow, WorldConfig},
@@ -7,14 +7,14 @@ use crate::{
 
 /// A post about to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Birth {
+pub(crate) struct Creation {
     /// True time, Unix ms.
     pub(crate) at_ms: i64,
     /// How far its ID is ahead, if it is the one dated tomorrow.
     pub(crate) ahead_ms: Option<i64>,
 }
 
-/// The births of a world, in order of time.
+/// The creations of a world, in order of time.
 #[derive(Debug, Clone)]
 pub(crate) struct Publisher {
     rng: Rng,
@@ -24,7 +24,7 @@ pub(crate) struct Publisher {
     /// After the start; fractions are kept so that the rate is exact.
     next_arrival_ms: f64,
     bursts: Option<Bursts>,
-    burst_births: u64,
+    burst_posts: u64,
     tomorrow: Option<DatedTomorrow>,
 }
 
@@ -46,15 +46,15 @@ impl Publisher {
             bursts: config
                 .bursts
                 .filter(|bursts| bursts.posts > 0 && bursts.every_ms > 0),
-            burst_births: 0,
+            burst_posts: 0,
             tomorrow: config.dated_tomorrow,
         };
         publisher.draw_arrival();
         publisher
     }
 
-    /// The next birth, if it is not after `now_ms`.
-    pub(crate) fn next_until(&mut self, now_ms: i64) -> Option<Birth> {
+    /// The next creation, if it is not after `now_ms`.
+    pub(crate) fn next_until(&mut self, now_ms: i64) -> Option<Creation> {
         let arrival = self.start_ms.saturating_add(self.next_arrival_ms as i64);
         let burst = self.next_burst_ms();
         let tomorrow = self.tomorrow.map_or(i64::MAX, |tomorrow| {
@@ -68,11 +68,11 @@ impl Publisher {
         if at_ms == tomorrow {
             ahead_ms = self.tomorrow.take().map(|tomorrow| tomorrow.ahead_ms);
         } else if at_ms == burst {
-            self.burst_births += 1;
+            self.burst_posts += 1;
         } else {
             self.draw_arrival();
         }
-        Some(Birth { at_ms, ahead_ms })
+        Some(Creation { at_ms, ahead_ms })
     }
 
     fn draw_arrival(&mut self) {
@@ -84,7 +84,7 @@ impl Publisher {
             return i64::MAX;
         };
         let posts = u64::from(bursts.posts);
-        let (burst, post) = (self.burst_births / posts, self.burst_births % posts);
+        let (burst, post) = (self.burst_posts / posts, self.burst_posts % posts);
         let span_ms = bursts.span_ms.clamp(0, bursts.every_ms);
         let into_ms = i128::from(span_ms) * i128::from(post) / i128::from(posts);
         let at_ms = i128::from(self.start_ms)

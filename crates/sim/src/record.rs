@@ -8,7 +8,7 @@ use crate::{
     status::SimAuthor,
 };
 
-/// A post's whole life, known from its birth on. What can be computed from
+/// A post's whole life, known from its creation on. What can be computed from
 /// the seed (text, author, counts) is not kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record {

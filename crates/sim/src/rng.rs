@@ -1,9 +1,9 @@
-//! Rng under a seed.
+//! Random numbers under a seed.
 
 use rand::{Rng as _, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// One stream of rng.
+/// One stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(ChaCha8Rng);
 

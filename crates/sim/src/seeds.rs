@@ -10,15 +10,15 @@ use std::{
     },
 };
 
-/// Runs a simulation on the first `usual` seeds on two threads; on as many as `DRIFTLINE_SEEDS`
+/// Runs a simulation on the first `default` seeds on two threads; on as many as `DRIFTLINE_SEEDS`
 /// says, or on the one that `DRIFTLINE_SEED` names.
 ///
 /// # Panics
 /// After the last seed if the simulation panicked on any, with the command that replays each; and
 /// at once if a variable is not a number.
 #[allow(clippy::panic)]
-pub fn run(usual: u64, simulation: impl Fn(u64) + Sync) {
-    let seeds = asked_for(usual);
+pub fn run(default: u64, simulation: impl Fn(u64) + Sync) {
+    let seeds = seed_range(default);
     let next = AtomicU64::new(seeds.start);
     let failed = Mutex::new(Vec::new());
     let work = || {
@@ -43,10 +43,10 @@ pub fn run(usual: u64, simulation: impl Fn(u64) + Sync) {
     assert!(failed.is_empty(), "replay with: {}", failed.join("; "));
 }
 
-fn asked_for(usual: u64) -> Range<u64> {
+fn seed_range(default: u64) -> Range<u64> {
     match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
         (Some(seed), _) => seed..seed.saturating_add(1),
-        (None, count) => 0..count.unwrap_or(usual),
+        (None, count) => 0..count.unwrap_or(default),
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_seed_runs_and_those_that_fail_are_named() {
+    fn every_seed_runs_and_failures_are_reported() {
         let ran = Mutex::new(Vec::new());
         let outcome = catch_unwind(|| {
             run(20, |seed| {
@@ -76,8 +76,8 @@ mod tests {
         });
         let mut ran = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
         ran.sort_unstable();
-        let wanted = asked_for(20);
-        assert_eq!(ran, wanted.clone().collect::<Vec<_>>());
+        let expected = seed_range(20);
+        assert_eq!(ran, expected.clone().collect::<Vec<_>>());
         let said = outcome
             .err()
             .and_then(|said| said.downcast::<String>().ok());
@@ -85,7 +85,7 @@ mod tests {
             let is_named = said
                 .as_ref()
                 .is_some_and(|said| said.contains(&format!("--seed {seed}")));
-            assert_eq!(is_named, wanted.contains(&seed));
+            assert_eq!(is_named, expected.contains(&seed));
         }
     }
 }

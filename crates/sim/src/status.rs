@@ -7,7 +7,7 @@ use driftline_core::{
 
 use crate::{truth::content_hash, wire};
 
-/// A post as it stood when it was asked for.
+/// A post in its state at the time of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// Its ID.

@@ -68,7 +68,7 @@ impl Throttles {
         }
     }
 
-    /// Sets other rules; what was counted under a rule of the same place
+    /// Sets other rules; what was counted under a rule of the same position
     /// still counts.
     pub(crate) fn change(&mut self, rules: &[ThrottleRule]) {
         let counts = std::mem::take(&mut self.counts);

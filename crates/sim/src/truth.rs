@@ -31,7 +31,7 @@ pub struct TruePost {
     pub edited_at_ms: Option<i64>,
     /// How long it was visible before it was deleted; `None` while it is.
     pub visible_for_ms: Option<i64>,
-    /// [`content_hash`] of its text as it last stood, a decimal in JSON.
+    /// [`content_hash`] of its last text, a decimal in JSON.
     #[serde(with = "decimal")]
     pub content_hash: u64,
     /// Its text as edited, if it was.
@@ -47,7 +47,7 @@ impl TruePost {
 }
 
 impl Truth {
-    /// The posts that are not in a store, except those that nobody had to
+    /// The posts that are not in a store, except those that need not be
     /// see: visible for less than `moment_ms` before they were deleted.
     pub fn missing_from(&self, stored: &HashSet<UpstreamId>, moment_ms: i64) -> Vec<&TruePost> {
         self.posts

@@ -72,7 +72,8 @@ impl Upstream {
         request: &PageRequest,
     ) -> Result<Page, Failure> {
         self.traffic.page_requests += 1;
-        let paged = request.since.is_some() || request.below.is_some() || request.min_id.is_some();
+        let paged =
+            request.since_id.is_some() || request.max_id.is_some() || request.min_id.is_some();
         let asked = Asked {
             endpoint: Endpoint::Home,
             paged,
@@ -95,9 +96,9 @@ impl Upstream {
         let posts: usize = listed.iter().map(|listed| listed.post.raw.len()).sum();
         let commas_and_brackets = listed.len().saturating_sub(1) + 2;
         Ok(Page {
-            facts: AnswerHeaders {
+            headers: AnswerHeaders {
                 body_bytes: (posts + commas_and_brackets) as u64,
-                ..arrived.facts
+                ..arrived.headers
             },
             listed,
             passed: Vec::new(),
@@ -145,7 +146,7 @@ impl Upstream {
         self.traffic.batches += 1;
         let arrived = self.arrive(sent_at_ms, token, Asked::plain(Endpoint::LookUps))?;
         let batches = self.world.config().batches;
-        let throttle = arrived.facts.throttle;
+        let throttle = arrived.headers.throttle;
         let ability = match batches.ability {
             BatchAbility::Served => None,
             BatchAbility::NotFound => Some((FailureKind::NotFound, "404 Not Found")),
@@ -184,9 +185,9 @@ impl Upstream {
         findings.append(&mut missing);
         Ok(LookUps {
             findings,
-            facts: AnswerHeaders {
+            headers: AnswerHeaders {
                 body_bytes,
-                ..arrived.facts
+                ..arrived.headers
             },
         })
     }
@@ -214,7 +215,7 @@ impl Upstream {
             PoisonAnswer::Forbidden => (FailureKind::Forbidden, "403 Forbidden"),
             PoisonAnswer::Silence => (FailureKind::Unreachable, "the connection broke"),
         };
-        Some(self.fail(kind, message, arrived.facts.throttle))
+        Some(self.fail(kind, message, arrived.headers.throttle))
     }
 
     /// When the last answer or failure reached the client, Unix ms. A stall
@@ -251,7 +252,7 @@ impl Upstream {
             Some(FaultKind::EmptyPage) => empty = true,
             Some(kind) => return Err(self.failure(kind, &verdict)),
         }
-        let facts = AnswerHeaders {
+        let headers = AnswerHeaders {
             sent_at_ms,
             received_at_ms: answered_at_ms,
             round_trip_ms: verdict.round_trip_ms + hold_ms,
@@ -262,7 +263,7 @@ impl Upstream {
         Ok(Arrived {
             read_at_ms: sent_at_ms + there_ms,
             empty,
-            facts,
+            headers,
         })
     }
 
@@ -301,7 +302,7 @@ struct Arrived {
     read_at_ms: i64,
     /// Whether it is answered with an empty list all the same.
     empty: bool,
-    facts: AnswerHeaders,
+    headers: AnswerHeaders,
 }
 
 /// The most IDs that Mastodon looks up at once.

@@ -21,7 +21,7 @@ pub use self::{
 use crate::{
     config::WorldConfig,
     layout::IdLayout,
-    publisher::{Birth, Publisher},
+    publisher::{Creation, Publisher},
     record::Record,
     rng::{Rng, mix},
     status::Status,
@@ -44,7 +44,7 @@ pub struct World {
     /// All records by the value of their ID, visible or not.
     by_value: BTreeMap<u128, u32>,
     pages_answered: u64,
-    /// Kept only once somebody asks for events.
+    /// Kept only once events are asked for.
     events: Option<EventLog>,
 }
 
@@ -81,8 +81,8 @@ impl World {
 
     /// Publishes up to a time, Unix ms. Every question does so itself.
     pub fn advance(&mut self, now_ms: i64) {
-        while let Some(birth) = self.publisher.next_until(now_ms) {
-            self.admit(birth);
+        while let Some(creation) = self.publisher.next_until(now_ms) {
+            self.admit(creation);
         }
     }
 
@@ -201,8 +201,8 @@ impl World {
             .min_id
             .as_ref()
             .filter(|_| !self.config.ignores_min_id);
-        let low = self.low_bound(min_id.or(request.since.as_ref()));
-        let high = self.high_bound(request.below.as_ref());
+        let low = self.low_bound(min_id.or(request.since_id.as_ref()));
+        let high = self.high_bound(request.max_id.as_ref());
         let (Some(low), Some(high)) = (low, high) else {
             return Vec::new();
         };
@@ -328,7 +328,7 @@ impl World {
 
     /// Draws the same number of times for every post, whatever the knobs, so
     /// that turning one leaves the rest of the world as it was.
-    fn admit(&mut self, birth: Birth) {
+    fn admit(&mut self, creation: Creation) {
         let config = &self.config;
         let rng = &mut self.rng;
         let worker = rng.between(0, self.worker_offsets_ms.len() as i64 - 1) as usize;
@@ -344,9 +344,9 @@ impl World {
         let visibility = visibility(rng.share(), config.non_public_share);
         let genes = rng.bits();
 
-        let visible_at_ms = birth.at_ms + lateness_ms;
+        let visible_at_ms = creation.at_ms + lateness_ms;
         let clock_ms =
-            birth.at_ms + self.worker_offsets_ms[worker] + birth.ahead_ms.unwrap_or_default();
+            creation.at_ms + self.worker_offsets_ms[worker] + creation.ahead_ms.unwrap_or_default();
         let created_at_ms = clock_ms - if federated { backdate_ms } else { 0 };
         let id_time_ms = if config.layout.backdates() {
             created_at_ms
@@ -354,7 +354,7 @@ impl World {
             clock_ms
         };
         let boost_of = boosts
-            .then(|| self.boostable(boosted_back, birth.at_ms))
+            .then(|| self.boostable(boosted_back, creation.at_ms))
             .flatten();
         let after = |happens: bool, after_ms: i64| {
             if happens {
@@ -454,7 +454,7 @@ fn visibility(draw: f64, non_public_share: f64) -> Visibility {
     }
 }
 
-// Streams of rng under a world's seed.
+// The random streams of a world's seed.
 const ARRIVALS: u64 = 1;
 const POSTS: u64 = 2;
 const OFFSETS: u64 = 3;

@@ -1,4 +1,4 @@
-//! The usual pollers miss posts where time drifts, and only there.
+//! The baseline pollers miss posts where time drifts, and only there.
 
 use driftline_sim::{
     Truth, Upstream, WorldConfig,

@@ -161,8 +161,8 @@ fn events_are_the_same_in_whatever_steps_they_are_asked_for() {
     }
     assert_eq!(steps, whole);
     assert!(whole.is_sorted_by_key(|event| event.at_ms));
-    let count = |wanted: fn(&Happening) -> bool| {
-        let events = whole.iter().filter(|event| wanted(&event.happening));
+    let count = |is_counted: fn(&Happening) -> bool| {
+        let events = whole.iter().filter(|event| is_counted(&event.happening));
         events.count()
     };
     let truth = world.truth(end_ms).posts;

@@ -62,20 +62,26 @@ fn facts_are_those_of_the_answer() {
     let page = upstream
         .answer(sent_at_ms, "t", &whole_page())
         .expect("a page");
-    let facts = &page.facts;
-    assert_eq!(facts.sent_at_ms, sent_at_ms);
-    assert_eq!(facts.received_at_ms, sent_at_ms + 50);
-    assert_eq!(upstream.received_at_ms(), facts.received_at_ms);
-    assert_eq!(facts.round_trip_ms, 50);
-    assert_eq!(facts.date_ms, Some((sent_at_ms + 25 - 700) / 1_000 * 1_000));
-    assert_eq!(facts.throttle.map(|throttle| throttle.remaining), Some(299));
+    let headers = &page.headers;
+    assert_eq!(headers.sent_at_ms, sent_at_ms);
+    assert_eq!(headers.received_at_ms, sent_at_ms + 50);
+    assert_eq!(upstream.received_at_ms(), headers.received_at_ms);
+    assert_eq!(headers.round_trip_ms, 50);
+    assert_eq!(
+        headers.date_ms,
+        Some((sent_at_ms + 25 - 700) / 1_000 * 1_000)
+    );
+    assert_eq!(
+        headers.throttle.map(|throttle| throttle.remaining),
+        Some(299)
+    );
     let bodies: Vec<&str> = page
         .listed
         .iter()
         .map(|listed| listed.post.raw.as_str())
         .collect();
     assert_eq!(
-        facts.body_bytes,
+        headers.body_bytes,
         format!("[{}]", bodies.join(",")).len() as u64
     );
     assert_eq!(upstream.traffic().posts_served, 40);
@@ -159,7 +165,7 @@ fn a_batch_finds_each_post_and_says_what_is_missing() {
         });
         ids.push("12".into());
         let answer = upstream.look_ups(now_ms, "t", &ids).expect("an answer");
-        let throttle = answer.facts.throttle.expect("headers");
+        let throttle = answer.headers.throttle.expect("headers");
         assert_eq!(throttle.remaining, 299, "one request");
         assert_eq!(answer.findings.len(), 19);
         for (id, finding) in &answer.findings {

@@ -42,15 +42,15 @@ fn turning_one_knob_leaves_the_rest_of_the_world_as_it_was() {
         ..plain.clone()
     };
     let now_ms = plain.start_ms + 60_000;
-    let births = |config| {
+    let creations = |config| {
         let truth = World::new(config, 1).truth(now_ms);
-        let births = truth
+        let creations = truth
             .posts
             .into_iter()
             .map(|post| (post.id, post.visible_at_ms));
-        births.collect::<Vec<_>>()
+        creations.collect::<Vec<_>>()
     };
-    assert_eq!(births(plain), births(deleting));
+    assert_eq!(creations(plain), creations(deleting));
 }
 
 #[test]
@@ -264,11 +264,11 @@ fn model(truth: &[TruePost], config: &WorldConfig, request: &PageRequest) -> Vec
     there.sort_by_key(|id| std::cmp::Reverse(key(id)));
     there.truncate(config.reach.map_or(usize::MAX, |reach| reach as usize));
     let min_id = request.min_id.as_ref().filter(|_| !config.ignores_min_id);
-    let above = min_id.or(request.since.as_ref());
+    let above = min_id.or(request.since_id.as_ref());
     there.retain(|id| above.is_none_or(|bound| key(id) > key(bound)));
     there.retain(|id| {
         request
-            .below
+            .max_id
             .as_ref()
             .is_none_or(|bound| key(id) < key(bound))
     });
@@ -324,16 +324,16 @@ proptest! {
         let now_ms = config.start_ms + after_ms;
         let mut world = World::new(config.clone(), seed);
         let truth = world.truth(now_ms).posts;
-        let place = |bound: Bound| match bound {
+        let id_of = |bound: Bound| match bound {
             Bound::Post(index) if !truth.is_empty() => Some(index.get(&truth).id.clone()),
             Bound::Made(text) => Some(UpstreamId::new(text)),
             _ => None,
         };
         let numeric_only = |id: Option<UpstreamId>| id.filter(|id| layout.order().key(id).is_ok());
         let request = PageRequest {
-            since: numeric_only(place(since)),
-            below: numeric_only(place(below)),
-            min_id: numeric_only(place(min_id)),
+            since_id: numeric_only(id_of(since)),
+            max_id: numeric_only(id_of(below)),
+            min_id: numeric_only(id_of(min_id)),
             limit,
         };
         let page = ids(&world.page(now_ms, &request));

@@ -9,7 +9,7 @@ use driftline_core::post::Author;
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
-    clock::{self, Counter},
+    clock::{self, IdCounter},
     error::StoreError,
     ids::{AccountId, InstanceId, from_sql, sql},
     text::without_nul,
@@ -72,7 +72,7 @@ struct Names {
 }
 
 impl Known {
-    /// Looks authors up. What is found stays as it is but for names.
+    /// Looks authors up. Of what is found, only names ever change.
     pub(crate) fn load<'a>(
         tx: &mut Tx<'_>,
         instance_id: i64,
@@ -117,29 +117,29 @@ impl Known {
     }
 }
 
-/// Stores authors that are new or have changed names; returns their local IDs by upstream ID. An
-/// author whom the upstream left out has no ID and no account. The clock must be held; who was not
-/// known before that is looked up again.
+/// Stores authors that are new or have changed their names; returns their local IDs by upstream ID.
+/// An author whom the upstream left out has no ID and no account. The clock must be held; authors
+/// that are missing in `known` are looked up again.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     instance_id: i64,
     mut known: Known,
     authors: impl IntoIterator<Item = &'a Author>,
 ) -> Result<HashMap<String, i64>, DbError> {
-    let mut wanted: HashMap<String, Fields<'a>> = HashMap::new();
+    let mut unstored: HashMap<String, Fields<'a>> = HashMap::new();
     for author in authors {
         let upstream_id = without_nul(author.id.as_str());
         if !upstream_id.is_empty() {
-            wanted.insert(upstream_id.into_owned(), Fields::of(author));
+            unstored.insert(upstream_id.into_owned(), Fields::of(author));
         }
     }
-    let unknown = wanted.keys().filter(|id| !known.0.contains_key(*id));
+    let unknown = unstored.keys().filter(|id| !known.0.contains_key(*id));
     let unknown: Vec<String> = unknown.cloned().collect();
     known.add(tx, instance_id, unknown.iter().map(String::as_str))?;
-    let mut ids = HashMap::with_capacity(wanted.len());
+    let mut ids = HashMap::with_capacity(unstored.len());
     let mut changed: Vec<(i64, Fields<'a>)> = Vec::new();
     for (upstream_id, names) in known.0 {
-        if let Some(fields) = wanted.remove(&upstream_id)
+        if let Some(fields) = unstored.remove(&upstream_id)
             && (fields.acct != names.acct
                 || fields.display_name != names.display_name
                 || fields.url.as_deref() != names.url.as_deref())
@@ -149,7 +149,7 @@ pub(crate) fn store<'a>(
         ids.insert(upstream_id, names.id);
     }
     update(tx, &changed)?;
-    let new: Vec<(String, Fields<'a>)> = wanted.into_iter().collect();
+    let new: Vec<(String, Fields<'a>)> = unstored.into_iter().collect();
     insert(tx, instance_id, &new, &mut ids)?;
     Ok(ids)
 }
@@ -201,7 +201,7 @@ fn insert(
     if new.is_empty() {
         return Ok(());
     }
-    let first = clock::count(tx, Counter::Account, new.len())?;
+    let first = clock::take_numbers(tx, IdCounter::Account, new.len())?;
     let fields = || new.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
         "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)

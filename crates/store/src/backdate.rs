@@ -1,4 +1,4 @@
-//! IDs of imported history, from creation time and below all that readers have seen.
+//! IDs of imported history, from the time of creation and below all that readers have seen.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use driftline_id::Layout;
 
 use crate::clock;
 
-/// The IDs that posts of history would have by the times of their creation, Unix ms, the newest
-/// post first. They fall from post to post: one that says that it is older than those below it
-/// stands just above them.
-pub(crate) fn wanted(times_ms: impl Iterator<Item = i64>, now_ms: i64) -> Vec<i64> {
-    let mut ids: Vec<i64> = times_ms.map(|ms| pending_id(ms, now_ms)).collect();
+/// The ideal IDs of posts of history, from the times of their creation, Unix ms, the newest post
+/// first. They fall from post to post: a post that claims to be older than those below it gets an
+/// ID just above them.
+pub(crate) fn ideal_ids(times_ms: impl Iterator<Item = i64>, now_ms: i64) -> Vec<i64> {
+    let mut ids: Vec<i64> = times_ms.map(|ms| ideal_id(ms, now_ms)).collect();
     let mut below = 0;
     for id in ids.iter_mut().rev() {
         *id = (*id).max(below + 1);
@@ -20,7 +20,7 @@ pub(crate) fn wanted(times_ms: impl Iterator<Item = i64>, now_ms: i64) -> Vec<i6
     ids
 }
 
-/// Gives each of the wanted IDs, of which each is below the one before, the largest ID at or below
+/// Gives each of the ideal IDs, of which each is below the one before, the largest ID at or below
 /// it that no post or entry has, so that they fall too and all lie below `lowest`, where that is
 /// known. `given` are IDs that this transaction has given and not written yet. The clock must be
 /// held, and stands at or above all of them afterwards, so that later IDs are larger.
@@ -29,18 +29,18 @@ pub(crate) fn wanted(times_ms: impl Iterator<Item = i64>, now_ms: i64) -> Vec<i6
 pub(crate) fn take_below(
     tx: &mut Tx<'_>,
     lowest: Option<i64>,
-    wanted: &[i64],
+    ideal: &[i64],
     given: &[i64],
     now_ms: i64,
 ) -> Result<Vec<i64>, DbError> {
-    if wanted.is_empty() {
+    if ideal.is_empty() {
         return Ok(Vec::new());
     }
-    let mut free = Free::load(tx, &falling(lowest, wanted), given)?;
+    let mut free = Free::load(tx, &falling(lowest, ideal), given)?;
     let mut bound = lowest.unwrap_or(i64::MAX);
-    let mut ids = Vec::with_capacity(wanted.len());
-    for wanted in wanted {
-        bound = free.at_or_below(tx, (*wanted).min(bound - 1))?;
+    let mut ids = Vec::with_capacity(ideal.len());
+    for ideal_id in ideal {
+        bound = free.at_or_below(tx, (*ideal_id).min(bound - 1))?;
         if bound < 1 {
             break;
         }
@@ -49,7 +49,7 @@ pub(crate) fn take_below(
     if let Some(largest) = ids.first() {
         clock::raise(tx, *largest)?;
     }
-    let rest = wanted.len() - ids.len();
+    let rest = ideal.len() - ids.len();
     if rest > 0 {
         let first = clock::take(tx, now_ms, rest)?;
         ids.extend((first..).take(rest).collect::<Vec<_>>().into_iter().rev());
@@ -58,13 +58,13 @@ pub(crate) fn take_below(
 }
 
 /// What [`take_below`] gives where nothing is taken.
-fn falling(lowest: Option<i64>, wanted: &[i64]) -> Vec<i64> {
+fn falling(lowest: Option<i64>, ideal: &[i64]) -> Vec<i64> {
     let mut bound = lowest.unwrap_or(i64::MAX);
-    let below = |wanted: &i64| {
-        bound = (*wanted).min(bound - 1);
+    let below = |ideal_id: &i64| {
+        bound = (*ideal_id).min(bound - 1);
         bound
     };
-    wanted.iter().map(below).collect()
+    ideal.iter().map(below).collect()
 }
 
 /// Which IDs are free, as far as that was asked.
@@ -123,7 +123,7 @@ impl Free {
 ///
 /// Times in the layout's first hour and before are folded into that hour, above room for all that
 /// may have to stand below them. A time in the future counts as now.
-fn pending_id(created_at_ms: i64, now_ms: i64) -> i64 {
+fn ideal_id(created_at_ms: i64, now_ms: i64) -> i64 {
     let ms = created_at_ms.min(now_ms);
     if ms >= Layout::PULSATE.epoch_ms() + FOLD_MS {
         clock::floor(ms) | MIDDLE
@@ -154,7 +154,7 @@ mod tests {
         #[test]
         fn order_of_times_is_order_of_ids(a in -10_i64..NOW_MS + 10, b in -10_i64..NOW_MS + 10) {
             let (a, b) = (a.min(b), a.max(b));
-            let (id_a, id_b) = (pending_id(a, NOW_MS), pending_id(b, NOW_MS));
+            let (id_a, id_b) = (ideal_id(a, NOW_MS), ideal_id(b, NOW_MS));
             prop_assert!(id_a <= id_b);
             if a != b && a >= 0 && b <= NOW_MS {
                 prop_assert!(id_a < id_b);
@@ -163,7 +163,7 @@ mod tests {
 
         #[test]
         fn every_id_is_one_of_the_layout(ms in i64::MIN..i64::MAX) {
-            let id = pending_id(ms, NOW_MS);
+            let id = ideal_id(ms, NOW_MS);
             prop_assert!(id >= ROOM);
             prop_assert!(id <= clock::floor(NOW_MS) | MIDDLE);
             if ms < Layout::PULSATE.epoch_ms() + FOLD_MS {
@@ -176,12 +176,12 @@ mod tests {
             times_ms in prop::collection::vec(-10_i64..NOW_MS + 10, 1..40),
             lowest_ms in prop::option::of(0_i64..NOW_MS),
         ) {
-            let lowest = lowest_ms.map(|ms| pending_id(ms, NOW_MS));
-            let ids = falling(lowest, &wanted(times_ms.iter().copied(), NOW_MS));
+            let lowest = lowest_ms.map(|ms| ideal_id(ms, NOW_MS));
+            let ids = falling(lowest, &ideal_ids(times_ms.iter().copied(), NOW_MS));
             prop_assert!(ids.is_sorted_by(|a, b| a > b));
             prop_assert!(ids.iter().all(|id| *id >= 1 && lowest.is_none_or(|lowest| *id < lowest)));
             if lowest.is_none() && times_ms.is_sorted_by(|a, b| a > b) {
-                let own = times_ms.iter().map(|ms| pending_id(*ms, NOW_MS));
+                let own = times_ms.iter().map(|ms| ideal_id(*ms, NOW_MS));
                 prop_assert!(ids.iter().copied().zip(own).all(|(id, own)| id.abs_diff(own) <= 40));
             }
         }
@@ -190,19 +190,19 @@ mod tests {
     #[test]
     fn the_fold_ends_where_the_first_hour_does() {
         let edge = Layout::PULSATE.epoch_ms() + FOLD_MS;
-        assert!(pending_id(edge - 1, NOW_MS) < pending_id(edge, NOW_MS));
-        assert_eq!(pending_id(edge, NOW_MS), (FOLD_MS << 22) | MIDDLE);
-        assert_eq!(pending_id(-5, NOW_MS), ROOM);
-        assert_eq!(pending_id(0, NOW_MS), ROOM);
-        assert_eq!(pending_id(1, NOW_MS), ROOM + FOLD_STEP);
+        assert!(ideal_id(edge - 1, NOW_MS) < ideal_id(edge, NOW_MS));
+        assert_eq!(ideal_id(edge, NOW_MS), (FOLD_MS << 22) | MIDDLE);
+        assert_eq!(ideal_id(-5, NOW_MS), ROOM);
+        assert_eq!(ideal_id(0, NOW_MS), ROOM);
+        assert_eq!(ideal_id(1, NOW_MS), ROOM + FOLD_STEP);
     }
 
     #[test]
     fn one_that_says_it_is_far_older_stands_just_above_those_below_it() {
         let day_ms = 86_400_000;
         let times_ms = [3, 2, -700, 1].map(|days| NOW_MS - (5 - days) * day_ms);
-        let ids = wanted(times_ms.into_iter(), NOW_MS);
-        let own = |index: usize| pending_id(times_ms[index], NOW_MS);
+        let ids = ideal_ids(times_ms.into_iter(), NOW_MS);
+        let own = |index: usize| ideal_id(times_ms[index], NOW_MS);
         assert_eq!(ids, [own(0), own(1), own(3) + 1, own(3)]);
     }
 }

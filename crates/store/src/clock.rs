@@ -6,7 +6,7 @@
 //! No local ID is given twice: the row never falls, each ID that the clock gives is above all it
 //! gave before, and the row is recorded in the same commit that uses the ID. So a restart, a clock
 //! that steps back and a second process all go on where the last commit left it. IDs of history
-//! are given while the row is held: what was ever taken is passed over, and the row is raised to
+//! are given while the row is held: IDs that were ever taken are skipped, and the row is raised to
 //! them.
 
 use driftline_db::{DbError, Root, Tx};
@@ -29,7 +29,7 @@ pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, Db
     Ok(last - count + 1)
 }
 
-/// [`take`] that leaves it to a later question to wait for the clock and to tell the last ID.
+/// [`take`] without waiting: a later query waits for the clock and reads the last ID.
 pub(crate) fn take_later(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<(), DbError> {
     tx.execute_later(TAKE, &[&floor(now_ms), &(count as i64)])
 }
@@ -44,7 +44,7 @@ pub(crate) fn lowest_listed(tx: &mut Tx<'_>) -> Result<Option<i64>, DbError> {
     )
 }
 
-/// Notes that the public timeline shows `id`, far below what it showed. The clock must be held.
+/// Records that the public timeline shows `id`, far below what it showed. The clock must be held.
 pub(crate) fn lists_below(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
     tx.execute_later(
         "update local_clock set lowest_listed_id = {least}(coalesce(lowest_listed_id, $1), $1)
@@ -62,36 +62,40 @@ pub(crate) fn raise(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
     Ok(())
 }
 
-/// A kind of small IDs that count from 1.
+/// A sequence of small IDs that count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counter {
+pub(crate) enum IdCounter {
     Instance,
     Source,
     Account,
     Credential,
-    PendingLookup,
+    Lookup,
 }
 
 /// Takes `count` small IDs that follow each other; returns the first. Holds the clock.
-pub(crate) fn count(tx: &mut Tx<'_>, counter: Counter, count: usize) -> Result<i64, DbError> {
+pub(crate) fn take_numbers(
+    tx: &mut Tx<'_>,
+    counter: IdCounter,
+    count: usize,
+) -> Result<i64, DbError> {
     let sql = match counter {
-        Counter::Instance => {
+        IdCounter::Instance => {
             "update local_clock set last_instance_id = last_instance_id + $1 where one = 1
              returning last_instance_id"
         }
-        Counter::Source => {
+        IdCounter::Source => {
             "update local_clock set last_source_id = last_source_id + $1 where one = 1
              returning last_source_id"
         }
-        Counter::Account => {
+        IdCounter::Account => {
             "update local_clock set last_account_id = last_account_id + $1 where one = 1
              returning last_account_id"
         }
-        Counter::Credential => {
+        IdCounter::Credential => {
             "update local_clock set last_credential_id = last_credential_id + $1 where one = 1
              returning last_credential_id"
         }
-        Counter::PendingLookup => {
+        IdCounter::Lookup => {
             "update local_clock set last_lookup_id = last_lookup_id + $1 where one = 1
              returning last_lookup_id"
         }

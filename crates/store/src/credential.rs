@@ -1,17 +1,17 @@
-//! Credentials: what upstreams are asked with.
+//! Credentials for requests to upstreams.
 
 use driftline_core::api::Api;
 use driftline_db::{DbError, Root, Row, Tx};
 
 use crate::{
-    clock::{self, Counter},
+    clock::{self, IdCounter},
     error::StoreError,
     ids::{CredentialId, InstanceId, from_sql, sql},
     instance,
     source::{self, NameRefused, TokenLocation},
 };
 
-/// What one upstream is asked with: a token, or nothing.
+/// A credential for requests to one upstream: a token, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// Its ID.
@@ -20,11 +20,11 @@ pub struct Credential {
     pub instance: InstanceId,
     /// Its name, unique here.
     pub name: String,
-    /// Where its token is; `None` if the upstream is asked without one.
+    /// Where its token is; `None` for requests without one.
     pub place: Option<TokenLocation>,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
     pub monthly_posts: Option<i64>,
-    /// Why it is not used for now.
+    /// Its quarantine, if it is in one.
     pub quarantine: Option<Quarantine>,
 }
 
@@ -76,8 +76,8 @@ pub fn add(
     Ok(Ok(id))
 }
 
-/// The credential that a source is read with: the one of its instance with the same place. Made if
-/// there is none, so that what the source uses is counted. To be written below [`clock::root`].
+/// The credential that a source is read with: the one of its instance with the same token. Added if
+/// there is none, so that the source's requests count. To be written below [`clock::root`].
 pub fn of_place(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -104,7 +104,7 @@ pub fn of_place(
     by_id(tx, id)?.ok_or_else(|| StoreError::unreadable("a credential", &"it was just added"))
 }
 
-/// The credential of an instance with that place.
+/// The credential of an instance with that token.
 pub fn find_place(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -142,7 +142,7 @@ pub fn remove(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
     Ok(tx.execute("delete from credential where id = $1", &[&sql(id)])? > 0)
 }
 
-/// Lets a credential rest.
+/// Puts a credential into quarantine, or prolongs it.
 pub fn quarantine(
     tx: &mut Tx<'_>,
     id: CredentialId,
@@ -163,7 +163,7 @@ pub fn quarantine(
     Ok(())
 }
 
-/// Uses a credential again; `false` if it was used already.
+/// Ends a credential's quarantine; `false` if it was in none.
 pub fn restore(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "update credential set quarantined_at_ms = null, quarantine_until_ms = null,
@@ -180,7 +180,7 @@ fn insert(
     new: &NewCredential,
     now_ms: i64,
 ) -> Result<CredentialId, StoreError> {
-    let id = clock::count(tx, Counter::Credential, 1)?;
+    let id = clock::take_numbers(tx, IdCounter::Credential, 1)?;
     tx.execute(
         "insert into credential (id, instance_id, name, place, monthly_posts, created_at_ms)
          values ($1, $2, $3, $4, $5, $6)",

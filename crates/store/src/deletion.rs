@@ -12,21 +12,21 @@ use crate::{
     text::without_nul,
 };
 
-/// The upstream's word that a post is gone.
+/// An upstream's statement that a post is gone.
 #[derive(Clone, Copy)]
 pub(crate) struct Gone<'a> {
     pub(crate) id: &'a UpstreamId,
-    /// When it was asked for, Unix ms by the local clock.
+    /// When it was requested, Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
-    /// When it came, likewise.
+    /// When it was received, likewise.
     pub(crate) received_at_ms: i64,
-    /// Whether what it held is kept in its history.
+    /// Whether the post's content is kept in its history.
     pub(crate) keep: bool,
     pub(crate) now_ms: i64,
 }
 
-/// Takes in that the upstream says a post is gone. Returns how many entries of the source tell of
-/// it now.
+/// Deletes a post that the upstream says is gone. Returns how many entries of the source became
+/// tombstones.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
@@ -39,7 +39,7 @@ pub(crate) fn take_in(
         return Ok(0);
     };
     if known.deleted_at_ms.is_none() {
-        // A newer answer than this one showed it alive.
+        // A newer answer showed it alive.
         if known.read_at_ms > gone.asked_at_ms {
             return Ok(0);
         }

@@ -1,4 +1,4 @@
-//! Entries: the places of posts in a source.
+//! Entries: the posts of a source, each at its position.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// The stored post that a request may end at: of the entries at or below a position that a page
-/// has shown and that are not known to be deleted, the newest after those to pass over. A post that
-/// only a stream has shown is none: pages need not show it.
+/// has shown and that are not known to be deleted, the newest after those to skip. Posts that only
+/// a stream has shown do not count: pages need not show them.
 pub fn anchor(
     tx: &mut Tx<'_>,
     source: SourceId,
@@ -105,30 +105,30 @@ pub(crate) fn newest_position(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<
     )
 }
 
-/// A stored entry, as far as a observation of its post can change it.
+/// A stored entry, as far as an observation of its post can change it.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: i64,
     pub(crate) post_id: i64,
     pub(crate) position: String,
-    /// The version of the post that this source's library last told of.
+    /// The version of the post that this source's library last reported.
     pub(crate) content_hash: i64,
     pub(crate) gone: bool,
     /// Only a stream has shown it, no page.
     pub(crate) streamed: bool,
     /// How often its post had returned when it took its ID.
     pub(crate) returns: i64,
-    /// Its post was deleted or has returned since this source last knew of that: it is not shown
-    /// where it is.
+    /// Its post was deleted or has returned and this source has not noticed yet: the entry is not
+    /// shown at its ID.
     pub(crate) stale: bool,
-    /// Its post's last look, where that was asked for.
+    /// Its post's last look-up, where that was requested.
     pub(crate) look: Option<Look>,
 }
 
-/// What the last look at a post left.
+/// What the last look-up of a post found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
-    /// When the answer was asked for, Unix ms.
+    /// When the answer was requested, Unix ms.
     pub(crate) at_ms: i64,
     pub(crate) state_hash: Option<i64>,
     /// Whether look-ups since then did not find the post.
@@ -230,7 +230,8 @@ pub fn first_sources(
 }
 
 /// The upstream IDs of posts that have a live entry in `[low, high)` but at none of the listed
-/// positions. What a stream has shown since the page was asked for, Unix ms, need not be listed.
+/// positions. Posts that a stream has shown since the page was requested, Unix ms, need not be
+/// listed.
 pub(crate) fn absent(
     tx: &mut Tx<'_>,
     source_id: i64,
@@ -332,11 +333,11 @@ pub(crate) struct Change {
     pub(crate) content_hash: i64,
     pub(crate) gone: bool,
     pub(crate) listed: bool,
-    /// Where it is shown from now on, if not where it was.
+    /// Its new ID, if it moves.
     pub(crate) moved: Option<Moved>,
 }
 
-/// The new place of an entry whose post has returned.
+/// The new ID of an entry whose post has returned.
 #[derive(Clone, Copy)]
 pub(crate) struct Moved {
     pub(crate) id: i64,
@@ -344,8 +345,8 @@ pub(crate) struct Moved {
     pub(crate) returns: i64,
 }
 
-/// Tells a source's library of other versions of its posts. The clock must be held if one of them
-/// is shown at another place.
+/// Notifies a source's library of new versions of its posts. The clock must be held if one of them
+/// moves to another ID.
 pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Result<(), DbError> {
     let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.moved.is_some());
     if !stay.is_empty() {
@@ -391,8 +392,8 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
     alias(tx, &aliases)
 }
 
-/// Notes that a page has shown entries that only a stream had shown before.
-pub(crate) fn shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result<(), DbError> {
+/// Records that a page has shown entries that only a stream had shown before.
+pub(crate) fn mark_shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result<(), DbError> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -427,5 +428,6 @@ const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.st
 /// How many these are.
 const COLUMN_COUNT: usize = 8;
 
-/// An upstream that answers one old post for a long range must not bring the whole range here.
+/// An upstream that answers a long range with one old post must not cause look-ups of the whole
+/// range.
 const MAX_ABSENT: i64 = 1000;

@@ -12,11 +12,11 @@ pub enum StoreError {
     #[error("there is no such source")]
     NoSource,
 
-    /// Another worker has taken the source over: what this one brought must not be stored.
+    /// Another worker has taken the source over: this one's results must not be stored.
     #[error("the lease on the source was lost to another worker")]
     LeaseLost,
 
-    /// A page whose posts and checked IDs do not belong together.
+    /// A page whose posts and checked IDs do not match.
     #[error("the page has {posts} posts but {keys} checked IDs")]
     PageMismatch {
         /// Posts on the page.
@@ -36,8 +36,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the store as a whole may fail, as one that is away, full or read-only does: another
-    /// try later may help. Other errors are about what one source holds or brings.
+    /// Whether the store as a whole may fail, because it is unreachable, full or read-only: a retry
+    /// may help. Other errors concern the data of one source.
     pub fn is_outage(&self) -> bool {
         matches!(self, StoreError::Db(error) if !is_about_data(error))
     }

@@ -1,4 +1,4 @@
-//! Stored posts in the order in which they came.
+//! Exports stored posts in the order of their arrival.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Finds a post by what people call it.
+//! Finds a post by an ID or an address that a person gives.
 
 use driftline_db::{DbError, Tx};
 
@@ -8,7 +8,7 @@ use crate::{
     refresh::{RefreshState, refresh_state_of},
 };
 
-/// The post that a text names: by its local ID or that of one of its entries, by its address for
+/// The post that a text identifies: by its local ID or that of one of its entries, by its address for
 /// people or its name across servers, or by `INSTANCE/ID` with the instance's host or origin and
 /// the post's ID there. Deleted posts are found too.
 ///
@@ -19,10 +19,10 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     if let Ok(id) = text.parse::<u64>() {
         return by_local_id(tx, LocalId::new(id));
     }
-    let Some((place, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
+    let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
         return Ok(None);
     };
-    for (instance_id, _) in instances_of(tx, place)? {
+    for (instance_id, _) in instances_of(tx, instance)? {
         let found = tx.query_opt(
             "select post_id from upstream_post where upstream_id = $1 and instance_id = $2",
             &[&upstream_id, &instance_id],
@@ -43,27 +43,27 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     Ok(found.first().copied())
 }
 
-/// A post that someone named and that is not stored.
+/// A requested post that is not stored: its look-up is pending or has failed.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct PendingPost {
     /// The origin of its instance.
     pub origin: String,
     /// Its ID there.
     pub upstream_id: String,
-    /// Whether it waits to be looked up; else it was not to be had.
+    /// Whether its look-up is pending; else it has failed.
     pub waits: bool,
-    /// How its look-ups stand; its birth is when it was named.
+    /// The state of its look-up; its creation is that of the request.
     pub refresh_state: RefreshState,
 }
 
-/// The post that is named as in [`post`], by an address that ends in its ID or by `INSTANCE/ID`,
-/// and that is not stored.
-pub fn named(tx: &mut Tx<'_>, text: &str) -> Result<Option<Named>, StoreError> {
+/// The post without a stored version that a text identifies as in [`post`], by an address that ends
+/// in its ID or by `INSTANCE/ID`.
+pub fn pending_post(tx: &mut Tx<'_>, text: &str) -> Result<Option<PendingPost>, StoreError> {
     let text = crate::text::without_nul(text.trim());
-    let Some((place, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
+    let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
         return Ok(None);
     };
-    for (instance_id, origin) in instances_of(tx, place)? {
+    for (instance_id, origin) in instances_of(tx, instance)? {
         let found = tx.query_opt(
             "select lookup_id, waits from pending_lookup where upstream_id = $1 and instance_id = $2",
             &[&upstream_id, &instance_id],
@@ -73,7 +73,7 @@ pub fn named(tx: &mut Tx<'_>, text: &str) -> Result<Option<Named>, StoreError> {
             continue;
         };
         let refresh_state = refresh_state_of(tx, lookup_id)?;
-        return Ok(refresh_state.map(|refresh_state| Named {
+        return Ok(refresh_state.map(|refresh_state| PendingPost {
             origin,
             upstream_id: upstream_id.to_owned(),
             waits,
@@ -83,7 +83,7 @@ pub fn named(tx: &mut Tx<'_>, text: &str) -> Result<Option<Named>, StoreError> {
     Ok(None)
 }
 
-/// The instance that a post was upstream_post through.
+/// The instance that a post was seen through.
 pub fn instance_of(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<InstanceId>, StoreError> {
     let found = tx.query_opt(
         "select instance_id from post where id = $1",
@@ -120,16 +120,18 @@ fn instances(tx: &mut Tx<'_>) -> Result<Vec<(i64, String)>, DbError> {
     })
 }
 
-fn instances_of(tx: &mut Tx<'_>, place: &str) -> Result<Vec<(i64, String)>, DbError> {
+fn instances_of(tx: &mut Tx<'_>, instance: &str) -> Result<Vec<(i64, String)>, DbError> {
     let mut all = instances(tx)?;
-    all.retain(|(_, origin)| is_of(place, origin));
+    all.retain(|(_, origin)| is_of(instance, origin));
     Ok(all)
 }
 
-/// Whether `place`, an origin or a host and perhaps a path, is on that origin.
-fn is_of(place: &str, origin: &str) -> bool {
+/// Whether `instance`, an origin or a host with an optional path, is at that origin.
+fn is_of(instance: &str, origin: &str) -> bool {
     let host = origin.split_once("://").map_or(origin, |(_, host)| host);
-    let place = place.split_once("://").map_or(place, |(_, place)| place);
-    let place = place.split('/').next().unwrap_or(place);
-    place.eq_ignore_ascii_case(host)
+    let without_scheme = instance
+        .split_once("://")
+        .map_or(instance, |(_, rest)| rest);
+    let named = without_scheme.split('/').next().unwrap_or(without_scheme);
+    named.eq_ignore_ascii_case(host)
 }

@@ -23,8 +23,8 @@ pub(crate) fn load(tx: &mut Tx<'_>, source_id: i64) -> Result<Vec<Gap>, DbError>
 /// Makes the stored ranges, which this transaction has loaded, equal to these, writing only what
 /// differs.
 ///
-/// What differs is told from the rows and not from an earlier state in memory: a machine also
-/// changes its ledger when it is asked for its next step.
+/// Differences are found against the rows and not against an earlier state in memory: a machine
+/// also changes its ledger when it chooses its next step.
 pub(crate) fn save(
     tx: &mut Tx<'_>,
     source_id: i64,

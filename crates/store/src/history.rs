@@ -50,7 +50,7 @@ pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreErr
     Ok(versions)
 }
 
-/// Copies what posts hold now into their history. The clock must be held.
+/// Copies the present versions of posts into their history. The clock must be held.
 pub(crate) fn keep(
     tx: &mut Tx<'_>,
     posts: &[i64],
@@ -76,7 +76,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// Erases what posts held and ever held, their counts over time included.
+/// Erases the history of posts, their counts over time included.
 pub(crate) fn erase(tx: &mut Tx<'_>, posts: &[i64]) -> Result<(), DbError> {
     if posts.is_empty() {
         return Ok(());

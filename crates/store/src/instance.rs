@@ -4,7 +4,7 @@ use driftline_core::api::Api;
 use driftline_db::{DbError, Tx};
 
 use crate::{
-    clock::{self, Counter},
+    clock::{self, IdCounter},
     error::StoreError,
     ids::{InstanceId, from_sql, sql},
 };
@@ -20,7 +20,7 @@ pub struct Instance {
     pub api: Api,
 }
 
-/// The instance of that origin, made if it is not known; one that is known keeps its API. The clock
+/// The instance of that origin, added if it is unknown; a known one keeps its API. The clock
 /// must be held.
 pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64, DbError> {
     let known = tx.query_opt(
@@ -31,7 +31,7 @@ pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64
     if let Some(id) = known {
         return Ok(id);
     }
-    let id = clock::count(tx, Counter::Instance, 1)?;
+    let id = clock::take_numbers(tx, IdCounter::Instance, 1)?;
     tx.execute(
         "insert into instance (id, origin, api) values ($1, $2, $3)",
         &[&id, &origin, &api.name()],
@@ -60,7 +60,7 @@ pub fn by_origin(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Instance>, Stor
         .find(|instance| instance.origin == origin))
 }
 
-/// Whether the upstream looks several posts up at once; `None` until that was found out.
+/// Whether the upstream looks several posts up at once; `None` while that is unknown.
 pub fn has_batch_look_up(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -73,7 +73,7 @@ pub fn has_batch_look_up(
     Ok(known.flatten())
 }
 
-/// Keeps whether the upstream looks several posts up at once.
+/// Stores whether the upstream looks several posts up at once.
 pub fn set_batch_look_up(
     tx: &mut Tx<'_>,
     instance: InstanceId,

@@ -14,12 +14,12 @@ use crate::{
     history::{self, EndedBy},
     machine::LockedSource,
     post,
-    post_hashes::PageHashes,
-    refresh::{self, NewFresh},
+    post_hashes::PostHashes,
+    refresh::{self, NewFreshness},
     text::without_nul,
 };
 
-/// A post at its place in the source, as an answer showed it.
+/// A post at its position in the source, as an answer showed it.
 pub(crate) struct PostObservation<'a> {
     pub(crate) post: &'a Post,
     pub(crate) upstream_id: Cow<'a, str>,
@@ -28,27 +28,27 @@ pub(crate) struct PostObservation<'a> {
     pub(crate) position: &'a str,
     /// The time in its position, where there is one, Unix ms.
     pub(crate) position_ms: Option<i64>,
-    /// Whether it is history: a new entry's ID then comes from creation time, and lies below all
-    /// that the source has shown.
+    /// Whether it is history: a new entry's ID then comes from the time of creation, and is below
+    /// all that the source has shown.
     pub(crate) is_history: bool,
-    /// The entry that the source has at this place.
+    /// The entry that the source has at this position.
     pub(crate) entry: Option<entry::Known>,
 }
 
-/// When and as what observations are taken in.
+/// How observations are taken in.
 #[derive(Clone, Copy)]
 pub(crate) struct IntakeContext<'p> {
-    /// When the answer was asked for, Unix ms by the local clock.
+    /// When the answer was requested, Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
-    /// Whether a stream showed them and no page: they revive no post, since events may come out of
-    /// order.
+    /// Whether a stream and no page showed them: then they revive no post, because events may come
+    /// out of order.
     pub(crate) streamed: bool,
     /// How posts are scheduled.
     pub(crate) policy: &'p Policy,
 }
 
-/// What taking observations in has changed.
+/// How many entries an intake has changed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IntakeCounts {
     pub(crate) new: u64,
@@ -58,7 +58,7 @@ pub(crate) struct IntakeCounts {
 
 impl<'a> PostObservation<'a> {
     pub(crate) fn new(
-        (post, hashes): (&'a Post, PageHashes),
+        (post, hashes): (&'a Post, PostHashes),
         position: &'a str,
         position_ms: Option<i64>,
         entry: Option<entry::Known>,
@@ -67,7 +67,7 @@ impl<'a> PostObservation<'a> {
             post,
             upstream_id: without_nul(post.id.as_str()),
             content_hash: hashes.content,
-            state_hash: hashes.living,
+            state_hash: hashes.state,
             position,
             position_ms,
             is_history: false,
@@ -75,7 +75,7 @@ impl<'a> PostObservation<'a> {
         }
     }
 
-    /// Whether it may tell something that the source's library has not told yet.
+    /// Whether it may hold news for the source's library.
     pub(crate) fn may_be_news(&self) -> bool {
         self.entry.as_ref().is_none_or(|entry| {
             entry.gone || entry.stale || entry.content_hash != self.content_hash
@@ -85,13 +85,13 @@ impl<'a> PostObservation<'a> {
 
 /// Takes in observations that may be news, at different positions, the oldest first.
 ///
-/// Holds the clock before it reads what is stored of the posts, because another source of the
-/// instance may be taking in the same ones.
+/// Holds the clock before it reads the stored posts, because another source of the instance may be
+/// taking in the same ones.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
     observations: &[PostObservation<'_>],
-    when: IntakeContext<'_>,
+    context: IntakeContext<'_>,
 ) -> Result<IntakeCounts, StoreError> {
     if observations.is_empty() {
         return Ok(IntakeCounts::default());
@@ -100,9 +100,9 @@ pub(crate) fn take_in(
         .iter()
         .map(|observation| &observation.post.author);
     let authors = account::Known::load(tx, source.instance_id, authors)?;
-    let (ids, known) = held(tx, source, observations, when)?;
+    let (ids, known) = hold_clock(tx, source, observations, context)?;
     let mut ids = ids.into_iter();
-    let mut intake = Intake::new(source, when, known, authors);
+    let mut intake = Intake::new(source, context, known, authors);
     for observation in observations {
         match &observation.entry {
             None => {
@@ -118,25 +118,25 @@ pub(crate) fn take_in(
     intake.write(tx)
 }
 
-/// Holds the clock. An ID for each observation without an entry, in their order, and what is stored of
-/// their posts.
-fn held(
+/// Holds the clock. Returns an ID for each observation without an entry, in their order, and the
+/// stored posts.
+fn hold_clock(
     tx: &mut Tx<'_>,
     source: &LockedSource,
     observations: &[PostObservation<'_>],
-    when: IntakeContext<'_>,
+    context: IntakeContext<'_>,
 ) -> Result<(Vec<i64>, HashMap<String, post::Known>), StoreError> {
     let new = || observations.iter().filter(|s| s.entry.is_none());
     let upstream_ids: Vec<&str> = observations.iter().map(|s| &*s.upstream_id).collect();
     let count = new().filter(|s| !s.is_history).count();
     let (first, known) = match tx.dialect() {
         Dialect::Sqlite => (
-            clock::take(tx, when.now_ms, count)?,
+            clock::take(tx, context.now_ms, count)?,
             post::known(tx, source.instance_id, &upstream_ids)?,
         ),
-        // One journey instead of two, while other sources wait for the clock.
+        // One round trip instead of two, while other sources wait for the clock.
         Dialect::Postgres => {
-            clock::take_later(tx, when.now_ms, count)?;
+            clock::take_later(tx, context.now_ms, count)?;
             let (last, known) = post::known_by_clock(tx, source.instance_id, &upstream_ids)?;
             (last - count as i64 + 1, known)
         }
@@ -144,10 +144,10 @@ fn held(
     let mut live = first..;
     let times_ms = new().filter(|s| s.is_history).map(|s| {
         let created_at_ms = s.post.created_at_ms.or(s.position_ms);
-        created_at_ms.unwrap_or(when.now_ms)
+        created_at_ms.unwrap_or(context.now_ms)
     });
-    let wanted = backdate::wanted(times_ms.rev(), when.now_ms);
-    let history = backdate::take_below(tx, source.lowest_id, &wanted, &[], when.now_ms)?;
+    let ideal = backdate::ideal_ids(times_ms.rev(), context.now_ms);
+    let history = backdate::take_below(tx, source.lowest_id, &ideal, &[], context.now_ms)?;
     let mut history = history.into_iter().rev();
     let ids = new().map(|observation| match observation.is_history {
         true => history.next(),
@@ -159,70 +159,70 @@ fn held(
 /// The changes of one commit, gathered before any is written.
 struct Intake<'s, 'a> {
     source: &'s mut LockedSource,
-    when: IntakeContext<'a>,
-    posts: HashMap<String, Now>,
+    context: IntakeContext<'a>,
+    posts: HashMap<String, CurrentPost>,
     new_posts: Vec<post::Draft<'a>>,
-    /// Those of history that the public timeline shows, the oldest first.
+    /// New posts of history that the public timeline shows, the oldest first.
     new_history: Vec<i64>,
-    new_fresh: Vec<NewFresh>,
+    new_freshness: Vec<NewFreshness>,
     revived_posts: Vec<i64>,
-    /// Posts that are there again, with their places in the public timeline.
+    /// Posts that have returned, with their new IDs in the public timeline.
     returned_posts: Vec<(i64, i64)>,
-    /// New posts whose place in the public timeline is not their own ID.
-    placed_posts: Vec<(i64, i64)>,
+    /// New posts with an ID in the public timeline that is not their own.
+    relisted_posts: Vec<(i64, i64)>,
     replaced_posts: Vec<post::Draft<'a>>,
-    /// Posts among the replaced whose version before is kept as one that an edit ended.
+    /// Replaced posts whose previous version is kept, as one that an edit ended.
     edited_posts: Vec<i64>,
     authors: Vec<&'a Author>,
     known_authors: account::Known,
     new_entries: Vec<entry::Draft<'a>>,
     changed_entries: Vec<entry::Change>,
-    taken: IntakeCounts,
+    counts: IntakeCounts,
 }
 
-/// A post as it stands with the changes gathered so far.
-struct Now {
+/// A post with the changes gathered so far.
+struct CurrentPost {
     known: post::Known,
     /// Whether this commit has written it already; a second observation in one answer is no edit.
     settled: bool,
     /// The ID that it has taken because it returned, until an entry of the source takes it over.
-    place: Option<i64>,
+    return_id: Option<i64>,
 }
 
 impl<'s, 'a> Intake<'s, 'a> {
     fn new(
         source: &'s mut LockedSource,
-        when: IntakeContext<'a>,
+        context: IntakeContext<'a>,
         known: HashMap<String, post::Known>,
         known_authors: account::Known,
     ) -> Intake<'s, 'a> {
         Intake {
             source,
-            when,
+            context,
             posts: known
                 .into_iter()
                 .map(|(upstream_id, known)| {
-                    let now = Now {
+                    let now = CurrentPost {
                         known,
                         settled: false,
-                        place: None,
+                        return_id: None,
                     };
                     (upstream_id, now)
                 })
                 .collect(),
             new_posts: Vec::new(),
             new_history: Vec::new(),
-            new_fresh: Vec::new(),
+            new_freshness: Vec::new(),
             revived_posts: Vec::new(),
             returned_posts: Vec::new(),
-            placed_posts: Vec::new(),
+            relisted_posts: Vec::new(),
             replaced_posts: Vec::new(),
             edited_posts: Vec::new(),
             authors: Vec::new(),
             known_authors,
             new_entries: Vec::new(),
             changed_entries: Vec::new(),
-            taken: IntakeCounts::default(),
+            counts: IntakeCounts::default(),
         }
     }
 
@@ -233,7 +233,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         id: i64,
     ) -> Result<(), StoreError> {
         if self.posts.contains_key(&*observation.upstream_id) {
-            // History has its ID from creation time, below what readers have passed.
+            // History has its ID from the time of creation, below what readers have passed.
             self.refresh(
                 tx,
                 observation,
@@ -242,7 +242,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         } else {
             self.new_post(observation, id);
         }
-        let Some(Now { known, .. }) = self.posts.get(&*observation.upstream_id) else {
+        let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
             return Ok(());
         };
         let gone = known.deleted_at_ms.is_some();
@@ -255,10 +255,10 @@ impl<'s, 'a> Intake<'s, 'a> {
             content_hash: known.content_hash,
             gone,
             listed: !gone && known.visibility == Visibility::Public,
-            streamed: self.when.streamed,
+            streamed: self.context.streamed,
             returns: known.returns,
         });
-        self.taken.new += 1;
+        self.counts.new += 1;
         Ok(())
     }
 
@@ -268,8 +268,8 @@ impl<'s, 'a> Intake<'s, 'a> {
         observation: &'a PostObservation<'a>,
         entry: &entry::Known,
     ) -> Result<(), StoreError> {
-        // An entry never changes its post: another one at its place is not taken in.
-        let is_its_post = |now: &Now| now.known.id == entry.post_id;
+        // An entry never changes its post, so another post at its position is not taken in.
+        let is_its_post = |now: &CurrentPost| now.known.id == entry.post_id;
         if !self
             .posts
             .get(&*observation.upstream_id)
@@ -278,7 +278,10 @@ impl<'s, 'a> Intake<'s, 'a> {
             return Ok(());
         }
         self.refresh(tx, observation, None)?;
-        let Some(Now { known, place, .. }) = self.posts.get_mut(&*observation.upstream_id) else {
+        let Some(CurrentPost {
+            known, return_id, ..
+        }) = self.posts.get_mut(&*observation.upstream_id)
+        else {
             return Ok(());
         };
         let gone = known.deleted_at_ms.is_some();
@@ -288,11 +291,11 @@ impl<'s, 'a> Intake<'s, 'a> {
         }
         let mut moved = None;
         if moves {
-            self.taken.revived += 1;
+            self.counts.revived += 1;
             // Readers have passed its ID.
-            let id = match place.take() {
+            let id = match return_id.take() {
                 Some(id) => id,
-                None => clock::take(tx, self.when.now_ms, 1)?,
+                None => clock::take(tx, self.context.now_ms, 1)?,
             };
             moved = Some(entry::Moved {
                 id,
@@ -300,7 +303,7 @@ impl<'s, 'a> Intake<'s, 'a> {
                 returns: known.returns,
             });
         } else if !gone {
-            self.taken.edited += 1;
+            self.counts.edited += 1;
         }
         self.changed_entries.push(entry::Change {
             id: entry.id,
@@ -328,41 +331,41 @@ impl<'s, 'a> Intake<'s, 'a> {
         });
         self.authors.push(&post.author);
         let created_at_ms = post.created_at_ms.or(observation.position_ms);
-        self.new_fresh.push(NewFresh {
+        self.new_freshness.push(NewFreshness {
             post_id: id,
             freshness: Freshness {
                 source: Some(self.source.id.cast_unsigned()),
-                ..Freshness::first(created_at_ms, self.when.asked_at_ms, post.counts)
+                ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
             },
             state_hash: observation.state_hash,
         });
         let known = post::Known {
             id,
             edited_at_ms: post.edited_at_ms,
-            read_at_ms: self.when.asked_at_ms,
+            read_at_ms: self.context.asked_at_ms,
             content_hash: observation.content_hash,
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
             returns: 0,
         };
-        let now = Now {
+        let now = CurrentPost {
             known,
             settled: true,
-            place: None,
+            return_id: None,
         };
         self.posts.insert(observation.upstream_id.to_string(), now);
     }
 
     /// Replaces the stored version if the observation's is newer: the newest answer wins. A post that
-    /// returns takes its new place at the ID of its new entry, or at one of its own.
+    /// returns takes the ID of its new entry, or a new one of its own, in the public timeline.
     fn refresh(
         &mut self,
         tx: &mut Tx<'_>,
         observation: &'a PostObservation<'a>,
         new_entry: Option<i64>,
     ) -> Result<(), StoreError> {
-        let asked_at_ms = self.when.asked_at_ms;
+        let asked_at_ms = self.context.asked_at_ms;
         let post = observation.post;
         let Some(now) = self.posts.get_mut(&*observation.upstream_id) else {
             return Ok(());
@@ -370,7 +373,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         let known = &mut now.known;
         let returns = known
             .deleted_at_ms
-            .is_some_and(|deleted_at_ms| !self.when.streamed && asked_at_ms >= deleted_at_ms);
+            .is_some_and(|deleted_at_ms| !self.context.streamed && asked_at_ms >= deleted_at_ms);
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
                 && observation.content_hash != known.content_hash
@@ -384,13 +387,15 @@ impl<'s, 'a> Intake<'s, 'a> {
             self.revived_posts.push(known.id);
             let public_id = match new_entry {
                 Some(id) => id,
-                None => *now.place.insert(clock::take(tx, self.when.now_ms, 1)?),
+                None => *now
+                    .return_id
+                    .insert(clock::take(tx, self.context.now_ms, 1)?),
             };
             self.returned_posts.push((known.id, public_id));
             known.returns += 1;
             is_public
         } else {
-            // Readers have passed its ID: what was not shown there is not shown any more.
+            // Readers have passed its ID, so a post that was not listed there stays unlisted.
             self.edited_posts.push(known.id);
             is_public && known.listed
         };
@@ -412,7 +417,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         Ok(())
     }
 
-    /// Puts new history below all that the public timeline has shown of any source.
+    /// Lists new history below all that the public timeline has shown of any source.
     fn list_history(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         if self.new_history.is_empty() {
             return Ok(());
@@ -420,18 +425,18 @@ impl<'s, 'a> Intake<'s, 'a> {
         self.new_history.reverse();
         let lowest = clock::lowest_listed(tx)?;
         let ids = &self.new_history;
-        let places = match lowest {
+        let public_ids = match lowest {
             Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
                 let given: Vec<i64> = self.new_entries.iter().map(|entry| entry.id).collect();
-                backdate::take_below(tx, Some(lowest), ids, &given, self.when.now_ms)?
+                backdate::take_below(tx, Some(lowest), ids, &given, self.context.now_ms)?
             }
             _ => ids.clone(),
         };
-        if let Some(lowest) = places.iter().min() {
+        if let Some(lowest) = public_ids.iter().min() {
             clock::lists_below(tx, *lowest)?;
         }
-        let placed = ids.iter().copied().zip(places);
-        self.placed_posts = placed.filter(|(id, place)| id != place).collect();
+        let pairs = ids.iter().copied().zip(public_ids);
+        self.relisted_posts = pairs.filter(|(id, public_id)| id != public_id).collect();
         Ok(())
     }
 
@@ -441,7 +446,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             now_ms,
             policy,
             ..
-        } = self.when;
+        } = self.context;
         let source = self.source;
         if !self.authors.is_empty() {
             let accounts =
@@ -458,15 +463,15 @@ impl<'s, 'a> Intake<'s, 'a> {
         history::keep(tx, &self.edited_posts, EndedBy::Edit, now_ms)?;
         let replaced: Vec<&post::Draft<'_>> = self.replaced_posts.iter().collect();
         post::replace(tx, asked_at_ms, &replaced)?;
-        refresh::insert_new(tx, source.instance_id, policy, &self.new_fresh)?;
+        refresh::insert_new(tx, source.instance_id, policy, &self.new_freshness)?;
         refresh::revive(tx, policy, asked_at_ms, &self.revived_posts)?;
         post::returned(tx, &self.returned_posts)?;
-        post::list_at(tx, &self.placed_posts)?;
+        post::list_at(tx, &self.relisted_posts)?;
         // Other sources that have them move their entries below their own roots.
         let news = self.returned_posts.iter().map(|(id, _)| (*id, false));
-        refresh::note(tx, source.instance_id, now_ms, &news.collect::<Vec<_>>())?;
+        refresh::add_to_outbox(tx, source.instance_id, now_ms, &news.collect::<Vec<_>>())?;
         entry::insert(tx, source.id, now_ms, &self.new_entries)?;
         entry::change(tx, source.id, &self.changed_entries)?;
-        Ok(self.taken)
+        Ok(self.counts)
     }
 }

@@ -14,12 +14,12 @@ use crate::{
     ids::SourceId,
     intake::{self, IntakeContext, IntakeCounts, PostObservation},
     machine::LockedSource,
-    page::Summary,
+    page::CommitSummary,
     post, post_hashes,
     text::without_nul,
 };
 
-/// What a look-up of a post found, to commit, with the machine that asked for it.
+/// The answer to a post's look-up, to commit, with the machine that requested it.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitLookUp<'a> {
     /// The source; the write's root is [`crate::source::root`] of it.
@@ -30,24 +30,24 @@ pub struct CommitLookUp<'a> {
     pub machine: &'a Machine,
     /// The post's ID at the upstream.
     pub id: &'a UpstreamId,
-    /// What was found.
+    /// The answer.
     pub look_up: &'a LookUp,
-    /// What the answer's headers and the clock said.
-    pub facts: &'a AnswerHeaders,
+    /// The answer's headers, and when it was requested and received.
+    pub headers: &'a AnswerHeaders,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// Whether what a deleted post held is kept in its history; else it is erased with it.
+    /// Whether a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
 
-/// Takes in what a look-up found: an edit, a deletion, or nothing new. Returns the machine as it
-/// stands after it.
+/// Commits the answer to a look-up: an edit, a deletion, or nothing new. Returns the machine after
+/// it.
 pub fn commit_look_up(
     tx: &mut Tx<'_>,
     commit: &CommitLookUp<'_>,
-) -> Result<(Machine, Summary), StoreError> {
+) -> Result<(Machine, CommitSummary), StoreError> {
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let mut taken = IntakeCounts::default();
     let mut deleted = 0;
@@ -56,8 +56,8 @@ pub fn commit_look_up(
         LookUp::Gone => {
             let gone = Gone {
                 id: commit.id,
-                asked_at_ms: commit.facts.sent_at_ms,
-                received_at_ms: commit.facts.received_at_ms,
+                asked_at_ms: commit.headers.sent_at_ms,
+                received_at_ms: commit.headers.received_at_ms,
                 keep: commit.keep_deleted,
                 now_ms: commit.now_ms,
             };
@@ -66,9 +66,9 @@ pub fn commit_look_up(
     }
     let mut machine = commit.machine.clone();
     let is_gone = matches!(commit.look_up, LookUp::Gone);
-    machine.looked_up(commit.id, is_gone, commit.facts);
+    machine.looked_up(commit.id, is_gone, commit.headers);
     source.save(tx, &machine)?;
-    let summary = Summary {
+    let summary = CommitSummary {
         new: 0,
         edited: taken.edited,
         revived: taken.revived,
@@ -97,11 +97,11 @@ fn found(
         .map(|entry| PostObservation::new((post, post_hashes::of(post)), "", None, Some(entry)))
         .filter(PostObservation::may_be_news)
         .collect();
-    let when = IntakeContext {
-        asked_at_ms: commit.facts.sent_at_ms,
+    let context = IntakeContext {
+        asked_at_ms: commit.headers.sent_at_ms,
         now_ms: commit.now_ms,
         streamed: false,
         policy: commit.policy,
     };
-    intake::take_in(tx, source, &observations, when)
+    intake::take_in(tx, source, &observations, context)
 }

@@ -1,4 +1,4 @@
-//! A source's timeline machine as it is kept.
+//! The stored timeline machine of a source.
 
 use driftline_core::timeline::{Gap, Lateness, Machine};
 use driftline_db::Tx;
@@ -9,7 +9,7 @@ use crate::{
     ids::{InstanceId, SourceId, sql},
 };
 
-/// A source's machine, its ranges put back.
+/// A source's machine, with the ranges of its ledger.
 pub fn load(tx: &mut Tx<'_>, source: SourceId) -> Result<Machine, StoreError> {
     let json = tx
         .query_opt(
@@ -24,7 +24,7 @@ pub fn load(tx: &mut Tx<'_>, source: SourceId) -> Result<Machine, StoreError> {
     Ok(machine)
 }
 
-/// What the other sources of an instance have measured of lateness, the one with the most posts
+/// The lateness that other sources of an instance have measured, the source with the most posts
 /// first.
 pub fn lateness_of_others(
     tx: &mut Tx<'_>,
@@ -46,7 +46,7 @@ pub fn lateness_of_others(
     machines.iter().map(lateness).collect()
 }
 
-/// A machine to keep that changed without a page: a request failed, a gap was asked for.
+/// A machine to store that changed without a page: a request failed, or a fill was requested.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitMachine<'a> {
     /// The source; the write's root is [`crate::source::root`] of it.
@@ -55,11 +55,9 @@ pub struct CommitMachine<'a> {
     pub fence: Option<i64>,
     /// The machine.
     pub machine: &'a Machine,
-    /// The time, Unix ms.
-    pub now_ms: i64,
 }
 
-/// Keeps a machine.
+/// Stores a machine.
 pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(), StoreError> {
     let held = LockedSource::load(tx, commit.source, commit.fence)?;
     held.save(tx, commit.machine)
@@ -69,10 +67,10 @@ pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(),
 pub(crate) struct LockedSource {
     pub(crate) id: i64,
     pub(crate) instance_id: i64,
-    /// The lowest ID that was ever shown of it; `None` if it never had an entry. Those of this
-    /// transaction are included.
+    /// The lowest ID that it ever showed, this transaction's included; `None` if it never had an
+    /// entry.
     pub(crate) lowest_id: Option<i64>,
-    /// The last USN, those that this transaction took included.
+    /// The last USN, this transaction's included.
     pub(crate) update_count: i64,
 }
 
@@ -110,12 +108,12 @@ impl LockedSource {
         self.update_count
     }
 
-    /// Notes the ID of a new entry.
+    /// Lowers the lowest ID to that of a new entry.
     pub(crate) fn shows(&mut self, id: i64) {
         self.lowest_id = Some(self.lowest_id.map_or(id, |lowest| lowest.min(id)));
     }
 
-    /// Keeps the USN and the lowest ID alone.
+    /// Stores the USN and the lowest ID alone.
     pub(crate) fn save_usn(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.execute_later(
             "update source set update_count = $2, lowest_id = $3 where id = $1",
@@ -124,13 +122,13 @@ impl LockedSource {
         Ok(())
     }
 
-    /// Keeps the machine and what the entries of this transaction have changed.
+    /// Stores the machine, the USN and the lowest ID.
     pub(crate) fn save(&self, tx: &mut Tx<'_>, machine: &Machine) -> Result<(), StoreError> {
         let gaps = gap::load(tx, self.id)?;
         self.save_over(tx, gaps, machine)
     }
 
-    /// [`LockedSource::save`] where the ranges that are stored were loaded before.
+    /// [`LockedSource::save`] with the stored ranges already loaded.
     pub(crate) fn save_over(
         &self,
         tx: &mut Tx<'_>,

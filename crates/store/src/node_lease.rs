@@ -5,9 +5,9 @@
 //! at `max(until, now)`. Here the records are rows of `node_lease`, and [`Record`] decides what
 //! they say.
 //!
-//! Two clocks matter, for two things. Windows are told by their holders' clocks, and it is them
-//! that keep IDs from repeating. When a node may be taken over is told by the database's clock: a
-//! lease outlasts its window by [`LEASE_MARGIN_MS`], so that a holder that renews in time keeps
+//! Two clocks matter, for two things. Windows go by their holders' clocks, and it is windows that
+//! keep IDs from repeating. When a node may be taken over goes by the database's clock: a lease
+//! outlasts its window by [`LEASE_MARGIN_MS`], so that a holder that renews in time keeps
 //! its node. Were the database's clock wrong, a holder would lose its node; no ID would repeat.
 //! Each holder has a larger fencing number than all before it. What comes with another one is
 //! refused ([`NodeLeaseError::Lost`]), so that a holder that was suspended and taken over can use
@@ -42,7 +42,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What a store can and cannot tell
+//! # What a store can and cannot know
 //!
 //! - A holder that dies keeps its node until its lease ends. The next one begins where the dead
 //!   one's window ended.
@@ -53,7 +53,7 @@
 //! - A holder that goes on over such a change is refused if its row has another fencing number or
 //!   another holder's name by then: give every process a name of its own.
 //! - Two copies of one store know nothing of each other: processes on both must not make IDs of
-//!   one layout. A deleted row is as none.
+//!   one layout. Deleting a row frees its node and forgets its windows.
 
 mod error;
 mod table;
@@ -76,10 +76,10 @@ use table::Key;
 pub const LEASE_MARGIN_MS: i64 = 10_000;
 
 /// The nodes of a layout, leased from a store. [`acquire`](LeaseStore::acquire) takes the lowest
-/// that nobody holds.
+/// that is free.
 ///
-/// Layouts are told apart by their names. A node whose record lies too far ahead of the clock is
-/// passed over, and is the error only if no other node is free.
+/// Layouts are identified by their names. A node whose record lies too far ahead of the clock is
+/// skipped, and is an error only if no other node is free.
 #[derive(Clone, Debug)]
 pub struct NodeLeases {
     store: Store,
@@ -104,7 +104,7 @@ pub struct NodeLease {
     lost: Option<NodeLeaseError>,
 }
 
-/// Who wants which node, and on what window_config.
+/// The layout, the holder and the windows of the nodes to lease.
 #[derive(Clone, Debug)]
 struct Claim {
     layout: Layout,

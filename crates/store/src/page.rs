@@ -15,11 +15,11 @@ use crate::{
     ids::SourceId,
     intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
-    post_hashes::PostHashes,
-    refresh::{Claims, Polled, RecountCandidate},
+    post_hashes::PageHashes,
+    refresh::{Claims, RecountCandidate, RecountContext},
 };
 
-/// A page to commit, with the machine that asked for it.
+/// A page to commit, with the machine that requested it.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitPage<'a> {
     /// The source; the write's root is [`crate::source::root`] of it.
@@ -32,30 +32,30 @@ pub struct CommitPage<'a> {
     pub settings: &'a Settings,
     /// What the upstream's timeline can do.
     pub abilities: Abilities,
-    /// What was asked for.
+    /// The request.
     pub request: &'a Request,
     /// The page's checked IDs.
     pub reading: &'a Reading,
     /// The page.
     pub page: &'a Page,
-    /// Those of the page.
-    pub hashes: &'a PostHashes,
+    /// The hashes of the page's posts, in page order.
+    pub hashes: &'a PageHashes,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// What this process's workers have claimed: a page leaves it to them.
+    /// The claims of this process's workers, to which a page leaves the claimed posts.
     pub claims: &'a Claims,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
 
-/// What a commit has changed.
+/// How much a commit has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct CommitSummary {
     /// Entries that the source had not had.
     pub new: u64,
     /// Entries whose post was edited.
     pub edited: u64,
-    /// Entries whose post had been deleted and is there again.
+    /// Entries whose post had been deleted and has returned.
     pub revived: u64,
     /// Entries whose post is now known to be deleted.
     pub deleted: u64,
@@ -67,12 +67,12 @@ pub struct Summary {
     pub update_count: i64,
 }
 
-/// Takes a page in: its posts, what it says about stored ones, the ledger and the machine. Returns
-/// the machine as it stands after the page.
+/// Commits a page: its posts, what it says about stored ones, the ledger and the machine. Returns
+/// the machine after the page.
 pub fn commit_page(
     tx: &mut Tx<'_>,
     commit: &CommitPage<'_>,
-) -> Result<(Machine, Summary), StoreError> {
+) -> Result<(Machine, CommitSummary), StoreError> {
     let CommitPage {
         request,
         reading,
@@ -89,7 +89,7 @@ pub fn commit_page(
     let is_history = commit.machine.is_history(request, reading);
     let Listing {
         observations,
-        again,
+        recount_candidates,
         new,
         shown,
     } = listing(tx, &source, commit, is_history)?;
@@ -99,30 +99,30 @@ pub fn commit_page(
             source.id,
             (&low, &high),
             &reading.keys,
-            page.facts.sent_at_ms,
+            page.headers.sent_at_ms,
         )?,
         None => Vec::new(),
     };
     let gaps = gap::load(tx, source.id)?;
-    let when = IntakeContext {
-        asked_at_ms: page.facts.sent_at_ms,
+    let context = IntakeContext {
+        asked_at_ms: page.headers.sent_at_ms,
         now_ms: commit.now_ms,
         streamed: false,
         policy: commit.policy,
     };
-    let polled = Polled {
+    let recount = RecountContext {
         instance_id: source.instance_id,
         policy: commit.policy,
         claims: commit.claims,
-        asked_at_ms: page.facts.sent_at_ms,
+        asked_at_ms: page.headers.sent_at_ms,
         now_ms: commit.now_ms,
     };
-    let looks = polled.look(tx, &again)?;
-    // From here on the local clock may be held, for which other sources wait: what can be asked
-    // before has been.
-    entry::shown(tx, source.id, &shown)?;
-    let taken = intake::take_in(tx, &mut source, &observations, when)?;
-    let recounted = looks.write(tx)?;
+    let recounts = recount.look(tx, &recount_candidates)?;
+    // From here on the local clock may be held, for which other sources wait: all reads that can be
+    // done before it are done.
+    entry::mark_shown(tx, source.id, &shown)?;
+    let taken = intake::take_in(tx, &mut source, &observations, context)?;
+    let recounted = recounts.write(tx)?;
     let live_below = match commit.machine.nothing_below(request, reading) {
         Some(high) => entry::anchor(tx, commit.source, &AnchorQuery::below(high))?
             .and_then(|anchor| anchor.below(high)),
@@ -140,14 +140,14 @@ pub fn commit_page(
         commit.abilities,
         request,
         reading,
-        &page.facts,
+        &page.headers,
         &stored,
     );
     if is_history && let Some(newest_ms) = newest_created_at_ms(page) {
         machine.history_reached(reading, newest_ms);
     }
     source.save_over(tx, gaps, &machine)?;
-    let summary = Summary {
+    let summary = CommitSummary {
         new: taken.new,
         edited: taken.edited,
         revived: taken.revived,
@@ -159,12 +159,12 @@ pub fn commit_page(
     Ok((machine, summary))
 }
 
-/// What a page lists.
+/// The posts of a page, sorted by what becomes of them.
 struct Listing<'a> {
-    /// What may be news, the oldest first and each position once.
+    /// Posts that may be news, the oldest first and each position once.
     observations: Vec<PostObservation<'a>>,
-    /// Stored posts whose content is as it was.
-    again: Vec<RecountCandidate<'a>>,
+    /// Stored posts whose content has not changed.
+    recount_candidates: Vec<RecountCandidate<'a>>,
     /// For each listed post, whether no page of the source had shown it.
     new: Vec<bool>,
     /// The entries that only a stream had shown.
@@ -199,7 +199,7 @@ fn listing<'a>(
     let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
     let mut entries = entry::at(tx, source.id, &positions)?;
     let mut observations = Vec::new();
-    let mut again = Vec::new();
+    let mut recount_candidates = Vec::new();
     let mut shown = Vec::new();
     let mut new = vec![false; reading.keys.len()];
     let listed = reading.keys.iter().zip(&page.listed);
@@ -219,12 +219,12 @@ fn listing<'a>(
         if observation.may_be_news() {
             observations.push(observation);
         } else {
-            again.extend(RecountCandidate::of(&observation, page.facts.sent_at_ms));
+            recount_candidates.extend(RecountCandidate::of(&observation, page.headers.sent_at_ms));
         }
     }
     Ok(Listing {
         observations,
-        again,
+        recount_candidates,
         new,
         shown,
     })

@@ -7,18 +7,18 @@ use driftline_db::{Column, DbError, Tx};
 
 use crate::{entry, text::without_nul};
 
-/// What decides whether an answer tells something new about a stored post.
+/// A stored post, as far as it decides whether an answer is news.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: i64,
     pub(crate) edited_at_ms: Option<i64>,
-    /// When the newest answer was asked for that told of the stored version, Unix ms.
+    /// When the newest answer that showed the stored version was requested, Unix ms.
     pub(crate) read_at_ms: i64,
     pub(crate) content_hash: i64,
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) visibility: Visibility,
     pub(crate) listed: bool,
-    /// How often it was there again after its deletion.
+    /// How often it has returned after a deletion.
     pub(crate) returns: i64,
 }
 
@@ -35,11 +35,11 @@ pub(crate) fn known(
         &[Column::text(upstream_ids.iter().copied())],
         |row| Ok((row.i64(0)?, row.text(1)?)),
     )?;
-    of_seen(tx, seen)
+    with_upstream_ids(tx, seen)
 }
 
-/// [`known`] behind writes that were left for later and that hold the clock; with it the last ID
-/// that the clock gave, in the same journey to the database. Not for no IDs.
+/// [`known`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
+/// same round trip to the database. Fails when there are no upstream IDs.
 pub(crate) fn known_by_clock(
     tx: &mut Tx<'_>,
     instance_id: i64,
@@ -60,10 +60,13 @@ pub(crate) fn known_by_clock(
     let seen = found
         .into_iter()
         .filter_map(|(_, post_id, upstream_id)| Some((post_id?, upstream_id?)));
-    Ok((last_id, of_seen(tx, seen.collect())?))
+    Ok((last_id, with_upstream_ids(tx, seen.collect())?))
 }
 
-fn of_seen(tx: &mut Tx<'_>, seen: Vec<(i64, String)>) -> Result<HashMap<String, Known>, DbError> {
+fn with_upstream_ids(
+    tx: &mut Tx<'_>,
+    seen: Vec<(i64, String)>,
+) -> Result<HashMap<String, Known>, DbError> {
     if seen.is_empty() {
         return Ok(HashMap::new());
     }
@@ -106,7 +109,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) listed: bool,
 }
 
-/// A draft's texts, cleaned.
+/// A draft's texts, without NUL characters.
 struct Texts<'a> {
     uri: Option<Cow<'a, str>>,
     url: Option<Cow<'a, str>>,
@@ -182,7 +185,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Replaces stored versions by newer ones, which are alive. The clock must be held.
+/// Replaces stored versions by newer ones, which are not deleted. The clock must be held.
 pub(crate) fn replace(
     tx: &mut Tx<'_>,
     read_at_ms: i64,
@@ -213,9 +216,9 @@ pub(crate) fn replace(
     Ok(())
 }
 
-/// Notes that posts are there again after their deletion, each with the ID at which the public
-/// timeline lists it from now on: readers have passed where it was. Every source that has one of
-/// them moves its entry when it learns of it. The clock, which gave the IDs, must be held.
+/// Records that posts have returned after their deletion, each with its new ID in the public
+/// timeline: readers have passed the old one. Every source that has one of them moves its entry
+/// when it is notified. The clock, which gave the IDs, must be held.
 pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
     if posts.is_empty() {
         return Ok(());
@@ -233,7 +236,7 @@ pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbEr
     entry::alias(tx, &aliases)
 }
 
-/// Lists posts at other IDs of the public timeline than their own: see [`crate::backdate`]. The
+/// Lists posts in the public timeline at other IDs than their own: see [`crate::backdate`]. The
 /// clock must be held.
 pub(crate) fn list_at(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
     if posts.is_empty() {

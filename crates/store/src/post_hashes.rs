@@ -1,39 +1,39 @@
-//! What an edit changes of a post, in 64 bits.
+//! Hashes that tell the versions of posts apart.
 
 use driftline_core::{answer::Page, post::Post};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What tells one version of a post from another. Stored, so neither must ever change between
-/// versions of the program.
+/// The hashes of a post. They are stored, so their computation must never change between versions
+/// of the program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PageHashes {
+pub(crate) struct PostHashes {
     /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
     pub(crate) content: i64,
-    /// A hash of all that tells one refresh from the next: the content, the counts, and a poll's
-    /// votes.
-    pub(crate) living: i64,
+    /// A hash of all that may differ from one refresh to the next: the content, the counts, and a
+    /// poll's votes.
+    pub(crate) state: i64,
 }
 
-/// What tells the versions of a page's posts apart. Reading it from their JSON takes a good part of
-/// what a commit takes, so it is made before, where nobody waits for a transaction.
+/// The hashes of a page's posts, in page order. Parsing their JSON takes a good part of the time of a
+/// commit, so it is done before, while no transaction is open.
 #[derive(Clone, Debug, Default)]
-pub struct PostHashes(Vec<PageHashes>);
+pub struct PageHashes(Vec<PostHashes>);
 
-impl PostHashes {
-    /// Those of a page's posts.
-    pub fn of(page: &Page) -> PostHashes {
-        PostHashes(page.listed.iter().map(|listed| of(&listed.post)).collect())
+impl PageHashes {
+    /// The hashes of a page's posts.
+    pub fn of(page: &Page) -> PageHashes {
+        PageHashes(page.listed.iter().map(|listed| of(&listed.post)).collect())
     }
 
-    /// In the order of the page.
-    pub(crate) fn all(&self) -> &[PageHashes] {
+    /// The hashes, in page order.
+    pub(crate) fn all(&self) -> &[PostHashes] {
         &self.0
     }
 }
 
-/// A post's fingerprints.
-pub(crate) fn of(post: &Post) -> PageHashes {
+/// The hashes of a post.
+pub(crate) fn of(post: &Post) -> PostHashes {
     let status = serde_json::from_str::<Status<'_>>(&post.raw).ok();
     let mut hash = Fnv::new();
     hash.number(post.edited_at_ms);
@@ -50,8 +50,8 @@ pub(crate) fn of(post: &Post) -> PageHashes {
         hash.counts(boosted);
     }
     hash.json(status.and_then(|status| status.poll));
-    let living = hash.0.cast_signed();
-    PageHashes { content, living }
+    let state = hash.0.cast_signed();
+    PostHashes { content, state }
 }
 
 #[derive(Clone, Copy)]
@@ -113,7 +113,7 @@ impl Fnv {
         }
     }
 
-    /// Ends with a byte that no UTF-8 text holds, so that two texts do not run together.
+    /// Ends with a byte that no UTF-8 text contains, so that two texts do not run together.
     fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
         self.bytes(&[0xff]);
@@ -189,7 +189,7 @@ impl Fnv {
                 }
                 self.bytes(&[0xfd]);
             }
-            // Votes would make every reading another version.
+            // With its votes, every reading would be another version.
             Err(_) => self.json(None),
         }
     }

@@ -1,10 +1,10 @@
 //! The ledgers of credentials' quotas, which processes share.
 //!
-//! Every write is below [`crate::credential::root`] of the credential, so that takings of several
-//! processes follow each other. What a process has taken is gone for all others before the request
-//! is sent.
+//! Every write is below [`crate::credential::root`] of the credential, so that processes take quota
+//! one after the other. What a process has taken is gone for all others before it sends the
+//! request.
 
-use driftline_core::quota::Ledger;
+use driftline_core::quota::QuotaLedger;
 use driftline_db::Tx;
 
 use crate::{
@@ -13,21 +13,25 @@ use crate::{
 };
 
 /// A credential's ledger in a scope of its upstream's limits; a new one if it has none.
-pub fn load(tx: &mut Tx<'_>, credential: CredentialId, scope: &str) -> Result<Ledger, StoreError> {
+pub fn load(
+    tx: &mut Tx<'_>,
+    credential: CredentialId,
+    scope: &str,
+) -> Result<QuotaLedger, StoreError> {
     let json = tx.query_opt(
         "select ledger from quota where credential_id = $1 and scope = $2",
         &[&sql(credential), &scope],
         |row| row.text(0),
     )?;
-    json.map_or_else(|| Ok(Ledger::default()), |json| parse(&json))
+    json.map_or_else(|| Ok(QuotaLedger::default()), |json| parse(&json))
 }
 
-/// Keeps a ledger. To be written below [`crate::credential::root`].
+/// Stores a ledger. To be written below [`crate::credential::root`].
 pub fn store(
     tx: &mut Tx<'_>,
     credential: CredentialId,
     scope: &str,
-    ledger: &Ledger,
+    ledger: &QuotaLedger,
 ) -> Result<(), StoreError> {
     let json = serde_json::to_string(ledger)
         .map_err(|error| StoreError::unreadable("a ledger of quotas", &error))?;
@@ -40,7 +44,7 @@ pub fn store(
 }
 
 /// Every ledger: of which credential, in which scope.
-pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, Ledger)>, StoreError> {
+pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, QuotaLedger)>, StoreError> {
     let rows = tx.query(
         "select credential_id, scope, ledger from quota order by credential_id, scope",
         &[],
@@ -51,6 +55,6 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, Ledger)>, Store
         .collect()
 }
 
-fn parse(json: &str) -> Result<Ledger, StoreError> {
+fn parse(json: &str) -> Result<QuotaLedger, StoreError> {
     serde_json::from_str(json).map_err(|error| StoreError::unreadable("a ledger of quotas", &error))
 }

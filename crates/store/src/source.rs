@@ -4,14 +4,14 @@ use driftline_core::{api::Api, timeline::Settings};
 use driftline_db::{DbError, Root, Row, Tx};
 
 use crate::{
-    clock::{self, Counter},
+    clock::{self, IdCounter},
     error::StoreError,
     ids::{InstanceId, SourceId, from_sql, sql},
     instance::{self, Instance},
-    lease::Holding,
+    source_lease::SourceHolder,
 };
 
-pub use crate::removal::{Removed, remove};
+pub use crate::source_removal::{Removed, remove};
 
 /// The root of writes to a source and what hangs below it.
 pub fn root(source: SourceId) -> Root {
@@ -33,9 +33,9 @@ pub struct Source {
     pub upstream: String,
     /// What its operator decided.
     pub settings: Settings,
-    /// Where its token is to be found.
+    /// Where its token is.
     pub token: Option<TokenLocation>,
-    /// Whether nothing is to be fetched for now.
+    /// Whether fetching is paused.
     pub paused: bool,
     /// Whether a first page of it is stored, so that others may read its entries. Its history may
     /// still be on its way.
@@ -45,7 +45,7 @@ pub struct Source {
     /// When it was added, Unix ms.
     pub created_at_ms: i64,
     /// Who fetches for it, or did last.
-    pub holding: Option<Holding>,
+    pub holding: Option<SourceHolder>,
 }
 
 /// Where a token is kept; the store never holds the token itself as it is sent.
@@ -59,7 +59,7 @@ pub enum TokenLocation {
     Sealed(String),
 }
 
-/// The timeline of a source that is not read: its posts are named one by one, and looked up.
+/// The timeline of a source without polls: its posts are requested one by one, and looked up.
 pub const TRACKED: &str = "tracked";
 
 /// A source to add.
@@ -77,17 +77,17 @@ pub struct NewSource {
     pub upstream: String,
     /// What its operator decided.
     pub settings: Settings,
-    /// Where its token is to be found.
+    /// Where its token is.
     pub token: Option<TokenLocation>,
 }
 
-/// Why a name was not given to a source.
+/// Why a name was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameRefused {
     /// Another source has it.
     #[error("another source has that name; choose another one")]
     Taken,
-    /// It is not a name.
+    /// It is invalid.
     #[error("a source's name is 1 to 64 letters, digits, `-`, `_` and `.`")]
     Bad,
 }
@@ -102,7 +102,7 @@ pub fn add(
         return Ok(Err(refused));
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
-    let id = clock::count(tx, Counter::Source, 1)?;
+    let id = clock::take_numbers(tx, IdCounter::Source, 1)?;
     tx.execute(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
              readable, update_count, created_at_ms, lease_holder, lease_fence, lease_until_ms,
@@ -199,7 +199,7 @@ pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Resul
     }
 }
 
-/// Says where a source's token is to be found from now on.
+/// Sets where a source's token is.
 pub fn set_token(
     tx: &mut Tx<'_>,
     id: SourceId,
@@ -214,7 +214,7 @@ pub fn set_token(
     }
 }
 
-/// Whether a text can be a source's name.
+/// Whether a text is a valid name of a source.
 pub fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len())
         && text
@@ -246,7 +246,10 @@ impl TokenLocation {
             Some(("env", name)) => Ok(TokenLocation::Environment(name.to_owned())),
             Some(("sealed", sealed)) => Ok(TokenLocation::Sealed(sealed.to_owned())),
             Some(("file", path)) => Ok(TokenLocation::File(path.to_owned())),
-            _ => Err(StoreError::unreadable("a token's place", &"unknown kind")),
+            _ => Err(StoreError::unreadable(
+                "a token's location",
+                &"unknown kind",
+            )),
         }
     }
 }
@@ -294,7 +297,7 @@ struct Stored {
     readable: bool,
     update_count: i64,
     created_at_ms: i64,
-    holding: Option<Holding>,
+    holding: Option<SourceHolder>,
 }
 
 fn read(row: &Row<'_>) -> Result<Stored, DbError> {
@@ -313,7 +316,7 @@ fn read(row: &Row<'_>) -> Result<Stored, DbError> {
         readable: row.bool(9)?,
         update_count: row.i64(10)?,
         created_at_ms: row.i64(11)?,
-        holding: row.opt_text(12)?.map(|holder| Holding {
+        holding: row.opt_text(12)?.map(|holder| SourceHolder {
             holder,
             fence,
             until_ms,

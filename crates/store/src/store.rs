@@ -14,7 +14,7 @@ impl Store {
         Store::open_with(Options::new(target, MIGRATIONS))
     }
 
-    /// Opens a store with other sizes of pools and queues than the usual ones; the options'
+    /// Opens a store with other sizes of pools and queues than the default ones; the options'
     /// migrations must be [`MIGRATIONS`].
     pub fn open_with(options: Options) -> Result<Store, StoreError> {
         let db = Db::open(options)?;
@@ -87,13 +87,13 @@ impl Store {
         self.db.stats()
     }
 
-    /// The database under it.
+    /// The store's database.
     pub fn db(&self) -> &Db {
         &self.db
     }
 }
 
-/// The random name that the store was given when it was made; a copy of its files has the same.
+/// The random name that the store got when it was created; a copy of its files has the same.
 pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
     let nonce = tx.query_one(
         "select nonce from store_identity where one = 1",
@@ -103,8 +103,8 @@ pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
     Ok(nonce)
 }
 
-/// Writes what is there already: it fails where nothing can be stored. To be written below
-/// [`Root::none`].
+/// Writes a value that is stored already, to find out whether the store takes writes. To be written
+/// below [`Root::none`].
 pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     tx.execute("update store_identity set nonce = nonce where one = 1", &[])?;
     Ok(())

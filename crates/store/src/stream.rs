@@ -14,20 +14,20 @@ use crate::{
     ids::SourceId,
     intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
-    page::Summary,
+    page::CommitSummary,
     post_hashes,
 };
 
-/// An event of a stream, and when it came.
+/// An event of a stream, with the time when it was received.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Arrived {
-    /// What it tells.
+pub struct ReceivedEvent {
+    /// The event.
     pub event: Event,
-    /// When it came, Unix ms by the local clock.
+    /// When it was received, Unix ms by the local clock.
     pub received_at_ms: i64,
 }
 
-/// Events to commit, in the order in which they came.
+/// Events to commit, in the order in which they were received.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitEvents<'a> {
     /// The source; the write's root is [`crate::source::root`] of it.
@@ -37,27 +37,30 @@ pub struct CommitEvents<'a> {
     /// How the source orders its IDs.
     pub scheme: &'a IdScheme,
     /// The events.
-    pub events: &'a [Arrived],
+    pub events: &'a [ReceivedEvent],
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
-    /// Whether what a deleted post held is kept in its history; else it is erased with it.
+    /// Whether a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,
 }
 
-/// Takes in what a stream told. Its posts are stored with their entries at once, but they prove
+/// Commits a stream's events. Their posts are stored with their entries at once, but they prove
 /// nothing: the machine and its ledger stay as they are, and to both a post is new until a page
 /// shows it.
 ///
-/// An edit of a post that the source does not have is passed over, and so are deletions of such
-/// posts: pages bring what is missing. No event revives a post, because events may come out of
+/// Edits and deletions of posts that the source does not have are ignored: pages bring what is
+/// missing. No event revives a post, because events may come out of
 /// order; a page does.
-pub fn commit_events(tx: &mut Tx<'_>, commit: &CommitEvents<'_>) -> Result<Summary, StoreError> {
+pub fn commit_events(
+    tx: &mut Tx<'_>,
+    commit: &CommitEvents<'_>,
+) -> Result<CommitSummary, StoreError> {
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let before = source.update_count;
-    let mut summary = Summary::default();
-    let mut shown: Vec<Shown<'_>> = Vec::new();
+    let mut summary = CommitSummary::default();
+    let mut shown: Vec<ShownPost<'_>> = Vec::new();
     for arrived in commit.events {
         let (post, posted) = match &arrived.event {
             Event::Posted(post) => (post, true),
@@ -74,7 +77,7 @@ pub fn commit_events(tx: &mut Tx<'_>, commit: &CommitEvents<'_>) -> Result<Summa
         if shown.iter().any(|other| other.key == key) {
             take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
         }
-        shown.push(Shown {
+        shown.push(ShownPost {
             key,
             post,
             posted,
@@ -90,7 +93,7 @@ pub fn commit_events(tx: &mut Tx<'_>, commit: &CommitEvents<'_>) -> Result<Summa
 }
 
 /// A post that an event shows.
-struct Shown<'a> {
+struct ShownPost<'a> {
     key: Key,
     post: &'a Post,
     /// Whether it appeared, so that it may be stored; else it was edited.
@@ -102,8 +105,8 @@ fn take_in(
     tx: &mut Tx<'_>,
     source: &mut LockedSource,
     commit: &CommitEvents<'_>,
-    shown: &mut Vec<Shown<'_>>,
-    summary: &mut Summary,
+    shown: &mut Vec<ShownPost<'_>>,
+    summary: &mut CommitSummary,
 ) -> Result<(), StoreError> {
     let shown = std::mem::take(shown);
     let Some(asked_at_ms) = shown.iter().map(|shown| shown.received_at_ms).min() else {
@@ -129,13 +132,13 @@ fn take_in(
         })
         .filter(PostObservation::may_be_news)
         .collect();
-    let when = IntakeContext {
+    let context = IntakeContext {
         asked_at_ms,
         now_ms: commit.now_ms,
         streamed: true,
         policy: commit.policy,
     };
-    let taken = intake::take_in(tx, source, &observations, when)?;
+    let taken = intake::take_in(tx, source, &observations, context)?;
     summary.new += taken.new;
     summary.edited += taken.edited;
     summary.revived += taken.revived;

@@ -1,4 +1,4 @@
-//! Timelines as they are read.
+//! Reads timelines.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::{
 
 /// A part of a timeline, with Mastodon's bounds.
 ///
-/// Without `min` it is the newest posts of what the bounds leave; with `min`, those just above it.
+/// Without `min` these are the newest posts within the bounds; with `min`, those just above it.
 /// The newest post comes first either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
@@ -26,20 +26,20 @@ pub struct Range {
     pub limit: u16,
 }
 
-/// Who reads.
+/// Who views a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
+pub enum Viewer {
     /// Anyone: only public posts.
     Anyone,
-    /// Someone who may see all that the sources' tokens may see.
+    /// A client that may see all that the sources' tokens may see.
     Trusted,
 }
 
 /// A post in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelinePost {
-    /// Its ID in this timeline: its entry's, or its public one. For a post that was asked for by
-    /// any ID of its, that one.
+    /// Its ID in this timeline: its entry's, or its public one. For a post requested by one of its
+    /// IDs, that one.
     pub id: LocalId,
     /// The ID that the store knows it by: that of its first entry.
     pub post_id: LocalId,
@@ -101,9 +101,9 @@ pub fn source(
     tx: &mut Tx<'_>,
     source: SourceId,
     range: &Range,
-    reader: Reader,
+    viewer: Viewer,
 ) -> Result<Vec<TimelinePost>, StoreError> {
-    let is_trusted = reader == Reader::Trusted;
+    let is_trusted = viewer == Viewer::Trusted;
     let which = if is_trusted { "not gone" } else { "listed" };
     read(
         tx,
@@ -130,12 +130,12 @@ pub fn source(
     )
 }
 
-/// A post by its own ID or by the ID of one of its entries; `None` if it is deleted or not for this
-/// reader.
+/// A post by its own ID or by the ID of one of its entries; `None` if it is deleted or this
+/// viewer may not see it.
 pub fn status(
     tx: &mut Tx<'_>,
     id: LocalId,
-    reader: Reader,
+    viewer: Viewer,
 ) -> Result<Option<TimelinePost>, StoreError> {
     let raw_id = sql(id);
     let mut found = posts(tx, &[raw_id])?.remove(&raw_id);
@@ -150,13 +150,13 @@ pub fn status(
         }
     }
     Ok(found
-        .filter(|found| found.listed || reader == Reader::Trusted)
+        .filter(|found| found.listed || viewer == Viewer::Trusted)
         .map(|found| TimelinePost { id, ..found.post }))
 }
 
-/// A post that anyone may see, by name only.
+/// A post that anyone may see, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct PublicPost {
     /// Its ID at its instance.
     pub upstream_id: String,
     /// Its ID in the public timeline.
@@ -165,13 +165,13 @@ pub struct Named {
     pub account: Option<AccountId>,
 }
 
-/// Those of an instance's posts that are stored and that anyone may see; two statements, however
-/// many they are.
-pub fn named(
+/// The stored posts among these of an instance that anyone may see. Runs two statements, however
+/// many posts there are.
+pub fn public_posts(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     upstream_ids: &[&str],
-) -> Result<Vec<Named>, StoreError> {
+) -> Result<Vec<PublicPost>, StoreError> {
     if upstream_ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -186,13 +186,13 @@ pub fn named(
         &[&Column::i64(names.keys().copied())],
         |row| Ok((row.i64(0)?, row.opt_i64(1)?, row.i64(2)?)),
     )?;
-    let named = posts.into_iter().filter_map(|(id, account, public_id)| {
+    let found = posts.into_iter().filter_map(|(id, account, public_id)| {
         let upstream_id = names.remove(&id)?;
         Some((upstream_id, public_id, account))
     });
-    named
+    found
         .map(|(upstream_id, id, account)| {
-            Ok(Named {
+            Ok(PublicPost {
                 upstream_id,
                 id: from_sql(id)?,
                 account: account.map(from_sql).transpose()?,
@@ -201,7 +201,7 @@ pub fn named(
         .collect()
 }
 
-/// Exclusive bounds of what is still to be read, and from which end.
+/// Exclusive bounds of what is still to be read, and the end to start from.
 #[derive(Clone, Copy)]
 struct Bounds {
     above: i64,
@@ -237,7 +237,7 @@ struct Place {
     id: i64,
     post_id: i64,
     /// In a source: how often the post had returned when it took this place. After another return
-    /// it is not shown there any more.
+    /// it is no longer shown there.
     returns: Option<i64>,
 }
 

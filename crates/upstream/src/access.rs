@@ -14,7 +14,7 @@ use url::Url;
 use crate::{
     Address, Http,
     credential::{Credential, TokenError},
-    excerpt, facts, failure,
+    excerpt, failure, headers,
     http::{Answer, Opened, Options},
     segment,
 };
@@ -74,17 +74,17 @@ impl Access {
 
     /// Gets an address of the server.
     pub(crate) async fn fetch(&self, url: Url) -> Result<Answer, Failure> {
-        let place = failure::place(&url);
+        let location = failure::location(&url);
         let outcome = self.http.fetch(url, &self.credential).await;
         match &outcome {
             Ok(answer) => tracing::debug!(
-                %place,
+                %location,
                 status = answer.status.as_u16(),
-                bytes = answer.facts.body_bytes,
-                round_trip_ms = answer.facts.round_trip_ms,
+                bytes = answer.metadata.body_bytes,
+                round_trip_ms = answer.metadata.round_trip_ms,
                 "upstream answered"
             ),
-            Err(failure) => tracing::debug!(%place, kind = %failure.kind, "upstream failed"),
+            Err(failure) => tracing::debug!(%location, kind = %failure.kind, "upstream failed"),
         }
         outcome.map_err(|failure| self.without_secrets(failure))
     }
@@ -119,18 +119,18 @@ impl Access {
 
     /// The failure that an answer's status means.
     pub(crate) fn status_failure(&self, answer: &Answer) -> Failure {
-        let failure = failure::of_status(&answer.place, answer.status, self.quotable(answer));
-        let asked_ms = facts::retry_after_ms(&answer.headers, answer.facts.received_at_ms);
+        let failure = failure::of_status(&answer.location, answer.status, self.quotable(answer));
+        let asked_ms = headers::retry_after_ms(&answer.headers, answer.metadata.received_at_ms);
         let is_capped = failure.kind == FailureKind::Capped;
         self.without_secrets(Failure {
-            throttle: answer.facts.throttle,
+            throttle: answer.metadata.throttle,
             retry_after_ms: asked_ms.max(is_capped.then_some(CAPPED_MS)),
             ..failure
         })
     }
 
     /// The failure that the status of an answer to a look-up means. A 403 may be about one of the
-    /// posts alone, so it is told apart from a 401, which is about the credential.
+    /// posts alone, so it is distinguished from a 401, which is about the credential.
     pub(crate) fn look_up_failure(&self, answer: &Answer) -> Failure {
         let failure = self.status_failure(answer);
         if answer.status == StatusCode::FORBIDDEN && failure.kind != FailureKind::Capped {
@@ -143,7 +143,7 @@ impl Access {
     }
 
     /// The failure of an answer whose body cannot be used; `failure` says
-    /// why, without the place.
+    /// why, without the address.
     pub(crate) fn body_failure(&self, answer: &Answer, failure: Failure) -> Failure {
         let Failure { kind, message, .. } = not_even_declared(&answer.headers, failure);
         let message = if self.quotable(answer).len() == answer.body.len() {
@@ -153,8 +153,8 @@ impl Access {
         };
         self.without_secrets(Failure {
             kind,
-            message: format!("{}: {message}", answer.place),
-            throttle: answer.facts.throttle,
+            message: format!("{}: {message}", answer.location),
+            throttle: answer.metadata.throttle,
             retry_after_ms: None,
         })
     }
@@ -168,12 +168,12 @@ impl Access {
     }
 
     /// The failure of a request that is not sent because X and Twitter can
-    /// have made no such ID; they refuse it with all that stand beside it.
+    /// have made no such ID; they refuse the whole batch because of it.
     pub(crate) fn no_number(&self, id: &UpstreamId) -> Failure {
         self.without_secrets(Failure::new(
             FailureKind::BadId,
             format!(
-                "{}: {:?} is none of its IDs; they are numbers of at most 19 digits",
+                "{}: invalid ID {:?}: expected a number of at most 19 digits",
                 self.address,
                 id.as_str()
             ),
@@ -237,7 +237,7 @@ impl Access {
         Failure { message, ..failure }
     }
 
-    /// Every secret as it stands and as it stands in an address or in the
+    /// Every secret as written, and as escaped in an address or in the
     /// header of a signed request.
     fn spellings(&self) -> impl Iterator<Item = String> {
         self.credential.secrets().flat_map(|secret| {
@@ -277,6 +277,6 @@ fn not_even_declared(headers: &HeaderMap, failure: Failure) -> Failure {
     }
 }
 
-/// How long a source waits whose upstream has given out what it gives in a month, ms: plans are
+/// How long a source waits after its monthly quota is used up, ms: plans are
 /// changed, and months end, without a word.
 const CAPPED_MS: i64 = 900_000;

@@ -52,7 +52,7 @@ impl Address {
         Ok(Self(url))
     }
 
-    /// The host, without the port; an IPv6 address stands in brackets.
+    /// The host, without the port; an IPv6 address is in brackets.
     pub fn host(&self) -> &str {
         self.0.host_str().unwrap_or_default()
     }

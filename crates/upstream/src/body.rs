@@ -18,7 +18,7 @@ pub(crate) fn json(body: &[u8]) -> Result<&[u8], Failure> {
         Some(b'<') => Err(Failure::new(
             FailureKind::NotJson,
             format!(
-                "the answer is an HTML page (“{}”), not JSON; check that the address is that of the server's API and that nothing stands before it",
+                "the answer is an HTML page (“{}”), not JSON; check that the address is that of the server's API and that no proxy answers in its place",
                 excerpt::html_words(body)
             ),
         )),

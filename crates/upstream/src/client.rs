@@ -67,7 +67,7 @@ const MASTODON_SCOPE: &str = "requests";
 /// No server makes longer IDs.
 const MAX_ID: usize = 128;
 
-/// What a request is for, as far as rate limits tell it apart.
+/// The purpose of a request, as far as rate limits distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientPurpose<'t> {
     /// A page of a timeline.
@@ -81,7 +81,7 @@ impl Upstream {
     ///
     /// # Errors
     /// [`TokenError`] if the credential cannot be sent, would travel
-    /// unencrypted while `http` allows no private networks, or is none that
+    /// unencrypted while `http` allows no private networks, or is not one that
     /// the API knows.
     pub fn new(
         api: Api,
@@ -146,7 +146,7 @@ impl Upstream {
             Self::X(client) => client.look_up(id).await,
             Self::Twitter(client) => client.look_up(id).await,
         };
-        // Who reads a timeline tells its refusals from those of one post by what was asked for.
+        // A caller distinguishes the refusal of a timeline from that of one post by its request.
         found.map_err(|failure| match failure.kind {
             FailureKind::Forbidden => Failure {
                 kind: FailureKind::Unauthorized,
@@ -217,7 +217,7 @@ impl Upstream {
         }
     }
 
-    /// Opens the stream of a timeline; `None` if it has none or `way` wants
+    /// Opens the stream of a timeline; `None` if it has none or `way` allows
     /// none.
     ///
     /// # Errors
@@ -226,10 +226,10 @@ impl Upstream {
         &self,
         timeline: &Timeline,
         way: Streaming,
-        place: &StreamEndpoint,
+        endpoint: &StreamEndpoint,
     ) -> Result<Option<Stream>, Failure> {
         match self {
-            Self::Mastodon(client) => client.stream(timeline, way, place).await,
+            Self::Mastodon(client) => client.stream(timeline, way, endpoint).await,
             Self::X(_) | Self::Twitter(_) => Ok(None),
         }
     }

@@ -18,7 +18,7 @@ pub enum Credential {
     /// Nothing: only what is public can be read.
     #[default]
     None,
-    /// A token that is sent as it stands: of a Mastodon account or
+    /// A token that is sent as is: of a Mastodon account or
     /// application, or of X's OAuth 2.0.
     Bearer(SecretString),
     /// A signature of each request (X and Twitter).
@@ -71,7 +71,7 @@ impl Credential {
         matches!(self, Self::Bearer(_))
     }
 
-    /// Whether there is none.
+    /// Whether there is no credential.
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
@@ -131,16 +131,16 @@ impl From<Option<SecretString>> for Credential {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
     /// There is nothing in it.
-    #[error("the credential is empty; write a token, or the four names of OAuth 1.0a")]
+    #[error("the credential is empty: expected a token, or the four names of OAuth 1.0a")]
     Empty,
     /// One line, but no token.
     #[error(
         "this is not a token: tokens are printable ASCII without spaces; check that it was copied whole and without a line break"
     )]
     NotAToken,
-    /// It begins as a JSON object and is none.
+    /// It begins like a JSON object but is invalid.
     #[error(
-        "the credential begins with {{ but is no JSON object (line {line}, column {column}); write one whose values are texts"
+        "the credential begins with {{ but is not a JSON object of strings (line {line}, column {column})"
     )]
     NotJson {
         /// Where it cannot be read, counted from one.
@@ -153,12 +153,12 @@ pub enum CredentialError {
         "line {0} of the credential is not name=value; write one token alone, or the four names of OAuth 1.0a on a line each"
     )]
     NotAMember(usize),
-    /// A name that stands twice.
+    /// A name that occurs twice.
     #[error("the credential holds {0} twice; keep the right one")]
     Twice(&'static str),
     /// A name that is missing, or whose value cannot be sent.
     #[error(
-        "the credential's {0} is missing, or is no printable ASCII without spaces; OAuth 1.0a needs consumer_key, consumer_secret, access_token and access_token_secret"
+        "the credential's {0} is missing, or is not printable ASCII without spaces; OAuth 1.0a needs consumer_key, consumer_secret, access_token and access_token_secret"
     )]
     Incomplete(&'static str),
 }
@@ -223,11 +223,11 @@ fn json_members(text: &str) -> Result<Members, CredentialError> {
             line: error.line(),
             column: error.column(),
         })?;
-    let named = NAMES.into_iter().filter_map(|name| {
+    let found = NAMES.into_iter().filter_map(|name| {
         let value = object.get(name)?.as_str()?;
         Some((name, value.trim().to_owned()))
     });
-    Ok(named.collect())
+    Ok(found.collect())
 }
 
 fn line_members(text: &str) -> Result<Members, CredentialError> {

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_told_by_its_title() {
+    fn a_page_is_quoted_by_its_title() {
         assert_eq!(
             html_words(b"<!DOCTYPE html><html><TITLE lang=en>Just a\nmoment...</title><body>x"),
             "Just a moment..."

@@ -1,4 +1,4 @@
-//! From what went wrong to a named failure.
+//! Maps errors to failures.
 
 use std::{borrow::Cow, error::Error, io};
 
@@ -11,37 +11,40 @@ use url::Url;
 use crate::{excerpt, guard::PrivateAddressError, json::Object};
 
 /// Where a request went, for messages: no query, no token.
-pub(crate) fn place(url: &Url) -> String {
+pub(crate) fn location(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
 /// The failure of a request that brought no answer's head.
 pub(crate) fn of_sending(url: &Url, error: &reqwest::Error) -> Failure {
-    let place = place(url);
+    let location = location(url);
     let causes = causes(error);
     if let Some(private) = find::<PrivateAddressError>(&causes) {
-        return Failure::new(FailureKind::PrivateAddress, format!("{place}: {private}"));
+        return Failure::new(
+            FailureKind::PrivateAddress,
+            format!("{location}: {private}"),
+        );
     }
     let cause = deepest(&causes);
     if find::<rustls::Error>(&causes).is_some() {
         return Failure::new(
             FailureKind::Tls,
             format!(
-                "{place}: TLS failed ({cause}); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock"
+                "{location}: TLS failed ({cause}); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock"
             ),
         );
     }
     if error.is_timeout() {
         return Failure::new(
             FailureKind::TimedOut,
-            format!("{place}: nothing came in time; it is tried again later"),
+            format!("{location}: nothing came in time; it is tried again later"),
         );
     }
     if error.is_dns() {
         return Failure::new(
             FailureKind::Unreachable,
             format!(
-                "{place}: the name {} cannot be resolved ({cause}); check the address and this machine's network",
+                "{location}: the name {} cannot be resolved ({cause}); check the address and this machine's network",
                 url.host_str().unwrap_or_default()
             ),
         );
@@ -51,30 +54,32 @@ pub(crate) fn of_sending(url: &Url, error: &reqwest::Error) -> Failure {
     if error.is_connect() && ended && url.scheme() == "https" {
         return Failure::new(
             FailureKind::Tls,
-            format!("{place}: the server broke off the TLS handshake; check the address and port"),
+            format!(
+                "{location}: the server broke off the TLS handshake; check the address and port"
+            ),
         );
     }
     if error.is_connect() {
         return Failure::new(
             FailureKind::Unreachable,
             format!(
-                "{place}: no connection ({cause}); check that the server is up and the address is right"
+                "{location}: no connection ({cause}); check that the server is up and the address is right"
             ),
         );
     }
     Failure::new(
         FailureKind::Unreachable,
-        format!("{place}: the connection brought no answer ({cause}); it is tried again later"),
+        format!("{location}: the connection brought no answer ({cause}); it is tried again later"),
     )
 }
 
 /// The failure of an answer whose body broke.
-pub(crate) fn of_reading(place: &str, error: &reqwest::Error) -> Failure {
+pub(crate) fn of_reading(location: &str, error: &reqwest::Error) -> Failure {
     let causes = causes(error);
     if error.is_timeout() {
         return Failure::new(
             FailureKind::TimedOut,
-            format!("{place}: the answer stalled; it is tried again later"),
+            format!("{location}: the answer stalled; it is tried again later"),
         );
     }
     let cause = deepest(&causes);
@@ -85,27 +90,27 @@ pub(crate) fn of_reading(place: &str, error: &reqwest::Error) -> Failure {
     if corrupt {
         return Failure::new(
             FailureKind::NotJson,
-            format!("{place}: the answer's compression is damaged ({cause})"),
+            format!("{location}: the answer's compression is damaged ({cause})"),
         );
     }
     Failure::new(
         FailureKind::Truncated,
-        format!("{place}: the answer ended early ({cause}); it is tried again later"),
+        format!("{location}: the answer ended early ({cause}); it is tried again later"),
     )
 }
 
 /// The failure of an answer whose body is larger than the cap.
-pub(crate) fn too_large(place: &str, max_body_bytes: usize) -> Failure {
+pub(crate) fn too_large(location: &str, max_body_bytes: usize) -> Failure {
     Failure::new(
         FailureKind::TooLarge,
         format!(
-            "{place}: the answer is larger than {max_body_bytes} bytes; raise upstream.max_body_bytes if the server is right"
+            "{location}: the answer is larger than {max_body_bytes} bytes; raise upstream.max_body_bytes if the server is right"
         ),
     )
 }
 
 /// The failure that a status other than 200 means.
-pub(crate) fn of_status(place: &str, status: StatusCode, body: &[u8]) -> Failure {
+pub(crate) fn of_status(location: &str, status: StatusCode, body: &[u8]) -> Failure {
     let said = said(body);
     let (kind, what, todo) = match status.as_u16() {
         403 | 429 if is_usage_cap(body) => (
@@ -157,7 +162,10 @@ pub(crate) fn of_status(place: &str, status: StatusCode, body: &[u8]) -> Failure
     };
     Failure::new(
         kind,
-        format!("{place}: {what} ({} {reason}{said}){todo}", status.as_u16()),
+        format!(
+            "{location}: {what} ({} {reason}{said}){todo}",
+            status.as_u16()
+        ),
     )
 }
 
@@ -290,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_plan_is_told_from_a_full_window() {
+    fn a_used_up_plan_differs_from_a_full_window() {
         let body =
             br#"{"title":"UsageCapExceeded","detail":"Usage cap exceeded: Monthly product cap",
             "type":"https://api.twitter.com/2/problems/usage-capped"}"#;
@@ -325,8 +333,8 @@ mod tests {
     }
 
     #[test]
-    fn the_place_holds_neither_query_nor_user() {
+    fn the_location_holds_neither_query_nor_user() {
         let url = Url::parse("https://me:pw@a.example:8443/api?access_token=x#y").expect("a URL");
-        assert_eq!(place(&url), "https://a.example:8443/api");
+        assert_eq!(location(&url), "https://a.example:8443/api");
     }
 }

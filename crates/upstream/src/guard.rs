@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_beside_them() {
+    fn public_addresses_next_to_them() {
         for address in [
             "1.0.0.0",
             "8.8.8.8",

@@ -12,7 +12,7 @@ use reqwest::{
 };
 use url::Url;
 
-use crate::{Credential, facts, failure, guard, redirect};
+use crate::{Credential, failure, guard, headers, redirect};
 
 /// How upstreams are asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,13 +115,13 @@ impl Http {
     /// Gets an address, following redirects of the same server.
     pub(crate) async fn fetch(&self, url: Url, credential: &Credential) -> Result<Answer, Failure> {
         let total = self.options.total_timeout;
-        let place = failure::place(&url);
+        let location = failure::location(&url);
         match tokio::time::timeout(total, self.follow(url, credential)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Failure::new(
                 FailureKind::TimedOut,
                 format!(
-                    "{place}: the answer was not complete after {} s; it is tried again later",
+                    "{location}: the answer was not complete after {} s; it is tried again later",
                     total.as_secs_f64()
                 ),
             )),
@@ -131,9 +131,9 @@ impl Http {
     async fn follow(&self, mut url: Url, credential: &Credential) -> Result<Answer, Failure> {
         let none = HeaderMap::new();
         for _ in 0..=redirect::MAX_REDIRECTS {
-            let (response, facts) = self.send(&self.client, &url, credential, &none).await?;
+            let (response, metadata) = self.send(&self.client, &url, credential, &none).await?;
             let Some(location) = location(&response) else {
-                return self.read(response, facts).await;
+                return self.read(response, metadata).await;
             };
             url = redirect::target(&url, location).map_err(|why| refused_redirect(&url, &why))?;
         }
@@ -155,12 +155,12 @@ impl Http {
             let Ok(sent) = tokio::time::timeout(self.options.read_timeout, sent).await else {
                 return Err(no_stream_in_time(&url));
             };
-            let (response, facts) = sent?;
+            let (response, metadata) = sent?;
             if response.status() == expected {
                 return Ok(Opened::Stream(response));
             }
             let Some(location) = location(&response) else {
-                return self.refused(response, facts).await.map(Opened::Refused);
+                return self.refused(response, metadata).await.map(Opened::Refused);
             };
             url = redirect::target(&url, location).map_err(|why| refused_redirect(&url, &why))?;
         }
@@ -169,18 +169,22 @@ impl Http {
 
     /// An answer that is no stream. A body with the status 200 may never end:
     /// it is not read.
-    async fn refused(&self, response: Response, facts: AnswerHeaders) -> Result<Answer, Failure> {
+    async fn refused(
+        &self,
+        response: Response,
+        metadata: AnswerHeaders,
+    ) -> Result<Answer, Failure> {
         if response.status() == StatusCode::OK {
             return Ok(Answer {
                 status: response.status(),
                 headers: response.headers().clone(),
                 body: Vec::new(),
-                place: failure::place(response.url()),
-                facts,
+                location: failure::location(response.url()),
+                metadata,
             });
         }
         let url = response.url().clone();
-        let read = self.read(response, facts);
+        let read = self.read(response, metadata);
         match tokio::time::timeout(self.options.read_timeout, read).await {
             Ok(answer) => answer,
             Err(_) => Err(no_stream_in_time(&url)),
@@ -195,10 +199,10 @@ impl Http {
         headers: &HeaderMap,
     ) -> Result<(Response, AnswerHeaders), Failure> {
         guard::check_literal(url, self.options.allow_private).map_err(|error| {
-            let place = failure::place(url);
-            Failure::new(FailureKind::PrivateAddress, format!("{place}: {error}"))
+            let location = failure::location(url);
+            Failure::new(FailureKind::PrivateAddress, format!("{location}: {error}"))
         })?;
-        // A signature holds for one address: each redirect is signed anew.
+        // A signature holds for one address: each redirect is signed again.
         let authorization = credential
             .authorization(url)
             .map_err(|error| Failure::new(FailureKind::Unauthorized, error.to_string()))?;
@@ -206,40 +210,40 @@ impl Http {
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
         }
-        let sent_at_ms = facts::now_ms();
+        let sent_at_ms = headers::now_ms();
         let sent = Instant::now();
         let response = request
             .send()
             .await
             .map_err(|error| failure::of_sending(url, &error))?;
-        let facts = AnswerHeaders {
+        let metadata = AnswerHeaders {
             sent_at_ms,
             received_at_ms: sent_at_ms,
             round_trip_ms: i64::try_from(sent.elapsed().as_millis()).unwrap_or(i64::MAX),
-            date_ms: facts::date_ms(response.headers()),
-            throttle: facts::throttle(response.headers()),
+            date_ms: headers::date_ms(response.headers()),
+            throttle: headers::throttle(response.headers()),
             body_bytes: 0,
         };
-        Ok((response, facts))
+        Ok((response, metadata))
     }
 
     async fn read(
         &self,
         mut response: Response,
-        mut facts: AnswerHeaders,
+        mut metadata: AnswerHeaders,
     ) -> Result<Answer, Failure> {
         let status = response.status();
-        let place = failure::place(response.url());
+        let location = failure::location(response.url());
         let headers = std::mem::take(response.headers_mut());
         let body = if status == StatusCode::OK {
             let cap = self.options.max_body_bytes;
             let body = match body(&mut response, announced(&headers), cap).await {
                 Ok(body) => Ok(body),
-                Err(Broken::TooLarge) => Err(failure::too_large(&place, cap)),
-                Err(Broken::Reading(error)) => Err(failure::of_reading(&place, &error)),
+                Err(Broken::TooLarge) => Err(failure::too_large(&location, cap)),
+                Err(Broken::Reading(error)) => Err(failure::of_reading(&location, &error)),
             };
             body.map_err(|failure| Failure {
-                throttle: facts.throttle,
+                throttle: metadata.throttle,
                 ..failure
             })?
         } else {
@@ -249,14 +253,14 @@ impl Http {
                 .await
                 .unwrap_or_default()
         };
-        facts.received_at_ms = facts::now_ms();
-        facts.body_bytes = body.len() as u64;
+        metadata.received_at_ms = headers::now_ms();
+        metadata.body_bytes = body.len() as u64;
         Ok(Answer {
             status,
             headers,
             body,
-            facts,
-            place,
+            metadata,
+            location,
         })
     }
 }
@@ -274,9 +278,9 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    pub(crate) facts: AnswerHeaders,
+    pub(crate) metadata: AnswerHeaders,
     /// Where it came from, for messages.
-    pub(crate) place: String,
+    pub(crate) location: String,
 }
 
 /// An answer to a request for a stream.
@@ -326,8 +330,8 @@ fn location(response: &Response) -> Option<&HeaderValue> {
 }
 
 fn refused_redirect(url: &Url, why: &dyn std::fmt::Display) -> Failure {
-    let place = failure::place(url);
-    Failure::new(FailureKind::Redirected, format!("{place}: {why}"))
+    let location = failure::location(url);
+    Failure::new(FailureKind::Redirected, format!("{location}: {why}"))
 }
 
 fn too_many_redirects(url: &Url) -> Failure {
@@ -340,7 +344,7 @@ fn no_stream_in_time(url: &Url) -> Failure {
         FailureKind::TimedOut,
         format!(
             "{}: no stream in time; it is tried again later",
-            failure::place(url)
+            failure::location(url)
         ),
     )
 }

@@ -1,4 +1,4 @@
-//! JSON values whose types nobody promises: what is missing, `null` or of
+//! JSON values without guaranteed types: what is missing, `null` or of
 //! another type reads as nothing.
 
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ use crate::excerpt;
 pub(crate) enum BadItem {
     /// It is not the JSON that was expected.
     Json(serde_json::Error),
-    /// It has no usable ID: what stands there instead.
+    /// It has no usable ID; holds the value found instead.
     Id(String),
 }
 
@@ -47,7 +47,7 @@ impl From<serde_json::Error> for BadItem {
     }
 }
 
-/// An ID's own text. A number's digits are kept as they stand: a float would
+/// An ID's own text. A number's digits are kept as written: a float would
 /// round those above 2^53.
 pub(crate) fn id(raw: Option<&RawValue>) -> Result<UpstreamId, BadItem> {
     let json = raw.map_or("null", RawValue::get);
@@ -104,7 +104,7 @@ pub(crate) fn is_object(raw: &RawValue) -> bool {
 pub(crate) struct Object<'j>(Vec<(Cow<'j, str>, &'j RawValue)>);
 
 impl<'j> Object<'j> {
-    /// The members of an object; `None` if the JSON is none.
+    /// The members of an object; `None` if the JSON is not an object.
     pub(crate) fn of(raw: &'j RawValue) -> Option<Self> {
         Self::read(raw).ok()
     }
@@ -151,12 +151,12 @@ impl<'j> Object<'j> {
         self.get(key).is_some_and(|raw| raw.get() == "true")
     }
 
-    /// A member that is an object; one without members if there is none.
+    /// A member that is an object; empty if it is missing.
     pub(crate) fn object(&self, key: &str) -> Self {
         self.get(key).and_then(Self::of).unwrap_or_default()
     }
 
-    /// The items of a member that is a list; none if there is none.
+    /// The items of a member that is a list; empty if it is missing.
     pub(crate) fn list(&self, key: &str) -> Vec<&'j RawValue> {
         let raw = self.get(key).map_or("[]", RawValue::get);
         serde_json::from_str(raw).unwrap_or_default()

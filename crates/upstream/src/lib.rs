@@ -10,12 +10,11 @@ mod access;
 mod address;
 mod body;
 mod client;
-mod content;
 mod credential;
 mod excerpt;
-mod facts;
 mod failure;
 mod guard;
+mod headers;
 #[cfg(test)]
 mod hostile;
 mod http;
@@ -29,6 +28,7 @@ mod segment;
 mod stream;
 mod timeline;
 mod tweet;
+mod tweet_html;
 mod twitter;
 mod x;
 

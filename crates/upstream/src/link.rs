@@ -3,7 +3,7 @@
 use driftline_core::upstream_id::UpstreamId;
 use url::Url;
 
-/// Where the pages beside a page begin.
+/// Where the pages next to a page begin.
 ///
 /// Nothing here decides what to ask for next: the timeline machine does that
 /// from the posts themselves, because some servers leave the header out.

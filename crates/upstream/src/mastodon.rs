@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use url::Url;
 
 use crate::{
-    Address, Credential, Http, Timeline, TokenError, access::Access, body, facts, http::Answer,
+    Address, Credential, Http, Timeline, TokenError, access::Access, body, headers, http::Answer,
     json::Object, parse, segment,
 };
 
@@ -83,7 +83,7 @@ impl Mastodon {
             Ok(items) => Ok(Page {
                 listed: items.listed,
                 passed: items.passed,
-                facts: answer.facts,
+                headers: answer.metadata,
             }),
             Err(failure) => Err(self.access.body_failure(&answer, failure)),
         }
@@ -100,11 +100,11 @@ impl Mastodon {
         let answer = self.access.fetch(self.access.url(&path)).await?;
         match answer.status {
             StatusCode::OK => {}
-            StatusCode::NOT_FOUND | StatusCode::GONE => return Ok((LookUp::Gone, answer.facts)),
+            StatusCode::NOT_FOUND | StatusCode::GONE => return Ok((LookUp::Gone, answer.metadata)),
             _ => return Err(self.access.look_up_failure(&answer)),
         }
         match parse::post(&answer.body) {
-            Ok(post) if post.id == *id => Ok((LookUp::Found(Box::new(post)), answer.facts)),
+            Ok(post) if post.id == *id => Ok((LookUp::Found(Box::new(post)), answer.metadata)),
             Ok(_) => Err(self.access.body_failure(
                 &answer,
                 Failure::new(FailureKind::BadId, "the answer is another post"),
@@ -123,15 +123,18 @@ impl Mastodon {
     pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
         let ids = self.access.distinct(ids, Self::LOOK_UP_LIMIT)?;
         match &ids[..] {
-            [] => return Ok(facts::nothing_asked()),
+            [] => return Ok(headers::nothing_asked()),
             [id] => {
-                let (found, facts) = self.look_up(id).await?;
+                let (found, metadata) = self.look_up(id).await?;
                 let finding = match found {
                     LookUp::Found(post) => Finding::Found(post),
                     LookUp::Gone => Finding::Gone,
                 };
                 let findings = vec![(id.clone(), finding)];
-                return Ok(LookUps { findings, facts });
+                return Ok(LookUps {
+                    findings,
+                    headers: metadata,
+                });
             }
             _ => {}
         }
@@ -156,7 +159,7 @@ impl Mastodon {
         });
         Ok(LookUps {
             findings: findings.collect(),
-            facts: answer.facts,
+            headers: answer.metadata,
         })
     }
 
@@ -250,8 +253,8 @@ impl Mastodon {
         let bounds = match &request.min_id {
             Some(id) => [Some(("min_id", id)), None],
             None => [
-                request.since.as_ref().map(|id| ("since_id", id)),
-                request.below.as_ref().map(|id| ("max_id", id)),
+                request.since_id.as_ref().map(|id| ("since_id", id)),
+                request.max_id.as_ref().map(|id| ("max_id", id)),
             ],
         };
         let mut query = url.query_pairs_mut();

@@ -1,6 +1,6 @@
 //! Signed requests: OAuth 1.0a (RFC 5849) with HMAC-SHA1.
 //!
-//! A crate for it (`oauth1-request`) would bring an older generation of the hash crates beside
+//! A crate for it (`oauth1-request`) would bring an older generation of the hash crates next to
 //! today's; what there is to it, once HMAC, SHA-1 and base64 come from libraries, is the text that
 //! is signed.
 
@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sha1::Sha1;
 use url::Url;
 
-use crate::{facts, segment::encoded};
+use crate::{headers, segment::encoded};
 
 /// A user's access through an application, as OAuth 1.0a has it: each request
 /// is signed, and the two secrets never travel.
@@ -43,7 +43,7 @@ impl OAuth1 {
         let mut nonce = [0_u8; 16];
         getrandom::fill(&mut nonce).map_err(|_| SigningError)?;
         let nonce = format!("{:032x}", u128::from_be_bytes(nonce));
-        self.authorization(url, &nonce, facts::now_ms() / 1000)
+        self.authorization(url, &nonce, headers::now_ms() / 1000)
     }
 
     /// The `Authorization` header of a GET: `nonce` is a text that no other

@@ -27,14 +27,14 @@ use crate::{
 pub struct Items {
     /// Its posts, in its order.
     pub listed: Vec<Listed>,
-    /// The places of what is no post, in its order.
+    /// The positions of invalid posts, in order.
     pub passed: Vec<UpstreamId>,
 }
 
 /// Reads a page of a timeline.
 ///
 /// # Errors
-/// A [`Failure`] without a place if the body is not a list of posts that each
+/// A [`Failure`] without an address if the body is not a list of posts that each
 /// have an ID: `Truncated`, `NotJson`, `ErrorBody`, `BadJson` or `BadId`.
 pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
     let body = body::json(body)?;
@@ -56,7 +56,7 @@ pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
 /// Reads one post.
 ///
 /// # Errors
-/// A [`Failure`] without a place if the body is not a post with an ID.
+/// A [`Failure`] without an address if the body is not a post with an ID.
 pub fn post(body: &[u8]) -> Result<Post, Failure> {
     let body = body::json(body)?;
     if !body.starts_with(b"{") {
@@ -109,7 +109,7 @@ impl<'de> Visitor<'de> for ItemReader<'_> {
 
 enum Item {
     Post(Box<Listed>),
-    /// The place of something that is no post.
+    /// The position of an invalid post.
     Other(UpstreamId),
 }
 

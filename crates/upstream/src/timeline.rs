@@ -24,8 +24,8 @@ pub enum Timeline {
     List(UpstreamId),
     /// An account's posts.
     Account(UpstreamId),
-    /// Posts that mention the token's owner, at the place of the notification
-    /// that told of them.
+    /// Posts that mention the token's owner, at the position of their
+    /// notification.
     Mentions,
 }
 
@@ -98,11 +98,13 @@ pub enum TimelineError {
     )]
     Unknown(String),
     /// A hashtag that cannot be one.
-    #[error("{0:?} is no hashtag; write it without spaces and punctuation, for example tag:rust")]
+    #[error(
+        "invalid hashtag {0:?}: expected one without spaces and punctuation, for example tag:rust"
+    )]
     Tag(String),
     /// An ID that cannot be one.
     #[error(
-        "{0:?} is no ID; write it as the server's API does, for example list:42 or account:109348684"
+        "invalid ID {0:?}: expected one as in the server's API, for example list:42 or account:109348684"
     )]
     Id(String),
 }

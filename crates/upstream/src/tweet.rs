@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::content::{self, Link, Target};
+use crate::tweet_html::{self, Link, Target};
 
 /// A tweet with its author, its media and the tweet that it passes on.
 #[derive(Debug)]
@@ -60,14 +60,14 @@ pub(crate) struct User<'j> {
 pub(crate) struct Mention<'j> {
     pub(crate) id: Option<UpstreamId>,
     pub(crate) username: Cow<'j, str>,
-    pub(crate) place: Option<std::ops::Range<usize>>,
+    pub(crate) range: Option<std::ops::Range<usize>>,
 }
 
 /// A hashtag, without its sign.
 #[derive(Debug)]
 pub(crate) struct Hashtag<'j> {
     pub(crate) name: Cow<'j, str>,
-    pub(crate) place: Option<std::ops::Range<usize>>,
+    pub(crate) range: Option<std::ops::Range<usize>>,
 }
 
 /// A picture or film.
@@ -158,19 +158,19 @@ impl<'j> Tweet<'j> {
         if let Some(boosted) = &self.boost_of {
             return boosted.content();
         }
-        let own = |place: &Option<_>, written: &Cow<'j, str>, target| Link {
-            place: Clone::clone(place),
+        let own = |range: &Option<_>, written: &Cow<'j, str>, target| Link {
+            range: Clone::clone(range),
             written: written.clone(),
             target,
         };
         let mentions = self
             .mentions
             .iter()
-            .map(|m| own(&m.place, &m.username, Target::Own(profile(&m.username))));
+            .map(|m| own(&m.range, &m.username, Target::Own(profile(&m.username))));
         let hashtags = self
             .hashtags
             .iter()
-            .map(|h| own(&h.place, &h.name, Target::Own(hashtag(&h.name))));
+            .map(|h| own(&h.range, &h.name, Target::Own(hashtag(&h.name))));
         let links: Vec<_> = self
             .addresses
             .iter()
@@ -178,7 +178,7 @@ impl<'j> Tweet<'j> {
             .chain(mentions)
             .chain(hashtags)
             .collect();
-        content::html(&self.text, &links)
+        tweet_html::html(&self.text, &links)
     }
 
     fn status(&self) -> Status<'_> {
@@ -291,7 +291,7 @@ impl<'t> Account<'t> {
             locked: user.is_protected,
             bot: false,
             created_at: user.created_at_ms.and_then(iso_8601),
-            note: content::html(&user.description, &[]),
+            note: tweet_html::html(&user.description, &[]),
             uri: url.clone(),
             url,
             avatar,
@@ -398,7 +398,7 @@ pub(crate) fn is_id(id: &UpstreamId) -> bool {
     id.as_str().len() <= 19 && IdOrder::Numeric.key(id).is_ok()
 }
 
-/// A timeline's posts: each stands at its own ID.
+/// A timeline's posts: each at its own ID.
 pub(crate) fn listed(posts: Vec<Post>) -> Vec<Listed> {
     let listed = posts.into_iter().map(|post| Listed {
         position: post.id.clone(),
@@ -410,23 +410,23 @@ pub(crate) fn listed(posts: Vec<Post>) -> Vec<Listed> {
 /// What a look-up found that asked for one post. Whatever hides the post, it
 /// is gone for this reader.
 pub(crate) fn of_one(found: LookUps) -> (LookUp, AnswerHeaders) {
-    let LookUps { findings, facts } = found;
+    let LookUps { findings, headers } = found;
     let post = findings.into_iter().find_map(|(_, finding)| match finding {
         Finding::Found(post) => Some(post),
         Finding::Missing | Finding::Gone | Finding::Hidden => None,
     });
-    (post.map_or(LookUp::Gone, LookUp::Found), facts)
+    (post.map_or(LookUp::Gone, LookUp::Found), headers)
 }
 
 /// When a tweet's ID was made, Unix ms; `None` for an ID from before
-/// Snowflake, which tells no time.
+/// Snowflake, which has no time.
 pub(crate) fn id_time_ms(id: &UpstreamId) -> Option<i64> {
     let number: i64 = id.as_str().parse().ok()?;
     (number > LAST_SEQUENTIAL_ID).then(|| (number >> 22) + SNOWFLAKE_EPOCH_MS)
 }
 
 /// When a tweet was last edited, Unix ms, by the IDs of its versions, which
-/// are in no order that is promised: each edit is a tweet with an ID of its
+/// are in no documented order: each edit is a tweet with an ID of its
 /// own, made when it was edited.
 pub(crate) fn edited_at_ms<'i>(versions: impl IntoIterator<Item = &'i UpstreamId>) -> Option<i64> {
     let times: Vec<_> = versions.into_iter().filter_map(id_time_ms).collect();
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_tells_its_time_unless_it_was_counted() {
+    fn an_id_holds_its_time_unless_it_is_sequential() {
         let time = |id: &str| id_time_ms(&id.into());
         assert_eq!(time("1050118621198921728"), Some(1_539_202_764_211));
         for id in ["20", "29700859247", "9223372036854775808", "x", "-1", ""] {
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_tells_when_a_tweet_was_edited() {
+    fn the_newest_version_dates_the_edit_of_a_tweet() {
         let (first, second) = ("1979500000000000000", "1980000000000000001");
         assert_eq!(edited(&[]), None);
         assert_eq!(edited(&[first]), None);

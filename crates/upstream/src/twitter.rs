@@ -14,7 +14,7 @@ use url::Url;
 use crate::{
     Address, ClientPurpose, Credential, Http, Timeline, TokenError,
     access::Access,
-    facts,
+    headers,
     http::Answer,
     tweet::{self, is_id, listed},
 };
@@ -76,7 +76,7 @@ impl Twitter {
     pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
         let Some(url) = self.page_url(timeline, request)? else {
             return Ok(Page {
-                facts: facts::nothing_asked().facts,
+                headers: headers::nothing_asked().headers,
                 ..Page::default()
             });
         };
@@ -86,7 +86,7 @@ impl Twitter {
         Ok(Page {
             listed: listed(posts),
             passed: Vec::new(),
-            facts: answer.facts,
+            headers: answer.metadata,
         })
     }
 
@@ -105,14 +105,14 @@ impl Twitter {
     ///
     /// # Errors
     /// A [`Failure`] for more than [`Twitter::LOOK_UP_LIMIT`] IDs, for IDs
-    /// that Twitter cannot have made, and for an answer that is none.
+    /// that Twitter cannot have made, and for an invalid answer.
     pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
         let ids = self.access.distinct(ids, Self::LOOK_UP_LIMIT)?;
         if let Some(id) = ids.iter().find(|id| !is_id(id)) {
             return Err(self.access.no_number(id));
         }
         if ids.is_empty() {
-            return Ok(facts::nothing_asked());
+            return Ok(headers::nothing_asked());
         }
         let answer = self.access.fetch(self.look_up_url(&ids)).await?;
         let findings = match answer.status {
@@ -126,7 +126,7 @@ impl Twitter {
         };
         Ok(LookUps {
             findings,
-            facts: answer.facts,
+            headers: answer.metadata,
         })
     }
 
@@ -170,7 +170,7 @@ impl Twitter {
         Ok(answer)
     }
 
-    /// The failure that a status means, or the code beside it, which tells a
+    /// The failure that a status means, or the code next to it, which distinguishes a
     /// throttle among other refusals.
     fn status_failure(&self, answer: &Answer) -> Failure {
         let failure = self.access.status_failure(answer);
@@ -218,14 +218,14 @@ impl Twitter {
         let count = request.limit.clamp(1, PAGE_LIMIT).to_string();
         let mut url = self.access.url_with(path, &[("count", &count)]);
         let mut query = url.query_pairs_mut();
-        let since = request.since.as_ref().map(|id| ("since_id", id));
+        let since = request.since_id.as_ref().map(|id| ("since_id", id));
         for (name, id) in [of, since].into_iter().flatten() {
             if !is_id(id) {
                 return Err(self.access.no_number(id));
             }
             query.append_pair(name, id.as_str());
         }
-        if let Some(below) = &request.below {
+        if let Some(below) = &request.max_id {
             let number = below.as_str().parse::<u64>();
             let number = number
                 .ok()

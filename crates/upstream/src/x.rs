@@ -22,7 +22,7 @@ use self::{answer::Me, depth::Depths};
 use crate::{
     Address, ClientPurpose, Credential, Http, Timeline, TokenError,
     access::Access,
-    facts, failure,
+    failure, headers,
     http::Answer,
     tweet::{self, is_id, listed},
 };
@@ -120,7 +120,7 @@ impl X {
         for step in 0..MAX_STEPS {
             let asked = self.page_url(&path, request, list.is_some(), token.as_ref());
             let answer = self.access.fetch(asked).await?;
-            body_bytes += answer.facts.body_bytes;
+            body_bytes += answer.metadata.body_bytes;
             let outdated = list.filter(|_| step == 0 && is_refused(&answer));
             if let (Some(list), Some(old)) = (outdated, &token) {
                 self.depths().forget(list, &old.after);
@@ -146,14 +146,14 @@ impl X {
                 .filter(|_| listed.is_empty() && !reach.is_at_since);
             let Some(next) = next else {
                 listed.truncate(limit);
-                let facts = AnswerHeaders {
+                let metadata = AnswerHeaders {
                     body_bytes,
-                    ..answer.facts
+                    ..answer.metadata
                 };
                 return Ok(Page {
                     listed,
                     passed: Vec::new(),
-                    facts,
+                    headers: metadata,
                 });
             };
             token = Some(Token {
@@ -193,7 +193,7 @@ impl X {
             return Err(self.access.no_number(id));
         }
         if ids.is_empty() {
-            return Ok(facts::nothing_asked());
+            return Ok(headers::nothing_asked());
         }
         let answer = self.access.fetch(self.look_up_url(&ids)).await?;
         if answer.status != StatusCode::OK {
@@ -202,7 +202,7 @@ impl X {
         match answer::findings(&answer.body, ids) {
             Ok(findings) => Ok(LookUps {
                 findings,
-                facts: answer.facts,
+                headers: answer.metadata,
             }),
             Err(failure) => Err(self.access.body_failure(&answer, failure)),
         }
@@ -244,8 +244,8 @@ impl X {
             None => Ok(None),
         };
         Ok(Bounds {
-            since: key(&request.since)?,
-            below: key(&request.below)?,
+            since: key(&request.since_id)?,
+            below: key(&request.max_id)?,
         })
     }
 
@@ -320,14 +320,17 @@ impl X {
         token: Option<&Token>,
     ) -> Url {
         let is_walk =
-            is_list && request.below.is_some() && token.is_none_or(|token| !token.is_exact);
+            is_list && request.max_id.is_some() && token.is_none_or(|token| !token.is_exact);
         let least = if is_list { 1 } else { MIN_OF_USERS };
         // Pages that are only passed through are as large as they may be.
         let limit = if is_walk { PAGE_LIMIT } else { request.limit };
         let limit = limit.clamp(least, PAGE_LIMIT).to_string();
         let mut url = self.access.url_with(path, &[("max_results", &limit)]);
         let mut query = url.query_pairs_mut();
-        let bounds = [("since_id", &request.since), ("until_id", &request.below)];
+        let bounds = [
+            ("since_id", &request.since_id),
+            ("until_id", &request.max_id),
+        ];
         for (name, id) in bounds.into_iter().filter(|_| !is_list) {
             if let Some(id) = id {
                 query.append_pair(name, id.as_str());
@@ -418,7 +421,7 @@ const MIN_OF_USERS: u16 = 5;
 /// The most requests for one page: a list of 3,200 posts is walked through.
 const MAX_STEPS: usize = 32;
 
-/// What is asked for of each tweet. Without it X tells its ID and text alone.
+/// What is asked for of each tweet. Without it X sends its ID and text alone.
 const FIELDS: [(&str, &str); 4] = [
     (
         "tweet.fields",

@@ -172,7 +172,7 @@ fn best_peer(contestants: &[Contestant], column: Column) -> Option<(&Contestant,
 }
 
 /// Which of ours is held against the best peer of a column. A lane gives up the order between
-/// threads, and is held against the peers beside the form that keeps it.
+/// threads, and is compared with the peers next to the form that keeps it.
 const TARGETS: [(Column, &str); 9] = [
     (Column::Exclusive, ours::EXCLUSIVE),
     (Column::Shared, ours::SHARED),

@@ -279,9 +279,9 @@ fn all_distinct<I: Ord>(mut ids: Vec<I>) -> Result<(), Failure> {
 }
 
 /// How many IDs take about that long, by what a sample took.
-fn ids_in(wanted: Duration, sample: Duration) -> u64 {
+fn ids_in(length: Duration, sample: Duration) -> u64 {
     let ns_an_id = (sample.ns_an_id(SAMPLE as u64)).max(1.0);
-    let ids = wanted.as_secs_f64() * 1e9 / ns_an_id;
+    let ids = length.as_secs_f64() * 1e9 / ns_an_id;
     (ids as u64).max(100_000)
 }
 

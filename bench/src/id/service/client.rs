@@ -111,7 +111,7 @@ pub(super) fn paced<E: Exchange>(
             now = Instant::now();
             crowd[number].receive(exchange, |reply| {
                 let due = sent.pop_front();
-                let due = due.ok_or_else(|| Failure::new("a reply that nobody asked for"))?;
+                let due = due.ok_or_else(|| Failure::new("a reply without a request"))?;
                 tally.reply(exchange, reply, due, now)
             })?;
         }

@@ -14,7 +14,7 @@ use super::{
 use crate::failure::Failure;
 
 /// Answers each request, which is known by its length alone, with what `reply` makes of a number
-/// that begins anew on each connection.
+/// that begins again on each connection.
 fn serve<E: Exchange>(exchange: &E, reply: fn(u64) -> Vec<u8>) -> Result<SocketAddr, Failure> {
     let request = exchange.request().len();
     let listener = TcpListener::bind(("127.0.0.1", 0))?;

@@ -1,4 +1,4 @@
-//! The ID service beside Redis's `INCR`, each in a process of its own, over loopback.
+//! The ID service next to Redis's `INCR`, each in a process of its own, over loopback.
 
 mod client;
 mod connection;
@@ -179,8 +179,8 @@ enum Target {
 fn figures(cases: &[Case], sources: u16, seconds: f64) -> Table {
     let mut table = Table::new(
         format!(
-            "id: Thrift get_id beside INCR, {CONNECTIONS} connections of one thread, {seconds} s a \
-             round; batches: {BATCH} IDs over HTTP on {BATCH_CONNECTIONS} connections beside \
+            "id: Thrift get_id next to INCR, {CONNECTIONS} connections of one thread, {seconds} s a \
+             round; batches: {BATCH} IDs over HTTP on {BATCH_CONNECTIONS} connections next to \
              INCRBY {BLOCK} on {CONNECTIONS}; {PER_S} a second: from the intended time, seen \
              every 0.1 ms, while another process polls {sources} sources"
         ),

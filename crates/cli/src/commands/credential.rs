@@ -1,4 +1,4 @@
-//! `credential`: what upstreams are asked with.
+//! `credential`: the tokens for requests to upstreams.
 
 use std::io::{IsTerminal as _, Read as _};
 
@@ -28,13 +28,13 @@ pub enum Credential {
     /// List the credentials, with what is left of their quotas.
     List,
     /// Ask the server whose a credential is; one that rests is used again.
-    Test(Named),
+    Test(CredentialName),
     /// Remove a credential.
-    Remove(Named),
+    Remove(CredentialName),
 }
 
-/// A credential to add. Without a place for a token, it is none: what is public is asked for, where
-/// that can be (Mastodon).
+/// A credential to add. Without a token option it is anonymous: only public posts are asked for, if
+/// the API allows it (Mastodon).
 #[derive(Debug, Args)]
 pub struct Add {
     /// The server's address, such as `https://mastodon.social`.
@@ -46,13 +46,13 @@ pub struct Add {
     #[arg(long)]
     name: Option<String>,
     /// The environment variable of the server's process that holds the token.
-    #[arg(long, value_name = "VAR", group = "place")]
+    #[arg(long, value_name = "VAR", group = "location")]
     token_env: Option<String>,
     /// The file that holds the token.
-    #[arg(long, value_name = "FILE", group = "place")]
+    #[arg(long, value_name = "FILE", group = "location")]
     token_file: Option<String>,
     /// Read the token from standard input and keep it in the store, sealed.
-    #[arg(long, group = "place")]
+    #[arg(long, group = "location")]
     stdin: bool,
     /// The most posts that it may read in a calendar month.
     #[arg(long, value_name = "POSTS", value_parser = clap::value_parser!(u32).range(1..))]
@@ -61,7 +61,7 @@ pub struct Add {
 
 /// A credential's name.
 #[derive(Debug, Args)]
-pub struct Named {
+pub struct CredentialName {
     /// The credential's name, as `credential list` shows it.
     name: String,
 }
@@ -79,8 +79,10 @@ impl Credential {
         let command = match &self {
             Self::Add(add) => Command::CredentialAdd(Box::new(add.command(config)?)),
             Self::List => Command::CredentialList,
-            Self::Test(Named { name }) => Command::CredentialTest { name: name.clone() },
-            Self::Remove(Named { name }) => Command::CredentialRemove { name: name.clone() },
+            Self::Test(CredentialName { name }) => Command::CredentialTest { name: name.clone() },
+            Self::Remove(CredentialName { name }) => {
+                Command::CredentialRemove { name: name.clone() }
+            }
         };
         let answer = once(config, missing, command).await?;
         if json {
@@ -126,7 +128,9 @@ impl Add {
             let path = std::path::absolute(path)
                 .ok()
                 .and_then(|path| path.into_os_string().into_string().ok())
-                .ok_or_else(|| CliError::usage(format!("{path:?} is no path to a file")))?;
+                .ok_or_else(|| {
+                    CliError::usage(format!("invalid path {path:?}: it is not UTF-8"))
+                })?;
             Token::File(path)
         } else {
             Token::None
@@ -152,10 +156,10 @@ fn sealed(config: &Config, url: &str) -> Result<Token, CliError> {
     input
         .read_to_string(&mut text)
         .map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
-    let place = DataDir::new(&config.store)?;
-    place.make()?;
+    let data_dir = DataDir::new(&config.store)?;
+    data_dir.make()?;
     let sealed = config
-        .secrets(place.data())
+        .secrets(data_dir.data())
         .seal(
             &SecretString::from(text.trim().to_owned()),
             &origin.to_string(),

@@ -55,24 +55,24 @@ fn print(answer: &Value) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What happened to a post, in order of time, and what is left open.
+/// The events of a post, in order of time, and the open questions.
 fn timeline(answer: &Value) -> Vec<String> {
     let rows = |key: &str| answer[key].as_array().map_or(&[][..], Vec::as_slice);
     let deleted_at_ms = answer["deleted_at_ms"].as_i64();
     let versions = rows("versions");
     let is_deletion = |version: &&Value| version["ended_by"] != "edit";
-    // A post that came back may have been deleted before; the last deletion is the one that stands.
+    // A post that came back may have been deleted before; the last deletion is the valid one.
     let last_deletion = versions
         .iter()
         .filter(is_deletion)
         .max_by_key(|version| version["until_ms"].as_i64());
-    let standing = last_deletion.filter(|_| deleted_at_ms.is_some());
+    let current = last_deletion.filter(|_| deleted_at_ms.is_some());
     let mut events: Vec<(i64, String)> = Vec::new();
     for row in rows("counts") {
         events.extend(row["at_ms"].as_i64().map(|at_ms| (at_ms, counts(row))));
     }
     for version in versions {
-        if standing.is_some_and(|standing| std::ptr::eq(standing, version)) {
+        if current.is_some_and(|current| std::ptr::eq(current, version)) {
             continue;
         }
         let what = match version["ended_by"].as_str() {
@@ -85,7 +85,7 @@ fn timeline(answer: &Value) -> Vec<String> {
     let outcome = answer["outcome"].as_str();
     match (deleted_at_ms, answer["refreshed_at_ms"].as_i64()) {
         (Some(at_ms), _) => {
-            let before = standing.map(|version| format!("; before: {}", content(version)));
+            let before = current.map(|version| format!("; before: {}", content(version)));
             events.push((at_ms, format!("deleted{}", before.unwrap_or_default())));
         }
         (None, Some(at_ms)) if outcome == Some("hidden") => events.push((
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    fn told(more: &Value) -> Vec<String> {
+    fn events(more: &Value) -> Vec<String> {
         let mut answer = json!({
             "counts": [
                 { "at_ms": 1_000, "boosts": 1 },
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_stand_between_the_counts_before_and_after_them() {
+    fn edits_are_listed_between_the_counts_before_and_after_them() {
         let edited = json!({ "versions": [version(3_000, "edit", "typo")] });
         let expected = [
             "1.000Z  1 boosts",
@@ -174,7 +174,7 @@ mod tests {
             "5.000Z  2 boosts",
             "9.000Z  still so at the last answer with it",
         ];
-        assert_eq!(told(&edited), expected);
+        assert_eq!(events(&edited), expected);
     }
 
     #[test]
@@ -190,15 +190,15 @@ mod tests {
             "5.000Z  2 boosts",
             "9.050Z  deleted; before: last",
         ];
-        assert_eq!(told(&deleted), expected);
-        let erased = told(&json!({ "deleted_at_ms": 9_050 }));
+        assert_eq!(events(&deleted), expected);
+        let erased = events(&json!({ "deleted_at_ms": 9_050 }));
         assert_eq!(erased[2], "9.050Z  deleted");
         assert_eq!(erased.len(), 3);
     }
 
     #[test]
     fn the_last_word_is_no_other_than_the_last_answers() {
-        let last = |outcome: &str| told(&json!({ "outcome": outcome })).pop().unwrap();
+        let last = |outcome: &str| events(&json!({ "outcome": outcome })).pop().unwrap();
         assert!(last("missing").starts_with("since then an answer left it out"));
         assert!(last("failed").starts_with("since then look-ups brought nothing"));
         assert!(last("hidden").starts_with("9.000Z  hidden at the last answer"));

@@ -19,10 +19,9 @@ use crate::{
     data_dir::{DataDir, holder_name},
     duration::parse_ms,
     error::CliError,
-    output,
-    reader::{End, Reader},
-    shown,
+    output, shown,
     source_options::SourceOptions,
+    source_reader::{ReadUntil, SourceReader},
     stop,
 };
 
@@ -52,28 +51,28 @@ impl Mirror {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let http = config.http(self.allow_private)?;
-        let wanted = self.source.add_source(config)?;
-        let place = DataDir::new(&config.store)?;
+        let add = self.source.add_source(config)?;
+        let data_dir = DataDir::new(&config.store)?;
         let mut stop = stop::on_signal()
             .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
-        let Some(lock) = place.try_lock()? else {
+        let Some(lock) = data_dir.try_lock()? else {
             return Err(CliError::failed(format!(
                 "{} works with the data folder {}; add the source to a server with `driftline source add`, or name another folder with --data",
-                place.holder().0,
-                place.data().display()
+                data_dir.holder().0,
+                data_dir.data().display()
             )));
         };
-        let store = place.open(&lock).await?;
-        let source = find_or_add(&store, &wanted).await?;
+        let store = data_dir.open(&lock).await?;
+        let source = find_or_add(&store, &add).await?;
         let name = source.name.clone();
         output::note(&format!(
             "mirroring {} of {} as {name}",
             source.timeline, source.upstream
         ));
 
-        let access = config.access(&store, http, place.data())?;
-        let mut reader = Reader::open(store.clone(), &access, source, &holder_name()).await?;
-        let end = End {
+        let access = config.access(&store, http, data_dir.data())?;
+        let mut reader = SourceReader::open(store.clone(), &access, source, &holder_name()).await?;
+        let until = ReadUntil {
             at_ms: self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms)),
             settle_rungs: (!self.no_settle).then_some(1),
             settle_ms: MAX_SETTLING_MS,
@@ -81,8 +80,8 @@ impl Mirror {
         };
         let mut progress = Progress::start();
         let read = reader
-            .run(end, &mut stop, |session, settling| {
-                progress.tell(session, settling);
+            .run(until, &mut stop, |session, settling| {
+                progress.show(session, settling);
             })
             .await;
         progress.finish();
@@ -130,18 +129,18 @@ impl Mirror {
 }
 
 /// The source of that name, or of that timeline, or a new one.
-async fn find_or_add(store: &Store, wanted: &AddSource) -> Result<Source, CliError> {
-    let address = Address::parse(&wanted.address)
+async fn find_or_add(store: &Store, add: &AddSource) -> Result<Source, CliError> {
+    let address = Address::parse(&add.address)
         .map_err(|error| CliError::usage(error.to_string()))?
         .to_string();
-    let timeline = wanted
+    let timeline = add
         .timeline
         .parse::<Timeline>()
         .map_err(|error| CliError::usage(error.to_string()))?
         .to_string();
     let same = |source: &Source| source.upstream == address && source.timeline == timeline;
     let sources = store.read(source::list).await?;
-    let known = match &wanted.name {
+    let known = match &add.name {
         Some(name) => sources.into_iter().find(|source| source.name == *name),
         None => sources.into_iter().find(same),
     };
@@ -152,12 +151,12 @@ async fn find_or_add(store: &Store, wanted: &AddSource) -> Result<Source, CliErr
                 source.name, source.timeline, source.upstream
             )));
         }
-        if source.settings != wanted.settings {
+        if source.settings != add.settings {
             output::note("the source is there already; it keeps its settings");
         }
         return Ok(source);
     }
-    let added = admin::execute(&Host::of(store), Command::Add(Box::new(wanted.clone()))).await?;
+    let added = admin::execute(&Host::of(store), Command::Add(Box::new(add.clone()))).await?;
     let name = added["name"].as_str().unwrap_or_default();
     Ok(admin::find(store, name).await?)
 }

@@ -1,4 +1,4 @@
-//! `serve`: every source read, and what is stored served.
+//! `serve`: reads every source and serves the store.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -8,7 +8,9 @@ use std::{
 
 use axum::Router;
 use clap::Args;
-use driftline_server::{Access, Pollers, PollersOptions, admin::Host, http, refresh::Refreshers};
+use driftline_server::{
+    Pollers, PollersOptions, UpstreamAccess, admin::Host, http, refresh::Refreshers,
+};
 use driftline_store::Store;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde_json::json;
@@ -23,7 +25,7 @@ use crate::{
     config::{Config, ServerSection},
     data_dir::{DataDir, holder_name},
     error::CliError,
-    ids::{IdOptions, Running, thrift_address},
+    id_options::{IdOptions, RunningIdService, thrift_address},
     listen, operator, output,
     socket::Listening,
     stop,
@@ -49,7 +51,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Runs it. Once it is to end it does so in a while, whatever the store does.
+    /// Runs it. After the stop signal it ends within a bounded time, whatever the store does.
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
@@ -75,40 +77,40 @@ impl Serve {
         stop: watch::Receiver<bool>,
         ending: &Notify,
     ) -> Result<(), CliError> {
-        let wanted = self.listen.as_ref().or(config.server.listen.as_ref());
-        let address = wanted.map_or(Ok(DEFAULT), |text| listen::address(text, DEFAULT))?;
+        let listen = self.listen.as_ref().or(config.server.listen.as_ref());
+        let address = listen.map_or(Ok(DEFAULT), |text| listen::address(text, DEFAULT))?;
         let upstreams = config.http(self.allow_private)?;
         let public_base = config.server.public_url.as_deref().map(base).transpose()?;
         let token = operator::token(&self.server_section(config))?;
-        let gate = operator::gate(address, public_base.as_ref(), token)?;
+        let authorization = operator::authorization(address, public_base.as_ref(), token)?;
         if !address.ip().is_loopback() {
             output::note(
                 "HTTP is not encrypted here: a proxy that speaks TLS belongs before this server, or a network that you trust",
             );
         }
-        let place = DataDir::new(&config.store)?;
-        let Some(lock) = place.try_lock()? else {
+        let data_dir = DataDir::new(&config.store)?;
+        let Some(lock) = data_dir.try_lock()? else {
             return Err(CliError::failed(format!(
                 "{} works with the data folder {} already; end it, or name another folder with --data",
-                place.holder().0,
-                place.data().display()
+                data_dir.holder().0,
+                data_dir.data().display()
             )));
         };
         let metrics = record_metrics()?;
         let listener = listen::bind(address, "--listen").await?;
-        let store = place.open(&lock).await?;
+        let store = data_dir.open(&lock).await?;
         let options = PollersOptions::new(holder_name());
-        let mut ids = match start_ids(config, &place, &store, stop.clone()).await {
+        let mut ids = match start_ids(config, &data_dir, &store, stop.clone()).await {
             Ok(ids) => ids,
             Err(error) => {
                 store.close().await;
                 return Err(error);
             }
         };
-        let access = config.access(&store, upstreams, place.data());
+        let access = config.access(&store, upstreams, data_dir.data());
         let (access, refresh) = match access.and_then(|access| {
             let refreshes = !config.refresh.off;
-            let access = Access {
+            let access = UpstreamAccess {
                 refreshes,
                 ..access
             };
@@ -135,7 +137,7 @@ impl Serve {
             access: Some(access),
             ..Host::of(&store)
         };
-        let outcome = match Listening::start(&place.socket(), host) {
+        let outcome = match Listening::start(&data_dir.socket(), host) {
             Ok(socket) => {
                 let (ready, is_ready) = watch::channel(true);
                 let id_base = public_base.clone();
@@ -144,7 +146,7 @@ impl Serve {
                     policies,
                     metrics: Some(metrics),
                     public_base,
-                    gate: gate.clone(),
+                    authorization: authorization.clone(),
                     ready: is_ready,
                     sources: pollers.health(),
                 };
@@ -154,7 +156,7 @@ impl Serve {
                     router = router.merge(if config.id.allow_remote {
                         http::refuse_other_sites(routes)
                     } else {
-                        gate.guard(routes, id_base)
+                        authorization.guard(routes, id_base)
                     });
                 }
                 let thrift = ids.as_mut().and_then(|ids| ids.thrift.take());
@@ -189,7 +191,7 @@ impl Serve {
         outcome
     }
 
-    /// `[server]` with the flags above it. A flag replaces either place of the token.
+    /// `[server]` with the flags above it. A flag replaces both settings of the token.
     fn server_section(&self, config: &Config) -> ServerSection {
         let mut section = config.server.clone();
         if self.token_env.is_some() || self.token_file.is_some() {
@@ -200,27 +202,30 @@ impl Serve {
     }
 }
 
-/// The service of IDs, where it is configured.
+/// The ID service, if it is configured.
 async fn start_ids(
     config: &Config,
-    place: &DataDir,
+    data_dir: &DataDir,
     store: &Store,
     stop: watch::Receiver<bool>,
-) -> Result<Option<Running>, CliError> {
+) -> Result<Option<RunningIdService>, CliError> {
     if !config.id.serve {
         return Ok(None);
     }
     let id_options = IdOptions::default().or(&config.id)?;
-    let node = id_options.choice(place.data(), Some(store))?;
+    let node = id_options.choice(data_dir.data(), Some(store))?;
     let thrift = thrift_address(None, &config.id)?;
-    Running::start(&config.id, node, thrift, stop)
+    RunningIdService::start(&config.id, node, thrift, stop)
         .await
         .map(Some)
 }
 
-/// Waits until the server is told to stop, or can give out no more IDs: a node that is lost is
-/// another process's, and only a start brings one of its own.
-async fn early_end(mut stop: watch::Receiver<bool>, ids: Option<&Running>) -> Result<(), CliError> {
+/// Waits for the stop signal, or until the server can give out no more IDs: another process has
+/// taken the node, and only a restart takes a new one.
+async fn early_end(
+    mut stop: watch::Receiver<bool>,
+    ids: Option<&RunningIdService>,
+) -> Result<(), CliError> {
     let lost = async {
         match ids {
             Some(ids) => ids.service.lost().await,
@@ -254,9 +259,9 @@ async fn serve(
             let _ = ended.await;
         },
     ));
-    let told = tell(address, json);
+    let announced = announce(address, json);
     let mut why = Ok(());
-    let early = if told.is_ok() {
+    let early = if announced.is_ok() {
         tokio::select! {
             reason = end_comes => {
                 why = reason;
@@ -273,13 +278,13 @@ async fn serve(
         Some(early) => early,
         None => serving.await,
     };
-    told.and(why)?;
+    announced.and(why)?;
     served
         .map_err(|error| wrong(&error))?
         .map_err(|error| wrong(&error))
 }
 
-fn tell(address: SocketAddr, json: bool) -> Result<(), CliError> {
+fn announce(address: SocketAddr, json: bool) -> Result<(), CliError> {
     let url = format!("http://{address}");
     if json {
         output::json(&json!({ "listening": url }))
@@ -294,7 +299,7 @@ fn base(text: &str) -> Result<Url, CliError> {
         .filter(|url| matches!(url.scheme(), "http" | "https"))
         .ok_or_else(|| {
             CliError::usage(format!(
-                "server.public_url {text:?} is no address; write it as https://driftline.example"
+                "invalid server.public_url {text:?}: expected a URL such as https://driftline.example"
             ))
         })
 }

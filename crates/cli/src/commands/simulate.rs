@@ -5,7 +5,7 @@ mod timeline;
 use clap::{Args, Subcommand, ValueEnum};
 use driftline_core::refresh::{
     ValueSettings,
-    simulation::{History, Outcome, PolicyKind, Quota, World, run},
+    simulation::{History, PolicyKind, PolicyOutcome, Quota, World, run},
 };
 use driftline_server::{admin::Command, now_ms};
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ use crate::{
     store_access::{Missing, StoreAccess},
 };
 
-/// Replays the stored history of counts under a policy and a quota, and tells how stale counts would
-/// have been, and what that would have cost.
+/// Replays the stored history of counts under a policy and a quota, and shows how stale counts would
+/// have been, and at what cost.
 ///
 /// What lies between two answers is not known: a change that was noticed is put in the middle of
 /// them. Posts that never changed count as well.
@@ -57,7 +57,7 @@ enum What {
 pub enum PolicyName {
     /// By age alone.
     Age,
-    /// By what a refresh is worth.
+    /// By the value of a refresh.
     Value,
 }
 
@@ -104,11 +104,11 @@ impl Simulate {
             learns: true,
         };
         let table = PolicyKind::Table(plan.ages.clone());
-        let contestants = [(PolicyName::Age, table), (PolicyName::Value, value)];
+        let policies = [(PolicyName::Age, table), (PolicyName::Value, value)];
         let mut rows = Vec::new();
-        for (name, contestant) in contestants {
-            if self.policy.is_none_or(|wanted| wanted == name) {
-                let outcome = run(&world, &quota, &contestant, length_ms, None);
+        for (name, policy) in policies {
+            if self.policy.is_none_or(|policy| policy == name) {
+                let outcome = run(&world, &quota, &policy, length_ms, None);
                 rows.push((name, outcome));
             }
         }
@@ -147,7 +147,7 @@ impl Simulate {
         }
     }
 
-    fn answer(&self, instance: &str, world: &World, rows: &[(PolicyName, Outcome)]) -> Value {
+    fn answer(&self, instance: &str, world: &World, rows: &[(PolicyName, PolicyOutcome)]) -> Value {
         let rows: Vec<Value> = rows
             .iter()
             .map(|(name, outcome)| {
@@ -176,7 +176,7 @@ impl Simulate {
         &self,
         instance: &str,
         world: &World,
-        rows: &[(PolicyName, Outcome)],
+        rows: &[(PolicyName, PolicyOutcome)],
     ) -> Result<(), CliError> {
         output::line(&format!(
             "{instance}, {} days: {} posts with {} changes of counts, {} requests in {}, {} posts each",
@@ -238,7 +238,7 @@ fn history(row: &Value, since_ms: i64) -> History {
     }
 }
 
-fn sent(outcome: &Outcome) -> usize {
+fn sent(outcome: &PolicyOutcome) -> usize {
     outcome.requests.iter().filter(|posts| **posts > 0).count()
 }
 
@@ -250,7 +250,7 @@ const fn word(name: PolicyName) -> &'static str {
 }
 
 fn pace(text: &str) -> Result<Pace, String> {
-    let wrong = || format!("{text:?} is no quota; write it as 300/5m");
+    let wrong = || format!("invalid quota {text:?}: expected REQUESTS/TIME, such as 300/5m");
     let (requests, time) = text.split_once('/').ok_or_else(wrong)?;
     let requests: i64 = requests.trim().parse().map_err(|_| wrong())?;
     let in_ms = parse_ms(time.trim()).map_err(|_| wrong())?;

@@ -25,9 +25,9 @@ use crate::{
 
 /// Looks posts up by their IDs, stores them and keeps them fresh.
 ///
-/// The IDs are noted in the store before anything is asked: running the same command again goes on
-/// where it ended, and IDs that are known are passed over. A running server looks them up, in full
-/// batches; without one they wait for it. What is found is in a source of its own.
+/// The IDs are stored as pending look-ups first: running the same command again goes on where it
+/// ended, and skips IDs that are known. A running server looks them up, in full batches; without
+/// one they wait for it. Posts that are found belong to a source of their own.
 #[derive(Debug, Args)]
 pub struct Track {
     /// The server: its address, with `https://`, or the host of one that is known.
@@ -41,7 +41,7 @@ pub struct Track {
     /// Only look them up: do not keep them fresh.
     #[arg(long)]
     once: bool,
-    /// End when all are noted, without waiting until they are looked up.
+    /// End when all are stored, without waiting until they are looked up.
     #[arg(long)]
     no_wait: bool,
 }
@@ -117,20 +117,20 @@ impl Track {
         mut stop: watch::Receiver<bool>,
         json: bool,
     ) -> Result<(), CliError> {
-        let counts = self.note(lines, store_access, &stop).await?;
+        let counts = self.add(lines, store_access, &stop).await?;
         for (line, text) in &counts.examples {
-            output::note(&format!("line {line} is no ID: {text:?}"));
+            output::note(&format!("line {line}: invalid ID {text:?}"));
         }
         if counts.bad > counts.examples.len() as u64 {
             let more = counts.bad - counts.examples.len() as u64;
-            output::note(&format!("{more} more lines are no IDs"));
+            output::note(&format!("{more} more lines have invalid IDs"));
         }
         let is_served = matches!(store_access, StoreAccess::Server(_));
-        let mut stands = self.stands(store_access).await?;
+        let mut totals = self.totals(store_access).await?;
         if is_served && !self.no_wait && counts.lines > 0 {
-            stands = self.wait(store_access, stands, &mut stop).await?;
+            totals = self.wait(store_access, totals, &mut stop).await?;
         }
-        let (waiting, missing, found) = stands;
+        let (waiting, missing, found) = totals;
         if json {
             return output::json(&json!({
                 "source": counts.source,
@@ -146,11 +146,11 @@ impl Track {
             }));
         }
         output::line(&format!(
-            "{} lines: {} new, {} stored already, {} noted before, {} repeated, {} bad",
+            "{} lines: {} new, {} stored already, {} pending before, {} repeated, {} bad",
             counts.lines, counts.new, counts.stored, counts.known, counts.repeated, counts.bad
         ))?;
         output::line(&format!(
-            "{}: {found} posts found, {missing} not to be had, {waiting} waiting",
+            "{}: {found} posts found, {missing} unavailable, {waiting} waiting",
             counts.source
         ))?;
         if waiting > 0 && !is_served {
@@ -159,15 +159,16 @@ impl Track {
         Ok(())
     }
 
-    /// Notes every line, in chunks. Ends early when told to: what is noted stays so.
-    async fn note(
+    /// Adds every line as a pending look-up, in chunks. Ends early at the stop signal; what was added
+    /// stays.
+    async fn add(
         &self,
         lines: &mut dyn BufRead,
         store_access: &mut StoreAccess,
         stop: &watch::Receiver<bool>,
     ) -> Result<Counts, CliError> {
         let mut counts = Counts::default();
-        let bar = bar("noting IDs", None);
+        let bar = bar("adding IDs", None);
         let mut chunk = Vec::with_capacity(CHUNK);
         let mut number = 0;
         loop {
@@ -187,9 +188,9 @@ impl Track {
                 || (is_end && !chunk.is_empty())
                 || (is_end && counts.source.is_empty())
             {
-                let noted = std::mem::take(&mut chunk);
-                let size = noted.len() as u64;
-                self.send(store_access, noted, &mut counts).await?;
+                let ready = std::mem::take(&mut chunk);
+                let size = ready.len() as u64;
+                self.send(store_access, ready, &mut counts).await?;
                 bar.inc(size);
             }
             if is_end {
@@ -219,29 +220,29 @@ impl Track {
         Ok(())
     }
 
-    /// Waits until everything noted has been looked up.
+    /// Waits until every pending look-up is done.
     async fn wait(
         &self,
         store_access: &mut StoreAccess,
-        mut stands: (u64, u64, u64),
+        mut totals: (u64, u64, u64),
         stop: &mut watch::Receiver<bool>,
     ) -> Result<(u64, u64, u64), CliError> {
-        let all = stands.0;
+        let all = totals.0;
         let bar = bar("looking up", Some(all));
-        while stands.0 > 0 && !*stop.borrow() {
-            bar.set_position(all.saturating_sub(stands.0));
+        while totals.0 > 0 && !*stop.borrow() {
+            bar.set_position(all.saturating_sub(totals.0));
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
                 _ = stop.changed() => {}
             }
-            stands = self.stands(store_access).await?;
+            totals = self.totals(store_access).await?;
         }
         bar.finish_and_clear();
-        Ok(stands)
+        Ok(totals)
     }
 
-    /// Waiting, missing, found.
-    async fn stands(&self, store_access: &mut StoreAccess) -> Result<(u64, u64, u64), CliError> {
+    /// How many posts of the instance are waiting, missing and found.
+    async fn totals(&self, store_access: &mut StoreAccess) -> Result<(u64, u64, u64), CliError> {
         let instance = self.instance.clone();
         let answer = store_access.execute(Command::Tracked { instance }).await?;
         let number = |key: &str| answer[key].as_u64().unwrap_or(0);
@@ -257,7 +258,7 @@ fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
     Ok(Box::new(BufReader::new(file)))
 }
 
-/// A file that is none to read is a wrong argument; one that breaks off is not.
+/// A file that cannot be opened is a usage error; one that fails midway is not.
 fn unreadable(name: &str, error: &io::Error) -> CliError {
     match error.kind() {
         io::ErrorKind::IsADirectory => CliError::usage(format!(
@@ -314,7 +315,7 @@ fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
         None => "{spinner} {msg}: {human_pos}, {rate}",
     };
     let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
-        // Where it cannot be written there is nobody to tell.
+        // A failed write cannot be reported here.
         let _ = write!(out, "{:.0}/s", state.per_sec());
     };
     if let Ok(style) = ProgressStyle::with_template(template) {

@@ -1,4 +1,4 @@
-//! `why`: where a post stands.
+//! `why`: the state of a post.
 
 use clap::Args;
 use driftline_server::admin::Command;
@@ -14,7 +14,7 @@ use crate::{
     store_access::{Missing, once},
 };
 
-/// Tells where a post stands: its refreshes, its counts, when it is due next, and why.
+/// Shows a post's state: its refreshes, its counts, when it is due next, and why.
 #[derive(Debug, Args)]
 pub struct Why {
     /// The post: its ID here, its address, or INSTANCE/ID.
@@ -82,7 +82,7 @@ fn print(answer: &Value) -> Result<(), CliError> {
     output::line(&format!("    why          {}", text("why")))
 }
 
-/// How often look-ups have told of a post, and what the last one led to.
+/// How often look-ups have refreshed a post, and the last outcome.
 fn refreshed(times: u64, outcome: Option<&str>) -> String {
     let times = match times {
         0 => "not yet by a look-up".to_owned(),

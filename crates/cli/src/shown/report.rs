@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{histogram, time::time};
 use crate::{duration::show_ms, error::CliError, output};
 
-/// A report (`driftline_server::Report`) as it comes from a store here or
+/// A report (`driftline_server::CompletenessReport`) as it comes from a store here or
 /// through the socket.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ShownReport {
@@ -305,7 +305,7 @@ impl ShownReport {
         match self.clock_lead_ms {
             None if self.covered_to.is_some() => text.item(
                 "clock",
-                "the server does not tell its time: this machine's clock has to be right",
+                "the server sends no Date header: this machine's clock has to be right",
             ),
             Some(ms) if ms.abs() > REPORTED_CLOCK_LEAD_MS => text.item(
                 "clock",
@@ -329,11 +329,11 @@ impl ShownReport {
             );
         }
         if let Some(error) = &self.last_error {
-            let standing = if error.over { "over since" } else { "STANDING" };
+            let state = if error.over { "over since" } else { "ONGOING" };
             text.item(
                 "last error",
                 &format!(
-                    "{} at {}, {standing}: {}",
+                    "{} at {}, {state}: {}",
                     error.kind,
                     time(error.at_ms),
                     error.message
@@ -342,7 +342,7 @@ impl ShownReport {
         }
     }
 
-    /// Open ranges, history included, that nobody has read.
+    /// Open ranges, history included, that have not been read.
     pub fn open_gaps(&self) -> usize {
         self.gaps
             .iter()
@@ -350,7 +350,7 @@ impl ShownReport {
             .count()
     }
 
-    /// The error that the source stands at, if nothing was ever fetched.
+    /// The ongoing error, if nothing was ever fetched.
     pub fn never_fetched(&self) -> Option<&LastError> {
         let counters = &self.counters;
         self.last_error

@@ -21,9 +21,7 @@ pub fn ago_or_time_ms(text: &str, now_ms: i64) -> Result<i64, String> {
         return Ok(time.as_millisecond());
     }
     parse_ms(text).map(|ago_ms| now_ms - ago_ms).map_err(|_| {
-        format!(
-            "{text:?} is no time; write one as 2026-03-01T12:00:00Z, or how long ago, such as 2h"
-        )
+        format!("invalid time {text:?}: expected 2026-03-01T12:00:00Z, or how long ago, such as 2h")
     })
 }
 

@@ -25,7 +25,7 @@ impl Client {
     /// Connects.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// If no process listens there.
     pub async fn connect(path: &Path) -> io::Result<Self> {
         let (read, write) = UnixStream::connect(path).await?.into_split();
         Ok(Self {
@@ -34,7 +34,7 @@ impl Client {
         })
     }
 
-    /// Has a command carried out.
+    /// Executes a command.
     ///
     /// # Errors
     /// [`CliError`] as the other process says, or if it ends meanwhile.

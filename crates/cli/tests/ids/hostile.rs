@@ -1,4 +1,4 @@
-//! Peers that mean no good, or are broken, beside a client that goes on.
+//! Peers that mean no good, or are broken, next to a client that goes on.
 
 use std::{
     io::{Read as _, Write as _},
@@ -18,7 +18,7 @@ use crate::{
 /// A call of `get_id` with the agent `foo`, as clients of 2010 send it.
 const CALL: &[u8] = b"\0\0\0\x1d\x80\x01\0\x01\0\0\0\x06get_id\0\0\0\0\x0b\0\x01\0\0\0\x03foo\0";
 const IDLE: u64 = 2_000;
-/// Descriptors that the test's process has beside those of the idle connections.
+/// Descriptors that the test's process has besides those of the idle connections.
 const OTHERS: u64 = 500;
 
 /// How many idle connections this process may hold.
@@ -50,7 +50,7 @@ fn sent_until_closed(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 
 /// What no client sends: each ends the connection without a reply.
 fn nonsense() -> Vec<Vec<u8>> {
-    let mut chance = ChaCha8Rng::seed_from_u64(7);
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
     let mut all: Vec<Vec<u8>> = [u32::MAX, 0x8000_0000, 0x7fff_ffff, 1 << 24, 16 * 1_024 + 1]
         .iter()
         .map(|length| length.to_be_bytes().to_vec())
@@ -64,7 +64,7 @@ fn nonsense() -> Vec<Vec<u8>> {
     all.push(b"\0\0\0\x08\x80\x01\0\x01\x7f\xff\xff\xff".to_vec());
     all.push(b"\0\0\0\x04\x7f\xff\xff\xff".to_vec());
     for _ in 0..50 {
-        let mut bytes: Vec<u8> = (0..300).map(|_| chance.random()).collect();
+        let mut bytes: Vec<u8> = (0..300).map(|_| rng.random()).collect();
         // Never a small length, which would be waited for.
         bytes[0] |= 0x40;
         all.push(bytes);
@@ -84,9 +84,9 @@ fn never_reads(address: SocketAddr) -> TcpStream {
 
 #[test]
 fn hostile_peers_do_not_disturb_a_client() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let with_http = ["--listen-http", "127.0.0.1:0"];
-    let service = Service::start(&place, &[with_http, PATIENT].concat());
+    let service = Service::start(&data_dir, &[with_http, PATIENT].concat());
     let address = service.thrift;
     let taker = Taker::start(address);
     let metrics = || ask("GET", &service.url("/metrics"), &[]).1;

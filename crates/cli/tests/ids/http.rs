@@ -1,4 +1,4 @@
-//! IDs over HTTP, beside the mirror and beside Thrift, and what is counted of them.
+//! IDs over HTTP, next to the mirror and Thrift, and their metrics.
 
 use std::net::TcpListener;
 
@@ -17,27 +17,31 @@ fn ids(text: &str) -> Vec<u64> {
 }
 
 /// `serve` with a Thrift port that was free a moment ago; again while another process takes it.
-fn mirror_with_ids(place: &DataDir) -> (Running, String, std::net::SocketAddr) {
+fn mirror_with_ids(data_dir: &DataDir) -> (Running, String, std::net::SocketAddr) {
     for _ in 0..10 {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let thrift = free.local_addr().unwrap();
         drop(free);
         let config = format!("[id]\nserve = true\nnode = 77\nlisten_thrift = \"{thrift}\"\n");
-        place.file("driftline.toml", &config);
-        let mut server = place.start(&["--json", "serve", "--listen", "127.0.0.1:0"]);
+        data_dir.file("driftline.toml", &config);
+        let mut server = data_dir.start(&["--json", "serve", "--listen", "127.0.0.1:0"]);
         let line = server.line();
-        if let Ok(told) = serde_json::from_str::<Value>(&line) {
-            return (server, told["listening"].as_str().unwrap().into(), thrift);
+        if let Ok(message) = serde_json::from_str::<Value>(&line) {
+            return (
+                server,
+                message["listening"].as_str().unwrap().into(),
+                thrift,
+            );
         }
-        assert_eq!(server.ended().code(), Some(1), "told {line:?}");
+        assert_eq!(server.ended().code(), Some(1), "unexpected line {line:?}");
     }
     panic!("each port was taken by another process");
 }
 
 #[test]
-fn the_mirror_gives_out_ids_where_it_is_told_to() {
-    let place = DataDir::new();
-    let (mut server, url, thrift) = mirror_with_ids(&place);
+fn the_mirror_gives_out_ids_where_it_is_configured() {
+    let data_dir = DataDir::new();
+    let (mut server, url, thrift) = mirror_with_ids(&data_dir);
     let mut thrift = client(thrift);
     let mut all = vec![id(&mut thrift)];
     let (status, text) = ask("POST", &format!("{url}/api/v1/ids?count=1000"), &JSON);
@@ -61,16 +65,16 @@ fn the_mirror_gives_out_ids_where_it_is_told_to() {
     server.signal("TERM");
     assert_eq!(server.ended().code(), Some(0));
 
-    place.file("driftline.toml", "");
-    let (_server, url) = place.serve(&[]);
+    data_dir.file("driftline.toml", "");
+    let (_server, url) = data_dir.serve(&[]);
     let (status, _) = ask("POST", &format!("{url}/api/v1/ids"), &[]);
-    assert_eq!(status, 404, "not where it is not told to");
+    assert_eq!(status, 404, "not where it is not configured");
 }
 
 #[test]
-fn counts_that_make_no_sense_are_refused() {
-    let place = DataDir::new();
-    let service = Service::with_http(&place);
+fn invalid_counts_are_refused() {
+    let data_dir = DataDir::new();
+    let service = Service::with_http(&data_dir);
     for count in [
         "0",
         "100001",
@@ -83,8 +87,8 @@ fn counts_that_make_no_sense_are_refused() {
         let url = service.url(&format!("/api/v1/ids?count={count}"));
         let (status, text) = ask("POST", &url, &JSON);
         assert_eq!(status, 400, "count={count}: {text}");
-        let told: Value = serde_json::from_str(&text).unwrap();
-        let error = told["error"].as_str().unwrap();
+        let refused: Value = serde_json::from_str(&text).unwrap();
+        let error = refused["error"].as_str().unwrap();
         assert!(error.contains("1 to 100000"), "count={count}: {text}");
     }
     let mut all = Vec::new();
@@ -110,8 +114,8 @@ fn series<'a>(metrics: &'a str, name: &str) -> Vec<(&'a str, u64)> {
 
 #[test]
 fn ids_are_counted_by_agent_and_refusals_by_kind() {
-    let place = DataDir::new();
-    let service = Service::with_http(&place);
+    let data_dir = DataDir::new();
+    let service = Service::with_http(&data_dir);
     let metrics = || ask("GET", &service.url("/metrics"), &[]).1;
     let mut client = service.client();
     for _ in 0..3 {

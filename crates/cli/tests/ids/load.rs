@@ -17,14 +17,14 @@ type Arrival = (u64, i64);
 
 #[test]
 fn four_clients_of_two_services_get_a_million_ids_none_of_them_twice() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let services = NODES.map(|node| {
         let node = node.to_string();
-        Service::start(&place, &[&["--node", &node], &PATIENT[..]].concat())
+        Service::start(&data_dir, &[&["--node", &node], &PATIENT[..]].concat())
     });
     let addresses = [&services[0], &services[1]].map(|service| service.thrift.to_string());
     let files: Vec<_> = (0..4)
-        .map(|number| place.folder().join(format!("{number}.ids")))
+        .map(|number| data_dir.folder().join(format!("{number}.ids")))
         .collect();
     let started = Instant::now();
     let libraries = LIBRARIES.into_iter().cycle();

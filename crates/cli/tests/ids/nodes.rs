@@ -16,13 +16,13 @@ fn assert_failed(ended: &Ended, why: &str) {
 
 #[test]
 fn a_node_of_a_folder_is_held_by_one_service() {
-    let place = DataDir::new();
-    let first = Service::start(&place, &[&["--node", "9"], &PATIENT[..]].concat());
+    let data_dir = DataDir::new();
+    let first = Service::start(&data_dir, &[&["--node", "9"], &PATIENT[..]].concat());
     let taker = Taker::start(first.thrift);
     for node in [["--node", "9"], ["--node", "datacenter=0,worker=9"]] {
-        assert_failed(&run(&place, &serve(&node)), "is held by another process");
+        assert_failed(&run(&data_dir, &serve(&node)), "is held by another process");
     }
-    let other = Service::start(&place, &["--node", "10"]);
+    let other = Service::start(&data_dir, &["--node", "10"]);
     taker.wait_for_more(100);
     other.stop();
     let taken = taker.stop();
@@ -31,14 +31,14 @@ fn a_node_of_a_folder_is_held_by_one_service() {
         "{taken:?}"
     );
     first.stop();
-    let again = Service::start(&place, &["--node", "9"]);
+    let again = Service::start(&data_dir, &["--node", "9"]);
     assert!(id(&mut again.client()) > *taken.ids.last().unwrap());
 }
 
 #[test]
-fn leased_nodes_are_the_lowest_that_nobody_holds() {
-    let place = DataDir::new();
-    let start = || Service::start(&place, &["--lease", "file"]);
+fn leased_nodes_are_the_lowest_free_ones() {
+    let data_dir = DataDir::new();
+    let start = || Service::start(&data_dir, &["--lease", "file"]);
     let mut services = vec![start(), start(), start()];
     let nodes: Vec<u64> = services.iter().map(|service| service.node).collect();
     assert_eq!(nodes, [0, 1, 2]);
@@ -47,7 +47,7 @@ fn leased_nodes_are_the_lowest_that_nobody_holds() {
         .map(|service| Taker::start(service.thrift))
         .collect();
 
-    let printed = place.run(&["id", "next", "-n", "20000", "--lease", "file"]);
+    let printed = data_dir.run(&["id", "next", "-n", "20000", "--lease", "file"]);
     assert_eq!(printed.status, 0, "{printed:?}");
     let printed: Vec<u64> = printed
         .stdout
@@ -71,7 +71,7 @@ fn leased_nodes_are_the_lowest_that_nobody_holds() {
     assert_eq!(all.len(), count, "no ID twice");
 
     services.remove(1).stop();
-    let again = place.json(&["id", "next", "--lease", "file"]);
+    let again = data_dir.json(&["id", "next", "--lease", "file"]);
     let again: u64 = again[0].as_str().unwrap().parse().unwrap();
     assert_eq!(node_of(again), 1);
     services.remove(0).running.kill();
@@ -116,13 +116,13 @@ fn copy_folder(from: &Path, to: &Path) {
 /// No node is guessed: it is the configured one, or node 0, and who has it is asked instead.
 #[test]
 fn ids_on_the_command_line_are_of_the_configured_node() {
-    let place = DataDir::new();
-    let config = place.file(
+    let data_dir = DataDir::new();
+    let config = data_dir.file(
         "other.toml",
         "[id]\nnode = 7\nlayout = \"twitter\"\nepoch_ms = 1700000000000\n",
     );
     let next = |arguments: &[&str]| {
-        let id = place.json(&[&["id", "next"], arguments].concat());
+        let id = data_dir.json(&[&["id", "next"], arguments].concat());
         id[0].as_str().unwrap().parse::<u64>().unwrap()
     };
     let configured = next(&["--config", &config]);
@@ -133,9 +133,9 @@ fn ids_on_the_command_line_are_of_the_configured_node() {
     let time_ms = driftline_id::Layout::PULSATE.time_ms(pulsate.into());
     assert!(time_ms.abs_diff(now_us() / 1_000) < 60_000, "{time_ms}");
 
-    let service = Service::start(&place, &[]);
+    let service = Service::start(&data_dir, &[]);
     for arguments in [&["id", "next"][..], &["id", "next", "--node", "0"]] {
-        assert_failed(&place.run(arguments), "--lease file");
+        assert_failed(&data_dir.run(arguments), "--lease file");
     }
     service.stop();
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[test]
-fn a_service_does_not_start_beside_a_peer_with_its_node() {
+fn a_service_does_not_start_next_to_a_peer_with_its_node() {
     let there = DataDir::new();
     let peer = Service::start(&there, &["--node", "4"]);
     let address = peer.thrift.to_string();
@@ -20,8 +20,8 @@ fn a_service_does_not_start_beside_a_peer_with_its_node() {
     let with_peer = |node| ["--node", node, "--peer", &address];
     let refused = run(&here, &serve(&with_peer("4")));
     assert_eq!(refused.status, 1, "{refused:?}");
-    let told = format!("the peer {address} has the node 4 too");
-    assert!(refused.stderr.contains(&told), "{refused:?}");
+    let expected = format!("the peer {address} has the node 4 too");
+    assert!(refused.stderr.contains(&expected), "{refused:?}");
     assert!(
         refused.stderr.contains("--skip-sanity-check"),
         "{refused:?}"
@@ -45,13 +45,13 @@ fn a_service_does_not_start_beside_a_peer_with_its_node() {
 }
 
 #[test]
-fn a_peer_out_of_reach_is_warned_of() {
-    let place = DataDir::new();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = nobody.local_addr().unwrap().to_string();
-    drop(nobody);
+fn an_unreachable_peer_is_warned_of() {
+    let data_dir = DataDir::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap().to_string();
+    drop(closed);
     let arguments = serve(&["--listen-http", "127.0.0.1:0", "--peer", &address]);
-    let child = place
+    let child = data_dir
         .command(&arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -61,8 +61,8 @@ fn a_peer_out_of_reach_is_warned_of() {
     let mut line = String::new();
     let mut stdout = BufReader::new(child.0.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
-    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let url = format!("{}/api/v1/ids", told["http"].as_str().unwrap());
+    let started: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let url = format!("{}/api/v1/ids", started["http"].as_str().unwrap());
     let (_, state) = ask("GET", &url, &[]);
     assert!(state.contains("\"clock_offset_ms\":null"), "{state}");
     assert_eq!(ask("POST", &url, &[]).0, 200);

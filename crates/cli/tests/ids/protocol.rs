@@ -37,8 +37,8 @@ fn ids(answers: &Value) -> Vec<u64> {
 
 #[test]
 fn clients_of_2010_call_all_methods_and_are_refused_in_words() {
-    let place = DataDir::new();
-    let service = Service::start(&place, &["--node", "datacenter=3,worker=7"]);
+    let data_dir = DataDir::new();
+    let service = Service::start(&data_dir, &["--node", "datacenter=3,worker=7"]);
     assert_eq!(service.node, 3 * 32 + 7);
     let mut all = Vec::new();
     for library in LIBRARIES {

@@ -24,12 +24,12 @@ fn ids(taken: Taken) -> Vec<u64> {
 
 #[test]
 fn a_killed_service_repeats_no_id_and_is_back_soon() {
-    let place = DataDir::new();
+    let data_dir = DataDir::new();
     let mut all = Vec::new();
     let mut recorded_us = 0;
     for round in 0..ROUNDS {
         let started = Instant::now();
-        let service = Service::start(&place, &PATIENT);
+        let service = Service::start(&data_dir, &PATIENT);
         assert!(started.elapsed() < TIMEOUT, "{:?}", started.elapsed());
         let taker = Taker::start(service.thrift);
         taker.wait_for_more(2_000);
@@ -40,7 +40,7 @@ fn a_killed_service_repeats_no_id_and_is_back_soon() {
 
         // Whatever the killed one gave out lies before what it had recorded, and all later IDs
         // lie behind that: they need not have reached a client to be safe.
-        let window = record(&place.data(), 0);
+        let window = record(&data_dir.data(), 0);
         assert_eq!(window.fence(), round as u64 + 1);
         assert!(time_us(ids[0]) + 1_000 > recorded_us, "round {round}");
         assert!(window.from_us() >= recorded_us, "round {round}");
@@ -53,9 +53,9 @@ fn a_killed_service_repeats_no_id_and_is_back_soon() {
 }
 
 #[test]
-fn a_service_told_to_stop_answers_and_leaves_nothing_to_wait_for() {
-    let place = DataDir::new();
-    let mut service = Service::start(&place, &PATIENT);
+fn a_stopped_service_answers_and_leaves_nothing_to_wait_for() {
+    let data_dir = DataDir::new();
+    let mut service = Service::start(&data_dir, &PATIENT);
     let _silent = service.client();
     let taker = Taker::start(service.thrift);
     taker.wait_for_more(1_000);
@@ -64,13 +64,13 @@ fn a_service_told_to_stop_answers_and_leaves_nothing_to_wait_for() {
     let ended_us = now_us();
     let mut all = ids(taker.end());
 
-    let window = record(&place.data(), 0);
+    let window = record(&data_dir.data(), 0);
     let last_us = time_us(*all.last().unwrap());
     assert!(last_us < window.until_us(), "the last ID is recorded");
     assert!(window.until_us() <= ended_us, "nothing ahead is recorded");
 
-    let service = Service::start(&place, &[]);
-    let next = record(&place.data(), 0);
+    let service = Service::start(&data_dir, &[]);
+    let next = record(&data_dir.data(), 0);
     assert_eq!(next.fence(), window.fence() + 1);
     assert!(next.from_us() > window.until_us(), "it began at its now");
     all.push(id(&mut service.client()));
@@ -80,18 +80,18 @@ fn a_service_told_to_stop_answers_and_leaves_nothing_to_wait_for() {
 
 #[test]
 fn a_service_suspended_beyond_its_window_goes_on_without_repeating_an_id() {
-    let place = DataDir::new();
-    let service = Service::start(&place, &[]);
+    let data_dir = DataDir::new();
+    let service = Service::start(&data_dir, &[]);
     let taker = Taker::start(service.thrift);
     taker.wait_for_more(1_000);
     service.running.signal("STOP");
-    let window = record(&place.data(), 0);
+    let window = record(&data_dir.data(), 0);
     wait_for("its window is over", || {
         now_us() > window.until_us() + 1_000_000
     });
-    assert_eq!(record(&place.data(), 0), window, "it is suspended");
+    assert_eq!(record(&data_dir.data(), 0), window, "it is suspended");
     // Its node is not free for that.
-    let second = run(&place, &serve(&[]));
+    let second = run(&data_dir, &serve(&[]));
     assert_eq!(second.status, 1, "{second:?}");
     assert!(second.stderr.contains("is held"), "{second:?}");
 
@@ -111,7 +111,7 @@ fn a_service_suspended_beyond_its_window_goes_on_without_repeating_an_id() {
         time_us(second) + 1_000 > woken_us,
         "{second} is of the time before"
     );
-    let until_us = record(&place.data(), 0).until_us();
+    let until_us = record(&data_dir.data(), 0).until_us();
     assert!(time_us(*after.last().unwrap()) < until_us);
     service.stop();
 }

@@ -18,29 +18,30 @@ use crate::support::{DataDir, Ended, Running, soon};
 pub struct Service {
     pub running: Running,
     pub thrift: SocketAddr,
-    /// Its URL, if it was told to have one.
+    /// Its URL, if it has one.
     pub http: Option<String>,
     pub node: u64,
 }
 
 impl Service {
     /// Starts it, and waits until it says that it is ready.
-    pub fn start(place: &DataDir, arguments: &[&str]) -> Self {
-        let mut running = place.start(&serve(arguments));
+    pub fn start(data_dir: &DataDir, arguments: &[&str]) -> Self {
+        let mut running = data_dir.start(&serve(arguments));
         let line = running.line();
-        let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("told {line:?}"));
-        assert_eq!(told["layout"], "twitter", "{line}");
+        let started: Value =
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("unexpected line {line:?}"));
+        assert_eq!(started["layout"], "twitter", "{line}");
         Self {
             running,
-            thrift: told["thrift"].as_str().unwrap().parse().unwrap(),
-            http: told["http"].as_str().map(str::to_owned),
-            node: told["node"].as_u64().unwrap(),
+            thrift: started["thrift"].as_str().unwrap().parse().unwrap(),
+            http: started["http"].as_str().map(str::to_owned),
+            node: started["node"].as_u64().unwrap(),
         }
     }
 
     /// With HTTP too.
-    pub fn with_http(place: &DataDir) -> Self {
-        Self::start(place, &["--listen-http", "127.0.0.1:0"])
+    pub fn with_http(data_dir: &DataDir) -> Self {
+        Self::start(data_dir, &["--listen-http", "127.0.0.1:0"])
     }
 
     pub fn client(&self) -> Client {
@@ -70,8 +71,8 @@ pub fn serve<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Runs what is to end by itself. A service that starts after all is killed after a minute.
-pub fn run(place: &DataDir, arguments: &[&str]) -> Ended {
-    let mut child = place
+pub fn run(data_dir: &DataDir, arguments: &[&str]) -> Ended {
+    let mut child = data_dir
         .command(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -17,10 +17,10 @@ fn services_of_one_store_have_nodes_of_their_own() {
     let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
     let machine = || DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
     let lease = ["--lease", "store", "--wait", "20s"];
-    let places = [machine(), machine(), machine()];
-    let mut services: Vec<Service> = places
+    let data_dirs = [machine(), machine(), machine()];
+    let mut services: Vec<Service> = data_dirs
         .iter()
-        .map(|place| Service::start(place, &lease))
+        .map(|data_dir| Service::start(data_dir, &lease))
         .collect();
     let nodes: Vec<u64> = services.iter().map(|service| service.node).collect();
     assert_eq!(nodes, [0, 1, 2]);
@@ -40,14 +40,14 @@ fn services_of_one_store_have_nodes_of_their_own() {
     }
     assert_eq!(all.len(), count, "no ID twice");
 
-    // The folder hands out no nodes beside the store.
-    let refused = run(&places[0], &serve(&["--node", "9"]));
+    // The folder hands out no nodes as well as the store.
+    let refused = run(&data_dirs[0], &serve(&["--node", "9"]));
     assert_eq!(refused.status, 1, "{refused:?}");
     assert!(
         refused.stderr.contains("leased from a store"),
         "{refused:?}"
     );
-    let refused = places[0].run(&["id", "next"]);
+    let refused = data_dirs[0].run(&["id", "next"]);
     assert!(
         refused.stderr.contains("leased from a store"),
         "{refused:?}"

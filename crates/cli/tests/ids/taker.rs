@@ -13,7 +13,7 @@ use driftline_server::ids::thrift::{Client, ClientError};
 
 use crate::{service::client, support::wait_for};
 
-/// Takes one ID after the other, until it is told to stop or the connection fails.
+/// Takes one ID after the other, until the stop signal or until the connection fails.
 pub struct Taker {
     shared: Arc<Shared>,
     thread: JoinHandle<Taken>,

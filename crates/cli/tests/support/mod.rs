@@ -23,7 +23,7 @@ pub struct DataDir {
     environment: Vec<(String, String)>,
 }
 
-/// What was told is kept in the file that `DRIFTLINE_TEST_LOG` names.
+/// The log is kept in the file that `DRIFTLINE_TEST_LOG` names.
 impl Drop for DataDir {
     fn drop(&mut self) {
         let Ok(path) = std::env::var("DRIFTLINE_TEST_LOG") else {
@@ -75,7 +75,7 @@ impl DataDir {
         self.folder.path().join("data")
     }
 
-    /// A file beside the data folder.
+    /// A file next to the data folder.
     pub fn file(&self, name: &str, content: &str) -> String {
         let path = self.folder.path().join(name);
         std::fs::write(&path, content).unwrap();
@@ -143,7 +143,7 @@ impl DataDir {
         Running { child, stdout }
     }
 
-    /// What the processes that were started have told on standard error.
+    /// What the started processes have logged on standard error.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
     }
@@ -166,8 +166,9 @@ impl DataDir {
         all.extend(arguments);
         let mut running = self.start(&all);
         let line = running.line();
-        let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("told {line:?}"));
-        (running, told["listening"].as_str().unwrap().to_owned())
+        let announced: Value =
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("unexpected line {line:?}"));
+        (running, announced["listening"].as_str().unwrap().to_owned())
     }
 }
 

@@ -128,7 +128,7 @@ impl Outage {
 impl Drop for Outage {
     fn drop(&mut self) {
         if postmaster(&self.folder.join("data")).is_some() {
-            // A test may have failed while it stood still.
+            // A test may have failed while it was frozen.
             self.thaw();
         }
         let Some(mut server) = self.restarted.take() else {

@@ -3,25 +3,25 @@ use serde::{Deserialize, Serialize};
 use super::window::{Unit, Window};
 use crate::{answer::Throttle, timeline::backoff_ms};
 
-/// What one credential may still ask of one upstream, in one scope of its limits.
+/// A credential's remaining quota at one upstream, in one scope of its limits.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Ledger {
+pub struct QuotaLedger {
     windows: Vec<Window>,
-    /// Nothing may be sent before this, Unix ms.
+    /// No request may be sent before this, Unix ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     blocked_until_ms: Option<i64>,
-    /// Refusals in a row that named no time.
+    /// Consecutive refusals without a `Retry-After` or a reset.
     #[serde(default)]
     refusals: u32,
     /// Requests granted so far.
     #[serde(default)]
     granted: u64,
-    /// Requests on their way that were granted before any limit was known.
+    /// Requests under way that were granted before any limit was known.
     #[serde(default)]
     blind: u32,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Use {
     /// Reading a timeline: it may take whatever is left.
@@ -35,18 +35,18 @@ pub enum Use {
     },
 }
 
-/// What was answered. Some upstreams limit pages with bounds once more, and each answer reports the
-/// tightest of the limits that its request counts against.
+/// The kind of an answered request. Some upstreams have a further limit for pages with bounds, and
+/// each answer reports the tightest of the limits that its request counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
-    /// A page, or what else is asked for while a timeline is read: limits that only such answers
-    /// tell of are taken to be theirs alone.
+    /// A page, or another request made while a timeline is read: a limit that only such answers
+    /// report is taken to count only them.
     Page,
     /// A look-up.
     LookUp,
 }
 
-/// What the ledger answers.
+/// The ledger's decision on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
     /// That many requests may be sent, at least one.
@@ -55,11 +55,11 @@ pub enum Grant {
     Until(i64),
 }
 
-impl Ledger {
-    /// Takes up to `want` requests that read up to `posts` posts each.
+impl QuotaLedger {
+    /// Takes up to `max` requests that read up to `posts` posts each.
     ///
-    /// While no answer has told of the window that runs, it grants one at a time.
-    pub fn take(&mut self, want: u32, posts: u32, purpose: Use, now_ms: i64) -> Grant {
+    /// Until an answer reports the current window, it grants one at a time.
+    pub fn take(&mut self, max: u32, posts: u32, purpose: Use, now_ms: i64) -> Grant {
         if let Some(until_ms) = self.blocked_until_ms.filter(|&until_ms| until_ms > now_ms) {
             return Grant::Until(until_ms);
         }
@@ -77,8 +77,8 @@ impl Ledger {
             .filter(|window| window.unit == Unit::Requests && applies(window))
             .peekable();
         let knows_requests = requests.peek().is_some();
-        let is_told = knows_requests && requests.all(|window| !window.assumed);
-        let mut granted = if is_told { want.max(1) } else { 1 };
+        let is_known = knows_requests && requests.all(|window| !window.assumed);
+        let mut granted = if is_known { max.max(1) } else { 1 };
         let mut until_ms = now_ms;
         for window in self.windows.iter().filter(|window| applies(window)) {
             let (kept, cost) = (kept(purpose, window.unit), cost(window.unit));
@@ -103,14 +103,14 @@ impl Ledger {
     }
 
     /// Whether an answer's headers would change the ledger.
-    pub fn is_news(&self, asked: RequestKind, throttle: Option<&Throttle>, now_ms: i64) -> bool {
-        let mut told = self.clone();
-        told.answered(asked, throttle, now_ms);
-        told != *self
+    pub fn is_news(&self, kind: RequestKind, throttle: Option<&Throttle>, now_ms: i64) -> bool {
+        let mut after = self.clone();
+        after.answered(kind, throttle, now_ms);
+        after != *self
     }
 
-    /// Takes in what the headers of an answer said. A late answer never raises what is left.
-    pub fn answered(&mut self, asked: RequestKind, throttle: Option<&Throttle>, now_ms: i64) {
+    /// Applies an answer's headers. A late answer never raises the remaining quota.
+    pub fn answered(&mut self, kind: RequestKind, throttle: Option<&Throttle>, now_ms: i64) {
         // An answer to what was sent before a refusal does not lift it.
         if self
             .blocked_until_ms
@@ -121,45 +121,45 @@ impl Ledger {
         }
         self.blind = self.blind.saturating_sub(1);
         if let Some(throttle) = throttle {
-            self.told(asked, throttle, now_ms);
+            self.reported(kind, throttle, now_ms);
         }
     }
 
-    /// Takes in that a request is over which no answer told of limits for.
+    /// Records that a request ended without an answer that reports limits.
     pub fn unanswered(&mut self) {
         self.blind = self.blind.saturating_sub(1);
     }
 
-    /// Takes in a refusal (429): what the ledger thought was left, others must have used.
+    /// Applies a refusal (429): others must have used the quota that the ledger counted as left.
     pub fn refused(
         &mut self,
-        asked: RequestKind,
+        kind: RequestKind,
         throttle: Option<&Throttle>,
         retry_after_ms: Option<i64>,
-        chance: u64,
+        random: u64,
         now_ms: i64,
     ) {
         let throttle = throttle.filter(|throttle| throttle.reset_at_ms > now_ms);
         if let Some(throttle) = throttle {
-            self.told(asked, throttle, now_ms);
+            self.reported(kind, throttle, now_ms);
         }
         if let Some(throttle) = throttle
-            && let Some(window) = self.of(asked, throttle)
+            && let Some(window) = self.of(kind, throttle)
         {
-            window.tell(0);
+            window.report(0);
         }
         self.refusals = self.refusals.saturating_add(1);
         let wait_ms = match (retry_after_ms, throttle) {
             (Some(wait_ms), _) => wait_ms.clamp(MIN_WAIT_MS, MAX_WAIT_MS),
             (None, Some(_)) => return,
-            (None, None) => backoff_ms(BASE_WAIT_MS, self.refusals, chance),
+            (None, None) => backoff_ms(BASE_WAIT_MS, self.refusals, random),
         };
         let until_ms = now_ms.saturating_add(wait_ms);
         self.blocked_until_ms = self.blocked_until_ms.max(Some(until_ms));
     }
 
     /// Sets a cap on posts read in a period that ends at `ends_at_ms`, Unix ms, and lasts
-    /// `length_ms`. What was used of a cap that has not ended stays used.
+    /// `length_ms`. Posts already used of a cap that has not ended stay used.
     pub fn set_cap(&mut self, posts: u32, ends_at_ms: i64, length_ms: i64) {
         let before = self.cap().copied();
         self.windows.retain(|window| window.unit != Unit::Posts);
@@ -179,19 +179,19 @@ impl Ledger {
         });
     }
 
-    /// Takes the cap away.
+    /// Removes the cap.
     pub fn lift_cap(&mut self) {
         self.windows.retain(|window| window.unit != Unit::Posts);
     }
 
-    /// Gives posts back that were taken and then not read.
+    /// Returns posts that were taken but not read.
     pub fn give_back(&mut self, posts: u32) {
         for cap in self.windows.iter_mut().filter(|w| w.unit == Unit::Posts) {
             cap.remaining = cap.remaining.saturating_add(posts).min(cap.limit);
         }
     }
 
-    /// Takes posts that were read beyond what was taken for them.
+    /// Takes posts that were read in excess of the posts taken.
     pub fn also_read(&mut self, posts: u32) {
         for cap in self.windows.iter_mut().filter(|w| w.unit == Unit::Posts) {
             cap.remaining = cap.remaining.saturating_sub(posts);
@@ -213,24 +213,24 @@ impl Ledger {
         self.granted
     }
 
-    /// Until when nothing may be sent, Unix ms, if the upstream said so.
+    /// The end of a block by the upstream, Unix ms.
     pub fn blocked_until_ms(&self) -> Option<i64> {
         self.blocked_until_ms
     }
 
-    fn told(&mut self, asked: RequestKind, throttle: &Throttle, now_ms: i64) {
+    fn reported(&mut self, kind: RequestKind, throttle: &Throttle, now_ms: i64) {
         for window in &mut self.windows {
             window.roll(now_ms);
         }
         if throttle.reset_at_ms <= now_ms {
             return;
         }
-        if asked == RequestKind::LookUp {
+        if kind == RequestKind::LookUp {
             self.set_apart(throttle);
         }
-        if let Some(window) = self.of(asked, throttle) {
-            let was_pages_only = window.pages_only && asked == RequestKind::LookUp;
-            window.tell(throttle.remaining);
+        if let Some(window) = self.of(kind, throttle) {
+            let was_pages_only = window.pages_only && kind == RequestKind::LookUp;
+            window.report(throttle.remaining);
             window.reset_at_ms = window.reset_at_ms.max(throttle.reset_at_ms);
             window.assumed = false;
             if was_pages_only {
@@ -238,27 +238,27 @@ impl Ledger {
             }
             return;
         }
-        // A window that was begun here on a guess of its length: the answer knows better.
-        if let Some(window) = self.guessed(asked, throttle) {
+        // A window that was begun here with a guessed length: the answer corrects it.
+        if let Some(window) = self.guessed(kind, throttle) {
             let began_ms = window.reset_at_ms.saturating_sub(window.length_ms);
-            window.tell(throttle.remaining);
+            window.report(throttle.remaining);
             window.reset_at_ms = throttle.reset_at_ms;
             window.length_ms = throttle.reset_at_ms.saturating_sub(began_ms).max(1);
             window.assumed = false;
             return;
         }
-        self.add(asked, throttle, now_ms);
+        self.add(kind, throttle, now_ms);
     }
 
-    /// The window that an answer tells of. Of two that end together, pages may tell of either, and
-    /// look-ups of the one that is theirs.
-    fn of(&mut self, asked: RequestKind, throttle: &Throttle) -> Option<&mut Window> {
-        let told = self.windows.iter_mut().filter(|w| is_of(w, throttle));
-        told.min_by_key(|window| window.pages_only != (asked == RequestKind::Page))
+    /// The window that an answer reports. Of two that end together, pages may report either, and
+    /// look-ups only the one that counts them.
+    fn of(&mut self, kind: RequestKind, throttle: &Throttle) -> Option<&mut Window> {
+        let reported = self.windows.iter_mut().filter(|w| is_of(w, throttle));
+        reported.min_by_key(|window| window.pages_only != (kind == RequestKind::Page))
     }
 
-    fn guessed(&mut self, asked: RequestKind, throttle: &Throttle) -> Option<&mut Window> {
-        let is_page = asked == RequestKind::Page;
+    fn guessed(&mut self, kind: RequestKind, throttle: &Throttle) -> Option<&mut Window> {
+        let is_page = kind == RequestKind::Page;
         let guessed = self.windows.iter_mut().filter(|w| {
             let is_theirs = is_page || !w.pages_only;
             w.unit == Unit::Requests && w.assumed && w.limit == throttle.limit && is_theirs
@@ -266,9 +266,9 @@ impl Ledger {
         guessed.min_by_key(|window| window.pages_only != is_page)
     }
 
-    /// An answer tells of the tightest limit: what is tighter by far than what a look-up was told
-    /// does not count look-ups. Two windows of the same size that once ended together are told
-    /// apart by this.
+    /// An answer reports the tightest limit: a window that is far tighter than the one a look-up
+    /// reported does not count look-ups. This distinguishes two windows of the same size that once
+    /// ended together.
     fn set_apart(&mut self, throttle: &Throttle) {
         for window in &mut self.windows {
             let is_tighter = window.remaining.saturating_add(UNDER_WAY) < throttle.remaining;
@@ -277,8 +277,8 @@ impl Ledger {
         }
     }
 
-    /// A window that was thought to be of pages alone counts look-ups too: those that are under way
-    /// were not taken from it.
+    /// A window that was thought to count only pages counts look-ups too: those under way were not
+    /// taken from it.
     fn share(&mut self, throttle: &Throttle) {
         let under_way = self.drop_assumed(RequestKind::LookUp);
         if let Some(window) = self.of(RequestKind::LookUp, throttle) {
@@ -287,10 +287,10 @@ impl Ledger {
         }
     }
 
-    /// A limit that was never told of again has been lowered or raised. Returns what was granted
-    /// meanwhile and may still be on its way.
-    fn drop_assumed(&mut self, asked: RequestKind) -> u32 {
-        let is_page = asked == RequestKind::Page;
+    /// Drops the windows that no answer has confirmed: a limit that is not reported again has been
+    /// lowered or raised. Returns the grants since then that may still be under way.
+    fn drop_assumed(&mut self, kind: RequestKind) -> u32 {
+        let is_page = kind == RequestKind::Page;
         let mut under_way = if is_page {
             self.blind
         } else {
@@ -306,8 +306,8 @@ impl Ledger {
         under_way
     }
 
-    fn add(&mut self, asked: RequestKind, throttle: &Throttle, now_ms: i64) {
-        let under_way = self.drop_assumed(asked);
+    fn add(&mut self, kind: RequestKind, throttle: &Throttle, now_ms: i64) {
+        let under_way = self.drop_assumed(kind);
         let requests = |w: &Window| w.unit == Unit::Requests;
         if self.windows.iter().filter(|w| requests(w)).count() >= MAX_WINDOWS {
             let first = self.windows.iter().position(requests);
@@ -323,7 +323,7 @@ impl Ledger {
             length_ms: throttle.reset_at_ms.saturating_sub(now_ms).max(1),
             others: 0,
             assumed: false,
-            pages_only: asked == RequestKind::Page,
+            pages_only: kind == RequestKind::Page,
             late: 0,
         });
     }
@@ -345,7 +345,7 @@ fn kept(purpose: Use, unit: Unit) -> f64 {
 }
 
 const EVEN: f64 = 0.98;
-/// Reports whose windows end this close together speak of one window.
+/// Reports whose windows end this close together are of one window.
 const SAME_WINDOW_MS: u64 = 2_000;
 const MAX_WINDOWS: usize = 8;
 /// More requests than all processes have taken and not sent, or sent and not been answered.

@@ -23,21 +23,21 @@ pub struct Window {
     pub reset_at_ms: i64,
     /// How long windows last, ms, as far as is known.
     pub length_ms: i64,
-    /// How much others used of this window, as far as was noticed.
+    /// How much of this window others used, as far as is known.
     pub others: u32,
-    /// Whether it was begun here, after the one before it ended, and no answer has told of it yet.
+    /// Whether it was begun here after the previous one ended and no answer has reported it yet.
     pub assumed: bool,
-    /// Whether only pages count against it, as far as is known: no answer to a look-up has told of
+    /// Whether only pages count against it, as far as is known: no answer to a look-up has reported
     /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pages_only: bool,
-    /// How much was taken so late that it may be counted against the next window.
+    /// How much was taken so late that it may count against the next window.
     #[serde(default)]
     pub late: u32,
 }
 
 impl Window {
-    /// Begins the window anew if its time is over.
+    /// Begins the next window if this one has ended.
     pub(super) fn roll(&mut self, now_ms: i64) {
         if now_ms < self.reset_at_ms {
             return;
@@ -54,8 +54,8 @@ impl Window {
         self.assumed = true;
     }
 
-    /// What of it may be taken when `kept` of what is left is kept back, as a share of what the
-    /// rest of the window would bring at an even pace.
+    /// How much may be taken while a reserve stays: `kept` is the reserve as a share of the quota
+    /// that the rest of the window would bring at an even pace.
     pub(super) fn free(&self, kept: f64, now_ms: i64) -> u32 {
         let line = self.even() * kept * self.left_ms(now_ms) as f64;
         let line = line.round().clamp(0.0, f64::from(u32::MAX)) as u32;
@@ -76,7 +76,7 @@ impl Window {
         self.reset_at_ms.saturating_sub(left_ms).max(now_ms)
     }
 
-    /// Takes what is to be spent.
+    /// Subtracts an amount that is about to be spent.
     pub(super) fn spend(&mut self, amount: u32, now_ms: i64) {
         self.remaining = self.remaining.saturating_sub(amount);
         if self.unit == Unit::Requests && self.left_ms(now_ms) <= WINDOW_EDGE_MS {
@@ -84,12 +84,12 @@ impl Window {
         }
     }
 
-    /// Takes what others used: `told` is what an answer says is left.
-    pub(super) fn tell(&mut self, told: u32) {
+    /// Subtracts the use by others: `remaining` is the figure that an answer reports.
+    pub(super) fn report(&mut self, remaining: u32) {
         self.others = self
             .others
-            .saturating_add(self.remaining.saturating_sub(told));
-        self.remaining = self.remaining.min(told);
+            .saturating_add(self.remaining.saturating_sub(remaining));
+        self.remaining = self.remaining.min(remaining);
     }
 
     /// How much a ms brings at an even pace.

@@ -26,35 +26,35 @@ pub struct AgeBand {
 pub enum Due {
     /// At that Unix ms; it may have passed.
     At(i64),
-    /// Not any more: it has outlived the table.
+    /// No longer: it is older than the table.
     Retired,
-    /// Not at all: its time of birth is unknown, or further in the future than clocks differ.
+    /// Never: its creation time is unknown, or further in the future than clocks differ.
     Never,
 }
 
-/// A table that makes no sense.
+/// An invalid table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgeTableError {
     /// There are no bands.
     Empty,
     /// A band does not end after the one before it, or its interval is not above zero.
     Band {
-        /// The band's place, from 0.
+        /// The band's index, from 0.
         at: usize,
     },
     /// Older posts would be refreshed more often than younger ones.
     Shrinks {
-        /// The older band's place, from 0.
+        /// The older band's index, from 0.
         at: usize,
     },
 }
 
 impl AgeTable {
-    /// A table of these bands, youngest first. A time of birth up to `skew_ms` in the future
+    /// A table of these bands, youngest first. A creation time up to `skew_ms` in the future
     /// counts as now.
     ///
     /// # Errors
-    /// [`AgeTableError`] naming the first band that is wrong.
+    /// [`AgeTableError`] with the first invalid band.
     pub fn new(bands: Vec<AgeBand>, skew_ms: i64) -> Result<Self, AgeTableError> {
         if bands.is_empty() {
             return Err(AgeTableError::Empty);
@@ -81,13 +81,13 @@ impl AgeTable {
         &self.bands
     }
 
-    /// How far in the future a time of birth may lie and count as now, ms.
+    /// How far in the future a creation time may lie and count as now, ms.
     pub fn skew_ms(&self) -> i64 {
         self.skew_ms
     }
 
-    /// When a post is due that was created_at at `created_at_ms` and last refreshed at `refreshed_ms`, both
-    /// Unix ms. A post never refreshed is due one interval after it was first stored, which is
+    /// When a post is due that was created at `created_at_ms` and last refreshed at `refreshed_ms`,
+    /// both Unix ms. A post never refreshed is due one interval after it was first stored, which is
     /// then `refreshed_ms`.
     ///
     /// The interval is that of the post's age at its last refresh, as the seed's delay is
@@ -111,13 +111,13 @@ impl AgeTable {
         Some(self.bands[self.band(age_ms)?].every_ms)
     }
 
-    /// Whether a post that was created_at at `created_at_ms` is still refreshed at `at_ms`, both Unix ms.
+    /// Whether a post created at `created_at_ms` is still refreshed at `at_ms`, both Unix ms.
     pub fn holds(&self, created_at_ms: Option<i64>, at_ms: i64) -> bool {
         matches!(self.due(created_at_ms, at_ms), Due::At(_))
     }
 
-    /// The place of that age's band, from 0; `None` for the retired. What is not created_at yet belongs
-    /// to the first.
+    /// The index of that age's band, from 0; `None` for the retired. A creation time in the future
+    /// belongs to the first.
     pub fn band(&self, age_ms: i64) -> Option<usize> {
         self.bands.iter().position(|band| age_ms < band.below_ms)
     }
@@ -143,7 +143,7 @@ impl Default for AgeTable {
 impl fmt::Display for AgeTableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => write!(f, "the table has no ages; give it one at least"),
+            Self::Empty => write!(f, "the table is empty: expected at least one age"),
             Self::Band { at } => write!(
                 f,
                 "age {} must lie above the one before it and have an interval above zero",

@@ -1,21 +1,21 @@
-/// When a batch of due posts leaves: at once when it is full, else when its first post has waited
+/// When a batch of due posts is sent: at once when it is full, else when its first post has waited
 /// long enough.
 ///
-/// The buffer is the schedule itself. What waits in it is not held by anyone, so a worker that
-/// dies while a batch fills delays nothing; a post is in one batch at a time because a claim takes
-/// it off the schedule.
+/// The schedule itself is the buffer. No worker holds the posts that wait in it, so a worker that
+/// dies while a batch fills delays nothing; a claim takes a post off the schedule, so that it is in
+/// one batch at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchRule {
     size: usize,
     ttl_ms: i64,
 }
 
-/// How a batch stands.
+/// The state of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// It is full.
     Full,
-    /// It is not, but its time is over.
+    /// It is not full, but its time is over.
     Over,
     /// Its time is over at this Unix ms.
     Until(i64),
@@ -37,8 +37,7 @@ impl BatchRule {
         self.size
     }
 
-    /// How a batch of so many due posts stands, the first of which came due at `first_due_ms`,
-    /// Unix ms.
+    /// The state of a batch of `due` posts, the first of which came due at `first_due_ms`, Unix ms.
     pub fn fill(&self, due: usize, first_due_ms: i64, now_ms: i64) -> Fill {
         let over_ms = first_due_ms.saturating_add(self.ttl_ms);
         if due == 0 {

@@ -1,69 +1,67 @@
-/// Finds what an upstream refuses a batch for: halves it until the culprits stand alone.
+/// Finds the posts for which an upstream refuses a batch, by halving it until they are alone.
 ///
-/// Of a batch of n with k culprits it asks about 2 k log2 n times. Where the quota ends before, the
-/// posts that are still under suspicion count one failure more each and stay due as they were, and
-/// the next batch that holds them begins with parts of half the size: the search goes on where it
-/// ended, in whichever process.
-/// Where everything is refused, the upstream is to blame and not the posts: see
-/// [`Bisection::is_outage`]. Whoever met that before begins with a probe: see
+/// A batch of n posts with k culprits takes about 2 k log2 n requests. Where the quota ends earlier,
+/// each remaining suspect counts one more failure and stays due as before, and the next batch that
+/// holds it begins with parts of half the size: the search continues where it ended, in any process.
+/// Where everything is refused, the upstream is at fault and not the posts: see
+/// [`Bisection::is_outage`]. After an earlier outage it begins with a probe: see
 /// [`Bisection::with_probe`].
 #[derive(Debug, Clone)]
 pub struct Bisection<T> {
-    /// What is still to be asked for, the next part last.
+    /// The parts still to be requested, the next one last.
     open: Vec<Part<T>>,
     culprits: Vec<T>,
     accepted: u32,
-    /// How many culprits there were when something was accepted last.
+    /// How many culprits there were at the last accepted part.
     proven: usize,
-    doubt: Doubt,
+    outage_check: OutageCheck,
     probe: Probe,
 }
 
-/// Posts that are asked for before the others.
+/// The state of the probe, posts that are requested before the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Probe {
-    /// None are.
+    /// There is none.
     None,
-    /// They are asked for next.
-    RequestContext,
-    /// They were refused.
+    /// It is the next part.
+    Pending,
+    /// It was refused.
     Refused,
 }
 
 /// Whether the upstream itself may be at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doubt {
-    /// Nothing speaks for it.
+enum OutageCheck {
+    /// Nothing suggests it.
     None,
-    /// The largest part that is left is asked for next, to notify.
-    RequestContext,
-    /// That was refused as well.
+    /// The largest remaining part is requested next, to find out.
+    Pending,
+    /// That part was refused as well.
     Confirmed,
 }
 
 #[derive(Debug, Clone)]
 struct Part<T> {
     posts: Vec<T>,
-    /// Whether it is a part of something that was refused.
+    /// Whether it is part of a refused batch.
     is_suspect: bool,
 }
 
-/// What a [`Bisection`] came to.
+/// The result of a [`Bisection`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict<T> {
-    /// What was refused alone.
+    /// Posts that were refused alone.
     pub culprits: Vec<T>,
-    /// What was refused together with others, and is not cleared.
+    /// Posts that were refused with others and not cleared since.
     pub suspects: Vec<T>,
-    /// What was not asked for.
+    /// Posts that were not requested.
     pub unasked: Vec<T>,
 }
 
 impl<T> Bisection<T> {
-    /// Begins with a batch that has not been asked for yet. Posts whose look-ups failed before, as
-    /// often in a row as `failures` says, are asked for apart from the others, in parts that halve
-    /// with each failure. The part of the batch's first post comes first: where quota ends between
-    /// two, the other is first the next time.
+    /// Begins with a batch. Posts whose last look-ups failed, `failures` times in a row, are requested
+    /// apart from the others, in parts that halve with each failure. The part of the batch's first
+    /// post comes first: if the quota ends between two parts, the other is first the next time.
     pub fn new(batch: Vec<T>, failures: impl Fn(&T) -> u32) -> Self {
         let size = batch.len();
         Self::of(batch, size, failures)
@@ -90,17 +88,16 @@ impl<T> Bisection<T> {
             culprits: Vec::new(),
             accepted: 0,
             proven: 0,
-            doubt: Doubt::None,
+            outage_check: OutageCheck::None,
             probe: Probe::None,
         }
     }
 
-    /// As [`Bisection::new`], for an upstream that has answered nothing of late: the posts that
-    /// failed least, the first `most` of these that a part holds, are asked for before all others.
-    /// If they are refused, the upstream seems to be down, and nothing more is to be asked; but a
-    /// post that was asked for alone takes the blame, and makes room for another probe. So whatever
-    /// stands at the head of the schedule, upstream and posts are told from one another in the end,
-    /// and an outage costs one post's timeout a turn.
+    /// As [`Bisection::new`], for an upstream without recent answers: the posts that failed least,
+    /// up to `most` of them and at most one part, are requested before all others. If they are
+    /// refused, the upstream seems to be down, and no more requests are made; but a post that was
+    /// requested alone counts as a culprit and makes room for another probe. So any schedule
+    /// distinguishes upstream and posts in the end, and an outage costs one post's timeout a turn.
     pub fn with_probe(batch: Vec<T>, failures: impl Fn(&T) -> u32, most: usize) -> Self {
         let Some(least) = batch.iter().map(&failures).min() else {
             return Self::new(batch, failures);
@@ -118,11 +115,11 @@ impl<T> Bisection<T> {
         let mut bisection = Self::of(others, size, failures);
         let is_suspect = false;
         bisection.open.push(Part { posts, is_suspect });
-        bisection.probe = Probe::RequestContext;
+        bisection.probe = Probe::Pending;
         bisection
     }
 
-    /// The part to ask for next; `None` when nothing is left.
+    /// The next part to request; `None` when nothing is left.
     pub fn part(&self) -> Option<&[T]> {
         self.open.last().map(|part| part.posts.as_slice())
     }
@@ -131,25 +128,25 @@ impl<T> Bisection<T> {
     pub fn accepted(&mut self) -> Vec<T> {
         self.accepted = self.accepted.saturating_add(1);
         self.proven = self.culprits.len();
-        self.doubt = Doubt::None;
+        self.outage_check = OutageCheck::None;
         self.probe = Probe::None;
         self.open.pop().map_or_else(Vec::new, |part| part.posts)
     }
 
-    /// The part was refused: it is halved, or it is a culprit.
+    /// The part was refused: it is halved, or a single post is a culprit.
     pub fn refused(&mut self) {
         let Some(Part { mut posts, .. }) = self.open.pop() else {
             return;
         };
-        if self.doubt == Doubt::RequestContext {
-            self.doubt = Doubt::Confirmed;
+        if self.outage_check == OutageCheck::Pending {
+            self.outage_check = OutageCheck::Confirmed;
         }
-        if self.probe == Probe::RequestContext {
+        if self.probe == Probe::Pending {
             self.probe = Probe::Refused;
         }
         if posts.len() == 1 {
             self.culprits.append(&mut posts);
-            self.doubt_upstream();
+            self.check_for_outage();
             return;
         }
         let second = posts.split_off(posts.len() / 2);
@@ -159,12 +156,12 @@ impl<T> Bisection<T> {
         }
     }
 
-    /// Whether so much was refused, and nothing accepted since, that the upstream itself is at
-    /// fault: two posts alone, and the largest part of the rest.
+    /// Whether so much was refused, with nothing accepted since, that the upstream itself is at
+    /// fault: two single posts and the largest part of the rest.
     pub fn is_outage(&self) -> bool {
         let is_all = self.accepted == 0 && self.open.is_empty();
-        let is_told = self.doubt == Doubt::Confirmed || is_all;
-        self.culprits.len() - self.proven >= 2 && is_told
+        let is_confirmed = self.outage_check == OutageCheck::Confirmed || is_all;
+        self.culprits.len() - self.proven >= 2 && is_confirmed
     }
 
     /// Whether the probe was refused: the upstream is thought to be down.
@@ -172,8 +169,9 @@ impl<T> Bisection<T> {
         self.probe == Probe::Refused && self.accepted == 0
     }
 
-    /// Two culprits and no answer since: the largest part that is left will notify whose fault it is.
-    fn doubt_upstream(&mut self) {
+    /// After two culprits without an answer since, the largest remaining part decides whether the
+    /// upstream is at fault.
+    fn check_for_outage(&mut self) {
         if self.culprits.len() - self.proven != 2 {
             return;
         }
@@ -181,7 +179,7 @@ impl<T> Bisection<T> {
         if let Some((largest, _)) = sizes.max_by_key(|(_, size)| *size) {
             let part = self.open.remove(largest);
             self.open.push(part);
-            self.doubt = Doubt::RequestContext;
+            self.outage_check = OutageCheck::Pending;
         }
     }
 
@@ -195,8 +193,8 @@ impl<T> Bisection<T> {
         self.culprits.len()
     }
 
-    /// Ends it where the upstream is thought to be at fault: only what was refused before something
-    /// was accepted is surely a culprit. One more is taken for one, so that it makes room.
+    /// Ends it where the upstream is thought to be at fault: only posts refused before the last
+    /// accepted part are surely culprits. One more counts as a culprit, so that it makes room.
     pub fn end_in_outage(mut self) -> Verdict<T> {
         let kept = self.culprits.len().min(self.proven + 1);
         let mut unasked = self.culprits.split_off(kept);
@@ -226,7 +224,7 @@ impl<T> Bisection<T> {
     }
 }
 
-/// How many posts are asked for at once that failed so often, of a batch of that size.
+/// The size of a part of posts that failed so often, in a batch of that size.
 fn part_size(size: usize, failed: u32) -> usize {
     (size >> failed.min(u32::BITS - 1)).max(1)
 }

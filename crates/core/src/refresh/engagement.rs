@@ -2,8 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::post::Counts;
 
-/// What each count adds to a post's engagement. Views are left out: they grow without end, and
-/// few upstreams notify them.
+/// The weight of each count in a post's engagement. Views are left out: they grow without end, and
+/// few upstreams report them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngagementWeights {
@@ -18,8 +18,8 @@ pub struct EngagementWeights {
 }
 
 impl EngagementWeights {
-    /// The weighted sum of a post's counts; what is not counted, below zero or weighted by what
-    /// is no number adds nothing.
+    /// The weighted sum of a post's counts. Missing and negative counts add nothing, nor do counts
+    /// whose weight is not finite.
     pub fn total(&self, counts: &Counts) -> f64 {
         let part = |weight: f64, count: Option<i64>| {
             let weight = if weight.is_finite() { weight } else { 0.0 };

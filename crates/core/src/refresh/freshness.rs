@@ -2,96 +2,96 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     age_table::Due,
-    facts::{Look, Refreshed},
-    notifying::is_worth_notifying,
+    notification::is_worth_notifying,
     policy::Policy,
+    refresh_history::{EngagementSample, RefreshHistory},
     retry::{CONFIRM_MS, retry_ms},
 };
 use crate::post::Counts;
 
-/// How fresh a stored post is: what its answers have said so far.
+/// How fresh a stored post is, by its answers so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Freshness {
-    /// When it was written, Unix ms.
+    /// When it was created, Unix ms.
     pub created_at_ms: Option<i64>,
-    /// When the answer was asked for that it first came with, Unix ms.
+    /// When the first answer that showed it was requested, Unix ms.
     pub first_ms: i64,
-    /// When the newest answer was asked for whose word is stored, Unix ms.
+    /// When the newest stored answer was requested, Unix ms.
     pub refreshed_ms: i64,
-    /// How often a look-up has told of it. Polls that show it are not counted: they end no wait
-    /// for a probe.
+    /// How many look-ups have answered it. Polls that show it are not counted: they end no wait for
+    /// a probe.
     pub refreshes: u32,
-    /// Look-ups in a row that brought no word of it.
+    /// Consecutive look-ups without an answer on it.
     pub failures: u32,
-    /// Whether the last answer left it out without a word.
+    /// Whether the last answer left it out without an error.
     pub missing: bool,
     /// Its counts as last seen.
     pub counts: Counts,
     /// Its total and its time at the answer before the last.
-    pub before: Option<Sample>,
-    /// What libraries were last told of its counts.
-    pub told: Sample,
-    /// The source that it was first stored by, as the store numbers it.
+    pub before: Option<CountSample>,
+    /// The counts of the last notification of libraries.
+    pub notified: CountSample,
+    /// The first source to store it, by its number in the store.
     pub source: Option<u64>,
 }
 
 /// A post's total of counts at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Sample {
+pub struct CountSample {
     /// Unix ms.
     pub at_ms: i64,
     /// See [`Counts::total`].
     pub total: i64,
 }
 
-/// What a look-up said of a post.
+/// The result of a look-up for one post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookupResult {
     /// It is there.
     Seen {
         /// Its counts.
         counts: Counts,
-        /// Whether anything of it differs from what is stored.
+        /// Whether it differs from the stored version.
         changed: bool,
     },
-    /// It was left out, and might be anything.
+    /// It was left out, for an unknown reason.
     Missing,
     /// It does not exist any more.
     Gone,
-    /// It exists, but not for this reader.
+    /// It exists, but is hidden from this reader.
     Hidden,
     /// There was no usable answer.
     Nothing,
-    /// There was no usable answer to a request for it and others, and which of them is at fault was
-    /// not found out.
+    /// There was no usable answer to a request for it and others, and the post at fault was not
+    /// determined.
     Suspect,
 }
 
-/// What became of a post that was looked up.
+/// The outcome of a look-up for one post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum LookupOutcome {
     /// Something changed, and is stored.
     Updated,
     /// Nothing changed.
     Unchanged,
     /// A newer answer was stored already.
     Superseded,
-    /// The answer left it out; it is asked for once more before that means anything.
+    /// The answer left it out; a second look-up has to confirm that.
     Missing,
     /// It is deleted; a tombstone stays.
     Deleted,
-    /// It may not be seen with the credentials at hand.
+    /// It is hidden from the available credentials.
     Hidden,
     /// There was no usable answer; it is due again soon. A suspect is due as it was: the search for
     /// the culprit goes on with the next claim.
     Failed,
 }
 
-/// Where and when an answer stands.
+/// The circumstances of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestContext {
-    /// When it was asked for, Unix ms: answers are ordered by this.
+    /// When it was requested, Unix ms: answers are ordered by this.
     pub at_ms: i64,
     /// The time, Unix ms.
     pub now_ms: i64,
@@ -99,27 +99,27 @@ pub struct RequestContext {
     pub due_ms: i64,
     /// Any random number, to spread retries with.
     pub random: u64,
-    /// Whether anyone may see the post, so that an answer without it means that it is gone.
+    /// Whether anyone may see the post, so that an answer without it means that it is deleted.
     pub is_open: bool,
 }
 
-/// What a look-up leads to.
+/// The consequences of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// The post's freshness now.
     pub freshness: Freshness,
-    /// What became of it.
-    pub outcome: Outcome,
+    /// The outcome.
+    pub outcome: LookupOutcome,
     /// When it is due next.
     pub due: Due,
-    /// Whether libraries are to be told of its counts.
+    /// Whether libraries are to be notified of its counts.
     pub notify: bool,
 }
 
 impl Freshness {
     /// The freshness of a post that is stored for the first time.
     pub fn first(created_at_ms: Option<i64>, asked_ms: i64, counts: Counts) -> Self {
-        let told = Sample {
+        let notified = CountSample {
             at_ms: asked_ms,
             total: counts.total(),
         };
@@ -128,20 +128,20 @@ impl Freshness {
             first_ms: asked_ms,
             refreshed_ms: asked_ms,
             counts,
-            told,
+            notified,
             ..Self::default()
         }
     }
 
-    /// What a policy plans the next refresh by. Times are those of answers, so a post that was
-    /// looked up in vain is planned as before.
-    pub fn facts(&self) -> Refreshed {
-        Refreshed {
+    /// The input for planning the next refresh. Its times are those of answers, so a look-up without
+    /// an answer does not change it.
+    pub fn refresh_history(&self) -> RefreshHistory {
+        RefreshHistory {
             created_at_ms: self.created_at_ms,
             refreshed_ms: self.refreshed_ms,
             refreshes: self.refreshes,
             total: self.counts.total() as f64,
-            before: self.before.map(|before| Look {
+            before: self.before.map(|before| EngagementSample {
                 at_ms: before.at_ms,
                 total: before.total as f64,
             }),
@@ -150,18 +150,18 @@ impl Freshness {
         }
     }
 
-    /// Takes in what a look-up said.
-    pub fn take(&self, policy: &Policy, word: LookupResult, asked: RequestContext) -> Decision {
-        let is_late = asked.at_ms < self.refreshed_ms;
-        match word {
-            LookupResult::Nothing => self.failed(policy, asked),
-            LookupResult::Suspect => self.suspected(policy, asked),
-            _ if is_late => self.stays(policy, Outcome::Superseded),
-            LookupResult::Seen { counts, changed } => self.seen(policy, counts, changed, asked),
-            LookupResult::Missing if !self.missing => self.missed(asked),
-            LookupResult::Missing if asked.is_open => self.ended(asked),
-            LookupResult::Gone => self.ended(asked),
-            LookupResult::Missing | LookupResult::Hidden => self.hidden(policy, asked),
+    /// Applies the result of a look-up.
+    pub fn take(&self, policy: &Policy, result: LookupResult, context: RequestContext) -> Decision {
+        let is_late = context.at_ms < self.refreshed_ms;
+        match result {
+            LookupResult::Nothing => self.failed(policy, context),
+            LookupResult::Suspect => self.suspected(policy, context),
+            _ if is_late => self.stays(policy, LookupOutcome::Superseded),
+            LookupResult::Seen { counts, changed } => self.seen(policy, counts, changed, context),
+            LookupResult::Missing if !self.missing => self.missed(context),
+            LookupResult::Missing if context.is_open => self.ended(context),
+            LookupResult::Gone => self.ended(context),
+            LookupResult::Missing | LookupResult::Hidden => self.hidden(policy, context),
         }
     }
 
@@ -170,112 +170,112 @@ impl Freshness {
         policy: &Policy,
         counts: Counts,
         changed: bool,
-        asked: RequestContext,
+        context: RequestContext,
     ) -> Decision {
-        let mut freshness = self.answered(asked);
+        let mut freshness = self.answered(context);
         freshness.counts = counts;
         freshness.missing = false;
-        let notify = is_worth_notifying(policy.ages(), &freshness, asked.now_ms);
+        let notify = is_worth_notifying(policy.ages(), &freshness, context.now_ms);
         if notify {
-            freshness.told = Sample {
-                at_ms: asked.now_ms,
+            freshness.notified = CountSample {
+                at_ms: context.now_ms,
                 total: counts.total(),
             };
         }
         Decision {
             freshness,
             outcome: if changed {
-                Outcome::Updated
+                LookupOutcome::Updated
             } else {
-                Outcome::Unchanged
+                LookupOutcome::Unchanged
             },
-            due: policy.due(&freshness.facts()),
+            due: policy.due(&freshness.refresh_history()),
             notify,
         }
     }
 
-    fn missed(&self, asked: RequestContext) -> Decision {
+    fn missed(&self, context: RequestContext) -> Decision {
         Decision {
             freshness: Self {
                 missing: true,
                 ..*self
             },
-            outcome: Outcome::Missing,
-            due: Due::At(asked.now_ms.saturating_add(CONFIRM_MS)),
+            outcome: LookupOutcome::Missing,
+            due: Due::At(context.now_ms.saturating_add(CONFIRM_MS)),
             notify: false,
         }
     }
 
-    fn ended(&self, asked: RequestContext) -> Decision {
+    fn ended(&self, context: RequestContext) -> Decision {
         Decision {
-            freshness: self.answered(asked),
-            outcome: Outcome::Deleted,
+            freshness: self.answered(context),
+            outcome: LookupOutcome::Deleted,
             due: Due::Retired,
             notify: false,
         }
     }
 
-    fn hidden(&self, policy: &Policy, asked: RequestContext) -> Decision {
+    fn hidden(&self, policy: &Policy, context: RequestContext) -> Decision {
         let freshness = Self {
             missing: false,
-            ..self.answered(asked)
+            ..self.answered(context)
         };
         Decision {
             freshness,
-            outcome: Outcome::Hidden,
-            due: policy.due(&freshness.facts()),
+            outcome: LookupOutcome::Hidden,
+            due: policy.due(&freshness.refresh_history()),
             notify: false,
         }
     }
 
-    fn failed(&self, policy: &Policy, asked: RequestContext) -> Decision {
+    fn failed(&self, policy: &Policy, context: RequestContext) -> Decision {
         let failures = self.failures.saturating_add(1);
         let freshness = Self { failures, ..*self };
-        let age_ms = asked
+        let age_ms = context
             .now_ms
-            .saturating_sub(self.created_at_ms.unwrap_or(asked.now_ms));
+            .saturating_sub(self.created_at_ms.unwrap_or(context.now_ms));
         let every_ms = policy.ages().every_ms(age_ms).unwrap_or(0);
-        let retry_ms = retry_ms(failures, every_ms, asked.random);
-        let due = if policy.ages().holds(self.created_at_ms, asked.now_ms) {
-            Due::At(asked.now_ms.saturating_add(retry_ms))
+        let retry_ms = retry_ms(failures, every_ms, context.random);
+        let due = if policy.ages().holds(self.created_at_ms, context.now_ms) {
+            Due::At(context.now_ms.saturating_add(retry_ms))
         } else {
             Due::Retired
         };
         Decision {
             freshness,
-            outcome: Outcome::Failed,
+            outcome: LookupOutcome::Failed,
             due,
             notify: false,
         }
     }
 
-    fn suspected(&self, policy: &Policy, asked: RequestContext) -> Decision {
-        let failed = self.failed(policy, asked);
+    fn suspected(&self, policy: &Policy, context: RequestContext) -> Decision {
+        let failed = self.failed(policy, context);
         Decision {
             due: match failed.due {
-                Due::At(_) => Due::At(asked.due_ms),
+                Due::At(_) => Due::At(context.due_ms),
                 other => other,
             },
             ..failed
         }
     }
 
-    fn stays(&self, policy: &Policy, outcome: Outcome) -> Decision {
+    fn stays(&self, policy: &Policy, outcome: LookupOutcome) -> Decision {
         Decision {
             freshness: *self,
             outcome,
-            due: policy.due(&self.facts()),
+            due: policy.due(&self.refresh_history()),
             notify: false,
         }
     }
 
-    fn answered(&self, asked: RequestContext) -> Self {
+    fn answered(&self, context: RequestContext) -> Self {
         Self {
-            before: Some(Sample {
+            before: Some(CountSample {
                 at_ms: self.refreshed_ms,
                 total: self.counts.total(),
             }),
-            refreshed_ms: asked.at_ms,
+            refreshed_ms: context.at_ms,
             refreshes: self.refreshes.saturating_add(1),
             failures: 0,
             ..*self
@@ -283,7 +283,7 @@ impl Freshness {
     }
 }
 
-impl Outcome {
+impl LookupOutcome {
     /// Every outcome.
     pub const ALL: [Self; 7] = [
         Self::Updated,

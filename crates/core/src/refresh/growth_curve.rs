@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 /// `G(age)`: the share of a post's final engagement that is there by that age.
 ///
-/// It rises from 0 at birth to 1 at [`AGE_ENDS_MS`]'s last, linearly in the logarithm of the age
+/// It rises from 0 at creation to 1 at [`AGE_ENDS_MS`]'s last, linearly in the logarithm of the age
 /// between the ends of [`BINS`] log-spaced ages, and linearly in the age below the first of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<f64>", into = "Vec<f64>")]
@@ -24,8 +24,13 @@ impl GrowthCurve {
             share if share > 0.0 && share < 1.0 => share / (1.0 - share),
             _ => DAY_ODDS,
         };
-        let wanted = day_odds.ln() / (DAY_MS / half_ms).ln();
-        let steepness = if wanted.is_finite() { wanted } else { 1.0 }.clamp(0.25, 4.0);
+        let steepness = day_odds.ln() / (DAY_MS / half_ms).ln();
+        let steepness = if steepness.is_finite() {
+            steepness
+        } else {
+            1.0
+        }
+        .clamp(0.25, 4.0);
         let odds = |age_ms: f64| (age_ms / half_ms).powf(steepness);
         Self::of_shares((0..=BINS).map(|bin| {
             let odds = odds(end_ms(bin));

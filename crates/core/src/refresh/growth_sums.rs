@@ -2,8 +2,8 @@ use serde::{Deserialize, Serialize};
 
 use super::growth_curve::{BINS, GrowthCurve, bin_of, end_ms, start_ms};
 
-/// What refreshes have shown of how posts grow: sums only, of a fixed size, so that those of
-/// several workers are merged by adding them.
+/// Growth of posts as observed by refreshes: sums of a fixed size, so that those of several workers
+/// merge by addition.
 ///
 /// Per bin of age: by how much counts grew, and what they grew from. The quotient of these pooled
 /// sums is the growth of the logarithm of the count over that bin (the development factors of
@@ -40,9 +40,9 @@ pub struct Growth {
 /// shape and `beta` the rate, its mean is `alpha / beta`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Scale {
-    /// The engagement that a post is taken to have had before any was counted.
+    /// The engagement that a post is assumed to have before any is counted.
     pub alpha: f64,
-    /// The share of the curve in which it had it.
+    /// The share of the curve to which it belongs.
     pub beta: f64,
 }
 
@@ -51,8 +51,8 @@ pub struct Scale {
 struct Ratio {
     grown: u64,
     exposed: u64,
-    /// How often, weighted: what each post is taken to have had besides its count is added to
-    /// what is exposed when the quotient is made, for only then it is known.
+    /// The number of observations, weighted: the prior engagement of each post is known only when
+    /// the quotient is made, and is added to the exposure then.
     times: u64,
 }
 
@@ -60,9 +60,9 @@ impl GrowthSums {
     /// The growth at which sums are halved.
     pub const FADE_AT: f64 = 500_000.0;
 
-    /// Takes in what a refresh has shown; `curve` (the one that is known so far) says how growth
-    /// over several bins is spread. Growth that is none (a count that fell, ages that do not rise
-    /// or lie past the curve, what is no number) teaches nothing.
+    /// Adds the growth that a refresh has shown; `curve`, the estimate so far, determines how growth
+    /// over several bins is spread. Invalid growth (ages that do not rise or lie past the curve,
+    /// figures that are not finite) is ignored.
     pub fn observe(&mut self, growth: &Growth, curve: &GrowthCurve) {
         let (from_ms, to_ms) = (
             growth.from_age_ms.max(0) as f64,
@@ -123,7 +123,7 @@ impl GrowthSums {
         self.silent.merge(other.silent);
     }
 
-    /// What is left without sums that were merged into these before.
+    /// The sums without a part that was merged into them before.
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
         let mut rest = self.clone();
@@ -134,8 +134,8 @@ impl GrowthSums {
         rest
     }
 
-    /// Halves all sums, so that what comes later weighs more: a source's growth changes. To be
-    /// called when [`GrowthSums::seen`] has passed [`GrowthSums::FADE_AT`].
+    /// Halves all sums, so that later observations weigh more: a source's growth changes. Call it
+    /// when [`GrowthSums::seen`] has passed [`GrowthSums::FADE_AT`].
     pub fn fade(&mut self) {
         for ratio in self.ratios_mut() {
             ratio.grown /= 2;
@@ -144,7 +144,7 @@ impl GrowthSums {
         }
     }
 
-    /// How much growth it has seen in all, weighted.
+    /// The total growth observed, weighted.
     pub fn seen(&self) -> f64 {
         self.bins.iter().map(|bin| bin.grown as f64 / UNIT).sum()
     }
@@ -167,7 +167,7 @@ impl GrowthSums {
     }
 
     /// The growth of `ln(beta + G)` over a bin is what counts grew by over what they and `alpha`
-    /// were; from 1 at the last end it goes back to birth. Each bin is drawn towards the same bin
+    /// were; from 1 at the last end it goes back to creation. Each bin is drawn towards the same bin
     /// of `prior`, made slower or faster and steeper or flatter as the sums as a whole are most
     /// likely to come from.
     fn curve(&self, prior: &GrowthCurve, weight: f64, scale: Scale) -> GrowthCurve {
@@ -256,7 +256,7 @@ impl Ratio {
         });
     }
 
-    /// Both, with what each post is taken to have had besides its count.
+    /// Both, with the prior engagement of each post.
     fn with(self, alpha: f64) -> (f64, f64) {
         let exposed = self.exposed as f64 + alpha * self.times as f64;
         (self.grown as f64 / UNIT, exposed / UNIT)

@@ -4,34 +4,34 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     age_table::AgeTable,
-    facts::Refreshed,
     growth_curve::GrowthCurve,
     growth_sums::{GrowthSums, Scale},
     policy::{Cause, Policy},
     quota_price::{QuotaPrice, QuotaUse},
+    refresh_history::RefreshHistory,
     value_policy::{ValuePolicy, ValueSettings},
 };
 
-/// What an operator decides about refreshing.
+/// The operator's settings for refreshing.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Plan {
+pub struct RefreshPlan {
     /// The ages, and the intervals at each.
     pub ages: AgeTable,
-    /// How worth is told, if posts are refreshed by value; else by age alone.
+    /// The settings of refreshing by value; `None` to refresh by age alone.
     pub by_value: Option<ValueSettings>,
-    /// How posts are taken to grow before any growth was seen.
+    /// The growth curve assumed before any observation.
     pub prior: GrowthCurve,
 }
 
-/// What the refreshes of one upstream have taught, and what its quota costs. Workers add to it, in
-/// any order and to the same result.
+/// The growth learned from the refreshes of one upstream, and the price of its quota. Workers add to
+/// it in any order with the same result.
 ///
-/// Growth is learned for each source, since they share a quota but not an audience.
+/// Growth is learned for each source, since sources share a quota but not an audience.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LearnedState {
-    /// Of posts whose source is unknown, and of all that was stored before sources were told apart.
+    /// Of posts whose source is unknown, and of growth stored before sources were distinguished.
     growth: GrowthSums,
-    /// Of the posts that each source was the first to store.
+    /// By source, of the posts that it was the first to store.
     #[serde(default)]
     sources: BTreeMap<u64, GrowthSums>,
     price: QuotaPrice,
@@ -43,7 +43,7 @@ pub struct LearnedState {
     since_ms: i64,
 }
 
-/// What a worker has seen since it last told.
+/// A worker's observations since it last shared them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RefreshObservation {
     growth: GrowthSums,
@@ -54,8 +54,8 @@ pub struct RefreshObservation {
 }
 
 impl RefreshObservation {
-    /// Notes that a due post was answered: what it was due for tells what the quota is used for.
-    pub fn answered(&mut self, policy: &Policy, post: &Refreshed, now_ms: i64) {
+    /// Counts an answered post that was due, by the cause that made it due.
+    pub fn answered(&mut self, policy: &Policy, post: &RefreshHistory, now_ms: i64) {
         if policy.value(post, now_ms) < 1.0 {
             return;
         }
@@ -63,12 +63,12 @@ impl RefreshObservation {
         match policy.due_because(post).1 {
             Cause::Probe => self.probes += 1.0,
             Cause::Bound => self.bounds += 1.0,
-            Cause::Age | Cause::Worth => {}
+            Cause::Age | Cause::Value => {}
         }
     }
 
-    /// Notes how a post grew until an answer that was asked for at that Unix ms.
-    pub fn grew(&mut self, policy: &Policy, post: &Refreshed, at_ms: i64, total: f64) {
+    /// Adds the growth of a post up to an answer that was requested at that Unix ms.
+    pub fn grew(&mut self, policy: &Policy, post: &RefreshHistory, at_ms: i64, total: f64) {
         let Some(growth) = post.growth(at_ms, total) else {
             return;
         };
@@ -84,7 +84,7 @@ impl RefreshObservation {
         }
     }
 
-    /// Adds what another observation holds: one that could not be told is told with the next.
+    /// Adds another observation: one that could not be shared is shared with the next.
     pub fn add(&mut self, other: &Self) {
         self.growth.merge(&other.growth);
         for (source, sums) in &other.sources {
@@ -95,20 +95,21 @@ impl RefreshObservation {
         self.bounds += other.bounds;
     }
 
-    /// Whether there is nothing to notify.
+    /// Whether there is nothing to share.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl LearnedState {
-    /// None yet, at that Unix ms.
+    /// An empty state at that Unix ms.
     pub fn new(now_ms: i64) -> Self {
         Self {
             growth: GrowthSums::default(),
             sources: BTreeMap::new(),
             price: QuotaPrice::of_refresh(),
-            // Due times are stored: what is put off further would not notice when quota is back.
+            // Due times are stored: with a larger stretch, posts put off would not be refreshed soon
+            // when quota returns.
             stretch: QuotaPrice::new(1.0, 1.0, MAX_STRETCH),
             due: 0.0,
             probes: 0.0,
@@ -117,7 +118,7 @@ impl LearnedState {
         }
     }
 
-    /// Adds what a worker has seen.
+    /// Adds a worker's observations.
     pub fn learn(&mut self, observation: &RefreshObservation) {
         learn_growth(&mut self.growth, &observation.growth);
         for (source, sums) in &observation.sources {
@@ -128,16 +129,16 @@ impl LearnedState {
         self.bounds += observation.bounds;
     }
 
-    /// Moves the price by what the quota was used for since it was last moved, once a quarter of an
-    /// hour is over. `offered_per_ms` is how many posts the quota carries in a ms, 0 while there is
-    /// none; `overdue` how many posts are due and wait.
-    pub fn settle(&mut self, plan: &Plan, offered_per_ms: f64, overdue: u64, now_ms: i64) {
+    /// Moves the price by the use of the quota since the last move, at most every quarter of an hour.
+    /// `offered_per_ms` is the number of posts that the quota carries per ms, 0 while there is none;
+    /// `overdue` the number of due posts that wait.
+    pub fn settle(&mut self, plan: &RefreshPlan, offered_per_ms: f64, overdue: u64, now_ms: i64) {
         let elapsed_ms = now_ms.saturating_sub(self.since_ms);
         if elapsed_ms < SETTLED_MS {
             return;
         }
         if self.due <= 0.0 && overdue > 0 {
-            // Nothing was answered: that is no shortage of quota.
+            // Without answers there is no evidence of a shortage of quota.
             self.since_ms = now_ms;
             return;
         }
@@ -159,8 +160,8 @@ impl LearnedState {
         self.since_ms = now_ms;
     }
 
-    /// The policy that it leads to.
-    pub fn policy(&self, plan: &Plan) -> Policy {
+    /// The policy that follows from it.
+    pub fn policy(&self, plan: &RefreshPlan) -> Policy {
         let (ages, stretch) = (plan.ages.clone(), self.stretch.level());
         let Some(settings) = &plan.by_value else {
             return Policy::Table { ages, stretch };
@@ -170,10 +171,10 @@ impl LearnedState {
             all.merge(sums);
         }
         let weight = settings.prior_weight;
-        let taught = |sums: &GrowthSums| sums.learned(&plan.prior, Scale::default(), weight);
-        let (curve, scale) = taught(&all);
+        let learned = |sums: &GrowthSums| sums.learned(&plan.prior, Scale::default(), weight);
+        let (curve, scale) = learned(&all);
         let sources = self.sources.iter().map(|(source, sums)| {
-            let (prior, expected) = taught(&all.without(sums));
+            let (prior, expected) = learned(&all.without(sums));
             (*source, sums.learned(&prior, expected, weight))
         });
         let by = ValuePolicy {
@@ -187,7 +188,7 @@ impl LearnedState {
         Policy::Value { ages, by }
     }
 
-    /// How much longer intervals are than configured, because the quota is short; 1 or more.
+    /// The factor that lengthens the configured intervals while the quota is short; 1 or more.
     pub fn stretch(&self) -> f64 {
         self.stretch.level()
     }

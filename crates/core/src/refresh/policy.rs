@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     age_table::{AgeTable, Due},
-    facts::Refreshed,
+    refresh_history::RefreshHistory,
     value_policy::ValuePolicy,
 };
 
@@ -13,17 +13,17 @@ pub enum Policy {
     Table {
         /// The intervals.
         ages: AgeTable,
-        /// How much longer they all are while the quota does not carry them; 1 or more.
+        /// The factor that lengthens them while the quota is short; 1 or more.
         stretch: f64,
     },
-    /// By what a refresh is worth.
+    /// By the value of a refresh.
     Value {
-        /// What bounds the waits and retires posts.
+        /// Bounds the waits and retires posts.
         ages: AgeTable,
-        /// How worth is told.
+        /// The valuation.
         by: ValuePolicy,
     },
-    /// No post is ever due; ages are told by the table all the same.
+    /// No post is ever due; reports still use the table's ages.
     Never {
         /// The ages.
         ages: AgeTable,
@@ -36,8 +36,9 @@ pub enum Policy {
 pub enum Cause {
     /// The age table says so.
     Age,
-    /// What it is expected to have gathered is worth a refresh.
-    Worth,
+    /// Its expected change is worth a refresh.
+    #[serde(rename = "worth")]
+    Value,
     /// It is young and has not been refreshed yet, or not often.
     Probe,
     /// No post waits longer.
@@ -45,13 +46,13 @@ pub enum Cause {
 }
 
 impl Policy {
-    /// By this table, which the quota carries.
+    /// By this table, unstretched.
     pub fn of_ages(ages: AgeTable) -> Self {
         let stretch = 1.0;
         Self::Table { ages, stretch }
     }
 
-    /// The ages that reports and libraries go by, and at whose end every post retires.
+    /// The ages for reports and libraries; every post retires at their end.
     pub fn ages(&self) -> &AgeTable {
         match self {
             Self::Table { ages, .. } | Self::Value { ages, .. } | Self::Never { ages } => ages,
@@ -59,52 +60,51 @@ impl Policy {
     }
 
     /// When a post is due again.
-    pub fn due(&self, facts: &Refreshed) -> Due {
-        self.due_because(facts).0
+    pub fn due(&self, history: &RefreshHistory) -> Due {
+        self.due_because(history).0
     }
 
     /// When a post is due again, and why then.
-    pub fn due_because(&self, facts: &Refreshed) -> (Due, Cause) {
+    pub fn due_because(&self, history: &RefreshHistory) -> (Due, Cause) {
         let (ages, stretch) = match self {
             Self::Table { ages, stretch } => (ages, *stretch),
-            Self::Value { ages, by } => return by.due_because(ages, facts),
+            Self::Value { ages, by } => return by.due_because(ages, history),
             Self::Never { .. } => return (Due::Never, Cause::Age),
         };
-        let due = match ages.due(facts.created_at_ms, facts.refreshed_ms) {
+        let due = match ages.due(history.created_at_ms, history.refreshed_ms) {
             Due::At(due_ms) => {
-                let wait_ms = stretched_ms(due_ms.saturating_sub(facts.refreshed_ms), stretch);
-                Due::At(facts.refreshed_ms.saturating_add(wait_ms))
+                let wait_ms = stretched_ms(due_ms.saturating_sub(history.refreshed_ms), stretch);
+                Due::At(history.refreshed_ms.saturating_add(wait_ms))
             }
             other => other,
         };
         (due, Cause::Age)
     }
 
-    /// What a refresh at that time would be worth, in prices of a refresh: 1 when the post becomes
-    /// due, and more the longer it waits; 0 for posts that are not refreshed any more. Overdue
-    /// posts are refreshed in the order of their value, and a batch that they do not fill takes
-    /// the most valuable of the others.
-    pub fn value(&self, facts: &Refreshed, now_ms: i64) -> f64 {
+    /// The value of a refresh at that time, in prices of a refresh: 1 when the post becomes due,
+    /// more the longer it waits, 0 for retired posts. Overdue posts are refreshed in order of value;
+    /// a batch that they do not fill takes the most valuable of the others.
+    pub fn value(&self, history: &RefreshHistory, now_ms: i64) -> f64 {
         match self {
             Self::Table { ages, stretch } => {
-                match ages.due(facts.created_at_ms, facts.refreshed_ms) {
+                match ages.due(history.created_at_ms, history.refreshed_ms) {
                     Due::At(due_ms) => {
-                        let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
-                        let waited_ms = now_ms.saturating_sub(facts.refreshed_ms).max(0);
+                        let every_ms = due_ms.saturating_sub(history.refreshed_ms);
+                        let waited_ms = now_ms.saturating_sub(history.refreshed_ms).max(0);
                         waited_ms as f64 / stretched_ms(every_ms, *stretch) as f64
                     }
                     Due::Retired | Due::Never => 0.0,
                 }
             }
-            Self::Value { ages, by } => by.value(ages, facts, now_ms),
+            Self::Value { ages, by } => by.value(ages, history, now_ms),
             Self::Never { .. } => 0.0,
         }
     }
 
     /// Whether a post has waited longer than a policy by value lets any post wait; never by age.
-    pub fn is_beyond_bound(&self, facts: &Refreshed, now_ms: i64) -> bool {
+    pub fn is_beyond_bound(&self, history: &RefreshHistory, now_ms: i64) -> bool {
         match self {
-            Self::Value { ages, by } => by.is_beyond_bound(ages, facts, now_ms),
+            Self::Value { ages, by } => by.is_beyond_bound(ages, history, now_ms),
             Self::Table { .. } | Self::Never { .. } => false,
         }
     }

@@ -1,10 +1,10 @@
 use serde::{Deserialize, Serialize};
 
-/// What a refresh must be worth to be made: the price at which the quota is used up and not more.
+/// The value that a refresh must reach to be made: the price at which demand just uses up the quota.
 ///
 /// It rises while more posts are due than the quota carries and falls while quota goes unused,
 /// by the shortage and the time that passed and never by more than [`MAX_STEP`] at once. Time
-/// without quota does not move it: after an outage it stands where it stood.
+/// without quota does not move it: an outage leaves it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[f64; 3]", into = "[f64; 3]")]
 pub struct QuotaPrice {
@@ -13,7 +13,7 @@ pub struct QuotaPrice {
     most: f64,
 }
 
-/// How a stretch of time's quota was used.
+/// The use of the quota over a period.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct QuotaUse {
     /// How long it was, ms.
@@ -26,14 +26,14 @@ pub struct QuotaUse {
     pub probes: f64,
     /// How many of these were due because no post waits longer ([`super::Cause::Bound`]).
     pub bounds: f64,
-    /// How many posts are due and wait still.
+    /// How many due posts still wait.
     pub overdue: f64,
 }
 
 impl QuotaUse {
-    /// What the price of a [`super::ValuePolicy`] follows: what was due by its worth, beside what
-    /// probes and bounds leave of the quota, a quarter of it at least. The price does not move
-    /// those, so it must not chase them.
+    /// The input for the price of a [`super::ValuePolicy`]: posts due by their value, against the
+    /// quota that probes and bounds leave, at least a quarter. The price does not affect probes and
+    /// bounds, so it must not follow them.
     #[must_use]
     pub fn of_value(&self) -> Self {
         let forced = self.probes + self.bounds;
@@ -41,14 +41,14 @@ impl QuotaUse {
         self.part(self.due - forced, offered)
     }
 
-    /// What the stretch of a [`super::ValuePolicy`] follows: what was due by its bounds, beside
+    /// The input for the stretch of a [`super::ValuePolicy`]: posts due by their bounds, against
     /// the quarter of the quota that is theirs.
     #[must_use]
     pub fn of_bounds(&self) -> Self {
         self.part(self.bounds, self.offered * MIN_SHARE)
     }
 
-    /// So many of those due, and as large a part of those that wait.
+    /// The use by `due` posts and a proportional part of the overdue ones.
     fn part(&self, due: f64, offered: f64) -> Self {
         let share = if self.due > 0.0 { due / self.due } else { 0.0 };
         Self {
@@ -66,14 +66,12 @@ impl QuotaPrice {
         Self::new(1.0, 1e-6, 1e6)
     }
 
-    /// How much longer intervals are than configured while the quota does not carry them: never
-    /// shorter, and a thousand times at most.
+    /// The factor that lengthens the configured intervals while the quota is short, from 1 to 1,000.
     pub fn of_stretch() -> Self {
         Self::new(1.0, 1.0, 1e3)
     }
 
-    /// A price that starts at a level and stays between two bounds, all above zero; swapped ones
-    /// are put right.
+    /// A price that starts at a level and stays between two bounds, all above zero, in either order.
     pub fn new(level: f64, least: f64, most: f64) -> Self {
         let sound = |figure: f64, default: f64| {
             let figure = if figure.is_nan() { default } else { figure };
@@ -93,7 +91,7 @@ impl QuotaPrice {
         self.level
     }
 
-    /// The price after such a use of the quota.
+    /// The price after this use of the quota.
     #[must_use]
     pub fn after(self, used: &QuotaUse) -> Self {
         let elapsed_ms = used.elapsed_ms.clamp(0, MAX_ELAPSED_MS) as f64;
@@ -103,7 +101,7 @@ impl QuotaPrice {
         }
         let backlog = used.overdue.max(0.0) * (elapsed_ms / DRAIN_MS).min(1.0);
         let demand = (used.due.max(0.0) + backlog) / used.offered;
-        let shortage = ((demand - WANTED) / WANTED).clamp(-1.0, 1.0);
+        let shortage = ((demand - TARGET_SHARE) / TARGET_SHARE).clamp(-1.0, 1.0);
         let step = (shortage * elapsed_ms / ANSWER_MS).clamp(-MAX_STEP, MAX_STEP);
         Self {
             level: (self.level * step.exp()).clamp(self.least, self.most),
@@ -129,14 +127,14 @@ pub const MAX_STEP: f64 = 0.25;
 
 const LEAST: f64 = 1e-9;
 const MOST: f64 = 1e9;
-/// The share of the quota that due posts should take; the rest fills batches up and absorbs what
-/// comes suddenly.
-const WANTED: f64 = 0.9;
-/// What is left of the quota to worth and, where they need it, to bounds.
+/// The share of the quota that due posts should take; the rest fills batches up and absorbs
+/// bursts.
+const TARGET_SHARE: f64 = 0.9;
+/// The least share of the quota for posts due by value and, where needed, for posts due by bounds.
 const MIN_SHARE: f64 = 0.25;
-/// In which time a backlog should be worked off.
+/// The time in which a backlog should be worked off.
 const DRAIN_MS: f64 = 2.0 * HOUR_MS;
-/// In which time the price changes by a factor of e, if demand is twice the quota or nothing.
+/// The time in which the price changes by a factor of e if demand is twice the quota or zero.
 const ANSWER_MS: f64 = 3.0 * HOUR_MS;
 /// Longer stretches count as this long.
 const MAX_ELAPSED_MS: i64 = 3_600_000;

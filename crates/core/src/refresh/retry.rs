@@ -1,9 +1,9 @@
-//! When a look-up that brought nothing is made again.
+//! When a failed look-up is repeated.
 
-/// The time until a post is looked up again after this many failures in a row, ms: from 5 s,
-/// doubling up to eight times `every_ms`, the time between its refreshes (five minutes at least):
-/// what keeps failing is asked for alone, and so costs as much as a batch of what answers. `random`
-/// takes up to half away.
+/// The time until a post is looked up again after this many consecutive failures, ms: from 5 s,
+/// doubling up to eight times `every_ms`, the time between its refreshes (at least five minutes).
+/// A post that keeps failing is looked up alone, and so costs as much as a whole batch. `random`
+/// subtracts up to half.
 pub(super) fn retry_ms(failures: u32, every_ms: i64, random: u64) -> i64 {
     let doublings = failures.saturating_sub(2).min(30);
     let max_ms = every_ms.max(MIN_EVERY_MS).saturating_mul(MAX_EVERIES);
@@ -11,7 +11,7 @@ pub(super) fn retry_ms(failures: u32, every_ms: i64, random: u64) -> i64 {
     whole_ms - (random % (whole_ms as u64 / 2 + 1)) as i64
 }
 
-/// The time until a post that an answer left out is asked for once more, ms. Long enough for a
+/// The time until a post that an answer left out is looked up again, ms: long enough for a
 /// server's replicas to agree.
 pub(super) const CONFIRM_MS: i64 = 60_000;
 

@@ -1,104 +1,104 @@
 use super::bisection::Bisection;
 use crate::answer::FailureKind;
 
-/// Looks the posts of a claim up, and finds whose fault it is where that fails: a post's, the
-/// upstream's or the credential's.
+/// Looks up the posts of a claim and attributes failures: to a post, the upstream or the
+/// credential.
 ///
-/// What is asked for next is [`Search::next`]; what came of it is told to it, and [`Search::end`]
-/// says what becomes of the posts that were not answered. Posts that a batch is refused for are
-/// found by halving it ([`Bisection`]); what tells them from an upstream that is down is a
-/// *canary*, another post that is known to be answered.
+/// [`Search::next`] gives the next request, the caller reports its result, and [`Search::end`]
+/// classifies the posts without an answer. Halving a refused batch ([`Bisection`]) finds the posts
+/// at fault; a *canary*, another post that the upstream is known to answer, distinguishes them from
+/// an outage.
 ///
-/// Whoever is at fault, of four turns in a row that fail at least one has changed something: a post
-/// has failed and is due later, or its part is smaller the next time. So nothing at the head of a
-/// schedule stays there for ever, and an outage costs at most one post's timeout a turn.
+/// Whatever the cause, at least one of four failing turns in a row makes progress: a post has failed
+/// and is due later, or its part is smaller the next time. So no post stays at the head of a
+/// schedule for ever, and an outage costs at most one post's timeout a turn.
 #[derive(Debug, Clone)]
 pub struct Search<T> {
     bisection: Bisection<T>,
-    standing: Standing,
+    status: UpstreamStatus,
     state: State,
     /// The last failure.
     failed: Option<FailureKind>,
-    /// Which of the culprits were refused with 403, by their places.
+    /// Which of the culprits were refused with 403, by index.
     forbidden: Vec<usize>,
     is_canary_answered: bool,
 }
 
-/// What is to be asked next.
+/// The next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next<'a, T> {
     /// These posts.
     Posts(&'a [T]),
-    /// A post that is not among those that were asked for last; see [`Search::heard`].
+    /// A post that was not in the last request; see [`Search::canary_checked`].
     Canary,
     /// Nothing more.
     Nothing,
 }
 
-/// What a canary said.
+/// The result of a canary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CanaryResult {
     /// It was answered: the upstream works.
     Answered,
-    /// It was not.
+    /// It was not answered.
     Failed(FailureKind),
-    /// It was not asked: there is none, or no quota or no time for it.
+    /// It was not requested: no canary, quota or time was available.
     Unasked,
 }
 
-/// What becomes of the posts that no answer told of.
+/// The posts without an answer, by cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blame<T> {
-    /// They exist, and this credential may not see them.
+    /// Posts that exist but are hidden from this credential.
     pub hidden: Vec<T>,
-    /// They failed: nothing usable is answered when they are asked for alone.
+    /// Posts that failed: requested alone, they got no usable answer.
     pub failed: Vec<T>,
-    /// They were asked for with others, of which one may be at fault.
+    /// Posts that were requested with others, one of which may be at fault.
     pub suspects: Vec<T>,
-    /// Whether some posts were left that nobody is blamed for: they are due as they were.
+    /// Whether some posts are left without blame: they stay due as before.
     pub is_cut_short: bool,
 }
 
-/// What is known of the upstream, and of the credential, apart from the posts that are asked for.
+/// What is known of the upstream and the credential, apart from the requested posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum UpstreamStatus {
     /// Nothing yet.
     Unknown,
-    /// Something else was asked for and answered: what fails is the fault of a post.
+    /// It answered another request: a failure is the fault of a post.
     Works,
-    /// It was not.
+    /// It did not answer another request.
     Down,
-    /// The upstream does not take the credential.
+    /// The upstream rejects the credential.
     Refused,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Posts are asked for, as long as there are any.
+    /// Posts are requested as long as any are left.
     Asking,
-    /// A canary is to say whose fault the last failure was, before it counts as the posts'.
+    /// A canary checks whether the last failure is the posts' fault.
     CheckingCause,
-    /// So much has failed that a canary is to say whether the upstream is down.
+    /// So much has failed that a canary checks whether the upstream is down.
     CheckingOutage,
-    /// Nothing more is asked for.
+    /// No more requests.
     Over,
 }
 
-/// Whose fault a failure is.
+/// The party at fault for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// The upstream's or the credential's: nothing more is asked.
+    /// The upstream or the credential: no more requests.
     Upstream,
-    /// A post's, unless everything fails.
+    /// A post, unless everything fails.
     Posts,
-    /// A post's, if anything else is answered; else the upstream's or the credential's.
+    /// A post, if anything else is answered; else the upstream or the credential.
     Unclear,
 }
 
 impl<T> Search<T> {
-    /// Begins with a batch of which nothing has been asked for; each post with its failures in a
-    /// row. An upstream that was `silent` for two turns is asked first for the posts that failed
-    /// least, for all of those that one request holds; after three, for one of them.
+    /// Begins with a batch of posts and their consecutive failures. If the upstream was `silent`
+    /// for two turns, the first request holds the posts that failed least, as many as fit; after
+    /// three turns, one of them.
     pub fn new(batch: Vec<T>, failures: impl Fn(&T) -> u32, silent: u32) -> Self {
         let most = batch.len();
         Self {
@@ -107,7 +107,7 @@ impl<T> Search<T> {
                 2 => Bisection::with_probe(batch, failures, most),
                 _ => Bisection::with_probe(batch, failures, 1),
             },
-            standing: Standing::Unknown,
+            status: UpstreamStatus::Unknown,
             state: State::Asking,
             failed: None,
             forbidden: Vec::new(),
@@ -115,7 +115,7 @@ impl<T> Search<T> {
         }
     }
 
-    /// What is to be asked next.
+    /// The next request.
     pub fn next(&self) -> Next<'_, T> {
         match self.state {
             State::Asking => self.bisection.part().map_or(Next::Nothing, Next::Posts),
@@ -124,12 +124,12 @@ impl<T> Search<T> {
         }
     }
 
-    /// The posts that were asked for were answered; returns them.
+    /// The requested posts were answered; returns them.
     pub fn answered(&mut self) -> Vec<T> {
         self.bisection.accepted()
     }
 
-    /// Asking for posts failed.
+    /// The request for posts failed.
     pub fn failed(&mut self, kind: FailureKind) {
         self.failed = Some(kind);
         match fault(kind) {
@@ -141,22 +141,22 @@ impl<T> Search<T> {
         }
     }
 
-    /// A canary was asked, or could not be.
-    pub fn heard(&mut self, said: CanaryResult) {
+    /// A canary was requested, or could not be.
+    pub fn canary_checked(&mut self, result: CanaryResult) {
         let kind = self.failed.unwrap_or(FailureKind::ServerError);
         self.is_canary_answered = true;
-        self.standing = match said {
-            CanaryResult::Answered => Standing::Works,
+        self.status = match result {
+            CanaryResult::Answered => UpstreamStatus::Works,
             CanaryResult::Failed(other) if kind == FailureKind::Forbidden && is_refusal(other) => {
-                Standing::Refused
+                UpstreamStatus::Refused
             }
-            CanaryResult::Failed(_) => Standing::Down,
-            CanaryResult::Unasked => self.standing,
+            CanaryResult::Failed(_) => UpstreamStatus::Down,
+            CanaryResult::Unasked => self.status,
         };
-        match (self.state, self.standing) {
-            (_, Standing::Refused) => self.state = State::Over,
-            (State::CheckingCause, Standing::Down) => {
-                // It alone may be what takes so long: it makes room for others.
+        match (self.state, self.status) {
+            (_, UpstreamStatus::Refused) => self.state = State::Over,
+            (State::CheckingCause, UpstreamStatus::Down) => {
+                // A single post may cause the timeout: it makes room for others.
                 if self.bisection.part().is_some_and(|part| part.len() == 1) {
                     self.bisection.refused();
                 }
@@ -166,50 +166,50 @@ impl<T> Search<T> {
                 self.state = State::Asking;
                 self.refused(kind);
             }
-            (_, Standing::Works) => self.state = State::Asking,
+            (_, UpstreamStatus::Works) => self.state = State::Asking,
             _ => self.state = State::Over,
         }
     }
 
-    /// The upstream refuses the credential, whatever it is asked for: no post is to blame.
+    /// The upstream refuses the credential for every request: no post is at fault.
     pub fn is_refused(&mut self) {
-        self.standing = Standing::Refused;
+        self.status = UpstreamStatus::Refused;
         self.state = State::Over;
     }
 
-    /// Whether every answer was 403, and no canary has told whose fault that is.
+    /// Whether every answer was 403 and no canary has determined the cause.
     pub fn may_be_refused(&self) -> bool {
         self.failed == Some(FailureKind::Forbidden)
-            && self.standing == Standing::Unknown
+            && self.status == UpstreamStatus::Unknown
             && !self.bisection.has_answers()
     }
 
     /// Whether a canary was refused as well.
     pub fn is_known_to_be_refused(&self) -> bool {
-        self.standing == Standing::Refused
+        self.status == UpstreamStatus::Refused
     }
 
-    /// Whether so much was refused, and nothing answered since, that the upstream or the credential
-    /// is at fault.
+    /// Whether so much was refused without an answer since that the upstream or the credential is
+    /// at fault.
     pub fn is_outage(&self) -> bool {
         let is_outage = self.bisection.is_outage() || self.bisection.is_probe_refused();
-        match self.standing {
-            Standing::Works => false,
-            Standing::Down | Standing::Refused => true,
-            // What cannot even be sent is at fault itself.
-            Standing::Unknown => is_outage && self.failed != Some(FailureKind::BadId),
+        match self.status {
+            UpstreamStatus::Works => false,
+            UpstreamStatus::Down | UpstreamStatus::Refused => true,
+            // A request that cannot even be sent is at fault itself.
+            UpstreamStatus::Unknown => is_outage && self.failed != Some(FailureKind::BadId),
         }
     }
 
     /// Whether the upstream has answered anything.
     pub fn is_known_to_work(&self) -> bool {
-        self.bisection.has_answers() || self.standing == Standing::Works
+        self.bisection.has_answers() || self.status == UpstreamStatus::Works
     }
 
-    /// Ends it, with its posts answered or not.
+    /// Ends the search, whether or not all posts were answered.
     pub fn end(self) -> Blame<T> {
         let (works, is_outage) = (self.is_known_to_work(), self.is_outage());
-        let is_refused = self.standing == Standing::Refused;
+        let is_refused = self.status == UpstreamStatus::Refused;
         let verdict = if is_outage {
             self.bisection.end_in_outage()
         } else {
@@ -252,12 +252,12 @@ impl<T> Search<T> {
     }
 }
 
-/// Whether a failure may be the fault of a post that was asked for.
+/// Whether a failure may be the fault of a requested post.
 pub fn may_blame_posts(kind: FailureKind) -> bool {
     fault(kind) != Fault::Upstream
 }
 
-/// Whether no whole answer came.
+/// Whether no complete answer came.
 pub fn is_silence(kind: FailureKind) -> bool {
     matches!(
         kind,

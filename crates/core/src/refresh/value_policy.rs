@@ -4,14 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     age_table::{AgeTable, Due},
-    facts::Refreshed,
     growth_curve::GrowthCurve,
     growth_sums::Scale,
     policy::Cause,
+    refresh_history::RefreshHistory,
 };
 
-/// Refreshes a post when the change that it is expected to have gathered is worth the price of
-/// the quota.
+/// Refreshes a post when the value of its expected change reaches the price of the quota.
 ///
 /// With `A = (alpha + count) / (beta + G(age))` the final engagement that is expected and
 /// `m(s) = A (G(t + s) - G(t))` what goes unseen a time `s` after a refresh at the age `t`, a post
@@ -25,22 +24,22 @@ use super::{
 /// Avrachenkov & Borkar, "Whittle index policy for crawling ephemeral content", arXiv 1503.08558.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValuePolicy {
-    /// What the operator decides.
+    /// The operator's settings.
     pub settings: ValueSettings,
-    /// How posts grow of whose source nothing is known.
+    /// The growth of posts of sources without a curve of their own.
     pub curve: GrowthCurve,
-    /// What their engagement is to begin with.
+    /// The prior of their engagement.
     pub scale: Scale,
-    /// Both for posts of each source that has taught anything, by its number in the store.
+    /// Curve and prior of each source with observations, by its number in the store.
     pub sources: BTreeMap<u64, (GrowthCurve, Scale)>,
-    /// What a refresh must be worth, count-hours (see [`super::QuotaPrice`]).
+    /// The price of a refresh, count-hours (see [`super::QuotaPrice`]).
     pub price: f64,
-    /// How much longer posts may wait than the settings say while bounds alone would take too
-    /// much of the quota; 1 or more.
+    /// The factor that lengthens the waits in the settings while bounds alone would take too much
+    /// of the quota; 1 or more.
     pub stretch: f64,
 }
 
-/// What the operator decides of a [`ValuePolicy`].
+/// The operator's settings of a [`ValuePolicy`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValueSettings {
@@ -52,16 +51,16 @@ pub struct ValueSettings {
     pub probes_ms: Vec<i64>,
     /// At which age a post is no longer probed, ms.
     pub probed_below_ms: i64,
-    /// What the look before the last still says of a post's growth, from 0 (nothing: only the
-    /// growth since counts) to 1 (all of its life counts the same).
+    /// The weight of growth before the last two looks, from 0 (only the growth since counts) to 1
+    /// (all of the post's life counts the same).
     pub memory: f64,
-    /// How much is to be seen before it counts as much as what was expected of growth: posts,
-    /// and engagement in every bin of the curve.
+    /// The weight of the prior, as the number of observations that count as much: posts, and
+    /// engagement in every bin of the curve.
     pub prior_weight: f64,
 }
 
 impl ValuePolicy {
-    /// How posts of a source grow, and what their engagement is to begin with.
+    /// The growth curve and the engagement prior of a source's posts.
     pub fn growth(&self, source: Option<u64>) -> (&GrowthCurve, Scale) {
         match source.and_then(|source| self.sources.get(&source)) {
             Some((curve, scale)) => (curve, *scale),
@@ -69,62 +68,68 @@ impl ValuePolicy {
         }
     }
 
-    pub(super) fn due_because(&self, ages: &AgeTable, facts: &Refreshed) -> (Due, Cause) {
-        let every_ms = match ages.due(facts.created_at_ms, facts.refreshed_ms) {
-            Due::At(due_ms) => due_ms.saturating_sub(facts.refreshed_ms),
+    pub(super) fn due_because(&self, ages: &AgeTable, history: &RefreshHistory) -> (Due, Cause) {
+        let every_ms = match ages.due(history.created_at_ms, history.refreshed_ms) {
+            Due::At(due_ms) => due_ms.saturating_sub(history.refreshed_ms),
             other => return (other, Cause::Age),
         };
-        let worth = facts.worth() * self.expected(facts);
-        let (curve, _) = self.growth(facts.source);
-        let value_ms = curve.wait_ms(age_ms(facts), self.price() / worth);
+        let weighted = history.finite_weight() * self.expected(history);
+        let (curve, _) = self.growth(history.source);
+        let value_ms = curve.wait_ms(age_ms(history), self.price() / weighted);
         let waits = [
-            (value_ms.unwrap_or(i64::MAX), Cause::Worth),
-            (self.probe_ms(facts).unwrap_or(i64::MAX), Cause::Probe),
+            (value_ms.unwrap_or(i64::MAX), Cause::Value),
+            (self.probe_ms(history).unwrap_or(i64::MAX), Cause::Probe),
             (self.bound_ms(every_ms), Cause::Bound),
         ];
         let [first, rest @ ..] = waits;
         let sooner = |a: (i64, Cause), b: (i64, Cause)| if b.0 < a.0 { b } else { a };
         let (wait_ms, cause) = rest.into_iter().fold(first, sooner);
         let wait_ms = wait_ms.max(self.floor_ms());
-        (Due::At(facts.refreshed_ms.saturating_add(wait_ms)), cause)
+        (Due::At(history.refreshed_ms.saturating_add(wait_ms)), cause)
     }
 
-    pub(super) fn value(&self, ages: &AgeTable, facts: &Refreshed, now_ms: i64) -> f64 {
-        let Due::At(due_ms) = ages.due(facts.created_at_ms, facts.refreshed_ms) else {
+    pub(super) fn value(&self, ages: &AgeTable, history: &RefreshHistory, now_ms: i64) -> f64 {
+        let Due::At(due_ms) = ages.due(history.created_at_ms, history.refreshed_ms) else {
             return 0.0;
         };
-        let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
-        let waited_ms = now_ms.saturating_sub(facts.refreshed_ms);
+        let every_ms = due_ms.saturating_sub(history.refreshed_ms);
+        let waited_ms = now_ms.saturating_sub(history.refreshed_ms);
         if waited_ms < self.floor_ms() {
             return 0.0;
         }
-        let (curve, _) = self.growth(facts.source);
-        let regret_h = curve.regret_h(age_ms(facts), waited_ms);
-        let worth = facts.worth() * self.expected(facts) * regret_h / self.price();
-        // As a square, for regret grows no faster than time: who waits on comes first at last.
+        let (curve, _) = self.growth(history.source);
+        let regret_h = curve.regret_h(age_ms(history), waited_ms);
+        let value = history.finite_weight() * self.expected(history) * regret_h / self.price();
+        // Squared, since regret grows no faster than time: a post that keeps waiting comes first in
+        // the end.
         let within_ms = self.bound_ms(every_ms);
         let within_ms = self
-            .probe_ms(facts)
+            .probe_ms(history)
             .map_or(within_ms, |ms| ms.min(within_ms));
         let waited = waited_ms as f64 / within_ms as f64;
-        worth.max(waited * waited)
+        value.max(waited * waited)
     }
 
-    pub(super) fn is_beyond_bound(&self, ages: &AgeTable, facts: &Refreshed, now_ms: i64) -> bool {
-        let Due::At(due_ms) = ages.due(facts.created_at_ms, facts.refreshed_ms) else {
+    pub(super) fn is_beyond_bound(
+        &self,
+        ages: &AgeTable,
+        history: &RefreshHistory,
+        now_ms: i64,
+    ) -> bool {
+        let Due::At(due_ms) = ages.due(history.created_at_ms, history.refreshed_ms) else {
             return false;
         };
-        let every_ms = due_ms.saturating_sub(facts.refreshed_ms);
-        now_ms.saturating_sub(facts.refreshed_ms) > self.bound_ms(every_ms)
+        let every_ms = due_ms.saturating_sub(history.refreshed_ms);
+        now_ms.saturating_sub(history.refreshed_ms) > self.bound_ms(every_ms)
     }
 
-    /// The final engagement to expect: `(alpha + count) / (beta + G(age))`, in which what came
-    /// before the last two looks weighs less.
-    fn expected(&self, facts: &Refreshed) -> f64 {
-        let total = finite(facts.total);
-        let (curve, scale) = self.growth(facts.source);
-        let share = curve.share(age_ms(facts));
-        let Some((before, created_at_ms)) = facts.before.zip(facts.created_at_ms) else {
+    /// The expected final engagement: `(alpha + count) / (beta + G(age))`, with less weight for
+    /// growth before the last two looks.
+    fn expected(&self, history: &RefreshHistory) -> f64 {
+        let total = finite(history.total);
+        let (curve, scale) = self.growth(history.source);
+        let share = curve.share(age_ms(history));
+        let Some((before, created_at_ms)) = history.before.zip(history.created_at_ms) else {
             return scale.expected(total, share);
         };
         let forgotten = 1.0 - self.settings.memory.clamp(0.0, 1.0);
@@ -136,9 +141,9 @@ impl ValuePolicy {
     }
 
     /// The longest wait before a probe, ms; `None` if no more are made.
-    fn probe_ms(&self, facts: &Refreshed) -> Option<i64> {
-        let probe_ms = self.settings.probes_ms.get(facts.refreshes as usize)?;
-        let is_probed = age_ms(facts) < self.settings.probed_below_ms;
+    fn probe_ms(&self, history: &RefreshHistory) -> Option<i64> {
+        let probe_ms = self.settings.probes_ms.get(history.refreshes as usize)?;
+        let is_probed = age_ms(history) < self.settings.probed_below_ms;
         is_probed.then(|| (*probe_ms).max(self.floor_ms()))
     }
 
@@ -174,8 +179,8 @@ impl Default for ValueSettings {
     }
 }
 
-impl Refreshed {
-    fn worth(&self) -> f64 {
+impl RefreshHistory {
+    fn finite_weight(&self) -> f64 {
         if self.weight.is_finite() {
             self.weight.max(0.0)
         } else {
@@ -184,10 +189,10 @@ impl Refreshed {
     }
 }
 
-/// Of the last look, ms.
-fn age_ms(facts: &Refreshed) -> i64 {
-    let created_at_ms = facts.created_at_ms.unwrap_or(facts.refreshed_ms);
-    facts.refreshed_ms.saturating_sub(created_at_ms).max(0)
+/// The post's age at the last look, ms.
+fn age_ms(history: &RefreshHistory) -> i64 {
+    let created_at_ms = history.created_at_ms.unwrap_or(history.refreshed_ms);
+    history.refreshed_ms.saturating_sub(created_at_ms).max(0)
 }
 
 fn at_least_one(factor: f64) -> f64 {

@@ -21,7 +21,7 @@ pub(super) fn nearest(age_ms: i64) -> usize {
     ((octaves * 2.0).round().max(0.0) as usize).min(BINS - 1)
 }
 
-/// The middle of a bin by ratio, ms: what stands for the lateness of its posts.
+/// The middle of a bin by ratio, ms: the lateness that its posts count as.
 pub(super) fn middle_ms(bin: usize) -> f64 {
     if bin == 0 {
         return 0.0;

@@ -2,16 +2,16 @@
 
 /// The delay before the next try after this many failures in a row, ms:
 /// `base_ms` after each of the first two, for most faults are over by then;
-/// from there it doubles up to five minutes; and `rng` (any random number)
-/// takes up to half of it away, so that sources which failed together do not
-/// come back together.
-pub fn backoff_ms(base_ms: i64, failures: u32, rng: u64) -> i64 {
+/// from there it doubles up to five minutes; and `random` (any random number)
+/// subtracts up to half of it, so that sources that failed together do not
+/// retry together.
+pub fn backoff_ms(base_ms: i64, failures: u32, random: u64) -> i64 {
     let whole_ms = base_ms
         .clamp(MIN_MS, MAX_MS)
         .saturating_mul(1 << failures.saturating_sub(2).min(16))
         .min(MAX_MS);
     let half_ms = whole_ms / 2;
-    whole_ms - (rng % (half_ms as u64 + 1)) as i64
+    whole_ms - (random % (half_ms as u64 + 1)) as i64
 }
 
 const MIN_MS: i64 = 100;
@@ -27,8 +27,8 @@ mod tests {
         assert_eq!(backoff_ms(1_000, 2, 0), 1_000);
         assert_eq!(backoff_ms(1_000, 5, 0), 8_000);
         assert_eq!(backoff_ms(1_000, 60, 0), 300_000);
-        for rng in [1, 77, u64::MAX] {
-            assert!((4_000..=8_000).contains(&backoff_ms(1_000, 5, rng)));
+        for random in [1, 77, u64::MAX] {
+            assert!((4_000..=8_000).contains(&backoff_ms(1_000, 5, random)));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! How rare polls may be while a stream shows what they would.
+//! The poll interval while a stream shows the same posts.
 
 use super::settings::Settings;
 
-/// How far the time between two polls has grown. It doubles with each poll that shows nothing that
+/// The growth of the time between two polls. It doubles with each poll that shows nothing that
 /// the stream had not shown, up to [`Settings::streamed_every_ms`]; a poll that does, and the
 /// stream's end, take it back at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,7 +18,7 @@ enum State {
     /// The stream is open; the next poll shows what came before it, too.
     Opened,
     /// Polls have begun since it was opened.
-    Judged {
+    Growing {
         /// By how much the interval has grown.
         times: u32,
     },
@@ -35,14 +35,13 @@ impl Cadence {
         self.state = State::Alone;
     }
 
-    /// A poll has shown posts for the first time: so many, and so many of these that the stream had
-    /// not shown.
+    /// A poll has shown `shown` posts for the first time, `missed` of which the stream had not shown.
     pub fn polled(&mut self, shown: u64, missed: u64) {
         self.state = match self.state {
             State::Alone => State::Alone,
-            State::Opened => State::Judged { times: 1 },
-            State::Judged { .. } if missed > tolerated(shown) => State::Judged { times: 1 },
-            State::Judged { times } => State::Judged {
+            State::Opened => State::Growing { times: 1 },
+            State::Growing { .. } if missed > tolerated(shown) => State::Growing { times: 1 },
+            State::Growing { times } => State::Growing {
                 times: times.saturating_mul(2),
             },
         };
@@ -50,7 +49,7 @@ impl Cadence {
 
     /// The time between two polls, ms.
     pub fn every_ms(&self, settings: &Settings) -> i64 {
-        let State::Judged { times } = self.state else {
+        let State::Growing { times } = self.state else {
             return settings.every_ms;
         };
         let max_ms = settings.streamed_every_ms.max(settings.every_ms);
@@ -61,7 +60,7 @@ impl Cadence {
     }
 }
 
-/// How many posts a stream may miss: a few become visible just before a poll, which then tells of
+/// How many posts a stream may miss: a few become visible just before a poll, which then shows
 /// them first.
 fn tolerated(shown: u64) -> u64 {
     (shown / 10).max(u64::from(shown > 1))

@@ -26,10 +26,10 @@ pub fn since_id(
         layout.smallest_at(latest_ms - overlap_ms).saturating_sub(1)
     };
     // Saturating at zero is below `lower` or equal to it, as the formula's -1 is.
-    let wanted = layout
+    let target = layout
         .smallest_at(retrieved_at_ms.saturating_sub(overlap_ms))
         .saturating_sub(1);
-    scheme.print(&layout, wanted.min(latest_raw).max(lower))
+    scheme.print(&layout, target.min(latest_raw).max(lower))
 }
 
 #[cfg(test)]

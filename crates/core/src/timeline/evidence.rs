@@ -24,8 +24,8 @@ pub struct Evidence {
 struct Run(VecDeque<(i64, u64)>);
 
 impl Evidence {
-    /// Counts a read at an age of places that had been read at an age before: so many posts, none
-    /// of them found by it.
+    /// Counts a read at `age_ms` of a range that had been read at `before_ms`: this many posts, none
+    /// of them new.
     pub fn read_again(&mut self, before_ms: i64, age_ms: i64, posts: u64, now_ms: i64) {
         let span = now_ms.div_euclid(SPAN_MS);
         for run in self.bins(before_ms, age_ms) {

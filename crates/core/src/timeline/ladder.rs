@@ -31,7 +31,7 @@ impl Rung {
 
 impl Ladder {
     /// A ladder of these rungs, which are put in order of age. A range that was read at
-    /// `complete_ms` is complete, whether or not a rung stands there.
+    /// `complete_ms` is complete, whether or not a rung has that age.
     pub fn new(mut rungs: Vec<Rung>, complete_ms: i64) -> Self {
         rungs.sort_by_key(|rung| rung.age_ms);
         Self {
@@ -111,13 +111,13 @@ impl Ladder {
     }
 }
 
-/// What a rung's looks have found.
+/// The finds of a rung's looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RungStats {
     /// Ranges that were read to their end.
     pub looks: u64,
-    /// Posts that looks found which nothing before had found.
+    /// Posts that looks were the first to find.
     pub found: u64,
     /// Edits that looks found.
     pub edited: u64,
@@ -125,8 +125,7 @@ pub struct RungStats {
     pub deleted: u64,
     /// Ranges that passed without a look because the quota's share was spent.
     pub skipped_quota: u64,
-    /// Ranges of which the upstream showed nothing, down to the end of what it
-    /// has: beyond its depth, or empty.
+    /// Ranges of which the upstream showed nothing: beyond its depth, or empty.
     pub unreachable: u64,
 }
 

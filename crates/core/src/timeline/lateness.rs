@@ -1,8 +1,8 @@
 //! How late posts become visible: an estimate from what reads did and did not show.
 //!
-//! Polling knows a post's lateness only as an interval. A place that was read at one age and is
+//! Polling measures a post's lateness only as an interval. A range that was read at one age and is
 //! read again at another shows, of all posts that are visible by the second age, which were not
-//! yet visible by the first. Reads that find nothing tell as much as those that find. The estimate
+//! yet visible by the first. Reads without a find count as much as those with one. The estimate
 //! is Turnbull's self-consistent one for censored and truncated data (JRSS B 38, 1976) over bins of
 //! half an octave, by expectation and maximisation of the hazards in reversed time: of the posts
 //! that are visible by a bin's end, the share that became so in it.
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::age_bins::{BINS, edge_ms, middle_ms, nearest};
 
-/// What reads have shown of a source's lateness. Old reads fade, by half in twelve hours, down to
+/// A source's lateness as measured by its reads. Old reads fade, by half in twelve hours, down to
 /// what a slow source needs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -26,11 +26,12 @@ pub struct Lateness {
     /// The recent share of new posts whose ID was ahead of the server's time by more than is
     /// tolerated.
     pub(super) ahead_share: f32,
-    /// The latest that a post surely was, ms: the age at which its place had been read without it.
+    /// The greatest certain lateness of a post, ms: the age at which its range had been read without
+    /// it.
     pub longest_ms: i64,
 }
 
-/// Places that were read at one age and again at another. Kept as a tuple: a source has a hundred of
+/// Ranges that were read at one age and again at another. Kept as a tuple: a source has a hundred of
 /// them, and they are written with each page.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(u8, u8, f32, f32)", into = "(u8, u8, f32, f32)")]
@@ -73,7 +74,7 @@ pub struct Distribution {
 }
 
 impl Lateness {
-    /// Counts a place: it was read at `before_ms`, a lower bound, and again at `age_ms`, an upper
+    /// Counts a range: it was read at `before_ms`, a lower bound, and again at `age_ms`, an upper
     /// one; this read showed so many posts, and so many of these that the one before had not.
     pub fn read_again(&mut self, before_ms: i64, age_ms: i64, posts: u64, found: u64) {
         let (before, age) = (nearest(before_ms) as u8, nearest(age_ms) as u8);
@@ -124,8 +125,8 @@ impl Lateness {
         self.reads.retain(|reads| reads.posts >= 0.5);
     }
 
-    /// What another source of the same instance has shown, as a first guess that `posts` of our
-    /// own outweigh. It shapes a plan; it is never part of a proof.
+    /// The lateness of another source of the same instance, as a prior with the weight of `posts`
+    /// posts. It shapes a plan; it is never part of a proof.
     #[must_use]
     pub fn as_prior(&self, posts: f32) -> Self {
         let all: f32 = self.reads.iter().map(|reads| reads.posts).sum();
@@ -141,12 +142,12 @@ impl Lateness {
         }
     }
 
-    /// Whether any read has told something.
+    /// Whether no read has been counted yet.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
-    /// The estimate; `None` while no place was read twice.
+    /// The estimate; `None` while no range was read twice.
     ///
     /// What no read reached is not in it: the shares are of posts that are visible by the oldest
     /// age that was read.
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_a_read_could_not_show_yet_is_made_up_for() {
-        // Most places are read at 1 and 16 s only; few also at 512 s, where 2% come to light.
+        // Most ranges are read at 1 and 16 s only; few also at 512 s, where 2% come to light.
         let mut lateness = Lateness::default();
         lateness.read_again(1_000, 16_000, 98_000, 0);
         lateness.read_again(16_000, 512_000, 1_000, 20);
@@ -322,7 +323,7 @@ mod tests {
     #[test]
     fn a_read_without_result_between_two_ages_narrows_an_interval() {
         let mut lateness = Lateness::default();
-        // Some places: read at 16 s, then at 512 s.
+        // Some ranges: read at 16 s, then at 512 s.
         lateness.read_again(16_000, 512_000, 10_000, 200);
         assert!(lateness.distribution().expect("read").later_than(128_000) > 0.005);
         // Others: read at 16 s, at 128 s with all of the finds, at 512 s with none.
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_kept_and_comes_back() {
+    fn it_round_trips_through_json() {
         let mut lateness = Lateness::default();
         lateness.read_again(1_000, 16_000, 1_000, 7);
         lateness.read_again(16_000, 600_000, 40, 0);

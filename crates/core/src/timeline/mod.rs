@@ -1,8 +1,8 @@
 //! The timeline machine: it reads one source so that no post is missed.
 //!
-//! [`Machine`] takes facts (a page arrived, a request failed, the clock says)
-//! and returns steps (fetch this page, look this post up, wait until). All it
-//! knows is committed together with the posts of each page.
+//! [`Machine`] takes events (a page arrived, a request failed, the time) and
+//! returns steps (fetch this page, look this post up, wait until). Its state is
+//! committed together with the posts of each page.
 
 mod age_bins;
 mod backoff;
@@ -10,9 +10,9 @@ pub use backoff::backoff_ms;
 mod cadence;
 mod clamp;
 mod evidence;
+mod gap_ledger;
 mod ladder;
 mod lateness;
-mod ledger;
 mod machine;
 mod optimum;
 mod plan;
@@ -28,9 +28,9 @@ mod trials;
 pub use cadence::Cadence;
 pub use clamp::since_id;
 pub use evidence::{Evidence, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of};
+pub use gap_ledger::{Gap, GapKind, GapLedger, Stretch};
 pub use ladder::{Ladder, Rung, RungStats};
 pub use lateness::{Distribution, Lateness};
-pub use ledger::{Gap, GapKind, Ledger, Stretch};
 pub use machine::{Counters, LastError, Machine, Step, Stored};
 pub use plan::{Plan, Probe, Proof};
 pub use request::{Anchor, AnchorQuery, Fetch, Reading, Request, RequestPurpose};

@@ -8,12 +8,12 @@ use super::{
     trials::Trials,
 };
 
-/// What a choice is made from.
+/// The inputs of a choice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Basis<'a> {
     /// The estimate of lateness, if there is enough of one.
     pub(super) lateness: Option<&'a Distribution>,
-    /// What was read again without result.
+    /// Evidence from reading again without result.
     pub(super) evidence: &'a Evidence,
     /// The time between two polls, ms.
     pub(super) every_ms: i64,
@@ -31,9 +31,9 @@ pub(super) struct Basis<'a> {
     pub(super) second_look: Rung,
     /// The rungs above the second look, the last one included.
     pub(super) rungs: &'a [Rung],
-    /// Rungs of these ages stay for what they find besides posts.
+    /// Rungs of these ages stay for the edits and deletions that they find.
     pub(super) kept_ms: &'a [i64],
-    /// Which shorter last looks may be enough.
+    /// The candidates for shorter last looks.
     pub(super) trials: &'a Trials,
     /// The age of the look that is on trial, ms: the trial goes on until it is proven or refuted.
     pub(super) trial_ms: Option<i64>,
@@ -43,7 +43,7 @@ pub(super) struct Basis<'a> {
     pub(super) now_ms: i64,
 }
 
-/// What is done, and what it costs.
+/// Overlap and looks, and their cost.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub(super) overlap_ms: i64,
@@ -51,7 +51,7 @@ pub(super) struct Choice {
     pub(super) looks: Vec<Rung>,
     /// Whether reading again has proven that later looks may be left out.
     pub(super) is_proven: bool,
-    /// A look of this age, ms, is taken besides to find out whether it is enough.
+    /// A look of this age, ms, is taken in addition to find out whether it is enough.
     pub(super) trial_ms: Option<i64>,
     /// Fetches a post of polls, looks and probes, without faults.
     pub(super) fetches: f64,
@@ -69,7 +69,7 @@ pub(super) fn choose(basis: &Basis<'_>) -> Choice {
 }
 
 /// Whether the second look that is best while every rung reads everything will soon be proven to be
-/// enough by itself: the proof of a longer look is reached a little earlier by rng, and with it
+/// enough by itself: the proof of a longer look is reached a little earlier by chance, and with it
 /// alone a shorter one is never proven.
 fn is_nearly_proven_shorter(basis: &Basis<'_>, choice: &Choice) -> bool {
     let (Some(longest), Some(last)) = (choice.looks.last(), basis.rungs.last()) else {
@@ -123,7 +123,7 @@ fn proven(basis: &Basis<'_>) -> Option<Choice> {
     };
     let mut ages: Vec<i64> = basis.rungs.iter().map(|rung| rung.age_ms).collect();
     for age_ms in ages_from(basis.second_look.age_ms, last.age_ms - 1) {
-        // A rung of the operator's stands for the grid's age next to it.
+        // A configured rung replaces the grid's age next to it.
         if ages
             .iter()
             .all(|rung_ms| nearest(*rung_ms) != nearest(age_ms))
@@ -186,7 +186,7 @@ fn proven(basis: &Basis<'_>) -> Option<Choice> {
     Some(tried(basis, choice, &ages))
 }
 
-/// The choice with a shorter look besides, if probes suggest that it would be enough: what it
+/// The choice with an additional shorter look, if probes suggest that it would be enough: what it
 /// leaves, the longer one reads, until one or the other is proven. That is learning again, which no
 /// budget limits. A trial gives way to one of a shorter look, which proves the longer one too.
 fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
@@ -219,11 +219,11 @@ fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
 }
 
 /// The cheapest of those whose delay is within this share of the least.
-fn best(choices: impl Iterator<Item = Choice>, worth: f64) -> Option<Choice> {
+fn best(choices: impl Iterator<Item = Choice>, margin: f64) -> Option<Choice> {
     let choices: Vec<Choice> = choices.collect();
     let delay = |choice: &Choice| choice.delay_ms.unwrap_or(0.0);
     let least = choices.iter().map(delay).fold(f64::INFINITY, f64::min);
-    let enough = |choice: &Choice| delay(choice) <= least * (1.0 + worth) + 0.5;
+    let enough = |choice: &Choice| delay(choice) <= least * (1.0 + margin) + 0.5;
     let enough = choices.into_iter().filter(enough);
     enough.min_by(|a, b| a.fetches.total_cmp(&b.fetches))
 }
@@ -275,7 +275,7 @@ impl Basis<'_> {
         }
     }
 
-    /// Fetches a post that polls take besides the first.
+    /// Fetches a post that polls take in addition to the first.
     fn overlap_cost(&self, overlap_ms: i64) -> f64 {
         (overlap_ms + self.slack_ms).max(0) as f64 / self.every_ms.max(1) as f64
     }
@@ -301,7 +301,7 @@ impl Basis<'_> {
     }
 }
 
-/// The grid's ages from one to another, ms; the first as it stands.
+/// The grid's ages from one to another, ms; the first unchanged.
 fn ages_from(min_ms: i64, max_ms: i64) -> Vec<i64> {
     let mut ages = vec![min_ms];
     let above = (nearest(min_ms)..=nearest(max_ms)).map(edge_ms);
@@ -311,7 +311,7 @@ fn ages_from(min_ms: i64, max_ms: i64) -> Vec<i64> {
 
 /// Fetches a post of the probes at ages between the last look's and the last rung's.
 pub(super) const YOUNG_PROBES: f64 = 0.14;
-/// The ID service's own promise, until something is measured.
+/// The ID service's own bound, until lateness is measured.
 const FIRST_OVERLAP_MS: i64 = 1_000;
 const MIN_OVERLAP_MS: i64 = 50;
 /// A dearer plan must shorten the mean delay by this share at least.
@@ -342,7 +342,7 @@ mod tests {
         ]
     }
 
-    /// Reads at the ages of the usual plan of a world whose posts are late as `visible` says.
+    /// Reads at the ages of the default plan of a world whose posts are late as `visible` says.
     fn seen(visible: impl Fn(i64) -> f64) -> Lateness {
         let ages_ms = [
             250, 3_000, 16_000, 32_000, 64_000, 128_000, 512_000, 8_192_000, DAY_MS,
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_look_is_tried_beside_the_longer_one_and_then_stands_alone() {
+    fn a_shorter_look_is_tried_alongside_the_longer_one_and_then_replaces_it() {
         let mut evidence = proven_above(512_000);
         let mut trials = Trials::default();
         let choose = |evidence: &Evidence, trials: &Trials, trial_ms: Option<i64>| {

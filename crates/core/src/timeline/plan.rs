@@ -11,7 +11,7 @@ use super::{
     trials::Trials,
 };
 
-/// What a source does now, and why.
+/// The current plan of a source, with its reasons.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     /// The overlap `k`, ms.
@@ -20,15 +20,15 @@ pub struct Plan {
     pub every_ms: i64,
     /// The looks that read every range, the second look first.
     pub ladder: Ladder,
-    /// Page-fulls that are read again though no look reads them.
+    /// Page-fulls that are read again although no look reads them.
     pub probes: Vec<Probe>,
-    /// What reading again has proven of it.
+    /// The proof by reading again.
     pub proof: Proof,
-    /// Posts fetched per post stored to expect, without faults.
+    /// The expected posts fetched per post stored, without faults.
     pub fetched_per_post: f64,
     /// From visible to stored on average, ms; `None` while nothing is measured.
     pub delay_ms: Option<f64>,
-    /// Why, in sentences.
+    /// The reasons, in sentences.
     pub reasons: Vec<String>,
 }
 
@@ -57,16 +57,16 @@ pub struct Proof {
     pub bound: f64,
 }
 
-/// What a plan is made of.
+/// The inputs of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured<'a> {
     /// The source's lateness.
     pub(super) lateness: &'a Lateness,
-    /// What was read again without result.
+    /// Evidence from reading again without result.
     pub(super) evidence: &'a Evidence,
     /// Rungs of these ages have found edits or deletions in the last 30 days.
     pub(super) kept_ms: &'a [i64],
-    /// Which shorter last looks may be enough.
+    /// The candidates for shorter last looks.
     pub(super) trials: &'a Trials,
     /// The age of the look that is on trial, ms.
     pub(super) trial_ms: Option<i64>,
@@ -189,7 +189,7 @@ pub(super) fn make(settings: &Settings, measured: Measured<'_>, explain: bool) -
     of_choice(settings, measured, &choose(settings, measured), explain)
 }
 
-/// What the rungs take that are read until the bound is proven: no part of the budget.
+/// The cost of the rungs that are read until the bound is proven; not part of the budget.
 fn unpaid(choice: &Choice) -> f64 {
     if choice.is_proven {
         return 0.0;
@@ -335,7 +335,7 @@ fn reasons(
     }
     if let Some(trial_ms) = choice.trial_ms {
         say(format!(
-            "A look at {trial_ms} ms may be enough: it is tried beside the one at {} ms until {PROVEN_PAGE_FULLS} pages have shown so.",
+            "A look at {trial_ms} ms may be enough: it is tried alongside the one at {} ms until {PROVEN_PAGE_FULLS} pages have shown so.",
             plan.proof.above_ms
         ));
     }
@@ -347,7 +347,7 @@ fn reasons(
             None if measured.timed => format!(
                 "Every rung reads everything: thirty days bring too few posts to prove that less is enough ({PROVEN_PAGE_FULLS} pages read again without result)."
             ),
-            None => "Every rung reads everything: IDs without time tell no lateness.".to_owned(),
+            None => "Every rung reads everything: IDs without time give no lateness.".to_owned(),
             Some(_) => format!(
                 "Every rung reads everything until {PROVEN_PAGE_FULLS} pages were read again without result; {} so far.",
                 plan.proof.page_fulls
@@ -369,7 +369,7 @@ fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
 }
 
 const ENOUGH_POSTS: f64 = 200.0;
-/// What of the budget is planned with.
+/// The part of the budget to plan with.
 const SPENT: f64 = 0.97;
 /// A slow source's second look waits for so many least periods at most.
 const MAX_SECOND_LOOK_PERIODS: i64 = 12;
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_grows_when_the_quota_binds_and_the_delay_is_told() {
+    fn the_interval_grows_when_the_quota_binds_and_the_delay_is_reported() {
         let (lateness, evidence) = (tweets(), Evidence::default());
         let plan = make(
             &Settings::default(),

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::plan::Probe;
 use crate::rng::Rng;
 
-/// What is owed to each age, and how far each has been drawn from.
+/// The probes owed to each age, and how far each age has been drawn from.
 ///
-/// Draws are made by a generator of the machine's own, whose state is kept with it: the machine
-/// stays a function of its facts.
+/// The machine has its own random number generator, whose state is stored with it: so the machine
+/// stays a function of its inputs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Probes {
@@ -18,14 +18,14 @@ pub(super) struct Probes {
     ages: Vec<Owed>,
 }
 
-/// What is owed to one age.
+/// The probes owed to one age.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Owed {
     age_ms: i64,
     page_fulls: f32,
-    /// The next is drawn when so many page-fulls are owed: at random, so that nothing periodic is
-    /// met again and again.
+    /// The next is drawn when this many page-fulls are owed: a random number, so that draws do not
+    /// coincide with a period of the timeline.
     due_at: f32,
     /// Up to this time of the timeline pages were drawn, Unix ms by the server's clock.
     until_ms: i64,
@@ -45,12 +45,12 @@ pub(super) struct Draw {
 }
 
 impl Probes {
-    /// Mixes a fact in, so that two sources do not draw the same.
-    pub(super) fn stir(&mut self, fact: u64) {
-        self.rng.stir(fact);
+    /// Mixes a number into the seed, so that two sources do not draw the same.
+    pub(super) fn stir(&mut self, entropy: u64) {
+        self.rng.stir(entropy);
     }
 
-    /// Counts posts that came, each of which owes its share of a page-full to each age.
+    /// Counts new posts, each of which adds its share of a page-full to each age.
     pub(super) fn came(&mut self, probes: &[Probe], posts: u64, page_full: u64, now_ms: i64) {
         self.ages
             .retain(|owed| probes.iter().any(|probe| probe.age_ms == owed.age_ms));
@@ -61,7 +61,7 @@ impl Probes {
                 .find(|owed| owed.age_ms == probe.age_ms);
             let more = posts as f64 / page_full as f64 * probe.share;
             match known {
-                // What a quota could not pay for is not saved up without end.
+                // What a quota could not pay for accumulates only up to a bound.
                 Some(owed) => {
                     owed.page_fulls = (owed.page_fulls + more as f32).min(MAX_OWED);
                 }
@@ -108,7 +108,7 @@ impl Probes {
         })
     }
 
-    /// A probe was answered; what it was drawn from lies behind.
+    /// A probe was answered; its range is not drawn from again.
     pub(super) fn drawn(&mut self, age_ms: i64, until_ms: i64) {
         let next = self.rng.share() as f32;
         if let Some(owed) = self.ages.iter_mut().find(|owed| owed.age_ms == age_ms) {

@@ -1,9 +1,9 @@
-//! What the machine asks for, and what a page of it proves.
+//! The requests of the machine, and what their pages prove.
 
 use std::collections::BTreeMap;
 
 use super::{
-    ledger::Stretch,
+    gap_ledger::Stretch,
     scheme::{IdScheme, detect_layout, detect_order},
     server_time::answered_by_ms,
     settings::Settings,
@@ -13,17 +13,17 @@ use crate::{
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 
-/// A page that the machine wants, before an anchor is looked up for it.
+/// A page to request, before its anchor is looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
-    /// What it is for.
+    /// Its purpose.
     pub purpose: RequestPurpose,
     /// Which page it is.
     pub(super) bounds: Bounds,
     pub(super) limit: u16,
 }
 
-/// What a page is wanted for.
+/// The purpose of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestPurpose {
     /// The newest posts.
@@ -45,7 +45,7 @@ pub enum RequestPurpose {
         high: Key,
     },
     /// A page-full drawn at random over what has come of this age: what it shows
-    /// that is not stored tells what the plan leaves out.
+    /// that is not stored measures what the plan leaves out.
     Probe {
         /// The age, ms.
         age_ms: i64,
@@ -59,42 +59,42 @@ pub enum RequestPurpose {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Bounds {
     Head {
-        since: Option<Key>,
+        since_id: Option<Key>,
         /// The ID above which posts are dated ahead, if polls leave those out.
         ceiling: Option<Key>,
     },
     Back {
-        below: Key,
+        max_id: Key,
         anchor: Option<AnchorQuery>,
     },
     Forward {
         anchor: AnchorQuery,
-        else_below: Key,
+        else_max_id: Key,
     },
     Under {
         drawn: AnchorQuery,
-        else_below: Key,
+        else_max_id: Key,
     },
     /// The page that has to show a stored post first; the newest if none is stored.
     Above(AnchorQuery),
 }
 
-/// Which stored post is wanted, of those that a page has shown and that are not
+/// A query for a stored post, of those that a page has shown and that are not
 /// known to be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnchorQuery {
     /// The newest that a page may end at.
     Newest {
-        /// The largest ID that will do.
+        /// The largest suitable ID.
         at_most: Key,
-        /// How many that would do to pass over, since they were not met.
+        /// How many suitable posts to skip, since pages did not reach them.
         skip: u32,
     },
     /// The oldest that a page has to show.
     Oldest {
-        /// The smallest ID that will do.
+        /// The smallest suitable ID.
         at_least: Key,
-        /// How many that would do to pass over, since they were not shown.
+        /// How many suitable posts to skip, since pages did not show them.
         skip: u32,
     },
     /// One of a range, drawn at random.
@@ -180,17 +180,17 @@ impl Anchor {
 /// A page to ask the upstream for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What it is for.
+    /// Its purpose.
     pub purpose: RequestPurpose,
     /// The bounds and limit to send.
     pub page: PageRequest,
-    pub(super) since: Option<Key>,
-    pub(super) below: Option<Key>,
+    pub(super) since_id: Option<Key>,
+    pub(super) max_id: Option<Key>,
     pub(super) min_id: Option<Key>,
-    /// Above it posts are dated ahead: the page was to leave them out, but a
-    /// server that does not is none the worse.
+    /// Above it posts are dated ahead. The page should leave them out, but a
+    /// server that lists them does no harm.
     pub(super) ceiling: Option<Key>,
-    /// The stored post that the page was to meet.
+    /// The stored post that the page should reach.
     pub(super) anchor: Option<Key>,
 }
 
@@ -209,30 +209,30 @@ impl Fetch {
     pub fn request(self, scheme: Option<&IdScheme>, anchor: Option<&Anchor>) -> Request {
         let under_anchor = anchor.and_then(|anchor| {
             scheme
-                .and_then(|scheme| scheme.just_below(&anchor.key))
+                .and_then(|scheme| scheme.predecessor(&anchor.key))
                 .or_else(|| anchor.before.clone())
         });
         let mut ceiling = None;
-        let (since, below, min_id) = match self.bounds {
+        let (since_id, max_id, min_id) = match self.bounds {
             Bounds::Head {
-                since,
+                since_id,
                 ceiling: above,
             } => {
                 ceiling = above;
-                (since, None, None)
+                (since_id, None, None)
             }
-            Bounds::Back { below, .. } => (under_anchor, Some(below), None),
-            Bounds::Forward { else_below, .. } => match under_anchor {
+            Bounds::Back { max_id, .. } => (under_anchor, Some(max_id), None),
+            Bounds::Forward { else_max_id, .. } => match under_anchor {
                 Some(key) => (None, None, Some(key)),
-                None => (None, Some(else_below), None),
+                None => (None, Some(else_max_id), None),
             },
-            Bounds::Under { else_below, .. } => {
+            Bounds::Under { else_max_id, .. } => {
                 let drawn = anchor.map(|anchor| anchor.key.clone());
-                (None, Some(drawn.unwrap_or(else_below)), None)
+                (None, Some(drawn.unwrap_or(else_max_id)), None)
             }
             Bounds::Above(_) => {
                 let over = anchor.and_then(|anchor| {
-                    let above = scheme.and_then(|scheme| scheme.min_id(&anchor.key));
+                    let above = scheme.and_then(|scheme| scheme.successor(&anchor.key));
                     above.or_else(|| anchor.before.clone())
                 });
                 (None, over, None)
@@ -245,13 +245,13 @@ impl Fetch {
         Request {
             purpose: self.purpose,
             page: PageRequest {
-                since: id(&since),
-                below: id(&below).or_else(|| id(&ceiling)),
+                since_id: id(&since_id),
+                max_id: id(&max_id).or_else(|| id(&ceiling)),
                 min_id: id(&min_id),
                 limit: self.limit,
             },
-            since,
-            below,
+            since_id,
+            max_id,
             min_id,
             ceiling,
             anchor: anchor.map(|anchor| anchor.key.clone()),
@@ -266,7 +266,7 @@ impl Request {
     pub(super) fn unbounded_range(&self) -> Option<(&Key, &Key)> {
         match &self.purpose {
             RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }
-                if self.since.is_none() && self.min_id.is_none() =>
+                if self.since_id.is_none() && self.min_id.is_none() =>
             {
                 Some((low, high))
             }
@@ -282,8 +282,8 @@ pub struct Reading {
     pub scheme: Option<IdScheme>,
     /// The key of each listed post, in the page's order.
     pub keys: Vec<Key>,
-    /// The newest and the oldest key of what the page lists besides posts and
-    /// that is not ahead of server time.
+    /// The newest and the oldest key of the listed items that are not posts and
+    /// not ahead of server time.
     pub passed: Option<(Key, Key)>,
     /// When it was read, Unix ms by the server's clock, on the safe side of both
     /// clocks: what the next poll may begin from.
@@ -326,7 +326,7 @@ impl Reading {
                 return Err(Failure::new(
                     FailureKind::WrongOrder,
                     format!(
-                        "the page lists {} before {}, which is not newest first; if the server orders its IDs differently, say so with --id-order",
+                        "the page lists {} before {}, but expected newest first; if the server orders its IDs differently, set --id-order",
                         name(&pair[0]),
                         name(&pair[1])
                     ),
@@ -336,19 +336,16 @@ impl Reading {
         // A server that does not know `min_id` answers with its newest page,
         // which proves what it lists all the same: no bound to check there.
         let outside = |key: &&Key| {
-            request.since.as_ref().is_some_and(|since| *key < since)
-                || request.below.as_ref().is_some_and(|below| *key > below)
+            request.since_id.as_ref().is_some_and(|since| *key < since)
+                || request.max_id.as_ref().is_some_and(|below| *key > below)
         };
         if let Some(key) = keys.iter().chain(&passed).find(outside) {
             return Err(Failure::new(
                 FailureKind::WrongOrder,
-                format!(
-                    "the page lists {}, outside the bounds that were asked for",
-                    name(key)
-                ),
+                format!("the page lists {}, outside the requested bounds", name(key)),
             ));
         }
-        let answered_by_ms = answered_by_ms(&page.facts);
+        let answered_by_ms = answered_by_ms(&page.headers);
         let is_ahead = |key: &&Key| {
             scheme
                 .and_then(|scheme| scheme.time_ms(key))
@@ -364,16 +361,16 @@ impl Reading {
             scheme,
             keys,
             passed,
-            retrieved_at_ms: super::server_time::retrieved_at_ms(&page.facts),
-            read_at_ms: super::server_time::read_at_ms(&page.facts),
+            retrieved_at_ms: super::server_time::retrieved_at_ms(&page.headers),
+            read_at_ms: super::server_time::read_at_ms(&page.headers),
             answered_by_ms,
             ahead,
         })
     }
 
     /// A page whose keys are known to be right, newest first.
-    pub(super) fn of_keys(keys: Vec<Key>, scheme: IdScheme, facts: &AnswerHeaders) -> Self {
-        let answered_by_ms = answered_by_ms(facts);
+    pub(super) fn of_keys(keys: Vec<Key>, scheme: IdScheme, headers: &AnswerHeaders) -> Self {
+        let answered_by_ms = answered_by_ms(headers);
         let is_ahead = |key: &&Key| {
             scheme
                 .time_ms(key)
@@ -384,8 +381,8 @@ impl Reading {
             ahead: keys.iter().take_while(is_ahead).count(),
             keys,
             passed: None,
-            retrieved_at_ms: super::server_time::retrieved_at_ms(facts),
-            read_at_ms: super::server_time::read_at_ms(facts),
+            retrieved_at_ms: super::server_time::retrieved_at_ms(headers),
+            read_at_ms: super::server_time::read_at_ms(headers),
             answered_by_ms,
         }
     }
@@ -410,7 +407,7 @@ impl Reading {
     /// Nothing is proven beyond its last post, however short the page.
     pub(super) fn stretch(&self, request: &Request) -> Option<Stretch> {
         let oldest = self.oldest()?.clone();
-        let high = match (&request.purpose, &request.below) {
+        let high = match (&request.purpose, &request.max_id) {
             (_, Some(below)) => below.clone(),
             _ => self.newest()?.clone(),
         };

@@ -1,4 +1,4 @@
-//! A source's ID scheme: how its IDs are ordered, and whether they tell time.
+//! A source's ID scheme: the order of its IDs, and whether they carry time.
 
 use driftline_id::Layout;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,7 +13,7 @@ use crate::{
 pub struct IdScheme {
     /// The order of its IDs.
     pub order: IdOrder,
-    /// Where the time stands in an ID; `None` if IDs carry none, or if that
+    /// The position of the time in an ID; `None` if IDs carry none, or if that
     /// is not known: then no clamp is used.
     #[serde(with = "layout_name")]
     pub layout: Option<Layout>,
@@ -55,7 +55,7 @@ impl IdScheme {
 
     /// The ID just below another; `None` where it cannot be computed, because
     /// the text has no known number behind it, or nothing is below it.
-    pub fn just_below(&self, key: &Key) -> Option<Key> {
+    pub fn predecessor(&self, key: &Key) -> Option<Key> {
         if let Some((layout, raw)) = self.raw(key) {
             return self.print(&layout, raw.checked_sub(1)?);
         }
@@ -71,7 +71,7 @@ impl IdScheme {
     }
 
     /// The ID just above another; `None` where it cannot be computed.
-    pub fn min_id(&self, key: &Key) -> Option<Key> {
+    pub fn successor(&self, key: &Key) -> Option<Key> {
         if let Some((layout, raw)) = self.raw(key) {
             let above = raw.checked_add(1).filter(|above| *above <= layout.max())?;
             return self.print(&layout, above);
@@ -100,7 +100,7 @@ impl IdScheme {
     }
 }
 
-/// The order of a page's IDs as their looks suggest it.
+/// The order of a page's IDs, guessed from their form.
 ///
 /// Numbers are taken as numbers; ULIDs, UUIDs and TIDs, which have one length,
 /// as text; everything else by length and then text, which is right for every

@@ -8,34 +8,34 @@ use crate::answer::AnswerHeaders;
 /// `Date` is floored to a second by its sender, and the read happened at most
 /// one round trip before it, so the server's clock did not stand earlier than
 /// this when it read.
-pub fn retrieved_at_ms(facts: &AnswerHeaders) -> i64 {
-    match facts.date_ms {
-        Some(date_ms) => facts
+pub fn retrieved_at_ms(headers: &AnswerHeaders) -> i64 {
+    match headers.date_ms {
+        Some(date_ms) => headers
             .sent_at_ms
-            .min(date_ms.saturating_sub(facts.round_trip_ms.max(0))),
-        None => facts.sent_at_ms,
+            .min(date_ms.saturating_sub(headers.round_trip_ms.max(0))),
+        None => headers.sent_at_ms,
     }
 }
 
 /// When a page was read at the earliest, Unix ms by the server's clock alone: ages are counted by
 /// it. Without `Date` the local clock has to be right.
-pub(super) fn read_at_ms(facts: &AnswerHeaders) -> i64 {
-    match facts.date_ms {
-        Some(date_ms) => date_ms.saturating_sub(facts.round_trip_ms.max(0)),
-        None => facts.sent_at_ms,
+pub(super) fn read_at_ms(headers: &AnswerHeaders) -> i64 {
+    match headers.date_ms {
+        Some(date_ms) => date_ms.saturating_sub(headers.round_trip_ms.max(0)),
+        None => headers.sent_at_ms,
     }
 }
 
 /// A time that the server's clock had not passed when it answered, Unix ms:
 /// IDs beyond it are ahead of server time.
 ///
-/// By `Date` alone where there is one: `Date` is floored to a second, which the local clock may
-/// tell more of as long as it does not contradict it.
-pub fn answered_by_ms(facts: &AnswerHeaders) -> i64 {
-    match facts.date_ms {
-        Some(date_ms) if facts.received_at_ms < date_ms => date_ms.saturating_add(999),
-        Some(date_ms) => facts.received_at_ms.min(date_ms.saturating_add(999)),
-        None => facts.received_at_ms,
+/// By `Date` alone where there is one: `Date` is floored to a second; the local clock may
+/// refine it within that second.
+pub fn answered_by_ms(headers: &AnswerHeaders) -> i64 {
+    match headers.date_ms {
+        Some(date_ms) if headers.received_at_ms < date_ms => date_ms.saturating_add(999),
+        Some(date_ms) => headers.received_at_ms.min(date_ms.saturating_add(999)),
+        None => headers.received_at_ms,
     }
 }
 
@@ -43,7 +43,7 @@ pub fn answered_by_ms(facts: &AnswerHeaders) -> i64 {
 mod tests {
     use super::*;
 
-    fn facts(sent: i64, received: i64, date: Option<i64>) -> AnswerHeaders {
+    fn headers(sent: i64, received: i64, date: Option<i64>) -> AnswerHeaders {
         AnswerHeaders {
             sent_at_ms: sent,
             received_at_ms: received,
@@ -55,26 +55,38 @@ mod tests {
 
     #[test]
     fn ages_are_counted_by_the_servers_clock_alone() {
-        assert_eq!(read_at_ms(&facts(10_400, 10_500, Some(10_000))), 9_900);
-        assert_eq!(read_at_ms(&facts(10_400, 10_500, Some(90_000))), 89_900);
-        assert_eq!(read_at_ms(&facts(10_400, 10_500, None)), 10_400);
+        assert_eq!(read_at_ms(&headers(10_400, 10_500, Some(10_000))), 9_900);
+        assert_eq!(read_at_ms(&headers(10_400, 10_500, Some(90_000))), 89_900);
+        assert_eq!(read_at_ms(&headers(10_400, 10_500, None)), 10_400);
     }
 
     #[test]
     fn the_earlier_clock_wins() {
-        assert_eq!(retrieved_at_ms(&facts(10_400, 10_500, Some(10_000))), 9_900);
         assert_eq!(
-            retrieved_at_ms(&facts(10_400, 10_500, Some(90_000))),
+            retrieved_at_ms(&headers(10_400, 10_500, Some(10_000))),
+            9_900
+        );
+        assert_eq!(
+            retrieved_at_ms(&headers(10_400, 10_500, Some(90_000))),
             10_400
         );
-        assert_eq!(retrieved_at_ms(&facts(10_400, 10_500, None)), 10_400);
+        assert_eq!(retrieved_at_ms(&headers(10_400, 10_500, None)), 10_400);
     }
 
     #[test]
     fn no_local_clock_moves_the_limit_of_the_future_past_the_servers_date() {
-        assert_eq!(answered_by_ms(&facts(90_000, 90_100, Some(10_000))), 10_999);
-        assert_eq!(answered_by_ms(&facts(10_000, 10_100, Some(90_000))), 90_999);
-        assert_eq!(answered_by_ms(&facts(10_000, 10_400, Some(10_000))), 10_400);
-        assert_eq!(answered_by_ms(&facts(10_000, 10_400, None)), 10_400);
+        assert_eq!(
+            answered_by_ms(&headers(90_000, 90_100, Some(10_000))),
+            10_999
+        );
+        assert_eq!(
+            answered_by_ms(&headers(10_000, 10_100, Some(90_000))),
+            90_999
+        );
+        assert_eq!(
+            answered_by_ms(&headers(10_000, 10_400, Some(10_000))),
+            10_400
+        );
+        assert_eq!(answered_by_ms(&headers(10_000, 10_400, None)), 10_400);
     }
 }

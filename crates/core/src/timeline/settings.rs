@@ -1,4 +1,4 @@
-//! What a source's operator decides.
+//! A source's settings.
 
 use driftline_id::Layout;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Settings {
     pub overlap: Overlap,
     /// The history that the source begins with.
     pub backfill: Backfill,
-    /// Whether gaps are filled without being asked for.
+    /// Whether gaps are filled without a request.
     pub fill_gaps: bool,
     /// The second look's least age, ms: it is taken after the longest
     /// lateness measured, but never earlier than this.
@@ -51,7 +51,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The layout that the operator names: `None` to detect one,
+    /// The configured layout: `None` to detect one,
     /// `Some(None)` for IDs without time.
     pub fn named_layout(&self) -> Option<Option<Layout>> {
         self.id_layout.as_deref().map(Layout::named)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Throttle;
 
-/// The throttles that stand, each until its window ends.
+/// The throttles in force, each until its window ends.
 ///
 /// An upstream reports only its tightest throttle; one that it reported
 /// before stays in force here until its own reset, counted down by our own
@@ -14,7 +14,7 @@ use crate::answer::Throttle;
 pub struct Throttles(Vec<Throttle>);
 
 impl Throttles {
-    /// Takes a report in.
+    /// Applies a report.
     pub fn report(&mut self, throttle: Throttle, now_ms: i64) {
         self.0.retain(|known| known.reset_at_ms > now_ms);
         if throttle.reset_at_ms <= now_ms {
@@ -29,8 +29,8 @@ impl Throttles {
             known.reset_at_ms = known.reset_at_ms.max(throttle.reset_at_ms);
             return;
         }
-        if self.0.len() == MOST {
-            // The one that ends first has the least left to say.
+        if self.0.len() == MAX_THROTTLES {
+            // The window that ends first matters least.
             self.0.sort_by_key(|known| known.reset_at_ms);
             self.0.remove(0);
         }
@@ -47,7 +47,7 @@ impl Throttles {
     /// How long to leave between two requests so that what is left lasts to
     /// the end of every window, ms.
     pub fn spacing_ms(&self, now_ms: i64) -> i64 {
-        self.standing(now_ms)
+        self.in_force(now_ms)
             .filter(|throttle| throttle.remaining > 0)
             .map(|throttle| (throttle.reset_at_ms - now_ms) / i64::from(throttle.remaining))
             .max()
@@ -56,7 +56,7 @@ impl Throttles {
 
     /// When the next request may be sent, if a throttle is used up, Unix ms.
     pub fn blocked_until_ms(&self, now_ms: i64) -> Option<i64> {
-        self.standing(now_ms)
+        self.in_force(now_ms)
             .filter(|throttle| throttle.remaining == 0)
             .map(|throttle| throttle.reset_at_ms)
             .max()
@@ -64,25 +64,25 @@ impl Throttles {
 
     /// Requests left in the tightest window and when it ends, for reports.
     pub fn tightest(&self, now_ms: i64) -> Option<Throttle> {
-        self.standing(now_ms)
+        self.in_force(now_ms)
             .max_by_key(|throttle| {
                 (throttle.reset_at_ms - now_ms) / i64::from(throttle.remaining.max(1))
             })
             .copied()
     }
 
-    fn standing(&self, now_ms: i64) -> impl Iterator<Item = &Throttle> {
+    fn in_force(&self, now_ms: i64) -> impl Iterator<Item = &Throttle> {
         self.0
             .iter()
             .filter(move |throttle| throttle.reset_at_ms > now_ms)
     }
 }
 
-/// Reports whose windows end this close together speak of one window.
+/// Reports whose windows end this close together are of one window.
 /// Next windows end later by a whole window, however short.
 const SAME_WINDOW_MS: u64 = 2_000;
 /// More windows than any server is known to have at once.
-const MOST: usize = 8;
+const MAX_THROTTLES: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(
             throttles.spacing_ms(300_000),
             2_000,
-            "the long one still stands"
+            "the long one is still in force"
         );
         assert_eq!(throttles.spacing_ms(900_000), 0);
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_window_begins_anew_however_short_windows_are() {
+    fn the_next_window_starts_fresh_however_short_windows_are() {
         let mut throttles = Throttles::default();
         throttles.report(throttle(60, 0, 10_000), 5_000);
         throttles.report(throttle(60, 59, 20_000), 9_999);

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{age_bins::nearest, evidence::PAGE_FULL};
 
-/// What places that were read at an age had left for the read after it, by bins of age.
+/// The finds of reads in ranges that had been read at an age before, by bins of age.
 ///
-/// It only says which look is worth a trial; what proves one is [`Evidence`](super::Evidence).
+/// It only selects looks for a trial; the proof is [`Evidence`](super::Evidence).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Trials {
@@ -25,8 +25,8 @@ struct Candidate {
 }
 
 impl Trials {
-    /// Counts a read of a place that had been read at an age before: so many posts, whether or not
-    /// one of them was found by it.
+    /// Counts a read of a range that had been read at an age before: its posts, and whether one of
+    /// them was new.
     pub(super) fn read_again(&mut self, before_ms: i64, posts: u64, is_find: bool) {
         let candidate = self.candidates.entry(nearest(before_ms)).or_default();
         candidate.posts = if is_find { 0 } else { candidate.posts + posts };
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_find_begins_the_count_of_its_age_anew() {
+    fn a_find_restarts_the_count_of_its_age() {
         let mut trials = Trials::default();
         for before_ms in [16_000, 64_000] {
             trials.read_again(before_ms, PAGE_FULL * TRIAL_PAGE_FULLS, false);

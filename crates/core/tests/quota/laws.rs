@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Throttle,
-    quota::{Grant, Ledger, RequestKind, Use, WINDOW_EDGE_MS},
+    quota::{Grant, QuotaLedger, RequestKind, Use, WINDOW_EDGE_MS},
 };
 use proptest::prelude::*;
 
@@ -40,16 +40,16 @@ impl Server {
         }
         self.used += 1;
         self.most = self.most.max(self.used);
-        let told = Throttle {
+        let reported = Throttle {
             limit: self.limit,
             remaining: self.limit.saturating_sub(self.used),
             reset_at_ms: (window + 1) * self.length_ms,
         };
         if self.used > self.limit {
             self.refused += 1;
-            return Err(told);
+            return Err(reported);
         }
-        Ok(told)
+        Ok(reported)
     }
 }
 
@@ -57,7 +57,7 @@ impl Server {
 struct OnItsWay {
     seen_ms: i64,
     back_ms: i64,
-    told: Option<Result<Throttle, Throttle>>,
+    answer: Option<Result<Throttle, Throttle>>,
 }
 
 /// Processes with endless work share one ledger; each has one request at a time on its way and
@@ -70,7 +70,7 @@ fn run(
     round_trips_ms: &[i64],
     ends_ms: i64,
 ) {
-    let mut ledger = Ledger::default();
+    let mut ledger = QuotaLedger::default();
     let mut held = vec![(0u32, i64::MIN); processes];
     let mut on_their_way: Vec<Option<OnItsWay>> = (0..processes).map(|_| None).collect();
     let mut round_trips = round_trips_ms.iter().cycle();
@@ -78,14 +78,16 @@ fn run(
     for now_ms in (0..ends_ms).step_by(step_ms) {
         for process in 0..processes {
             if let Some(way) = &mut on_their_way[process] {
-                if way.told.is_none() && now_ms >= way.seen_ms {
-                    way.told = Some(server.ask(way.seen_ms));
+                if way.answer.is_none() && now_ms >= way.seen_ms {
+                    way.answer = Some(server.ask(way.seen_ms));
                 }
                 if now_ms >= way.back_ms {
-                    match way.told {
-                        Some(Ok(told)) => ledger.answered(RequestKind::LookUp, Some(&told), now_ms),
-                        Some(Err(told)) => {
-                            ledger.refused(RequestKind::LookUp, Some(&told), None, 0, now_ms);
+                    match way.answer {
+                        Some(Ok(reported)) => {
+                            ledger.answered(RequestKind::LookUp, Some(&reported), now_ms)
+                        }
+                        Some(Err(reported)) => {
+                            ledger.refused(RequestKind::LookUp, Some(&reported), None, 0, now_ms);
                         }
                         None => {}
                     }
@@ -118,7 +120,7 @@ fn run(
             on_their_way[process] = Some(OnItsWay {
                 seen_ms: now_ms + round_trip_ms / 2,
                 back_ms: now_ms + round_trip_ms,
-                told: None,
+                answer: None,
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Throttle,
-    quota::{Grant, Ledger, RequestKind, Unit, Use},
+    quota::{Grant, QuotaLedger, RequestKind, Unit, Use},
 };
 
 const REFRESH: Use = Use::Refresh {
@@ -18,19 +18,19 @@ fn throttle(limit: u32, remaining: u32, reset_at_ms: i64) -> Throttle {
 }
 
 /// A ledger that knows a whole window of 300 requests in 300 s from 0 on.
-fn known() -> Ledger {
-    let mut ledger = Ledger::default();
+fn known() -> QuotaLedger {
+    let mut ledger = QuotaLedger::default();
     ledger.answered(RequestKind::LookUp, Some(&throttle(300, 300, 300_000)), 0);
     ledger
 }
 
-fn left(ledger: &Ledger) -> u32 {
+fn left(ledger: &QuotaLedger) -> u32 {
     ledger.windows()[0].remaining
 }
 
 #[test]
 fn before_anything_is_known_requests_go_one_by_one() {
-    let mut ledger = Ledger::default();
+    let mut ledger = QuotaLedger::default();
     assert_eq!(ledger.take(8, 100, Use::Poll, 0), Grant::Requests(1));
     ledger.answered(RequestKind::LookUp, None, 10);
     assert_eq!(ledger.take(8, 100, REFRESH, 20), Grant::Requests(1));
@@ -83,7 +83,7 @@ fn a_window_begins_anew_when_its_time_is_over() {
     assert_eq!(
         ledger.take(8, 1, Use::Poll, 300_000),
         Grant::Requests(1),
-        "one, until an answer tells of it"
+        "one, until an answer reports it"
     );
     ledger.answered(
         RequestKind::LookUp,
@@ -102,7 +102,7 @@ fn a_window_begins_anew_when_its_time_is_over() {
 
 #[test]
 fn the_length_of_windows_is_learned() {
-    let mut ledger = Ledger::default();
+    let mut ledger = QuotaLedger::default();
     // First seen in its last 50 s.
     ledger.answered(
         RequestKind::LookUp,
@@ -129,7 +129,7 @@ fn every_window_binds() {
 
 #[test]
 fn what_only_pages_are_told_of_does_not_bind_look_ups() {
-    let mut ledger = Ledger::default();
+    let mut ledger = QuotaLedger::default();
     ledger.answered(RequestKind::Page, Some(&throttle(300, 2, 900_000)), 0);
     ledger.answered(RequestKind::LookUp, Some(&throttle(300, 299, 300_000)), 10);
     assert_eq!(ledger.take(2, 1, REFRESH, 20), Grant::Requests(2));
@@ -143,14 +143,14 @@ fn what_only_pages_are_told_of_does_not_bind_look_ups() {
     assert_eq!(ledger.take(1, 1, Use::Poll, 40), Grant::Until(900_000));
     assert_eq!(ledger.take(1, 1, REFRESH, 50), Grant::Requests(1));
     // A page's refusal is of the limit that ends with it.
-    let told = throttle(300, 0, 900_000);
-    ledger.refused(RequestKind::Page, Some(&told), None, 0, 60);
+    let reported = throttle(300, 0, 900_000);
+    ledger.refused(RequestKind::Page, Some(&reported), None, 0, 60);
     assert_eq!(ledger.take(1, 1, REFRESH, 70), Grant::Requests(1));
 }
 
 #[test]
 fn what_a_look_up_is_told_of_binds_both() {
-    let mut ledger = Ledger::default();
+    let mut ledger = QuotaLedger::default();
     ledger.answered(RequestKind::Page, Some(&throttle(300, 9, 300_000)), 0);
     for _ in 0..3 {
         assert_eq!(ledger.take(8, 1, REFRESH, 1), Grant::Requests(1));
@@ -165,7 +165,7 @@ fn what_a_look_up_is_told_of_binds_both() {
 
 #[test]
 fn two_windows_that_end_together_are_told_apart_later() {
-    let mut ledger = Ledger::default();
+    let mut ledger = QuotaLedger::default();
     // 300 in 15 minutes for pages and 300 in 5 minutes for all, in the last 5 of the 15.
     ledger.answered(RequestKind::Page, Some(&throttle(300, 290, 300_000)), 0);
     ledger.answered(RequestKind::LookUp, Some(&throttle(300, 299, 300_000)), 1);
@@ -211,15 +211,15 @@ fn a_lowered_limit_replaces_the_one_before() {
 fn an_unexpected_refusal_is_use_by_others() {
     let mut ledger = known();
     ledger.take(10, 1, Use::Poll, 0);
-    let told = throttle(300, 0, 300_000);
-    ledger.refused(RequestKind::LookUp, Some(&told), None, 0, 100);
+    let reported = throttle(300, 0, 300_000);
+    ledger.refused(RequestKind::LookUp, Some(&reported), None, 0, 100);
     assert_eq!(ledger.windows()[0].others, 290);
     assert_eq!(ledger.take(1, 1, Use::Poll, 100), Grant::Until(300_000));
 }
 
 #[test]
 fn refusals_without_headers_back_off() {
-    let mut ledger = Ledger::default();
+    let mut ledger = QuotaLedger::default();
     ledger.refused(RequestKind::LookUp, None, Some(7_000), 0, 0);
     assert_eq!(ledger.take(1, 1, Use::Poll, 6_999), Grant::Until(7_000));
     ledger.refused(RequestKind::LookUp, None, None, 0, 10_000);
@@ -253,15 +253,15 @@ fn a_cap_on_posts_is_spent_evenly_and_what_was_not_read_comes_back() {
 
 #[test]
 fn nothing_hostile_breaks_it() {
-    let mut ledger = Ledger::default();
-    for told in [
+    let mut ledger = QuotaLedger::default();
+    for reported in [
         throttle(0, 0, i64::MAX),
         throttle(u32::MAX, u32::MAX, 1),
         throttle(0, u32::MAX, i64::MIN),
         throttle(1, 7, i64::MAX - 1),
     ] {
-        ledger.answered(RequestKind::LookUp, Some(&told), 0);
-        ledger.refused(RequestKind::LookUp, Some(&told), Some(i64::MAX), 1, 5);
+        ledger.answered(RequestKind::LookUp, Some(&reported), 0);
+        ledger.refused(RequestKind::LookUp, Some(&reported), Some(i64::MAX), 1, 5);
         ledger.take(u32::MAX, u32::MAX, REFRESH, i64::MAX - 3);
         ledger.take(0, 0, Use::Poll, i64::MIN);
     }

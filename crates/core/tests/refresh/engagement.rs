@@ -2,7 +2,7 @@
 
 use driftline_core::{
     post::Counts,
-    refresh::{EngagementWeights, Refreshed},
+    refresh::{EngagementWeights, RefreshHistory},
 };
 use proptest::prelude::*;
 
@@ -33,14 +33,14 @@ fn weights_are_read_with_defaults() {
 
 #[test]
 fn a_refresh_moves_the_last_look_back() {
-    let stored = Refreshed::stored(Some(0), 10, 1.0);
+    let stored = RefreshHistory::stored(Some(0), 10, 1.0);
     assert_eq!(stored.growth(70, 4.0).unwrap().from_age_ms, 10);
     assert!(stored.growth(70, 4.0).unwrap().is_first);
     let refreshed = stored.refreshed(70, 4.0);
     assert_eq!((refreshed.refreshes, refreshed.refreshed_ms), (1, 70));
     assert_eq!(refreshed.before.map(|look| look.at_ms), Some(10));
     assert!(!refreshed.growth(90, 4.0).unwrap().is_first);
-    assert_eq!(Refreshed::stored(None, 10, 1.0).growth(70, 4.0), None);
+    assert_eq!(RefreshHistory::stored(None, 10, 1.0).growth(70, 4.0), None);
 }
 
 proptest! {

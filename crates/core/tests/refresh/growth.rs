@@ -227,7 +227,7 @@ fn stored_sums_of_another_size_are_read() {
 }
 
 /// Looks at posts that grow along a log-logistic curve with this half-life in minutes, at ages
-/// that are drawn anew for each, more often where more has been counted.
+/// that are drawn again for each, more often where more has been counted.
 fn sound(seed: u64, posts: usize, half_minutes: f64) -> Vec<Growth> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut growths = Vec::new();

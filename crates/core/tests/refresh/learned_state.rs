@@ -1,16 +1,16 @@
 //! What refreshes teach, and how it reaches the policy.
 
 use driftline_core::refresh::{
-    Due, LearnedState, Plan, Policy, RefreshObservation, Refreshed, ValueSettings,
+    Due, LearnedState, Policy, RefreshHistory, RefreshObservation, RefreshPlan, ValueSettings,
 };
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 
-fn by_value() -> Plan {
-    Plan {
+fn by_value() -> RefreshPlan {
+    RefreshPlan {
         by_value: Some(ValueSettings::default()),
-        ..Plan::default()
+        ..RefreshPlan::default()
     }
 }
 
@@ -18,7 +18,7 @@ fn by_value() -> Plan {
 fn fast(policy: &Policy) -> RefreshObservation {
     let mut observation = RefreshObservation::default();
     for _ in 0..400 {
-        let first = Refreshed::stored(Some(0), MINUTE_MS, 20.0);
+        let first = RefreshHistory::stored(Some(0), MINUTE_MS, 20.0);
         observation.grew(policy, &first, 10 * MINUTE_MS, 100.0);
         let second = first.refreshed(10 * MINUTE_MS, 100.0);
         observation.grew(policy, &second, 20 * HOUR_MS, 100.0);
@@ -28,18 +28,19 @@ fn fast(policy: &Policy) -> RefreshObservation {
 
 #[test]
 fn without_experience_the_table_is_as_configured() {
-    let policy = LearnedState::new(0).policy(&Plan::default());
+    let policy = LearnedState::new(0).policy(&RefreshPlan::default());
     assert_eq!(policy, Policy::default());
 }
 
 #[test]
 fn a_short_quota_stretches_the_table_and_a_long_one_brings_it_back() {
-    let plan = Plan::default();
+    let plan = RefreshPlan::default();
     let mut learned_state = LearnedState::new(0);
     let mut now_ms = 0;
     let mut settle = |learned_state: &mut LearnedState, overdue| {
         now_ms += 20 * MINUTE_MS;
-        let post = Refreshed::stored(Some(now_ms - 300 * HOUR_MS), now_ms - 200 * HOUR_MS, 0.0);
+        let post =
+            RefreshHistory::stored(Some(now_ms - 300 * HOUR_MS), now_ms - 200 * HOUR_MS, 0.0);
         let mut observation = RefreshObservation::default();
         for _ in 0..100 {
             observation.answered(&learned_state.policy(&plan), &post, now_ms);
@@ -52,7 +53,7 @@ fn a_short_quota_stretches_the_table_and_a_long_one_brings_it_back() {
         settle(&mut learned_state, 5_000);
     }
     assert!(learned_state.stretch() > 2.0, "{}", learned_state.stretch());
-    let post = Refreshed::stored(Some(0), 0, 0.0);
+    let post = RefreshHistory::stored(Some(0), 0, 0.0);
     let Due::At(due_ms) = learned_state.policy(&plan).due(&post) else {
         panic!("it is due")
     };
@@ -83,7 +84,7 @@ fn workers_lessons_add_up_in_any_order() {
     let (mut one, mut two) = (fast(&policy), RefreshObservation::default());
     one.add(&of(1, &policy, false));
     one.add(&of(2, &policy, true));
-    let slow = Refreshed::stored(Some(0), HOUR_MS, 5.0);
+    let slow = RefreshHistory::stored(Some(0), HOUR_MS, 5.0);
     two.grew(&policy, &slow, 9 * HOUR_MS, 50.0);
     two.add(&of(1, &policy, true));
     let learned = |observations: [&RefreshObservation; 2]| {
@@ -109,7 +110,7 @@ fn growth_that_was_seen_changes_when_posts_are_due() {
     let before = learned_state.policy(&plan);
     learned_state.learn(&fast(&before));
     let after = learned_state.policy(&plan);
-    let old = Refreshed::stored(Some(0), 0, 0.0)
+    let old = RefreshHistory::stored(Some(0), 0, 0.0)
         .refreshed(10 * MINUTE_MS, 80.0)
         .refreshed(5 * HOUR_MS, 80.0);
     let due = |policy: &Policy| match policy.due(&old) {
@@ -121,7 +122,7 @@ fn growth_that_was_seen_changes_when_posts_are_due() {
         "what has stopped growing can wait"
     );
     let text = serde_json::to_string(&learned_state).expect("JSON");
-    let read: LearnedState = serde_json::from_str(&text).expect("an learned_state");
+    let read: LearnedState = serde_json::from_str(&text).expect("a state");
     assert_eq!(read, learned_state);
 }
 
@@ -135,9 +136,9 @@ fn of(source: u64, policy: &Policy, is_fast: bool) -> RefreshObservation {
         [3.0, 6.0, 30.0, 100.0]
     };
     for _ in 0..400 {
-        let mut post = Refreshed {
+        let mut post = RefreshHistory {
             source: Some(source),
-            ..Refreshed::stored(Some(0), MINUTE_MS, 2.0)
+            ..RefreshHistory::stored(Some(0), MINUTE_MS, 2.0)
         };
         for (minutes, total) in [10, 60, 600, 3_600].into_iter().zip(totals) {
             observation.grew(policy, &post, minutes * MINUTE_MS, total);
@@ -169,9 +170,9 @@ fn each_source_learns_how_its_own_posts_grow() {
     assert!(fast > 0.8, "{fast}");
     assert!(slow < 0.2, "{slow}");
     let post = |source| {
-        Refreshed {
+        RefreshHistory {
             source: Some(source),
-            ..Refreshed::stored(Some(0), 0, 0.0)
+            ..RefreshHistory::stored(Some(0), 0, 0.0)
         }
         .refreshed(5 * MINUTE_MS, 40.0)
         .refreshed(HOUR_MS, 100.0)
@@ -214,7 +215,7 @@ fn alone_a_source_learns_as_an_instance_without_sources_does() {
     let mut json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     json["growth"] = json["sources"]["7"].clone();
     json["sources"] = serde_json::json!({});
-    of_all.clone_from(&serde_json::from_value(json).expect("an learned_state"));
+    of_all.clone_from(&serde_json::from_value(json).expect("a state"));
     let (of_source, of_all) = (of_source.policy(&plan), of_all.policy(&plan));
     for minutes in [1, 10, 60, 600, 6_000] {
         let (one, all) = (
@@ -225,7 +226,7 @@ fn alone_a_source_learns_as_an_instance_without_sources_does() {
     }
 }
 
-/// As it was stored before sources were told apart.
+/// As it was stored before sources were distinguished.
 #[test]
 fn an_old_experience_is_what_each_source_begins_with() {
     let plan = by_value();
@@ -234,7 +235,7 @@ fn an_old_experience_is_what_each_source_begins_with() {
     let mut json = serde_json::to_value(&learned_state).expect("JSON");
     let known = json.as_object_mut().expect("an object").remove("sources");
     assert_eq!(known, Some(serde_json::json!({})), "it has no source's");
-    let mut read: LearnedState = serde_json::from_value(json).expect("an old learned_state");
+    let mut read: LearnedState = serde_json::from_value(json).expect("an old state");
     assert_eq!(read, learned_state);
     let before = read.policy(&plan);
     let age_ms = 20 * MINUTE_MS;
@@ -253,5 +254,5 @@ fn an_old_experience_is_what_each_source_begins_with() {
         own < begun / 2.0,
         "it learns its own: {own}, {begun} before"
     );
-    assert!(others > 2.0 * own, "{others} beside {own}");
+    assert!(others > 2.0 * own, "{others} against {own}");
 }

@@ -29,10 +29,10 @@ fn drive(
     loop {
         match search.next() {
             Next::Nothing => break,
-            Next::Canary if asked == quota => search.heard(CanaryResult::Unasked),
+            Next::Canary if asked == quota => search.canary_checked(CanaryResult::Unasked),
             Next::Canary => {
                 asked += u32::from(upstream.canary != CanaryResult::Unasked);
-                search.heard(upstream.canary);
+                search.canary_checked(upstream.canary);
             }
             Next::Posts(_) if asked == quota => break,
             Next::Posts(part) => {

@@ -2,12 +2,12 @@
 
 use driftline_core::refresh::{
     AgeTable,
-    simulation::{Baseline, History, Outcome, PolicyKind, Quota, Scenario, World, run},
+    simulation::{Baseline, History, PolicyKind, PolicyOutcome, Quota, Scenario, World, run},
 };
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// The seeds to run: `DRIFTLINE_SEED` alone, else as many as said.
+/// The seeds to run: `DRIFTLINE_SEED` alone, else the default number.
 pub(crate) fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("DRIFTLINE_SEED") {
         Ok(seed) => vec![seed.parse().expect("DRIFTLINE_SEED is a number")],
@@ -34,16 +34,16 @@ fn the_value_policy_sees_more_than_the_table_at_equal_requests() {
     for seed in seeds(2) {
         on_seed(seed, |seed| {
             let (mut product, mut count) = (1.0, 0_u8);
-            for (place, scenario) in small().into_iter().enumerate() {
+            for (index, scenario) in small().into_iter().enumerate() {
                 let world = scenario.world_config.world(seed);
                 assert!(world.len() >= 1_200);
-                let refreshes = [42.0, 14.0, 7.0][(place + seed as usize) % 3];
+                let refreshes = [42.0, 14.0, 7.0][(index + seed as usize) % 3];
                 let (table, others) = scenario.compare(&world, refreshes, &[Baseline::Value]);
                 let ratio = others[0].unseen_h / table.unseen_h;
-                let told = format!("{}, {refreshes} a post: {ratio:.3}", scenario.name);
-                assert!(others[0].refreshes <= table.refreshes, "{told}");
-                eprintln!("{told}");
-                assert!(ratio < 0.85, "{told}");
+                let summary = format!("{}, {refreshes} a post: {ratio:.3}", scenario.name);
+                assert!(others[0].refreshes <= table.refreshes, "{summary}");
+                eprintln!("{summary}");
+                assert!(ratio < 0.85, "{summary}");
                 product *= ratio;
                 count += 1;
             }
@@ -78,7 +78,7 @@ fn the_same_seed_is_the_same_run() {
     assert_ne!(outcome(1), outcome(2));
 }
 
-fn by_table(world: &World, quota: &Quota, until_ms: i64) -> Outcome {
+fn by_table(world: &World, quota: &Quota, until_ms: i64) -> PolicyOutcome {
     let table = PolicyKind::Table(AgeTable::default());
     run(world, quota, &table, until_ms, None)
 }
@@ -124,13 +124,13 @@ fn the_quota_is_kept_request_by_request() {
     let scenario = &small()[1];
     let world = scenario.world_config.world(1);
     let quota = scenario.quota(7.0);
-    let rivals = [Baseline::Value, Baseline::Uniform];
-    let (table, others) = scenario.compare(&world, 7.0, &rivals);
+    let baselines = [Baseline::Value, Baseline::Uniform];
+    let (table, others) = scenario.compare(&world, 7.0, &baselines);
     for outcome in others.iter().chain([&table]) {
         let posts: u64 = outcome.requests.iter().map(|&posts| u64::from(posts)).sum();
         assert_eq!(posts, outcome.refreshes);
-        for (place, (&posts, &most)) in outcome.requests.iter().zip(&table.requests).enumerate() {
-            let at_ms = (place as i64 + 1) * quota.every_ms;
+        for (index, (&posts, &most)) in outcome.requests.iter().zip(&table.requests).enumerate() {
+            let at_ms = (index as i64 + 1) * quota.every_ms;
             let is_out = quota.outages.iter().any(|it| (it.0..it.1).contains(&at_ms));
             assert!(posts <= most && posts as usize <= quota.batch && !(is_out && posts > 0));
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use driftline_core::refresh::{
-    AgeTable, Cause, Due, GrowthCurve, Look, Policy, Refreshed, Scale, ValuePolicy, ValueSettings,
+    AgeTable, Cause, Due, EngagementSample, GrowthCurve, Policy, RefreshHistory, Scale,
+    ValuePolicy, ValueSettings,
 };
 use proptest::prelude::*;
 
@@ -29,28 +30,28 @@ fn policy(by: ValuePolicy) -> Policy {
     Policy::Value { ages, by }
 }
 
-fn wait_ms(policy: &Policy, facts: &Refreshed) -> i64 {
-    match policy.due(facts) {
-        Due::At(due_ms) => due_ms - facts.refreshed_ms,
+fn wait_ms(policy: &Policy, history: &RefreshHistory) -> i64 {
+    match policy.due(history) {
+        Due::At(due_ms) => due_ms - history.refreshed_ms,
         other => panic!("{other:?}"),
     }
 }
 
 /// A post that is still refreshed.
-fn live() -> impl Strategy<Value = Refreshed> {
+fn live() -> impl Strategy<Value = RefreshHistory> {
     let looks = (0..30 * DAY_MS, any::<bool>(), 0.0..1.0);
     let totals = (prop_oneof![0.0..50.0, 0.0..1e6], 0.0..1.0);
     (looks, totals, 0..5_u32, 0.1..10.0).prop_map(
-        |((age_ms, has_before, place), (total, part), refreshes, weight): (_, (f64, f64), _, _)| {
-            let before = Look {
-                at_ms: CREATED_AT_MS + (age_ms as f64 * place) as i64,
+        |((age_ms, has_before, share), (total, part), refreshes, weight): (_, (f64, f64), _, _)| {
+            let before = EngagementSample {
+                at_ms: CREATED_AT_MS + (age_ms as f64 * share) as i64,
                 total: total * part,
             };
-            Refreshed {
+            RefreshHistory {
                 refreshes,
                 weight,
                 before: has_before.then_some(before),
-                ..Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, total)
+                ..RefreshHistory::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, total)
             }
         },
     )
@@ -73,13 +74,13 @@ fn value_policy() -> impl Strategy<Value = ValuePolicy> {
 }
 
 /// Facts and figures of any kind.
-fn hostile() -> impl Strategy<Value = (Refreshed, ValuePolicy)> {
+fn hostile() -> impl Strategy<Value = (RefreshHistory, ValuePolicy)> {
     let refreshed_ms = prop_oneof![
         any::<i64>(),
         i64::MAX - 1_000..i64::MAX,
         Just(CREATED_AT_MS)
     ];
-    let facts = (
+    let history = (
         any::<Option<i64>>(),
         proptest::option::weighted(0.7, 0..31 * DAY_MS),
         refreshed_ms,
@@ -96,17 +97,17 @@ fn hostile() -> impl Strategy<Value = (Refreshed, ValuePolicy)> {
         any::<f64>(),
     );
     let figures = proptest::array::uniform4(any::<f64>());
-    (facts, before, settings, figures).prop_map(|(facts, before, settings, figures)| {
-        let (created_at_ms, age_ms, refreshed_ms, refreshes, total, weight) = facts;
+    (history, before, settings, figures).prop_map(|(history, before, settings, figures)| {
+        let (created_at_ms, age_ms, refreshed_ms, refreshes, total, weight) = history;
         // Most are of an age at which posts are still refreshed.
         let created_at_ms = age_ms.map_or(created_at_ms, |age_ms| refreshed_ms.checked_sub(age_ms));
         let (floor_ms, longest, probes_ms, probed_below_ms, memory) = settings;
         let [alpha, beta, price, stretch] = figures;
-        let facts = Refreshed {
+        let history = RefreshHistory {
             refreshes,
             weight,
-            before: before.map(|(at_ms, total)| Look { at_ms, total }),
-            ..Refreshed::stored(created_at_ms, refreshed_ms, total)
+            before: before.map(|(at_ms, total)| EngagementSample { at_ms, total }),
+            ..RefreshHistory::stored(created_at_ms, refreshed_ms, total)
         };
         let settings = ValueSettings {
             floor_ms,
@@ -123,7 +124,7 @@ fn hostile() -> impl Strategy<Value = (Refreshed, ValuePolicy)> {
             stretch,
             ..by_value()
         };
-        (facts, by)
+        (history, by)
     })
 }
 
@@ -133,14 +134,14 @@ fn a_post_that_gathers_much_is_due_sooner_and_says_why() {
         price: 20.0,
         ..by_value()
     });
-    let at = |age_ms, total| Refreshed {
+    let at = |age_ms, total| RefreshHistory {
         refreshes: 2,
-        ..Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, total)
+        ..RefreshHistory::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, total)
     };
     assert!(wait_ms(&policy, &at(HOUR_MS, 500.0)) < wait_ms(&policy, &at(HOUR_MS, 5.0)) / 3);
-    assert_eq!(policy.due_because(&at(HOUR_MS, 500.0)).1, Cause::Worth);
+    assert_eq!(policy.due_because(&at(HOUR_MS, 500.0)).1, Cause::Value);
     assert_eq!(policy.due_because(&at(20 * DAY_MS, 0.0)).1, Cause::Bound);
-    let new = Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + 5_000, 0.0);
+    let new = RefreshHistory::stored(Some(CREATED_AT_MS), CREATED_AT_MS + 5_000, 0.0);
     assert_eq!(policy.due_because(&new).1, Cause::Bound);
     assert_eq!(wait_ms(&policy, &new), 6 * MINUTE_MS);
     let short = self::policy(ValuePolicy {
@@ -155,21 +156,21 @@ fn a_post_that_gathers_much_is_due_sooner_and_says_why() {
 #[test]
 fn a_post_that_wakes_up_is_due_sooner_than_its_whole_life_says() {
     let policy = policy(by_value());
-    let slept = Refreshed {
+    let slept = RefreshHistory {
         refreshes: 9,
-        ..Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + 2 * DAY_MS, 40.0)
+        ..RefreshHistory::stored(Some(CREATED_AT_MS), CREATED_AT_MS + 2 * DAY_MS, 40.0)
     };
     let look = |total| {
-        Some(Look {
+        Some(EngagementSample {
             at_ms: CREATED_AT_MS + DAY_MS,
             total,
         })
     };
-    let woken = Refreshed {
+    let woken = RefreshHistory {
         before: look(10.0),
         ..slept
     };
-    let asleep = Refreshed {
+    let asleep = RefreshHistory {
         before: look(40.0),
         ..slept
     };
@@ -182,7 +183,7 @@ fn a_total_without_sense_counts_as_none() {
     let wait_of = |total| {
         wait_ms(
             &policy,
-            &Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + DAY_MS, total),
+            &RefreshHistory::stored(Some(CREATED_AT_MS), CREATED_AT_MS + DAY_MS, total),
         )
     };
     for total in [-5.0, f64::NAN, f64::NEG_INFINITY] {
@@ -200,9 +201,9 @@ fn posts_retire_and_are_refused_as_by_the_table() {
         (Some(CREATED_AT_MS), CREATED_AT_MS + 30 * DAY_MS),
         (Some(CREATED_AT_MS + HOUR_MS), CREATED_AT_MS),
     ] {
-        let facts = Refreshed::stored(created_at_ms, at_ms, 1e6);
-        assert_eq!(policy.due(&facts), ages.due(created_at_ms, at_ms));
-        assert_eq!(policy.value(&facts, i64::MAX), 0.0);
+        let history = RefreshHistory::stored(created_at_ms, at_ms, 1e6);
+        assert_eq!(policy.due(&history), ages.due(created_at_ms, at_ms));
+        assert_eq!(policy.value(&history, i64::MAX), 0.0);
     }
 }
 
@@ -214,12 +215,12 @@ fn a_stretched_table_shares_the_shortage() {
         stretch,
     };
     for age_ms in [0, 30 * MINUTE_MS, 2 * HOUR_MS, 3 * DAY_MS, 20 * DAY_MS] {
-        let facts = Refreshed::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, 0.0);
+        let history = RefreshHistory::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, 0.0);
         let every_ms = ages.every_ms(age_ms).unwrap();
-        assert_eq!(wait_ms(&table(1.0), &facts), every_ms);
-        assert_eq!(wait_ms(&table(2.5), &facts), every_ms * 5 / 2);
+        assert_eq!(wait_ms(&table(1.0), &history), every_ms);
+        assert_eq!(wait_ms(&table(2.5), &history), every_ms * 5 / 2);
         for nonsense in [0.0, -1.0, f64::NAN] {
-            assert_eq!(wait_ms(&table(nonsense), &facts), every_ms);
+            assert_eq!(wait_ms(&table(nonsense), &history), every_ms);
         }
     }
 }
@@ -227,43 +228,43 @@ fn a_stretched_table_shares_the_shortage() {
 proptest! {
     /// Never before the floor, never past the bound, and the same whenever it is asked.
     #[test]
-    fn waits_lie_between_the_floor_and_the_bound(facts in live(), by in value_policy()) {
+    fn waits_lie_between_the_floor_and_the_bound(history in live(), by in value_policy()) {
         let ages = AgeTable::default();
-        let every_ms = ages.every_ms(facts.refreshed_ms - CREATED_AT_MS).unwrap();
+        let every_ms = ages.every_ms(history.refreshed_ms - CREATED_AT_MS).unwrap();
         let max_ms = every_ms as f64 * by.settings.longest * by.stretch;
-        let probe_ms = by.settings.probes_ms.get(facts.refreshes as usize).copied();
+        let probe_ms = by.settings.probes_ms.get(history.refreshes as usize).copied();
         let policy = policy(by);
-        let wait_ms = wait_ms(&policy, &facts);
+        let wait_ms = wait_ms(&policy, &history);
         prop_assert!(wait_ms >= FLOOR_MS);
         prop_assert!(wait_ms as f64 <= max_ms + 1.0, "{wait_ms} > {max_ms}");
-        if facts.refreshed_ms - CREATED_AT_MS < DAY_MS {
+        if history.refreshed_ms - CREATED_AT_MS < DAY_MS {
             prop_assert!(wait_ms <= probe_ms.unwrap_or(i64::MAX), "a probe is not made");
         }
-        prop_assert_eq!(policy.due(&facts), policy.clone().due(&facts));
+        prop_assert_eq!(policy.due(&history), policy.clone().due(&history));
     }
 
     /// More engagement or weight: not later. A higher price or a longer stretch: not sooner.
     #[test]
     fn what_is_worth_more_is_not_due_later(
-        facts in live(),
+        history in live(),
         by in value_policy(),
         more in 1.0..100.0,
     ) {
-        let default_ms = wait_ms(&policy(by.clone()), &facts);
-        let total = Refreshed { total: facts.total * more, ..facts };
+        let default_ms = wait_ms(&policy(by.clone()), &history);
+        let total = RefreshHistory { total: history.total * more, ..history };
         prop_assert!(wait_ms(&policy(by.clone()), &total) <= default_ms + 2);
-        let weight = Refreshed { weight: facts.weight * more, ..facts };
+        let weight = RefreshHistory { weight: history.weight * more, ..history };
         prop_assert!(wait_ms(&policy(by.clone()), &weight) <= default_ms + 2);
         let dearer = ValuePolicy { price: by.price * more, ..by.clone() };
-        prop_assert!(wait_ms(&policy(dearer), &facts) >= default_ms - 2);
+        prop_assert!(wait_ms(&policy(dearer), &history) >= default_ms - 2);
         let stretched = ValuePolicy { stretch: by.stretch * more, ..by };
-        prop_assert!(wait_ms(&policy(stretched), &facts) >= default_ms - 2);
+        prop_assert!(wait_ms(&policy(stretched), &history) >= default_ms - 2);
     }
 
     /// The value is 1 when the post becomes due, and never falls while it waits.
     #[test]
     fn a_post_is_due_when_its_value_is_one(
-        facts in live(),
+        history in live(),
         by in value_policy(),
         later in 0.0..3.0,
         is_table in any::<bool>(),
@@ -273,8 +274,8 @@ proptest! {
         } else {
             policy(by)
         };
-        let wait_ms = wait_ms(&policy, &facts);
-        let value = |waited_ms: i64| policy.value(&facts, facts.refreshed_ms + waited_ms);
+        let wait_ms = wait_ms(&policy, &history);
+        let value = |waited_ms: i64| policy.value(&history, history.refreshed_ms + waited_ms);
         prop_assert!(value(wait_ms + 2) >= 1.0 - 1e-6, "{}", value(wait_ms + 2));
         prop_assert!(value(wait_ms - 3) <= 1.0 + 1e-6, "{}", value(wait_ms - 3));
         let waited_ms = (wait_ms as f64 * later) as i64;
@@ -282,7 +283,7 @@ proptest! {
         prop_assert_eq!(value(FLOOR_MS - 1) * f64::from(u8::from(!is_table)), 0.0);
     }
 
-    /// Nobody starves: whatever another post is worth, waiting comes to more than that in the end.
+    /// No post starves: whatever the value of another post, waiting exceeds it in the end.
     #[test]
     fn who_waits_on_comes_first_at_last(
         waiting in live(),
@@ -300,12 +301,12 @@ proptest! {
     /// No figures and no settings break it.
     #[test]
     fn hostile_facts_and_figures_do_no_harm(hostile in hostile(), now_ms in any::<i64>()) {
-        let (facts, by) = hostile;
+        let (history, by) = hostile;
         let policy = policy(by);
-        if let Due::At(due_ms) = policy.due(&facts) {
-            prop_assert!(due_ms >= facts.refreshed_ms);
+        if let Due::At(due_ms) = policy.due(&history) {
+            prop_assert!(due_ms >= history.refreshed_ms);
         }
-        let value = policy.value(&facts, now_ms);
+        let value = policy.value(&history, now_ms);
         prop_assert!(value >= 0.0, "{value}");
     }
 }

@@ -127,13 +127,13 @@ impl Harness {
                 let reading = match Reading::check(&page, &request, scheme, &self.settings) {
                     Ok(reading) => reading,
                     Err(failure) => {
-                        let rng = self.rng.random();
+                        let random = self.rng.random();
                         self.machine.failed(
                             &self.settings,
                             Some(&request.purpose),
                             &failure,
                             self.clock_ms(),
-                            rng,
+                            random,
                         );
                         return;
                     }
@@ -145,7 +145,7 @@ impl Harness {
                     abilities,
                     &request,
                     &reading,
-                    &page.facts,
+                    &page.headers,
                     &outcome,
                 );
                 if self.mutant == Some(Mutant::GapClosedByShortPage)
@@ -193,7 +193,7 @@ impl Harness {
             abilities,
             &request,
             &reading,
-            &page.facts,
+            &page.headers,
             &outcome,
         );
         for key in &reading.keys {
@@ -324,12 +324,12 @@ impl Harness {
     fn look_up(&mut self, id: &UpstreamId) {
         self.requests += 1;
         self.now_ms += 20;
-        let facts = self
+        let headers = self
             .world
             .page(&Default::default(), self.now_ms, self.clock_ms())
-            .facts;
+            .headers;
         let gone = self.world.is_gone(id, self.now_ms);
-        self.machine.looked_up(id, gone, &facts);
+        self.machine.looked_up(id, gone, &headers);
         if gone {
             self.stored
                 .entry(self.world.codec.order().key(id).unwrap())
@@ -346,14 +346,14 @@ impl Harness {
             FailureKind::NotJson,
             FailureKind::Truncated,
         ][self.rng.random_range(0..3)];
-        let rng = self.rng.random();
+        let random = self.rng.random();
         let clock_ms = self.clock_ms();
         self.machine.failed(
             &self.settings,
             Some(purpose),
             &Failure::new(kind, "a fault"),
             clock_ms,
-            rng,
+            random,
         );
     }
 

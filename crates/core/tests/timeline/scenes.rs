@@ -102,7 +102,7 @@ fn a_post_dated_tomorrow_never_moves_the_cursor() {
     assert_eq!(harness.stored.len(), 61, "it is stored all the same");
 }
 
-/// Each poll would fetch such a post again until its time comes. What is ahead is told by the
+/// Each poll would fetch such a post again until its time comes. What is ahead is determined by the
 /// server's `Date` alone: the local clock may be hours away from it.
 #[test]
 fn polls_leave_out_what_is_dated_ahead_whatever_the_local_clock_says() {
@@ -144,7 +144,7 @@ fn polls_leave_out_what_is_dated_ahead_whatever_the_local_clock_says() {
     );
 }
 
-/// A post 8 s late on a quiet timeline was not there 8 s ago: every empty page said so.
+/// A post 8 s late on a quiet timeline was not there 8 s ago: every empty page proved it.
 #[test]
 fn an_empty_page_tells_that_a_post_was_not_there() {
     let mut posts: Vec<_> = (0..50)
@@ -187,7 +187,7 @@ fn a_lost_anchor_gives_way_to_an_older_one() {
     let mut posts: Vec<_> = (0..100)
         .map(|n| post(START_MS - 100_000 + n * 1_000, n as u64, START_MS - 100_000))
         .collect();
-    // The newest ten vanish while nobody looks, and a hundred come.
+    // The newest ten vanish between polls, and a hundred come.
     for post in &mut posts[90..] {
         post.deleted_at_ms = Some(START_MS + 10_000);
     }

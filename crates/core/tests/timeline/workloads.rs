@@ -3,7 +3,7 @@
 
 use driftline_core::timeline::{
     Backfill, Overlap, Rung, Settings,
-    simulation::{Length, Outcome, Tail, Workload, run},
+    simulation::{Length, PollerOutcome, Tail, Workload, run},
 };
 
 use super::harness::{on_seed, seeds};
@@ -34,7 +34,7 @@ const LENGTH: Length = Length {
     proven_ms: HOUR_MS + HOUR_MS / 2,
 };
 
-fn describe(outcome: &Outcome) -> String {
+fn describe(outcome: &PollerOutcome) -> String {
     format!(
         "{} of {} missed, {} listed; proven after {:?} ms; {:.2}, then {:.2} fetches a post; p99 {} ms; {:?}",
         outcome.missed,

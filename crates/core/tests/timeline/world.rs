@@ -91,14 +91,14 @@ pub(crate) struct World {
     /// By ID.
     pub(crate) posts: Vec<WorldPost>,
     pub(crate) page_limit: usize,
-    /// Only the newest so many posts are in reach.
+    /// How many of the newest posts are reachable.
     pub(crate) reach: Option<usize>,
     pub(crate) knows_min_id: bool,
     /// Ignores a `max_id` whose time has not come.
     pub(crate) ignores_max_id: bool,
     /// Answers do not carry the server's time.
     pub(crate) hides_date: bool,
-    /// Whether a page tells the places of what is filtered.
+    /// Whether a page lists the positions of filtered posts.
     pub(crate) names_filtered: bool,
     /// While it answers every page with none, ms.
     pub(crate) shows_nothing: std::ops::Range<i64>,
@@ -122,21 +122,21 @@ pub(crate) struct WorldConfig {
 }
 
 impl World {
-    pub(crate) fn random(world_config: &WorldConfig, rng: &mut impl Rng) -> Self {
+    pub(crate) fn random(config: &WorldConfig, rng: &mut impl Rng) -> Self {
         let mut posts = Vec::new();
-        let mut time_ms = world_config.start_ms as f64;
-        let end_ms = (world_config.start_ms + world_config.length_ms) as f64;
+        let mut time_ms = config.start_ms as f64;
+        let end_ms = (config.start_ms + config.length_ms) as f64;
         while time_ms < end_ms {
-            time_ms += -(1.0 - rng.random::<f64>()).ln() / world_config.rate_per_s * 1000.0;
-            let count = if rng.random_bool(world_config.burst_share) {
-                rng.random_range(1..world_config.page_limit * 4)
+            time_ms += -(1.0 - rng.random::<f64>()).ln() / config.rate_per_s * 1000.0;
+            let count = if rng.random_bool(config.burst_share) {
+                rng.random_range(1..config.page_limit * 4)
             } else {
                 1
             };
             for _ in 0..count {
                 let id_ms = time_ms as i64 + rng.random_range(-30..=30);
-                let late_ms = if rng.random_bool(world_config.late_share) {
-                    rng.random_range(0..=world_config.late_up_to_ms)
+                let late_ms = if rng.random_bool(config.late_share) {
+                    rng.random_range(0..=config.late_up_to_ms)
                 } else {
                     rng.random_range(-20..60)
                 };
@@ -145,9 +145,9 @@ impl World {
                     id: ((id_ms as u64) << 16) | rng.random_range(0..0x1_0000),
                     visible_at_ms,
                     deleted_at_ms: rng
-                        .random_bool(world_config.deleted_share)
+                        .random_bool(config.deleted_share)
                         .then(|| visible_at_ms + rng.random_range(0..120_000)),
-                    filtered: rng.random_bool(world_config.filtered_share),
+                    filtered: rng.random_bool(config.filtered_share),
                 });
             }
         }
@@ -155,14 +155,14 @@ impl World {
         posts.dedup_by_key(|post| post.id);
         Self {
             posts,
-            page_limit: world_config.page_limit,
+            page_limit: config.page_limit,
             reach: None,
             knows_min_id: rng.random_bool(0.7),
             ignores_max_id: false,
             hides_date: false,
             names_filtered: rng.random_bool(0.2),
             shows_nothing: 0..0,
-            codec: world_config.codec,
+            codec: config.codec,
         }
     }
 
@@ -190,8 +190,8 @@ impl World {
     pub(crate) fn page(&self, request: &PageRequest, now_ms: i64, clock_ms: i64) -> Page {
         let number = |id: &Option<UpstreamId>| id.as_ref().map(|id| self.codec.number(id));
         let (since, below, above) = (
-            number(&request.since),
-            number(&request.below),
+            number(&request.since_id),
+            number(&request.max_id),
             number(&request.min_id),
         );
         let limit = match self.shows_nothing.contains(&now_ms) {
@@ -201,7 +201,7 @@ impl World {
         let above_since = since.map_or(0, |since| self.first_above(since));
         // The ID may lie above that of its number.
         let below = below.map(|number| {
-            let is_above = request.below.as_ref() != Some(&self.codec.id(number));
+            let is_above = request.max_id.as_ref() != Some(&self.codec.id(number));
             number + u64::from(is_above)
         });
         let is_ahead = |id: &u64| (id >> 16) as i64 > now_ms;
@@ -249,7 +249,7 @@ impl World {
                 .into_iter()
                 .map(|post| self.codec.id(post.id))
                 .collect(),
-            facts: AnswerHeaders {
+            headers: AnswerHeaders {
                 sent_at_ms: clock_ms,
                 received_at_ms: clock_ms + 40,
                 round_trip_ms: 40,

@@ -1,4 +1,4 @@
-//! What a PostgreSQL URL says.
+//! PostgreSQL URLs.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::tls::{Tls, Trust};
 use crate::error::DbError;
 use crate::options::SecretUrl;
 
-/// Where and how to connect. Not `Debug`: it holds the password.
+/// The address and options of a connection. Not `Debug`: it holds the password.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) config: Config,
@@ -17,7 +17,7 @@ pub(super) struct Address {
     pub(super) tls: Option<Tls>,
     /// How long a statement may take; `None` leaves that to the server. Zero has no bound.
     pub(super) statement_timeout: Option<Duration>,
-    /// How long a transaction may stand still, likewise.
+    /// How long a transaction may be idle, likewise.
     pub(super) idle_in_transaction_timeout: Option<Duration>,
 }
 
@@ -49,8 +49,8 @@ impl Address {
             config.application_name("driftline");
         }
         let options = config.get_options().unwrap_or_default().to_owned();
-        let timeout = |name: &str, own: Option<Duration>, usual| {
-            own.or_else(|| (!options.contains(name)).then_some(usual))
+        let timeout = |name: &str, own: Option<Duration>, default| {
+            own.or_else(|| (!options.contains(name)).then_some(default))
         };
         Ok(Address {
             statement_timeout: timeout(
@@ -117,7 +117,7 @@ impl Own {
         Ok(true)
     }
 
-    /// As PostgreSQL's own clients take it: whoever names a root certificate has the chain checked.
+    /// As PostgreSQL's own clients interpret it: with a root certificate, the chain is checked.
     fn tls(&self) -> Result<(SslMode, Trust), DbError> {
         let named = match self.root {
             Some(_) => Trust::Authority,
@@ -176,10 +176,10 @@ fn duration(key: &str, value: &str) -> Result<Duration, DbError> {
 
 const STATEMENT_TIMEOUT: &str = "statement_timeout";
 const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
-/// Longer than any statement takes that is well; counting a large source's entries takes a minute.
+/// Longer than any healthy statement takes; counting a large source's entries takes a minute.
 const DEFAULT_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
-/// A transaction waits for this process's computing alone. One that stands still holds locks that
-/// everybody waits for.
+/// A transaction waits for this process's computing alone. An idle one holds locks that
+/// others wait for.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A machine that is gone sends no reset: what it does not acknowledge for so long breaks the
 /// connection. A statement that takes longer is acknowledged all the same.

@@ -4,7 +4,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::DbError;
 
-/// What a driver's error means.
+/// Maps a driver's error.
 pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
     let Some(report) = error.as_db_error() else {
         let source = error.source();
@@ -30,7 +30,7 @@ pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
         SqlState::FEATURE_NOT_SUPPORTED if report.message().contains("cached plan") => {
             DbError::StalePlan
         }
-        // Somebody between has forgotten it, such as a pooler.
+        // A pooler in between has dropped it.
         SqlState::INVALID_SQL_STATEMENT_NAME => DbError::StalePlan,
         SqlState::QUERY_CANCELED => DbError::Cancelled(message()),
         SqlState::LOCK_NOT_AVAILABLE | SqlState::TOO_MANY_CONNECTIONS => DbError::Busy(message()),

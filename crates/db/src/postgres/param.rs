@@ -80,7 +80,7 @@ impl ToSql for Param<'_> {
 
 fn mismatch(given: &str, kind: &Type) -> Box<dyn Error + Sync + Send> {
     format!(
-        "{given} was given where the statement wants {}",
+        "{given} was given where the statement expects {}",
         kind.name()
     )
     .into()

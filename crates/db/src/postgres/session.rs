@@ -15,8 +15,8 @@ use crate::value::{ToValue, ValueRef};
 
 /// A connection with its prepared statements.
 ///
-/// What nobody waits for is kept back and goes out together with the next question: each question
-/// is a journey to the server and back, however many statements travel with it.
+/// Statements whose result is not awaited are queued and sent with the next query: each query is
+/// one round trip to the server, however many statements travel with it.
 pub(crate) struct Session {
     wire: Wire,
     statements: HashMap<String, Statement>,
@@ -115,7 +115,7 @@ impl Session {
         self.ask(async |_| Ok(()))
     }
 
-    /// Commits. Only an error that came from the server says that nothing was committed.
+    /// Commits. Only an error from the server proves that nothing was committed.
     pub(crate) fn commit(&mut self) -> Result<(), DbError> {
         match self.script("commit") {
             Err(DbError::ConnectionLost(_)) => Err(DbError::CommitUnknown),
@@ -217,11 +217,11 @@ impl Session {
                 statement
             }
         };
-        let wanted = statement.params().len();
-        if wanted != params + columns {
-            let wanted = wanted.saturating_sub(columns);
+        let expected = statement.params().len();
+        if expected != params + columns {
+            let expected = expected.saturating_sub(columns);
             return Err(DbError::Type(format!(
-                "the statement has {wanted} parameters, but {params} were given"
+                "the statement has {expected} parameters, but {params} were given"
             )));
         }
         Ok(statement)
@@ -268,7 +268,7 @@ fn references<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
         .collect()
 }
 
-/// A program has fewer statements than this; if not, they are all prepared anew.
+/// A program has fewer statements than this; if not, they are all prepared again.
 const STATEMENTS: usize = 256;
 /// `join_all` polls, and so sends, up to 30 in order.
 const MAX_WAITING: usize = 24;

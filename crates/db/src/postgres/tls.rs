@@ -20,10 +20,10 @@ use crate::error::DbError;
 #[derive(Clone)]
 pub(super) struct Tls(pub(super) MakeRustlsConnect);
 
-/// Whose certificate is taken.
+/// Which certificates are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Anyone's: nobody who only listens reads along, and anybody may pass for the server.
+    /// Any: protects against eavesdropping, but not against impersonation of the server.
     Anyone,
     /// One that a trusted authority has signed, for whatever name.
     Authority,
@@ -59,7 +59,7 @@ impl Tls {
     }
 }
 
-/// What a failed handshake means to whoever wrote the URL; `None` if it was no handshake.
+/// Explains a failed handshake to the operator; `None` for other errors.
 pub(super) fn explain(error: &(dyn Error + 'static)) -> Option<String> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -133,10 +133,10 @@ fn roots(root: Option<&str>) -> Result<RootCertStore, DbError> {
     Ok(roots)
 }
 
-/// Does not ask whose certificate it is, but whoever shows it must hold its key.
+/// Accepts any certificate whose key the server holds.
 #[derive(Debug)]
 struct AnyName {
-    /// Who must have signed it.
+    /// The authorities that must have signed it.
     authority: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }

@@ -58,7 +58,7 @@ where
 {
     let (client, connection) = config.connect(tls).await?;
     let driver = tokio::spawn(async move {
-        // Whoever waits for an answer is told of the error as well.
+        // Callers that wait for an answer get the error as well.
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a PostgreSQL connection ended");
         }
@@ -67,7 +67,7 @@ where
 }
 
 impl Drop for Wire {
-    /// Says goodbye to the server.
+    /// Closes the connection in an orderly way, within a bound.
     fn drop(&mut self) {
         self.client = None;
         let driver = &mut self.driver;

@@ -48,7 +48,7 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
     connection
         .busy_timeout(BUSY_TIMEOUT)
         .map_err(|error| refused(path, &error))?;
-    // A plan that hung on bound values would be made anew each time that a
+    // A plan that hung on bound values would be made again each time that a
     // cached statement, whose values were cleared, is used again.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)

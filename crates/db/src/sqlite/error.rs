@@ -12,7 +12,7 @@ pub(super) fn classify(error: &rusqlite::Error) -> DbError {
         }
         rusqlite::Error::SqlInputError { error, msg, .. } => of_failure(*error, msg.clone()),
         rusqlite::Error::ExecuteReturnedResults => gives_rows(),
-        rusqlite::Error::InvalidParameterCount(given, wanted) => wrong_count(*given, *wanted),
+        rusqlite::Error::InvalidParameterCount(given, expected) => wrong_count(*given, *expected),
         other => DbError::Other(other.to_string()),
     }
 }
@@ -21,9 +21,9 @@ pub(super) fn gives_rows() -> DbError {
     DbError::Type("`execute` ran a statement that gives rows: use `query`".into())
 }
 
-pub(super) fn wrong_count(given: usize, wanted: usize) -> DbError {
+pub(super) fn wrong_count(given: usize, expected: usize) -> DbError {
     DbError::Type(format!(
-        "the statement has {wanted} parameters, but {given} were given"
+        "the statement has {expected} parameters, but {given} were given"
     ))
 }
 

@@ -111,11 +111,11 @@ fn without_rows(statement: &CachedStatement<'_>) -> Result<(), DbError> {
 }
 
 fn bind(statement: &mut CachedStatement<'_>, params: &[&dyn ToValue]) -> Result<(), DbError> {
-    let wanted = statement.parameter_count();
-    if wanted != params.len() {
-        return Err(wrong_count(params.len(), wanted));
+    let expected = statement.parameter_count();
+    if expected != params.len() {
+        return Err(wrong_count(params.len(), expected));
     }
-    for slot in 1..=wanted {
+    for slot in 1..=expected {
         let number = parameter_number(statement, slot)?;
         let param = params
             .get(number - 1)
@@ -131,13 +131,13 @@ fn bind_scalars(
     params: &[&dyn ToValue],
     columns: usize,
 ) -> Result<Vec<(usize, usize)>, DbError> {
-    let wanted = statement.parameter_count();
+    let expected = statement.parameter_count();
     let given = params.len() + columns;
-    if wanted != given {
-        return Err(wrong_count(params.len(), wanted.saturating_sub(columns)));
+    if expected != given {
+        return Err(wrong_count(params.len(), expected.saturating_sub(columns)));
     }
     let mut slots = Vec::with_capacity(columns);
-    for slot in 1..=wanted {
+    for slot in 1..=expected {
         let number = parameter_number(statement, slot)?;
         match params.get(number - 1) {
             Some(param) => bind_one(statement, slot, param.to_value())?,
@@ -169,8 +169,8 @@ fn bind_one(
         .map_err(|error| classify(&error))
 }
 
-/// SQLite numbers `$2` by its first appearance in the text, not by its digits: only the name tells
-/// which parameter a slot is.
+/// SQLite numbers `$2` by its first appearance in the text, not by its digits: only the name
+/// identifies the parameter of a slot.
 fn parameter_number(statement: &CachedStatement<'_>, slot: usize) -> Result<usize, DbError> {
     let name = statement.parameter_name(slot).unwrap_or_default();
     let digits = name.strip_prefix('$').unwrap_or_default();

@@ -10,7 +10,7 @@ use std::{env, fs, io, thread};
 /// A PostgreSQL cluster of this process's own, on a free loopback port.
 ///
 /// It is stopped and removed when dropped, and also when this process ends in any other way, even
-/// killed: a small shell stands between them and waits for the end of a pipe.
+/// killed: a small shell between them waits for the end of a pipe.
 #[derive(Debug)]
 pub struct Cluster {
     url: String,
@@ -38,7 +38,7 @@ pub enum ClusterError {
     Failed {
         /// Its name.
         program: String,
-        /// What it said.
+        /// Its output.
         output: String,
     },
 
@@ -304,7 +304,7 @@ fn can_connect(url: &str) -> bool {
 
 /// Starts the server and lives as long as it, or until the pipe from the test process ends; then
 /// the server is stopped at once. `$1` is the folder, the rest the server's command line. A folder
-/// that never became ready is left to whoever made it.
+/// that never became ready is left to its creator.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
 folder=$1

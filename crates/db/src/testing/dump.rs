@@ -1,4 +1,4 @@
-//! A database as SQL text, so that one of an older schema can be kept beside the tests.
+//! A database as SQL text, so that one of an older schema can be kept with the tests.
 
 use std::process::Command;
 

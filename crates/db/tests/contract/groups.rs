@@ -122,7 +122,7 @@ fn a_full_queue_makes_callers_wait() {
             assert!(poll_once(write.as_mut()).is_pending());
         }
         assert_eq!(db.stats().write_queue, 2);
-        // One that gives up while it waits for a place leaves no trace.
+        // One that gives up while it waits for a slot leaves no trace.
         drop(waiting.remove(3));
         open.send(()).expect("the write waits");
         until("all have run", || {

@@ -45,7 +45,7 @@ fn a_failure_of_what_runs_later_fails_the_transaction() {
         for asks_again in [false, true] {
             let result = write(db, move |tx| {
                 insert(tx, 1)?;
-                // SQLite tells at once, PostgreSQL with the next answer or the commit.
+                // SQLite reports at once, PostgreSQL with the next answer or the commit.
                 let _ = tx.execute_later(INSERT, &[&1, &1, &"again"]);
                 let _ = tx.execute_later(INSERT, &[&1, &2, &""]);
                 if asks_again {

@@ -38,7 +38,7 @@ fn a_file_that_is_no_database_is_refused() {
 }
 
 #[test]
-fn a_missing_folder_is_named() {
+fn the_error_names_a_missing_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let message = open_sqlite(folder.path().join("nowhere").join("a.db"));
     assert!(message.contains("nowhere/a.db"), "{message}");

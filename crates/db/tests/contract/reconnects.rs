@@ -25,7 +25,7 @@ fn kill(killer: &Db, backend: i64) {
 }
 
 #[test]
-fn an_idle_connection_that_was_killed_is_made_anew() {
+fn a_killed_idle_connection_is_replaced() {
     let fresh = Fresh::postgres();
     let (db, killer) = (open_single(&fresh), open_single(&fresh));
     for id in 0..3 {

@@ -24,7 +24,7 @@ fn with(parameters: &str) -> (Fresh, Options) {
     (fresh, options)
 }
 
-/// What a test's database tells of where it is.
+/// The address of a test's database.
 fn url_of(fresh: &Fresh) -> String {
     if let Ok(url) = env::var("DRIFTLINE_TEST_POSTGRES_URL") {
         return url;
@@ -207,7 +207,7 @@ fn a_migration_that_is_deadlocked_is_run_again() {
     let locking = writer.clone();
     let write = thread::spawn(move || {
         locking.write_blocking(Root::none(), move |tx| {
-            // Whoever waits longer finds the deadlock.
+            // The longer waiter finds the deadlock.
             tx.execute("set local deadlock_timeout = '30s'", &[])?;
             tx.execute("lock table source", &[])?;
             let _ = begun.send(());

@@ -1,4 +1,4 @@
-//! Encrypted connections: whose certificate is taken, and what is said of one that is not.
+//! Encrypted connections: which certificates are accepted, and the errors for others.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -154,7 +154,7 @@ fn without_an_authority_encryption_is_all_that_is_asked_for() {
 }
 
 #[test]
-fn a_file_without_authorities_is_named() {
+fn the_error_names_a_file_without_authorities() {
     let server = Encrypted::shared();
     for file in ["ROOT/empty.pem", "ROOT/missing.pem"] {
         let parameters = format!("sslmode=verify-full&sslrootcert={file}");
@@ -180,7 +180,7 @@ fn a_server_without_tls_is_refused_where_it_is_required() {
 }
 
 #[test]
-fn a_connection_that_is_made_anew_is_encrypted_again() {
+fn a_replaced_connection_is_encrypted_again() {
     let server = Encrypted::shared();
     let parameters = "sslmode=verify-full&sslrootcert=ROOT/right.pem";
     let db = server.open("db.example", parameters).expect("a database");

@@ -107,7 +107,7 @@ fn an_attempt_recovers_from_an_error() {
 }
 
 #[test]
-fn constraints_are_told_apart() {
+fn constraints_are_distinguished() {
     on_both(|db| {
         let conflict = write(db, |tx| insert(tx, 1).and_then(|()| insert(tx, 1)));
         let Err(DbError::Conflict { table, constraint }) = conflict else {
@@ -156,7 +156,7 @@ fn a_read_sees_one_snapshot() {
             }
         });
         entered.recv().expect("the read runs");
-        write(db, |tx| insert(tx, 2)).expect("a write beside the read");
+        write(db, |tx| insert(tx, 2)).expect("a write during the read");
         open.send(()).expect("the read waits");
         assert_eq!(reader.join().expect("no panic"), Ok((1, 1)));
         assert_eq!(ids(db), [1, 2]);

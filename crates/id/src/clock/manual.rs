@@ -3,7 +3,7 @@ use core::sync::atomic::{AtomicI64, Ordering};
 
 use crate::clock::Clock;
 
-/// A clock that stands still until it is set. Clones show the same time.
+/// A clock that stays stopped until it is set. Clones show the same time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
     us: Arc<AtomicI64>,

@@ -18,11 +18,11 @@ pub use ticked::TickedClock;
 
 use alloc::sync::Arc;
 
-/// Tells the time, in Unix µs. It may step either way; it need not be monotonic.
+/// A source of time, in Unix µs. It may step either way; it need not be monotonic.
 pub trait Clock {
     /// The time, cheaply: possibly a little late.
     ///
-    /// Generators use it to tell whether the current tick may be over, and never to enter a new
+    /// Generators use it to check whether the current tick may be over, and never to enter a new
     /// one.
     fn now_us(&self) -> i64;
 
@@ -37,7 +37,7 @@ pub trait Clock {
         self.now_us()
     }
 
-    /// The time, exactly, for whoever makes no IDs and only looks now and then, as a keeper does:
+    /// The exact time, for callers that make no IDs and read it rarely, as a keeper does:
     /// a clock that pauses without use stays paused.
     fn exact_us(&self) -> i64 {
         self.fresh_us()

@@ -8,7 +8,7 @@ use crate::node::NodeError;
 use crate::refusal::StartError;
 use crate::window::{BeginError, RecordError};
 
-/// A node that cannot be held, or a window that cannot be recorded.
+/// A node that cannot be leased, or a window that cannot be recorded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileError {
@@ -27,9 +27,9 @@ pub enum FileError {
     Copied {
         /// The record.
         path: PathBuf,
-        /// The place that the record names.
+        /// The location in the record.
         recorded: String,
-        /// The place where it was found.
+        /// The location where it was found.
         found: String,
     },
     /// The record does not let a window begin.
@@ -39,7 +39,7 @@ pub enum FileError {
         /// Why.
         error: BeginError,
     },
-    /// The file is no record.
+    /// The file is not a valid record.
     Record {
         /// The file.
         path: PathBuf,
@@ -127,7 +127,7 @@ impl fmt::Display for FileError {
             ),
             Self::Lost { path } => write!(
                 f,
-                "{} or the record beside it was removed, replaced or moved while the node was \
+                "{} or the record next to it was removed, replaced or moved while the node was \
                  held: another process may hold it; leave the folder alone, and start again",
                 path.display()
             ),

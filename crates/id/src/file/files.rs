@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use crate::file::FileError;
 use crate::file::error::at;
-use crate::file::place::{Place, number};
+use crate::file::folder_identity::{FolderIdentity, number};
 use crate::node::Node;
 use crate::window::Record;
 
@@ -47,7 +47,7 @@ impl Files {
                 Err(TryLockError::WouldBlock) => return Err(FileError::Held { path: lock }),
                 Err(TryLockError::Error(error)) => return Err(at(&lock)(error)),
             }
-            // Between opening and locking, the file may have been removed and made anew.
+            // Between opening and locking, the file may have been removed and made again.
             if is_at(&held, &lock).map_err(at(&lock))? {
                 return Ok(Self {
                     folder,
@@ -66,8 +66,8 @@ impl Files {
         &self.record
     }
 
-    pub(super) fn place(&self) -> Result<Place, FileError> {
-        Place::of(&self.folder).map_err(at(&self.folder))
+    pub(super) fn folder_identity(&self) -> Result<FolderIdentity, FileError> {
+        FolderIdentity::of(&self.folder).map_err(at(&self.folder))
     }
 
     /// Whether the lock file in the folder is still the one that is locked.
@@ -140,5 +140,5 @@ fn sync_folder(_: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Somebody who removes the lock file time and again shall not hold a caller for ever.
+/// Repeated removal of the lock file must not hold a caller for ever.
 const MAX_LOCKS: u32 = 16;

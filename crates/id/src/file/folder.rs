@@ -8,25 +8,25 @@ use crate::layout::Layout;
 use crate::node::Node;
 use crate::window::{LeaseStore, Window, WindowConfig};
 
-/// Nodes for the processes of one machine that share a folder: each gets the lowest that nobody
-/// holds.
+/// Nodes for the processes of one machine that share a folder: each gets the lowest free
+/// one.
 ///
 /// Only nodes that are held are passed over. A record that is damaged, copied or ahead of the
-/// clock is an error even if the nodes above it are free: it wants somebody to look.
+/// clock is an error even if the nodes above it are free: an operator must look at it.
 #[derive(Clone, Debug)]
 pub struct NodeFolder {
     folder: PathBuf,
     layout: Layout,
-    window_config: WindowConfig,
+    config: WindowConfig,
 }
 
 impl NodeFolder {
     /// The nodes of a layout in that folder. Several layouts may share one.
-    pub fn new(folder: impl AsRef<Path>, layout: Layout, window_config: WindowConfig) -> Self {
+    pub fn new(folder: impl AsRef<Path>, layout: Layout, config: WindowConfig) -> Self {
         Self {
             folder: folder.as_ref().to_path_buf(),
             layout,
-            window_config,
+            config,
         }
     }
 
@@ -60,7 +60,7 @@ impl LeaseStore for NodeFolder {
         let max = Node::max(&self.layout).map_err(FileError::Node)?;
         for number in 0..=max {
             let node = Node::new(&self.layout, number).map_err(FileError::Node)?;
-            match ReservationFile::open(&self.folder, node, self.window_config, now_us) {
+            match ReservationFile::open(&self.folder, node, self.config, now_us) {
                 Err(FileError::Held { .. }) => {}
                 done => return done,
             }

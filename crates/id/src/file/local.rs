@@ -13,10 +13,10 @@ use crate::window::{LeaseStore, Window, WindowConfig};
 
 /// IDs for this process, from a node of a folder: clock, lease, keeper and generator in one.
 ///
-/// It takes the [usual window_config](WindowConfig::default), and waits up to [`MAX_WAIT_MS`] for a clock or
-/// a window: longer than crashes hold back the next process on the node. Whoever wants other
-/// window_config, another policy or another clock puts the parts together, as the
-/// [module](crate::file#the-parts) shows.
+/// It uses the [default windows](WindowConfig::default), and waits up to [`MAX_WAIT_MS`] for a clock
+/// or a window: longer than crashes hold back the next process on the node. For other windows,
+/// another policy or another clock, put the parts together as the [module](crate::file#the-parts)
+/// shows.
 ///
 /// Threads share it by reference. Dropped without [`close`](Self::close), it leaves the node free
 /// soon, and its next holder waits for the end of the window.
@@ -39,7 +39,7 @@ impl LocalIds {
         Self::begin(nodes.acquire(SystemClock.now_us())?)
     }
 
-    /// IDs of that node, which no other machine may have.
+    /// IDs of that node, which no other machine may use.
     pub fn open_node(folder: impl AsRef<Path>, node: Node) -> Result<Self, FileError> {
         let now_us = SystemClock.now_us();
         let held = ReservationFile::open(folder.as_ref(), node, WindowConfig::default(), now_us)?;

@@ -7,7 +7,7 @@ use crate::file::files::Files;
 use crate::node::Node;
 use crate::window::{Lease, Record, Retired, Window, WindowConfig, WindowEnd};
 
-/// A node held through a lock file, with its window recorded in a file beside it.
+/// A node held through a lock file, with its window recorded in a file next to it.
 ///
 /// The files are `LAYOUT-NODE.lock` and `LAYOUT-NODE.window` in the folder. Dropped without
 /// [`release`](Lease::release), the node is free at once, and its next holder waits for the end
@@ -26,7 +26,7 @@ pub struct ReservationFile {
     attempt: Option<Record>,
     lost: bool,
     end: WindowEnd,
-    window_config: WindowConfig,
+    config: WindowConfig,
     files: Files,
     /// A forked process has another one.
     process: u32,
@@ -38,23 +38,23 @@ impl ReservationFile {
     pub fn open(
         folder: &Path,
         node: Node,
-        window_config: WindowConfig,
+        config: WindowConfig,
         now_us: i64,
     ) -> Result<(Self, Window), FileError> {
         let files = Files::lock(folder, &node)?;
-        let place = files.place()?;
+        let identity = files.folder_identity()?;
         let previous = files.read()?;
         if let Some(previous) = &previous
-            && !place.is_named_by(previous.place())
+            && !identity.is_named_by(previous.location())
         {
             return Err(FileError::Copied {
                 path: files.record().to_path_buf(),
-                recorded: previous.place().to_string(),
-                found: place.to_string(),
+                recorded: previous.location().to_string(),
+                found: identity.to_string(),
             });
         }
-        let place = place.to_string();
-        let begun = Record::begin(previous.as_ref(), &node, &place, now_us, &window_config);
+        let location = identity.to_string();
+        let begun = Record::begin(previous.as_ref(), &node, &location, now_us, &config);
         let record = begun.map_err(|error| FileError::Begin {
             path: files.record().to_path_buf(),
             error,
@@ -68,21 +68,21 @@ impl ReservationFile {
             attempt: None,
             lost: false,
             end,
-            window_config,
+            config,
             files,
             process: process::id(),
         };
         Ok((reservation, window))
     }
 
-    /// Declares the folder, copied or restored, to be the node's place from now on. The operator
+    /// Declares the folder, copied or restored, to be the node's location from now on. The operator
     /// promises that no process works with the original any more, or that it does not hold this
     /// node. Nothing else of the record changes. `false` if the node has no record there.
     pub fn adopt(folder: &Path, node: &Node) -> Result<bool, FileError> {
         let files = Files::lock(folder, node)?;
-        let place = files.place()?.to_string();
+        let location = files.folder_identity()?.to_string();
         match files.read()? {
-            Some(record) => files.write(&record.moved_to(&place)).map(|()| true),
+            Some(record) => files.write(&record.moved_to(&location)).map(|()| true),
             None => Ok(false),
         }
     }
@@ -100,7 +100,7 @@ impl ReservationFile {
         }
     }
 
-    /// Writes, if nobody else can have taken the node: the lock file in the folder is the locked
+    /// Writes, if no other holder can have taken the node: the lock file in the folder is the locked
     /// one, and the record there is one that this lease wrote.
     fn write(&mut self, record: &Record) -> Result<(), FileError> {
         if self.lost || !self.is_held()? {
@@ -139,12 +139,12 @@ impl Lease for ReservationFile {
     }
 
     fn due_us(&self) -> i64 {
-        self.record.due_us(&self.window_config)
+        self.record.due_us(&self.config)
     }
 
     fn renew(&mut self, now_us: i64) -> Result<(), FileError> {
         self.check_process()?;
-        if let Some(record) = self.record.extended(now_us, &self.window_config) {
+        if let Some(record) = self.record.extended(now_us, &self.config) {
             self.write(&record)?;
             self.end.extend(record.until_us());
             self.record = record;

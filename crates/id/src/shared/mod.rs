@@ -87,7 +87,7 @@ impl<C: Clock> SharedGenerator<C> {
         ))
     }
 
-    /// Fills the slice from its beginning, and says how far: less than all of it where the tick
+    /// Fills the slice from its beginning, and returns how far: less than all of it where the tick
     /// has fewer. An error only where there is not even one.
     pub fn fill(&self, ids: &mut [u64]) -> Result<usize, NotNow> {
         if ids.is_empty() {

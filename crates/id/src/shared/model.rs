@@ -18,7 +18,7 @@ fn ids_are_unique_and_rise_while_a_tick_ends() {
     model.preemption_bound = Some(2);
     model.check(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
-        let others = [id_options(&ids), id_options(&ids)];
+        let others = [two_ids(&ids), two_ids(&ids)];
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         let mut made = Vec::new();
         for other in others {
@@ -40,7 +40,7 @@ fn ids_are_unique_and_rise_while_a_tick_ends() {
 fn ids_are_unique_and_rise_in_two_threads() {
     loom::model(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
-        let other = id_options(&ids);
+        let other = two_ids(&ids);
         let mut made = Vec::from_iter(ids.try_next());
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         made.extend(ids.try_next());
@@ -51,18 +51,18 @@ fn ids_are_unique_and_rise_in_two_threads() {
 }
 
 #[test]
-fn ids_told_to_another_thread_are_smaller_than_its_next() {
+fn ids_sent_to_another_thread_are_smaller_than_its_next() {
     loom::model(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
-        let told = Arc::new(AtomicU64::new(0));
-        let outbox_relay = {
-            let (ids, told) = (Arc::clone(&ids), Arc::clone(&told));
-            thread::spawn(move || told.store(ids.try_next().unwrap(), Ordering::Release))
+        let sent = Arc::new(AtomicU64::new(0));
+        let sender = {
+            let (ids, sent) = (Arc::clone(&ids), Arc::clone(&sent));
+            thread::spawn(move || sent.store(ids.try_next().unwrap(), Ordering::Release))
         };
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
-        let heard = told.load(Ordering::Acquire);
-        assert!(ids.try_next().unwrap() > heard);
-        outbox_relay.join().unwrap();
+        let received = sent.load(Ordering::Acquire);
+        assert!(ids.try_next().unwrap() > received);
+        sender.join().unwrap();
     });
 }
 
@@ -70,7 +70,7 @@ fn ids_told_to_another_thread_are_smaller_than_its_next() {
 fn nothing_comes_after_retirement() {
     loom::model(|| {
         let (ids, clock) = generator(Window::unrecorded_ids_may_repeat(node()));
-        let other = id_options(&ids);
+        let other = two_ids(&ids);
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         let retired = ids.retire().unwrap();
         let refused = Err(NotNow::Refused(Refusal::Retired));
@@ -90,7 +90,7 @@ fn ids_stay_inside_a_window_while_it_is_extended() {
     loom::model(|| {
         let (window, end) = Window::recorded(node(), START_US, START_US + 1_000);
         let (ids, clock) = generator(window);
-        let other = id_options(&ids);
+        let other = two_ids(&ids);
         clock.us.store(START_US + 1_000, Ordering::SeqCst);
         let before = ids.try_next();
         end.extend(START_US + 2_000);
@@ -109,8 +109,8 @@ fn ids_stay_inside_a_window_while_it_is_extended() {
     });
 }
 
-/// One thread makes two IDs, or is told that there are none now.
-fn id_options(ids: &Arc<SharedGenerator<LoomClock>>) -> thread::JoinHandle<Vec<u64>> {
+/// A thread that makes up to two IDs.
+fn two_ids(ids: &Arc<SharedGenerator<LoomClock>>) -> thread::JoinHandle<Vec<u64>> {
     let ids = Arc::clone(ids);
     thread::spawn(move || (0..2).filter_map(|_| ids.try_next().ok()).collect())
 }

@@ -5,7 +5,7 @@ use core::fmt;
 /// A record that does not let a new window begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BeginError {
-    /// The recorded window lies further ahead of the clock than is borne: the clock is wrong, or
+    /// The recorded window lies further ahead of the clock than is allowed: the clock is wrong, or
     /// was wrong when the record was written.
     ClockBehind {
         /// How far behind the recorded end the clock is, in ms.
@@ -29,7 +29,7 @@ pub enum BeginError {
     },
 }
 
-/// Text that is no record.
+/// Text that is not a valid record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
     /// The text is cut off, or its checksum is wrong.
@@ -57,11 +57,11 @@ impl fmt::Display for BeginError {
             Self::ForeignLayout { recorded, wanted } => write!(
                 f,
                 "the record is of the layout '{recorded}', not '{wanted}'; \
-                 use the recorded layout, or another place"
+                 use the recorded layout, or another location"
             ),
             Self::ForeignNode { recorded, wanted } => write!(
                 f,
-                "the record is of the node {recorded}, not {wanted}; put it back in its place"
+                "the record is of the node {recorded}, not {wanted}; put it back where it belongs"
             ),
         }
     }

@@ -14,10 +14,10 @@ pub trait Lease {
     /// The node held.
     fn node(&self) -> &Node;
 
-    /// Counts the holders of the node; a store refuses what comes with an old one.
+    /// Counts the holders of the node; a store refuses writes with an old one.
     fn fence(&self) -> u64;
 
-    /// The Unix µs from which on the window wants to be extended.
+    /// The Unix µs from which on the window is due to be extended.
     fn due_us(&self) -> i64;
 
     /// Extends the window if that is due: records, then moves the end.
@@ -36,7 +36,7 @@ pub trait LeaseStore {
     /// The lease.
     type Lease: Lease;
 
-    /// A node that nobody holds, with a window that begins where the last one ended or now,
+    /// A free node, with a window that begins where the last one ended or now,
     /// whichever is later.
     fn acquire(&self, now_us: i64) -> Result<(Self::Lease, Window), <Self::Lease as Lease>::Error>;
 }

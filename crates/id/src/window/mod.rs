@@ -9,7 +9,7 @@
 //! [`Record`] is what has to be recorded, and decides; it reads no clock and no file. The
 //! feature `file` keeps records in files. [`Lease`] and [`LeaseStore`] are for other stores.
 //!
-//! Whoever implements them keeps three promises. A window is made of a record only after the
+//! Implementations keep three promises. A window is made of a record only after the
 //! record is durable. One record is held by one holder at a time, from reading it to the last
 //! extension: by a lock, or by a compare-and-set on its [`fence`](Record::fence). An extension
 //! is durable before [`WindowEnd::extend`].
@@ -32,7 +32,7 @@ use crate::origin::Origin;
 /// same window would repeat its IDs.
 ///
 /// A window belongs to the process that it was made in: in one forked since, a generator refuses.
-#[must_use = "whoever drops a window leaves its times unused, and its node recorded as used"]
+#[must_use = "a dropped window leaves its times unused, and its node recorded as used"]
 #[derive(Debug)]
 pub struct Window {
     node: Node,
@@ -42,7 +42,7 @@ pub struct Window {
     origin: Option<Origin>,
 }
 
-/// The end of a [`Window`], in the hands of whoever records it.
+/// The end of a [`Window`], held by the code that records it.
 #[must_use = "without it the window is never extended"]
 #[derive(Debug)]
 pub struct WindowEnd {
@@ -51,7 +51,7 @@ pub struct WindowEnd {
 
 /// Proof that a generator makes no more IDs.
 ///
-/// Made by retiring a generator. Whoever records its window may end the record at
+/// Made by retiring a generator. The holder of its record may end it at
 /// [`until_us`](Self::until_us), so that the next holder need not wait.
 #[derive(Debug)]
 pub struct Retired {

@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::node::Node;
 use crate::window::{BeginError, RecordError, Window, WindowEnd};
 
-/// What is recorded for one node: which of its times are given out.
+/// The record of one node: the times that its holder may use.
 ///
 /// Displays as lines of text with a version and a checksum, and parses from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,21 +17,21 @@ pub struct Record {
     from_us: i64,
     until_us: i64,
     fence: u64,
-    place: String,
+    location: String,
 }
 
-/// How long windows are, and how much of a wrong clock is borne.
+/// The length of windows, and the tolerated clock skew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowConfig {
     /// How far ahead of now a window reaches, in ms; less than [`SHORTEST_MS`](Self::SHORTEST_MS)
-    /// is taken as that. A longer window is written less often and bears a longer stall of the
+    /// is taken as that. A longer window is written less often and survives a longer stall of the
     /// disk; after a crash the next holder waits up to this long, and after several in a row up
     /// to about two lengths.
     pub length_ms: u32,
     /// How far beyond `length_ms` a recorded window may lie ahead of now, in ms. Further ahead,
-    /// either the clock was wrong then or it is wrong now, and beginning is refused. Give it a
-    /// length at least, for crashes in a row.
-    pub timeout_ms: u32,
+    /// either the clock was wrong then or it is wrong now, and beginning is refused. It should be
+    /// at least one length, for crashes in a row.
+    pub max_clock_skew_ms: u32,
 }
 
 impl Record {
@@ -42,13 +42,13 @@ impl Record {
     /// within two lengths from now: holders that crash one after the other do not push the end
     /// away from the clock, unless they do so sooner than each sixteenth of a length.
     ///
-    /// `place` says where the record is kept, in a form of the store's own.
+    /// `location` says where the record is kept, in a form of the store's own.
     pub fn begin(
         previous: Option<&Self>,
         node: &Node,
-        place: &str,
+        location: &str,
         now_us: i64,
-        window_config: &WindowConfig,
+        config: &WindowConfig,
     ) -> Result<Self, BeginError> {
         let layout = fingerprint(node.layout());
         let mut record = Self {
@@ -57,15 +57,15 @@ impl Record {
             from_us: now_us,
             until_us: now_us,
             fence: 1,
-            place: place.replace(['\n', '\r'], "?"),
+            location: location.replace(['\n', '\r'], "?"),
         };
         if let Some(previous) = previous {
             previous.check_subject(&record)?;
             let ahead_us = previous.until_us.saturating_sub(now_us);
             if ahead_us
-                > window_config
+                > config
                     .length_us()
-                    .saturating_add(window_config.timeout_us())
+                    .saturating_add(config.max_clock_skew_us())
             {
                 return Err(BeginError::ClockBehind {
                     behind_ms: ahead_us as u64 / 1_000,
@@ -75,7 +75,7 @@ impl Record {
             record.from_us = previous.until_us.max(now_us);
             record.fence = previous.fence.saturating_add(1);
         }
-        let length_us = window_config.length_us();
+        let length_us = config.length_us();
         let min_us = record.from_us.saturating_add(length_us / 16);
         let max_us = record.from_us.saturating_add(length_us);
         let two_lengths_us = now_us.saturating_add(2 * length_us);
@@ -83,19 +83,16 @@ impl Record {
         Ok(record)
     }
 
-    /// The Unix µs from which on the window wants to be extended: four fifths of a length before
-    /// its end, which is how long a stalled disk is borne.
-    pub fn due_us(&self, window_config: &WindowConfig) -> i64 {
-        self.until_us
-            .saturating_sub(window_config.length_us() / 5 * 4)
+    /// The Unix µs from which on the window is due to be extended: four fifths of a length before
+    /// its end, the longest stall of the disk that it survives.
+    pub fn due_us(&self, config: &WindowConfig) -> i64 {
+        self.until_us.saturating_sub(config.length_us() / 5 * 4)
     }
 
     /// The record with the window extended to a length from now. `None` while that is not due.
-    pub fn extended(&self, now_us: i64, window_config: &WindowConfig) -> Option<Self> {
-        (now_us >= self.due_us(window_config)).then(|| Self {
-            until_us: self
-                .until_us
-                .max(now_us.saturating_add(window_config.length_us())),
+    pub fn extended(&self, now_us: i64, config: &WindowConfig) -> Option<Self> {
+        (now_us >= self.due_us(config)).then(|| Self {
+            until_us: self.until_us.max(now_us.saturating_add(config.length_us())),
             ..self.clone()
         })
     }
@@ -127,11 +124,11 @@ impl Record {
         (empty, end)
     }
 
-    /// The same record kept at another place.
+    /// The same record kept at another location.
     #[must_use]
-    pub fn moved_to(&self, place: &str) -> Self {
+    pub fn moved_to(&self, location: &str) -> Self {
         Self {
-            place: place.replace(['\n', '\r'], "?"),
+            location: location.replace(['\n', '\r'], "?"),
             ..self.clone()
         }
     }
@@ -160,7 +157,7 @@ impl Record {
             from_us: number(value("from_us")?, "from_us")?,
             until_us: number(value("until_us")?, "until_us")?,
             fence: number(value("fence")?, "fence")?,
-            place: value("place")?.to_string(),
+            location: value("place")?.to_string(),
         };
         match lines.next() {
             None if record.from_us <= record.until_us => Ok(record),
@@ -189,21 +186,21 @@ impl Record {
     }
 
     /// Where the record is kept.
-    pub fn place(&self) -> &str {
-        &self.place
+    pub fn location(&self) -> &str {
+        &self.location
     }
 
-    fn check_subject(&self, wanted: &Self) -> Result<(), BeginError> {
-        if self.layout != wanted.layout {
+    fn check_subject(&self, expected: &Self) -> Result<(), BeginError> {
+        if self.layout != expected.layout {
             return Err(BeginError::ForeignLayout {
                 recorded: self.layout.clone(),
-                wanted: wanted.layout.clone(),
+                wanted: expected.layout.clone(),
             });
         }
-        if self.node != wanted.node {
+        if self.node != expected.node {
             return Err(BeginError::ForeignNode {
                 recorded: self.node,
-                wanted: wanted.node,
+                wanted: expected.node,
             });
         }
         Ok(())
@@ -214,7 +211,7 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let body = format!(
             "{HEAD}\nlayout {}\nnode {}\nfrom_us {}\nuntil_us {}\nfence {}\nplace {}",
-            self.layout, self.node, self.from_us, self.until_us, self.fence, self.place
+            self.layout, self.node, self.from_us, self.until_us, self.fence, self.location
         );
         writeln!(f, "{body}\ncheck {}", checksum(&body))
     }
@@ -228,22 +225,22 @@ impl WindowConfig {
         i64::from(self.length_ms.max(Self::SHORTEST_MS)) * 1_000
     }
 
-    fn timeout_us(&self) -> i64 {
-        i64::from(self.timeout_ms) * 1_000
+    fn max_clock_skew_us(&self) -> i64 {
+        i64::from(self.max_clock_skew_ms) * 1_000
     }
 }
 
 impl Default for WindowConfig {
-    /// Windows of 5 s, written every second, and a minute of max_clock_skew.
+    /// Windows of 5 s, written every second, and a minute of clock skew.
     fn default() -> Self {
         Self {
             length_ms: 5_000,
-            timeout_ms: 60_000,
+            max_clock_skew_ms: 60_000,
         }
     }
 }
 
-/// The layout in one line: two layouts with one fingerprint make the same IDs.
+/// The layout in one line: two layouts with the same fingerprint make the same IDs.
 fn fingerprint(layout: &Layout) -> String {
     let mut text = format!(
         "{} epoch_ms={} unit_us={} time:{}",

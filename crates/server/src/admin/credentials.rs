@@ -3,7 +3,7 @@
 use driftline_core::{
     answer::FailureKind,
     api::Api,
-    quota::{Grant, Ledger, Unit, Use},
+    quota::{Grant, QuotaLedger, Unit, Use},
 };
 use driftline_store::{
     Store, StoreError, Tx, clock,
@@ -30,13 +30,13 @@ pub struct AddCredential {
     pub address: String,
     /// The API that it speaks.
     pub api: Api,
-    /// Where its token is.
+    /// The location of its token.
     pub token: Token,
     /// The most posts that it may read in a calendar month.
     pub monthly_posts: Option<u32>,
 }
 
-/// Where a token is.
+/// The location of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Token {
@@ -44,9 +44,9 @@ pub enum Token {
     Environment(String),
     /// In a file.
     File(String),
-    /// In the store, sealed already.
+    /// Sealed, in the store.
     Sealed(String),
-    /// There is none: what is public is asked for without.
+    /// No token: only public posts are requested.
     None,
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, AdminE
     let place = new.token.place();
     if place.is_none() && new.api != Api::Mastodon {
         return Err(AdminError::usage(format!(
-            "{} answers nobody without a token; say where it is with --token-env, --token-file or --stdin",
+            "{} needs a token; say where it is with --token-env, --token-file or --stdin",
             new.api
         )));
     }
@@ -107,26 +107,26 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, AdminE
     }
 }
 
-/// Why a credential is not added.
+/// Why a credential was not added.
 enum Refused {
-    /// For its name.
+    /// Its name is taken or invalid.
     Name(NameRefused),
-    /// The one of that name has the same token.
+    /// The credential of this name has the same token.
     Known(String),
 }
 
-/// The name of the credential of that server whose token is in the same place.
+/// The name of the credential of that server with the same token location.
 fn same_place(tx: &mut Tx<'_>, new: &NewCredential) -> Result<Option<String>, StoreError> {
     let Some(instance) = instance::by_origin(tx, &new.origin)? else {
         return Ok(None);
     };
     let known = credential::of_instance(tx, instance.id)?;
     let same = known.into_iter().find(|known| known.place == new.place);
-    // A name that is taken is said to be.
+    // The other error is better for a name that is taken.
     Ok(same.map(|same| same.name).filter(|name| *name != new.name))
 }
 
-/// Why this process cannot read a token, if it is one that asks upstreams.
+/// Why this process cannot read a token, if it is one that sends requests to upstreams.
 fn unreadable(host: &Host, place: Option<&TokenLocation>, origin: &str) -> Option<String> {
     let access = host.access.as_ref()?;
     let read = access.secret(place, origin);
@@ -214,12 +214,11 @@ pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
     Ok(Value::Array(rows))
 }
 
-/// Why a cap on posts lets no look-up of a full batch go now, and until when: what the ledger would
-/// answer one.
-fn held_back(mut month: Ledger, batch: usize, now_ms: i64) -> Option<(String, i64)> {
+/// Why a cap on posts delays a look-up of a full batch, and until when, as the ledger would decide.
+fn held_back(mut month: QuotaLedger, batch: usize, now_ms: i64) -> Option<(String, i64)> {
     let cap = *month.cap()?;
     let posts = u32::try_from(batch).unwrap_or(u32::MAX);
-    // The share that is left to polling is one of requests, of which a month has no limit.
+    // The share for polling concerns requests, which the monthly cap does not limit.
     let refresh = Use::Refresh {
         left_to_polling: 0.0,
     };
@@ -277,15 +276,15 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
 }
 
 pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, AdminError> {
-    let wanted = find(store, name).await?;
-    let id = wanted.id;
+    let credential = find(store, name).await?;
+    let id = credential.id;
     // In the same transaction: a source that is added meanwhile finds the credential gone.
     let used = store
         .write(clock::root(), move |tx| {
             let mut sources = source::list(tx)?.into_iter();
             let user = sources.find(|source| {
-                source.instance.id == wanted.instance
-                    && source.token == wanted.place
+                source.instance.id == credential.instance
+                    && source.token == credential.place
                     && source.timeline != source::TRACKED
             });
             if user.is_none() {
@@ -304,9 +303,9 @@ pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, AdminErro
 
 /// An instance speaks one API.
 pub(super) async fn same_api(store: &Store, origin: &str, api: Api) -> Result<(), AdminError> {
-    let wanted = origin.to_owned();
+    let origin_owned = origin.to_owned();
     let known = store
-        .read(move |tx| instance::by_origin(tx, &wanted))
+        .read(move |tx| instance::by_origin(tx, &origin_owned))
         .await?;
     match known {
         Some(known) if known.api != api => Err(AdminError::usage(format!(
@@ -318,9 +317,9 @@ pub(super) async fn same_api(store: &Store, origin: &str, api: Api) -> Result<()
 }
 
 async fn find(store: &Store, name: &str) -> Result<Credential, AdminError> {
-    let wanted = name.to_owned();
+    let name_owned = name.to_owned();
     store
-        .read(move |tx| credential::by_name(tx, &wanted))
+        .read(move |tx| credential::by_name(tx, &name_owned))
         .await?
         .ok_or_else(|| {
             AdminError::usage(format!(
@@ -365,8 +364,8 @@ mod tests {
 
     const MONTH_MS: i64 = 30 * 24 * 3_600_000;
 
-    fn month(limit: u32, read: u32) -> Ledger {
-        let mut month = Ledger::default();
+    fn month(limit: u32, read: u32) -> QuotaLedger {
+        let mut month = QuotaLedger::default();
         month.set_cap(limit, MONTH_MS, MONTH_MS);
         month.also_read(read);
         month
@@ -387,6 +386,6 @@ mod tests {
         assert!(held_back(month_of(1_500), 100, until_ms - 1_200_000).is_some());
         // What is allowed from the beginning is no reason to wait.
         assert_eq!(held_back(month(10_000, 0), 100, 0), None);
-        assert_eq!(held_back(Ledger::default(), 100, half), None);
+        assert_eq!(held_back(QuotaLedger::default(), 100, half), None);
     }
 }

@@ -1,15 +1,15 @@
-//! Commands about how fresh posts are.
+//! Commands about the freshness of posts.
 
 use std::sync::Arc;
 
 use driftline_core::{
     post::Counts,
-    refresh::{AgeTable, Outcome, Policy},
+    refresh::{AgeTable, LookupOutcome, Policy},
 };
 use driftline_store::{
     LocalId, Store, StoreError,
     export::{ExportPost, post},
-    find::{self, Named},
+    find::{self, PendingPost},
     history::{self, EndedBy, Version},
     refresh::{CountsAt, bands, count_history, overdue, refresh_state},
     source,
@@ -17,9 +17,9 @@ use driftline_store::{
 use serde_json::{Value, json};
 
 use super::{AdminError, Host, credentials, reason::reason};
-use crate::{access::Access, clock::now_ms};
+use crate::{clock::now_ms, upstream_access::UpstreamAccess};
 
-/// How refreshing stands.
+/// The state of refreshing.
 pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
     let now = now_ms();
     let table = host
@@ -27,50 +27,50 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
         .as_ref()
         .map_or_else(AgeTable::default, |access| access.policies.ages().clone());
     let ages = table.clone();
-    let stand = host
+    let states = host
         .store
         .read(move |tx| {
-            let mut stand = Vec::new();
+            let mut states = Vec::new();
             for instance in source::instances(tx)? {
                 let behind = overdue(tx, instance.id, now)?;
                 let aged = bands(tx, instance.id, &ages, now)?;
-                stand.push((instance, behind, aged));
+                states.push((instance, behind, aged));
             }
-            Ok::<_, StoreError>(stand)
+            Ok::<_, StoreError>(states)
         })
         .await?;
-    let by_value = |access: &Access| access.policies.plan().by_value.is_some();
+    let by_value = |access: &UpstreamAccess| access.policies.plan().by_value.is_some();
     let policy = match &host.access {
         Some(access) if by_value(access) => "value",
         _ => "age",
     };
-    let named = match &host.refreshers {
-        Some(refreshers) => refreshers.named().await?,
-        None => crate::refresh::Named::default(),
+    let configured = match &host.refreshers {
+        Some(refreshers) => refreshers.configured_credentials().await?,
+        None => crate::refresh::ConfiguredCredentials::default(),
     };
     let since_ms = |first_ms: Option<i64>| {
         let first_ms = first_ms.unwrap_or(now);
         now.saturating_sub(first_ms).max(0)
     };
-    let instances: Vec<Value> = stand
+    let instances: Vec<Value> = states
         .into_iter()
         .map(|(instance, behind, aged)| {
-            let tally = host
+            let refresh_stats = host
                 .refreshers
                 .as_ref()
-                .map(|refreshers| refreshers.tally(instance.id));
+                .map(|refreshers| refreshers.refresh_stats(instance.id));
             let bands: Vec<Value> = table
                 .bands()
                 .iter()
                 .zip(aged)
-                .map(|(band, stands)| {
+                .map(|(band, state)| {
                     json!({
                         "below_ms": band.below_ms,
                         "every_ms": band.every_ms,
-                        "posts": stands.posts,
-                        "overdue": stands.overdue,
-                        "mean_staleness_ms": stands.mean_staleness_ms,
-                        "max_staleness_ms": stands.max_staleness_ms,
+                        "posts": state.posts,
+                        "overdue": state.overdue,
+                        "mean_staleness_ms": state.mean_staleness_ms,
+                        "max_staleness_ms": state.max_staleness_ms,
                     })
                 })
                 .collect();
@@ -83,43 +83,48 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                 "oldest_pending_ms": since_ms(behind.first_pending_ms),
                 "leased": behind.leased,
                 "bands": bands,
-                "mean_posts_a_request": tally.as_ref().and_then(crate::refresh::Tally::mean_posts),
-                "since_start": tally,
+                "mean_posts_a_request": refresh_stats.as_ref().and_then(crate::refresh::RefreshStats::mean_posts),
+                "since_start": refresh_stats,
                 "policy": policy,
-                "without_credential": named.leaves_out(instance.id),
+                "without_credential": configured.leaves_out(instance.id),
             })
         })
         .collect();
     Ok(json!({
         "instances": instances,
         "credentials": credentials::list(host).await?,
-        "unknown_credentials": named.unknown(),
+        "unknown_credentials": configured.unknown(),
         "running": host.refreshers.is_some(),
     }))
 }
 
-/// Where a post stands, and why it is due when it is.
+/// The refresh state of a post, and the reason for its due time.
 pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
     let now = now_ms();
     let post = match found(&host.store, name).await {
         Ok(post) => post,
-        // It may have been named only.
+        // Its look-up may be pending.
         Err(unknown) => {
             let text = name.to_owned();
-            let named = host.store.read(move |tx| find::named(tx, &text)).await?;
-            return named.map(|named| why_named(&named, now)).ok_or(unknown);
+            let pending = host
+                .store
+                .read(move |tx| find::pending_post(tx, &text))
+                .await?;
+            return pending
+                .map(|pending| why_pending(&pending, now))
+                .ok_or(unknown);
         }
     };
     let policy = policy_of(host, post.0).await?;
-    let (stored, stands, counts) = host
+    let (stored, state, counts) = host
         .store
         .read(move |tx| {
             let (id, stored) = (post.0, post.1.clone());
             Ok::<_, StoreError>((stored, refresh_state(tx, id)?, count_history(tx, id)?))
         })
         .await?;
-    let reason = reason(stored.deleted_at_ms, stands.as_ref(), &policy, now);
-    let freshness = stands.map(|stands| stands.freshness);
+    let reason = reason(stored.deleted_at_ms, state.as_ref(), &policy, now);
+    let freshness = state.map(|state| state.freshness);
     Ok(json!({
         "id": post_id(host, name).await?,
         "upstream_id": stored.upstream_id,
@@ -128,39 +133,39 @@ pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
         "edited_at_ms": stored.edited_at_ms,
         "deleted_at_ms": stored.deleted_at_ms,
         "visibility": stored.visibility.name(),
-        "due_at_ms": stands.and_then(|stands| stands.due_at_ms),
+        "due_at_ms": state.and_then(|state| state.due_at_ms),
         "why": reason,
         "refreshed_at_ms": freshness.map(|f| f.refreshed_ms),
         "refreshes": freshness.map(|f| f.refreshes),
         "failures": freshness.map(|f| f.failures),
-        "outcome": stands.and_then(|stands| stands.outcome).map(Outcome::name),
+        "outcome": state.and_then(|state| state.outcome).map(LookupOutcome::name),
         "counts": freshness.map(|f| counted(f.counts)),
         "history": counts.iter().map(at).collect::<Vec<_>>(),
     }))
 }
 
-/// Where a post stands that was named and is not stored.
-fn why_named(named: &Named, now_ms: i64) -> Value {
-    let stands = &named.refresh_state;
-    let (freshness, due_at_ms) = (&stands.freshness, stands.due_at_ms);
+/// The state of a tracked post that is not stored yet.
+fn why_pending(pending: &PendingPost, now_ms: i64) -> Value {
+    let state = &pending.refresh_state;
+    let (freshness, due_at_ms) = (&state.freshness, state.due_at_ms);
     let late_s = due_at_ms.map_or(0, |due_ms| now_ms.saturating_sub(due_ms).max(0) / 1000);
     let why = match freshness.failures {
-        _ if !named.waits => "it was named and looked up, and is not to be had: it is gone, or not for these credentials; it is not asked for again".to_owned(),
-        _ if freshness.missing => "it was named, and the answer left it out; it is asked for once more before it counts as not to be had".to_owned(),
-        0 => format!("it was named and waits for its first look-up; it has been due for {late_s} s"),
+        _ if !pending.waits => "its look-up found nothing: the post is gone, or hidden from these credentials; it is not looked up again".to_owned(),
+        _ if freshness.missing => "the last answer left it out; it is looked up once more before it counts as missing".to_owned(),
+        0 => format!("its first look-up is pending; it has been due for {late_s} s"),
         failures => format!(
-            "it was named, and its last {failures} look-ups brought nothing, so it waits longer each time"
+            "its last {failures} look-ups failed, so it waits longer each time"
         ),
     };
     json!({
         "id": null,
-        "upstream_id": named.upstream_id,
-        "instance": named.origin,
-        "state": if named.waits { "waiting" } else { "missing" },
+        "upstream_id": pending.upstream_id,
+        "instance": pending.origin,
+        "state": if pending.waits { "waiting" } else { "missing" },
         "named_at_ms": freshness.first_ms,
         "due_at_ms": due_at_ms,
         "failures": freshness.failures,
-        "outcome": stands.outcome.map(Outcome::name),
+        "outcome": state.outcome.map(LookupOutcome::name),
         "why": why,
     })
 }
@@ -168,7 +173,7 @@ fn why_named(named: &Named, now_ms: i64) -> Value {
 /// A post's counts over time, its edits and its deletion.
 pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminError> {
     let (id, stored) = found(store, name).await?;
-    let (counts, versions, stands) = store
+    let (counts, versions, state) = store
         .read(move |tx| {
             Ok::<_, StoreError>((
                 count_history(tx, id)?,
@@ -178,8 +183,8 @@ pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminErr
         })
         .await?;
     let mut counts: Vec<Value> = counts.iter().map(at).collect();
-    if let (true, Some(stands)) = (counts.is_empty(), stands) {
-        let freshness = stands.freshness;
+    if let (true, Some(state)) = (counts.is_empty(), state) {
+        let freshness = state.freshness;
         counts.push(at(&CountsAt {
             at_ms: freshness.first_ms,
             counts: freshness.counts,
@@ -190,8 +195,8 @@ pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminErr
         "upstream_id": stored.upstream_id,
         "counts": counts,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
-        "refreshed_at_ms": stands.map(|stands| stands.freshness.refreshed_ms),
-        "outcome": stands.and_then(|stands| stands.outcome).map(Outcome::name),
+        "refreshed_at_ms": state.map(|state| state.freshness.refreshed_ms),
+        "outcome": state.and_then(|state| state.outcome).map(LookupOutcome::name),
         "deleted_at_ms": stored.deleted_at_ms,
     }))
 }
@@ -216,10 +221,10 @@ async fn post_id(host: &Host, name: &str) -> Result<String, AdminError> {
 }
 
 async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), AdminError> {
-    let named = name.to_owned();
+    let name_owned = name.to_owned();
     let found = store
         .read(move |tx| {
-            let Some(id) = find::post(tx, &named)? else {
+            let Some(id) = find::post(tx, &name_owned)? else {
                 return Ok(None);
             };
             Ok::<_, StoreError>(post(tx, id)?.map(|stored| (id, stored)))

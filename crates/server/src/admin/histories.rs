@@ -1,11 +1,11 @@
-//! A page of how posts grew.
+//! Pages of count histories.
 
-use driftline_store::{LocalId, Store, refresh::histories, source};
+use driftline_store::{LocalId, Store, refresh::growth_histories, source};
 use serde_json::{Value, json};
 
 use super::AdminError;
 
-/// Posts created_at since, after `after`; of the instance that is named, or of the only one.
+/// Posts created since `since_ms`, after the ID `after`; of the given instance, or of the only one.
 pub(super) async fn page(
     store: &Store,
     instance: Option<&str>,
@@ -37,7 +37,7 @@ pub(super) async fn page(
     };
     let id = instance.id;
     let rows = store
-        .read(move |tx| histories(tx, id, since_ms, LocalId::new(after), limit))
+        .read(move |tx| growth_histories(tx, id, since_ms, LocalId::new(after), limit))
         .await?;
     let next = rows.last().map(|grown| grown.post.to_string());
     let rows: Vec<Value> = rows

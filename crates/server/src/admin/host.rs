@@ -1,22 +1,22 @@
 use driftline_store::Store;
 
-use crate::{access::Access, pollers::Pollers, refresh::Refreshers};
+use crate::{pollers::Pollers, refresh::Refreshers, upstream_access::UpstreamAccess};
 
-/// Where commands are carried out: a store, and the parts that run beside it.
+/// Where commands are executed: a store, and the parts of the process that run next to it.
 #[derive(Clone)]
 pub struct Host {
     /// The store.
     pub store: Store,
-    /// What reads sources in this process, if anything does.
+    /// The pollers, if this process reads sources.
     pub pollers: Option<Pollers>,
-    /// What refreshes posts in this process, if anything does.
+    /// The refreshers, if this process refreshes posts.
     pub refreshers: Option<Refreshers>,
-    /// How this process reaches upstreams; without it no command can ask one.
-    pub access: Option<Access>,
+    /// How this process reaches upstreams; without it no command can send requests.
+    pub access: Option<UpstreamAccess>,
 }
 
 impl Host {
-    /// A store that no other part of this process works with.
+    /// A store alone, without other parts of the process.
     pub fn of(store: &Store) -> Self {
         Self {
             store: store.clone(),

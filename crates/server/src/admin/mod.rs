@@ -1,5 +1,5 @@
-//! What the command line asks of a store, in this process or, while a server
-//! holds the data folder, through the server's local socket.
+//! The commands of the command line on a store, in this process or, while a server holds the data
+//! folder, through the server's local socket.
 
 mod credentials;
 mod fresh;
@@ -11,15 +11,15 @@ mod track;
 
 use driftline_core::{api::Api, timeline::Settings, upstream_id::UpstreamId};
 use driftline_store::{
-    CommitMachine, Store, StoreError, commit_machine, export, lease, machine,
+    CommitMachine, Store, StoreError, commit_machine, export, machine,
     source::{self, Source},
-    verify,
+    source_lease,
 };
 use driftline_upstream::abilities;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{clock::now_ms, pollers::Pollers, report, session::request_fill};
+use crate::{clock::now_ms, completeness, pollers::Pollers, session::request_fill};
 
 pub use credentials::{AddCredential, Token};
 pub use host::Host;
@@ -27,22 +27,22 @@ pub use track::{Track, is_usable};
 
 pub(crate) use track::{track, tracked_posts};
 
-/// Something to do with a store.
+/// A command on a store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
     /// Add a source.
     Add(Box<AddSource>),
-    /// Ask the upstream of a source that is to be added for its timeline, once.
+    /// Test a source before it is added: request its timeline once.
     Check(Box<AddSource>),
-    /// List the sources, and what each is doing.
+    /// List the sources with their states.
     List,
-    /// Fetch nothing for a source until it is resumed.
+    /// Stop reading a source until it is resumed.
     Pause {
         /// Its name.
         name: String,
     },
-    /// Fetch for a source again.
+    /// Read a source again.
     Resume {
         /// Its name.
         name: String,
@@ -66,9 +66,9 @@ pub enum Command {
     },
     /// Add a credential.
     CredentialAdd(Box<AddCredential>),
-    /// List the credentials, with what is left of their quotas.
+    /// List the credentials with their remaining quotas.
     CredentialList,
-    /// Ask a credential's upstream whose it is.
+    /// Test a credential: ask its upstream for the account.
     CredentialTest {
         /// Its name.
         name: String,
@@ -78,37 +78,37 @@ pub enum Command {
         /// Its name.
         name: String,
     },
-    /// Tell how refreshing stands.
+    /// Show the state of refreshing.
     RefreshStatus,
-    /// Tell where a post stands, and why.
+    /// Show the refresh state of a post, and the reason for its due time.
     Why {
-        /// What the post is called.
+        /// The post's ID, address or INSTANCE/ID.
         post: String,
     },
-    /// Tell a post's counts over time, its edits and its deletion.
+    /// Show a post's counts over time, its edits and its deletion.
     History {
-        /// What the post is called.
+        /// The post's ID, address or INSTANCE/ID.
         post: String,
     },
-    /// How posts grew, a page of them.
+    /// A page of count histories.
     Histories {
         /// The instance, if the store knows several.
         instance: Option<String>,
-        /// Only posts created_at since, Unix ms.
+        /// Only posts that were created since, Unix ms.
         since_ms: i64,
         /// Only posts after the one of this ID.
         after: u64,
-        /// The most posts to answer with.
+        /// The page size in posts.
         limit: u32,
     },
-    /// Note posts from elsewhere.
+    /// Track posts by their IDs.
     Track(Box<Track>),
-    /// Tell how the tracked posts of an instance stand.
+    /// Count the tracked posts of an instance by state.
     Tracked {
         /// The instance.
         instance: String,
     },
-    /// Entries in order of arrival, a page of them.
+    /// A page of entries in order of arrival.
     Export {
         /// The source's name.
         name: String,
@@ -116,7 +116,7 @@ pub enum Command {
         after: i64,
         /// Only entries stored at or after this time, Unix ms.
         since_ms: Option<i64>,
-        /// The most entries to answer with.
+        /// The page size in entries.
         limit: u32,
     },
 }
@@ -136,21 +136,21 @@ pub struct AddSource {
     pub token_env: Option<String>,
     /// The file that holds the token.
     pub token_file: Option<String>,
-    /// What the operator decided.
+    /// The source's settings.
     pub settings: Settings,
 }
 
-/// Why a command was not carried out.
+/// Why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct AdminError {
     /// What was wrong and what to do.
     pub message: String,
-    /// Whether the command itself was wrong, so that trying again is no use.
+    /// Whether the command itself was wrong, so that retrying is useless.
     pub usage: bool,
 }
 
-/// Carries a command out. The answer is what `--json` hashes.
+/// Executes a command. The answer is what `--json` prints.
 ///
 /// # Errors
 /// [`AdminError`]: nothing was changed.
@@ -170,9 +170,9 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError>
             after,
             limit,
         } => histories::page(store, instance.as_deref(), since_ms, after, limit).await,
-        Command::Track(named) => {
+        Command::Track(track) => {
             let policies = host.access.as_ref().map(|access| access.policies.clone());
-            track::track(store, &policies.unwrap_or_default(), *named).await
+            track::track(store, &policies.unwrap_or_default(), *track).await
         }
         Command::Tracked { instance } => track::tracked_posts(store, &instance).await,
         Command::Add(new) => sources::add(store, *new).await,
@@ -197,9 +197,9 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError>
 /// # Errors
 /// [`AdminError`] if there is none.
 pub async fn find(store: &Store, name: &str) -> Result<Source, AdminError> {
-    let wanted = name.to_owned();
+    let name_owned = name.to_owned();
     store
-        .read(move |tx| source::by_name(tx, &wanted))
+        .read(move |tx| source::by_name(tx, &name_owned))
         .await?
         .ok_or_else(|| {
             AdminError::usage(format!(
@@ -208,8 +208,7 @@ pub async fn find(store: &Store, name: &str) -> Result<Source, AdminError> {
         })
 }
 
-/// The report of a source as it stands, from the running session if there is
-/// one.
+/// The current report of a source, from its running session if there is one.
 ///
 /// # Errors
 /// [`AdminError`] if there is no such source.
@@ -217,11 +216,16 @@ pub async fn report_on(
     store: &Store,
     pollers: Option<&Pollers>,
     name: &str,
-) -> Result<report::Report, AdminError> {
+) -> Result<completeness::CompletenessReport, AdminError> {
     let source = find(store, name).await?;
     let id = source.id;
     let (counts, stored) = store
-        .read(move |tx| Ok::<_, StoreError>((verify::counts(tx, id)?, machine::load(tx, id)?)))
+        .read(move |tx| {
+            Ok::<_, StoreError>((
+                driftline_store::completeness::counts(tx, id)?,
+                machine::load(tx, id)?,
+            ))
+        })
         .await?;
     let mut machine = stored;
     if let Some(pollers) = pollers
@@ -233,7 +237,7 @@ pub async fn report_on(
     {
         machine = (*progress.machine).clone();
     }
-    Ok(report::report(
+    Ok(completeness::completeness_report(
         &source,
         &machine,
         &counts,
@@ -287,15 +291,15 @@ async fn fill(
 ) -> Result<Value, AdminError> {
     let id = find(store, name).await?.id;
     let low = UpstreamId::new(gap);
-    let wanted = match pollers {
+    let requested = match pollers {
         Some(pollers) => pollers.fill(id, low.clone()).await,
         None => None,
     };
-    let wanted = match wanted {
-        Some(wanted) => wanted,
+    let requested = match requested {
+        Some(requested) => requested,
         None => request_fill_in_store(store, id, low).await?,
     };
-    if wanted {
+    if requested {
         Ok(json!({ "name": name, "gap": gap, "wanted": true }))
     } else {
         Err(AdminError::usage(format!(
@@ -304,36 +308,35 @@ async fn fill(
     }
 }
 
-/// Under a lease of its own, so that no session overwrites the fill_request.
+/// Under a lease of its own, so that no session overwrites the request.
 async fn request_fill_in_store(
     store: &Store,
     id: driftline_store::SourceId,
     low: UpstreamId,
 ) -> Result<bool, AdminError> {
-    let wanted = store
+    let requested = store
         .write(source::root(id), move |tx| {
-            let Some(lease) = lease::claim(tx, id, "command line", 1)? else {
+            let Some(lease) = source_lease::claim(tx, id, "command line", 1)? else {
                 return Ok(None);
             };
             let mut machine = machine::load(tx, id)?;
-            let wanted = request_fill(&mut machine, &low);
-            if wanted {
+            let requested = request_fill(&mut machine, &low);
+            if requested {
                 commit_machine(
                     tx,
                     &CommitMachine {
                         source: id,
                         fence: Some(lease.fence),
                         machine: &machine,
-                        now_ms: now_ms(),
                     },
                 )?;
             }
-            lease::release(tx, &lease)?;
-            Ok::<_, StoreError>(Some(wanted))
+            source_lease::release(tx, &lease)?;
+            Ok::<_, StoreError>(Some(requested))
         })
         .await?;
-    wanted.ok_or_else(|| AdminError {
-        message: "another process reads this source; ask that server, with its --data folder"
+    requested.ok_or_else(|| AdminError {
+        message: "another process reads this source; run the command on that server, with its --data folder"
             .into(),
         usage: false,
     })

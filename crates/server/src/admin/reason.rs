@@ -1,26 +1,26 @@
-//! Why a post is due when it is, in words.
+//! The reason for the due time of a post, in words.
 
-use driftline_core::refresh::{AgeTable, Cause, Freshness, Outcome, Policy};
+use driftline_core::refresh::{AgeTable, Cause, Freshness, LookupOutcome, Policy};
 use driftline_store::refresh::RefreshState;
 
 use crate::span::show_ms;
 
-/// Why a post is due when it is, or is not.
+/// The reason for the due time of a post, or for its lack.
 pub(super) fn reason(
     deleted_at_ms: Option<i64>,
-    stands: Option<&RefreshState>,
+    state: Option<&RefreshState>,
     policy: &Policy,
     now_ms: i64,
 ) -> String {
-    match stands {
-        None => "it is not in the pipeline: it was stored before posts were refreshed, and has no time of birth".into(),
+    match state {
+        None => "it is not scheduled: it was stored before posts were refreshed, and has no creation time".into(),
         Some(_) if deleted_at_ms.is_some() => {
             "it is deleted: its tombstone and its history stay, and nothing is looked up".into()
         }
-        Some(stands) => {
-            let due = due(&stands.freshness, stands.due_at_ms, policy, now_ms);
-            match stands.outcome {
-                Some(Outcome::Hidden) => format!(
+        Some(state) => {
+            let due = due(&state.freshness, state.due_at_ms, policy, now_ms);
+            match state.outcome {
+                Some(LookupOutcome::Hidden) => format!(
                     "it is hidden: it exists, or may, but is shown to none of the credentials; {due}"
                 ),
                 _ => due,
@@ -31,7 +31,7 @@ pub(super) fn reason(
 
 fn due(freshness: &Freshness, due_at_ms: Option<i64>, policy: &Policy, now_ms: i64) -> String {
     let Some(created_at_ms) = freshness.created_at_ms else {
-        return "its time of birth is not known, so it has no age to be refreshed by".into();
+        return "its creation time is unknown, so it has no age to schedule refreshes by".into();
     };
     let Some(due_at_ms) = due_at_ms else {
         return unscheduled(freshness, created_at_ms, policy.ages(), now_ms);
@@ -44,21 +44,21 @@ fn due(freshness: &Freshness, due_at_ms: Option<i64>, policy: &Policy, now_ms: i
     };
     if freshness.missing {
         return format!(
-            "the last answer left it out; it is asked for once more before it counts as deleted{behind}"
+            "the last answer left it out; it is looked up once more before it counts as deleted{behind}"
         );
     }
     if freshness.failures > 0 {
         return format!(
-            "its last {} look-ups brought nothing, so it waits longer each time{behind}",
+            "its last {} look-ups failed, so it waits longer each time{behind}",
             freshness.failures
         );
     }
     let age_then = show_ms(freshness.refreshed_ms.saturating_sub(created_at_ms).max(0));
     let wait = show_ms(due_at_ms.saturating_sub(freshness.refreshed_ms));
-    let cause = match policy.due_because(&freshness.facts()).1 {
+    let cause = match policy.due_because(&freshness.refresh_history()).1 {
         Cause::Age => format!("posts of that age are refreshed every {wait}"),
-        Cause::Worth => format!(
-            "the change that is expected of it is worth a refresh after {wait}, at the price that quota has now"
+        Cause::Value => format!(
+            "its expected change justifies a refresh after {wait} at the current price of quota"
         ),
         Cause::Probe => {
             format!("it is young and little is known of it, so it is probed after {wait}")
@@ -70,7 +70,7 @@ fn due(freshness: &Freshness, due_at_ms: Option<i64>, policy: &Policy, now_ms: i
     format!("at its last answer it was {age_then} old: {cause}{behind}")
 }
 
-/// Why a post of known birth has no due time.
+/// Why a post with a known creation time has no due time.
 fn unscheduled(freshness: &Freshness, created_at_ms: i64, ages: &AgeTable, now_ms: i64) -> String {
     if ages.band(now_ms.saturating_sub(created_at_ms)).is_none() {
         return "it has outlived the table of ages".into();
@@ -78,7 +78,7 @@ fn unscheduled(freshness: &Freshness, created_at_ms: i64, ages: &AgeTable, now_m
     let ahead_ms = created_at_ms.saturating_sub(freshness.refreshed_ms);
     if ahead_ms > ages.skew_ms() {
         return format!(
-            "it is not scheduled: at its last answer its time of birth lay {} in the future, further than clocks differ",
+            "it is not scheduled: at its last answer its creation time was {} in the future, more than the tolerated clock skew",
             show_ms(ahead_ms)
         );
     }
@@ -90,19 +90,19 @@ fn unscheduled(freshness: &Freshness, created_at_ms: i64, ages: &AgeTable, now_m
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::refresh::{AgeTable, Plan};
+    use driftline_core::refresh::{AgeTable, RefreshPlan};
 
     use super::*;
 
     const DAY_MS: i64 = 86_400_000;
 
     fn of(freshness: Freshness, due_at_ms: Option<i64>, now_ms: i64) -> String {
-        let policy = driftline_core::refresh::LearnedState::new(0).policy(&Plan::default());
+        let policy = driftline_core::refresh::LearnedState::new(0).policy(&RefreshPlan::default());
         due(&freshness, due_at_ms, &policy, now_ms)
     }
 
     #[test]
-    fn each_cause_of_no_due_time_has_its_own_words() {
+    fn each_cause_of_no_due_time_has_its_own_text() {
         let first = |created_at_ms, asked_ms| {
             Freshness::first(Some(created_at_ms), asked_ms, Default::default())
         };
@@ -131,16 +131,16 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_as_everywhere() {
+    fn times_are_formatted_as_everywhere() {
         let asked_ms = DAY_MS + 8_820_000;
         let freshness = Freshness::first(Some(0), asked_ms, Default::default());
-        let told = of(
+        let text = of(
             freshness,
             Some(asked_ms + DAY_MS / 2),
             asked_ms + DAY_MS / 2 + 90_000,
         );
         assert_eq!(
-            told,
+            text,
             "at its last answer it was 1day2h27m old: posts of that age are refreshed every 12h; it has been due for 1m30s"
         );
     }

@@ -1,4 +1,4 @@
-//! Commands that add sources and tell how they are doing.
+//! Commands that add sources and show their states.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,9 @@ use driftline_core::{
 use driftline_store::{
     SourceId, Store, StoreError, clock,
     credential::{self, Credential},
-    instance, lease, machine,
+    instance, machine,
     source::{self, NameRefused, NewSource, Source, TokenLocation},
+    source_lease,
 };
 use driftline_upstream::{Address, ClientPurpose, Timeline};
 use serde_json::{Value, json};
@@ -42,8 +43,8 @@ fn taken(name: &str) -> AdminError {
     ))
 }
 
-/// Asks for the timeline once, as a session will: what is wrong with the address, the timeline or
-/// the token is known before the source is there.
+/// Requests the timeline once, as a session will, so that errors in the address, the timeline or the
+/// token show before the source is added.
 pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminError> {
     let row = row_of(&host.store, new).await?;
     let name = row.name.clone();
@@ -52,7 +53,7 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminErr
         return Err(taken(&row.name));
     }
     let Some(access) = &host.access else {
-        return Err(AdminError::failed("this process reaches no upstream"));
+        return Err(AdminError::failed("this process cannot reach upstreams"));
     };
     let (client, timeline) = client_of_new(&row, access)
         .map_err(|error| AdminError::usage(format!("{error}; {UNCHECKED}")))?;
@@ -101,8 +102,7 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminErr
     }
 }
 
-/// The credential that the source would be read with, if there is one already: then what is asked
-/// is counted.
+/// The credential that the source would be read with, if it exists: then the request is counted.
 async fn credential_of(store: &Store, row: &NewSource) -> Result<Option<Credential>, StoreError> {
     let (origin, token) = (row.origin.clone(), row.token.clone());
     store
@@ -156,11 +156,11 @@ pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
             for source in sources.iter().filter(|source| is_read(source)) {
                 machines.insert(source.id, machine::load(tx, source.id)?);
             }
-            Ok::<_, StoreError>((sources, machines, lease::database_now_ms(tx)?))
+            Ok::<_, StoreError>((sources, machines, source_lease::database_now_ms(tx)?))
         })
         .await?;
-    let doing = match &host.pollers {
-        Some(pollers) => Doing {
+    let states = match &host.pollers {
+        Some(pollers) => SourceStates {
             machines: pollers
                 .progress()
                 .await
@@ -171,7 +171,7 @@ pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
             stored,
             now_ms,
         },
-        None => Doing {
+        None => SourceStates {
             machines: HashMap::new(),
             health: None,
             stored,
@@ -179,7 +179,7 @@ pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
         },
     };
     let rows = sources.iter().map(|source| {
-        let state = doing.state(source);
+        let state = states.state(source);
         json!({
             "id": source.id.to_string(),
             "name": source.name,
@@ -197,8 +197,8 @@ pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
     Ok(Value::Array(rows.collect()))
 }
 
-/// What is known of sources at one time, Unix ms by the database's clock.
-struct Doing {
+/// The states of sources at one time, Unix ms by the database's clock.
+struct SourceStates {
     /// Of the sessions of this process.
     machines: HashMap<SourceId, Machine>,
     health: Option<SourceHealth>,
@@ -206,20 +206,20 @@ struct Doing {
     now_ms: i64,
 }
 
-/// What a source is doing.
+/// The state of a source.
 enum State {
     Paused,
     /// Its posts are looked up, and no timeline is read.
     Tracked,
     Failing(SourceFault),
-    /// Nobody reads it: no server runs, or none has claimed it yet.
+    /// Not read: no server runs, or none has claimed it yet.
     NotRead,
-    /// Its history is being fetched; so many posts of it are stored.
+    /// Its history is being fetched; the number of its posts stored so far.
     History(u64),
     Reading,
 }
 
-impl Doing {
+impl SourceStates {
     fn state(&self, source: &Source) -> State {
         if source.paused {
             return State::Paused;
@@ -291,7 +291,7 @@ fn is_read(source: &Source) -> bool {
     !source.paused && source.timeline != source::TRACKED
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -323,7 +323,7 @@ fn default_name(address: &Address, timeline: &Timeline) -> String {
     name
 }
 
-/// What is asked for to see whether a timeline can be read: the fewest that every API gives.
+/// The page size of the check: the smallest that every API allows.
 const POSTS: u16 = 5;
 const UNCHECKED: &str = "the source was not added; --no-check adds it without asking the server";
 
@@ -332,7 +332,7 @@ mod tests {
     use super::grouped;
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         for (number, text) in [
             (0, "0"),
             (999, "999"),

@@ -1,11 +1,11 @@
-//! Commands about posts from elsewhere: IDs that someone names.
+//! Commands about tracked posts, which are submitted by their IDs.
 
 use std::collections::HashSet;
 
 use driftline_core::{api::Api, timeline::Settings};
 use driftline_store::{
     Store, StoreError, Tx, clock, instance,
-    refresh::{add_lookups, tracked},
+    refresh::{add_lookups, tracked_counts},
     source::{self, NameRefused, NewSource, Source},
 };
 use driftline_upstream::{Address, is_post_id};
@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 use super::{AdminError, credentials::same_api};
 use crate::{clock::now_ms, policies::Policies};
 
-/// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh. Other fields are
-/// refused, so that no request is passed over.
+/// Post IDs of an upstream to look up, to store and, unless `once`, to keep fresh. Unknown fields are
+/// refused, so that none is silently ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Track {
@@ -34,37 +34,36 @@ pub struct Track {
     pub once: bool,
 }
 
-/// Notes IDs durably: once this has answered, they will be looked up whatever dies.
-/// A post that is stored already is due by the policy.
+/// Stores the IDs durably for look-ups. A post that is already stored becomes due by the policy.
 pub(crate) async fn track(
     store: &Store,
     policies: &Policies,
     track: Track,
 ) -> Result<Value, AdminError> {
     let source = source_of(store, &track.instance, track.api).await?;
-    let named = track.ids.len();
+    let submitted = track.ids.len();
     let (ids, bad) = usable(track.ids, source.instance.api);
     let distinct = ids.len();
     let once = track.once;
     let id = source.id;
     let policy = policies.of(source.instance.id);
-    let noted = store
+    let added = store
         .write(source::root(id), move |tx| {
             add_lookups(tx, id, &ids, once, &policy, now_ms())
         })
         .await?;
     Ok(json!({
         "source": source.name,
-        "named": named,
-        "new": noted.new,
-        "stored": noted.stored,
-        "waiting_or_missing": noted.named,
-        "repeated": named - distinct - bad.len(),
+        "named": submitted,
+        "new": added.new,
+        "stored": added.stored,
+        "waiting_or_missing": added.known,
+        "repeated": submitted - distinct - bad.len(),
         "bad": bad,
     }))
 }
 
-/// How the tracked posts of an instance stand.
+/// The tracked posts of an instance, counted by state.
 pub(crate) async fn tracked_posts(store: &Store, instance: &str) -> Result<Value, AdminError> {
     let Some(source) = known_source(store, instance).await? else {
         return Err(AdminError::usage(format!(
@@ -72,43 +71,43 @@ pub(crate) async fn tracked_posts(store: &Store, instance: &str) -> Result<Value
         )));
     };
     let id = source.id;
-    let stands = store.read(move |tx| tracked(tx, id)).await?;
+    let state = store.read(move |tx| tracked_counts(tx, id)).await?;
     Ok(json!({
         "source": source.name,
-        "waiting": stands.waiting,
-        "missing": stands.missing,
-        "found": stands.found,
+        "waiting": state.waiting,
+        "missing": state.missing,
+        "found": state.found,
     }))
 }
 
-/// The IDs that can be asked for, each once; and those that cannot.
+/// The valid IDs, without repetitions, and the invalid ones.
 fn usable(ids: Vec<String>, api: Api) -> (Vec<String>, Vec<String>) {
-    let mut once = HashSet::new();
+    let mut seen = HashSet::new();
     let mut bad = Vec::new();
     let mut good = Vec::new();
     for id in ids {
         let id = id.trim();
         if !is_post_id(api, id) {
             bad.push(id.chars().take(MAX_QUOTE).collect());
-        } else if once.insert(id.to_owned()) {
+        } else if seen.insert(id.to_owned()) {
             good.push(id.to_owned());
         }
     }
     (good, bad)
 }
 
-/// Whether posts of any API can have this ID: numbers fit where anything else does.
+/// Whether posts of any API can have this ID. Mastodon's IDs include those of the other APIs.
 pub fn is_usable(id: &str) -> bool {
     is_post_id(Api::Mastodon, id)
 }
 
-/// The source that an instance's tracked posts are entries of, made when there is none.
+/// The source of an instance's tracked posts, added if it does not exist.
 async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<Source, AdminError> {
     let origin = match known_origin(store, instance).await? {
         Some(origin) => origin,
         None => {
             let address = Address::parse(instance).map_err(AdminError::wrong)?;
-            // What is new is named whole: a mistyped host would be a new server for good.
+            // A new server needs its full address: a mistyped host would add a server for good.
             if !instance.contains("://") {
                 return Err(unknown_host(store, instance).await?);
             }
@@ -143,7 +142,7 @@ async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<So
         };
         let added = store
             .write(clock::root(), move |tx| {
-                // Another process may be making it at the same time.
+                // Another process may be adding it at the same time.
                 match tracked_at(tx, &new.origin)? {
                     Some(known) => Ok(Ok(known.id)),
                     None => source::add(tx, &new, now_ms()),
@@ -157,7 +156,7 @@ async fn source_of(store: &Store, instance: &str, api: Option<Api>) -> Result<So
                     .await?
                     .ok_or_else(|| StoreError::NoSource.into());
             }
-            // A source that someone named so, or one of another server with a long name.
+            // The name of an operator's source, or of another server with a long name.
             Err(NameRefused::Taken) => {}
             Err(refused @ NameRefused::Bad) => return Err(AdminError::wrong(refused)),
         }
@@ -223,9 +222,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_upstream_can_have_is_noted() {
+    fn only_valid_ids_are_tracked() {
         let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
-        let named = [
+        let submitted = [
             " 17 ",
             "00017",
             "999999999999999999999999",
@@ -236,11 +235,11 @@ mod tests {
             "a-b",
         ];
         for api in [Api::X, Api::Twitter] {
-            let (good, bad) = usable(ids(&named), api);
+            let (good, bad) = usable(ids(&submitted), api);
             assert_eq!(good, ["17", "9999999999999999999"], "{api}");
             assert_eq!(bad.len(), 6, "{api}: {bad:?}");
         }
-        let (good, bad) = usable(ids(&named), Api::Mastodon);
+        let (good, bad) = usable(ids(&submitted), Api::Mastodon);
         assert_eq!(good.len(), 6, "{good:?}");
         assert_eq!(bad, ["+1", ""]);
     }

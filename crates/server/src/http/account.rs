@@ -8,7 +8,7 @@ use super::{
     object::Object,
 };
 
-/// Writes an account of an upstream whose origin is known, under the ID that it has here.
+/// Writes an account of the upstream at `origin`, under its local ID.
 pub(super) fn write(out: &mut Vec<u8>, account: &Members<'_>, id: &str, origin: &str) {
     let names = AccountNames::of(account, origin);
     let mut object = Object::open(out);
@@ -31,10 +31,10 @@ pub(super) fn write(out: &mut Vec<u8>, account: &Members<'_>, id: &str, origin: 
     object.close();
 }
 
-/// What an account is called.
+/// The names of an account.
 pub(super) struct AccountNames<'j> {
     pub(super) username: Cow<'j, str>,
-    /// With the host, also for an account of the upstream's own: seen from here it is a remote one.
+    /// Always with the host: every account is remote here.
     pub(super) acct: Cow<'j, str>,
 }
 

@@ -7,19 +7,19 @@ use axum::{
 
 use super::App;
 
-/// The server's own address as the client has to write it, without a slash at its end.
+/// The server's own address as its clients write it, without a trailing slash.
 pub(super) struct Address {
     base: String,
     is_encrypted: bool,
 }
 
 impl Address {
-    /// The address of a path here; a reference without a host if the client named none.
+    /// The URL of a path; without a host if the request named none.
     pub(super) fn of(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// The host and, if it is not the usual one, the port.
+    /// The host and, if it is not the default, the port.
     pub(super) fn domain(&self) -> &str {
         let rest = self.base.split_once("://").map_or("", |(_, rest)| rest);
         match rest.split('/').next() {
@@ -41,7 +41,7 @@ impl FromRequestParts<Arc<App>> for Address {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
         let base = match &app.public_base {
             Some(base) => base.as_str().trim_end_matches('/').to_owned(),
-            None => named_host(parts).map_or_else(String::new, |host| format!("http://{host}")),
+            None => request_host(parts).map_or_else(String::new, |host| format!("http://{host}")),
         };
         Ok(Self {
             is_encrypted: base.starts_with("https:"),
@@ -50,8 +50,8 @@ impl FromRequestParts<Arc<App>> for Address {
     }
 }
 
-fn named_host(parts: &Parts) -> Option<Authority> {
-    let named = || parts.headers.get(HOST)?.to_str().ok()?.parse().ok();
-    let host: Authority = parts.uri.authority().cloned().or_else(named)?;
+fn request_host(parts: &Parts) -> Option<Authority> {
+    let from_header = || parts.headers.get(HOST)?.to_str().ok()?.parse().ok();
+    let host: Authority = parts.uri.authority().cloned().or_else(from_header)?;
     (!host.as_str().contains('@')).then_some(host)
 }

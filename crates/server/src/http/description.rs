@@ -1,4 +1,4 @@
-//! What the HTTP API is, for programs.
+//! The OpenAPI description of the HTTP API.
 
 use serde::Serialize;
 use utoipa::{
@@ -9,7 +9,7 @@ use utoipa::{
 use super::track;
 use crate::{admin::Track, ids};
 
-/// The OpenAPI description of what is not Mastodon's here, that of IDs included.
+/// The OpenAPI description of Driftline's own routes, those of IDs included.
 pub fn api_description() -> utoipa::openapi::OpenApi {
     let mut description = Description::openapi();
     description.merge(ids::api_description());
@@ -19,7 +19,7 @@ pub fn api_description() -> utoipa::openapi::OpenApi {
 /// What went wrong.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Problem {
-    /// A sentence for people.
+    /// The error message, for people.
     error: String,
 }
 
@@ -27,11 +27,11 @@ pub(super) struct Problem {
 #[openapi(
     info(
         title = "Driftline",
-        description = "What is Driftline's own; the rest is as Mastodon documents it. Where other machines may reach the server, what asks for `operator` needs the operator's token, and so do lists, their timelines and /metrics. IDs are strings in JSON: numbers above 2^53 lose digits in most readers.",
+        description = "Driftline's own routes; the others are as Mastodon documents them. Where other machines may reach the server, routes with the security scheme `operator` need the operator's token, and so do lists, their timelines and /metrics. IDs are strings in JSON: most parsers lose digits of numbers above 2^53.",
         license(name = "MIT OR Apache-2.0")
     ),
-    paths(track::note, track::stands),
-    components(schemas(Track, track::Noted, track::Stands, Problem)),
+    paths(track::add_tracked, track::show_tracked),
+    components(schemas(Track, track::TrackResult, track::TrackedPosts, Problem)),
     modifiers(&Operator)
 )]
 struct Description;
@@ -43,7 +43,7 @@ impl Modify for Operator {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
             .description(Some(
-                "The operator's token. Not asked for where only the server's own machine reaches it.",
+                "The operator's token. Not needed where only the server's own machine can reach it.",
             ))
             .build();
         let components = openapi.components.get_or_insert_default();

@@ -1,16 +1,16 @@
-//! Mastodon's entities as tables of what is copied from an upstream's JSON.
+//! Mastodon's entities as tables of the members that are copied from an upstream's JSON.
 
 use super::{members::Members, object::Object};
 
 /// The content type of every entity.
 pub(super) const JSON: &str = "application/json; charset=utf-8";
 
-/// A key whose value is copied if it is of the right kind.
+/// A member that is copied if its value is of the right kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copied {
     key: &'static str,
     kind: Kind,
-    /// The JSON in its place if it is not; `None` leaves the key out.
+    /// The JSON to write otherwise; `None` omits the member.
     otherwise: Option<&'static str>,
 }
 
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 }
 
 impl Copied {
-    /// A key that is always there.
+    /// A member that is always written.
     pub(super) const fn always(key: &'static str, kind: Kind, otherwise: &'static str) -> Self {
         Self {
             key,
@@ -34,7 +34,7 @@ impl Copied {
         }
     }
 
-    /// A key that is there if the upstream gives it.
+    /// A member that is written if the upstream has it.
     pub(super) const fn optional(key: &'static str, kind: Kind) -> Self {
         Self {
             key,
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// Copies what a table lists.
+/// Copies the members in the table.
 pub(super) fn copy(object: &mut Object<'_>, members: &Members<'_>, table: &[Copied]) {
     for copied in table {
         let json = members.json(copied.key);
@@ -69,7 +69,7 @@ pub(super) fn copy(object: &mut Object<'_>, members: &Members<'_>, table: &[Copi
     }
 }
 
-/// Writes a list of objects that holds of each what `write` takes.
+/// Writes an array of objects, each with the members that `write` adds.
 pub(super) fn list(
     out: &mut Vec<u8>,
     objects: &[Members<'_>],

@@ -6,37 +6,37 @@ use axum::{
 use driftline_store::StoreError;
 use serde::Serialize;
 
-/// Why a request has no answer, as its client is told.
+/// Why a request fails, as its client sees it.
 #[derive(Debug)]
 pub(crate) enum ApiError {
     /// A parameter makes no sense.
     BadParameter(String),
-    /// There is nothing at that address, or nothing for this reader.
+    /// The path holds nothing, or nothing that this client may see.
     NotFound,
-    /// Only for whoever has the operator's token.
+    /// The request needs the operator's token.
     Unauthorized {
-        /// Whether another token came with the request.
+        /// Whether the request had another token.
         presented: bool,
     },
     /// Not for this client.
     Forbidden(&'static str),
     /// Not with that method.
     MethodNotAllowed,
-    /// More than is taken at once.
+    /// The request is too large.
     TooLarge(&'static str),
-    /// In none of the forms that the client takes.
+    /// The client accepts none of the formats.
     NotAcceptable(&'static str),
-    /// Not at this moment.
+    /// Not available at the moment.
     Refused(String),
     /// The server is not ready.
     NotReady(&'static str),
-    /// Something that only the log tells.
+    /// An error whose details are only in the log.
     Internal,
 }
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "a request met an error of the store");
+        tracing::error!(%error, "a request failed with a store error");
         Self::Internal
     }
 }
@@ -46,22 +46,21 @@ impl IntoResponse for ApiError {
         let (status, error) = match &self {
             Self::BadParameter(error) => (StatusCode::BAD_REQUEST, error.as_str()),
             Self::NotFound => (StatusCode::NOT_FOUND, "Record not found"),
-            Self::Unauthorized { presented: false } => (
-                StatusCode::UNAUTHORIZED,
-                "The operator's token is needed here",
-            ),
+            Self::Unauthorized { presented: false } => {
+                (StatusCode::UNAUTHORIZED, "This needs the operator's token")
+            }
             Self::Unauthorized { presented: true } => {
                 (StatusCode::UNAUTHORIZED, "The access token is invalid")
             }
             Self::Forbidden(why) => (StatusCode::FORBIDDEN, *why),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
-            Self::TooLarge(most) => (StatusCode::PAYLOAD_TOO_LARGE, *most),
+            Self::TooLarge(limit) => (StatusCode::PAYLOAD_TOO_LARGE, *limit),
             Self::NotAcceptable(forms) => (StatusCode::NOT_ACCEPTABLE, *forms),
             Self::Refused(why) => (StatusCode::SERVICE_UNAVAILABLE, why.as_str()),
             Self::NotReady(why) => (StatusCode::SERVICE_UNAVAILABLE, *why),
             Self::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "Something went wrong here; the server's log tells what",
+                "Internal error; see the server's log",
             ),
         };
         let body = Json(ErrorBody { error });

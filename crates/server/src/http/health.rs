@@ -1,4 +1,4 @@
-//! What those who run the server ask it.
+//! Health checks and metrics, for operators.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use super::{App, error::ApiError};
 use crate::{clock::now_ms, source_health::StalledSource, span::show_ms, store_probe::StoreProbe};
 
-/// The process answers.
+/// Whether the process answers at all.
 pub(super) async fn live() -> &'static str {
     "ok"
 }
 
-/// The process has begun its work, and the store can be read and written.
+/// Whether the process is ready and the store can be read and written.
 ///
-/// The first line says so, or what is wrong. Then come the sources that stand still, by name for the
-/// operator and as a number for others: they tell what is followed. No upstream makes the process
-/// unready, or all would be shown to be down because of one.
+/// The first line is `ok` or the error. Then come the stalled sources, by name for the operator and
+/// as a number for other clients, since their names reveal what is followed. Upstream failures never
+/// make the process unready: one upstream would take all instances out of service.
 pub(super) async fn ready(
     State(app): State<Arc<App>>,
     Extension(probe): Extension<StoreProbe>,
@@ -35,32 +35,35 @@ pub(super) async fn ready(
             None => Ok(()),
         })
     } else {
-        Err("The server is still starting, or ending".to_owned())
+        Err("The server is starting or stopping".to_owned())
     };
-    let still = app.sources.stalled_sources(now_ms());
-    let is_operator = app.gate.admits(&headers, app.public_base.as_ref()).is_ok();
+    let stalled = app.sources.stalled_sources(now_ms());
+    let is_operator = app
+        .authorization
+        .check(&headers, app.public_base.as_ref())
+        .is_ok();
     let (status, mut text) = match checked {
         Ok(()) => (StatusCode::OK, "ok".to_owned()),
-        // What a database says may name its files and hosts.
+        // A database error may name files and hosts.
         Err(error) if is_operator => (StatusCode::SERVICE_UNAVAILABLE, error),
         Err(error) => {
-            let what = error.split(':').next().unwrap_or_default();
-            (StatusCode::SERVICE_UNAVAILABLE, what.to_owned())
+            let summary = error.split(':').next().unwrap_or_default();
+            (StatusCode::SERVICE_UNAVAILABLE, summary.to_owned())
         }
     };
-    text.push_str(&told_of(&still, is_operator));
+    text.push_str(&stalled_lines(&stalled, is_operator));
     (status, text).into_response()
 }
 
-fn told_of(still: &[StalledSource], is_operator: bool) -> String {
-    if still.is_empty() {
+fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {
+    if stalled.is_empty() {
         return String::new();
     }
     if !is_operator {
-        return format!("\nsources that stand still: {}", still.len());
+        return format!("\nsources that stand still: {}", stalled.len());
     }
     let now = now_ms();
-    still
+    stalled
         .iter()
         .map(|source| {
             let for_ms = now.saturating_sub(source.since_ms);
@@ -87,19 +90,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_that_stand_still_are_named_to_the_operator_alone() {
-        assert_eq!(told_of(&[], true), "");
-        let still = |name: &str| StalledSource {
+    fn only_the_operator_sees_the_names_of_stalled_sources() {
+        assert_eq!(stalled_lines(&[], true), "");
+        let source = |name: &str| StalledSource {
             name: name.to_owned(),
             since_ms: now_ms() - 35_000,
             reason: "no token".to_owned(),
         };
-        let still = [still("a"), still("b")];
-        let text = told_of(&still, true);
+        let stalled = [source("a"), source("b")];
+        let text = stalled_lines(&stalled, true);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[1].starts_with("a stands still for 35"), "{text}");
         assert!(lines[2].ends_with(": no token"), "{text}");
-        assert_eq!(told_of(&still, false), "\nsources that stand still: 2");
+        assert_eq!(
+            stalled_lines(&stalled, false),
+            "\nsources that stand still: 2"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The server, introducing itself.
+//! The instance entities.
 
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use super::{App, address::Address, error::ApiError};
 
-/// The entity `V1::Instance`. Nobody has an account here and posts are not counted: both counts
-/// are zero.
+/// The entity `V1::Instance`. There are no accounts, and posts are not counted: both counts are zero.
 pub(super) async fn v1(
     State(app): State<Arc<App>>,
     address: Address,
@@ -64,7 +63,7 @@ pub(super) async fn v2(address: Address) -> Json<Value> {
     }))
 }
 
-/// What may be posted: nothing, so these are what clients find at most servers.
+/// Limits of posting. Nothing can be posted here; these are the values of most servers.
 fn configuration() -> Value {
     json!({
         "accounts": { "max_featured_tags": 10, "max_pinned_statuses": 5 },
@@ -94,7 +93,7 @@ fn configuration() -> Value {
 const TITLE: &str = "Driftline";
 const DESCRIPTION: &str = "A complete, fresh copy of the timelines that its people care about.";
 
-/// Begins with the Mastodon version whose API this is: clients look there for what they may ask.
+/// Begins with the Mastodon version whose API this is: clients derive the supported requests from it.
 const VERSION: &str = concat!(
     "4.3.0 (compatible; Driftline ",
     env!("CARGO_PKG_VERSION"),

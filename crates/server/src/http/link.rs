@@ -3,8 +3,8 @@ use driftline_store::LocalId;
 
 use super::{address::Address, page_query::PageQuery};
 
-/// The `Link` header of a page from its newest to its oldest ID: the older page first, where toot
-/// looks for it.
+/// The `Link` header of a page from its newest to its oldest ID. The older page comes first, where
+/// toot expects it.
 pub(super) fn header(
     address: &Address,
     path: &str,

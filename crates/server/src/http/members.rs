@@ -6,28 +6,28 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// A JSON object's members, their values left as they were written.
+/// A JSON object's members, their values unparsed.
 #[derive(Debug, Default)]
 pub(super) struct Members<'j>(Vec<(Cow<'j, str>, &'j RawValue)>);
 
 impl<'j> Members<'j> {
-    /// The members of an object; `None` if the text is none.
+    /// The members of a JSON object; `None` if the text is not one.
     pub(super) fn parse(json: &'j str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
 
-    /// The JSON of a member; of repeated ones, of the last.
+    /// The JSON of a member; the last of repeated ones.
     pub(super) fn json(&self, key: &str) -> Option<&'j str> {
         let member = self.0.iter().rev().find(|(name, _)| name == key);
         member.map(|(_, value)| value.get())
     }
 
-    /// A member that is a text.
+    /// A string member.
     pub(super) fn text(&self, key: &str) -> Option<Cow<'j, str>> {
         text(self.json(key)?)
     }
 
-    /// A member that is an ID: a text or a whole number.
+    /// An ID member: a string or a whole number.
     pub(super) fn id(&self, key: &str) -> Option<Cow<'j, str>> {
         let json = self.json(key)?;
         if json.bytes().all(|digit| digit.is_ascii_digit()) {
@@ -36,12 +36,12 @@ impl<'j> Members<'j> {
         text(json).filter(|id| !id.is_empty())
     }
 
-    /// A member that is an object.
+    /// An object member.
     pub(super) fn object(&self, key: &str) -> Option<Members<'j>> {
         Members::parse(self.json(key)?)
     }
 
-    /// The objects in a member that is a list.
+    /// The objects in an array member.
     pub(super) fn objects(&self, key: &str) -> Vec<Members<'j>> {
         let Some(json) = self.json(key).filter(|json| *json != "[]") else {
             return Vec::new();

@@ -2,34 +2,34 @@
 //!
 //! # What clients may rely on
 //! - Only public posts are shown, in every timeline and by every ID.
-//! - Lists (which tell what its operator follows), metrics and whatever changes something are the
-//!   operator's: where others may reach the server they need the operator's token, and where there
-//!   is none they are not for pages of other sites: see [`Gate`].
+//! - Lists (which reveal what the operator follows), metrics and everything that changes something
+//!   need the operator's token where other machines may reach the server. Where only this machine
+//!   does, they refuse pages of other sites: see [`Authorization`].
 //! - IDs are local and only grow: in the public timeline and by themselves posts go by their own
 //!   ID, in a list (a source) by their entry's. `/api/v1/statuses/` takes either.
-//! - A source is a list once the history that was asked for is there. Before that neither
+//! - A source is a list once the requested history is stored. Before that neither
 //!   `/api/v1/lists` nor its timeline knows it (404), since an empty page would read as an empty
 //!   timeline.
 //! - `reblog.id`, and the `id` of an account in it or in `mentions`, is local where the answer has
 //!   found a local one, else the upstream's. `in_reply_to_id` and `in_reply_to_account_id` are local
 //!   or `null`.
 //! - Of an upstream's post only what Mastodon documents is shown, without what concerns the
-//!   account whose token mirrors it (`favourited`, a poll's `voted`…): nobody knows what other keys
-//!   would tell about it. Exports hold the whole.
-//! - No post is written here, so `local=true` finds none.
+//!   account whose token mirrors it (`favourited`, a poll's `voted`…): unknown keys
+//!   might reveal something about it. Exports hold the whole JSON.
+//! - Posts are never written here, so `local=true` yields an empty page.
 
 mod account;
 mod address;
+mod authorization;
 mod description;
 mod entity;
 mod error;
-mod gate;
 mod health;
 mod instance;
 mod link;
 mod lists;
+mod local_references;
 mod members;
-mod names;
 mod object;
 mod page_query;
 mod path_id;
@@ -55,9 +55,9 @@ use url::Url;
 
 use crate::{policies::Policies, source_health::SourceHealth, store_probe::StoreProbe};
 
+pub use authorization::{Authorization, OperatorToken, OperatorTokenError, refuse_other_sites};
 pub use description::api_description;
 pub(crate) use error::ApiError;
-pub use gate::{Gate, OperatorToken, OperatorTokenError, refuse_other_sites};
 pub(crate) use health::rendered;
 pub use serve::{Limits, serve};
 
@@ -66,18 +66,18 @@ pub use serve::{Limits, serve};
 pub struct App {
     /// Where posts are read.
     pub store: Store,
-    /// When posts are due to be refreshed that a producer names.
+    /// When tracked posts are due to be refreshed.
     pub policies: Policies,
-    /// What `/metrics` shows; without it there is no such page.
+    /// What `/metrics` shows; without it the path answers 404.
     pub metrics: Option<PrometheusHandle>,
     /// The address that clients use. Without it links begin with `http` and the host that the
     /// client named, so behind a proxy that speaks TLS it has to be set.
     pub public_base: Option<Url>,
     /// Who may do more than read public posts.
-    pub gate: Gate,
+    pub authorization: Authorization,
     /// Whether the process has begun its work; `/readyz` asks.
     pub ready: watch::Receiver<bool>,
-    /// How the sources that this process reads are doing; `/readyz` tells which stand still.
+    /// How the sources that this process reads are doing; `/readyz` shows which are stalled.
     pub sources: SourceHealth,
 }
 
@@ -98,7 +98,7 @@ pub fn router(app: App) -> Router {
         .route("/api/v2/instance", get(instance::v2))
         .route("/livez", get(health::live))
         .route("/api/openapi.json", get(async || Json(api_description())))
-        .merge(app.gate.guard(guarded, app.public_base.clone()))
+        .merge(app.authorization.guard(guarded, app.public_base.clone()))
         .fallback(async || ApiError::NotFound)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
         .layer(
@@ -116,7 +116,7 @@ pub fn router(app: App) -> Router {
         )
         .merge(track::routes(&app))
         .layer(TraceLayer::new_for_http())
-        // Those who probe it come every second, and are told why: the log need not be.
+        // Not logged: probes come every second, and the answer says what is wrong.
         .route("/readyz", get(health::ready).layer(Extension(probe)))
         .with_state(app)
 }

@@ -2,7 +2,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-/// A JSON object that is being written. [`Object::close`] ends it.
+/// Writes a JSON object. [`Object::close`] ends it.
 pub(super) struct Object<'o> {
     out: &'o mut Vec<u8>,
     separator: u8,
@@ -36,7 +36,7 @@ impl<'o> Object<'o> {
     pub(super) fn key(&mut self, key: &str) -> &mut Vec<u8> {
         self.out.push(self.separator);
         self.separator = b',';
-        // Memory takes every write, and keys are names without anything to escape.
+        // Writing to memory cannot fail, and keys need no escaping.
         let _ = write!(self.out, "\"{key}\":");
         self.out
     }

@@ -9,14 +9,14 @@ use super::error::ApiError;
 pub(super) struct PageQuery {
     /// Which part of the timeline.
     pub(super) range: Range,
-    /// Whether only posts written here are wanted.
+    /// Whether to list only posts that were written here.
     pub(super) local: bool,
-    /// The parameters that the queries of neighbouring pages share.
+    /// Parameters that the links to neighbouring pages repeat.
     kept: Vec<(String, String)>,
 }
 
 impl PageQuery {
-    /// Reads a query; of a repeated parameter the last counts, and an empty bound is none.
+    /// Parses a query. The last of repeated parameters counts; an empty bound is ignored.
     pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
         let mut parsed = Self {
             range: Range {
@@ -68,26 +68,24 @@ fn bound(name: &str, value: &str) -> Result<Option<LocalId>, ApiError> {
     }
     match value.parse() {
         Ok(id) => Ok(Some(id)),
-        Err(error) => Err(ApiError::BadParameter(format!(
-            "{name} is not a post's ID: {error}"
-        ))),
+        Err(error) => Err(ApiError::BadParameter(format!("invalid {name}: {error}"))),
     }
 }
 
-/// Larger limits than the largest mean the largest, as in Mastodon.
+/// Clamped to the maximum, as in Mastodon.
 fn limit(value: &str) -> Result<u16, ApiError> {
     let is_number = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
     match value.trim_start_matches('0') {
-        digits if is_number && !digits.is_empty() => {
-            Ok(digits.parse().map_or(MOST, |limit: u16| limit.min(MOST)))
-        }
+        digits if is_number && !digits.is_empty() => Ok(digits
+            .parse()
+            .map_or(MAX_LIMIT, |limit: u16| limit.min(MAX_LIMIT))),
         _ => Err(ApiError::BadParameter(format!(
-            "limit is not a number from 1 to {MOST}"
+            "limit must be between 1 and {MAX_LIMIT}"
         ))),
     }
 }
 
-/// What Rails takes for true.
+/// Whether Rails reads the value as true.
 fn is_true(value: &str) -> bool {
     !matches!(
         value,
@@ -96,4 +94,4 @@ fn is_true(value: &str) -> bool {
 }
 
 const DEFAULT_LIMIT: u16 = 20;
-const MOST: u16 = 40;
+const MAX_LIMIT: u16 = 40;

@@ -6,7 +6,7 @@ use driftline_store::LocalId;
 
 use super::error::ApiError;
 
-/// The ID in a request's path. What is no ID names nothing: 404, as in Mastodon.
+/// The ID in a request's path. An invalid ID answers 404, as in Mastodon.
 pub(super) struct PathId(pub(super) u64);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {

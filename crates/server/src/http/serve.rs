@@ -19,13 +19,13 @@ use crate::{
     span::show_ms,
 };
 
-/// What clients may take.
+/// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many connections there may be at a time; more wait until one has ended.
+    /// The most connections at a time; more wait until one has ended.
     pub connections: usize,
-    /// How long a connection may be without a whole header of a request, at its beginning and
-    /// between two, until it is ended to make room.
+    /// How long a connection may wait for a complete request header, at its beginning and between
+    /// requests, before it is closed.
     pub silence: Duration,
 }
 
@@ -38,8 +38,8 @@ impl Default for Limits {
     }
 }
 
-/// Serves HTTP/1.1 until `shutdown` is done and the requests under way are answered, or have had some
-/// seconds for it. A slash at the end of a path changes nothing: Mastodon.py writes some.
+/// Serves HTTP/1.1 until `shutdown` is done and the requests in flight are answered, or some seconds
+/// have passed. A slash at the end of a path changes nothing: Mastodon.py writes some.
 ///
 /// # Errors
 /// The listener's.
@@ -50,7 +50,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     listener.local_addr()?;
-    // Telling the version from the first bytes would wait for them without an end.
+    // Detecting the version would wait for the first bytes without a timeout.
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder
         .http1()
@@ -59,15 +59,15 @@ pub async fn serve(
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(limits.connections));
     let mut shutdown = pin!(shutdown);
-    // A layer of the router itself would come after the route is chosen.
+    // Not a layer of the router: those run after the route is chosen.
     let router = NormalizePath::trim_trailing_slash(router);
     let mut accepting = FaultLog::default();
     loop {
         let next = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (place, accept(&listener, &mut accepting).await)
+            let permit = Arc::clone(&room).acquire_owned().await;
+            (permit, accept(&listener, &mut accepting).await)
         };
-        let (place, stream) = tokio::select! {
+        let (permit, stream) = tokio::select! {
             next = next => next,
             () = &mut shutdown => break,
         };
@@ -78,12 +78,12 @@ pub async fn serve(
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "an HTTP connection broke");
             }
-            drop(place);
+            drop(permit);
         });
     }
     drop(listener);
     if timeout(GRACE, graceful.shutdown()).await.is_err() {
-        tracing::warn!("requests were still under way when the server stopped");
+        tracing::warn!("the server stopped with requests in flight");
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ async fn accept(listener: &TcpListener, log: &mut FaultLog) -> TcpStream {
                     );
                 }
                 if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "a connection keeps its delay");
+                    tracing::debug!(%error, "TCP_NODELAY could not be set");
                 }
                 return stream;
             }

@@ -13,12 +13,12 @@ use jiff::Timestamp;
 use super::{
     account::{self, AccountNames},
     entity::{Copied, Kind, copy, list},
+    local_references::LocalReferences,
     members::Members,
-    names::Names,
     object::Object,
 };
 
-/// A stored post with its JSON taken apart.
+/// A stored post with its JSON parsed.
 #[derive(Debug)]
 pub(super) struct Status<'p> {
     post: &'p TimelinePost,
@@ -27,13 +27,13 @@ pub(super) struct Status<'p> {
 }
 
 impl<'p> Status<'p> {
-    /// Takes a post's JSON apart. One that cannot be read leaves what the store knows beside it.
+    /// Parses a post's JSON. If that fails, the entity shows only the columns that the store has.
     pub(super) fn of(post: &'p TimelinePost) -> Self {
         let members = Members::parse(&post.raw).unwrap_or_else(|| {
-            tracing::warn!(post = %post.post_id, "a stored post is no JSON object");
+            tracing::warn!(post = %post.post_id, "invalid JSON of a stored post: expected an object");
             Members::default()
         });
-        // Others may call a boost public although what it boosts is not.
+        // A boost may be public although the boosted post is not.
         let boosted = members
             .object("reblog")
             .filter(is_for_anyone)
@@ -55,7 +55,7 @@ impl<'p> Status<'p> {
         self.entity.account.id("id")
     }
 
-    /// The upstream IDs of the posts that it refers to.
+    /// The upstream IDs of the posts that the status refers to.
     pub(super) fn references(&self) -> impl Iterator<Item = Cow<'p, str>> {
         let boosted = self.boosted.as_ref();
         [
@@ -68,12 +68,12 @@ impl<'p> Status<'p> {
     }
 
     /// Writes the entity `Status`.
-    pub(super) fn write(&self, out: &mut Vec<u8>, names: &Names) {
+    pub(super) fn write(&self, out: &mut Vec<u8>, local: &LocalReferences) {
         let post = self.post;
-        let place = Place {
-            names,
+        let context = Context {
+            local,
             post,
-            origin: names.origin(post.instance),
+            origin: local.origin(post.instance),
         };
         let mut object = Object::open(out);
         object.value("id", &post.id);
@@ -82,41 +82,41 @@ impl<'p> Status<'p> {
         object.value("visibility", post.visibility.name());
         object.value(
             "uri",
-            &place.uri(post.uri.as_deref(), post.url.as_deref(), &post.upstream_id),
+            &context.uri(post.uri.as_deref(), post.url.as_deref(), &post.upstream_id),
         );
         object.value("url", &post.url);
         let account = post
             .account
-            .map_or_else(|| NOBODY.to_owned(), |id| id.to_string());
+            .map_or_else(|| NO_ACCOUNT.to_owned(), |id| id.to_string());
         account::write(
             object.key("account"),
             &self.entity.account,
             &account,
-            place.origin,
+            context.origin,
         );
-        self.entity.write_rest(&mut object, &place);
+        self.entity.write_rest(&mut object, &context);
         match &self.boosted {
-            Some(boosted) => boosted.write_boosted(object.key("reblog"), &place),
+            Some(boosted) => boosted.write_boosted(object.key("reblog"), &context),
             None => object.json("reblog", "null"),
         }
         object.close();
     }
 
-    /// Writes the entity `StatusEdit` of what is shown now.
-    pub(super) fn write_edit(&self, out: &mut Vec<u8>, names: &Names) {
+    /// Writes the entity `StatusEdit` of the current version.
+    pub(super) fn write_edit(&self, out: &mut Vec<u8>, local: &LocalReferences) {
         let written_ms = self
             .post
             .edited_at_ms
             .unwrap_or_else(|| created_at_ms(self.post));
-        self.write_edit_of(out, names, &self.entity, &iso_8601(written_ms));
+        self.write_edit_of(out, local, &self.entity, &iso_8601(written_ms));
     }
 
-    /// Writes the entity `StatusEdit` of an earlier version, unless it is not for anyone: `false`
-    /// then.
+    /// Writes the entity `StatusEdit` of an earlier version. Writes nothing and returns `false` if
+    /// that version was not public.
     pub(super) fn write_version(
         &self,
         out: &mut Vec<u8>,
-        names: &Names,
+        local: &LocalReferences,
         version: &Version,
     ) -> bool {
         let shown = Members::parse(&version.raw)
@@ -126,16 +126,22 @@ impl<'p> Status<'p> {
             .text("edited_at")
             .or_else(|| members.text("created_at"));
         let written = written.unwrap_or_else(|| Cow::Owned(iso_8601(created_at_ms(self.post))));
-        self.write_edit_of(out, names, &Entity::of(members), &written);
+        self.write_edit_of(out, local, &Entity::of(members), &written);
         true
     }
 
-    fn write_edit_of(&self, out: &mut Vec<u8>, names: &Names, entity: &Entity<'_>, written: &str) {
-        let origin = names.origin(self.post.instance);
+    fn write_edit_of(
+        &self,
+        out: &mut Vec<u8>,
+        local: &LocalReferences,
+        entity: &Entity<'_>,
+        written: &str,
+    ) {
+        let origin = local.origin(self.post.instance);
         let id = self
             .post
             .account
-            .map_or_else(|| NOBODY.to_owned(), |id| id.to_string());
+            .map_or_else(|| NO_ACCOUNT.to_owned(), |id| id.to_string());
         let mut object = Object::open(out);
         object.value("created_at", written);
         account::write(object.key("account"), &entity.account, &id, origin);
@@ -156,15 +162,15 @@ struct Entity<'p> {
     account: Members<'p>,
 }
 
-/// Where an entity was seen.
-struct Place<'a> {
-    names: &'a Names,
+/// The post that an entity was seen in, and its local references.
+struct Context<'a> {
+    local: &'a LocalReferences,
     post: &'a TimelinePost,
     origin: &'a str,
 }
 
-impl Place<'_> {
-    /// A post's name across servers; for one without, the best that can be said.
+impl Context<'_> {
+    /// A post's URI; without one its URL, or the URI that its server would give it.
     fn uri(&self, uri: Option<&str>, url: Option<&str>, upstream_id: &str) -> String {
         match uri.or(url) {
             Some(uri) => uri.to_owned(),
@@ -181,15 +187,15 @@ impl<'p> Entity<'p> {
         }
     }
 
-    /// What a post and a boosted post have in common.
-    fn write_rest(&self, object: &mut Object<'_>, place: &Place<'_>) {
-        let (members, instance) = (&self.members, place.post.instance);
+    /// The members that a post and a boosted post have in common.
+    fn write_rest(&self, object: &mut Object<'_>, context: &Context<'_>) {
+        let (members, instance) = (&self.members, context.post.instance);
         let replied_to = members
             .id("in_reply_to_id")
-            .and_then(|id| place.names.post(instance, &id));
+            .and_then(|id| context.local.post(instance, &id));
         let replied_account = members
             .id("in_reply_to_account_id")
-            .and_then(|id| place.names.account(instance, &id))
+            .and_then(|id| context.local.account(instance, &id))
             .or_else(|| replied_to?.account);
         object.value("in_reply_to_id", &replied_to.map(|post| post.id));
         object.value("in_reply_to_account_id", &replied_account);
@@ -198,7 +204,7 @@ impl<'p> Entity<'p> {
             object.key("mentions"),
             &members.objects("mentions"),
             |object, mention| {
-                write_mention(object, mention, place);
+                write_mention(object, mention, context);
             },
         );
         list(
@@ -221,16 +227,16 @@ impl<'p> Entity<'p> {
         }
     }
 
-    fn write_boosted(&self, out: &mut Vec<u8>, place: &Place<'_>) {
-        let (members, instance) = (&self.members, place.post.instance);
+    fn write_boosted(&self, out: &mut Vec<u8>, context: &Context<'_>) {
+        let (members, instance) = (&self.members, context.post.instance);
         let upstream_id = members.id("id").unwrap_or_default();
-        let named = place.names.post(instance, &upstream_id);
+        let local_post = context.local.post(instance, &upstream_id);
         let mut object = Object::open(out);
-        match named {
-            Some(named) => object.value("id", &named.id),
+        match local_post {
+            Some(post) => object.value("id", &post.id),
             None => object.value("id", &upstream_id),
         }
-        let boosted_at = || Cow::Owned(iso_8601(created_at_ms(place.post)));
+        let boosted_at = || Cow::Owned(iso_8601(created_at_ms(context.post)));
         object.value(
             "created_at",
             &members.text("created_at").unwrap_or_else(boosted_at),
@@ -240,31 +246,31 @@ impl<'p> Entity<'p> {
         let (uri, url) = (members.text("uri"), members.text("url"));
         object.value(
             "uri",
-            &place.uri(uri.as_deref(), url.as_deref(), &upstream_id),
+            &context.uri(uri.as_deref(), url.as_deref(), &upstream_id),
         );
         object.value("url", &url);
-        let account_id = self.account.id("id").unwrap_or(Cow::Borrowed(NOBODY));
-        let local_id = named
-            .and_then(|named| named.account)
-            .or_else(|| place.names.account(instance, &account_id))
+        let account_id = self.account.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
+        let local_id = local_post
+            .and_then(|post| post.account)
+            .or_else(|| context.local.account(instance, &account_id))
             .map(|id| Cow::Owned(id.to_string()));
         let id = local_id.unwrap_or(account_id);
-        account::write(object.key("account"), &self.account, &id, place.origin);
-        self.write_rest(&mut object, place);
+        account::write(object.key("account"), &self.account, &id, context.origin);
+        self.write_rest(&mut object, context);
         object.json("reblog", "null");
         object.close();
     }
 }
 
-fn write_mention(object: &mut Object<'_>, mention: &Members<'_>, place: &Place<'_>) {
-    let upstream_id = mention.id("id").unwrap_or(Cow::Borrowed(NOBODY));
-    match place.names.account(place.post.instance, &upstream_id) {
+fn write_mention(object: &mut Object<'_>, mention: &Members<'_>, context: &Context<'_>) {
+    let upstream_id = mention.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
+    match context.local.account(context.post.instance, &upstream_id) {
         Some(id) => object.value("id", &id),
         None => object.value("id", &upstream_id),
     }
-    let names = AccountNames::of(mention, place.origin);
-    object.value("username", &names.username);
-    object.value("acct", &names.acct);
+    let account = AccountNames::of(mention, context.origin);
+    object.value("username", &account.username);
+    object.value("acct", &account.acct);
     object.value("url", &mention.text("url").unwrap_or_default());
 }
 
@@ -279,7 +285,7 @@ fn is_for_anyone(status: &Members<'_>) -> bool {
     )
 }
 
-/// When a post was written; if the upstream does not tell, when it came.
+/// When a post was written; if the upstream does not say, when it was stored.
 fn created_at_ms(post: &TimelinePost) -> i64 {
     post.created_at_ms
         .unwrap_or_else(|| Layout::PULSATE.time_ms(post.post_id.raw().into()))
@@ -290,8 +296,8 @@ fn iso_8601(unix_ms: i64) -> String {
     format!("{time:.3}")
 }
 
-/// The ID of an author whom the upstream leaves out.
-const NOBODY: &str = "0";
+/// The ID of an author that the upstream leaves out.
+const NO_ACCOUNT: &str = "0";
 
 const COPIED: &[Copied] = &[
     Copied::always("content", Kind::Text, "\"\""),

@@ -9,10 +9,13 @@ use axum::{
 };
 use driftline_store::{
     LocalId, StoreError, Tx, history,
-    timeline::{self, Reader},
+    timeline::{self, Viewer},
 };
 
-use super::{App, entity::JSON, error::ApiError, names::Names, path_id::PathId, status::Status};
+use super::{
+    App, entity::JSON, error::ApiError, local_references::LocalReferences, path_id::PathId,
+    status::Status,
+};
 
 /// A post, by its own ID or by that of one of its entries.
 pub(super) async fn one(
@@ -33,31 +36,31 @@ pub(super) async fn history(
 }
 
 fn status(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(post) = timeline::status(tx, id, Reader::Anyone)? else {
+    let Some(post) = timeline::status(tx, id, Viewer::Anyone)? else {
         return Ok(None);
     };
     let status = Status::of(&post);
-    let names = Names::find(tx, slice::from_ref(&status))?;
+    let local = LocalReferences::find(tx, slice::from_ref(&status))?;
     let mut body = Vec::with_capacity(post.raw.len() * 2);
-    status.write(&mut body, &names);
+    status.write(&mut body, &local);
     Ok(Some(body))
 }
 
 fn edits(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(post) = timeline::status(tx, id, Reader::Anyone)? else {
+    let Some(post) = timeline::status(tx, id, Viewer::Anyone)? else {
         return Ok(None);
     };
     let versions = history::versions(tx, post.post_id)?;
     let status = Status::of(&post);
-    let names = Names::find(tx, slice::from_ref(&status))?;
+    let local = LocalReferences::find(tx, slice::from_ref(&status))?;
     let mut body = Vec::with_capacity(post.raw.len() * (versions.len() + 1));
     body.push(b'[');
     for version in &versions {
-        if status.write_version(&mut body, &names, version) {
+        if status.write_version(&mut body, &local, version) {
             body.push(b',');
         }
     }
-    status.write_edit(&mut body, &names);
+    status.write_edit(&mut body, &local);
     body.push(b']');
     Ok(Some(body))
 }

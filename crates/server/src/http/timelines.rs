@@ -9,11 +9,11 @@ use axum::{
 };
 use driftline_store::{
     LocalId, SourceId, StoreError, Tx, source,
-    timeline::{self, Range, Reader, TimelinePost},
+    timeline::{self, Range, TimelinePost, Viewer},
 };
 
 use super::{
-    App, address::Address, entity::JSON, error::ApiError, link, names::Names,
+    App, address::Address, entity::JSON, error::ApiError, link, local_references::LocalReferences,
     page_query::PageQuery, path_id::PathId, status::Status,
 };
 
@@ -56,11 +56,11 @@ fn source_page(tx: &mut Tx<'_>, id: SourceId, range: &Range) -> Result<Option<Pa
     if !source::by_id(tx, id)?.is_some_and(|source| source.readable) {
         return Ok(None);
     }
-    let posts = timeline::source(tx, id, range, Reader::Anyone)?;
+    let posts = timeline::source(tx, id, range, Viewer::Anyone)?;
     Page::write(tx, &posts).map(Some)
 }
 
-/// A page as it is sent.
+/// The body of a page and its range.
 struct Page {
     body: Vec<u8>,
     /// The newest and the oldest ID; `None` if it is empty.
@@ -82,13 +82,13 @@ impl Page {
             return Ok(Self::default());
         };
         let statuses: Vec<Status<'_>> = posts.iter().map(Status::of).collect();
-        let names = Names::find(tx, &statuses)?;
+        let local = LocalReferences::find(tx, &statuses)?;
         let raw_bytes: usize = posts.iter().map(|post| post.raw.len()).sum();
         let mut body = Vec::with_capacity(raw_bytes + posts.len() * ADDED_BYTES);
         let mut separator = b'[';
         for status in &statuses {
             body.push(separator);
-            status.write(&mut body, &names);
+            status.write(&mut body, &local);
             separator = b',';
         }
         body.push(b']');
@@ -110,5 +110,5 @@ impl Page {
     }
 }
 
-/// About what a post grows by when it is shown here.
+/// About how much longer a post gets than its upstream JSON.
 const ADDED_BYTES: usize = 256;

@@ -1,4 +1,4 @@
-//! Posts from elsewhere: IDs that a producer names, to be looked up and kept fresh.
+//! Tracked posts: clients submit IDs, which are looked up and kept fresh.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -18,139 +18,138 @@ use utoipa::{IntoParams, ToSchema};
 use super::{App, description::Problem, error::ApiError};
 use crate::admin::{AdminError, Track, track, tracked_posts};
 
-/// `/api/v1/track`. It changes what is asked of upstreams, so not everybody may call it.
+/// `/api/v1/track`. It needs authorization, since it causes requests to upstreams.
 pub(super) fn routes(app: &App) -> Router<Arc<App>> {
     let routes = Router::new()
-        .route("/api/v1/track", post(note).get(stands))
-        .layer(DefaultBodyLimit::max(LARGEST_BODY));
-    app.gate.guard(routes, app.public_base.clone())
+        .route("/api/v1/track", post(add_tracked).get(show_tracked))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES));
+    app.authorization.guard(routes, app.public_base.clone())
 }
 
-/// What became of the IDs that were named.
+/// The result of a request to track posts.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub(super) struct Noted {
+pub(super) struct TrackResult {
     /// The source that holds the posts.
     source: String,
-    /// How many IDs were named.
+    /// The number of IDs in the request.
     named: u64,
-    /// Those that will be looked up.
+    /// IDs that will be looked up.
     new: u64,
-    /// Those whose post is stored already.
+    /// IDs of posts that are already stored.
     stored: u64,
-    /// Those that were named before, and wait or were not to be had.
+    /// IDs of earlier requests whose look-up is pending or found nothing.
     waiting_or_missing: u64,
-    /// Those that stood in the request before.
+    /// Repeated IDs.
     repeated: u64,
-    /// What cannot be an ID; the first hundred of them.
+    /// Invalid IDs; the first hundred of them.
     bad: Vec<String>,
 }
 
-/// How the posts stand that were named at a server.
+/// The tracked posts of a server, counted by state.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Stands {
+pub(super) struct TrackedPosts {
     /// The source that holds them.
     source: String,
-    /// How many wait to be looked up.
+    /// Posts with a pending look-up.
     waiting: u64,
-    /// How many were looked up and not to be had.
+    /// Posts that look-ups did not find.
     missing: u64,
-    /// How many were found.
+    /// Posts that were found.
     found: u64,
 }
 
-/// Names posts to be looked up and kept fresh.
+/// Tracks posts: they are looked up and kept fresh.
 ///
-/// Once it is answered with 202, the IDs are stored and will be looked up, whatever dies. Naming
-/// them again does no harm.
+/// After the answer 202 the IDs are stored durably. Sending them again does no harm.
 #[utoipa::path(
     post,
     path = "/api/v1/track",
     request_body = Track,
     security((), ("operator" = [])),
     responses(
-        (status = 202, body = Noted),
-        (status = 400, body = Problem, description = "The request makes no sense"),
+        (status = 202, body = TrackResult),
+        (status = 400, body = Problem, description = "Invalid request"),
         (status = 401, body = Problem, description = "The operator's token is needed"),
-        (status = 403, body = Problem, description = "Not for pages of other sites, or a token is needed and the server has none"),
+        (status = 403, body = Problem, description = "From a page of another site, or a token is needed and none is configured"),
         (status = 413, body = Problem, description = "More than 100000 IDs, or 16 MiB"),
     )
 )]
-pub(super) async fn note(
+pub(super) async fn add_tracked(
     State(app): State<Arc<App>>,
     body: Result<Json<Track>, JsonRejection>,
 ) -> Result<Response, ApiError> {
-    let Json(wanted) = body.map_err(|refused| match refused.status() {
+    let Json(request) = body.map_err(|refused| match refused.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge(TOO_LARGE),
         _ => ApiError::BadParameter(refused.body_text()),
     })?;
-    if wanted.ids.len() > MAX_IDS {
+    if request.ids.len() > MAX_IDS {
         return Err(ApiError::TooLarge(TOO_LARGE));
     }
-    let mut ids = wanted.ids;
+    let mut ids = request.ids;
     let mut once = HashSet::new();
     let all = ids.len();
     ids.retain(|id| once.insert(id.trim().to_owned()));
     drop(once);
     let repeated = (all - ids.len()) as u64;
-    let mut noted = Noted {
+    let mut result = TrackResult {
         named: repeated,
         repeated,
-        ..Noted::default()
+        ..TrackResult::default()
     };
     let mut ids = ids.into_iter();
-    // A request of many IDs must not hold the one writer up.
+    // In chunks: a request with many IDs must not block the single writer.
     loop {
-        let part: Vec<String> = ids.by_ref().take(CHUNK).collect();
-        if part.is_empty() && !noted.source.is_empty() {
+        let chunk: Vec<String> = ids.by_ref().take(CHUNK).collect();
+        if chunk.is_empty() && !result.source.is_empty() {
             break;
         }
         let part = Track {
-            ids: part,
-            instance: wanted.instance.clone(),
-            api: wanted.api,
-            once: wanted.once,
+            ids: chunk,
+            instance: request.instance.clone(),
+            api: request.api,
+            once: request.once,
         };
-        noted.add(&track(&app.store, &app.policies, part).await?);
+        result.add(&track(&app.store, &app.policies, part).await?);
     }
-    Ok((StatusCode::ACCEPTED, Json(noted)).into_response())
+    Ok((StatusCode::ACCEPTED, Json(result)).into_response())
 }
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct TrackedQuery {
     /// The server's address, or the host of one that is known.
     instance: String,
 }
 
-/// How the posts stand that were named at a server.
+/// The tracked posts of a server, counted by state.
 #[utoipa::path(
     get,
     path = "/api/v1/track",
-    params(Which),
+    params(TrackedQuery),
     security((), ("operator" = [])),
     responses(
-        (status = 200, body = Stands),
-        (status = 400, body = Problem, description = "No posts of that server were named"),
+        (status = 200, body = TrackedPosts),
+        (status = 400, body = Problem, description = "No posts of that server are tracked"),
         (status = 401, body = Problem, description = "The operator's token is needed"),
     )
 )]
-pub(super) async fn stands(
+pub(super) async fn show_tracked(
     State(app): State<Arc<App>>,
-    which: Result<Query<Which>, QueryRejection>,
-) -> Result<Json<Stands>, ApiError> {
-    let which = which.ok().filter(|which| !which.instance.is_empty());
-    let Query(which) = which.ok_or_else(|| ApiError::BadParameter(NO_INSTANCE.into()))?;
-    let stands = tracked_posts(&app.store, &which.instance).await?;
-    let number = |key: &str| stands[key].as_u64().unwrap_or(0);
-    Ok(Json(Stands {
-        source: stands["source"].as_str().unwrap_or_default().to_owned(),
+    query: Result<Query<TrackedQuery>, QueryRejection>,
+) -> Result<Json<TrackedPosts>, ApiError> {
+    let query = query.ok().filter(|query| !query.instance.is_empty());
+    let Query(query) = query.ok_or_else(|| ApiError::BadParameter(NO_INSTANCE.into()))?;
+    let tracked = tracked_posts(&app.store, &query.instance).await?;
+    let number = |key: &str| tracked[key].as_u64().unwrap_or(0);
+    Ok(Json(TrackedPosts {
+        source: tracked["source"].as_str().unwrap_or_default().to_owned(),
         waiting: number("waiting"),
         missing: number("missing"),
         found: number("found"),
     }))
 }
 
-impl Noted {
+impl TrackResult {
     fn add(&mut self, part: &serde_json::Value) {
         let number = |key: &str| part[key].as_u64().unwrap_or(0);
         self.source = part["source"].as_str().unwrap_or_default().to_owned();
@@ -171,17 +170,16 @@ impl From<AdminError> for ApiError {
         if error.usage {
             return Self::BadParameter(error.message);
         }
-        tracing::error!(%error, "a request was not carried out");
+        tracing::error!(%error, "a command failed");
         Self::Internal
     }
 }
 
-const NO_INSTANCE: &str =
-    "The server whose posts were named is missing; write ?instance=https://mastodon.example";
+const NO_INSTANCE: &str = "instance is missing; write ?instance=https://mastodon.example";
 const CHUNK: usize = 2_000;
 const MAX_BAD: usize = 100;
-/// What a request may take of memory is bounded: longer lists come in several.
+/// Bounds the memory of a request; longer lists take several.
 const MAX_IDS: usize = 100_000;
-const LARGEST_BODY: usize = 16 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 const TOO_LARGE: &str =
-    "A request names at most 100000 IDs and has at most 16 MiB; send the rest in another";
+    "At most 100000 IDs and 16 MiB per request; send the rest in another request";

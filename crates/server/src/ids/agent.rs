@@ -1,4 +1,4 @@
-//! Who asks for IDs.
+//! The user agents of clients, and counters of their IDs.
 
 use std::{
     collections::HashMap,
@@ -7,7 +7,7 @@ use std::{
 
 use metrics::{Counter, counter};
 
-/// Whether a user agent keeps the rule of the service of 2010: a letter, then letters, digits
+/// Whether a user agent is valid by the rule of the service of 2010: a letter, then letters, digits
 /// and hyphens, all ASCII.
 pub fn is_agent(agent: &[u8]) -> bool {
     match agent {
@@ -22,14 +22,14 @@ pub fn is_agent(agent: &[u8]) -> bool {
 }
 
 /// Counts IDs by user agent. The first [`MAX_AGENTS`] are counted by name, all others together:
-/// clients choose their names, and each name costs memory for good.
+/// clients choose their names, and memory for a name is never freed.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     counters: RwLock<HashMap<Box<[u8]>, Counter>>,
 }
 
 impl Agents {
-    /// The counter of an agent that [`is_agent`].
+    /// The counter of a valid agent: see [`is_agent`].
     pub(super) fn counter(&self, agent: &[u8]) -> Counter {
         let known = self.counters.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = known.get(agent) {
@@ -45,19 +45,19 @@ impl Agents {
         } else {
             OTHERS
         };
-        let of_name = |name: &[u8]| {
+        let new_counter = |name: &[u8]| {
             let agent = String::from_utf8_lossy(name).into_owned();
             counter!("driftline_id_issued_total", "agent" => agent)
         };
         if name == OTHERS {
             return counters
                 .entry(OTHERS.into())
-                .or_insert_with(|| of_name(OTHERS))
+                .or_insert_with(|| new_counter(OTHERS))
                 .clone();
         }
         counters
             .entry(name.into())
-            .or_insert_with(|| of_name(name))
+            .or_insert_with(|| new_counter(name))
             .clone()
     }
 }
@@ -65,5 +65,5 @@ impl Agents {
 /// The most user agents that are counted by name.
 pub const MAX_AGENTS: usize = 100;
 const MAX_NAME: usize = 64;
-/// No agent's name: it has an underscore.
+/// Not a valid agent, since it has an underscore.
 const OTHERS: &[u8] = b"_others";

@@ -22,18 +22,18 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
-use super::{Issuer, Service, Status, agent::is_agent, status::Offsets};
+use super::{Issuer, IssuerStatus, Service, agent::is_agent, issuer_status::ClockOffsets};
 use crate::http::{ApiError, refuse_other_sites, rendered};
 
-/// `/api/v1/ids` and what lies below it, with its description. No page of another site may take IDs
-/// from a browser that reaches them.
+/// `/api/v1/ids` and the paths below it, with the OpenAPI description. Requests from pages of other
+/// sites are refused, since they would use up IDs.
 pub fn router(service: &Service) -> Router {
     refuse_other_sites(routes(service))
         .route("/api/openapi.json", get(async || Json(api_description())))
 }
 
-/// `/api/v1/ids` and what lies below it, for a server that describes itself, and
-/// that says who may call them.
+/// `/api/v1/ids` and the paths below it, for a server that has a description and an authorization of
+/// its own.
 pub fn routes(service: &Service) -> Router {
     let id_state = IdState {
         issuer: Arc::clone(service.issuer()),
@@ -46,7 +46,7 @@ pub fn routes(service: &Service) -> Router {
         .with_state(id_state)
 }
 
-/// [`router`], with what those who run a service by itself ask it.
+/// [`router`], with health checks and metrics, for a service that runs by itself.
 pub fn standalone(service: &Service, metrics: PrometheusHandle) -> Router {
     let issuer = Arc::clone(service.issuer());
     let ready = async move || {
@@ -73,31 +73,31 @@ pub fn api_description() -> utoipa::openapi::OpenApi {
 #[openapi(
     info(
         title = "Driftline",
-        description = "IDs over HTTP. IDs are strings in JSON: numbers above 2^53 lose digits in most readers.",
+        description = "IDs over HTTP. IDs are strings in JSON: most parsers lose digits of numbers above 2^53.",
         license(name = "MIT OR Apache-2.0")
     ),
     paths(status, issue, decode),
-    components(schemas(Status, DecodedId, Problem))
+    components(schemas(IssuerStatus, DecodedId, Problem))
 )]
 struct Description;
 
 #[derive(Clone)]
 struct IdState {
     issuer: Arc<Issuer>,
-    offsets: Arc<Offsets>,
+    offsets: Arc<ClockOffsets>,
 }
 
 /// What went wrong.
 #[derive(Serialize, ToSchema)]
 struct Problem {
-    /// A sentence for people.
+    /// The error message, for people.
     error: String,
 }
 
-/// An ID taken apart.
+/// A decoded ID.
 #[derive(Serialize, ToSchema)]
 struct DecodedId {
-    /// The layout that it was read by.
+    /// The layout that it was decoded with.
     #[schema(example = "twitter")]
     layout: &'static str,
     /// The ID as its layout writes it.
@@ -114,12 +114,12 @@ struct DecodedId {
 }
 
 /// The state of the service.
-#[utoipa::path(get, path = "/api/v1/ids", responses((status = 200, body = Status)))]
-async fn status(State(id_state): State<IdState>) -> Json<Status> {
-    Json(Status::of(&id_state.issuer, &id_state.offsets))
+#[utoipa::path(get, path = "/api/v1/ids", responses((status = 200, body = IssuerStatus)))]
+async fn status(State(id_state): State<IdState>) -> Json<IssuerStatus> {
+    Json(IssuerStatus::of(&id_state.issuer, &id_state.offsets))
 }
 
-/// Makes IDs, each larger than the one before.
+/// Issues IDs, each larger than the one before.
 ///
 /// As an array of JSON strings, as lines of plain text, or as 8 bytes each, the most significant
 /// first: whichever `Accept` prefers.
@@ -133,10 +133,10 @@ async fn status(State(id_state): State<IdState>) -> Json<Status> {
             (String = "text/plain"),
             (Vec<u8> = "application/octet-stream"),
         )),
-        (status = 400, body = Problem, description = "The count makes no sense"),
-        (status = 403, body = Problem, description = "Not for pages of other sites"),
+        (status = 400, body = Problem, description = "Invalid count"),
+        (status = 403, body = Problem, description = "From a page of another site"),
         (status = 406, body = Problem, description = "`Accept` allows none of the three forms"),
-        (status = 503, body = Problem, description = "Refused: the clock is behind, the node is not held, or all IDs of the moment are taken"),
+        (status = 503, body = Problem, description = "Not available: the clock is behind, the node is lost, or all IDs of the current ticks are used"),
     )
 )]
 async fn issue(
@@ -145,7 +145,7 @@ async fn issue(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let count = count(query.get("count").map(String::as_str))?;
-    let form = Form::wanted(&headers)?;
+    let form = Form::accepted(&headers)?;
     let issued = id_state.issuer.issued_to(agent(&headers));
     let made = Arc::clone(&id_state.issuer).batch(count).await;
     let ids = made.map_err(|error| ApiError::Refused(error.to_string()))?;
@@ -154,7 +154,7 @@ async fn issue(
     Ok((headers, form.body(&ids)).into_response())
 }
 
-/// Takes an ID apart.
+/// Decodes an ID.
 #[utoipa::path(
     get,
     path = "/api/v1/ids/{id}",
@@ -164,7 +164,7 @@ async fn issue(
     ),
     responses(
         (status = 200, body = DecodedId),
-        (status = 400, body = Problem, description = "It is no ID, or there is no such layout"),
+        (status = 400, body = Problem, description = "Invalid ID or unknown layout"),
     )
 )]
 async fn decode(
@@ -173,12 +173,15 @@ async fn decode(
     Query(query): Query<BTreeMap<String, String>>,
 ) -> Result<Json<DecodedId>, ApiError> {
     let Path(id) =
-        id.map_err(|_| ApiError::BadParameter("the ID is no text in UTF-8".to_owned()))?;
+        id.map_err(|_| ApiError::BadParameter("invalid ID: expected UTF-8".to_owned()))?;
     let layout = match query.get("layout") {
         None => *id_state.issuer.layout(),
         Some(name) => Layout::named(name).ok_or_else(|| {
             let names: Vec<&str> = Layout::ALL.iter().map(Layout::name).collect();
-            ApiError::BadParameter(format!("{name:?} is no layout; write {}", names.join(", ")))
+            ApiError::BadParameter(format!(
+                "invalid layout {name:?}: expected one of {}",
+                names.join(", ")
+            ))
         })?,
     };
     let raw = layout
@@ -205,7 +208,7 @@ impl DecodedId {
     }
 }
 
-/// How IDs are written.
+/// The format of IDs in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
@@ -214,16 +217,16 @@ enum Form {
 }
 
 impl Form {
-    fn wanted(headers: &HeaderMap) -> Result<Self, ApiError> {
+    fn accepted(headers: &HeaderMap) -> Result<Self, ApiError> {
         let lines = headers.get_all(ACCEPT).iter().map(|line| line.to_str());
-        let wanted: Result<Vec<&str>, _> = lines.collect();
-        let wanted = wanted.map(|lines| lines.join(","));
-        if wanted.as_ref().is_ok_and(|wanted| wanted.trim().is_empty()) {
+        let accept: Result<Vec<&str>, _> = lines.collect();
+        let accept = accept.map(|lines| lines.join(","));
+        if accept.as_ref().is_ok_and(|accept| accept.trim().is_empty()) {
             return Ok(Self::Json);
         }
-        let accept = wanted.ok().and_then(|text| Accept::from_str(&text).ok());
-        let accept = accept
-            .ok_or_else(|| ApiError::BadParameter("the header Accept cannot be read".to_owned()))?;
+        let accept = accept.ok().and_then(|text| Accept::from_str(&text).ok());
+        let accept =
+            accept.ok_or_else(|| ApiError::BadParameter("invalid header Accept".to_owned()))?;
         match accept.negotiate(FORMS) {
             Some(form) if *form == LINES => Ok(Self::Lines),
             Some(form) if *form == BINARY => Ok(Self::Binary),
@@ -275,17 +278,17 @@ fn count(text: Option<&str>) -> Result<usize, ApiError> {
         .filter(|count| (1..=MAX_IDS).contains(count))
         .ok_or_else(|| {
             ApiError::BadParameter(format!(
-                "count={text:?} is none from 1 to {MAX_IDS}; ask several times for more"
+                "invalid count {text:?}: it must be between 1 and {MAX_IDS}; send several requests for more"
             ))
         })
 }
 
-/// The product that a client names first, if that is an agent.
+/// The first product of the `User-Agent` header, if it is a valid agent.
 fn agent(headers: &HeaderMap) -> &[u8] {
-    let named = headers
+    let header = headers
         .get(USER_AGENT)
         .map_or(&b""[..], |agent| agent.as_bytes());
-    let product = named
+    let product = header
         .split(|byte| matches!(byte, b'/' | b' '))
         .next()
         .unwrap_or_default();
@@ -294,7 +297,7 @@ fn agent(headers: &HeaderMap) -> &[u8] {
 
 const LINES: MediaType<'static> = MediaType::new(TEXT, PLAIN);
 const BINARY: MediaType<'static> = MediaType::new(APPLICATION, OCTET_STREAM);
-/// The first is what a client gets that takes any.
+/// The first is the default.
 const FORMS: &[MediaType<'static>] = &[MediaType::new(APPLICATION, JSON), LINES, BINARY];
 /// 25 ms of a 12-bit sequence.
 const MAX_IDS: usize = 100_000;

@@ -1,4 +1,4 @@
-//! One generator for all callers of the service, and its order of service.
+//! One generator for all callers, and the order in which it serves them.
 
 use std::{
     fmt,
@@ -18,19 +18,19 @@ use tokio::sync::Semaphore;
 
 use super::agent::Agents;
 
-/// A clock that all parts of the service share.
+/// A clock shared by all parts of the service.
 #[derive(Clone)]
 pub struct SharedClock(Arc<dyn Clock + Send + Sync>);
 
-/// Gives out the IDs of one window.
+/// Issues the IDs of one window.
 ///
-/// Single IDs come first: while any caller waits for one, batches leave it room in each tick.
-/// Batches take turns of some ticks, in the order in which they ask.
+/// Single IDs have priority: while callers wait for one, batches leave IDs for them in each tick.
+/// Batches take turns of a few ticks, in the order of their requests.
 #[derive(Debug)]
 pub struct Issuer {
     generator: SharedGenerator<SharedClock>,
     clock: SharedClock,
-    /// Callers of [`one`](Self::one) that found a tick used up.
+    /// Callers of [`one`](Self::one) that wait because a tick was used up.
     waiting: AtomicUsize,
     batches: Arc<Semaphore>,
     agents: Agents,
@@ -38,14 +38,14 @@ pub struct Issuer {
     datacenter_id: i64,
 }
 
-/// Why no ID was given out.
+/// Why no ID was issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueError {
-    /// The generator refuses.
+    /// The generator refused.
     Refused(Refusal),
-    /// Ticks were used up for as long as a caller waits: more is asked for than the layout has.
+    /// Ticks were used up for the whole wait: the demand exceeds the layout.
     Exhausted,
-    /// The ID does not fit the signed 64 bits that the caller reads.
+    /// The ID does not fit signed 64 bits.
     Unsigned,
 }
 
@@ -53,7 +53,7 @@ impl Issuer {
     /// An issuer of the window's IDs.
     ///
     /// # Errors
-    /// A clock that shows a time which the layout cannot express.
+    /// The layout cannot express the time of the clock.
     pub fn new(
         window: Window,
         clock: SharedClock,
@@ -97,7 +97,7 @@ impl Issuer {
         self.generator.window_until_us()
     }
 
-    /// What the service of 2010 calls the worker: the field of that name, else the whole node.
+    /// The worker as the service of 2010 defines it: the field of that name, else the whole node.
     pub const fn worker_id(&self) -> i64 {
         self.worker_id
     }
@@ -107,7 +107,7 @@ impl Issuer {
         self.datacenter_id
     }
 
-    /// An ID, if there is one at once.
+    /// An ID, without waiting.
     ///
     /// # Errors
     /// How long to wait, or why there is none.
@@ -115,7 +115,7 @@ impl Issuer {
         self.generator.try_next()
     }
 
-    /// An ID, after a wait if need be.
+    /// An ID, after a wait if necessary.
     ///
     /// # Errors
     /// [`IssueError`], counted by its kind.
@@ -139,7 +139,7 @@ impl Issuer {
             ids.push(self.one().await?);
         }
         while ids.len() < count {
-            // Not the whole batch in one turn: the others get theirs in between.
+            // Not the whole batch in one turn: other batches get turns in between.
             let slice = (count - ids.len()).min(TURN_TICKS * self.tick_ids());
             let made = self.take_turn(slice).await;
             ids.extend(made.map_err(IssueError::counted)?);
@@ -148,19 +148,19 @@ impl Issuer {
         Ok(ids)
     }
 
-    /// Counts the IDs that an agent got; see [`is_agent`](super::is_agent).
+    /// The counter of IDs issued to an agent; see [`is_agent`](super::is_agent).
     pub fn issued_to(&self, agent: &[u8]) -> Counter {
         self.agents.counter(agent)
     }
 
-    /// Ends it: all later calls are refused. `None` if it had ended before.
+    /// Refuses all later calls. `None` if the issuer was already retired.
     pub fn retire(&self) -> Option<Retired> {
         self.generator.retire()
     }
 
-    /// Waits for a turn, and makes IDs in it: on a thread that may block, since a tick is shorter
-    /// than a runtime's timers can tell. The thread has the turn with it, so that there is one at
-    /// most, whoever is cancelled.
+    /// Waits for a turn, and generates IDs in it: on a thread that may block, since a tick is shorter
+    /// than the resolution of the runtime's timers. The thread owns the turn, so that there is at most
+    /// one even if a caller is cancelled.
     async fn take_turn(self: &Arc<Self>, count: usize) -> Result<Vec<u64>, IssueError> {
         let turn = Arc::clone(&self.batches).acquire_owned();
         let turn = match tokio::time::timeout(MAX_TURN, turn).await {
@@ -230,7 +230,7 @@ impl Issuer {
 }
 
 impl IssueError {
-    /// A word for metrics.
+    /// The label for metrics.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Refused(Refusal::ClockBehind { .. }) => "clock_behind",
@@ -245,7 +245,7 @@ impl IssueError {
         }
     }
 
-    /// The same, counted by its kind.
+    /// Counts the error by its kind.
     pub(super) fn counted(self) -> Self {
         counter!("driftline_id_refusals_total", "kind" => self.kind()).increment(1);
         self
@@ -256,12 +256,12 @@ impl fmt::Display for IssueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(Refusal::Retired) => {
-                write!(f, "the service is stopping; ask another one")
+                write!(f, "the service is stopping; use another one")
             }
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Exhausted => write!(
                 f,
-                "more IDs are asked for than the layout has for one node; ask again, or use \
+                "the demand exceeds the IDs of one node in this layout; try again, or use \
                  another node as well"
             ),
             Self::Unsigned => write!(
@@ -274,14 +274,14 @@ impl fmt::Display for IssueError {
 
 impl std::error::Error for IssueError {}
 
-/// How many of a tick's IDs a batch takes while that many callers wait for single ones: at least
-/// half of them, and all where nobody waits.
+/// How many of a tick's IDs a batch takes while callers wait for single ones: at least half of them,
+/// and all while no caller waits.
 fn batch_share(tick_ids: usize, waiting: usize) -> usize {
     let room = waiting.saturating_mul(ROOM).min(tick_ids / 2);
     tick_ids - room
 }
 
-/// Counts one waiting caller for as long as it waits, also if it is cancelled.
+/// Counts a waiting caller until it is dropped, also by a cancellation.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -332,11 +332,9 @@ impl fmt::Debug for SharedClock {
 const MAX_WAIT: Duration = Duration::from_secs(2);
 /// How long a batch waits for its turn.
 const MAX_TURN: Duration = Duration::from_secs(10);
-/// IDs that batches leave in a tick for each caller that waits for one: it may have sent more
-/// requests in a row.
+/// IDs that batches leave in a tick for each waiting caller, which may have sent several requests.
 const ROOM: usize = 16;
-/// So many IDs of each batch are made as single ones: who asks for few does not queue with those
-/// who ask for many.
+/// So many IDs of each batch are issued as single ones, so that small batches need no turn.
 const SINGLES: usize = 16;
 /// How many ticks a batch may take in one turn.
 const TURN_TICKS: usize = 4;
@@ -347,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_leave_room_for_those_who_wait() {
+    fn batches_leave_ids_for_waiting_callers() {
         assert_eq!(batch_share(4_096, 0), 4_096);
         assert_eq!(batch_share(4_096, 1), 4_080);
         assert_eq!(batch_share(4_096, 50), 3_296);

@@ -1,4 +1,4 @@
-//! The services that are asked about their nodes and clocks.
+//! The peers: services whose nodes and clocks are checked.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ impl Peers {
         self.addresses.is_empty()
     }
 
-    /// Those that answer; the others are warned of.
+    /// Asks all peers. Logs a warning for each that does not answer.
     pub(super) async fn ask(&self, issuer: &Arc<Issuer>) -> Vec<Peer> {
         let asked = self
             .addresses
@@ -42,7 +42,7 @@ impl Peers {
     async fn ask_one(&self, address: &str, issuer: &Arc<Issuer>) -> Option<Peer> {
         let (of_thread, issuer) = (address.to_owned(), Arc::clone(issuer));
         let asked = blocking(move || Peer::ask(&of_thread, &issuer));
-        // Looking up its name has no end of its own.
+        // Resolving the name has no timeout of its own.
         let error = match timeout(MAX_ASKING, asked).await {
             Ok(Ok(Ok(peer))) => {
                 if let Some(silent_ms) = self.silent.succeeded(&peer.address, now_ms()) {
@@ -52,7 +52,7 @@ impl Peers {
             }
             Ok(Ok(Err(error))) => error.to_string(),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "it takes too long".to_owned(),
+            Err(_) => "no answer in time".to_owned(),
         };
         let of = address.to_owned();
         if self.silent.failed(of, Weight::Lasting, now_ms()) {
@@ -72,8 +72,8 @@ mod tests {
     use crate::warnings::Warnings;
 
     #[tokio::test]
-    async fn a_peer_that_stays_silent_is_told_of_once() {
-        let (told, _listening) = Warnings::listen();
+    async fn a_silent_peer_is_logged_once() {
+        let (warnings, _guard) = Warnings::listen();
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = closed.local_addr().unwrap().to_string();
         drop(closed);
@@ -85,6 +85,6 @@ mod tests {
         for _ in 0..3 {
             assert!(peers.ask(&issuer).await.is_empty());
         }
-        assert_eq!(told.times("a peer did not answer"), 1);
+        assert_eq!(warnings.times("a peer did not answer"), 1);
     }
 }

@@ -1,8 +1,7 @@
-//! What a service makes sure of before it gives out IDs beside others.
+//! Checks that services which issue IDs next to each other do not conflict.
 //!
 //! Source: the service of 2010 asks each of its peers for worker, datacenter and time before it
-//! registers itself. A peer's layout is not among what it can be asked for, so an ID is taken
-//! from it and read.
+//! registers itself. The protocol has no call for a peer's layout, so one of its IDs is decoded.
 
 use std::{collections::HashSet, io, net::ToSocketAddrs as _, time::Duration};
 
@@ -13,27 +12,27 @@ use super::{
     thrift::{Client, ClientError},
 };
 
-/// What a peer says of itself.
+/// The answers of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Where it was asked, as `HOST:PORT`.
+    /// Its address, as `HOST:PORT`.
     pub address: String,
     /// Its worker.
     pub worker: i64,
     /// Its datacenter.
     pub datacenter: i64,
-    /// Its clock in Unix ms, and the own clock's at that moment.
+    /// Its clock in Unix ms.
     pub now_ms: i64,
-    /// The own clock in Unix ms, halfway through the question.
+    /// The own clock in Unix ms, halfway through the request for `now_ms`.
     pub own_now_ms: i64,
     /// An ID that it made.
     pub id: i64,
 }
 
-/// What is wrong among services that should go together.
+/// A conflict among services.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SanityError {
-    /// A peer has this node.
+    /// A peer has the same node.
     #[error("the peer {address} has the node {node} too; give each service a node of its own")]
     SameNode {
         /// The peer.
@@ -59,7 +58,7 @@ pub enum SanityError {
         /// The own datacenter.
         own: i64,
     },
-    /// A peer's IDs do not read as they should.
+    /// A peer has another layout.
     #[error(
         "an ID of the peer {address} does not read as one of the layout {layout} that its node \
          made just now; use one layout for all"
@@ -70,7 +69,7 @@ pub enum SanityError {
         /// The own layout.
         layout: &'static str,
     },
-    /// The own clock, or several of theirs, is wrong.
+    /// The own clock, or several of the peers', is wrong.
     #[error("the clock is {offset_ms} ms off the mean of the peers' clocks; set it right")]
     Clock {
         /// The own clock less the mean of theirs, in ms.
@@ -82,7 +81,7 @@ impl Peer {
     /// Asks a peer. Blocks.
     ///
     /// # Errors
-    /// It cannot be reached, or answers otherwise than such a service.
+    /// The peer cannot be reached, or is no such service.
     pub fn ask(address: &str, issuer: &Issuer) -> Result<Self, ClientError> {
         let mut client = connect(address)?;
         let worker = client.call("get_worker_id", None)?;
@@ -106,7 +105,7 @@ impl Peer {
         self.own_now_ms.saturating_sub(self.now_ms)
     }
 
-    /// The peer's node, if its ID is one of this layout that it made just now.
+    /// The peer's node, if its ID decodes to this layout, the current time and its fields.
     fn node(&self, layout: &Layout) -> Option<u64> {
         let raw = u64::try_from(self.id).ok()?;
         let decoded = layout.decode(raw.into());
@@ -141,10 +140,10 @@ fn connect(address: &str) -> Result<Client, ClientError> {
     Err(failed.unwrap_or_else(|| io::Error::from(io::ErrorKind::NotFound).into()))
 }
 
-/// Whether this service and its peers go together.
+/// Checks this service and its peers for conflicts.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first conflict.
 pub fn check(issuer: &Issuer, peers: &[Peer]) -> Result<(), SanityError> {
     let (own_node, own_datacenter) = (issuer.node().number(), issuer.datacenter_id());
     let layout = issuer.layout();
@@ -189,7 +188,7 @@ pub fn mean_offset_ms(peers: &[Peer]) -> Option<i64> {
     i64::try_from(mean).ok()
 }
 
-/// What the service of 2010 allows.
+/// As in the service of 2010.
 const MAX_OFFSET_MS: u64 = 10_000;
 const TIMEOUT: Duration = Duration::from_secs(3);
 const AGENT: &str = "driftline-sanity-check";

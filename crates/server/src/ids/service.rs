@@ -1,4 +1,4 @@
-//! The service from its start to its end.
+//! Starts and stops the ID service.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -9,29 +9,29 @@ use driftline_id::{ClockPolicy, StartError, clock::Clock as _};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{
-    HoldError, Issuer, NodeChoice, SanityError, SharedClock, holding::Holding, peers::Peers,
-    sanity, status::Offsets, watcher,
+    HeldNodeError, Issuer, NodeChoice, SanityError, SharedClock, held_node::HeldNode,
+    issuer_status::ClockOffsets, peers::Peers, sanity, watcher,
 };
 
-/// How the service is run.
+/// The settings of the service.
 #[derive(Clone)]
 pub struct Settings {
-    /// Whose node it is.
+    /// Where the node comes from.
     pub node: NodeChoice,
-    /// What to do while the clock does not allow an ID.
+    /// What to do while the clock allows no ID.
     pub policy: ClockPolicy,
-    /// Services of the same layout and datacenter that are asked about their nodes and clocks,
-    /// each as `HOST:PORT`.
+    /// Services of the same layout and datacenter whose nodes and clocks are checked, each as
+    /// `HOST:PORT`.
     pub peers: Vec<String>,
-    /// Whether IDs are given out without having asked them.
+    /// Whether to issue IDs without the sanity check of the peers.
     pub skip_sanity_check: bool,
 }
 
-/// A running service: its node is held, and IDs can be had from its [`Issuer`].
+/// A running service. It holds its node, and its [`Issuer`] issues IDs.
 pub struct Service {
     issuer: Arc<Issuer>,
-    offsets: Arc<Offsets>,
-    holding: Arc<Mutex<Option<Holding>>>,
+    offsets: Arc<ClockOffsets>,
+    held_node: Arc<Mutex<Option<HeldNode>>>,
     stop: watch::Sender<bool>,
     lost: watch::Receiver<bool>,
     watching: JoinHandle<()>,
@@ -40,31 +40,31 @@ pub struct Service {
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// There is no node for it.
+    /// No node is available.
     #[error("{0}")]
-    Hold(#[from] HoldError),
-    /// The clock shows no time that the layout has.
+    Node(#[from] HeldNodeError),
+    /// The layout cannot express the time of the clock.
     #[error("{0}")]
     Start(#[from] StartError),
-    /// It does not go together with its peers.
+    /// The service and its peers conflict.
     #[error("{0}")]
     Sanity(#[from] SanityError),
-    /// It was told to stop before it had started.
+    /// It was stopped before it had started.
     #[error("the service was stopped before it had started")]
     Stopped,
-    /// A thread died.
-    #[error("a thread of the service died")]
+    /// A thread panicked.
+    #[error("a thread of the service panicked")]
     Died,
 }
 
 impl Service {
-    /// Takes the node, asks the peers, and waits until the node's window has begun.
+    /// Leases the node, checks the peers, and waits until the node's window has begun.
     ///
-    /// A peer that cannot be reached is warned of and not counted: where all services start at
-    /// once, each would wait for the others.
+    /// Unreachable peers only cause a warning: if all services start at once, each would wait for the
+    /// others.
     ///
     /// # Errors
-    /// [`ServiceError`]. The node is given back.
+    /// [`ServiceError`]. The node is released.
     pub async fn start(
         settings: Settings,
         clock: SharedClock,
@@ -81,11 +81,11 @@ impl Service {
         let expressible = node.layout().checked_smallest_at(now_ms);
         expressible.map_err(StartError::Time)?;
         let of_thread = clock.clone();
-        let (holding, window) = blocking(move || node.take(&of_thread)).await??;
+        let (held_node, window) = blocking(move || node.take(&of_thread)).await??;
         let from_us = window.from_us();
         let issuer = Arc::new(Issuer::new(window, clock, policy)?);
-        let offsets = Arc::new(Offsets::new(&issuer));
-        let holding = Arc::new(Mutex::new(Some(holding)));
+        let offsets = Arc::new(ClockOffsets::new(&issuer));
+        let held_node = Arc::new(Mutex::new(Some(held_node)));
         let peers = Peers::new(peers);
         let ready = async {
             if !skip_sanity_check {
@@ -98,41 +98,41 @@ impl Service {
         };
         let outcome = tokio::select! {
             outcome = ready => outcome,
-            // Nobody can tell it any more: then nobody does.
+            // A dropped sender is no stop.
             Ok(_) = stopped.wait_for(|stop| *stop) => Err(ServiceError::Stopped),
         };
         if let Err(error) = outcome {
-            give_back(&issuer, &holding).await;
+            release(&issuer, &held_node).await;
             return Err(error);
         }
-        let (stop, told) = watch::channel(false);
+        let (stop, watcher_stopped) = watch::channel(false);
         let (notify_lost, lost) = watch::channel(false);
         let watching = tokio::spawn(watcher::watch(
             Arc::clone(&issuer),
             Arc::clone(&offsets),
-            Arc::clone(&holding),
+            Arc::clone(&held_node),
             peers,
-            watcher::Ends {
-                stopped: told,
+            watcher::Signals {
+                stopped: watcher_stopped,
                 lost: notify_lost,
             },
         ));
         Ok(Self {
             issuer,
             offsets,
-            holding,
+            held_node,
             stop,
             lost,
             watching,
         })
     }
 
-    /// Where IDs come from.
+    /// The issuer.
     pub const fn issuer(&self) -> &Arc<Issuer> {
         &self.issuer
     }
 
-    /// Waits until the node is somebody else's, and IDs are refused for good; usually for ever.
+    /// Waits until another process holds the node and IDs are refused for good; normally for ever.
     pub async fn lost(&self) {
         let mut lost = self.lost.clone();
         if lost.wait_for(|lost| *lost).await.is_err() {
@@ -140,18 +140,18 @@ impl Service {
         }
     }
 
-    /// How far off the clock is.
-    pub(super) const fn offsets(&self) -> &Arc<Offsets> {
+    /// How far the clock is off.
+    pub(super) const fn offsets(&self) -> &Arc<ClockOffsets> {
         &self.offsets
     }
 
-    /// Stops giving out IDs, and gives the node back as used up to the last of them.
+    /// Stops issuing IDs, and releases the node with its last used time.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if self.watching.await.is_err() {
-            tracing::error!("the watch over the clock and the window panicked");
+            tracing::error!("the watcher of the clock and the window panicked");
         }
-        give_back(&self.issuer, &self.holding).await;
+        release(&self.issuer, &self.held_node).await;
     }
 }
 
@@ -163,23 +163,23 @@ async fn wait_for_window(issuer: &Issuer, from_us: i64) {
         }
         tracing::info!(
             ahead_ms = ahead_us / 1_000,
-            "waiting until times that the node's last holder may have used are over"
+            "waiting for the end of the times that the node's last holder may have used"
         );
         let pause = Duration::from_micros(ahead_us.unsigned_abs());
         tokio::time::sleep(pause.min(MAX_PAUSE)).await;
     }
 }
 
-async fn give_back(issuer: &Issuer, holding: &Mutex<Option<Holding>>) {
-    let held = holding
+async fn release(issuer: &Issuer, held_node: &Mutex<Option<HeldNode>>) {
+    let held = held_node
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take();
     let (Some(retired), Some(held)) = (issuer.retire(), held) else {
         return;
     };
-    let given = timeout(MAX_GIVING, blocking(move || held.give_back(retired)));
-    let error = match given.await {
+    let released = timeout(MAX_RELEASE, blocking(move || held.release(retired)));
+    let error = match released.await {
         Ok(Ok(Ok(()))) => return,
         Ok(Ok(Err(error))) => error,
         Ok(Err(error)) => error.to_string(),
@@ -187,7 +187,7 @@ async fn give_back(issuer: &Issuer, holding: &Mutex<Option<Holding>>) {
     };
     tracing::warn!(
         %error,
-        "the node was not given back: its next holder may have to wait some seconds"
+        "the node was not released: its next holder may have to wait some seconds"
     );
 }
 
@@ -199,6 +199,6 @@ pub(super) async fn blocking<T: Send + 'static>(
         .map_err(|_| ServiceError::Died)
 }
 
-const MAX_GIVING: Duration = Duration::from_secs(5);
+const MAX_RELEASE: Duration = Duration::from_secs(5);
 /// Clocks step.
 const MAX_PAUSE: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-//! What is looked at while the service runs: the clock, the window, the layout's end.
+//! Watches the clock, the window and the layout's end while the service runs.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -13,10 +13,10 @@ use tokio::{
 
 use super::{
     Issuer,
-    holding::{Failure, Holding},
+    held_node::{ExtensionFailure, HeldNode},
+    issuer_status::ClockOffsets,
     peers::Peers,
     sanity,
-    status::Offsets,
 };
 use crate::{
     clock::now_ms,
@@ -24,45 +24,45 @@ use crate::{
     span::show_ms,
 };
 
-/// How the watch ends, and what it tells.
-pub(super) struct Ends {
+/// The signals to and from the watcher.
+pub(super) struct Signals {
     pub(super) stopped: watch::Receiver<bool>,
-    /// Told once the node is somebody else's.
+    /// Set once another process holds the node.
     pub(super) lost: watch::Sender<bool>,
 }
 
-/// Looks every second, and asks the peers now and then, until it is told to stop.
+/// Checks the service every second and the peers now and then, until `stopped` is set.
 pub(super) async fn watch(
     issuer: Arc<Issuer>,
-    offsets: Arc<Offsets>,
-    holding: Arc<Mutex<Option<Holding>>>,
+    offsets: Arc<ClockOffsets>,
+    held_node: Arc<Mutex<Option<HeldNode>>>,
     peers: Peers,
-    ends: Ends,
+    signals: Signals,
 ) {
     let layout = issuer.layout();
     if let Some(warning) = layout.expires_within_a_year(issuer.now_us().div_euclid(1_000)) {
         tracing::warn!("{warning}");
     }
-    let Ends { mut stopped, lost } = ends;
+    let Signals { mut stopped, lost } = signals;
     let looking = async {
         let mut extending = Extending::default();
         let mut seconds = interval(EVERY);
         seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             seconds.tick().await;
-            if look(&issuer, &offsets, &holding, &mut extending) {
+            if look(&issuer, &offsets, &held_node, &mut extending) {
                 lost.send_replace(true);
             }
         }
     };
     tokio::select! {
         () = looking => {}
-        () = ask_now_and_then(&issuer, &offsets, peers) => {}
+        () = check_peers(&issuer, &offsets, peers) => {}
         _ = stopped.wait_for(|stop| *stop) => {}
     }
 }
 
-async fn ask_now_and_then(issuer: &Arc<Issuer>, offsets: &Offsets, peers: Peers) {
+async fn check_peers(issuer: &Arc<Issuer>, offsets: &ClockOffsets, peers: Peers) {
     if peers.is_empty() {
         return std::future::pending().await;
     }
@@ -75,25 +75,25 @@ async fn ask_now_and_then(issuer: &Arc<Issuer>, offsets: &Offsets, peers: Peers)
             Ok(()) => {
                 if let Some(wrong_ms) = log.succeeded(now_ms()) {
                     tracing::warn!(
-                        "the service and its peers go together again, after {}",
+                        "the sanity check of the peers passes again, after {}",
                         show_ms(wrong_ms)
                     );
                 }
             }
             Err(error) => {
                 if log.failed(Weight::Lasting, now_ms()) {
-                    tracing::warn!(%error, "the service and its peers do not go together any more");
+                    tracing::warn!(%error, "the sanity check of the peers fails");
                 }
             }
         }
     }
 }
 
-/// Shows the state; whether the node is lost.
+/// Exports the state as metrics. Returns whether the node is lost.
 fn look(
     issuer: &Issuer,
-    offsets: &Offsets,
-    holding: &Mutex<Option<Holding>>,
+    offsets: &ClockOffsets,
+    held_node: &Mutex<Option<HeldNode>>,
     extending: &mut Extending,
 ) -> bool {
     let now_us = issuer.now_us();
@@ -103,17 +103,17 @@ fn look(
     gauge!("driftline_id_lease_held").set(f64::from(u8::from(left_us > 0)));
     let step_ms = offsets.step_ms(issuer);
     gauge!("driftline_id_clock_step_seconds").set(step_ms as f64 / 1e3);
-    // Not a number where no peer answers: an old offset would look like a good one.
+    // NaN where no peer answers: an old offset would look like a current one.
     let offset_ms = offsets.of_peers_ms().map_or(f64::NAN, |ms| ms as f64);
     gauge!("driftline_id_clock_offset_seconds").set(offset_ms / 1e3);
     let end_ms = issuer.layout().end_of_life_ms();
     let life_ms = end_ms.saturating_sub(now_us.div_euclid(1_000));
     gauge!("driftline_id_layout_days_left").set(life_ms as f64 / MS_A_DAY);
-    let failure = holding
+    let failure = held_node
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .as_ref()
-        .and_then(Holding::take_failure);
+        .and_then(HeldNode::take_failure);
     if failure.is_some() {
         counter!("driftline_id_window_failures_total").increment(1);
     }
@@ -121,7 +121,7 @@ fn look(
     failure.is_some_and(|failure| failure.is_lost)
 }
 
-/// Whether the node's window is extended, and when that is told.
+/// Whether the node's window is extended, and when to log that.
 #[derive(Default)]
 struct Extending {
     log: FaultLog,
@@ -131,9 +131,9 @@ struct Extending {
 }
 
 impl Extending {
-    /// Takes in what was seen at this time. That nothing has failed since the last look is no sign
-    /// that it works: a try may take longer.
-    fn looked(&mut self, failure: Option<&Failure>, until_us: i64, now_ms: i64) {
+    /// Records a check. That nothing has failed since the last one does not prove success: an attempt
+    /// may take longer.
+    fn looked(&mut self, failure: Option<&ExtensionFailure>, until_us: i64, now_ms: i64) {
         let Some(failure) = failure else {
             if until_us > self.failed_until_us
                 && let Some(failed_ms) = self.log.succeeded(now_ms)
@@ -147,7 +147,7 @@ impl Extending {
         };
         self.failed_until_us = until_us;
         let is_new = self.log.failed(Weight::Lasting, now_ms);
-        // That is for good, and another word than those before.
+        // The loss is permanent, so it is logged even after other failures.
         if is_new || (failure.is_lost && !self.is_lost) {
             tracing::warn!(
                 error = failure.message,
@@ -168,9 +168,9 @@ mod tests {
     use crate::warnings::Warnings;
 
     #[test]
-    fn a_window_that_is_not_extended_is_told_of_once_and_so_is_its_end() {
-        let (told, _listening) = Warnings::listen();
-        let failure = |is_lost| Failure {
+    fn a_window_that_is_not_extended_is_logged_once_and_its_loss_once() {
+        let (warnings, _guard) = Warnings::listen();
+        let failure = |is_lost| ExtensionFailure {
             message: "the database is away".to_owned(),
             is_lost,
         };
@@ -179,17 +179,21 @@ mod tests {
             extending.looked(Some(&failure(false)), 700, seconds * 2_000);
             extending.looked(None, 700, seconds * 2_000 + 1_000);
         }
-        assert_eq!(told.times("was not extended"), 1);
-        assert_eq!(told.times("extended again"), 0, "only a try takes long");
+        assert_eq!(warnings.times("was not extended"), 1);
+        assert_eq!(
+            warnings.times("extended again"),
+            0,
+            "an attempt only takes long"
+        );
         extending.looked(None, 701, 20_000);
         extending.looked(None, 702, 21_000);
-        assert_eq!(told.times("extended again, after 20"), 1);
+        assert_eq!(warnings.times("extended again, after 20"), 1);
         extending.looked(Some(&failure(true)), 702, 22_000);
         extending.looked(Some(&failure(true)), 702, 23_000);
         assert_eq!(
-            told.times("was not extended"),
+            warnings.times("was not extended"),
             2,
-            "that it is lost, at once"
+            "the loss is logged at once"
         );
     }
 }

@@ -1,13 +1,13 @@
-//! Lets the leases of running sessions last.
+//! Renews the leases of running sessions.
 
 use std::{collections::HashSet, sync::Arc};
 
-use driftline_store::{Root, StoreError, lease};
+use driftline_store::{Root, StoreError, source_lease};
 
 use super::Shared;
 
-/// Renews what runs until all sessions have ended. A lease whose session has ended is not renewed,
-/// whatever became of giving it back.
+/// Renews leases until all sessions have ended. The lease of an ended session is not renewed, even if
+/// it could not be released.
 pub(super) async fn renew(shared: Arc<Shared>) {
     let mut over = shared.over.subscribe();
     while !*over.borrow() {
@@ -15,7 +15,7 @@ pub(super) async fn renew(shared: Arc<Shared>) {
             _ = over.changed() => return,
             () = tokio::time::sleep(shared.options.lease / RENEWALS_A_LEASE) => {}
         }
-        // A store that does not answer keeps nobody from stopping.
+        // A store that does not answer must not delay stopping.
         tokio::select! {
             _ = over.changed() => return,
             renewed = renew_once(&shared) => {
@@ -36,7 +36,7 @@ async fn renew_once(shared: &Shared) -> Result<(), StoreError> {
     let renewed = shared
         .store
         .write(Root::none(), move |tx| {
-            lease::renew_all(tx, &leases, ttl_ms)
+            source_lease::renew_all(tx, &leases, ttl_ms)
         })
         .await?;
     let renewed: HashSet<_> = renewed
@@ -51,5 +51,5 @@ async fn renew_once(shared: &Shared) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A renewal may fail and the next one come in time.
+/// Several per lease, so that a failed renewal can be retried in time.
 const RENEWALS_A_LEASE: u32 = 5;

@@ -1,4 +1,4 @@
-//! The sessions that run, and how one is run.
+//! The running sessions.
 
 use std::{
     collections::HashMap,
@@ -8,8 +8,8 @@ use std::{
 
 use driftline_store::{
     SourceId, StoreError,
-    lease::{self, Lease},
     source::{self, Source},
+    source_lease::{self, Lease},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -22,7 +22,7 @@ use crate::{
     session::{Done, Session, SessionError},
 };
 
-/// The sessions of this process, by source. One that is told to end stays until it has.
+/// The sessions of this process, by source. A stopping session stays until it has ended.
 #[derive(Default)]
 pub(super) struct RunningSet {
     all: Mutex<HashMap<SourceId, Running>>,
@@ -44,7 +44,7 @@ impl RunningSet {
         let source = session.source().clone();
         let (stop, stopped) = watch::channel(false);
         let (fill_requests, fill_requests_received) = mpsc::channel(16);
-        let (tell, progress) = watch::channel(progress_of(&session));
+        let (progress_sender, progress) = watch::channel(progress_of(&session));
         let (end, ended) = watch::channel(());
         shared.health.begun(source.id);
         let running = Running {
@@ -64,17 +64,17 @@ impl RunningSet {
                 lease,
                 stopped,
                 fill_requests_received,
-                tell,
+                progress_sender,
             );
             if let Err(error) = tokio::spawn(ran).await {
                 shared.halted_by_bug(lease.source, &error);
-                give_back(&shared, lease).await;
+                release(&shared, lease).await;
             }
             drop(end);
         });
     }
 
-    /// Whether a source has a session, also one that is ending.
+    /// Whether a source has a session, also a stopping one.
     pub(super) fn has(&self, source: SourceId) -> bool {
         self.lock().contains_key(&source)
     }
@@ -100,32 +100,31 @@ impl RunningSet {
         Some(self.lock().get(&source)?.fill_requests.clone())
     }
 
-    /// Tells sessions to end whose sources are gone, paused or changed, and forgets those that have
-    /// ended.
-    pub(super) fn sort_out(&self, sources: &[Source]) {
+    /// Stops sessions whose sources are removed, paused or changed, and removes those that have ended.
+    pub(super) fn stop_obsolete(&self, sources: &[Source]) {
         let by_id: HashMap<SourceId, &Source> =
             sources.iter().map(|source| (source.id, source)).collect();
         self.lock().retain(|id, running| {
-            let is_over = by_id.get(id).is_none_or(|source| {
+            let is_obsolete = by_id.get(id).is_none_or(|source| {
                 source.paused
                     || source.settings != running.source.settings
                     || source.token != running.source.token
             });
-            if is_over {
+            if is_obsolete {
                 running.stop.send_replace(true);
             }
             !running.has_ended()
         });
     }
 
-    /// Tells a session to end whose lease is somebody else's.
+    /// Stops the session of a lost lease.
     pub(super) fn lost(&self, lease: &Lease) {
         let all = self.lock();
         let Some(running) = all.get(&lease.source) else {
             return;
         };
         if running.lease.fence == lease.fence && !running.has_ended() {
-            tracing::info!(source = %running.source.name, "another process took it over");
+            tracing::info!(source = %running.source.name, "another process took the source over");
             running.stop.send_replace(true);
         }
     }
@@ -183,20 +182,20 @@ async fn run(
     lease: Lease,
     stop: watch::Receiver<bool>,
     fill_requests: mpsc::Receiver<FillRequest>,
-    tell: watch::Sender<Progress>,
+    progress_sender: watch::Sender<Progress>,
 ) {
     let name = session.source().name.clone();
     let mut following = session.follow();
-    let read = read(&shared, session, stop, fill_requests, tell).await;
+    let read = read(&shared, session, stop, fill_requests, progress_sender).await;
     following.end().await;
     match read {
         Ok(()) => shared.health.ended(lease.source, now_ms()),
         Err(error) => {
-            tracing::info!(source = %name, %error, "stopped reading");
+            tracing::info!(source = %name, %error, "reading stopped");
             shared.halted(lease.source, &error);
         }
     }
-    give_back(&shared, lease).await;
+    release(&shared, lease).await;
 }
 
 async fn read(
@@ -204,12 +203,12 @@ async fn read(
     mut session: Session,
     mut stop: watch::Receiver<bool>,
     mut fill_requests: mpsc::Receiver<FillRequest>,
-    tell: watch::Sender<Progress>,
+    progress_sender: watch::Sender<Progress>,
 ) -> Result<(), SessionError> {
     let source = session.source().id;
     while !*stop.borrow() {
         shared.health.step_begins(source, now_ms());
-        // A request in flight may be dropped; a commit finishes by itself.
+        // Dropping a request in flight is safe; a commit finishes by itself.
         let done = tokio::select! {
             done = session.step(false) => done?,
             _ = stop.changed() => break,
@@ -218,7 +217,7 @@ async fn read(
         shared
             .health
             .step_ended(source, session.machine(), &done, now);
-        tell.send_replace(progress_of(&session));
+        progress_sender.send_replace(progress_of(&session));
         let Done::Wait { until_ms } = done else {
             continue;
         };
@@ -244,17 +243,19 @@ fn progress_of(session: &Session) -> Progress {
     }
 }
 
-/// Gives a lease back. Where that fails it is not renewed, and the scanner takes it back.
-pub(super) async fn give_back(shared: &Shared, lease: Lease) {
+/// Releases a lease. If that fails, the lease is not renewed, and the scanner releases it.
+pub(super) async fn release(shared: &Shared, lease: Lease) {
     let id = lease.source;
-    let given = shared
+    let released = shared
         .store
-        .write(source::root(id), move |tx| lease::release(tx, &lease))
+        .write(source::root(id), move |tx| {
+            source_lease::release(tx, &lease)
+        })
         .await;
-    if let Err(error) = given
+    if let Err(error) = released
         && error != StoreError::NoSource
     {
-        tracing::info!(source = %id, %error, "a lease was not given back; it ends by itself");
+        tracing::info!(source = %id, %error, "a lease was not released; it will expire");
     }
 }
 

@@ -1,21 +1,21 @@
-//! Looks for sources that are to be read, and for those that are not any more.
+//! Scans for sources to read, and for those to stop reading.
 
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_store::{
     SourceId, StoreError,
-    lease::{self, Lease},
     source::{self, Source},
+    source_lease::{self, Lease},
 };
 
-use super::{Shared, running::give_back};
+use super::{Shared, running::release};
 use crate::{
     client::client_of,
     clock::now_ms,
     session::{Session, SessionError},
 };
 
-/// When sources are tried again whose sessions have failed.
+/// When to retry sources whose sessions have failed.
 #[derive(Default)]
 pub(super) struct Retries {
     by_source: HashMap<SourceId, Retry>,
@@ -52,7 +52,7 @@ impl Retries {
     }
 }
 
-/// Scans until it is told to stop.
+/// Scans until `stop` is set.
 pub(super) async fn scan(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
     while !*stop.borrow() {
@@ -71,9 +71,9 @@ pub(super) async fn scan(shared: Arc<Shared>) {
 async fn scan_once(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let (sources, free) = shared
         .store
-        .read(|tx| Ok::<_, StoreError>((source::list(tx)?, lease::free(tx)?)))
+        .read(|tx| Ok::<_, StoreError>((source::list(tx)?, source_lease::free(tx)?)))
         .await?;
-    shared.running.sort_out(&sources);
+    shared.running.stop_obsolete(&sources);
     shared.retries().keep(&sources);
     let ours: Vec<(&Source, Option<Lease>)> = sources
         .iter()
@@ -101,9 +101,8 @@ async fn scan_once(shared: &Arc<Shared>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The lease that this process has on a source: if no session runs, one that could not be given
-/// back, or whose claim was committed without a word. Only the scanner claims, so nobody works
-/// under it.
+/// The lease that this process has on a source. If no session runs, the lease could not be released,
+/// or the answer to its claim was lost. Only the scanner claims, so no session uses it.
 fn left_behind(source: &Source, holder: &str) -> Option<Lease> {
     let holding = source.holding.as_ref()?;
     (holding.holder == holder).then_some(Lease {
@@ -113,13 +112,13 @@ fn left_behind(source: &Source, holder: &str) -> Option<Lease> {
     })
 }
 
-/// Begins to read a source if it can be claimed. An error is the whole store's.
+/// Starts a session if the source can be claimed. Returns only errors of the whole store.
 async fn begin(
     shared: &Arc<Shared>,
     source: &Source,
     left: Option<Lease>,
 ) -> Result<(), StoreError> {
-    // A process that has no token leaves the source to those that have one.
+    // A process without the token leaves the source to processes that have it.
     if let Err(error) = client_of(source, &shared.access) {
         return failed(shared, source.id, error.into());
     }
@@ -128,9 +127,9 @@ async fn begin(
         .store
         .write(source::root(id), move |tx| {
             if let Some(left) = &left {
-                lease::release(tx, left)?;
+                source_lease::release(tx, left)?;
             }
-            lease::claim(tx, id, &holder, ttl_ms)
+            source_lease::claim(tx, id, &holder, ttl_ms)
         })
         .await;
     let lease = match claimed {
@@ -146,18 +145,18 @@ async fn begin(
     );
     match opened.await {
         Ok(session) => {
-            tracing::info!(source = %source.name, fence = lease.fence, "reading");
+            tracing::info!(source = %source.name, fence = lease.fence, "reading started");
             shared.running.begin(shared, session, lease);
             Ok(())
         }
         Err(error) => {
-            give_back(shared, lease).await;
+            release(shared, lease).await;
             failed(shared, id, error)
         }
     }
 }
 
-/// Takes in why a source is not read. Only an error of the whole store ends the scan.
+/// Records why a source is not read. Returns only errors of the whole store, which end the scan.
 fn failed(shared: &Shared, source: SourceId, error: SessionError) -> Result<(), StoreError> {
     shared.halted(source, &error);
     match error {
@@ -166,10 +165,10 @@ fn failed(shared: &Shared, source: SourceId, error: SessionError) -> Result<(), 
     }
 }
 
-/// The longest that a source waits whose own fault it is: a token that is put there is found soon.
+/// The longest wait after a fault of the source itself, so that a token that was added is found soon.
 pub(super) const SOURCE_RETRY_MS: i64 = 10_000;
 const MIN_RETRY_MS: i64 = 500;
-/// A session that lived so long had nothing in its way.
+/// A session that lived so long resets the backoff.
 const STEADY_MS: i64 = 30_000;
 
 #[cfg(test)]
@@ -178,7 +177,7 @@ mod tests {
     use crate::store_fault::STORE_RETRY_MS;
 
     #[test]
-    fn a_source_is_tried_again_ever_later_until_one_lasts() {
+    fn the_wait_of_a_failing_source_doubles_until_a_session_lasts() {
         let source = SourceId::new(7);
         let mut retries = Retries::default();
         assert!(retries.is_due(source, 0));

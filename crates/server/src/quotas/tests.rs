@@ -74,7 +74,7 @@ impl World {
         settled.await.unwrap();
     }
 
-    async fn ledger(&self, scope: &'static str) -> Ledger {
+    async fn ledger(&self, scope: &'static str) -> QuotaLedger {
         let id = self.credential.id;
         let ledger = self.quotas.store.read(move |tx| quota::load(tx, id, scope));
         ledger.await.unwrap()
@@ -109,7 +109,7 @@ async fn a_request_that_read_nothing_gives_its_posts_back() {
 }
 
 #[tokio::test]
-async fn what_was_sent_and_could_not_be_read_stays_charged() {
+async fn unreadable_answers_stay_charged() {
     let world = World::new().await;
     world.fail(QuotaPurpose::Poll, FailureKind::Truncated).await;
     world.fail(QuotaPurpose::Poll, FailureKind::TooLarge).await;
@@ -121,7 +121,7 @@ async fn what_was_sent_and_could_not_be_read_stays_charged() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_held_holds_no_posts() {
+async fn a_held_request_charges_no_posts() {
     let world = World::new().await;
     let charge = world.take(100).await;
     assert_eq!(world.charged().await, 100);
@@ -131,7 +131,7 @@ async fn a_request_that_is_held_holds_no_posts() {
 }
 
 #[tokio::test]
-async fn a_held_request_is_charged_for_what_it_is_sent_for() {
+async fn a_held_request_is_charged_when_it_is_sent() {
     let world = World::new().await;
     let alone = world.take(1).await;
     world.put_back(alone).await;
@@ -143,7 +143,7 @@ async fn a_held_request_is_charged_for_what_it_is_sent_for() {
 }
 
 #[tokio::test]
-async fn a_held_request_is_held_still_when_the_month_has_no_posts_left() {
+async fn a_held_request_stays_held_when_the_month_has_no_posts_left() {
     let world = World::new().await;
     let alone = world.take(1).await;
     world.put_back(alone).await;
@@ -157,7 +157,7 @@ async fn a_held_request_is_held_still_when_the_month_has_no_posts_left() {
 }
 
 #[tokio::test]
-async fn what_was_read_beyond_the_charge_is_charged() {
+async fn posts_read_beyond_the_charge_are_charged() {
     let world = World::new().await;
     let charge = world.take(1).await;
     world.settle(charge, 20).await;
@@ -168,7 +168,7 @@ async fn what_was_read_beyond_the_charge_is_charged() {
 }
 
 #[tokio::test]
-async fn what_was_charged_to_a_month_that_is_over_is_not_given_to_this_one() {
+async fn a_charge_to_a_past_month_is_not_given_back_to_this_one() {
     let world = World::new().await;
     let _ = world.take(100).await;
     let before = Charge {
@@ -183,7 +183,7 @@ async fn what_was_charged_to_a_month_that_is_over_is_not_given_to_this_one() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_taken_late_and_put_back_is_there_until_its_window_ends() {
+async fn a_late_request_that_is_put_back_is_held_until_its_window_ends() {
     let mut world = World::new().await;
     world.credential.monthly_posts = None;
     let ends_ms = now_ms() + WINDOW_EDGE_MS - 500;
@@ -192,12 +192,12 @@ async fn a_request_that_was_taken_late_and_put_back_is_there_until_its_window_en
         remaining: 3,
         reset_at_ms: ends_ms,
     };
-    let told = world
+    let changed = world
         .quotas
         .change(&world.credential, SCOPE, move |ledger| {
             ledger.answered(RequestKind::LookUp, Some(&throttle), now_ms());
         });
-    told.await.unwrap();
+    changed.await.unwrap();
     for _ in 0..10 {
         let charge = world.take(20).await;
         world.put_back(charge).await;

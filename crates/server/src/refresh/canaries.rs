@@ -1,4 +1,5 @@
-//! Posts that upstreams have shown, by which an upstream's silence or refusal is told from a post's.
+//! Canary posts: posts that upstreams have shown, which distinguish a failure of the upstream or the
+//! credential from a failure of one post.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,20 +9,20 @@ use std::{
 use driftline_core::upstream_id::UpstreamId;
 use driftline_store::CredentialId;
 
-/// What each credential was last shown in this process.
+/// The canary posts of each credential in this process.
 #[derive(Debug, Default)]
-pub(super) struct Canaries(Mutex<HashMap<CredentialId, Canary>>);
+pub(super) struct Canaries(Mutex<HashMap<CredentialId, CredentialCanaries>>);
 
 #[derive(Debug, Default)]
-struct Canary {
-    /// The one to ask first first.
+struct CredentialCanaries {
+    /// In the order in which to request them.
     posts: VecDeque<UpstreamId>,
-    /// Refusals (403) in a row that no answer stands beside.
+    /// Refusals (403) in a row without a successful answer.
     refusals: u32,
 }
 
 impl Canaries {
-    /// A credential was answered, and shown that post.
+    /// Records an answer to a credential, and a post in it.
     pub(super) fn answered(&self, credential: CredentialId, shown: Option<&UpstreamId>) {
         self.with(credential, |canary| {
             canary.refusals = 0;
@@ -34,7 +35,7 @@ impl Canaries {
         });
     }
 
-    /// A post that the credential was shown, other than these.
+    /// A canary of the credential that is none of these posts.
     pub(super) fn apart_from(
         &self,
         credential: CredentialId,
@@ -46,8 +47,7 @@ impl Canaries {
         })
     }
 
-    /// A canary was asked for in vain. It may be at fault itself: another is asked for the next
-    /// time.
+    /// Records that a canary failed. The canary itself may be the cause, so another one is next.
     pub(super) fn failed(&self, credential: CredentialId, post: &UpstreamId) {
         self.with(credential, |canary| {
             if let Some(at) = canary.posts.iter().position(|other| other == post)
@@ -58,7 +58,7 @@ impl Canaries {
         });
     }
 
-    /// A credential was refused, and nothing speaks for it. Whether that is once too often.
+    /// Records a refusal of a credential. Returns whether there were too many in a row.
     pub(super) fn is_refused_again(&self, credential: CredentialId) -> bool {
         self.with(credential, |canary| {
             canary.refusals = canary.refusals.saturating_add(1);
@@ -66,19 +66,23 @@ impl Canaries {
         })
     }
 
-    /// Forgets what a credential was shown.
+    /// Forgets the canaries of a credential.
     pub(super) fn forget(&self, credential: CredentialId) {
-        self.with(credential, |canary| *canary = Canary::default());
+        self.with(credential, |canary| *canary = CredentialCanaries::default());
     }
 
-    fn with<T>(&self, credential: CredentialId, then: impl FnOnce(&mut Canary) -> T) -> T {
-        // A canary is whole after each of its changes.
+    fn with<T>(
+        &self,
+        credential: CredentialId,
+        then: impl FnOnce(&mut CredentialCanaries) -> T,
+    ) -> T {
+        // The map is consistent even if a holder of the lock panicked.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         then(all.entry(credential).or_default())
     }
 }
 
-/// So many posts in a row are not hidden by random from a credential that was never answered.
+/// So many refusals in a row are unlikely to be hidden posts only.
 const MAX_REFUSALS: u32 = 3;
 const MAX_POSTS: usize = 4;
 
@@ -87,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_post_is_no_witness_of_itself() {
+    fn a_post_is_not_its_own_canary() {
         let canaries = Canaries::default();
         let mine = CredentialId::from(7);
         let others = CredentialId::from(8);

@@ -1,134 +1,145 @@
-//! Asks others before a post counts as gone or hidden.
+//! Confirms with other credentials that a post is gone or hidden.
 //!
-//! One credential's word that a post is not to be had says little where an instance has several: a
-//! follower sees what others do not. So before such a word changes how a post stands, it is asked for
-//! with each other credential, within the same claim. What is known to be hidden is not asked for
-//! again and again: only one credential asks for it at each refresh.
+//! If an instance has several credentials, one answer that a post is not available proves little: a
+//! follower sees posts that others do not. So before such an answer changes the state of a post, the
+//! post is requested with each other credential, within the same claim. A post that is known to be
+//! hidden is requested with only one credential at each refresh.
 
 use std::collections::HashMap;
 
-use driftline_core::{answer::FailureKind, refresh::Outcome as Became};
+use driftline_core::{answer::FailureKind, refresh::LookupOutcome};
 use driftline_store::{
     LocalId, SourceId, StoreError, entry,
-    refresh::{Answer, Answered, Claim, DuePost, What, refresh_state},
+    refresh::{AnsweredLookup, Claim, DuePost, LookupAnswer, LookupTarget, refresh_state},
     source::{self, TokenLocation},
 };
 
 use super::{
     Shared,
-    keyring::Keyring,
+    credential_pool::CredentialPool,
     look_up::{Deadlines, look_up},
-    reader::Reader,
+    lookup_client::LookupClient,
 };
 use crate::{clock::now_ms, quotas::Permit};
 
-/// The answers of a claim's look-up, once those that others have to confirm were asked for with
-/// other credentials.
-pub(super) async fn confirmed(
+/// The answers of a claim's look-up, after the other credentials have confirmed or changed those that
+/// need it.
+pub(super) async fn confirm(
     shared: &Shared,
-    keyring: &mut Keyring,
-    first: &Reader,
+    credential_pool: &mut CredentialPool,
+    first: &LookupClient,
     claim: &Claim,
-    mut answers: Vec<Answered>,
-    hours: Deadlines,
-) -> Result<Vec<Answered>, StoreError> {
-    let before = before(shared, claim, &answers).await?;
-    let dues: HashMap<What, &DuePost> = claim.posts.iter().map(|due| (due.what, due)).collect();
-    let mut doubted: Vec<&DuePost> = Vec::new();
+    mut answers: Vec<AnsweredLookup>,
+    deadlines: Deadlines,
+) -> Result<Vec<AnsweredLookup>, StoreError> {
+    let before = last_outcomes(shared, claim, &answers).await?;
+    let dues: HashMap<LookupTarget, &DuePost> =
+        claim.posts.iter().map(|due| (due.what, due)).collect();
+    let mut unconfirmed: Vec<&DuePost> = Vec::new();
     for answered in &mut answers {
         let Some(due) = dues.get(&answered.what) else {
             continue;
         };
         let before = before.get(&answered.what).copied();
         if is_known(&answered.answer, due.is_open, before) {
-            answered.answer = Answer::Hidden;
+            answered.answer = LookupAnswer::Hidden;
         }
-        if is_doubted(&answered.answer, due.freshness.missing, before) {
-            doubted.push(due);
+        if is_unconfirmed(&answered.answer, due.freshness.missing, before) {
+            unconfirmed.push(due);
         }
     }
-    if doubted.is_empty() {
+    if unconfirmed.is_empty() {
         return Ok(answers);
     }
-    let mut others = keyring.others(shared, first.credential.id).await?;
-    sort_by_first_source(shared, claim, &doubted, &mut others).await?;
-    let mut unheard: Vec<What> = Vec::new();
-    for reader in &others {
-        if doubted.is_empty() {
+    let mut others = credential_pool.others(shared, first.credential.id).await?;
+    sort_by_first_source(shared, claim, &unconfirmed, &mut others).await?;
+    let mut unreached: Vec<LookupTarget> = Vec::new();
+    for lookup_client in &others {
+        if unconfirmed.is_empty() {
             break;
         }
-        // Without the time to ask, no quota is taken: the others stay unheard.
-        if hours.are_over() {
-            unheard.extend(doubted.iter().map(|due| due.what));
+        // Without time for a request, no quota is taken: the others stay unreached.
+        if deadlines.have_passed() {
+            unreached.extend(unconfirmed.iter().map(|due| due.what));
             break;
         }
-        // What was left out is asked for alone.
-        let is_alone = doubted.first().is_some_and(|due| due.freshness.missing);
-        let posts = if is_alone { 1 } else { doubted.len() };
-        let charge = match reader.take(shared, posts).await? {
+        // A post that an answer left out is requested alone.
+        let is_alone = unconfirmed.first().is_some_and(|due| due.freshness.missing);
+        let posts = if is_alone { 1 } else { unconfirmed.len() };
+        let charge = match lookup_client.take(shared, posts).await? {
             Permit::Sent(charge) => charge,
             Permit::Until(free_ms) => {
-                // Who has to wait for long is not waited for.
+                // Credentials with a long wait are not waited for.
                 if free_ms.saturating_sub(now_ms()) <= SOON_MS {
-                    unheard.extend(doubted.iter().map(|due| due.what));
+                    unreached.extend(unconfirmed.iter().map(|due| due.what));
                 }
                 continue;
             }
         };
-        let found = look_up(shared, reader, charge, &doubted, hours, 0).await?;
-        let mut told: HashMap<What, Answered> = found
+        let found = look_up(shared, lookup_client, charge, &unconfirmed, deadlines, 0).await?;
+        let mut usable: HashMap<LookupTarget, AnsweredLookup> = found
             .answers
             .into_iter()
             .filter(|answered| answered.answer.is_usable())
             .map(|answered| (answered.what, answered))
             .collect();
-        if !told.is_empty() && reader.credential.quarantine.is_some() {
-            shared.access.quotas.restore(&reader.credential).await?;
+        if !usable.is_empty() && lookup_client.credential.quarantine.is_some() {
+            shared
+                .access
+                .quotas
+                .restore(&lookup_client.credential)
+                .await?;
         }
         let is_refused = found
             .failure
             .is_some_and(|failure| failure.kind == FailureKind::Unauthorized);
         if is_refused {
-            keyring.forget(reader.credential.id);
+            credential_pool.forget(lookup_client.credential.id);
         }
         for answered in &mut answers {
-            let Some(position) = doubted.iter().position(|due| due.what == answered.what) else {
+            let Some(position) = unconfirmed.iter().position(|due| due.what == answered.what)
+            else {
                 continue;
             };
-            match told.remove(&answered.what) {
+            match usable.remove(&answered.what) {
                 Some(other) => {
-                    if matches!(other.answer, Answer::Found(_)) {
-                        doubted.remove(position);
+                    if matches!(other.answer, LookupAnswer::Found(_)) {
+                        unconfirmed.remove(position);
                     }
-                    *answered = better(answered.clone(), other);
+                    *answered = stronger(answered.clone(), other);
                 }
-                None if !is_refused => unheard.push(answered.what),
+                None if !is_refused => unreached.push(answered.what),
                 None => {}
             }
         }
     }
-    // A tombstone waits until everyone was heard that can be.
+    // A tombstone waits until every available credential was asked.
     for answered in &mut answers {
-        let is_final = matches!(answered.answer, Answer::Missing | Answer::Gone);
-        if is_final && unheard.contains(&answered.what) {
-            answered.answer = Answer::Nothing;
+        let is_final = matches!(answered.answer, LookupAnswer::Missing | LookupAnswer::Gone);
+        if is_final && unreached.contains(&answered.what) {
+            answered.answer = LookupAnswer::Nothing;
         }
     }
     Ok(answers)
 }
 
-/// What became of posts at their last look-up, of those that were not found now.
-async fn before(
+/// The outcomes of the last look-ups of the posts that were not found now.
+async fn last_outcomes(
     shared: &Shared,
     claim: &Claim,
-    answers: &[Answered],
-) -> Result<HashMap<What, Became>, StoreError> {
+    answers: &[AnsweredLookup],
+) -> Result<HashMap<LookupTarget, LookupOutcome>, StoreError> {
     let posts: Vec<LocalId> = answers
         .iter()
-        .filter(|answered| matches!(answered.answer, Answer::Hidden | Answer::Missing))
+        .filter(|answered| {
+            matches!(
+                answered.answer,
+                LookupAnswer::Hidden | LookupAnswer::Missing
+            )
+        })
         .filter_map(|answered| match answered.what {
-            What::Stored(post) => Some(post),
-            What::Wanted { .. } => None,
+            LookupTarget::Stored(post) => Some(post),
+            LookupTarget::Pending { .. } => None,
         })
         .collect();
     if posts.is_empty() || claim.posts.is_empty() {
@@ -140,63 +151,71 @@ async fn before(
             for post in &posts {
                 let outcome =
                     refresh_state(tx, *post)?.and_then(|refresh_state| refresh_state.outcome);
-                before.extend(outcome.map(|outcome| (What::Stored(*post), outcome)));
+                before.extend(outcome.map(|outcome| (LookupTarget::Stored(*post), outcome)));
             }
             Ok(before)
         })
         .await
 }
 
-/// Whether an answer says no more of a post than what is known: that it is hidden. Where anyone may
-/// see the post, being left out may mean more.
-fn is_known(answer: &Answer, is_open: bool, before: Option<Became>) -> bool {
-    *answer == Answer::Missing && !is_open && before == Some(Became::Hidden)
+/// Whether an answer only repeats that a post is hidden. For a post that anyone may see, being left out
+/// may mean more.
+fn is_known(answer: &LookupAnswer, is_open: bool, before: Option<LookupOutcome>) -> bool {
+    *answer == LookupAnswer::Missing && !is_open && before == Some(LookupOutcome::Hidden)
 }
 
-/// Whether an answer has to be confirmed by others. A post that is left out for the first time is
-/// only asked for again.
-fn is_doubted(answer: &Answer, was_left_out: bool, before: Option<Became>) -> bool {
+/// Whether an answer has to be confirmed by others. A post that is left out for the first time is only
+/// requested again.
+fn is_unconfirmed(
+    answer: &LookupAnswer,
+    was_left_out: bool,
+    before: Option<LookupOutcome>,
+) -> bool {
     match answer {
-        Answer::Missing => was_left_out,
-        Answer::Hidden => before != Some(Became::Hidden),
-        // Where an upstream tells this from what is hidden, it is so for everyone.
-        Answer::Gone | Answer::Found(_) | Answer::Nothing | Answer::Suspect => false,
+        LookupAnswer::Missing => was_left_out,
+        LookupAnswer::Hidden => before != Some(LookupOutcome::Hidden),
+        // An upstream that distinguishes gone from hidden posts does so for all credentials.
+        LookupAnswer::Gone
+        | LookupAnswer::Found(_)
+        | LookupAnswer::Nothing
+        | LookupAnswer::Suspect => false,
     }
 }
 
-/// What two answers of different readers come to.
-fn better(one: Answered, other: Answered) -> Answered {
-    let says = |answered: &Answered| match answered.answer {
-        Answer::Found(_) => 4,
-        // That it is hidden proves that it exists.
-        Answer::Hidden => 3,
-        Answer::Gone => 2,
-        Answer::Missing => 1,
-        Answer::Nothing | Answer::Suspect => 0,
+/// The stronger of two answers to different credentials.
+fn stronger(one: AnsweredLookup, other: AnsweredLookup) -> AnsweredLookup {
+    let strength = |answered: &AnsweredLookup| match answered.answer {
+        LookupAnswer::Found(_) => 4,
+        // A hidden post exists.
+        LookupAnswer::Hidden => 3,
+        LookupAnswer::Gone => 2,
+        LookupAnswer::Missing => 1,
+        LookupAnswer::Nothing | LookupAnswer::Suspect => 0,
     };
-    if says(&other) > says(&one) {
+    if strength(&other) > strength(&one) {
         other
     } else {
         one
     }
 }
 
-/// Those come first whose sources showed most of the posts first: they are likeliest to see them.
+/// Sorts the credentials whose sources were the first to show most of the posts to the front: they are
+/// the likeliest to see them.
 async fn sort_by_first_source(
     shared: &Shared,
     claim: &Claim,
     posts: &[&DuePost],
-    readers: &mut [Reader],
+    lookup_clients: &mut [LookupClient],
 ) -> Result<(), StoreError> {
-    if readers.len() < 2 {
+    if lookup_clients.len() < 2 {
         return Ok(());
     }
     let instance = claim.instance;
     let stored: Vec<LocalId> = posts
         .iter()
         .filter_map(|due| match due.what {
-            What::Stored(post) => Some(post),
-            What::Wanted { .. } => None,
+            LookupTarget::Stored(post) => Some(post),
+            LookupTarget::Pending { .. } => None,
         })
         .collect();
     let shown: Vec<Option<TokenLocation>> = shared
@@ -212,14 +231,14 @@ async fn sort_by_first_source(
             Ok::<_, StoreError>(first.values().map(token).collect())
         })
         .await?;
-    readers.sort_by_cached_key(|reader| {
-        let place = &reader.credential.place;
+    lookup_clients.sort_by_cached_key(|lookup_client| {
+        let place = &lookup_client.credential.place;
         std::cmp::Reverse(shown.iter().filter(|shown| *shown == place).count())
     });
     Ok(())
 }
 
-/// Who has no quota for longer is not waited for, ms: longer than the usual windows.
+/// The longest wait for a quota, ms: longer than the windows of most upstreams.
 const SOON_MS: i64 = 20 * 60_000;
 
 #[cfg(test)]
@@ -229,29 +248,37 @@ mod tests {
     use super::{super::testing::World, *};
 
     #[test]
-    fn only_what_would_change_a_post_is_doubted() {
-        let hidden = Some(Became::Hidden);
-        let seen = Some(Became::Unchanged);
-        assert!(is_doubted(&Answer::Hidden, false, seen));
-        assert!(is_doubted(&Answer::Hidden, false, None));
-        assert!(!is_doubted(&Answer::Hidden, false, hidden));
-        assert!(!is_doubted(&Answer::Missing, false, seen));
-        assert!(is_doubted(&Answer::Missing, true, Some(Became::Missing)));
-        assert!(!is_doubted(&Answer::Gone, true, seen));
-        assert!(!is_doubted(&Answer::Nothing, true, seen));
+    fn only_answers_that_would_change_a_post_need_confirmation() {
+        let hidden = Some(LookupOutcome::Hidden);
+        let seen = Some(LookupOutcome::Unchanged);
+        assert!(is_unconfirmed(&LookupAnswer::Hidden, false, seen));
+        assert!(is_unconfirmed(&LookupAnswer::Hidden, false, None));
+        assert!(!is_unconfirmed(&LookupAnswer::Hidden, false, hidden));
+        assert!(!is_unconfirmed(&LookupAnswer::Missing, false, seen));
+        assert!(is_unconfirmed(
+            &LookupAnswer::Missing,
+            true,
+            Some(LookupOutcome::Missing)
+        ));
+        assert!(!is_unconfirmed(&LookupAnswer::Gone, true, seen));
+        assert!(!is_unconfirmed(&LookupAnswer::Nothing, true, seen));
     }
 
     #[test]
-    fn what_is_hidden_and_left_out_is_hidden_still_unless_anyone_could_see_it() {
-        let hidden = Some(Became::Hidden);
-        assert!(is_known(&Answer::Missing, false, hidden));
-        assert!(!is_known(&Answer::Missing, true, hidden));
-        assert!(!is_known(&Answer::Missing, false, Some(Became::Unchanged)));
-        assert!(!is_known(&Answer::Gone, false, hidden));
+    fn a_hidden_post_that_is_left_out_stays_hidden_unless_anyone_could_see_it() {
+        let hidden = Some(LookupOutcome::Hidden);
+        assert!(is_known(&LookupAnswer::Missing, false, hidden));
+        assert!(!is_known(&LookupAnswer::Missing, true, hidden));
+        assert!(!is_known(
+            &LookupAnswer::Missing,
+            false,
+            Some(LookupOutcome::Unchanged)
+        ));
+        assert!(!is_known(&LookupAnswer::Gone, false, hidden));
     }
 
     #[tokio::test]
-    async fn when_the_time_is_over_nobody_is_charged_and_nothing_is_final() {
+    async fn after_the_deadline_nothing_is_charged_and_nothing_is_final() {
         let world = World::new().await;
         let mut ids = Vec::new();
         for name in ["one", "two", "three"] {
@@ -260,15 +287,15 @@ mod tests {
         world.name_posts(&["5", "6"]).await;
         let mut claim = world.claim().await;
         claim.posts[1].freshness.missing = true;
-        let mut keyring = Keyring::new(&world.instance().await);
+        let mut credential_pool = CredentialPool::new(&world.instance().await);
         let shared = &world.shared;
-        let others = keyring.others(shared, ids[1]).await.unwrap();
-        let first = others.first().expect("a reader");
-        let answers: Vec<Answered> = claim
+        let others = credential_pool.others(shared, ids[1]).await.unwrap();
+        let first = others.first().expect("a look-up client");
+        let answers: Vec<AnsweredLookup> = claim
             .posts
             .iter()
-            .zip([Answer::Hidden, Answer::Missing])
-            .map(|(due, answer)| Answered {
+            .zip([LookupAnswer::Hidden, LookupAnswer::Missing])
+            .map(|(due, answer)| AnsweredLookup {
                 what: due.what,
                 answer,
                 asked_at_ms: 0,
@@ -278,30 +305,30 @@ mod tests {
             last_ms: 0,
             over_ms: 0,
         };
-        let said = confirmed(shared, &mut keyring, first, &claim, answers, over).await;
-        let said: Vec<Answer> = said.unwrap().into_iter().map(|said| said.answer).collect();
-        assert_eq!(said, [Answer::Hidden, Answer::Nothing]);
+        let said = confirm(shared, &mut credential_pool, first, &claim, answers, over).await;
+        let said: Vec<LookupAnswer> = said.unwrap().into_iter().map(|said| said.answer).collect();
+        assert_eq!(said, [LookupAnswer::Hidden, LookupAnswer::Nothing]);
         let ledgers = shared.store.read(quota::all).await.unwrap();
         assert!(ledgers.is_empty(), "{ledgers:?}");
     }
 
     #[test]
-    fn the_best_answer_counts() {
-        let answered = |answer| Answered {
-            what: What::Stored(LocalId::from(1)),
+    fn the_strongest_answer_counts() {
+        let answered = |answer| AnsweredLookup {
+            what: LookupTarget::Stored(LocalId::from(1)),
             answer,
             asked_at_ms: 0,
         };
         let all = [
-            Answer::Nothing,
-            Answer::Missing,
-            Answer::Gone,
-            Answer::Hidden,
+            LookupAnswer::Nothing,
+            LookupAnswer::Missing,
+            LookupAnswer::Gone,
+            LookupAnswer::Hidden,
         ];
         for (at, worse) in all.iter().enumerate() {
             for best in &all[at..] {
                 for (one, other) in [(worse, best), (best, worse)] {
-                    let found = better(answered(one.clone()), answered(other.clone()));
+                    let found = stronger(answered(one.clone()), answered(other.clone()));
                     assert_eq!(found.answer, *best);
                 }
             }

@@ -1,4 +1,4 @@
-//! Looks posts of a claim up with one credential.
+//! Looks up posts of a claim with one credential.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -9,25 +9,25 @@ use driftline_core::{
 };
 use driftline_store::{
     StoreError,
-    refresh::{Answer, Answered, DuePost, due_last},
+    refresh::{AnsweredLookup, DuePost, LookupAnswer, due_last},
 };
 
-use super::{Shared, reader::Reader};
+use super::{Shared, lookup_client::LookupClient};
 use crate::{
     clock::now_ms,
     quotas::{Charge, Permit},
 };
 
-/// What looking posts up brought.
+/// The result of looking posts up.
 #[derive(Default)]
-pub(super) struct Outcome {
-    /// What was found; posts without an answer are due as they were.
-    pub(super) answers: Vec<Answered>,
-    /// Why not all were answered, if so.
+pub(super) struct LookupAnswers {
+    /// The answers; posts without one stay due.
+    pub(super) answers: Vec<AnsweredLookup>,
+    /// The failure, if not all posts were answered.
     pub(super) failure: Option<Failure>,
 }
 
-/// How long a look-up may take.
+/// The deadlines of a look-up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadlines {
     /// No request is sent after this, Unix ms.
@@ -37,61 +37,61 @@ pub(super) struct Deadlines {
 }
 
 impl Deadlines {
-    /// How long one answer is waited for: something is left to find out whether the upstream or a
-    /// post of the request is to blame for a silence.
+    /// The timeout of one request: some time is left to find out whether the upstream or a post of the
+    /// request causes a timeout.
     fn timeout(self) -> Duration {
         let left_ms = self.over_ms.saturating_sub(now_ms()).max(0) * 3 / 5;
         Duration::from_millis(left_ms.unsigned_abs())
     }
 
-    /// Whether no request is to be sent any more.
-    pub(super) fn are_over(self) -> bool {
+    /// Whether no more requests may be sent.
+    pub(super) fn have_passed(self) -> bool {
         now_ms() >= self.last_ms
     }
 }
 
-/// Looks posts up; the first request is taken from the quota already, for that charge. A batch that
-/// is refused is halved, within the quota and the time, until what it is refused for stands alone.
-/// `silent` are the turns in a row that the upstream has answered nothing in.
+/// Looks posts up. The first request is already taken from the quota, with that charge. A batch that is
+/// refused is halved, within the quota and the deadlines, until its cause is alone. `silent` is the
+/// number of turns in a row without an answer of the upstream.
 pub(super) async fn look_up(
     shared: &Shared,
-    reader: &Reader,
+    lookup_client: &LookupClient,
     charge: Charge,
     posts: &[&DuePost],
-    hours: Deadlines,
+    deadlines: Deadlines,
     silent: u32,
-) -> Result<Outcome, StoreError> {
+) -> Result<LookupAnswers, StoreError> {
     let failures = |due: &&DuePost| {
         if due.freshness.missing {
-            // A list without it may be a mistake: it is asked for alone before it counts as gone.
+            // A list without the post may be a mistake: it is requested alone before it counts as gone.
             ALONE
         } else {
             due.freshness.failures
         }
     };
-    let mut asking = Asking {
+    let mut run = LookupRun {
         shared,
-        reader,
-        hours,
+        lookup_client,
+        deadlines,
         search: Search::new(posts.to_vec(), failures, silent),
         answers: Vec::with_capacity(posts.len()),
         failure: None,
     };
-    asking.run(charge).await?;
-    asking.end().await
+    run.run(charge).await?;
+    run.end().await
 }
 
-/// A search, and what came of it so far.
-struct Asking<'a> {
+/// A search and its results so far.
+struct LookupRun<'a> {
     shared: &'a Shared,
-    reader: &'a Reader,
-    hours: Deadlines,
+    lookup_client: &'a LookupClient,
+    deadlines: Deadlines,
     search: Search<&'a DuePost>,
-    answers: Vec<Answered>,
+    answers: Vec<AnsweredLookup>,
     failure: Option<Failure>,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> LookupRun<'a> {
     async fn run(&mut self, first: Charge) -> Result<(), StoreError> {
         let mut first = Some(first);
         let mut asked = Vec::new();
@@ -100,7 +100,7 @@ impl<'a> Asking<'a> {
                 Next::Posts(part) => part,
                 Next::Canary => {
                     let said = self.ask_canary(&asked).await?;
-                    self.search.heard(said);
+                    self.search.canary_checked(said);
                     continue;
                 }
                 Next::Nothing => break,
@@ -108,14 +108,18 @@ impl<'a> Asking<'a> {
             let ids: Vec<UpstreamId> = part.iter().map(|due| id_of(due)).collect();
             let charge = match first.take() {
                 Some(charge) => charge,
-                None if self.hours.are_over() => break,
-                None => match self.reader.take(self.shared, ids.len()).await? {
+                None if self.deadlines.have_passed() => break,
+                None => match self.lookup_client.take(self.shared, ids.len()).await? {
                     Permit::Sent(charge) => charge,
                     Permit::Until(_) => break,
                 },
             };
-            let timeout = self.hours.timeout();
-            match self.reader.ask(self.shared, charge, &ids, timeout).await? {
+            let timeout = self.deadlines.timeout();
+            match self
+                .lookup_client
+                .ask(self.shared, charge, &ids, timeout)
+                .await?
+            {
                 Ok(found) => {
                     let part = self.search.answered();
                     self.answers.extend(matched(&part, found));
@@ -128,33 +132,33 @@ impl<'a> Asking<'a> {
             }
         }
         match first {
-            Some(charge) => self.reader.put_back(self.shared, charge).await,
+            Some(charge) => self.lookup_client.put_back(self.shared, charge).await,
             None => Ok(()),
         }
     }
 
-    /// Asks for a post that this credential was shown before, or for another one of the instance,
-    /// but for none of these.
+    /// Requests a post that this credential was shown before, or another one of the instance, but none
+    /// of these.
     async fn ask_canary(&self, ids: &[UpstreamId]) -> Result<CanaryResult, StoreError> {
-        let credential = self.reader.credential.id;
+        let credential = self.lookup_client.credential.id;
         let canary = match self.shared.canaries.apart_from(credential, ids) {
             Some(canary) => Some(canary),
             None => self.stored_canary(ids).await?,
         };
         let kind = self.failure.as_ref().map(|failure| failure.kind);
-        // Where nothing was shown yet, the other posts of the batch will tell.
+        // Without a canary, the other posts of the batch show whether requests work.
         let is_enough = canary.is_some() || kind.is_some_and(is_silence);
-        if !is_enough || self.hours.timeout().is_zero() {
+        if !is_enough || self.deadlines.timeout().is_zero() {
             return Ok(CanaryResult::Unasked);
         }
         let posts = usize::from(canary.is_some());
-        let Permit::Sent(charge) = self.reader.take(self.shared, posts).await? else {
+        let Permit::Sent(charge) = self.lookup_client.take(self.shared, posts).await? else {
             return Ok(CanaryResult::Unasked);
         };
-        let timeout = self.hours.timeout();
+        let timeout = self.deadlines.timeout();
         let Some(canary) = canary else {
-            // There is none: whether it answers anything at all has to do.
-            let asked = self.reader.client.verify();
+            // Without a canary, any answer has to do.
+            let asked = self.lookup_client.client.verify();
             return Ok(match tokio::time::timeout(timeout, asked).await {
                 Err(_) => CanaryResult::Failed(FailureKind::TimedOut),
                 Ok(Err(failure)) if !may_blame_posts(failure.kind) => CanaryResult::Answered,
@@ -163,7 +167,10 @@ impl<'a> Asking<'a> {
             });
         };
         let asked = std::slice::from_ref(&canary);
-        let found = self.reader.ask(self.shared, charge, asked, timeout).await?;
+        let found = self
+            .lookup_client
+            .ask(self.shared, charge, asked, timeout)
+            .await?;
         Ok(match found {
             Ok(_) => CanaryResult::Answered,
             Err(failure) => {
@@ -173,9 +180,9 @@ impl<'a> Asking<'a> {
         })
     }
 
-    /// A post of the instance that was answered of late, by whichever credential.
+    /// A recently answered post of the instance, whichever credential it was.
     async fn stored_canary(&self, ids: &[UpstreamId]) -> Result<Option<UpstreamId>, StoreError> {
-        let instance = self.reader.credential.instance;
+        let instance = self.lookup_client.credential.instance;
         let stored = self
             .shared
             .read(move |tx| due_last(tx, instance, CANARIES))
@@ -186,8 +193,8 @@ impl<'a> Asking<'a> {
             .find(|id| !ids.contains(id)))
     }
 
-    /// What the search came to.
-    async fn end(mut self) -> Result<Outcome, StoreError> {
+    /// The result of the search.
+    async fn end(mut self) -> Result<LookupAnswers, StoreError> {
         if self.is_refused() {
             self.refuse().await?;
         }
@@ -198,49 +205,51 @@ impl<'a> Asking<'a> {
             suspects,
             is_cut_short,
         } = self.search.end();
-        // Culprits that were found while others were answered are no trouble with the upstream.
+        // Failures of single posts are no failure of the upstream if other posts were answered.
         if works && !is_cut_short {
             let is_theirs = |failure: &Failure| may_blame_posts(failure.kind);
             self.failure = self.failure.filter(|failure| !is_theirs(failure));
         }
         let mut answers = self.answers;
         for (posts, answer) in [
-            (hidden, Answer::Hidden),
-            (failed, Answer::Nothing),
-            (suspects, Answer::Suspect),
+            (hidden, LookupAnswer::Hidden),
+            (failed, LookupAnswer::Nothing),
+            (suspects, LookupAnswer::Suspect),
         ] {
-            answers.extend(posts.into_iter().map(|due| Answered {
+            answers.extend(posts.into_iter().map(|due| AnsweredLookup {
                 what: due.what,
                 answer: answer.clone(),
                 asked_at_ms: now_ms(),
             }));
         }
-        Ok(Outcome {
+        Ok(LookupAnswers {
             answers,
             failure: self.failure,
         })
     }
 
-    /// Whether 403 is about the credential, as far as can be told.
+    /// Whether 403 probably concerns the credential.
     fn is_refused(&self) -> bool {
         if self.search.is_known_to_be_refused() {
             return true;
         }
-        let credential = self.reader.credential.id;
+        let credential = self.lookup_client.credential.id;
         let canaries = &self.shared.canaries;
-        // A canary that could not be asked will be, with more quota or time.
+        // A canary that could not be requested will be, with more quota or time.
         self.search.may_be_refused()
             && canaries.apart_from(credential, &[]).is_none()
             && (self.search.is_outage() || canaries.is_refused_again(credential))
     }
 
-    /// The credential is not taken: it rests.
+    /// Quarantines the credential, which the upstream rejects.
     async fn refuse(&mut self) -> Result<(), StoreError> {
         self.search.is_refused();
         if let Some(failure) = &mut self.failure {
             failure.kind = FailureKind::Unauthorized;
-            self.shared.canaries.forget(self.reader.credential.id);
-            self.reader.failed(self.shared, failure).await?;
+            self.shared
+                .canaries
+                .forget(self.lookup_client.credential.id);
+            self.lookup_client.failed(self.shared, failure).await?;
         }
         Ok(())
     }
@@ -255,18 +264,18 @@ fn id_of(due: &DuePost) -> UpstreamId {
     UpstreamId::from(due.upstream_id.as_str())
 }
 
-/// Each post with what was found of it; a post that the answer says nothing of is missing.
-fn matched<'a>(part: &'a [&DuePost], found: LookUps) -> impl Iterator<Item = Answered> + 'a {
-    let LookUps { findings, facts } = found;
-    let AnswerHeaders { sent_at_ms, .. } = facts;
+/// Each post with its finding; a post that the answer leaves out is missing.
+fn matched<'a>(part: &'a [&DuePost], found: LookUps) -> impl Iterator<Item = AnsweredLookup> + 'a {
+    let LookUps { findings, headers } = found;
+    let AnswerHeaders { sent_at_ms, .. } = headers;
     let findings: HashMap<UpstreamId, Finding> = findings.into_iter().collect();
-    part.iter().map(move |due| Answered {
+    part.iter().map(move |due| AnsweredLookup {
         what: due.what,
         answer: match findings.get(&id_of(due)).cloned() {
-            Some(Finding::Found(post)) => Answer::Found(post),
-            Some(Finding::Gone) => Answer::Gone,
-            Some(Finding::Hidden) => Answer::Hidden,
-            Some(Finding::Missing) | None => Answer::Missing,
+            Some(Finding::Found(post)) => LookupAnswer::Found(post),
+            Some(Finding::Gone) => LookupAnswer::Gone,
+            Some(Finding::Hidden) => LookupAnswer::Hidden,
+            Some(Finding::Missing) | None => LookupAnswer::Missing,
         },
         asked_at_ms: sent_at_ms,
     })

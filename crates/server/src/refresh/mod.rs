@@ -1,20 +1,20 @@
-//! Keeps stored posts fresh: workers that claim what is due, look it up and save it.
+//! Keeps stored posts fresh: workers claim the posts that are due, look them up and save the answers.
 //!
-//! Every process that shares a store runs its workers; claims keep them apart. A worker holds a
-//! claim while it asks, and no transaction.
+//! Every process that shares a store runs its workers; claims keep them apart. During a request a
+//! worker holds a claim, and no transaction.
 
 mod batch_ability;
 mod canaries;
+mod configured_credentials;
+mod credential_pool;
 mod cross_check;
-mod keyring;
 mod look_up;
-mod named;
-mod offered;
+mod lookup_client;
 mod options;
 mod outbox_relay;
-mod reader;
+mod refresh_capacity;
+mod refresh_stats;
 mod saving;
-mod tally;
 #[cfg(test)]
 mod testing;
 mod worker_pool;
@@ -39,19 +39,19 @@ use tokio::{
 
 pub use options::RefreshOptions;
 pub use outbox_relay::OutboxRelay;
-pub use tally::Tally;
+pub use refresh_stats::RefreshStats;
 
-pub(crate) use keyring::ANONYMOUS;
-pub(crate) use named::Named;
+pub(crate) use configured_credentials::ConfiguredCredentials;
+pub(crate) use credential_pool::ANONYMOUS;
 
 use crate::{
-    access::Access,
     clock::now_ms,
     fault_log::{FaultLog, FaultLogs, Weight},
     span::show_ms,
+    upstream_access::UpstreamAccess,
 };
 use canaries::Canaries;
-use named::Warned;
+use configured_credentials::UnknownNames;
 use worker_pool::WorkerPool;
 
 /// The workers of this process. Clones are handles to the same ones.
@@ -61,24 +61,24 @@ pub struct Refreshers {
     keeper: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
-/// What all workers of a process share.
+/// State that all workers of a process share.
 pub(crate) struct Shared {
     pub(crate) store: Store,
-    pub(crate) access: Access,
+    pub(crate) access: UpstreamAccess,
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
     canaries: Canaries,
-    /// Of the workers of an instance, where it is not the whole store that fails.
+    /// Faults of an instance's workers, apart from outages of the whole store.
     faults: FaultLogs<InstanceId>,
-    /// Of credentials that this process cannot read.
+    /// Credentials that this process cannot read.
     unusable: FaultLogs<CredentialId>,
-    tally: std::sync::Mutex<HashMap<InstanceId, Tally>>,
+    refresh_stats: std::sync::Mutex<HashMap<InstanceId, RefreshStats>>,
     stop: watch::Sender<bool>,
 }
 
 impl Refreshers {
-    /// Begins to refresh what is due, of every instance of the store.
-    pub fn start(store: Store, access: Access, options: RefreshOptions) -> Self {
+    /// Begins to refresh the due posts of every instance of the store.
+    pub fn start(store: Store, access: UpstreamAccess, options: RefreshOptions) -> Self {
         let shared = Arc::new(Shared::new(store, access, options));
         let keeper = tokio::spawn(keep(Arc::clone(&shared)));
         Self {
@@ -87,14 +87,15 @@ impl Refreshers {
         }
     }
 
-    /// What this process's workers have done for an instance since they began.
-    pub fn tally(&self, instance: InstanceId) -> Tally {
-        let mut tally = Tally::default();
-        self.shared.count(instance, |kept| tally = kept.clone());
-        tally
+    /// The work of this process's workers for an instance since they began.
+    pub fn refresh_stats(&self, instance: InstanceId) -> RefreshStats {
+        let mut refresh_stats = RefreshStats::default();
+        self.shared
+            .count(instance, |stats| refresh_stats = stats.clone());
+        refresh_stats
     }
 
-    /// Ends all workers: what they hold is given back.
+    /// Ends all workers; they release their claims.
     pub async fn stop(&self) {
         self.shared.stop.send_replace(true);
         if let Some(keeper) = self.keeper.lock().await.take() {
@@ -104,7 +105,7 @@ impl Refreshers {
 }
 
 impl Shared {
-    fn new(store: Store, access: Access, options: RefreshOptions) -> Self {
+    fn new(store: Store, access: UpstreamAccess, options: RefreshOptions) -> Self {
         let (stop, _) = watch::channel(false);
         Self {
             store,
@@ -114,7 +115,7 @@ impl Shared {
             canaries: Canaries::default(),
             faults: FaultLogs::default(),
             unusable: FaultLogs::default(),
-            tally: std::sync::Mutex::default(),
+            refresh_stats: std::sync::Mutex::default(),
             stop,
         }
     }
@@ -123,12 +124,15 @@ impl Shared {
         self.stop.subscribe()
     }
 
-    pub(crate) fn count(&self, instance: InstanceId, count: impl FnOnce(&mut Tally)) {
-        let mut tallies = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = tallies.entry(instance).or_default();
-        let before = tally.doubtful();
-        count(tally);
-        if tally.doubtful() > before {
+    pub(crate) fn count(&self, instance: InstanceId, count: impl FnOnce(&mut RefreshStats)) {
+        let mut all = self
+            .refresh_stats
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let refresh_stats = all.entry(instance).or_default();
+        let before = refresh_stats.unconfirmed();
+        count(refresh_stats);
+        if refresh_stats.unconfirmed() > before {
             self.access.cache_invalidations.raise(instance);
         }
     }
@@ -141,19 +145,19 @@ impl Shared {
     }
 }
 
-/// Keeps a worker_pool for every instance.
+/// Keeps a worker pool for every instance.
 async fn keep(shared: Arc<Shared>) {
     let mut stop = shared.stopped();
     let mut pools: HashMap<InstanceId, WorkerPool> = HashMap::new();
-    let mut warned = Warned::default();
+    let mut unknown_names = UnknownNames::default();
     let mut fault = FaultLog::default();
     while !*stop.borrow() {
         if !shared.access.store_fault.lasts().await {
-            match scan(&shared, &mut pools, &mut warned).await {
+            match scan(&shared, &mut pools, &mut unknown_names).await {
                 Ok(()) => {
                     if let Some(failed_ms) = fault.succeeded(now_ms()) {
                         tracing::warn!(
-                            "schedules are looked after again, after {}",
+                            "refresh schedules are scanned again, after {}",
                             show_ms(failed_ms)
                         );
                     }
@@ -161,7 +165,7 @@ async fn keep(shared: Arc<Shared>) {
                 Err(error) if shared.access.store_fault.takes(&error) => {}
                 Err(error) => {
                     if fault.failed(Weight::Lasting, now_ms()) {
-                        tracing::warn!(%error, "a schedule cannot be looked after; trying again");
+                        tracing::warn!(%error, "a refresh schedule could not be scanned; trying again");
                     }
                 }
             }
@@ -171,37 +175,37 @@ async fn keep(shared: Arc<Shared>) {
             () = tokio::time::sleep(shared.options.scan) => {}
         }
     }
-    for (_, worker_pool) in pools {
-        worker_pool.end().await;
+    for (_, pool) in pools {
+        pool.end().await;
     }
 }
 
-/// Looks after each instance, whatever is wrong with others; the first error.
+/// Scans each instance, whatever is wrong with the others. Returns the first error.
 async fn scan(
     shared: &Arc<Shared>,
     pools: &mut HashMap<InstanceId, WorkerPool>,
-    warned: &mut Warned,
+    unknown_names: &mut UnknownNames,
 ) -> Result<(), StoreError> {
-    let mut outcome = warned.look(shared).await;
+    let mut outcome = unknown_names.warn(shared).await;
     let instances = shared.read(source::instances).await?;
     let is_over = *shared.stop.borrow();
-    for (id, _) in pools.extract_if(|_, worker_pool| worker_pool.is_broken() && !is_over) {
-        tracing::error!(instance = %id, "a worker broke; its instance begins anew");
+    for (id, _) in pools.extract_if(|_, pool| pool.is_broken() && !is_over) {
+        tracing::error!(instance = %id, "a refresh worker panicked; the instance's workers are started again");
     }
     for instance in instances {
-        shared.count(instance.id, |tally| {
-            tally.origin.clone_from(&instance.origin);
+        shared.count(instance.id, |refresh_stats| {
+            refresh_stats.origin.clone_from(&instance.origin);
         });
         pools
             .entry(instance.id)
             .or_insert_with(|| WorkerPool::start(shared, &instance));
-        outcome = outcome.and(look_after(shared, &instance).await);
+        outcome = outcome.and(scan_instance(shared, &instance).await);
     }
     outcome
 }
 
-/// Tells how far behind an instance is, and tells libraries what a dead worker left outbox.
-async fn look_after(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
+/// Exports how far behind an instance is, and relays what a dead worker left in the outbox.
+async fn scan_instance(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
     let first_due_ms = shared.read(move |tx| next_due_ms(tx, id, now)).await?;
     let oldest_ms = first_due_ms.map_or(0, |due_ms| now.saturating_sub(due_ms).max(0));
@@ -211,20 +215,24 @@ async fn look_after(shared: &Arc<Shared>, instance: &Instance) -> Result<(), Sto
     shared.access.outbox_relay.relay_what_is_left(id, now).await
 }
 
-/// Tells what this process's workers have seen, once in a few minutes, since it counts the whole
-/// schedule for that, and takes up what all have taught.
+/// Shares this process's observations and adopts the learned state of all processes. Only once in a
+/// few minutes, since it counts the whole schedule.
 async fn share_learned(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
     let mut observation = None;
-    shared.count(id, |tally| observation = tally.observation_to_share(now));
+    shared.count(id, |refresh_stats| {
+        observation = refresh_stats.observation_to_share(now)
+    });
     let Some(observation) = observation else {
         return Ok(());
     };
-    let told = share_observation(shared, instance, &observation, now).await;
-    if told.is_err() {
-        shared.count(id, |tally| tally.observation.add(&observation));
+    let shared_now = share_observation(shared, instance, &observation, now).await;
+    if shared_now.is_err() {
+        shared.count(id, |refresh_stats| {
+            refresh_stats.observation.add(&observation)
+        });
     }
-    told
+    shared_now
 }
 
 async fn share_observation(
@@ -239,10 +247,10 @@ async fn share_observation(
     gauge!("driftline_refresh_overdue_posts", &labels).set(behind.overdue as f64);
     gauge!("driftline_refresh_scheduled_posts", &labels).set(behind.scheduled as f64);
     show_staleness(shared, instance, now).await?;
-    let offered_per_ms = offered::per_ms(shared, id).await?;
+    let offered_per_ms = refresh_capacity::posts_per_ms(shared, id).await?;
     let policies = &shared.access.policies;
     policies
-        .tell(
+        .share(
             &shared.store,
             id,
             observation.clone(),
@@ -252,7 +260,7 @@ async fn share_observation(
         .await
 }
 
-/// Tells how old counts are, by age.
+/// Exports the staleness of counts, by the posts' age.
 async fn show_staleness(
     shared: &Arc<Shared>,
     instance: &Instance,
@@ -261,14 +269,14 @@ async fn show_staleness(
     let id = instance.id;
     let ages = shared.access.policies.ages().clone();
     let table = ages.clone();
-    let standings = shared.read(move |tx| bands(tx, id, &table, now)).await?;
-    for (band, standing) in ages.bands().iter().zip(standings) {
+    let band_states = shared.read(move |tx| bands(tx, id, &table, now)).await?;
+    for (band, state) in ages.bands().iter().zip(band_states) {
         let labels = [
             ("instance", instance.origin.clone()),
             ("younger_than", format!("{}s", band.below_ms / 1000)),
         ];
         gauge!("driftline_refresh_staleness_seconds", &labels)
-            .set(standing.mean_staleness_ms as f64 / 1000.0);
+            .set(state.mean_staleness_ms as f64 / 1000.0);
     }
     Ok(())
 }

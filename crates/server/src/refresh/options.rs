@@ -5,21 +5,21 @@ use std::time::Duration;
 pub struct RefreshOptions {
     /// This process's name on its leases: unique among the processes that share a store.
     pub holder: String,
-    /// How long a batch that is not full waits for more, from when its first post was due.
+    /// How long an incomplete batch waits for more posts, from when its first post was due.
     pub buffer_ttl: Duration,
-    /// How long a claim lasts. A worker that dies holds its posts up for this long; a look-up has
-    /// two thirds of it.
+    /// How long a claim lasts. A dead worker delays its posts by this long; a look-up may take two
+    /// thirds of it.
     pub lease: Duration,
     /// Look-ups of one instance at a time.
     pub workers: usize,
     /// The names of the credentials that posts are refreshed with; empty for all.
     pub credentials: Vec<String>,
-    /// How often new instances are looked for, and how far behind all are.
+    /// How often to scan for new instances, and to export how far behind all are.
     pub scan: Duration,
 }
 
 impl RefreshOptions {
-    /// The usual ones, for a process of that name.
+    /// The default options, for a process of that name.
     pub fn new(holder: impl Into<String>) -> Self {
         Self {
             holder: holder.into(),

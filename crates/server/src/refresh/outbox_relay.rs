@@ -1,4 +1,4 @@
-//! Tells the libraries of sources what a refresh changed.
+//! Relays the outbox: notifies the libraries of sources of what refreshes changed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,7 +7,7 @@ use std::{
 
 use driftline_store::{
     InstanceId, LocalId, Root, SourceId, Store, StoreError,
-    refresh::{OutboxNote, forget_relayed, listed_in, notify, outbox, outbox_of},
+    refresh::{OutboxItem, forget_relayed, listed_in, notify, outbox, outbox_of},
     source,
 };
 
@@ -18,38 +18,38 @@ use crate::{
     span::show_ms,
 };
 
-/// Tells the libraries of this process's sources. Clones share what they have told.
+/// Notifies the libraries of sources. Clones share which notes were delivered.
 #[derive(Clone)]
 pub struct OutboxRelay {
     store: Store,
-    told: Arc<Told>,
+    delivered: Arc<Delivered>,
     faults: Arc<FaultLogs<SourceId>>,
-    /// Of each instance whose notes were not gone through to the end: the last that was come to.
+    /// The last post that was relayed, of each instance whose outbox was not relayed to its end.
     reached: Arc<tokio::sync::Mutex<HashMap<InstanceId, LocalId>>>,
 }
 
-/// Tells every source of the instance of what is noted about those posts.
-pub(crate) async fn notify_of(
+/// Relays the notes about these posts to every source of the instance.
+pub(crate) async fn relay(
     shared: &Shared,
     instance: InstanceId,
     posts: &[LocalId],
 ) -> Result<(), StoreError> {
-    shared.access.outbox_relay.notify_of(instance, posts).await
+    shared.access.outbox_relay.relay(instance, posts).await
 }
 
 impl OutboxRelay {
     pub(crate) fn new(store: &Store) -> Self {
         Self {
             store: store.clone(),
-            told: Arc::default(),
+            delivered: Arc::default(),
             faults: Arc::default(),
             reached: Arc::default(),
         }
     }
 
-    /// Tells every source of the instance of what is noted about those posts. What one of them
-    /// cannot be told is noted still, and keeps nothing else from being told.
-    pub(crate) async fn notify_of(
+    /// Relays the notes about these posts to every source of the instance. A note that one source
+    /// could not receive stays in the outbox, and does not delay others.
+    pub(crate) async fn relay(
         &self,
         instance: InstanceId,
         posts: &[LocalId],
@@ -65,26 +65,26 @@ impl OutboxRelay {
         self.notify_all(instance, notes).await
     }
 
-    /// Tells what a poll noted about posts of its page and, since nobody else may be there to do
-    /// it, what was left before.
+    /// Relays the notes of a poll about posts of its page and, since no worker may be running, what
+    /// was left before.
     pub(crate) async fn notify_polled(
         &self,
         instance: InstanceId,
         posts: &[LocalId],
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        self.notify_of(instance, posts).await?;
+        self.relay(instance, posts).await?;
         self.relay_what_is_left(instance, now_ms).await
     }
 
-    /// Tells what was noted a while ago and nobody told. What is kept again is passed by: the next
-    /// call goes on behind it, if there was more than one call tells.
+    /// Relays notes that have been in the outbox for a while. Notes that fail again are skipped: the
+    /// next call continues after them, if there were more than one call relays.
     pub(crate) async fn relay_what_is_left(
         &self,
         instance: InstanceId,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        // Somebody else is at it: nothing is to be told twice.
+        // Another task is relaying them: nothing must be delivered twice.
         let Ok(mut reached) = self.reached.try_lock() else {
             return Ok(());
         };
@@ -109,90 +109,91 @@ impl OutboxRelay {
     async fn notify_all(
         &self,
         instance: InstanceId,
-        notes: Vec<OutboxNote>,
+        notes: Vec<OutboxItem>,
     ) -> Result<(), StoreError> {
         if notes.is_empty() {
             return Ok(());
         }
         let sources = self.store.read(source::list).await?;
-        let (mut heard, mut kept) = (Vec::new(), HashSet::new());
+        let (mut received, mut kept) = (Vec::new(), HashSet::new());
         for source in sources.into_iter().filter(|s| s.instance.id == instance) {
-            let (id, news) = (source.id, Arc::new(self.told.news(source.id, &notes)));
+            let (id, news) = (source.id, Arc::new(self.delivered.news(source.id, &notes)));
             if news.is_empty() {
-                heard.push(id);
+                received.push(id);
                 continue;
             }
-            let told = {
+            let written = {
                 let news = Arc::clone(&news);
                 self.store
                     .write(source::root(id), move |tx| notify(tx, id, &news))
                     .await
             };
-            match told {
+            match written {
                 Ok(_) => {
-                    heard.push(id);
+                    received.push(id);
                     if let Some(failed_ms) = self.faults.succeeded(&id, now_ms()) {
-                        tracing::warn!(source = %source.name, "its library is told again what is refreshed, after {}", show_ms(failed_ms));
+                        tracing::warn!(source = %source.name, "its library is notified of refreshes again, after {}", show_ms(failed_ms));
                     }
                 }
                 // Removed meanwhile: there is no library to notify.
                 Err(StoreError::NoSource) => {}
                 Err(error) => {
                     if self.faults.failed(id, Weight::Lasting, now_ms()) {
-                        tracing::warn!(source = %source.name, %error, "its library could not be told what was refreshed; trying again");
+                        tracing::warn!(source = %source.name, %error, "its library could not be notified of refreshes; trying again");
                     }
                     kept.extend(self.store.read(move |tx| listed_in(tx, id, &news)).await?);
                 }
             }
         }
-        let (kept, told): (Vec<_>, Vec<_>) = notes
+        let (kept, relayed): (Vec<_>, Vec<_>) = notes
             .into_iter()
             .partition(|note| kept.contains(&note.post));
-        self.told.forget(&told);
-        self.told.heard(&heard, &kept);
+        self.delivered.forget(&relayed);
+        self.delivered.add(&received, &kept);
         self.store
-            .write(Root::none(), move |tx| forget_relayed(tx, instance, &told))
+            .write(Root::none(), move |tx| {
+                forget_relayed(tx, instance, &relayed)
+            })
             .await
     }
 }
 
-/// What was told to some sources while another could not be told: its note stays, and who has heard
-/// it does not hear it twice.
+/// Notes that some sources received while another could not: such a note stays in the outbox, and must
+/// not be delivered twice.
 #[derive(Debug, Default)]
-struct Told(Mutex<HashSet<(SourceId, LocalId, i64)>>);
+struct Delivered(Mutex<HashSet<(SourceId, LocalId, i64)>>);
 
-impl Told {
-    /// What of it the source has not heard.
-    fn news(&self, source: SourceId, notes: &[OutboxNote]) -> Vec<OutboxNote> {
-        let told = self.lock();
-        let is_news = |note: &&OutboxNote| !told.contains(&(source, note.post, note.since_ms));
+impl Delivered {
+    /// The notes that the source has not received.
+    fn news(&self, source: SourceId, notes: &[OutboxItem]) -> Vec<OutboxItem> {
+        let delivered = self.lock();
+        let is_news = |note: &&OutboxItem| !delivered.contains(&(source, note.post, note.since_ms));
         notes.iter().filter(is_news).copied().collect()
     }
 
-    fn heard(&self, sources: &[SourceId], notes: &[OutboxNote]) {
-        let mut told = self.lock();
+    fn add(&self, sources: &[SourceId], notes: &[OutboxItem]) {
+        let mut delivered = self.lock();
         for source in sources {
-            told.extend(notes.iter().map(|note| (*source, note.post, note.since_ms)));
+            delivered.extend(notes.iter().map(|note| (*source, note.post, note.since_ms)));
         }
     }
 
-    /// What has been told to all, or was noted anew, is not asked about any more.
-    fn forget(&self, notes: &[OutboxNote]) {
-        let mut told = self.lock();
-        if !told.is_empty() {
+    /// Forgets notes that all sources have received, or that were replaced.
+    fn forget(&self, notes: &[OutboxItem]) {
+        let mut delivered = self.lock();
+        if !delivered.is_empty() {
             let over: HashSet<LocalId> = notes.iter().map(|note| note.post).collect();
-            told.retain(|(_, post, _)| !over.contains(post));
+            delivered.retain(|(_, post, _)| !over.contains(post));
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<(SourceId, LocalId, i64)>> {
-        // The set is whole after each of its changes.
+        // The set is consistent even if a holder of the lock panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Workers and polls notify what they saved at once; what is older was left by a process that died, or
-/// could not be told.
+/// Workers and polls relay their notes at once; older ones were left by a dead process, or failed.
 const LEFT_AFTER_MS: i64 = 30_000;
 const PART: u32 = 1_000;
 const MAX_PARTS: usize = 10;
@@ -207,24 +208,31 @@ mod tests {
     use crate::warnings::Warnings;
 
     #[test]
-    fn who_has_heard_a_note_does_not_hear_it_twice() {
-        let note = |post: u64, since_ms| OutboxNote {
+    fn no_source_receives_a_note_twice() {
+        let note = |post: u64, since_ms| OutboxItem {
             post: LocalId::from(post),
             counts: true,
             since_ms,
         };
         let (one, other) = (SourceId::from(1), SourceId::from(2));
-        let told = Told::default();
-        told.heard(&[one], &[note(7, 10)]);
-        assert_eq!(told.news(one, &[note(7, 10), note(8, 10)]), [note(8, 10)]);
-        assert_eq!(told.news(other, &[note(7, 10)]), [note(7, 10)]);
-        assert_eq!(told.news(one, &[note(7, 11)]), [note(7, 11)], "noted anew");
-        told.forget(&[note(7, 10)]);
-        assert_eq!(told.news(one, &[note(7, 10)]), [note(7, 10)]);
+        let delivered = Delivered::default();
+        delivered.add(&[one], &[note(7, 10)]);
+        assert_eq!(
+            delivered.news(one, &[note(7, 10), note(8, 10)]),
+            [note(8, 10)]
+        );
+        assert_eq!(delivered.news(other, &[note(7, 10)]), [note(7, 10)]);
+        assert_eq!(
+            delivered.news(one, &[note(7, 11)]),
+            [note(7, 11)],
+            "a new note"
+        );
+        delivered.forget(&[note(7, 10)]);
+        assert_eq!(delivered.news(one, &[note(7, 10)]), [note(7, 10)]);
     }
 
     #[tokio::test]
-    async fn what_one_source_cannot_be_told_keeps_no_later_note_from_being_told() {
+    async fn a_failing_source_does_not_delay_later_notes() {
         let fresh = Fresh::sqlite();
         let target = fresh.target.clone();
         let store = tokio::task::spawn_blocking(move || Store::open(target));
@@ -275,7 +283,7 @@ mod tests {
             let left = move |tx: &mut Tx<'_>| outbox(tx, instance, i64::MAX, None, 5 * PART);
             store.read(left).await.unwrap().len() as u64
         };
-        let (told, _listening) = Warnings::listen();
+        let (warnings, _guard) = Warnings::listen();
         let outbox_relay = OutboxRelay::new(&store);
         outbox_relay
             .relay_what_is_left(instance, LEFT_AFTER_MS)
@@ -287,7 +295,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(left().await, notes, "kept for the broken one alone");
-        assert_eq!(told.times("could not be told"), 1, "of two parts");
+        assert_eq!(warnings.times("could not be notified"), 1, "of two parts");
         write("drop trigger broken".to_owned()).await;
         outbox_relay
             .relay_what_is_left(instance, LEFT_AFTER_MS + 1)

@@ -1,4 +1,4 @@
-//! What becomes of answers.
+//! Saves the answers of look-ups.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,22 @@ use driftline_core::post::Post;
 use driftline_store::{
     SourceId, StoreError,
     instance::Instance,
-    refresh::{Answer, Answered, Claim, Found, Save, What, hydrate as hydrate_posts},
+    refresh::{
+        AnsweredLookup, Claim, Found, LookupAnswer, LookupTarget, Save, hydrate as hydrate_posts,
+    },
     source,
 };
 use metrics::counter;
 
-use super::{Shared, Tally, outbox_relay};
+use super::{RefreshStats, Shared, outbox_relay};
 use crate::clock::{now_ms, random};
 
-/// Saves what was found, schedules the posts again, and tells libraries.
+/// Saves answers, schedules the posts again, and notifies libraries.
 pub(super) async fn save(
     shared: &Shared,
     instance: &Instance,
     claim: Claim,
-    answers: Vec<Answered>,
+    answers: Vec<AnsweredLookup>,
 ) -> Result<(), StoreError> {
     hydrate(shared, instance, &answers).await?;
     let save = Save {
@@ -33,7 +35,7 @@ pub(super) async fn save(
     let saved = match shared.claims.save(&shared.store, save).await {
         Ok(saved) => saved,
         Err(StoreError::LeaseLost) => {
-            shared.count(instance.id, Tally::lost);
+            shared.count(instance.id, RefreshStats::lost);
             tracing::info!(instance = %instance.origin, "a claim ended before its answers were saved; they are dropped");
             return Ok(());
         }
@@ -41,32 +43,39 @@ pub(super) async fn save(
     };
     counter!("driftline_refresh_postponed_total").increment(saved.postponed);
     let policy = shared.access.policies.of(instance.id);
-    shared.count(instance.id, |tally| {
+    shared.count(instance.id, |refresh_stats| {
         for (_, outcome) in &saved.outcomes {
-            tally.saved(*outcome);
+            refresh_stats.saved(*outcome);
         }
         for (before, after) in &saved.grown {
-            tally
-                .observation
-                .answered(&policy, &before.facts(), after.refreshed_ms);
+            refresh_stats.observation.answered(
+                &policy,
+                &before.refresh_history(),
+                after.refreshed_ms,
+            );
             let total = after.counts.total() as f64;
-            let observation = &mut tally.observation;
-            observation.grew(&policy, &before.facts(), after.refreshed_ms, total);
+            let observation = &mut refresh_stats.observation;
+            observation.grew(
+                &policy,
+                &before.refresh_history(),
+                after.refreshed_ms,
+                total,
+            );
         }
     });
     let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
-    outbox_relay::notify_of(shared, instance.id, &news).await
+    outbox_relay::relay(shared, instance.id, &news).await
 }
 
-/// Stores posts that someone named and that were found; the save then finds their lookup_ids gone.
+/// Stores found posts of pending look-ups. Their look-ups are gone when the save follows.
 async fn hydrate(
     shared: &Shared,
     instance: &Instance,
-    answers: &[Answered],
+    answers: &[AnsweredLookup],
 ) -> Result<(), StoreError> {
     let mut by_source: HashMap<SourceId, Vec<(i64, Box<Post>, i64)>> = HashMap::new();
     for answered in answers {
-        if let (What::Wanted { lookup_id, source }, Answer::Found(post)) =
+        if let (LookupTarget::Pending { lookup_id, source }, LookupAnswer::Found(post)) =
             (answered.what, &answered.answer)
         {
             let found = (lookup_id, post.clone(), answered.asked_at_ms);
@@ -91,7 +100,7 @@ async fn hydrate(
             .await;
         match stored {
             Ok(new) => counter!("driftline_posts_hydrated_total").increment(new),
-            // Its source was removed: nobody wants it any more.
+            // The source was removed, so the post is dropped.
             Err(StoreError::NoSource) => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! A store with an instance, credentials and due posts, and nobody to ask.
+//! A store with an instance, credentials and due posts, without an upstream.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -7,19 +7,19 @@ use driftline_store::{
     CredentialId, Store, Target, clock,
     credential::{self, NewCredential},
     instance::Instance,
-    refresh::{Ask, Claim, Claimed},
+    refresh::{Claim, ClaimRequest, Claimed},
     source::{self, TokenLocation},
 };
 use driftline_upstream::{Http, Options};
 
 use super::{RefreshOptions, Shared};
 use crate::{
-    access::Access,
     admin::{self, Command, Host, Track},
     clock::now_ms,
+    upstream_access::UpstreamAccess,
 };
 
-/// What workers share, of a store of their own.
+/// The state that workers share, on a store of its own.
 pub(super) struct World {
     pub(super) shared: Arc<Shared>,
     folder: tempfile::TempDir,
@@ -40,7 +40,7 @@ impl World {
         let open = move || Store::open(target).unwrap();
         let store = tokio::task::spawn_blocking(open).await.unwrap();
         let http = Http::new(Options::default()).unwrap();
-        let access = Access::new(&store, http);
+        let access = UpstreamAccess::new(&store, http);
         let options = RefreshOptions {
             buffer_ttl: Duration::ZERO,
             ..RefreshOptions::new("test")
@@ -49,7 +49,7 @@ impl World {
         Self { shared, folder }
     }
 
-    /// Adds a credential; its token lies in a file.
+    /// Adds a credential with its token in a file.
     pub(super) async fn credential(&self, name: &str) -> CredentialId {
         let path = self.token_of(name);
         std::fs::write(&path, name).unwrap();
@@ -67,7 +67,7 @@ impl World {
         added.await.unwrap().unwrap()
     }
 
-    /// Where a credential's token lies.
+    /// The file with a credential's token.
     pub(super) fn token_of(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -77,7 +77,7 @@ impl World {
         all[0].clone()
     }
 
-    /// Names posts, which are then due.
+    /// Tracks posts, which are then due.
     pub(super) async fn name_posts(&self, ids: &[&str]) {
         let track = Track {
             instance: "https://x.test".into(),
@@ -90,10 +90,10 @@ impl World {
         admin::execute(&host, track).await.unwrap();
     }
 
-    /// Claims what is due.
+    /// Claims the due posts.
     pub(super) async fn claim(&self) -> Claim {
         let instance = self.instance().await.id;
-        let ask = Ask {
+        let ask = ClaimRequest {
             instance,
             batch_rule: BatchRule::new(100, 0),
             shard: 0,

@@ -18,7 +18,7 @@ use driftline_core::{
 use driftline_store::{
     Root, StoreError,
     instance::{Instance, forget_batch_look_up, has_batch_look_up, set_batch_look_up},
-    refresh::{Ask, Claim, Claimed, SHARDS, next_due_ms},
+    refresh::{Claim, ClaimRequest, Claimed, SHARDS, next_due_ms},
 };
 use driftline_upstream::Upstream;
 use tokio::{sync::watch, task::JoinHandle};
@@ -26,10 +26,10 @@ use tokio::{sync::watch, task::JoinHandle};
 use super::{
     Shared,
     batch_ability::BatchAbility,
+    credential_pool::CredentialPool,
     cross_check,
-    keyring::Keyring,
     look_up::{self, Deadlines},
-    reader::Reader,
+    lookup_client::LookupClient,
     saving::save,
 };
 use crate::{
@@ -55,7 +55,7 @@ impl WorkerPool {
         }
     }
 
-    /// Whether a worker has ended, which none does by itself.
+    /// Whether a worker has ended, which happens only by a panic.
     pub(crate) fn is_broken(&self) -> bool {
         self.workers.iter().any(JoinHandle::is_finished)
     }
@@ -70,23 +70,23 @@ impl WorkerPool {
 struct Worker {
     shared: Arc<Shared>,
     instance: Instance,
-    /// Its name on its claims, no other worker's.
+    /// The worker's unique name on its claims.
     holder: String,
-    /// A claim may be held in its name that it does not know of or could not give back.
+    /// Whether the store may have a claim in its name that it does not know of or could not release.
     may_hold: bool,
     shard: u64,
     batch: BatchAbility,
-    /// Failures in a row that were the upstream's.
+    /// Failures of the upstream in a row.
     failures: u32,
-    /// The same of each shard: what heads one may look like an upstream that is down while others
-    /// are answered.
+    /// The same for each shard: posts at the head of one may look like an outage of the upstream while
+    /// other shards are answered.
     suspicion: [u32; SHARDS as usize],
-    /// Until when it asks nothing after a failure, Unix ms.
+    /// The end of the pause after a failure, Unix ms.
     paused_until_ms: i64,
-    keyring: Keyring,
+    credential_pool: CredentialPool,
 }
 
-/// What a turn led to.
+/// The result of a turn.
 enum Turn {
     /// A batch was saved: there may be more.
     Saved,
@@ -108,7 +108,7 @@ impl Worker {
             failures: 0,
             suspicion: [0; SHARDS as usize],
             paused_until_ms: 0,
-            keyring: Keyring::new(instance),
+            credential_pool: CredentialPool::new(instance),
         }
     }
 
@@ -116,13 +116,13 @@ impl Worker {
         let mut stop = self.shared.stopped();
         while !*stop.borrow() {
             let turn = self.turn(&mut stop).await;
-            self.tell(turn.as_ref().err());
+            self.log(turn.as_ref().err());
             let until_ms = match turn {
                 Ok(Turn::Saved) => continue,
                 Ok(Turn::Until(until_ms)) => until_ms,
                 Err(_) => now_ms() + STORE_PAUSE_MS,
             };
-            // New posts and new credentials are noticed within a second, but in a pause.
+            // New posts and new credentials are noticed within a second, except during a pause.
             let now = now_ms();
             let max_ms = MAX_WAIT_MS.max(self.paused_until_ms.saturating_sub(now));
             let wait_ms = until_ms.saturating_sub(now).clamp(1, max_ms);
@@ -132,13 +132,13 @@ impl Worker {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        if let Err(error) = self.give_back_what_is_left().await {
-            tracing::info!(instance = %self.instance.origin, %error, "a claim was not given back; it ends by itself");
+        if let Err(error) = self.release_leftovers().await {
+            tracing::info!(instance = %self.instance.origin, %error, "a claim was not released; it will expire");
         }
     }
 
-    /// Tells what comes of its turns: what the whole store does is told once for all.
-    fn tell(&self, error: Option<&StoreError>) {
+    /// Logs the result of a turn. An outage of the store is logged once for all workers.
+    fn log(&self, error: Option<&StoreError>) {
         let (instance, now) = (&self.instance, now_ms());
         match error {
             None => {
@@ -156,9 +156,9 @@ impl Worker {
         }
     }
 
-    /// Gives back what was claimed without a word, or could not be given back: between two turns a
-    /// worker holds nothing.
-    async fn give_back_what_is_left(&mut self) -> Result<(), StoreError> {
+    /// Releases a claim whose answer was lost or that could not be released: between turns a worker
+    /// holds no claims.
+    async fn release_leftovers(&mut self) -> Result<(), StoreError> {
         if !self.may_hold {
             return Ok(());
         }
@@ -173,7 +173,7 @@ impl Worker {
     }
 
     async fn turn(&mut self, stop: &mut watch::Receiver<bool>) -> Result<Turn, StoreError> {
-        self.give_back_what_is_left().await?;
+        self.release_leftovers().await?;
         let instance = self.instance.id;
         let now = now_ms();
         let first_due_ms = self
@@ -185,39 +185,40 @@ impl Worker {
             Some(due_ms) if due_ms > now_ms() => return Ok(Turn::Until(due_ms)),
             Some(_) => {}
         }
-        // What is chosen is charged for a batch of the size that is claimed then.
+        // Before the choice of a credential, whose charge depends on the batch size.
         self.recall_batch().await?;
         let has_batch = self.batch.has_it();
-        let (reader, charge) = match self.keyring.choose(&self.shared, has_batch).await? {
-            Ok(chosen) => chosen,
-            Err(until_ms) => return Ok(Turn::Until(until_ms)),
-        };
-        let claim = match self.claim(&reader.client).await {
+        let (lookup_client, charge) =
+            match self.credential_pool.choose(&self.shared, has_batch).await? {
+                Ok(chosen) => chosen,
+                Err(until_ms) => return Ok(Turn::Until(until_ms)),
+            };
+        let claim = match self.claim(&lookup_client.client).await {
             Ok(Claimed::Batch(claim)) => claim,
             Ok(Claimed::Until(until_ms)) => {
-                reader.put_back(&self.shared, charge).await?;
+                lookup_client.put_back(&self.shared, charge).await?;
                 return Ok(Turn::Until(until_ms));
             }
             Ok(Claimed::Idle) => {
-                reader.put_back(&self.shared, charge).await?;
+                lookup_client.put_back(&self.shared, charge).await?;
                 return Ok(Turn::Until(i64::MAX));
             }
             Err(error) => {
                 self.may_hold = true;
-                reader.put_back(&self.shared, charge).await?;
+                lookup_client.put_back(&self.shared, charge).await?;
                 return Err(error);
             }
         };
         let held = claim.clone();
         let done = if claim.posts.is_empty() {
-            self.schedule_anew(claim, &reader, charge).await
+            self.schedule_again(claim, &lookup_client, charge).await
         } else {
             tokio::select! {
-                done = self.refresh(claim, &reader, charge) => done,
+                done = self.refresh(claim, &lookup_client, charge) => done,
                 _ = stop.changed() => Ok(Turn::Until(0)),
             }
         };
-        // A save ended the claim; whatever else happened, its posts are not to wait for its end.
+        // A save ends the claim. After anything else, its posts should not wait until it expires.
         if !matches!(done, Ok(Turn::Saved)) {
             let (claims, store) = (&self.shared.claims, &self.shared.store);
             let given = claims.give_back(store, held).await;
@@ -227,14 +228,14 @@ impl Worker {
         done
     }
 
-    /// Saves a claim without posts: there is nothing to ask.
-    async fn schedule_anew(
+    /// Saves a claim without posts, which needs no look-up.
+    async fn schedule_again(
         &self,
         claim: Claim,
-        reader: &Reader,
+        lookup_client: &LookupClient,
         charge: Charge,
     ) -> Result<Turn, StoreError> {
-        reader.put_back(&self.shared, charge).await?;
+        lookup_client.put_back(&self.shared, charge).await?;
         save(&self.shared, &self.instance, claim, Vec::new()).await?;
         Ok(Turn::Saved)
     }
@@ -242,15 +243,15 @@ impl Worker {
     async fn refresh(
         &mut self,
         claim: Claim,
-        reader: &Reader,
+        lookup_client: &LookupClient,
         charge: Charge,
     ) -> Result<Turn, StoreError> {
-        let credential = &reader.credential;
-        let charge = match self.knows_batch(&claim, reader, charge).await? {
+        let credential = &lookup_client.credential;
+        let charge = match self.knows_batch(&claim, lookup_client, charge).await? {
             Ok(charge) => charge,
             Err(until_ms) => return Ok(Turn::Until(until_ms)),
         };
-        let found = self.look_up(&claim, reader, charge).await?;
+        let found = self.look_up(&claim, lookup_client, charge).await?;
         if let Some(failure) = &found.failure {
             tracing::info!(
                 instance = %self.instance.origin,
@@ -261,7 +262,7 @@ impl Worker {
         }
         if found.answers.is_empty() && found.failure.is_some() {
             let kind = found.failure.map(|failure| failure.kind);
-            self.forget_what_is_over(kind, reader).await?;
+            self.forget_obsolete(kind, lookup_client).await?;
             return Ok(Turn::Until(self.after_failure(kind)));
         }
         let kind = found.failure.as_ref().map(|failure| failure.kind);
@@ -277,41 +278,48 @@ impl Worker {
             }
         }
         save(&self.shared, &self.instance, claim, found.answers).await?;
-        self.forget_what_is_over(kind, reader).await?;
+        self.forget_obsolete(kind, lookup_client).await?;
         if is_silent && kind.is_some() {
             return Ok(Turn::Until(self.after_failure(kind)));
         }
         Ok(Turn::Saved)
     }
 
-    /// Looks a claim's posts up: with one credential, and with others what that one says is not to
-    /// be had.
+    /// Looks up a claim's posts with one credential, and with others the posts that it could not see.
     async fn look_up(
         &mut self,
         claim: &Claim,
-        reader: &Reader,
+        lookup_client: &LookupClient,
         charge: Charge,
-    ) -> Result<look_up::Outcome, StoreError> {
+    ) -> Result<look_up::LookupAnswers, StoreError> {
         let silent = self.failures.max(*self.suspicion());
         let (shared, now) = (&self.shared, now_ms());
         let time_ms = |share: f64| {
             let time = shared.options.lease.mul_f64(share);
             i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
         };
-        let mut hours = Deadlines {
+        let mut deadlines = Deadlines {
             last_ms: now.saturating_add(time_ms(FIRST_SHARE)),
             over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
         };
         let posts: Vec<_> = claim.posts.iter().collect();
-        let found = look_up::look_up(shared, reader, charge, &posts, hours, silent).await?;
-        hours.last_ms = hours.over_ms;
-        let keyring = &mut self.keyring;
-        let answers =
-            cross_check::confirmed(shared, keyring, reader, claim, found.answers, hours).await?;
-        Ok(look_up::Outcome { answers, ..found })
+        let found =
+            look_up::look_up(shared, lookup_client, charge, &posts, deadlines, silent).await?;
+        deadlines.last_ms = deadlines.over_ms;
+        let credential_pool = &mut self.credential_pool;
+        let answers = cross_check::confirm(
+            shared,
+            credential_pool,
+            lookup_client,
+            claim,
+            found.answers,
+            deadlines,
+        )
+        .await?;
+        Ok(look_up::LookupAnswers { answers, ..found })
     }
 
-    /// Takes up what others found out of the upstream's look-up of several posts.
+    /// Loads what other workers found out about the look-up of several posts.
     async fn recall_batch(&mut self) -> Result<(), StoreError> {
         if !self.batch.is_unknown() {
             return Ok(());
@@ -334,7 +342,7 @@ impl Worker {
         let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         self.shard = self.shard.wrapping_add(1);
         let policy = self.shared.access.policies.of(instance);
-        let ask = Ask {
+        let ask = ClaimRequest {
             instance,
             batch_rule: BatchRule::new(size, ms(options.buffer_ttl)),
             shard: self.shard,
@@ -346,17 +354,17 @@ impl Worker {
         self.shared.claims.claim(&self.shared.store, ask).await
     }
 
-    /// Finds out whether the upstream looks several posts up at once, where that is not known or
-    /// was found long ago; the request that was taken is used for that, and another one taken for
-    /// the look-up. Returns what the look-up's is charged, or until when there is none, Unix ms.
+    /// Checks whether the upstream has a look-up of several posts, if that is unknown or was checked
+    /// long ago. The check uses the request that was taken, and takes another one for the look-up.
+    /// Returns the charge of the look-up, or until when there is no quota, Unix ms.
     async fn knows_batch(
         &mut self,
         claim: &Claim,
-        reader: &Reader,
+        lookup_client: &LookupClient,
         charge: Charge,
     ) -> Result<Result<Charge, i64>, StoreError> {
         let due = claim.posts.first();
-        let Some(due) = due.filter(|_| self.batch.is_to_be_asked(now_ms())) else {
+        let Some(due) = due.filter(|_| self.batch.is_check_due(now_ms())) else {
             return Ok(Ok(charge));
         };
         if self.instance.api != Api::Mastodon {
@@ -366,25 +374,27 @@ impl Worker {
         }
         let id = UpstreamId::from(due.upstream_id.as_str());
         let time = self.shared.options.lease.mul_f64(PROBE_SHARE);
-        let found = tokio::time::timeout(time, reader.client.has_batch_look_up(&id)).await;
+        let found = tokio::time::timeout(time, lookup_client.client.has_batch_look_up(&id)).await;
         let found = found.unwrap_or_else(|_| {
             let message = format!("{}: no answer in time", self.instance.origin);
             Err(Failure::new(FailureKind::TimedOut, message))
         });
         match found {
             Ok(known) => {
-                reader.settle(&self.shared, charge, 1).await?;
+                lookup_client.settle(&self.shared, charge, 1).await?;
                 match known {
                     Some(has_it) => self.found_batch(has_it).await?,
-                    // It showed nothing of a post that may be gone or hidden: another will tell.
+                    // Inconclusive, since the post may be gone or hidden: another post will show it.
                     None => self.batch = self.batch.still(now_ms()),
                 }
             }
             Err(failure) => {
-                reader.settle_failed(&self.shared, charge, &failure).await?;
-                reader.failed(&self.shared, &failure).await?;
+                lookup_client
+                    .settle_failed(&self.shared, charge, &failure)
+                    .await?;
+                lookup_client.failed(&self.shared, &failure).await?;
                 self.batch = self.batch.still(now_ms());
-                // It may be that post's fault: looking it up will tell, and another be asked by.
+                // The post may be the cause: its look-up will show that, and the next check uses another.
                 if !may_blame_posts(failure.kind) {
                     tracing::info!(instance = %self.instance.origin, kind = %failure.kind, "{}", failure.message);
                     self.failures = self.failures.saturating_add(1);
@@ -392,15 +402,17 @@ impl Worker {
                 }
             }
         }
-        Ok(match reader.take(&self.shared, claim.posts.len()).await? {
-            Permit::Sent(charge) => Ok(charge),
-            Permit::Until(until_ms) => Err(until_ms),
-        })
+        Ok(
+            match lookup_client.take(&self.shared, claim.posts.len()).await? {
+                Permit::Sent(charge) => Ok(charge),
+                Permit::Until(until_ms) => Err(until_ms),
+            },
+        )
     }
 
     async fn found_batch(&mut self, has_it: bool) -> Result<(), StoreError> {
         let instance = self.instance.id;
-        tracing::info!(instance = %self.instance.origin, has_it, "looked for its look-up of several posts");
+        tracing::info!(instance = %self.instance.origin, has_it, "checked for a look-up of several posts");
         self.shared
             .store
             .write(Root::none(), move |tx| {
@@ -411,15 +423,17 @@ impl Worker {
         Ok(())
     }
 
-    /// A token may have been changed where it lies, and a server's look-up of several posts may be
-    /// gone: neither is relied on any more.
-    async fn forget_what_is_over(
+    /// Forgets a token that may have been changed, and a look-up of several posts that may have been
+    /// removed.
+    async fn forget_obsolete(
         &mut self,
         kind: Option<FailureKind>,
-        reader: &Reader,
+        lookup_client: &LookupClient,
     ) -> Result<(), StoreError> {
         match kind {
-            Some(FailureKind::Unauthorized) => self.keyring.forget(reader.credential.id),
+            Some(FailureKind::Unauthorized) => {
+                self.credential_pool.forget(lookup_client.credential.id)
+            }
             Some(FailureKind::NotFound) if self.batch.has_it() => {
                 let instance = self.instance.id;
                 self.batch = BatchAbility::default();
@@ -446,7 +460,7 @@ impl Worker {
         }
     }
 
-    /// Of the shard that was claimed from last.
+    /// The suspicion of the shard of the last claim.
     fn suspicion(&mut self) -> &mut u32 {
         &mut self.suspicion[(self.shard % SHARDS as u64) as usize]
     }
@@ -462,13 +476,14 @@ impl Worker {
 const MAX_WAIT_MS: i64 = 1_000;
 const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;
-/// An upstream that is back is noticed within this, ms.
+/// The end of an outage of the upstream is noticed within this, ms.
 const MAX_PAUSE_MS: i64 = 60_000;
-/// How much of a claim's time the search for a look-up of several posts has.
+/// The share of a claim's time for checking for a look-up of several posts.
 const PROBE_SHARE: f64 = 0.2;
-/// How much of a claim's time a look-up has: the rest is for saving.
+/// The share of a claim's time for look-ups: the rest is for saving.
 const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
-/// How much of it requests with the first credential may begin in: the rest is for others.
+/// The share of a claim's time in which requests with the first credential may begin: the rest is for
+/// the others.
 const FIRST_SHARE: f64 = LOOK_UP_SHARE * 2.0 / 3.0;
 
 #[cfg(test)]
@@ -479,8 +494,8 @@ mod tests {
     use crate::warnings::Warnings;
 
     #[tokio::test]
-    async fn what_all_workers_meet_again_and_again_is_told_once() {
-        let (told, _listening) = Warnings::listen();
+    async fn a_fault_of_all_workers_is_logged_once() {
+        let (warnings, _guard) = Warnings::listen();
         let world = World::new().await;
         world.name_posts(&["5"]).await;
         let instance = world.instance().await;
@@ -488,29 +503,29 @@ mod tests {
         let outage = StoreError::Db(DbError::ConnectionLost("away".into()));
         let of_data = StoreError::Db(DbError::Constraint("broken".into()));
         for worker in workers.iter().chain(&workers) {
-            worker.tell(Some(&outage));
-            worker.tell(Some(&of_data));
+            worker.log(Some(&outage));
+            worker.log(Some(&of_data));
         }
-        assert_eq!(told.times("the store fails"), 1);
-        assert_eq!(told.times("refreshing failed"), 1);
+        assert_eq!(warnings.times("the store fails"), 1);
+        assert_eq!(warnings.times("refreshing failed"), 1);
         for worker in &workers {
-            worker.tell(None);
+            worker.log(None);
         }
-        assert_eq!(told.times("refreshed again"), 1);
+        assert_eq!(warnings.times("refreshed again"), 1);
     }
 
     #[tokio::test]
-    async fn a_claim_that_could_not_be_given_back_is_given_back_by_the_next_turn() {
+    async fn a_claim_that_could_not_be_released_is_released_by_the_next_turn() {
         let fresh = Fresh::postgres();
         let world = World::on(fresh.target.clone()).await;
         world.credential("one").await;
         world.name_posts(&["5"]).await;
-        execute(&world, "delete from pending").await;
+        execute(&world, "delete from pending_lookup").await;
         execute(&world, "update credential set monthly_posts = 1000000").await;
         let function = "create function broken() returns trigger language plpgsql
              as 'begin raise exception ''it is broken''; end'";
         execute(&world, function).await;
-        for table in ["quota", "lease"] {
+        for table in ["quota", "claim_lease"] {
             let trigger = format!(
                 "create trigger broken before update or delete on {table}
                  for each row execute function broken()"
@@ -521,7 +536,7 @@ mod tests {
         let (_stop, mut stopped) = watch::channel(false);
         assert!(worker.turn(&mut stopped).await.is_err());
         assert!(worker.turn(&mut stopped).await.is_err(), "it cannot yet");
-        for table in ["quota", "lease"] {
+        for table in ["quota", "claim_lease"] {
             execute(&world, format!("drop trigger broken on {table}")).await;
         }
         let turn = worker.turn(&mut stopped).await;
@@ -538,12 +553,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_claim_without_posts_that_comes_to_nothing_is_given_back() {
+    async fn a_claim_without_posts_that_fails_is_released() {
         let world = World::new().await;
         world.credential("one").await;
         world.name_posts(&["5"]).await;
-        // What is due needs no look-up any more, and what was charged for one cannot be given back.
-        execute(&world, "delete from pending").await;
+        // The due post needs no look-up any more, and its charge cannot be given back.
+        execute(&world, "delete from pending_lookup").await;
         execute(&world, "update credential set monthly_posts = 1000000").await;
         let trigger = "create trigger broken before update on quota \
              begin select raise(abort, 'it is broken'); end";

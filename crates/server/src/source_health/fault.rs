@@ -1,4 +1,4 @@
-//! What is wrong with a source, in words.
+//! The fault of a source, in words.
 
 use driftline_core::{answer::FailureKind, timeline::LastError};
 use serde::Serialize;
@@ -6,26 +6,26 @@ use serde::Serialize;
 use crate::client::ClientError;
 use crate::fault_log::Weight;
 
-/// What is wrong with a source. Never holds a secret.
+/// The fault of a source. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceFault {
-    /// The upstream's failure as reports name it; `client` where the source has no usable token or
-    /// address, `store` where the store fails, `stored` where what it holds or is to hold is wrong,
-    /// `bug` where this program is.
+    /// The upstream's failure as reports name it; `client` if the source has no usable token or
+    /// address, `store` if the store fails, `stored` if stored data or data to store is wrong, `bug` if
+    /// this program panicked.
     pub kind: &'static str,
-    /// In a few words.
+    /// The fault in a few words.
     pub summary: String,
-    /// What is wrong, where, and what to do.
+    /// The fault, its place and the remedy.
     pub message: String,
     /// Since when, Unix ms.
     pub since_ms: Option<i64>,
 }
 
 impl SourceFault {
-    /// The kind of a fault that is the whole store's.
+    /// The kind of an outage of the whole store.
     pub(crate) const STORE: &'static str = "store";
 
-    /// The error that a machine stands at.
+    /// The current error of a machine.
     pub(crate) fn of_error(error: &LastError) -> Self {
         Self {
             kind: error.kind.name(),
@@ -43,12 +43,12 @@ impl SourceFault {
         Self::new(Self::STORE, error)
     }
 
-    /// What the store refuses of this source alone.
+    /// An error of the store for this source alone.
     pub(crate) fn of_stored(error: &impl ToString) -> Self {
         Self::new("stored", error)
     }
 
-    /// A session that broke, which is an error of this program.
+    /// A session that panicked, which is a bug of this program.
     pub(crate) fn of_bug(error: &impl ToString) -> Self {
         Self::new("bug", error)
     }
@@ -95,7 +95,7 @@ const fn summary(kind: FailureKind) -> &'static str {
         FailureKind::Refused => "the server rejects the request",
         FailureKind::UnexpectedStatus => "the answer's status is unexpected",
         FailureKind::NotJson | FailureKind::BadJson => {
-            "the answer is no timeline; check the address"
+            "the answer is not a timeline; check the address"
         }
         FailureKind::ErrorBody => "the answer is an error",
         FailureKind::Truncated => "the answer ended early",

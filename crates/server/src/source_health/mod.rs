@@ -1,4 +1,4 @@
-//! How the sources that this process reads are doing: what fails, and what stands still.
+//! The health of the sources that this process reads: which fail, and which are stalled.
 
 mod fault;
 
@@ -19,23 +19,23 @@ use crate::{
 
 pub use fault::SourceFault;
 
-/// How the sources that this process is to read are doing. Clones share what is known.
+/// The health of the sources that this process is to read. Clones share it.
 ///
-/// Everything here is told by the pollers and kept in memory: it can be asked for while the store
-/// is away.
+/// The pollers report it and it is kept in memory, so that it is available during an outage of the
+/// store.
 #[derive(Debug, Clone, Default)]
 pub struct SourceHealth {
     records: Arc<Mutex<BTreeMap<SourceId, Record>>>,
 }
 
-/// A source that nobody reads, though it is not paused.
+/// A source that no process reads although it is not paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StalledSource {
     /// The source's name.
     pub name: String,
     /// Since when, Unix ms.
     pub since_ms: i64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -44,41 +44,41 @@ struct Record {
     name: String,
     /// Since when no session reads it, Unix ms; `None` while one does.
     idle_since_ms: Option<i64>,
-    /// Since when its session is at the same step, Unix ms; `None` between two.
+    /// Since when its session is at the current step, Unix ms; `None` between steps.
     busy_since_ms: Option<i64>,
-    /// When a request last brought a usable answer, Unix ms.
+    /// When a request last had a usable answer, Unix ms.
     succeeded_at_ms: Option<i64>,
-    /// When one last brought something that was stored, Unix ms.
+    /// When an answer last changed the store, Unix ms.
     stored_at_ms: Option<i64>,
     fault: Option<SourceFault>,
     log: FaultLog,
 }
 
 impl SourceHealth {
-    /// What is wrong with a source; `None` if nothing is, or another process reads it.
+    /// The fault of a source; `None` if it has none or another process reads it.
     pub fn fault(&self, source: SourceId) -> Option<SourceFault> {
         self.records().get(&source)?.fault.clone()
     }
 
-    /// Whether this process is to read a source, and whether it does.
+    /// Whether this process reads a source; `None` if it is not to read it.
     pub fn is_read(&self, source: SourceId) -> Option<bool> {
         let records = self.records();
         Some(records.get(&source)?.idle_since_ms.is_none())
     }
 
-    /// The sources that stand still at this time, Unix ms, by name.
+    /// The stalled sources at this time, Unix ms, by name.
     pub fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {
         let mut all: Vec<_> = self
             .records()
             .values()
-            .filter_map(|record| record.stalled_sources(now_ms))
+            .filter_map(|record| record.stalled(now_ms))
             .collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }
 
-    /// What the store says that fails every source that has something to store. A disk that is
-    /// nearly full may take little and no page, which only they notice.
+    /// The error of a store that fails every commit of a source. A disk that is nearly full may accept
+    /// a probe and no page, which only sources notice.
     pub(crate) fn store_fails(&self) -> Option<String> {
         let records = self.records();
         let halted = records.values().filter_map(|record| {
@@ -91,7 +91,7 @@ impl SourceHealth {
         (!is_over).then(|| last.message.clone())
     }
 
-    /// Takes in which sources this process is to read.
+    /// Sets the sources that this process is to read.
     pub(crate) fn watch(&self, sources: &[(SourceId, &str)], now_ms: i64) {
         let mut records = self.records();
         let watched: HashSet<SourceId> = sources.iter().map(|(id, _)| *id).collect();
@@ -113,7 +113,7 @@ impl SourceHealth {
         }
     }
 
-    /// A session reads the source from now on.
+    /// A session has started to read the source.
     pub(crate) fn begun(&self, source: SourceId) {
         self.change(source, |record| {
             record.idle_since_ms = None;
@@ -126,7 +126,7 @@ impl SourceHealth {
         self.change(source, |record| record.busy_since_ms = Some(now_ms));
     }
 
-    /// A step has ended, and the machine stands so.
+    /// A step has ended with this machine.
     pub(crate) fn step_ended(&self, source: SourceId, machine: &Machine, done: &Done, now_ms: i64) {
         let error = machine.last_error().filter(|error| !error.over);
         self.change(source, |record| {
@@ -153,8 +153,8 @@ impl SourceHealth {
         });
     }
 
-    /// No session reads the source, for this reason. Without a weight the log is not told: it tells
-    /// of the reason elsewhere.
+    /// No session reads the source, because of this fault. Without a weight the fault is not logged
+    /// here, since it is logged elsewhere.
     pub(crate) fn halted(
         &self,
         source: SourceId,
@@ -169,7 +169,7 @@ impl SourceHealth {
         });
     }
 
-    /// No session reads the source any more, and nothing is wrong with it.
+    /// No session reads the source any more, without a fault.
     pub(crate) fn ended(&self, source: SourceId, now_ms: i64) {
         self.change(source, |record| {
             record.idle_since_ms.get_or_insert(now_ms);
@@ -177,11 +177,11 @@ impl SourceHealth {
         });
     }
 
-    /// Shows all of it in the metrics.
+    /// Exports the health as metrics.
     pub(crate) fn show(&self, now_ms: i64) {
         for record in self.records().values() {
-            let still = record.stalled_sources(now_ms).is_some();
-            record.show(record.fault.is_some() || still, still);
+            let is_stalled = record.stalled(now_ms).is_some();
+            record.show(record.fault.is_some() || is_stalled, is_stalled);
         }
     }
 
@@ -225,7 +225,7 @@ impl Record {
         }
     }
 
-    fn stalled_sources(&self, now_ms: i64) -> Option<StalledSource> {
+    fn stalled(&self, now_ms: i64) -> Option<StalledSource> {
         let (since_ms, timeout_ms, reason) = match (self.idle_since_ms, self.busy_since_ms) {
             (Some(idle_ms), _) => (idle_ms, IDLE_TIMEOUT_MS, NOT_CLAIMED),
             (None, Some(busy_ms)) => (busy_ms, STEP_TIMEOUT_MS, NO_END),
@@ -242,19 +242,19 @@ impl Record {
         })
     }
 
-    fn show(&self, fails: bool, stands_still: bool) {
+    fn show(&self, fails: bool, is_stalled: bool) {
         let labels = [("source", self.name.clone())];
         let number = |is_so: bool| f64::from(u8::from(is_so));
         gauge!("driftline_source_failing", &labels).set(number(fails));
-        gauge!("driftline_source_standing_still", &labels).set(number(stands_still));
+        gauge!("driftline_source_standing_still", &labels).set(number(is_stalled));
         if let Some(at_ms) = self.succeeded_at_ms {
             gauge!("driftline_source_last_success_timestamp_seconds", &labels)
                 .set(at_ms as f64 / 1e3);
         }
     }
 
-    /// Takes it out of the metrics, as far as that can be done: not a number is compared with
-    /// nothing, so no alert goes off for a source that another process reads.
+    /// Resets the metrics, which cannot be removed. Comparisons with NaN are false, so that no alert
+    /// fires for a source that another process reads.
     fn hide(&self) {
         self.show(false, false);
         let labels = [("source", self.name.clone())];
@@ -262,7 +262,7 @@ impl Record {
     }
 }
 
-/// A lease of a process that died ends well within this.
+/// The lease of a dead process ends well within this.
 const IDLE_TIMEOUT_MS: i64 = 15_000;
 /// A request ends within its time, a minute by default, and a commit soon after.
 const STEP_TIMEOUT_MS: i64 = 180_000;
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_stands_still_when_nobody_reads_it_and_not_when_its_upstream_fails() {
+    fn a_source_is_stalled_when_no_session_reads_it_and_not_when_its_upstream_fails() {
         let health = SourceHealth::default();
         health.watch(&[(ID, "a")], 0);
         assert_eq!(health.stalled_sources(14_999), []);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_halted_a_source_is_told_until_a_step_of_a_new_session_ends() {
+    fn a_fault_lasts_until_a_step_of_a_new_session_ends() {
         let health = SourceHealth::default();
         health.watch(&[(ID, "a")], 0);
         health.begun(ID);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_takes_what_one_source_brings_does_not_fail() {
+    fn a_store_that_accepts_commits_of_one_source_does_not_fail() {
         let health = SourceHealth::default();
         let other = SourceId::new(8);
         health.watch(&[(ID, "a"), (other, "b")], 0);
@@ -340,7 +340,7 @@ mod tests {
         health.halted(ID, fault.clone(), None, 1_000);
         assert_eq!(health.store_fails().as_deref(), Some("full"));
         let read = |new| {
-            Done::Read(driftline_store::Summary {
+            Done::Read(driftline_store::CommitSummary {
                 new,
                 ..Default::default()
             })

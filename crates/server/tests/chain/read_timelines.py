@@ -1,6 +1,6 @@
 """Reads a server's timelines with Mastodon.py, paging both ways.
 
-Usage: read_timelines.py BASE_URL LIST_ID; hashes one JSON object.
+Usage: read_timelines.py BASE_URL LIST_ID; prints one JSON object.
 """
 
 import json

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use driftline_core::timeline::{Backfill, Rung, Settings};
 use driftline_server::{
-    Access, Policies, Pollers, PollersOptions,
+    Policies, Pollers, PollersOptions, UpstreamAccess,
     admin::{self, AddSource, Command, Host},
     http,
 };
@@ -12,7 +12,9 @@ use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
-use driftline_store::{SourceId, Store, StoreError, Target, machine, source, timeline, verify};
+use driftline_store::{
+    SourceId, Store, StoreError, Target, completeness, machine, source, timeline,
+};
 use driftline_upstream::{Http, Options};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::Instant};
 
@@ -60,7 +62,7 @@ impl Driftline {
             .unwrap();
         let pollers = Pollers::start(
             store.clone(),
-            Access::new(&store, http_client()),
+            UpstreamAccess::new(&store, http_client()),
             PollersOptions {
                 scan: Duration::from_millis(50),
                 ..PollersOptions::new("test")
@@ -74,7 +76,7 @@ impl Driftline {
             policies: Policies::default(),
             metrics: None,
             public_base: None,
-            gate: http::Gate::ThisMachine,
+            authorization: http::Authorization::ThisMachine,
             ready,
             sources: pollers.health(),
         };
@@ -153,7 +155,7 @@ impl Driftline {
         let id: SourceId = self.source().await.id;
         let counts = self
             .store
-            .read(move |tx| verify::counts(tx, id))
+            .read(move |tx| completeness::counts(tx, id))
             .await
             .unwrap();
         usize::try_from(counts.entries).unwrap()

@@ -1,4 +1,4 @@
-//! Streams beside polls, over real sockets.
+//! Streams next to polls, over real sockets.
 
 use std::{
     collections::{HashMap, HashSet},

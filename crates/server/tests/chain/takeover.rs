@@ -9,11 +9,11 @@ use std::{
 
 use driftline_db::testing::Cluster;
 use driftline_server::{
-    Access, Pollers, PollersOptions,
+    Pollers, PollersOptions, UpstreamAccess,
     admin::{self, AddSource},
 };
 use driftline_sim::http::Timeline as SimTimeline;
-use driftline_store::{SecretUrl, Store, StoreError, Target, machine, source, verify};
+use driftline_store::{SecretUrl, Store, StoreError, Target, completeness, machine, source};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -47,7 +47,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
 
     let second = Pollers::start(
         store.clone(),
-        Access::new(&store, http_client()),
+        UpstreamAccess::new(&store, http_client()),
         PollersOptions::new("survivor"),
     );
     first.kill().unwrap();
@@ -97,7 +97,7 @@ async fn process_that_is_killed() {
     let holder = format!("process {}", std::process::id());
     let _pollers = Pollers::start(
         store.clone(),
-        Access::new(&store, http_client()),
+        UpstreamAccess::new(&store, http_client()),
         PollersOptions::new(holder),
     );
     std::future::pending::<()>().await;
@@ -134,7 +134,7 @@ async fn state(store: &Store) -> State {
         .read(|tx| {
             let source = source::by_name(tx, "shared")?.unwrap();
             let machine = machine::load(tx, source.id)?;
-            let entries = verify::counts(tx, source.id)?.entries;
+            let entries = completeness::counts(tx, source.id)?.entries;
             let holding = source.holding.clone();
             Ok::<_, StoreError>(State {
                 holder: holding

@@ -9,7 +9,7 @@ use std::{
 };
 
 use driftline_db::testing::Fresh;
-use driftline_server::http::{Gate, Limits, serve};
+use driftline_server::http::{Authorization, Limits, serve};
 use driftline_store::{Root, StoreError};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use reqwest::StatusCode;
@@ -67,7 +67,10 @@ async fn a_store_that_cannot_be_written_makes_it_unready_until_it_can() {
 
 #[tokio::test]
 async fn why_a_store_fails_is_told_to_the_operator_alone() {
-    let world = World::on(Fresh::sqlite(), |app| app.gate = Gate::Closed).await;
+    let world = World::on(Fresh::sqlite(), |app| {
+        app.authorization = Authorization::Closed
+    })
+    .await;
     let trigger = "create trigger broken before update on store_identity \
          begin select raise(abort, 'it is broken'); end";
     execute(&world, trigger).await;

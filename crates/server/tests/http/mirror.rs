@@ -33,7 +33,7 @@ async fn the_public_timeline_can_be_mirrored() {
             ..PageRequest::default()
         };
         let page = client.page(&timeline, &request).await.unwrap();
-        assert!(page.facts.date_ms.is_some());
+        assert!(page.headers.date_ms.is_some());
         let Some(newest) = page.listed.first() else {
             break;
         };

@@ -1,7 +1,7 @@
 //! The operator's token, and those who come without it.
 
 use driftline_db::testing::Fresh;
-use driftline_server::http::{Gate, OperatorToken, api_description};
+use driftline_server::http::{Authorization, OperatorToken, api_description};
 use reqwest::{Method, StatusCode, header};
 use serde_json::json;
 
@@ -9,12 +9,12 @@ use crate::world::{World, parsed, status};
 
 const TOKEN: &str = "an-operators-token-of-some-length-1";
 
-async fn world(gate: Gate) -> World {
-    World::on(Fresh::sqlite(), |app| app.gate = gate).await
+async fn world(authorization: Authorization) -> World {
+    World::on(Fresh::sqlite(), |app| app.authorization = authorization).await
 }
 
-fn operator() -> Gate {
-    Gate::Operator(OperatorToken::new(&TOKEN.to_owned().into()).unwrap())
+fn operator() -> Authorization {
+    Authorization::Operator(OperatorToken::new(&TOKEN.to_owned().into()).unwrap())
 }
 
 /// What needs the token, and what is answered to whoever has it.
@@ -149,7 +149,7 @@ async fn a_page_in_a_browser_may_send_the_token_where_it_may_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_gets_more_where_others_come_and_there_is_no_token() {
-    let world = world(Gate::Closed).await;
+    let world = world(Authorization::Closed).await;
     let feed = world.feed("home").await;
     for (method, path, _) in guarded(&feed.path()) {
         let answer = send(&world, &method, &path, &[]).await;
@@ -164,7 +164,7 @@ async fn nobody_gets_more_where_others_come_and_there_is_no_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_token_pages_of_other_sites_read_public_posts_and_no_more() {
-    let world = world(Gate::ThisMachine).await;
+    let world = world(Authorization::ThisMachine).await;
     let mut feed = world.feed("home").await;
     feed.poll(&[status(5)]).await;
     let port = world.base.rsplit_once(':').unwrap().1;

@@ -221,7 +221,7 @@ async fn an_error_inside_stays_inside() {
         "/api/v1/statuses/1",
     ] {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
-        check_error(&world, path, status, "Something went wrong here").await;
+        check_error(&world, path, status, "Internal error").await;
     }
     let ready = world.answer("/readyz").await;
     assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);

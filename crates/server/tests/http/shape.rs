@@ -150,10 +150,10 @@ fn check(object: &Value, keys: &str) {
         };
         assert!(fits, "{key}: {value}");
     }
-    let wanted: Vec<&str> = keys.split_ascii_whitespace().collect();
+    let expected: Vec<&str> = keys.split_ascii_whitespace().collect();
     let optional = ["uri", "indexable", "noindex", "hide_collections", "roles"];
     for key in object.as_object().unwrap().keys() {
-        let known = wanted.contains(&key.as_str()) || optional.contains(&key.as_str());
-        assert!(known, "{key} is more than was wanted");
+        let known = expected.contains(&key.as_str()) || optional.contains(&key.as_str());
+        assert!(known, "{key} is unexpected");
     }
 }

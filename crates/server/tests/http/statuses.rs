@@ -5,7 +5,7 @@ use driftline_db::testing::databases;
 use driftline_sim::Status;
 use driftline_store::{
     Tx,
-    timeline::{self, Range, Reader},
+    timeline::{self, Range, Viewer},
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ async fn posts_that_are_not_public_are_nowhere() {
         limit: 40,
         ..Range::default()
     };
-    let read = move |tx: &mut Tx<'_>| timeline::source(tx, source, &all, Reader::Trusted);
+    let read = move |tx: &mut Tx<'_>| timeline::source(tx, source, &all, Viewer::Trusted);
     let all = world.store.read(read).await.unwrap();
     assert_eq!(all.len(), 5);
     for post in all {
@@ -207,7 +207,7 @@ async fn versions_are_shown_from_the_first() {
     let page = world.page(&feed.path()).await;
     assert_eq!(page[0]["edited_at"], "2027-01-15T08:02:00.000Z");
     let versions = world.page(&format!("{}/history", path(id(&page[0])))).await;
-    let told: Vec<(&str, &str)> = versions
+    let shown: Vec<(&str, &str)> = versions
         .iter()
         .map(|edit| {
             let text = |key: &str| edit[key].as_str().unwrap();
@@ -215,7 +215,7 @@ async fn versions_are_shown_from_the_first() {
         })
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             ("<p>Version 0</p>", "2027-01-15T07:59:00.000Z"),
             ("<p>Version 1</p>", "2027-01-15T08:01:00.000Z"),

@@ -25,11 +25,11 @@ async fn ids_are_noted_and_named_again_without_harm() {
     });
     let answer = post(&world, &body).await;
     assert_eq!(answer.status(), StatusCode::ACCEPTED);
-    let noted = parsed(answer).await;
-    assert_eq!(noted["new"], 2, "{noted}");
-    assert_eq!(noted["stored"], 1, "{noted}");
-    assert_eq!(noted["repeated"], 1, "{noted}");
-    assert_eq!(noted["bad"], json!(["a b", ""]), "{noted}");
+    let result = parsed(answer).await;
+    assert_eq!(result["new"], 2, "{result}");
+    assert_eq!(result["stored"], 1, "{result}");
+    assert_eq!(result["repeated"], 1, "{result}");
+    assert_eq!(result["bad"], json!(["a b", ""]), "{result}");
     let again = parsed(post(&world, &body).await).await;
     assert_eq!(again["new"], 0, "{again}");
     assert_eq!(again["waiting_or_missing"], 2, "{again}");
@@ -45,8 +45,8 @@ async fn a_name_that_is_taken_gets_a_number() {
     feed.poll(&[status(5)]).await;
     let body = json!({ "instance": "https://sim.example", "ids": ["5"] });
     for _ in 0..2 {
-        let noted = parsed(post(&world, &body).await).await;
-        assert_eq!(noted["source"], "sim.example-tracked-2", "{noted}");
+        let result = parsed(post(&world, &body).await).await;
+        assert_eq!(result["source"], "sim.example-tracked-2", "{result}");
     }
     let lists = world.page("/api/v1/lists").await;
     assert_eq!(lists.len(), 2, "{lists:?}");
@@ -66,8 +66,8 @@ async fn a_huge_batch_is_taken_whole() {
     let world = World::new().await;
     let ids: Vec<String> = (1..=50_000).map(|id| id.to_string()).collect();
     let body = json!({ "instance": "https://sim.example", "ids": ids });
-    let noted = parsed(post(&world, &body).await).await;
-    assert_eq!(noted["new"], 50_000, "{noted}");
+    let result = parsed(post(&world, &body).await).await;
+    assert_eq!(result["new"], 50_000, "{result}");
     let stands = world.json("/api/v1/track?instance=sim.example").await;
     assert_eq!(stands["waiting"], 50_000, "{stands}");
     world.close().await;
@@ -80,11 +80,11 @@ async fn what_stood_in_the_request_before_is_repeated_however_long_it_is() {
     let again = (1..=500).map(|id| format!(" {id}"));
     let ids: Vec<String> = once.chain(again).collect();
     let body = json!({ "instance": "https://sim.example", "ids": ids });
-    let noted = parsed(post(&world, &body).await).await;
-    assert_eq!(noted["named"], 3_500, "{noted}");
-    assert_eq!(noted["new"], 3_000, "{noted}");
-    assert_eq!(noted["repeated"], 500, "{noted}");
-    assert_eq!(noted["waiting_or_missing"], 0, "{noted}");
+    let result = parsed(post(&world, &body).await).await;
+    assert_eq!(result["named"], 3_500, "{result}");
+    assert_eq!(result["new"], 3_000, "{result}");
+    assert_eq!(result["repeated"], 500, "{result}");
+    assert_eq!(result["waiting_or_missing"], 0, "{result}");
     world.close().await;
 }
 
@@ -103,12 +103,16 @@ async fn more_than_fits_is_refused_whole() {
         .post(format!("{}/api/v1/track", world.base))
         .header(header::CONTENT_TYPE, "application/json")
         .body(json!({ "instance": "https://sim.example", "ids": long }).to_string());
-    // What is too large is not read to its end, so the answer may find nobody listening.
+    // What is too large is not read to its end, so the client may not read the answer.
     if let Ok(answer) = request.send().await {
         assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
     let stands = world.answer("/api/v1/track?instance=sim.example").await;
-    assert_eq!(stands.status(), StatusCode::BAD_REQUEST, "nothing is noted");
+    assert_eq!(
+        stands.status(),
+        StatusCode::BAD_REQUEST,
+        "nothing is tracked"
+    );
     world.close().await;
 }
 

@@ -10,11 +10,11 @@ use driftline_core::{
 use driftline_db::testing::Fresh;
 use driftline_server::{
     Policies, SourceHealth,
-    http::{App, Gate, Limits, router, serve},
+    http::{App, Authorization, Limits, router, serve},
 };
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
-    CommitLookUp, CommitPage, PostHashes, SourceId, Store, Tx, clock, commit_look_up, commit_page,
+    CommitLookUp, CommitPage, PageHashes, SourceId, Store, Tx, clock, commit_look_up, commit_page,
     machine,
     source::{self, NewSource},
 };
@@ -55,7 +55,7 @@ impl World {
             policies: Policies::default(),
             metrics: None,
             public_base: None,
-            gate: Gate::ThisMachine,
+            authorization: Authorization::ThisMachine,
             ready: is_ready,
             sources: SourceHealth::default(),
         };
@@ -181,7 +181,7 @@ impl Feed {
         });
         let page = Page {
             listed: listed.collect(),
-            facts: self.facts(),
+            headers: self.headers(),
             ..Page::default()
         };
         let (request, settings) = (newest_page(), settings());
@@ -198,7 +198,7 @@ impl Feed {
                 request: &request,
                 reading: &reading,
                 page: &page,
-                hashes: &PostHashes::of(&page),
+                hashes: &PageHashes::of(&page),
                 policy: &Policy::default(),
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms,
@@ -213,7 +213,7 @@ impl Feed {
     pub(crate) async fn delete(&mut self, id: u64) {
         self.now_ms += 1000;
         let (source, now_ms, machine) = (self.source, self.now_ms, self.machine.clone());
-        let (id, facts) = (UpstreamId::new(id.to_string()), self.facts());
+        let (id, headers) = (UpstreamId::new(id.to_string()), self.headers());
         let commit = move |tx: &mut Tx<'_>| {
             let commit = CommitLookUp {
                 source,
@@ -221,7 +221,7 @@ impl Feed {
                 machine: &machine,
                 id: &id,
                 look_up: &LookUp::Gone,
-                facts: &facts,
+                headers: &headers,
                 policy: &Policy::default(),
                 keep_deleted: true,
                 now_ms,
@@ -232,7 +232,7 @@ impl Feed {
         self.machine = committed.unwrap().0;
     }
 
-    fn facts(&self) -> AnswerHeaders {
+    fn headers(&self) -> AnswerHeaders {
         AnswerHeaders {
             sent_at_ms: self.now_ms,
             received_at_ms: self.now_ms,

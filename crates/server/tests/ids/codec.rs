@@ -1,6 +1,6 @@
 //! The codec against bytes of real clients, and against anything at all.
 
-use driftline_server::ids::thrift::{Call, DEEPEST, Failure, Request, WireError, parse_reply};
+use driftline_server::ids::thrift::{Call, Failure, MAX_DEPTH, Request, WireError, parse_reply};
 use proptest::{collection::vec, prelude::*};
 
 use crate::support::{bytes, call};
@@ -98,8 +98,8 @@ fn values_are_nested_only_so_deep() {
         bytes(&text)
     };
     let request = |sent: &[u8]| format!("{:?}", Call::parse(sent).unwrap().request);
-    assert_eq!(request(&nested(DEEPEST)), "Id { agent: None }");
-    assert_eq!(request(&nested(DEEPEST + 1)), "Malformed(TooDeep)");
+    assert_eq!(request(&nested(MAX_DEPTH)), "Id { agent: None }");
+    assert_eq!(request(&nested(MAX_DEPTH + 1)), "Malformed(TooDeep)");
 }
 
 #[test]

@@ -186,11 +186,11 @@ async fn counts_that_make_no_sense_are_refused() {
         "1e3",
         "99999999999999999999",
     ] {
-        let (status, told) = world
+        let (status, body) = world
             .json("POST", &format!("/api/v1/ids?count={count}"))
             .await;
         assert_eq!(status, 400, "{count}");
-        let error = told["error"].as_str().unwrap();
+        let error = body["error"].as_str().unwrap();
         assert!(error.contains("1 to 100000"), "{error}");
     }
     // Nothing was taken for them.
@@ -204,11 +204,11 @@ async fn a_clock_that_is_behind_is_503() {
     let world = World::new().await;
     world.json("POST", "/api/v1/ids").await;
     world.clock.advance_us(-30_000);
-    let (status, told) = world.json("POST", "/api/v1/ids?count=5").await;
+    let (status, body) = world.json("POST", "/api/v1/ids?count=5").await;
     assert_eq!(status, 503);
     assert!(
-        told["error"].as_str().unwrap().contains("30 ms behind"),
-        "{told}"
+        body["error"].as_str().unwrap().contains("30 ms behind"),
+        "{body}"
     );
     world.clock.advance_us(30_000);
     assert_eq!(world.json("POST", "/api/v1/ids").await.0, 200);
@@ -239,9 +239,9 @@ async fn ids_are_taken_apart() {
         "/api/v1/ids/%FF",
         "/api/v1/ids/1?layout=none",
     ] {
-        let (status, told) = world.json("GET", path).await;
+        let (status, body) = world.json("GET", path).await;
         assert_eq!(status, 400, "{path}");
-        assert!(told["error"].is_string());
+        assert!(body["error"].is_string());
     }
     world.service.stop().await;
 }

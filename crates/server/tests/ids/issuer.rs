@@ -1,4 +1,4 @@
-//! Single IDs and batches beside each other.
+//! Single IDs and batches next to each other.
 
 use std::sync::Arc;
 

@@ -1,16 +1,16 @@
-//! Services that go together, and those that do not.
+//! The sanity check of services and their peers.
 
 use std::sync::Arc;
 
 use driftline_id::{ClockPolicy, Layout, Node, Window, clock::ManualClock};
 use driftline_server::ids::{
     Issuer, Peer, SanityError, SharedClock, check, mean_offset_ms,
-    thrift::{Limits, Server},
+    thrift::{Limits, Listener},
 };
 
 use crate::support::{START_MS, serve, still};
 
-fn peer_of(issuer: Arc<Issuer>, own: &Issuer) -> (Peer, Server) {
+fn peer_of(issuer: Arc<Issuer>, own: &Issuer) -> (Peer, Listener) {
     let server = serve(issuer, Limits::default());
     (
         Peer::ask(&server.address().to_string(), own).unwrap(),
@@ -84,7 +84,7 @@ fn a_peer_is_of_the_same_datacenter() {
     assert_eq!(check(&own, &[peer]), Err(refused));
 }
 
-/// A peer is not asked for its layout: its IDs tell.
+/// A peer's layout is recognised by its IDs.
 #[test]
 fn a_peer_is_of_the_same_layout() {
     let (own, _) = still(1, ClockPolicy::Refuse);

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use driftline_id::{ClockPolicy, Layout, clock::ManualClock, window::Record};
 use driftline_server::ids::{
-    HoldError, NodeChoice, Service, ServiceError, Settings, SharedClock, thrift::Limits,
+    HeldNodeError, NodeChoice, Service, ServiceError, Settings, SharedClock, thrift::Limits,
 };
 use driftline_store::{Store, Target, node_lease::NodeLeases};
 use tokio::sync::watch;
@@ -28,7 +28,7 @@ fn record(folder: &Path, number: u64) -> Record {
     Record::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Nobody tells it to stop.
+/// It is never stopped.
 fn never() -> watch::Receiver<bool> {
     watch::channel(false).1
 }
@@ -118,7 +118,7 @@ async fn one_process_holds_a_node() {
     let clock = SharedClock::new(ManualClock::at_ms(START_MS));
     let held = Service::start(settings(folder.path(), 5), clock.clone(), never()).await;
     let second = Service::start(settings(folder.path(), 5), clock.clone(), never()).await;
-    assert!(matches!(second, Err(ServiceError::Hold(_))));
+    assert!(matches!(second, Err(ServiceError::Node(_))));
     let leased = Settings {
         node: NodeChoice::Folder {
             layout: Layout::TWITTER,
@@ -164,8 +164,8 @@ async fn nodes_come_from_the_folder_or_the_store() {
     let path = folder.path().join("driftline.db");
     let opened = tokio::task::spawn_blocking(|| Store::open(Target::Sqlite { path }));
     let store = opened.await.unwrap().unwrap();
-    let terms = driftline_id::window::WindowConfig::default();
-    let leases = NodeLeases::new(store.clone(), Layout::TWITTER, terms, "a test");
+    let window_config = driftline_id::window::WindowConfig::default();
+    let leases = NodeLeases::new(store.clone(), Layout::TWITTER, window_config, "a test");
     let from_store = Settings {
         node: NodeChoice::Store {
             leases: Box::new(leases),
@@ -183,7 +183,7 @@ async fn nodes_come_from_the_folder_or_the_store() {
     assert!(
         matches!(
             &refused,
-            Some(ServiceError::Hold(HoldError::HeldInFolder { .. }))
+            Some(ServiceError::Node(HeldNodeError::HeldInFolder { .. }))
         ),
         "{refused:?}"
     );
@@ -194,7 +194,7 @@ async fn nodes_come_from_the_folder_or_the_store() {
     assert!(
         matches!(
             &refused,
-            Some(ServiceError::Hold(HoldError::LeasedFromStore { .. }))
+            Some(ServiceError::Node(HeldNodeError::LeasedFromStore { .. }))
         ),
         "{refused:?}"
     );
@@ -218,7 +218,7 @@ async fn a_lost_node_is_told() {
     service.stop().await;
 }
 
-/// A service that is told to stop while it waits for its window does.
+/// A service that waits for its window can be stopped.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_may_be_stopped_before_it_has_started() {
     let folder = tempfile::tempdir().unwrap();

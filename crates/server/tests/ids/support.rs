@@ -14,7 +14,7 @@ use driftline_id::{
 };
 use driftline_server::ids::{
     Issuer, SharedClock,
-    thrift::{Call, LENGTH_BYTES, Limits, Server, parse_reply},
+    thrift::{Call, LENGTH_BYTES, Limits, Listener, parse_reply},
 };
 
 /// 2023-11-14, in Unix ms.
@@ -40,9 +40,9 @@ pub fn running(number: u64) -> Arc<Issuer> {
 }
 
 /// A Thrift server of an issuer.
-pub fn serve(issuer: Arc<Issuer>, limits: Limits) -> Server {
+pub fn serve(issuer: Arc<Issuer>, limits: Limits) -> Listener {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    Server::start(listener, issuer, limits).unwrap()
+    Listener::start(listener, issuer, limits).unwrap()
 }
 
 /// A client that sends whatever bytes a test wants.

@@ -54,7 +54,7 @@ fn agents_are_letters_digits_and_hyphens() {
     assert!(refused.starts_with("InvalidUserAgentError: "), "{refused}");
 }
 
-/// A clock that is behind is told, leaves the sequence untouched, and is over when it is over.
+/// A clock that is behind is reported, leaves the sequence untouched, and IDs resume when it catches up.
 #[test]
 fn a_clock_that_is_behind_is_refused() {
     let (issuer, clock) = still(0, ClockPolicy::Refuse);
@@ -206,7 +206,7 @@ fn half_a_frame_is_waited_for_only_so_long() {
     idle.call("get_id", Some("a")).unwrap();
 }
 
-/// A client that sends and does not read is left, and holds nobody up.
+/// A client that sends and does not read is disconnected, and delays no other client.
 #[test]
 fn replies_that_nobody_reads_are_given_up() {
     let limits = Limits {

@@ -24,7 +24,7 @@ pub(crate) async fn refreshed(fresh: Fresh, api: Api, workers: usize) -> World {
 /// So many workers look all posts up whenever they come due at once: each once, in as few batches
 /// of that size as hold them.
 pub(crate) async fn check_batches(world: &mut World, size: usize, workers: usize) {
-    let told = format!("{workers} workers on {:?}", world.store.db().dialect());
+    let setup = format!("{workers} workers on {:?}", world.store.db().dialect());
     world.host.pollers.as_ref().unwrap().stop().await;
     world.host.refreshers.take().unwrap().stop().await;
     world.all_due(now() + 3_600_000).await;
@@ -39,12 +39,12 @@ pub(crate) async fn check_batches(world: &mut World, size: usize, workers: usize
             times.all(|at_ms| at_ms >= due_ms)
         })
         .await;
-        let tally = world.tally().await;
-        assert_eq!(tally.posts, round * posts, "each once: {told}");
+        let refresh_stats = world.refresh_stats().await;
+        assert_eq!(refresh_stats.posts, round * posts, "each once: {setup}");
         let requests = round * posts.div_ceil(size as u64);
         assert_eq!(
-            tally.requests, requests,
-            "for {posts} posts {round} times: {told}"
+            refresh_stats.requests, requests,
+            "for {posts} posts {round} times: {setup}"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     api::Api,
-    refresh::{Outcome, Plan, ValueSettings},
+    refresh::{LookupOutcome, RefreshPlan, ValueSettings},
 };
 use driftline_server::admin::Command;
 use driftline_sim::{BatchAbility, ThrottleRule, WorldConfig};
@@ -25,9 +25,9 @@ async fn counts_follow_the_upstream_in_full_batches() {
 
 async fn check_counts(world: &World) {
     let mut compared = 0;
-    for (id, _, stands) in world.posts().await {
-        let freshness = stands.freshness;
-        assert!(stands.due_at_ms.is_some(), "{id} is due some time");
+    for (id, _, state) in world.posts().await {
+        let freshness = state.freshness;
+        assert!(state.due_at_ms.is_some(), "{id} is due some time");
         // The upstream's counts between sending and a second later: it answered in between.
         let first = world.sim.counts_at(freshness.refreshed_ms, &id);
         let last = world.sim.counts_at(freshness.refreshed_ms + 1_000, &id);
@@ -65,7 +65,7 @@ async fn a_server_without_batch_look_up_is_asked_one_by_one() {
                 >= 5
     })
     .await;
-    assert_eq!(world.tally().await.mean_posts(), Some(1.0));
+    assert_eq!(world.refresh_stats().await.mean_posts(), Some(1.0));
     world.stop().await;
 }
 
@@ -99,7 +99,7 @@ async fn edits_and_deletions_are_noticed_by_look_up_alone() {
             })
             .await
             .unwrap();
-        edited > 3 && world.count(Outcome::Missing).await > 3
+        edited > 3 && world.count(LookupOutcome::Missing).await > 3
     })
     .await;
     let (id, ..) = &world.posts().await[0];
@@ -152,9 +152,9 @@ async fn a_poisonous_post_does_not_hold_the_others_up() {
         fresh.count() >= posts.len() - 1
     })
     .await;
-    let stands = world.posts().await;
-    let (.., poisoned) = stands.iter().find(|(_, id, _)| *id == local).unwrap();
-    assert_eq!(poisoned.outcome, Some(Outcome::Failed));
+    let state = world.posts().await;
+    let (.., poisoned) = state.iter().find(|(_, id, _)| *id == local).unwrap();
+    assert_eq!(poisoned.outcome, Some(LookupOutcome::Failed));
     assert!(poisoned.due_at_ms.is_some(), "it is due again");
     world.stop().await;
 }
@@ -197,14 +197,14 @@ async fn look_ups_are_not_charged_to_the_limit_of_pages() {
         ThrottleRule::paged(24, 3_600_000_000),
     ];
     let world = World::start(config, Api::Mastodon).await;
-    wait("the limit of pages is told", async || {
+    wait("the limit of pages is reported", async || {
         let all = world.run(Command::CredentialList).await;
         let limits = all[0]["limits"].as_array().cloned().unwrap_or_default();
         limits.iter().any(|row| row["limit"] == 24)
     })
     .await;
     wait("more look-ups are sent than that", async || {
-        world.tally().await.requests > 30
+        world.refresh_stats().await.requests > 30
     })
     .await;
     world.stop().await;
@@ -222,7 +222,7 @@ async fn named_posts_are_looked_up_and_kept() {
         .take(3)
         .collect();
     let mut ids = known.clone();
-    // Of the public timeline, which nobody polls here.
+    // Of the public timeline, which is not polled here.
     let truth = world
         .sim
         .truth(&driftline_sim::http::Timeline::Public)
@@ -235,18 +235,22 @@ async fn named_posts_are_looked_up_and_kept() {
         ids,
         once: false,
     };
-    let noted = world.run(Command::Track(Box::new(track))).await;
-    assert_eq!(noted["new"], 46, "{noted}");
-    assert_eq!(noted["stored"], 3, "{noted}");
-    assert_eq!(noted["repeated"], 1, "{noted}");
-    assert_eq!(noted["bad"].as_array().map(Vec::len), Some(1), "{noted}");
+    let tracked = world.run(Command::Track(Box::new(track))).await;
+    assert_eq!(tracked["new"], 46, "{tracked}");
+    assert_eq!(tracked["stored"], 3, "{tracked}");
+    assert_eq!(tracked["repeated"], 1, "{tracked}");
+    assert_eq!(
+        tracked["bad"].as_array().map(Vec::len),
+        Some(1),
+        "{tracked}"
+    );
     wait("the named posts are found", async || {
-        let stands = world
+        let state = world
             .run(Command::Tracked {
                 instance: world.sim.url(),
             })
             .await;
-        stands["found"].as_u64() >= Some(40)
+        state["found"].as_u64() >= Some(40)
     })
     .await;
     world.stop().await;
@@ -254,7 +258,7 @@ async fn named_posts_are_looked_up_and_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn posts_are_refreshed_by_worth_too() {
-    let plan = Plan {
+    let plan = RefreshPlan {
         by_value: Some(ValueSettings {
             floor_ms: 500,
             probes_ms: vec![500, 1_000],
@@ -270,7 +274,7 @@ async fn posts_are_refreshed_by_worth_too() {
     })
     .await;
     assert!(
-        world.tally().await.mean_posts() > Some(15.0),
+        world.refresh_stats().await.mean_posts() > Some(15.0),
         "batches are topped up"
     );
     world.stop().await;

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     api::Api,
-    refresh::{AgeBand, AgeTable, Outcome, Plan},
+    refresh::{AgeBand, AgeTable, LookupOutcome, RefreshPlan},
 };
 use driftline_sim::WorldConfig;
 use driftline_store::{StoreError, Tx};
@@ -24,12 +24,12 @@ async fn a_poll_without_news_ends_the_doubt_that_a_look_up_left() {
     world.faults(|faults| faults.poison_ids = vec![poison]);
     world.hasten(post).await;
     wait("its look-up fails", async || {
-        world.count(Outcome::Failed).await > 0
+        world.count(LookupOutcome::Failed).await > 0
     })
     .await;
     wait("a poll shows that it is there", async || {
-        let stands = world.refresh_state(post).await;
-        stands.freshness.failures == 0 && stands.outcome == Some(Outcome::Unchanged)
+        let state = world.refresh_state(post).await;
+        state.freshness.failures == 0 && state.outcome == Some(LookupOutcome::Unchanged)
     })
     .await;
     world.stop().await;
@@ -61,7 +61,7 @@ async fn libraries_hear_of_counts_that_polls_show_without_workers() {
         number(&world, "select count(*) from entry where usn <> first_usn").await > 0
     })
     .await;
-    wait("nothing is left outbox", async || {
+    wait("the outbox is empty", async || {
         number(&world, "select count(*) from outbox").await == 0
     })
     .await;
@@ -69,14 +69,14 @@ async fn libraries_hear_of_counts_that_polls_show_without_workers() {
 }
 
 /// Nothing is due while a test runs.
-fn rarely() -> Plan {
+fn rarely() -> RefreshPlan {
     let bands = vec![AgeBand {
         below_ms: 86_400_000,
         every_ms: 3_600_000,
     }];
-    Plan {
+    RefreshPlan {
         ages: AgeTable::new(bands, 300_000).unwrap(),
-        ..Plan::default()
+        ..RefreshPlan::default()
     }
 }
 

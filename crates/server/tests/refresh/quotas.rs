@@ -1,11 +1,11 @@
-//! Quotas that bind while posts are overdue, at the simulated upstream and in what people are told.
+//! Quotas that bind while posts are overdue, at the simulated upstream and in reports.
 
 use std::time::Duration;
 
 use driftline_core::{
     answer::Throttle,
     api::Api,
-    quota::{Ledger, RequestKind, WINDOW_EDGE_MS},
+    quota::{QuotaLedger, RequestKind, WINDOW_EDGE_MS},
 };
 use driftline_server::{
     admin::{AddCredential, Command, Token, Track},
@@ -144,13 +144,13 @@ async fn requests_that_fail_leave_a_monthly_cap_as_it_was() {
     track(&world, Api::X, 30).await;
     wait("polls and look-ups fail", async || {
         let traffic = world.sim.traffic();
-        let look_ups = world.tally().await.requests;
+        let look_ups = world.refresh_stats().await.requests;
         look_ups >= 3 && traffic.failures >= look_ups + 3
     })
     .await;
     wait("nothing is charged for it", async || {
-        let told = credential(&world).await;
-        let limits = told["limits"].as_array().unwrap();
+        let shown = credential(&world).await;
+        let limits = shown["limits"].as_array().unwrap();
         let month = limits.iter().find(|limit| limit["unit"] == "posts");
         month.unwrap()["remaining"] == CAP
     })
@@ -171,15 +171,15 @@ async fn a_quota_of_one_request_a_window_is_enough_to_begin_with() {
     add_credential(&world, Api::Mastodon, "one", None).await;
     // The limit is known from before: nothing is tried blindly.
     let now_ms = now();
-    let told = Throttle {
+    let throttle = Throttle {
         limit: 1,
         remaining: 0,
         reset_at_ms: now_ms + WINDOW_MS - now_ms.rem_euclid(WINDOW_MS),
     };
     let store = world.store.write(driftline_store::Root::none(), move |tx| {
         let found = credential::by_name(tx, "one")?.expect("it was added");
-        let mut ledger = Ledger::default();
-        ledger.answered(RequestKind::LookUp, Some(&told), now_ms);
+        let mut ledger = QuotaLedger::default();
+        ledger.answered(RequestKind::LookUp, Some(&throttle), now_ms);
         quota::store(tx, found.id, "requests", &ledger)?;
         Ok::<_, StoreError>(())
     });
@@ -209,11 +209,11 @@ async fn a_monthly_cap_holds_refreshing_back_and_says_so() {
         world.sim.traffic() == before
     })
     .await;
-    let told = credential(&world).await;
-    assert_eq!(told["state"], "held back", "{told}");
-    let reason = told["reason"].as_str().unwrap();
-    assert!(reason.contains("cap of 400 posts a month"), "{told}");
-    assert!(told["until_ms"].as_i64() > Some(now()), "{told}");
+    let shown = credential(&world).await;
+    assert_eq!(shown["state"], "held back", "{shown}");
+    let reason = shown["reason"].as_str().unwrap();
+    assert!(reason.contains("cap of 400 posts a month"), "{shown}");
+    assert!(shown["until_ms"].as_i64() > Some(now()), "{shown}");
     let traffic = world.sim.traffic();
     assert!(traffic.posts_refreshed <= u64::from(CAP), "{traffic:?}");
     world.stop().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driftline_core::{api::Api, refresh::Outcome, upstream_id::UpstreamId};
+use driftline_core::{api::Api, refresh::LookupOutcome, upstream_id::UpstreamId};
 use driftline_server::{admin::Command, refresh::RefreshOptions};
 use driftline_sim::{BatchAbility, FaultsConfig, Hiding, PoisonAnswer, SpanMs, WorldConfig};
 use driftline_store::{LocalId, StoreError, source};
@@ -32,7 +32,7 @@ async fn two_readers(api: Api) -> World {
 }
 
 async fn hide(world: &World, at: usize, token: Option<&str>) -> (LocalId, u32) {
-    let (id, local, stands) = world.posts().await[at].clone();
+    let (id, local, state) = world.posts().await[at].clone();
     world.faults(|faults| {
         faults.hidings.push(Hiding {
             id,
@@ -40,11 +40,14 @@ async fn hide(world: &World, at: usize, token: Option<&str>) -> (LocalId, u32) {
             after_ms: 0,
         });
     });
-    (local, stands.freshness.refreshes)
+    (local, state.freshness.refreshes)
 }
 
-fn is_seen(outcome: Option<Outcome>) -> bool {
-    matches!(outcome, Some(Outcome::Updated | Outcome::Unchanged))
+fn is_seen(outcome: Option<LookupOutcome>) -> bool {
+    matches!(
+        outcome,
+        Some(LookupOutcome::Updated | LookupOutcome::Unchanged)
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,10 +59,10 @@ async fn a_post_that_another_credential_sees_is_not_hidden() {
     })
     .await;
     assert!(is_seen(world.refresh_state(post).await.outcome));
-    assert_eq!(world.count(Outcome::Hidden).await, 0);
+    assert_eq!(world.count(LookupOutcome::Hidden).await, 0);
     let (secret, _) = hide(&world, 6, None).await;
-    wait("what nobody sees is hidden", async || {
-        world.refresh_state(secret).await.outcome == Some(Outcome::Hidden)
+    wait("a post that no credential sees is hidden", async || {
+        world.refresh_state(secret).await.outcome == Some(LookupOutcome::Hidden)
     })
     .await;
     world.stop().await;
@@ -70,7 +73,7 @@ async fn what_is_known_to_be_hidden_is_asked_for_with_one_credential() {
     let world = two_readers(Api::X).await;
     let (secret, _) = hide(&world, 5, None).await;
     wait("it is hidden", async || {
-        world.refresh_state(secret).await.outcome == Some(Outcome::Hidden)
+        world.refresh_state(secret).await.outcome == Some(LookupOutcome::Hidden)
     })
     .await;
     // Whoever it is shown to from now on but the first credential is never asked.
@@ -82,7 +85,7 @@ async fn what_is_known_to_be_hidden_is_asked_for_with_one_credential() {
     .await;
     assert_eq!(
         world.refresh_state(secret).await.outcome,
-        Some(Outcome::Hidden)
+        Some(LookupOutcome::Hidden)
     );
     world.stop().await;
 }
@@ -94,7 +97,7 @@ async fn a_post_counts_as_deleted_when_no_credential_sees_it() {
     let (gone, _) = hide(&world, 6, None).await;
     for post in [seen, gone] {
         wait("it is left out", async || {
-            world.refresh_state(post).await.outcome == Some(Outcome::Missing)
+            world.refresh_state(post).await.outcome == Some(LookupOutcome::Missing)
         })
         .await;
         world.hasten(post).await;
@@ -106,10 +109,10 @@ async fn a_post_counts_as_deleted_when_no_credential_sees_it() {
         );
         seen.freshness.refreshes > before
             && is_seen(seen.outcome)
-            && gone.outcome == Some(Outcome::Deleted)
+            && gone.outcome == Some(LookupOutcome::Deleted)
     })
     .await;
-    assert_eq!(world.count(Outcome::Deleted).await, 1);
+    assert_eq!(world.count(LookupOutcome::Deleted).await, 1);
     world.stop().await;
 }
 
@@ -140,7 +143,7 @@ async fn a_forbidden_post_is_hidden(ability: BatchAbility) {
         faults.poison_answer = PoisonAnswer::Forbidden;
     });
     wait("it is hidden", async || {
-        world.refresh_state(local).await.outcome == Some(Outcome::Hidden)
+        world.refresh_state(local).await.outcome == Some(LookupOutcome::Hidden)
     })
     .await;
     let since_ms = now();
@@ -172,7 +175,7 @@ async fn a_403_to_a_batch_is_about_a_post_of_it() {
     a_forbidden_post_is_hidden(BatchAbility::Served).await;
 }
 
-/// Posts that are refreshed by workers of little timeout.
+/// Posts that are refreshed by workers with a short timeout.
 async fn hasty(faults: FaultsConfig, workers: usize) -> World {
     let config = WorldConfig {
         publish_for_ms: Some(25_000),
@@ -222,9 +225,9 @@ async fn a_post_that_nothing_is_answered_to_does_not_hold_the_others_up() {
         fresh.count() >= posts.len() - 1
     })
     .await;
-    let stands = world.refresh_state(local).await;
-    assert_eq!(stands.outcome, Some(Outcome::Failed));
-    assert!(stands.due_at_ms.is_some(), "it is due again");
+    let state = world.refresh_state(local).await;
+    assert_eq!(state.outcome, Some(LookupOutcome::Failed));
+    assert!(state.due_at_ms.is_some(), "it is due again");
     world.stop().await;
 }
 
@@ -235,20 +238,20 @@ async fn where_nothing_is_answered_an_outage_costs_a_posts_patience_a_turn() {
     world.faults(|faults| *faults = silence(Vec::new(), 1.0));
     // What was claimed before is over after so many requests.
     unanswered(&world, 6).await;
-    let failed = world.count(Outcome::Failed).await;
-    let requests = world.tally().await.requests;
+    let failed = world.count(LookupOutcome::Failed).await;
+    let requests = world.refresh_stats().await.requests;
     unanswered(&world, 8).await;
     // Each turn asks for a canary, too.
-    let turns = (world.tally().await.requests - requests) / 2 + 2;
-    let more = world.count(Outcome::Failed).await - failed;
+    let turns = (world.refresh_stats().await.requests - requests) / 2 + 2;
+    let more = world.count(LookupOutcome::Failed).await - failed;
     assert!(more <= turns, "{more} posts in {turns} turns");
     world.stop().await;
 }
 
 async fn unanswered(world: &World, more: u64) {
-    let requests = world.tally().await.requests;
+    let requests = world.refresh_stats().await.requests;
     wait("requests stay without an answer", async || {
-        world.tally().await.requests >= requests + more
+        world.refresh_stats().await.requests >= requests + more
     })
     .await;
 }
@@ -261,7 +264,7 @@ async fn a_post_that_nothing_is_answered_to_may_be_the_first_of_all() {
     })
     .await;
     let posts = world.posts().await;
-    let first = posts.iter().min_by_key(|(.., stands)| stands.due_at_ms);
+    let first = posts.iter().min_by_key(|(.., state)| state.due_at_ms);
     let (first, ..) = first.unwrap().clone();
     world.faults(|faults| *faults = silence(vec![first], 0.0));
     refreshed(&world, 40).await;
@@ -284,11 +287,11 @@ async fn the_ledger_of_a_sources_token_is_not_removed() {
     assert_eq!(state(&world, "mirrored").await, "in use");
     let name = "mirrored".to_owned();
     world.run(Command::Remove { name }).await;
-    remove("mirrored").await.expect("nobody uses it");
+    remove("mirrored").await.expect("no source uses it");
     world.stop().await;
 }
 
-/// How many notes there are of posts that libraries are to be told of.
+/// The number of notes in the outbox.
 async fn notes(world: &World) -> i64 {
     let count = world.store.read(|tx| {
         let count = tx.query_one("select count(*) from outbox", &[], |row| row.i64(0))?;
@@ -334,7 +337,7 @@ async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
         })
         .await
         .unwrap();
-    // As if a worker had died before it told of all of them.
+    // As if a worker had died before it relayed all of them.
     world
         .store
         .write(driftline_store::Root::none(), |tx| {
@@ -348,7 +351,7 @@ async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
         })
         .await
         .unwrap();
-    // What only the other source lists is told and forgotten; what is noted is the broken one's.
+    // Notes that only the other source lists are relayed and removed; the rest is the broken one's.
     let foreign = async || {
         let source = i64::try_from(u64::from(broken.id)).unwrap();
         let count = world.store.read(move |tx| {
@@ -377,9 +380,9 @@ async fn a_server_that_is_down_is_asked_more_and_more_rarely() {
     world.faults(|faults| faults.internal_error_share = 1.0);
     // It takes some to see that it is down.
     unanswered(&world, 30).await;
-    let before = world.tally().await.requests;
+    let before = world.refresh_stats().await.requests;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let asked = world.tally().await.requests - before;
+    let asked = world.refresh_stats().await.requests - before;
     assert!(asked <= 14, "{asked} requests in ten seconds");
     let since_ms = now();
     world.faults(|faults| faults.internal_error_share = 0.0);

@@ -5,16 +5,16 @@ use std::time::Duration;
 use driftline_core::{
     api::Api,
     post::Counts,
-    refresh::{AgeBand, AgeTable, Outcome, Plan},
+    refresh::{AgeBand, AgeTable, LookupOutcome, RefreshPlan},
     timeline::{Backfill, Settings},
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
 use driftline_server::{
-    Access, Policies, Pollers, PollersOptions,
+    Policies, Pollers, PollersOptions, UpstreamAccess,
     admin::{self, AddSource, Command, Host},
     now_ms,
-    refresh::{RefreshOptions, Refreshers, Tally},
+    refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
 use driftline_sim::{
     FaultsConfig, Growth, WorldConfig,
@@ -48,19 +48,19 @@ pub(crate) fn growing() -> WorldConfig {
 }
 
 /// Everything is refreshed once a second for an hour.
-pub(crate) fn plan() -> Plan {
+pub(crate) fn plan() -> RefreshPlan {
     every(1_000)
 }
 
 /// Everything is refreshed that often for an hour.
-pub(crate) fn every(every_ms: i64) -> Plan {
+pub(crate) fn every(every_ms: i64) -> RefreshPlan {
     let bands = vec![AgeBand {
         below_ms: 3_600_000,
         every_ms,
     }];
-    Plan {
+    RefreshPlan {
         ages: AgeTable::new(bands, 300_000).unwrap(),
-        ..Plan::default()
+        ..RefreshPlan::default()
     }
 }
 
@@ -69,7 +69,7 @@ impl World {
         Self::start_with(world, api, plan()).await
     }
 
-    pub(crate) async fn start_with(world: WorldConfig, api: Api, plan: Plan) -> Self {
+    pub(crate) async fn start_with(world: WorldConfig, api: Api, plan: RefreshPlan) -> Self {
         let options = RefreshOptions::new("test");
         Self::start_options(world, api, plan, options).await
     }
@@ -77,7 +77,7 @@ impl World {
     pub(crate) async fn start_options(
         world: WorldConfig,
         api: Api,
-        plan: Plan,
+        plan: RefreshPlan,
         options: RefreshOptions,
     ) -> Self {
         let world = Self::unread(world, api, plan, options).await;
@@ -89,7 +89,7 @@ impl World {
     pub(crate) async fn unread(
         world: WorldConfig,
         api: Api,
-        plan: Plan,
+        plan: RefreshPlan,
         options: RefreshOptions,
     ) -> Self {
         let mut world = Self::without_workers(Fresh::sqlite(), world, api, plan.clone()).await;
@@ -102,7 +102,7 @@ impl World {
         fresh: Fresh,
         world: WorldConfig,
         api: Api,
-        plan: Plan,
+        plan: RefreshPlan,
     ) -> Self {
         let config = ServerConfig {
             world,
@@ -120,9 +120,9 @@ impl World {
             ..Options::default()
         })
         .unwrap();
-        let access = Access {
+        let access = UpstreamAccess {
             policies: Policies::new(plan),
-            ..Access::new(&store, http)
+            ..UpstreamAccess::new(&store, http)
         };
         let pollers = Pollers::start(
             store.clone(),
@@ -147,8 +147,8 @@ impl World {
     }
 
     /// Begins to refresh by that plan.
-    pub(crate) fn refresh(&mut self, plan: Plan, options: RefreshOptions) {
-        let access = Access {
+    pub(crate) fn refresh(&mut self, plan: RefreshPlan, options: RefreshOptions) {
+        let access = UpstreamAccess {
             policies: Policies::new(plan),
             ..self.host.access.clone().unwrap()
         };
@@ -205,13 +205,13 @@ impl World {
         .await;
     }
 
-    /// How a post stands.
+    /// The refresh state of a post.
     pub(crate) async fn refresh_state(&self, post: LocalId) -> RefreshState {
         let found = self
             .store
             .read(move |tx| driftline_store::refresh::refresh_state(tx, post))
             .await;
-        found.unwrap().expect("it stands")
+        found.unwrap().expect("a refresh state")
     }
 
     /// Makes a scheduled post due at once.
@@ -253,17 +253,24 @@ impl World {
         all[0].id
     }
 
-    pub(crate) async fn tally(&self) -> Tally {
+    pub(crate) async fn refresh_stats(&self) -> RefreshStats {
         let instance = self.instance().await;
-        self.host.refreshers.as_ref().unwrap().tally(instance)
+        self.host
+            .refreshers
+            .as_ref()
+            .unwrap()
+            .refresh_stats(instance)
     }
 
-    pub(crate) async fn count(&self, outcome: Outcome) -> u64 {
-        let at = Outcome::ALL.iter().position(|o| *o == outcome).unwrap();
-        self.tally().await.outcomes[at]
+    pub(crate) async fn count(&self, outcome: LookupOutcome) -> u64 {
+        let at = LookupOutcome::ALL
+            .iter()
+            .position(|o| *o == outcome)
+            .unwrap();
+        self.refresh_stats().await.outcomes[at]
     }
 
-    /// Every stored post: its upstream ID, its own, and how it stands.
+    /// Every stored post: its upstream ID, its own, and its refresh state.
     pub(crate) async fn posts(&self) -> Vec<(UpstreamId, LocalId, RefreshState)> {
         self.store
             .read(|tx| {
@@ -273,8 +280,8 @@ impl World {
                 let mut posts = Vec::new();
                 for (id, upstream_id) in ids {
                     let id = LocalId::try_from(id).unwrap();
-                    if let Some(stands) = driftline_store::refresh::refresh_state(tx, id)? {
-                        posts.push((UpstreamId::new(upstream_id), id, stands));
+                    if let Some(state) = driftline_store::refresh::refresh_state(tx, id)? {
+                        posts.push((UpstreamId::new(upstream_id), id, state));
                     }
                 }
                 Ok::<_, StoreError>(posts)
@@ -311,7 +318,7 @@ impl World {
 pub(crate) async fn wait<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so().await {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out waiting for: {what}");
         sleep(Duration::from_millis(50)).await;
     }
 }

@@ -18,7 +18,7 @@ use crate::world::{World, growing, now, plan, wait};
 async fn is_read_and_kept_fresh(api: Api) {
     let world = World::start(growing(), api).await;
     world.refreshed(100, 2).await;
-    let mean = world.tally().await.mean_posts().unwrap();
+    let mean = world.refresh_stats().await.mean_posts().unwrap();
     assert!(mean > 40.0, "{mean} posts a request");
     world.stop().await;
 }
@@ -83,7 +83,7 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
     }
 }
 
-/// X refuses what is above its own cap on posts a month with 429, beside a window with requests
+/// X refuses what is above its own cap on posts a month with 429, next to a window with requests
 /// left, or with 403.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_is_used_up_is_waited_for_and_told() {
@@ -100,30 +100,30 @@ async fn a_plan_that_is_used_up_is_waited_for_and_told() {
             credential(&world).await["state"] == "resting"
         })
         .await;
-        let told = credential(&world).await;
-        let reason = told["reason"].as_str().unwrap();
+        let shown = credential(&world).await;
+        let reason = shown["reason"].as_str().unwrap();
         assert!(
             reason.contains("are used up") && reason.contains("Monthly"),
             "{reason}"
         );
-        let limits = told["limits"].as_array().unwrap();
+        let limits = shown["limits"].as_array().unwrap();
         assert!(!limits.is_empty());
         assert!(
             limits
                 .iter()
                 .all(|limit| limit["used_by_others"].as_u64() < Some(20)),
-            "{told}"
+            "{shown}"
         );
         // One look-up or two that were on their way, and a poll.
         let failures = world.sim.traffic().failures;
         assert!(failures <= 4, "{failures} refusals");
 
         world.faults(|faults| faults.posts_cap = None);
-        let before = world.tally().await.posts;
-        let name = told["name"].as_str().unwrap().to_owned();
+        let before = world.refresh_stats().await.posts;
+        let name = shown["name"].as_str().unwrap().to_owned();
         world.run(Command::CredentialTest { name }).await;
         wait("posts are refreshed again", async || {
-            world.tally().await.posts > before + 100
+            world.refresh_stats().await.posts > before + 100
         })
         .await;
         world.stop().await;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::upstream_id::UpstreamId;
-use driftline_store::refresh::{Claim, What};
+use driftline_store::refresh::{Claim, LookupTarget};
 
 use super::{LEASE_MS, MINUTE_MS, Simulation};
 
@@ -14,7 +14,7 @@ pub(super) const BANDS: [(i64, i64); 3] = [
     (600 * MINUTE_MS, 6 * MINUTE_MS),
 ];
 
-/// When posts are due by their age, as answers alone notify: nothing here asks the pipeline. Of posts
+/// When posts are due by their age, from answers alone: nothing here asks the pipeline. Of posts
 /// that failed or were left out nothing is known until they are answered again.
 pub(super) struct DueTimes {
     is_by_age: bool,
@@ -45,7 +45,7 @@ impl DueTimes {
         for post in &claim.posts {
             let is_plain = post.freshness.failures == 0 && !post.freshness.missing;
             let due = self.next.get(&UpstreamId::from(post.upstream_id.as_str()));
-            let (What::Stored(_), true, Some(due)) = (post.what, is_plain, due) else {
+            let (LookupTarget::Stored(_), true, Some(due)) = (post.what, is_plain, due) else {
                 continue;
             };
             assert_eq!(

@@ -90,7 +90,7 @@ impl Simulation {
                 self.deaths,
             );
             let Some((_, newest)) = self.newest.get(&post.id) else {
-                // A lookup_id whose time is not over.
+                // A pending look-up whose time is not over.
                 continue;
             };
             assert_eq!(
@@ -109,7 +109,7 @@ impl Simulation {
         self.store.close_blocking();
     }
 
-    /// Each stored post's due time, when it was last answered, and its favourites; lookup_ids too.
+    /// Each stored post's due time, when it was last answered, and its favourites; pending look-ups too.
     #[allow(clippy::type_complexity)]
     fn standings(&self) -> HashMap<UpstreamId, (Option<i64>, i64, Option<i64>)> {
         self.store
@@ -118,7 +118,7 @@ impl Simulation {
                     "select coalesce(p.upstream_id, w.upstream_id), f.due_at_ms,
                          f.refreshed_at_ms, f.favourites
                      from freshness f left join post p on p.id = f.post_id
-                         left join pending w on w.lookup_id = f.post_id",
+                         left join pending_lookup w on w.lookup_id = f.post_id",
                     &[],
                     |row| {
                         let id = UpstreamId::new(row.text(0)?);

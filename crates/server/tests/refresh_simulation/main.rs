@@ -18,8 +18,8 @@ use driftline_core::{
     api::Api,
     quota::{Grant, RequestKind, Use, WINDOW_EDGE_MS},
     refresh::{
-        AgeBand, AgeTable, BatchRule, CanaryResult, LearnedState, Next, Outcome, Plan, Policy,
-        Search, ValuePolicy, ValueSettings,
+        AgeBand, AgeTable, BatchRule, CanaryResult, LearnedState, LookupOutcome, Next, Policy,
+        RefreshPlan, Search, ValuePolicy, ValueSettings,
     },
     timeline::Settings,
     upstream_id::UpstreamId,
@@ -28,8 +28,8 @@ use driftline_sim::{FaultsConfig, Growth, SpanMs, ThrottleRule, Upstream, WorldC
 use driftline_store::{
     CredentialId, InstanceId, SourceId, Store, StoreError, Target, clock, credential, quota,
     refresh::{
-        Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Found, SHARDS, Save, What,
-        add_lookups, hydrate, next_due_ms,
+        AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, Found, LookupAnswer,
+        LookupTarget, SHARDS, Save, add_lookups, hydrate, next_due_ms,
     },
     source,
 };
@@ -79,15 +79,15 @@ fn ages() -> AgeTable {
     AgeTable::new(bands.to_vec(), 5 * MINUTE_MS).unwrap()
 }
 
-/// By worth, at a price that moves as if quota came and went.
+/// By value, at a price that moves as if quota came and went.
 fn priced(price: f64) -> Policy {
-    let plan = Plan {
+    let plan = RefreshPlan {
         ages: ages(),
         by_value: Some(ValueSettings {
             longest: LONGEST,
             ..ValueSettings::default()
         }),
-        ..Plan::default()
+        ..RefreshPlan::default()
     };
     match LearnedState::new(0).policy(&plan) {
         Policy::Value { ages, by } => Policy::Value {
@@ -126,7 +126,7 @@ struct Simulation {
     /// Posts in a request.
     batch: usize,
     throttled: u32,
-    /// Requests that were taken before any answer had told of the limit.
+    /// Requests that were taken before any answer had reported the limit.
     blind: u32,
     /// Requests that were taken and not sent, and until when they may be.
     held: (u32, i64),
@@ -164,7 +164,7 @@ struct Asking {
     search: Search<DuePost>,
     /// The canary that was asked for, if it was one.
     canary: Option<UpstreamId>,
-    answers: Vec<Answered>,
+    answers: Vec<AnsweredLookup>,
     answer: Result<LookUps, Failure>,
 }
 
@@ -402,7 +402,7 @@ impl Simulation {
         }
         let worker = &mut self.workers[at];
         worker.shard += 1;
-        let ask = Ask {
+        let ask = ClaimRequest {
             instance,
             batch_rule: BatchRule::new(self.batch, 2 * SECOND_MS),
             shard: worker.shard,
@@ -459,7 +459,7 @@ impl Simulation {
         };
         if ids.is_empty() {
             self.put_back();
-            asking.search.heard(CanaryResult::Unasked);
+            asking.search.canary_checked(CanaryResult::Unasked);
             return self.go_on(at, asking);
         }
         asking.answer = self.upstream.look_ups(self.now_ms, "token", &ids);
@@ -479,7 +479,7 @@ impl Simulation {
             Err(Failure::new(FailureKind::Unreachable, "taken")),
         );
         let (throttle, is_throttled) = match &answer {
-            Ok(found) => (found.facts.throttle, false),
+            Ok(found) => (found.headers.throttle, false),
             Err(failure) => (failure.throttle, failure.kind == FailureKind::Throttled),
         };
         self.throttled += u32::from(is_throttled);
@@ -491,8 +491,10 @@ impl Simulation {
             }
         });
         match (asking.canary.take(), answer) {
-            (Some(_), Ok(_)) => asking.search.heard(CanaryResult::Answered),
-            (Some(_), Err(failure)) => asking.search.heard(CanaryResult::Failed(failure.kind)),
+            (Some(_), Ok(_)) => asking.search.canary_checked(CanaryResult::Answered),
+            (Some(_), Err(failure)) => asking
+                .search
+                .canary_checked(CanaryResult::Failed(failure.kind)),
             (None, Ok(found)) => {
                 let part = asking.search.answered();
                 asking.answers.extend(matched(&part, found));
@@ -512,7 +514,7 @@ impl Simulation {
             return self.ask(at, asking);
         }
         if asking.search.next() == Next::Canary {
-            asking.search.heard(CanaryResult::Unasked);
+            asking.search.canary_checked(CanaryResult::Unasked);
         }
         self.end(at, asking);
     }
@@ -526,11 +528,11 @@ impl Simulation {
         } = asking;
         let blame = search.end();
         for (posts, answer) in [
-            (blame.failed, Answer::Nothing),
-            (blame.suspects, Answer::Suspect),
-            (blame.hidden, Answer::Hidden),
+            (blame.failed, LookupAnswer::Nothing),
+            (blame.suspects, LookupAnswer::Suspect),
+            (blame.hidden, LookupAnswer::Hidden),
         ] {
-            answers.extend(posts.into_iter().map(|due| Answered {
+            answers.extend(posts.into_iter().map(|due| AnsweredLookup {
                 what: due.what,
                 answer: answer.clone(),
                 asked_at_ms: self.now_ms,
@@ -565,14 +567,14 @@ impl Simulation {
         SECOND_MS << worker.failures
     }
 
-    fn save(&mut self, claim: Claim, answers: Vec<Answered>) {
+    fn save(&mut self, claim: Claim, answers: Vec<AnsweredLookup>) {
         let ends_ms = claim.until_ms;
-        let named: HashMap<What, UpstreamId> = claim
+        let named: HashMap<LookupTarget, UpstreamId> = claim
             .posts
             .iter()
             .map(|due| (due.what, UpstreamId::from(due.upstream_id.as_str())))
             .collect();
-        let by_what: HashMap<What, Answered> = answers
+        let by_what: HashMap<LookupTarget, AnsweredLookup> = answers
             .iter()
             .map(|answered| (answered.what, answered.clone()))
             .collect();
@@ -592,13 +594,16 @@ impl Simulation {
                     let id = named[&what].clone();
                     let answered = &by_what[&what];
                     match (outcome, &answered.answer) {
-                        (Outcome::Updated | Outcome::Unchanged, Answer::Found(post)) => {
+                        (
+                            LookupOutcome::Updated | LookupOutcome::Unchanged,
+                            LookupAnswer::Found(post),
+                        ) => {
                             let at_ms = answered.asked_at_ms;
                             self.due_times.answered(&id, post.created_at_ms, at_ms);
                             self.answered(id, at_ms, post.counts.favourites);
                         }
-                        (Outcome::Superseded, _) => {}
-                        (Outcome::Deleted | Outcome::Hidden, _) => {
+                        (LookupOutcome::Superseded, _) => {}
+                        (LookupOutcome::Deleted | LookupOutcome::Hidden, _) => {
                             self.due_times.forget(&id);
                             self.deleted.insert(id);
                         }
@@ -619,12 +624,12 @@ impl Simulation {
         self.newest.insert(id, (asked_ms, favourites));
     }
 
-    /// Stores what was found for lookup_ids, as a commit of its own.
-    fn hydrate(&mut self, answers: &[Answered]) {
+    /// Stores the found posts of pending look-ups, in a commit of its own.
+    fn hydrate(&mut self, answers: &[AnsweredLookup]) {
         let posts: Vec<_> = answers
             .iter()
             .filter_map(|answered| match (answered.what, &answered.answer) {
-                (What::Wanted { lookup_id, .. }, Answer::Found(post)) => {
+                (LookupTarget::Pending { lookup_id, .. }, LookupAnswer::Found(post)) => {
                     Some((lookup_id, post.clone(), answered.asked_at_ms))
                 }
                 _ => None,
@@ -696,7 +701,7 @@ impl Simulation {
 
     fn notify(
         &mut self,
-        mut change: impl FnMut(&mut driftline_core::quota::Ledger, i64) + Send + 'static,
+        mut change: impl FnMut(&mut driftline_core::quota::QuotaLedger, i64) + Send + 'static,
     ) {
         let (id, now_ms) = (self.credential, self.now_ms);
         self.store
@@ -737,17 +742,17 @@ fn id_of(due: &DuePost) -> UpstreamId {
     UpstreamId::from(due.upstream_id.as_str())
 }
 
-fn matched(part: &[DuePost], found: LookUps) -> Vec<Answered> {
-    let asked_at_ms = found.facts.sent_at_ms;
+fn matched(part: &[DuePost], found: LookUps) -> Vec<AnsweredLookup> {
+    let asked_at_ms = found.headers.sent_at_ms;
     let mut findings: HashMap<UpstreamId, Finding> = found.findings.into_iter().collect();
     part.iter()
-        .map(|due| Answered {
+        .map(|due| AnsweredLookup {
             what: due.what,
             answer: match findings.remove(&id_of(due)) {
-                Some(Finding::Found(post)) => Answer::Found(post),
-                Some(Finding::Gone) => Answer::Gone,
-                Some(Finding::Hidden) => Answer::Hidden,
-                Some(Finding::Missing) | None => Answer::Missing,
+                Some(Finding::Found(post)) => LookupAnswer::Found(post),
+                Some(Finding::Gone) => LookupAnswer::Gone,
+                Some(Finding::Hidden) => LookupAnswer::Hidden,
+                Some(Finding::Missing) | None => LookupAnswer::Missing,
             },
             asked_at_ms,
         })

@@ -131,7 +131,7 @@ pub(crate) struct FaultyStore {
     begun: Vec<(Fault, i64, i64)>,
     counts: HashMap<Operation, u64>,
     commits: u64,
-    /// Whether the last write is in the store, whatever its caller was told.
+    /// Whether the last write is in the store, whatever its caller was answered.
     committed: bool,
     rng: ChaCha8Rng,
 }
@@ -193,7 +193,7 @@ impl FaultyStore {
         matches!(self.fault(now_ms), None | Some(Fault::Slow))
     }
 
-    /// Ends this process's part of it and begins it anew.
+    /// Ends this process's part of it and begins it again.
     pub(crate) fn reopen(&mut self) {
         self.store.close_blocking();
         self.store = Store::open(self.target.clone()).unwrap();

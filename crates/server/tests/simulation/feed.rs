@@ -1,14 +1,14 @@
-//! A stream beside the polls.
+//! A stream next to the polls.
 
 use std::collections::BTreeMap;
 
 use driftline_core::answer::Event;
 use driftline_sim::{Happening, Upstream};
-use driftline_store::Arrived;
+use driftline_store::ReceivedEvent;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What happens at the upstream, some of it lost, some told twice, each event
+/// What happens at the upstream, some of it lost, some reported twice, each event
 /// with a delay of its own.
 #[derive(Debug)]
 pub(crate) struct Feed {
@@ -58,7 +58,11 @@ impl Feed {
     }
 
     /// What arrives up to a time, in batches.
-    pub(crate) fn arrive(&mut self, upstream: &mut Upstream, now_ms: i64) -> Vec<Vec<Arrived>> {
+    pub(crate) fn arrive(
+        &mut self,
+        upstream: &mut Upstream,
+        now_ms: i64,
+    ) -> Vec<Vec<ReceivedEvent>> {
         for happened in upstream.world().events(self.read_until_ms, now_ms) {
             let event = match happened.happening {
                 Happening::Appeared(status) => Event::Posted(Box::new(status.to_post())),
@@ -77,9 +81,9 @@ impl Feed {
         self.read_until_ms = self.read_until_ms.max(now_ms);
         let later = self.pending.split_off(&(now_ms + 1, 0));
         let due = std::mem::replace(&mut self.pending, later);
-        let arrived: Vec<Arrived> = due
+        let arrived: Vec<ReceivedEvent> = due
             .into_iter()
-            .map(|((received_at_ms, _), event)| Arrived {
+            .map(|((received_at_ms, _), event)| ReceivedEvent {
                 event,
                 received_at_ms,
             })
@@ -88,7 +92,7 @@ impl Feed {
         arrived.chunks(size).map(<[_]>::to_vec).collect()
     }
 
-    /// What it told is stored.
+    /// Its events are stored.
     pub(crate) fn stored(&mut self) {
         self.failures = 0;
     }

@@ -1,9 +1,9 @@
-//! The stream beside the polls, as it is stored.
+//! Stores the stream next to the polls.
 
 use std::sync::Arc;
 
 use driftline_core::answer::Event;
-use driftline_store::{Arrived, CommitEvents, Summary, commit_events, source};
+use driftline_store::{CommitEvents, CommitSummary, ReceivedEvent, commit_events, source};
 
 use crate::{
     faults::{Broken, Operation},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Simulation {
-    /// Stores what the stream has told by now. As in the server, that never
+    /// Stores the events of the stream so far. As in the server, that never
     /// touches the machine, and what the store fails of it ends the stream
     /// alone.
     pub(crate) fn follow(&mut self) -> Result<(), Ended> {
@@ -82,7 +82,7 @@ impl Simulation {
         Ok(())
     }
 
-    fn streamed_in(&mut self, feed: &mut Feed, summary: Summary) -> Result<(), Ended> {
+    fn streamed_in(&mut self, feed: &mut Feed, summary: CommitSummary) -> Result<(), Ended> {
         feed.stored();
         self.streamed.new += summary.new;
         self.streamed.edited += summary.edited;
@@ -99,7 +99,7 @@ impl Simulation {
         Ok(())
     }
 
-    fn heard(&mut self, told: &[Arrived]) {
+    fn heard(&mut self, told: &[ReceivedEvent]) {
         for arrived in told {
             let at_ms = arrived.received_at_ms;
             match &arrived.event {

@@ -1,6 +1,6 @@
 //! What must hold at every commit, and when all has come of age.
 //!
-//! *RecheckAfter* is every post on a page that the upstream answered, also where
+//! *Shown* is every post on a page that the upstream answered, also where
 //! nothing came of the answer: its commit failed, or the process died with it
 //! in hand. At every commit each post that was shown is stored, or lies in a
 //! range that the stored ledger lists, or below the history that was asked
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use driftline_core::{
     answer::Page,
     post::Post,
-    timeline::{Backfill, GapKind, IdScheme, Ledger, Machine},
+    timeline::{Backfill, GapKind, GapLedger, IdScheme, Machine},
     upstream_id::{Key, UpstreamId},
 };
 use driftline_sim::{Found, TruePost, Upstream, content_hash};
@@ -39,7 +39,7 @@ pub(crate) enum Violation {
     Unaccounted(String),
     /// The ledger's ranges make no sense.
     #[error("the ledger: {0}")]
-    Ledger(String),
+    GapLedger(String),
     /// Coverage began later without cause.
     #[error("the origin: {0}")]
     Origin(String),
@@ -49,9 +49,9 @@ pub(crate) enum Violation {
     /// A post is stored otherwise than it is known.
     #[error("another content: {0}")]
     Content(String),
-    /// The source stands still.
-    #[error("standing still: {0}")]
-    RefreshState(String),
+    /// The source is stalled.
+    #[error("stalled: {0}")]
+    Stalled(String),
     /// Ranges stay unread for ever.
     #[error("does not settle: {0}")]
     Unsettled(String),
@@ -104,9 +104,9 @@ pub(crate) struct Laws {
     edited: HashSet<UpstreamId>,
     /// When the newest answer was asked for that showed a post, Unix ms.
     alive: HashMap<UpstreamId, i64>,
-    /// The most replies, boosts and favourites that a saved refresh was told of: they only grow.
+    /// The most replies, boosts and favourites that a saved refresh had: they only grow.
     counted: HashMap<UpstreamId, [i64; 3]>,
-    /// When the first answer was asked for that told a post gone, Unix ms.
+    /// When the first answer that reported a post gone was requested, Unix ms.
     gone: HashMap<UpstreamId, i64>,
     /// Posts of which a newer answer spoke against their deletion.
     disputed: HashSet<UpstreamId>,
@@ -154,20 +154,20 @@ impl Laws {
         *newest = asked_at_ms.max(*newest);
     }
 
-    /// A refresh that was saved told these counts.
+    /// Records the counts of a saved refresh.
     pub(crate) fn told_counts(&mut self, post: &Post) {
-        let told = [
+        let reported = [
             post.counts.replies,
             post.counts.boosts,
             post.counts.favourites,
         ];
         let most = self.counted.entry(post.id.clone()).or_default();
-        for (most, told) in most.iter_mut().zip(told) {
-            *most = told.unwrap_or(0).max(*most);
+        for (most, count) in most.iter_mut().zip(reported) {
+            *most = count.unwrap_or(0).max(*most);
         }
     }
 
-    /// A commit told that a stored post is gone.
+    /// Records that a commit reported a stored post gone.
     pub(crate) fn reported_gone(&mut self, id: &UpstreamId, asked_at_ms: i64) {
         if !self.stored.contains(id) {
             return;
@@ -199,7 +199,7 @@ impl Laws {
             self.last_usn = row.first_usn;
             self.pending.remove(id.as_str());
             if !self.stored.insert(id) {
-                return Err(Violation::Ledger(format!("stored twice: {row:?}")));
+                return Err(Violation::GapLedger(format!("stored twice: {row:?}")));
             }
         }
         sound(machine.ledger())?;
@@ -235,7 +235,7 @@ impl Laws {
         Ok(())
     }
 
-    /// What is given up was not to be had: the upstream does not reach down to it, or shows
+    /// What is given up was not available: the upstream does not reach down to it, or shows
     /// nothing of it.
     fn check_given_up(
         &self,
@@ -253,7 +253,7 @@ impl Laws {
             let places = self.drawn.world.page_limit;
             if !upstream.world().may_hide(now_ms, (low, &high), places) {
                 let text = format!("given up, though the upstream shows it: {gap:?}");
-                return Err(Violation::Ledger(text));
+                return Err(Violation::GapLedger(text));
             }
         }
         Ok(())
@@ -434,7 +434,7 @@ impl Laws {
         let gone_at_ms = self.gone.get(&post.id);
         let alive_at_ms = self.alive.get(&post.id);
         if gone_at_ms.is_some_and(|gone| alive_at_ms.is_none_or(|alive| alive <= gone)) {
-            return wrong("it was told gone");
+            return wrong("it was reported gone");
         }
         if self.edited.contains(&post.id) && row.post.edited_at_ms.is_none() {
             return wrong("it was shown as edited");
@@ -445,7 +445,7 @@ impl Laws {
         if let Some(most) = self.counted.get(&post.id) {
             let stored = counts_of(row);
             if stored.is_none_or(|stored| stored.iter().zip(most).any(|(one, most)| one < most)) {
-                return wrong(&format!("counts of {stored:?}, told {most:?}"));
+                return wrong(&format!("counts of {stored:?}, reported {most:?}"));
             }
         }
         let truth = if row.post.edited_at_ms == post.edited_at_ms {
@@ -501,23 +501,23 @@ fn key(scheme: &IdScheme, id: &UpstreamId) -> Key {
 }
 
 /// Whether the ledger takes a place for complete.
-fn is_covered(ledger: &Ledger, key: &Key) -> bool {
+fn is_covered(ledger: &GapLedger, key: &Key) -> bool {
     let (Some(origin), Some(frontier)) = (ledger.origin(), ledger.frontier()) else {
         return false;
     };
     origin <= key && key < frontier && !is_listed(ledger, key)
 }
 
-fn is_listed(ledger: &Ledger, key: &Key) -> bool {
+fn is_listed(ledger: &GapLedger, key: &Key) -> bool {
     ledger
         .gaps()
         .iter()
         .any(|gap| gap.low <= *key && *key < gap.high)
 }
 
-fn sound(ledger: &Ledger) -> Result<(), Violation> {
+fn sound(ledger: &GapLedger) -> Result<(), Violation> {
     let mut below = Key::lowest();
-    let wrong = |what: &str| Err(Violation::Ledger(format!("{what}: {ledger:?}")));
+    let wrong = |what: &str| Err(Violation::GapLedger(format!("{what}: {ledger:?}")));
     for gap in ledger.gaps() {
         if gap.low >= gap.high {
             return wrong("an empty range");

@@ -1,11 +1,11 @@
 //! The machine, the store and the simulated upstream under virtual time, with
 //! settings that are drawn like the faults: a process that dies before and
 //! after any commit, a store that fails for a while at any operation, a stream
-//! beside the polls that loses, repeats and delays what it tells, and
-//! refreshes beside both. [`laws`] says what must hold at every commit.
+//! next to the polls that loses, repeats and delays events, and
+//! refreshes next to both. [`laws`] says what must hold at every commit.
 //!
 //! `DRIFTLINE_SEED=n` replays one seed, `DRIFTLINE_SEEDS=n` runs that many;
-//! `DRIFTLINE_TRACE=1` hashes each step.
+//! `DRIFTLINE_TRACE=1` prints each step.
 #![allow(clippy::unwrap_used)]
 
 mod delay;

@@ -42,7 +42,7 @@ impl Mutant {
     ) -> Option<Machine> {
         if self == Self::EmptyAnswerIsTheEnd
             && let RequestPurpose::Fill { low, .. } = &request.purpose
-            && request.page.since.is_none()
+            && request.page.since_id.is_none()
             && reading.keys.is_empty()
         {
             return Some(with_gaps(machine, |gap| gap.low != *low));
@@ -127,7 +127,7 @@ fn a_history_that_ends_too_early_is_caught() {
 
 #[test]
 fn a_lease_that_outlives_its_session_is_caught() {
-    let is_caught = |violation: &Violation| matches!(violation, Violation::RefreshState(_));
+    let is_caught = |violation: &Violation| matches!(violation, Violation::Stalled(_));
     assert_caught(Mutant::LeaseOutlivesSession, Drawn::of, is_caught);
 }
 

@@ -1,17 +1,17 @@
-//! Look-ups of stored posts beside the polls, as one refresh worker makes
+//! Look-ups of stored posts next to the polls, as one refresh worker makes
 //! them.
 
 use std::sync::Arc;
 
 use driftline_core::{
     answer::{Failure, Finding, LookUps},
-    refresh::{AgeBand, AgeTable, BatchRule, Outcome, Policy},
+    refresh::{AgeBand, AgeTable, BatchRule, LookupOutcome, Policy},
     upstream_id::UpstreamId,
 };
 use driftline_sim::Upstream;
 use driftline_store::{
     InstanceId, StoreError,
-    refresh::{Answer, Answered, Ask, Claim, Claimed, Claims, DuePost, Save},
+    refresh::{AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, Save},
 };
 
 use crate::{
@@ -89,7 +89,7 @@ impl Refresher {
         }
         self.next_ms = *now_ms + 5 * SECOND_MS;
         self.shard += 1;
-        let ask = Ask {
+        let ask = ClaimRequest {
             instance: self.instance,
             batch_rule: BatchRule::new(20, 2 * SECOND_MS),
             shard: self.shard,
@@ -153,11 +153,11 @@ impl Refresher {
                 continue;
             };
             match (outcome, &answered.answer) {
-                (Outcome::Updated | Outcome::Unchanged, Answer::Found(post)) => {
+                (LookupOutcome::Updated | LookupOutcome::Unchanged, LookupAnswer::Found(post)) => {
                     laws.shown_alive(post, sent_at_ms);
                     laws.told_counts(post);
                 }
-                (Outcome::Deleted, _) => laws.reported_gone(&id_of(post), sent_at_ms),
+                (LookupOutcome::Deleted, _) => laws.reported_gone(&id_of(post), sent_at_ms),
                 _ => {}
             }
         }
@@ -167,7 +167,11 @@ impl Refresher {
 
 /// An answer without any post passes for none: the server asks others for a
 /// second opinion then.
-fn answers(posts: &[DuePost], answer: Result<LookUps, Failure>, asked_at_ms: i64) -> Vec<Answered> {
+fn answers(
+    posts: &[DuePost],
+    answer: Result<LookUps, Failure>,
+    asked_at_ms: i64,
+) -> Vec<AnsweredLookup> {
     let mut findings = match answer {
         Ok(found) => found.findings,
         Err(_) => Vec::new(),
@@ -181,14 +185,14 @@ fn answers(posts: &[DuePost], answer: Result<LookUps, Failure>, asked_at_ms: i64
         .map(|due| {
             let id = id_of(due);
             let at = findings.iter().position(|(found, _)| *found == id);
-            Answered {
+            AnsweredLookup {
                 what: due.what,
                 answer: match at.map(|at| findings.swap_remove(at).1) {
-                    Some(Finding::Found(post)) => Answer::Found(post),
-                    Some(Finding::Gone) => Answer::Gone,
-                    Some(Finding::Hidden) => Answer::Hidden,
-                    Some(Finding::Missing) => Answer::Missing,
-                    None => Answer::Nothing,
+                    Some(Finding::Found(post)) => LookupAnswer::Found(post),
+                    Some(Finding::Gone) => LookupAnswer::Gone,
+                    Some(Finding::Hidden) => LookupAnswer::Hidden,
+                    Some(Finding::Missing) => LookupAnswer::Missing,
+                    None => LookupAnswer::Nothing,
                 },
                 asked_at_ms,
             }

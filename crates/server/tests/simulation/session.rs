@@ -13,8 +13,8 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, PostHashes, StoreError, Summary, commit_look_up,
-    commit_machine, commit_page, entry, lease::Lease, source,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, PageHashes, StoreError, commit_look_up,
+    commit_machine, commit_page, entry, source, source_lease::Lease,
 };
 use rand::RngExt;
 
@@ -74,7 +74,7 @@ impl Session {
         reading: &Reading,
         page: &Page,
     ) -> Option<Machine> {
-        let asked_at_ms = page.facts.sent_at_ms;
+        let asked_at_ms = page.headers.sent_at_ms;
         let is_known = |item: &Listed| {
             self.recent
                 .get(&item.position)
@@ -90,7 +90,14 @@ impl Session {
             ..Stored::default()
         };
         let mut machine = self.machine.clone();
-        machine.page(settings, abilities, request, reading, &page.facts, &stored);
+        machine.page(
+            settings,
+            abilities,
+            request,
+            reading,
+            &page.headers,
+            &stored,
+        );
         machine.is_as_durable_as(&self.machine).then_some(machine)
     }
 }
@@ -124,7 +131,7 @@ impl Simulation {
             Step::Wait { until_ms } => {
                 if until_ms <= self.now_ms || self.waits_in_a_row > 100 {
                     let text = format!("waits until {until_ms} at {}", self.now_ms);
-                    return Err(Ended::Violation(Violation::RefreshState(text)));
+                    return Err(Ended::Violation(Violation::Stalled(text)));
                 }
                 // The stream is heard meanwhile.
                 self.now_ms = match &self.feed {
@@ -222,9 +229,9 @@ impl Simulation {
         {
             session.machine = machine;
             session.cadence.polled(0, 0);
-            self.polled_at_ms = page.facts.sent_at_ms;
+            self.polled_at_ms = page.headers.sent_at_ms;
             for listed in &page.listed {
-                self.laws.shown_alive(&listed.post, page.facts.sent_at_ms);
+                self.laws.shown_alive(&listed.post, page.headers.sent_at_ms);
             }
             return Ok(());
         }
@@ -259,7 +266,7 @@ impl Simulation {
         self.checked(if committed { &commit } else { &Commit::Other })?;
         if committed {
             for listed in &page.listed {
-                self.laws.shown_alive(&listed.post, page.facts.sent_at_ms);
+                self.laws.shown_alive(&listed.post, page.headers.sent_at_ms);
             }
         }
         let (machine, summary) = outcome?;
@@ -269,7 +276,7 @@ impl Simulation {
         }
         let now_ms = self.now_ms;
         if is_poll {
-            self.polled_at_ms = page.facts.sent_at_ms;
+            self.polled_at_ms = page.headers.sent_at_ms;
         }
         if let Some(session) = &mut self.session {
             if is_poll {
@@ -290,7 +297,7 @@ impl Simulation {
         request: &Request,
         reading: Reading,
         page: &Arc<Page>,
-    ) -> impl FnMut(&mut driftline_store::Tx<'_>) -> Result<(Machine, Summary), StoreError>
+    ) -> impl FnMut(&mut driftline_store::Tx<'_>) -> Result<(Machine, CommitSummary), StoreError>
     + Clone
     + Send
     + 'static {
@@ -301,7 +308,7 @@ impl Simulation {
             Arc::clone(&self.refresher.policy),
             self.refresher.claims.clone(),
         );
-        let hashes = PostHashes::of(&page);
+        let hashes = PageHashes::of(&page);
         move |tx| {
             let commit = CommitPage {
                 source,
@@ -326,7 +333,6 @@ impl Simulation {
                 source,
                 fence,
                 machine: &machine,
-                now_ms,
             };
             commit_machine(tx, &commit)?;
             Ok((machine, summary))
@@ -336,17 +342,19 @@ impl Simulation {
     /// The machine that a commit would leave.
     fn dry_run(
         &self,
-        mut job: impl FnMut(&mut driftline_store::Tx<'_>) -> Result<(Machine, Summary), StoreError>
+        mut job: impl FnMut(
+            &mut driftline_store::Tx<'_>,
+        ) -> Result<(Machine, CommitSummary), StoreError>
         + Send
         + 'static,
     ) -> Machine {
         let left = Arc::new(Mutex::new(Machine::default()));
-        let told = Arc::clone(&left);
+        let seen = Arc::clone(&left);
         let outcome = self
             .store
             .plain()
             .write_blocking(source::root(self.source), move |tx| {
-                *told.lock().unwrap() = job(tx)?.0;
+                *seen.lock().unwrap() = job(tx)?.0;
                 Err::<(), _>(StoreError::LeaseLost)
             });
         assert_eq!(outcome, Err(StoreError::LeaseLost));
@@ -368,7 +376,7 @@ impl Simulation {
                 return self.save(machine);
             }
         };
-        let facts = AnswerHeaders {
+        let headers = AnswerHeaders {
             sent_at_ms,
             received_at_ms: self.now_ms,
             round_trip_ms: self.now_ms - sent_at_ms,
@@ -376,7 +384,7 @@ impl Simulation {
         };
         if self.mutant == Some(Mutant::AbsenceIgnored) {
             let mut machine = before;
-            machine.looked_up(id, matches!(look_up, LookUp::Gone), &facts);
+            machine.looked_up(id, matches!(look_up, LookUp::Gone), &headers);
             return self.save(machine);
         }
         let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
@@ -394,7 +402,7 @@ impl Simulation {
                     machine: &before,
                     id: &asked,
                     look_up: &found,
-                    facts: &facts,
+                    headers: &headers,
                     policy: &policy,
                     keep_deleted,
                     now_ms,
@@ -416,7 +424,7 @@ impl Simulation {
 
     /// Keeps a machine that changed without a page.
     fn save(&mut self, machine: Machine) -> Result<(), Ended> {
-        let (source, fence, now_ms) = (self.source, self.fence(), self.now_ms);
+        let (source, fence) = (self.source, self.fence());
         let kept = machine.clone();
         let outcome = self.store.write(
             &mut self.now_ms,
@@ -427,7 +435,6 @@ impl Simulation {
                     source,
                     fence,
                     machine: &kept,
-                    now_ms,
                 };
                 commit_machine(tx, &commit)
             },

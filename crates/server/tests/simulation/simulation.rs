@@ -4,7 +4,9 @@
 use driftline_core::timeline::Machine;
 use driftline_db::testing::Fresh;
 use driftline_sim::Upstream;
-use driftline_store::{SourceId, StoreError, Summary, Target, clock, lease, machine, source};
+use driftline_store::{
+    CommitSummary, SourceId, StoreError, Target, clock, machine, source, source_lease,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -29,7 +31,7 @@ pub(crate) struct Simulation {
     /// `None` without a stream.
     pub(crate) feed: Option<Feed>,
     /// What the stream's commits changed.
-    pub(crate) streamed: Summary,
+    pub(crate) streamed: CommitSummary,
     pub(crate) refresher: Refresher,
     pub(crate) now_ms: i64,
     pub(crate) waits_in_a_row: u32,
@@ -115,7 +117,7 @@ impl Simulation {
             source,
             session: None,
             feed: drawn.streams.then(|| Feed::new(drawn.seed, now_ms)),
-            streamed: Summary::default(),
+            streamed: CommitSummary::default(),
             refresher: Refresher::new(instance, drawn.refreshes, drawn.keep_deleted),
             now_ms,
             waits_in_a_row: 0,
@@ -219,7 +221,7 @@ impl Simulation {
         let fails_until_ms = self.store.fails_until_ms();
         let limit_ms = self.stalled_since_ms.max(fails_until_ms) + 10 * SECOND_MS;
         if self.now_ms > limit_ms {
-            return Err(Ended::Violation(Violation::RefreshState(format!(
+            return Err(Ended::Violation(Violation::Stalled(format!(
                 "not read since {}, though the store works since {fails_until_ms}; now {}",
                 self.stalled_since_ms, self.now_ms
             ))));
@@ -239,7 +241,7 @@ impl Simulation {
             Operation::Claim,
             source::root(source),
             // It is over at once by the database's clock, which runs apart.
-            move |tx| lease::claim(tx, source, "sim", 0),
+            move |tx| source_lease::claim(tx, source, "sim", 0),
         );
         if self.store.committed() {
             self.leased_until_ms = self.now_ms + LEASE_MS;
@@ -248,8 +250,8 @@ impl Simulation {
             return Ok(());
         };
         let Some(lease) = lease else {
-            let text = "the source is leased to nobody and not free".to_owned();
-            return Err(Ended::Violation(Violation::RefreshState(text)));
+            let text = "the source is neither leased nor free".to_owned();
+            return Err(Ended::Violation(Violation::Stalled(text)));
         };
         match self.load()? {
             Some(machine) => {
@@ -294,12 +296,12 @@ impl Simulation {
         }
     }
 
-    fn give_back(&mut self, lease: lease::Lease) {
+    fn give_back(&mut self, lease: source_lease::Lease) {
         let root = source::root(self.source);
         let _ = self
             .store
             .write(&mut self.now_ms, Operation::Release, root, move |tx| {
-                lease::release(tx, &lease)
+                source_lease::release(tx, &lease)
             });
         if self.store.committed() {
             self.leased_until_ms = self.now_ms;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-/// PostHashes it, if `DRIFTLINE_TRACE` is set.
+/// Prints it, if `DRIFTLINE_TRACE` is set.
 #[allow(clippy::print_stderr)]
 pub(crate) fn trace(now_ms: i64, what: &dyn Debug) {
     if std::env::var_os("DRIFTLINE_TRACE").is_some() {

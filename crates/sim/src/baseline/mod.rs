@@ -1,4 +1,4 @@
-//! How timelines are usually polled, to compare with.
+//! Baseline pollers, to compare with.
 //!
 //! Both pollers are given the benefit of the doubt: they page back, their
 //! cursor moves only when a whole poll has succeeded, and they never forget

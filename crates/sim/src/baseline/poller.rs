@@ -28,7 +28,7 @@ pub enum WalkEnd {
     EmptyPage,
 }
 
-/// A usual poller as a pure machine: [`Poller::begin`] a poll, hand each page
+/// A baseline poller as a pure machine: [`Poller::begin`] a poll, hand each page
 /// to [`Poller::take`], send what it answers, until it answers nothing.
 ///
 /// It reads numeric IDs only; others are stored but never move its cursor.
@@ -103,7 +103,7 @@ impl Poller {
         });
         self.requests += 1;
         PageRequest {
-            since: since.map(upstream_id),
+            since_id: since.map(upstream_id),
             limit: self.limit,
             ..PageRequest::default()
         }
@@ -128,8 +128,8 @@ impl Poller {
         if let (true, Some(since), Some(oldest)) = (goes_on, poll.since, oldest) {
             self.requests += 1;
             return Some(PageRequest {
-                since: Some(upstream_id(since)),
-                below: Some(upstream_id(oldest)),
+                since_id: Some(upstream_id(since)),
+                max_id: Some(upstream_id(oldest)),
                 limit: self.limit,
                 ..PageRequest::default()
             });
@@ -179,8 +179,8 @@ fn clamped_since(latest: u64, retrieved_at_ms: i64, k_ms: i64) -> u64 {
     } else {
         time2sf(timestamp - k_ms).saturating_sub(1)
     };
-    let wanted = time2sf(retrieved_at_ms.saturating_sub(k_ms)).saturating_sub(1);
-    wanted.min(latest).max(lower)
+    let bound = time2sf(retrieved_at_ms.saturating_sub(k_ms)).saturating_sub(1);
+    bound.min(latest).max(lower)
 }
 
 fn upstream_id(number: u64) -> UpstreamId {
@@ -209,24 +209,24 @@ mod tests {
         let mut poller = Poller::naive();
         poller.begin(0);
         assert_eq!(poller.take(&[]), None);
-        assert_eq!(poller.begin(1).since, Some("0".into()));
+        assert_eq!(poller.begin(1).since_id, Some("0".into()));
         let ids = |numbers: std::ops::Range<u64>| -> Vec<UpstreamId> {
             numbers.rev().map(upstream_id).collect()
         };
         let mut poller = Poller::naive();
-        assert_eq!(poller.begin(0).since, None);
+        assert_eq!(poller.begin(0).since_id, None);
         assert_eq!(poller.take(&ids(1..41)), None);
-        assert_eq!(poller.begin(1).since, Some("40".into()));
+        assert_eq!(poller.begin(1).since_id, Some("40".into()));
         let next = poller.take(&ids(60..100)).expect("a next page");
         assert_eq!(
-            (next.since, next.below),
+            (next.since_id, next.max_id),
             (Some("40".into()), Some("60".into()))
         );
         poller.fail();
-        assert_eq!(poller.begin(2).since, Some("40".into()));
+        assert_eq!(poller.begin(2).since_id, Some("40".into()));
         poller.take(&ids(60..100));
         assert_eq!(poller.take(&ids(41..60)), None);
-        assert_eq!(poller.begin(3).since, Some("99".into()));
+        assert_eq!(poller.begin(3).since_id, Some("99".into()));
         assert_eq!(poller.stored().len(), 99);
         assert_eq!(
             (poller.requests(), poller.fetched(), poller.redundant()),

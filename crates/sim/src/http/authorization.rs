@@ -1,4 +1,4 @@
-//! Who asks.
+//! The authorization of requests.
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ impl Clock {
     }
 }
 
-/// A clock that stands until it is set; clones show the same time.
+/// A clock that stays at its time until it is set; clones show the same time.
 #[derive(Debug, Clone, Default)]
 pub struct SetClock(Arc<AtomicI64>);
 

@@ -69,8 +69,8 @@ impl Bounds {
                 .map(UpstreamId::from)
         };
         PageRequest {
-            since: id(&self.since_id),
-            below: id(&self.max_id),
+            since_id: id(&self.since_id),
+            max_id: id(&self.max_id),
             min_id: id(&self.min_id),
             limit: self
                 .limit

@@ -60,12 +60,12 @@ async fn truth(State(sim): State<Arc<Sim>>, Query(which): Query<Which>) -> Respo
     }
 }
 
-/// The knobs of what goes wrong, as they stand. Neither counted nor spoilt.
+/// The current fault knobs. Neither counted nor spoilt.
 async fn faults(State(sim): State<Arc<Sim>>) -> Json<FaultsConfig> {
     Json(sim.faults_config())
 }
 
-/// Sets them all; knobs that are not named go back to their defaults.
+/// Sets them all; knobs that are left out go back to their defaults.
 async fn change_faults(State(sim): State<Arc<Sim>>, Json(config): Json<FaultsConfig>) {
     sim.change_faults(|faults| *faults = config);
 }

@@ -27,7 +27,7 @@ impl SimServer {
     /// `history_ms` ago. A [`crate::WorldConfig`] alone will do.
     ///
     /// # Errors
-    /// If no loopback port can be had.
+    /// If no loopback port is available.
     pub async fn start(
         config: impl Into<ServerConfig>,
         seed: u64,

@@ -64,7 +64,7 @@ impl OpenStream {
         self.number
     }
 
-    /// Whether the server's owner wants it broken.
+    /// Whether the server is configured to fail.
     pub(crate) fn is_dropped(&self) -> bool {
         self.number < self.streams.dropped.load(Ordering::SeqCst)
     }

@@ -52,7 +52,7 @@ impl Timeline {
     }
 
     /// The timelines of a server share no ID, as long as it has at most 900
-    /// lists, or 899 besides mentions; of tags and accounts, one in 122 pairs shares a lane, where
+    /// lists, or 899 in addition to mentions; of tags and accounts, one in 122 pairs shares a lane, where
     /// equal IDs are unlikely but possible.
     pub(crate) fn lane(&self) -> Lane {
         let number = match self {

@@ -7,7 +7,7 @@ use driftline_core::upstream_id::UpstreamId;
 use super::World;
 use crate::status::Status;
 
-/// Something that a reader who watches would see.
+/// A change that a watching reader would see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorldEvent {
     /// When, Unix ms of the true clock.
@@ -39,7 +39,7 @@ pub(super) enum Kind {
 
 impl World {
     /// What happened after a time and up to another, Unix ms, in order; each
-    /// post as it stood at that moment.
+    /// post in its state of that moment.
     pub fn events(&mut self, after_ms: i64, until_ms: i64) -> Vec<WorldEvent> {
         if self.events.is_none() {
             self.events = Some(EventLog::new());

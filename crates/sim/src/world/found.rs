@@ -12,7 +12,7 @@ use crate::{
 /// What a look-up finds in the world, before any fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// The post as it stands.
+    /// The post in its current state.
     Shown(Box<Status>),
     /// The post is there, but hidden from readers (see
     /// [`crate::WorldConfig::hidden_share`]).

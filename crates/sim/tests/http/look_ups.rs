@@ -7,7 +7,7 @@ use driftline_sim::{
     http::{ServerConfig, SetClock, SimServer},
 };
 
-use crate::raw::{HOME, Raw, ask, standing};
+use crate::raw::{HOME, Raw, ask, frozen_server};
 
 async fn home_ids(server: &SimServer) -> Vec<String> {
     ask(server, HOME, "reader").await.ids()
@@ -23,7 +23,7 @@ async fn look_up(server: &SimServer, ids: &[String], token: &str) -> Raw {
 }
 
 async fn plain() -> (SimServer, SetClock) {
-    standing(WorldConfig::punctual(20.0).into()).await
+    frozen_server(WorldConfig::punctual(20.0).into()).await
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn batches_can_be_shuffled_or_unknown() {
         let mut world = WorldConfig::punctual(20.0);
         world.batches.ability = ability;
         world.batches.shuffled = true;
-        let (server, _) = standing(world.into()).await;
+        let (server, _) = frozen_server(world.into()).await;
         let mut ids = home_ids(&server).await;
         ids.truncate(20);
         let answer = look_up(&server, &ids, "t").await;
@@ -91,7 +91,7 @@ async fn a_batch_is_one_request() {
         faults: FaultsConfig::mastodon(),
         ..WorldConfig::punctual(20.0)
     };
-    let (server, _) = standing(world.into()).await;
+    let (server, _) = frozen_server(world.into()).await;
     let ids = home_ids(&server).await;
     for remaining in ["299", "298"] {
         let answer = look_up(&server, &ids[..20], "t").await;
@@ -107,7 +107,7 @@ async fn look_ups_show_edits_and_deletions() {
     world.edited_after_ms = SpanMs::new(100_000, 100_000);
     world.deleted_share = 0.5;
     world.deleted_after_ms = SpanMs::new(200_000, 200_000);
-    let (server, clock) = standing(world.into()).await;
+    let (server, clock) = frozen_server(world.into()).await;
     let mut ids = home_ids(&server).await;
     ids.truncate(20);
     let edited = |raw: &Raw| {
@@ -169,7 +169,7 @@ async fn posts_become_hidden_from_all() {
     let mut world = WorldConfig::punctual(20.0);
     world.hidden_share = 0.3;
     world.hidden_after_ms = SpanMs::new(60_000, 60_000);
-    let (server, clock) = standing(world.into()).await;
+    let (server, clock) = frozen_server(world.into()).await;
     let mut ids = home_ids(&server).await;
     ids.truncate(20);
     assert_eq!(look_up(&server, &ids, "t").await.ids(), ids);
@@ -232,7 +232,7 @@ async fn quotas_shrink_by_others_and_by_cuts() {
         },
         ..WorldConfig::punctual(1.0)
     };
-    let (server, clock) = standing(world.into()).await;
+    let (server, clock) = frozen_server(world.into()).await;
     clock.set(clock.now_ms() / 60_000 * 60_000 + 30_000);
     let first = ask(&server, HOME, "t").await;
     assert_eq!(first.header("x-ratelimit-remaining"), Some("69"));
@@ -256,7 +256,7 @@ async fn a_lost_answer_is_counted_and_processed() {
         },
         ..WorldConfig::punctual(20.0)
     };
-    let (server, _) = standing(world.into()).await;
+    let (server, _) = frozen_server(world.into()).await;
     assert_eq!(ask(&server, HOME, "t").await.text, "");
     assert_eq!(server.traffic().posts_served, 40);
     let next = ask(&server, HOME, "t").await;
@@ -276,7 +276,7 @@ async fn counts_are_those_of_the_truth() {
         },
         ..ServerConfig::default()
     };
-    let (server, clock) = standing(config).await;
+    let (server, clock) = frozen_server(config).await;
     let mut ids = home_ids(&server).await;
     ids.truncate(20);
     let mut seen: Vec<Counts> = Vec::new();

@@ -9,7 +9,7 @@ use driftline_sim::{
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
-use crate::raw::{HOME, ask, standing};
+use crate::raw::{HOME, ask, frozen_server};
 
 async fn with_fault(fault: FaultKind) -> SimServer {
     let faults = FaultsConfig {
@@ -22,7 +22,7 @@ async fn with_fault(fault: FaultKind) -> SimServer {
         faults,
         ..WorldConfig::punctual(20.0)
     };
-    standing(world.into()).await.0
+    frozen_server(world.into()).await.0
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_slash_at_the_end_changes_nothing() {
             api,
             ..ServerConfig::default()
         };
-        let (server, _) = standing(config).await;
+        let (server, _) = frozen_server(config).await;
         for path in paths {
             let query = if path.ends_with("lookup.json") {
                 "?id=12"
@@ -83,7 +83,7 @@ async fn a_slash_at_the_end_changes_nothing() {
 
 #[tokio::test]
 async fn pages_walk_by_their_links_both_ways() {
-    let (server, _) = standing(WorldConfig::punctual(20.0).into()).await;
+    let (server, _) = frozen_server(WorldConfig::punctual(20.0).into()).await;
     let first = ask(&server, HOME, "t").await;
     assert_eq!(first.status(), "200");
     assert_eq!(
@@ -93,10 +93,10 @@ async fn pages_walk_by_their_links_both_ways() {
     assert_eq!(first.ids().len(), 40);
     let links = first.header("link").expect("links").to_owned();
     let link = |rel: &str| {
-        let wanted = format!("rel=\"{rel}\"");
+        let suffix = format!("rel=\"{rel}\"");
         let link = links
             .split(", ")
-            .find(|link| link.ends_with(&wanted))
+            .find(|link| link.ends_with(&suffix))
             .expect("a link");
         let url = link
             .trim_start_matches('<')
@@ -131,7 +131,7 @@ async fn every_path_answers() {
         lists: 2,
         ..ServerConfig::default()
     };
-    let (server, _) = standing(config).await;
+    let (server, _) = frozen_server(config).await;
     let mut seen = std::collections::HashSet::new();
     for path in ["home", "public", "tag/tide", "list/1", "list/2"] {
         let raw = ask(&server, &format!("/api/v1/timelines/{path}?limit=40"), "t").await;
@@ -281,7 +281,7 @@ async fn budgets_are_per_token_and_resets_have_two_formats() {
             },
             ..WorldConfig::punctual(20.0)
         };
-        let (server, clock) = standing(world.into()).await;
+        let (server, clock) = frozen_server(world.into()).await;
         for (status, remaining) in [("200", "1"), ("200", "0"), ("429", "0")] {
             let raw = ask(&server, HOME, "a").await;
             assert_eq!(raw.status(), status);
@@ -313,7 +313,7 @@ async fn the_date_is_the_front_ends() {
         },
         ..WorldConfig::punctual(20.0)
     };
-    let (server, clock) = standing(world.into()).await;
+    let (server, clock) = frozen_server(world.into()).await;
     let raw = ask(&server, HOME, "t").await;
     let date = httpdate::parse_http_date(raw.header("date").expect("a date")).expect("a date");
     let since = date
@@ -346,7 +346,7 @@ async fn it_starts_at_once_and_stops_though_clients_hang() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let begun = Instant::now();
     server.shutdown().await;
-    // Less than its patience of two seconds: the stall ended.
+    // Less than its timeout of two seconds: the stall ended.
     assert!(begun.elapsed() < Duration::from_secs(1));
     assert!(TcpStream::connect(address).await.is_err());
 }

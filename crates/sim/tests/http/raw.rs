@@ -68,7 +68,7 @@ pub(crate) async fn ask_as(server: &SimServer, path: &str, authorization: &str) 
     send(server, &request).await
 }
 
-/// Sends a request as it stands and reads until the connection ends.
+/// Sends a request as given and reads until the connection ends.
 pub(crate) async fn send(server: &SimServer, request: &str) -> Raw {
     let mut socket = TcpStream::connect(server.address())
         .await
@@ -90,8 +90,8 @@ pub(crate) async fn send(server: &SimServer, request: &str) -> Raw {
 
 pub(crate) const HOME: &str = "/api/v1/timelines/home?limit=40";
 
-/// A server whose clock stands a minute after its start, and the clock.
-pub(crate) async fn standing(config: ServerConfig) -> (SimServer, SetClock) {
+/// A server whose clock is frozen a minute after its start, and the clock.
+pub(crate) async fn frozen_server(config: ServerConfig) -> (SimServer, SetClock) {
     let clock = SetClock::new(config.world.start_ms);
     let server = SimServer::start(config, 1, Clock::Set(clock.clone()))
         .await

@@ -17,7 +17,7 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest},
 };
 
-use crate::raw::{ask, standing};
+use crate::raw::{ask, frozen_server};
 
 /// An open stream of server-sent events and what came so far.
 struct Sse {
@@ -111,7 +111,7 @@ async fn with(world: WorldConfig) -> (SimServer, SetClock) {
         lists: 1,
         ..ServerConfig::default()
     };
-    standing(config).await
+    frozen_server(config).await
 }
 
 #[tokio::test]

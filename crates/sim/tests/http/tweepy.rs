@@ -9,7 +9,7 @@ use driftline_sim::{
 };
 use serde_json::{Value, json};
 
-use crate::raw::standing;
+use crate::raw::frozen_server;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tweepy_reads_both_versions() {
@@ -59,7 +59,7 @@ async fn server(api: Api, faults: FaultsConfig) -> (SimServer, SetClock) {
         }],
         ..ServerConfig::default()
     };
-    let (server, clock) = standing(config).await;
+    let (server, clock) = frozen_server(config).await;
     clock.set(clock.now_ms() + 5_400_000);
     (server, clock)
 }

@@ -7,7 +7,7 @@ use driftline_sim::{
 };
 use serde_json::Value;
 
-use crate::raw::{ask, ask_as, standing};
+use crate::raw::{ask, ask_as, frozen_server};
 
 async fn twitter(world: WorldConfig) -> (SimServer, SetClock) {
     let config = ServerConfig {
@@ -16,7 +16,7 @@ async fn twitter(world: WorldConfig) -> (SimServer, SetClock) {
         api: Api::Twitter,
         ..ServerConfig::default()
     };
-    standing(config).await
+    frozen_server(config).await
 }
 
 fn ids(page: &Value) -> Vec<u64> {
@@ -158,7 +158,7 @@ async fn a_signature_is_needed_where_keys_are_set() {
             oauth1,
             ..ServerConfig::default()
         };
-        let (server, _) = standing(config).await;
+        let (server, _) = frozen_server(config).await;
         assert_eq!(ask_as(&server, HOME, header).await.status(), status);
         let broken = header.replace("oauth_nonce", "nonce");
         assert_eq!(ask_as(&server, HOME, &broken).await.status(), "401");

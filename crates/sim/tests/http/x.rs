@@ -9,7 +9,7 @@ use driftline_sim::{
 };
 use serde_json::Value;
 
-use crate::raw::{Raw, ask, standing};
+use crate::raw::{Raw, ask, frozen_server};
 
 async fn x(world: WorldConfig) -> (SimServer, SetClock) {
     let config = ServerConfig {
@@ -18,7 +18,7 @@ async fn x(world: WorldConfig) -> (SimServer, SetClock) {
         api: Api::X,
         ..ServerConfig::default()
     };
-    standing(config).await
+    frozen_server(config).await
 }
 
 fn busy() -> WorldConfig {

@@ -11,7 +11,7 @@ pub enum NodeLeaseError {
         "the node {node} of {layout} is held by '{holder}'; stop that process, or use another \
          node: if it crashed, its lease ends in {ends_in_ms} ms"
     )]
-    LockedSource {
+    Held {
         /// The layout's name.
         layout: &'static str,
         /// The node's number.
@@ -46,7 +46,7 @@ pub enum NodeLeaseError {
         error: BeginError,
     },
 
-    /// The store holds what is no record.
+    /// The stored record is invalid.
     #[error("the node {node} of {layout}: {error}")]
     Record {
         /// The layout's name.
@@ -61,7 +61,7 @@ pub enum NodeLeaseError {
     /// The lease has ended and the node was taken over, or its row was changed by hand. Not to be
     /// tried again.
     #[error(
-        "the lease on the node {node} of {layout} was lost{}; lease a node anew, and find out why \
+        "the lease on the node {node} of {layout} was lost{}; lease a node again, and find out why \
          this one was not renewed in time", taken_by(.holder.as_deref())
     )]
     Lost {
@@ -69,7 +69,7 @@ pub enum NodeLeaseError {
         layout: &'static str,
         /// The node's number.
         node: u64,
-        /// Who holds the node now, if anybody does.
+        /// Who holds the node now, if it is held.
         holder: Option<String>,
     },
 
@@ -78,7 +78,7 @@ pub enum NodeLeaseError {
     Node(#[from] NodeError),
 
     /// The node is of another layout than those that are leased here.
-    #[error("the node is of {given}, and leased here are those of {layout}; give one of them")]
+    #[error("the node is of {given}, but the nodes of {layout} are leased here; use one of them")]
     OtherLayout {
         /// The name of the layout that is leased.
         layout: &'static str,

@@ -10,8 +10,8 @@ use driftline_id::window::Record;
 
 use crate::{
     error::StoreError,
-    lease::now_ms,
     node_lease::{Claim, NodeLeaseError, life_ms},
+    source_lease::now_ms,
 };
 
 /// A node that was leased at some time, for display.
@@ -77,7 +77,7 @@ impl Key {
     }
 }
 
-/// Takes the lowest node that nobody holds.
+/// Takes the lowest free node.
 pub(super) fn take_lowest(
     tx: &mut Tx<'_>,
     claim: &Claim,
@@ -85,7 +85,7 @@ pub(super) fn take_lowest(
 ) -> Result<(Node, Record), NodeLeaseError> {
     let max = Node::max(&claim.layout)?;
     let now = now_ms(tx.dialect());
-    // As many as were ever held at a time, and those that were named.
+    // As many rows as nodes were ever held at a time, plus those of nodes chosen by number.
     let stored = tx.query(
         &format!(
             "select record, lease_holder, lease_until_ms - {now}, node
@@ -108,7 +108,7 @@ pub(super) fn take_lowest(
             _ if is_held => {}
             Err(error) => behind = behind.or(Some(error)),
             Ok(record) => {
-                // Who was faster holds it.
+                // Otherwise a faster process holds it.
                 if begin(tx, claim, &record, text, now_us)? {
                     return Ok((node, record));
                 }
@@ -130,7 +130,7 @@ pub(super) fn take_node(
 ) -> Result<Record, NodeLeaseError> {
     let now = now_ms(tx.dialect());
     let number = integer(node.number())?;
-    // A second time at most: the first attempt has locked the row of the one who was faster.
+    // Twice at most: the first attempt has locked the row of a faster process.
     loop {
         let stored = tx.query_opt(
             &format!(
@@ -146,7 +146,7 @@ pub(super) fn take_node(
             ..
         }) = &stored
         {
-            return Err(NodeLeaseError::LockedSource {
+            return Err(NodeLeaseError::Held {
                 layout: claim.layout.name(),
                 node: node.number(),
                 holder: holder.clone(),

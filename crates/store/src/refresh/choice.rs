@@ -3,7 +3,7 @@
 use driftline_core::refresh::{Due, Freshness, Policy};
 
 use super::{
-    claim::{DuePost, What},
+    claim::{DuePost, LookupTarget},
     schedule::Slot,
 };
 
@@ -12,12 +12,12 @@ use super::{
 pub(crate) struct Choice {
     /// What is looked up, at most a batch.
     pub(crate) posts: Vec<DuePost>,
-    /// What is not worth its refresh yet: the price rose since these were scheduled.
+    /// Posts whose value is below the price, which rose since they were scheduled.
     pub(crate) later: Vec<Slot>,
 }
 
-/// Out of how many times a batch the most valuable posts are chosen. By age alone none are: what
-/// was due first is.
+/// Out of how many posts a batch is chosen. By age alone there is no choice: what was due first goes
+/// first.
 pub(crate) fn reach(policy: &Policy, size: usize) -> usize {
     match policy {
         Policy::Value { .. } => size * CHOICE,
@@ -25,12 +25,12 @@ pub(crate) fn reach(policy: &Policy, size: usize) -> usize {
     }
 }
 
-/// Takes at most `size` of the due posts, which come in the order of their due times and leave in
-/// it: what was due first or, under a policy by value, what is worth most now.
+/// Takes at most `size` of the due posts, which come and go in the order of their due times: those
+/// that were due first or, under a policy by value, the most valuable ones.
 ///
-/// No post starves: under such a policy a quarter of what is taken, over `turn` after turn, is what
-/// has waited beyond its bound for longest, or what failed and is due again, whatever the others
-/// are worth; and the bound holds for what is put off as well.
+/// No post starves: under such a policy a quarter of what is taken, over `turn` after turn, goes to
+/// the posts that have waited beyond their bound for longest or that failed and are due again,
+/// whatever the value of the others; and the bound holds for postponed posts too.
 pub(crate) fn choose(
     policy: &Policy,
     mut due: Vec<DuePost>,
@@ -48,7 +48,7 @@ pub(crate) fn choose(
     let (later, due): (Vec<_>, Vec<_>) = due
         .into_iter()
         .partition(|post| postponed(policy, post, now_ms).is_some());
-    let mut kept = (size + (turn % TIMEOUT) as usize) / TIMEOUT as usize;
+    let mut kept = (size + (turn % STARVING_ONE_IN) as usize) / STARVING_ONE_IN as usize;
     let mut valued: Vec<(f64, DuePost)> = due
         .into_iter()
         .map(|post| {
@@ -72,7 +72,7 @@ pub(crate) fn choose(
     }
 }
 
-/// The posts of the most worth, of those that are worth anything.
+/// The most valuable posts, of those that have any value.
 pub(crate) fn most_valuable(
     policy: &Policy,
     posts: Vec<DuePost>,
@@ -82,7 +82,7 @@ pub(crate) fn most_valuable(
     let mut valued: Vec<(f64, DuePost)> = posts
         .into_iter()
         .filter_map(|post| {
-            let value = policy.value(&post.freshness.facts(), now_ms);
+            let value = policy.value(&post.freshness.refresh_history(), now_ms);
             (is_calm(&post.freshness) && value > 0.0).then_some((value, post))
         })
         .collect();
@@ -94,18 +94,19 @@ pub(crate) fn most_valuable(
         .collect()
 }
 
-/// When a scheduled post is due as the policy is now, unless it has to be asked for all the same.
+/// When a scheduled post is due by the present policy; `None` if it is to be looked up anyway.
 pub(crate) fn planned(policy: &Policy, freshness: &Freshness) -> Option<Due> {
-    is_calm(freshness).then(|| policy.due(&freshness.facts()))
+    is_calm(freshness).then(|| policy.due(&freshness.refresh_history()))
 }
 
-/// Who waits before it is asked again waits for a reason.
+/// Whether the last look-up was a success. Otherwise the due time is that of a retry, which the
+/// policy must not move.
 fn is_calm(freshness: &Freshness) -> bool {
     freshness.failures == 0 && !freshness.missing
 }
 
 fn postponed(policy: &Policy, post: &DuePost, now_ms: i64) -> Option<i64> {
-    if let What::Wanted { .. } = post.what {
+    if let LookupTarget::Pending { .. } = post.what {
         return None;
     }
     match planned(policy, &post.freshness)? {
@@ -114,11 +115,12 @@ fn postponed(policy: &Policy, post: &DuePost, now_ms: i64) -> Option<i64> {
     }
 }
 
-/// What looking a post up is worth. What the policy does not judge goes first, as long as it does
-/// not fail.
+/// The value of looking a post up. A post that the policy does not value goes first, as long as it
+/// does not fail.
 fn value(policy: &Policy, post: &DuePost, now_ms: i64) -> f64 {
-    let value = policy.value(&post.freshness.facts(), now_ms);
-    let is_decided = matches!(post.what, What::Stored(_)) && !post.freshness.missing && value > 0.0;
+    let value = policy.value(&post.freshness.refresh_history(), now_ms);
+    let is_decided =
+        matches!(post.what, LookupTarget::Stored(_)) && !post.freshness.missing && value > 0.0;
     if is_decided || post.freshness.failures > 0 {
         value
     } else {
@@ -127,11 +129,11 @@ fn value(policy: &Policy, post: &DuePost, now_ms: i64) -> f64 {
 }
 
 fn waits_too_long(policy: &Policy, post: &DuePost, now_ms: i64) -> bool {
-    post.freshness.failures > 0 || policy.is_beyond_bound(&post.freshness.facts(), now_ms)
+    post.freshness.failures > 0 || policy.is_beyond_bound(&post.freshness.refresh_history(), now_ms)
 }
 
-/// Wide enough to find worth, and narrow enough to read at every claim.
+/// Wide enough to find value, and narrow enough to read at every claim.
 const CHOICE: usize = 4;
 
-/// Of how many posts one is what has waited beyond its bound.
-const TIMEOUT: u64 = 4;
+/// One in this many posts of a batch is chosen because it has waited beyond its bound.
+const STARVING_ONE_IN: u64 = 4;

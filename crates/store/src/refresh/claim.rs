@@ -1,4 +1,4 @@
-//! Claims: which posts a worker looks up, and nobody else meanwhile.
+//! Claims: posts that one worker looks up, and no other worker meanwhile.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,9 +10,9 @@ use driftline_db::{DbError, Dialect, Root, Tx};
 
 use super::{
     SHARDS,
-    book::Book,
     choice::{self, Choice},
-    lease::{self, Beside},
+    claim_book::ClaimBook,
+    claim_lease::{self, ClaimLock},
     pending_lookup,
     schedule::{self, Slot},
     stored,
@@ -26,27 +26,27 @@ use crate::{
 /// The claims of this process. Clones are handles to the same ones; all workers of a process
 /// share one.
 #[derive(Clone, Debug, Default)]
-pub struct Claims(Arc<Mutex<Book>>);
+pub struct Claims(Arc<Mutex<ClaimBook>>);
 
-/// What to claim.
+/// A worker's request for a batch of due posts.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct ClaimRequest {
     /// The posts' upstream.
     pub instance: InstanceId,
     /// When a batch leaves, and how large it may be.
     pub batch_rule: BatchRule,
     /// The shard to begin with, any number: workers that begin with different ones seldom meet.
-    /// Who claims again counts on.
+    /// A worker counts on from claim to claim.
     pub shard: u64,
-    /// The worker's name, no other's.
+    /// The worker's name, which must be unique.
     pub holder: String,
     /// How long the claim lasts, ms.
     pub lease_ms: i64,
     /// The time, Unix ms.
     pub now_ms: i64,
-    /// Which of the posts that are due go first. Under a policy by value it is those of the most
-    /// worth, posts that the price has left behind are put off, and a batch that leaves before it
-    /// is full is filled up with the most valuable posts that are not due yet.
+    /// Which of the due posts go first. Under a policy by value the most valuable do, posts below
+    /// the present price are postponed, and a batch that leaves before it is full is filled up with
+    /// the most valuable posts that are not due yet.
     pub policy: Arc<Policy>,
 }
 
@@ -61,17 +61,17 @@ pub struct Claim {
     pub until_ms: i64,
     /// The posts, the one first that was due first; those that fill a batch up by value come last.
     pub posts: Vec<DuePost>,
-    /// Slots whose post needs no look-up any more: it is deleted or removed.
+    /// Slots whose post no longer needs a look-up, because it is deleted or removed.
     pub(crate) idle: Vec<Slot>,
-    /// Slots whose post is to be scheduled anew.
+    /// Slots whose post is to be rescheduled without a look-up.
     pub(crate) later: Vec<Slot>,
 }
 
 /// A post that is due.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DuePost {
-    /// What the post is here.
-    pub what: What,
+    /// What to look up.
+    pub what: LookupTarget,
     /// Its ID at the upstream.
     pub upstream_id: String,
     /// When it was due, Unix ms.
@@ -83,22 +83,21 @@ pub struct DuePost {
     pub(crate) slot: Slot,
 }
 
-/// What a due post is here.
+/// What a look-up is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum LookupTarget {
     /// A stored post.
     Stored(LocalId),
-    /// A post that someone named and that is not stored yet: its lookup_id, and the source that it is
-    /// for.
-    Wanted {
-        /// The lookup_id.
+    /// A post that was requested by its upstream ID and is not stored yet.
+    Pending {
+        /// The pending look-up's ID.
         lookup_id: i64,
-        /// The source.
+        /// The source to store it in.
         source: SourceId,
     },
 }
 
-/// What asking for a claim brings.
+/// The outcome of a [`ClaimRequest`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claimed {
     /// A batch.
@@ -114,18 +113,18 @@ impl Claims {
     ///
     /// # Errors
     /// [`StoreError::Db`] if the database failed; then nothing is claimed.
-    pub async fn claim(&self, store: &Store, ask: Ask) -> Result<Claimed, StoreError> {
+    pub async fn claim(&self, store: &Store, request: ClaimRequest) -> Result<Claimed, StoreError> {
         let claims = self.clone();
         match store.db().dialect() {
-            Dialect::Sqlite => store.read(move |tx| claims.in_memory(tx, &ask)).await,
+            Dialect::Sqlite => store.read(move |tx| claims.in_memory(tx, &request)).await,
             Dialect::Postgres => {
-                let mut beside = Beside::Others;
+                let mut lock = ClaimLock::Shared;
                 loop {
-                    let (claims, ask) = (self.clone(), ask.clone());
-                    let job = move |tx: &mut Tx<'_>| claims.in_rows(tx, &ask, beside);
+                    let (claims, request) = (self.clone(), request.clone());
+                    let job = move |tx: &mut Tx<'_>| claims.in_rows(tx, &request, lock);
                     match store.write(Root::none(), job).await? {
                         Some(claimed) => return Ok(claimed),
-                        None => beside = Beside::Nobody,
+                        None => lock = ClaimLock::Exclusive,
                     }
                 }
             }
@@ -136,18 +135,22 @@ impl Claims {
     ///
     /// # Errors
     /// As there.
-    pub fn claim_blocking(&self, store: &Store, ask: Ask) -> Result<Claimed, StoreError> {
+    pub fn claim_blocking(
+        &self,
+        store: &Store,
+        request: ClaimRequest,
+    ) -> Result<Claimed, StoreError> {
         let claims = self.clone();
         match store.db().dialect() {
-            Dialect::Sqlite => store.read_blocking(move |tx| claims.in_memory(tx, &ask)),
+            Dialect::Sqlite => store.read_blocking(move |tx| claims.in_memory(tx, &request)),
             Dialect::Postgres => {
-                let mut beside = Beside::Others;
+                let mut lock = ClaimLock::Shared;
                 loop {
-                    let (claims, ask) = (self.clone(), ask.clone());
-                    let job = move |tx: &mut Tx<'_>| claims.in_rows(tx, &ask, beside);
+                    let (claims, request) = (self.clone(), request.clone());
+                    let job = move |tx: &mut Tx<'_>| claims.in_rows(tx, &request, lock);
                     match store.write_blocking(Root::none(), job)? {
                         Some(claimed) => return Ok(claimed),
-                        None => beside = Beside::Nobody,
+                        None => lock = ClaimLock::Exclusive,
                     }
                 }
             }
@@ -182,8 +185,8 @@ impl Claims {
         }
     }
 
-    /// Gives back whatever of an instance is claimed in a holder's name: what could not be given
-    /// back, and what was claimed by a commit whose answer was lost. Its name is to be no other's.
+    /// Gives back all claims of a holder on an instance: those that could not be given back, and
+    /// those of a commit whose answer was lost. The holder's name must be unique.
     ///
     /// # Errors
     /// [`StoreError::Db`] if the database failed.
@@ -227,12 +230,12 @@ impl Claims {
         self.book().end(claim.id, claim.post_ids());
     }
 
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        // A book is whole after each of its calls.
+    pub(crate) fn book(&self) -> MutexGuard<'_, ClaimBook> {
+        // The book is consistent after each of its calls, so a poisoned lock does no harm.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a claim for its save: takes what it holds off the schedule. `false` if it is lost.
+    /// Ends a claim for its save, and takes its posts off the schedule; `false` if it is lost.
     pub(crate) fn redeem(
         &self,
         tx: &mut Tx<'_>,
@@ -240,81 +243,86 @@ impl Claims {
         now_ms: i64,
     ) -> Result<bool, DbError> {
         if tx.dialect() == Dialect::Postgres {
-            return lease::end(tx, base_bucket(claim), claim.id);
+            return claim_lease::end(tx, base_bucket(claim), claim.id);
         }
         if !self.book().is_whole(claim.id, claim.post_ids(), now_ms) {
             return Ok(false);
         }
         let slots: Vec<Slot> = claim.slots().collect();
-        // A row that is not there any more went with its post, which was removed.
+        // A row that is missing was removed with its post.
         schedule::remove(tx, &slots)?;
         Ok(true)
     }
 
-    fn in_memory(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Claimed, StoreError> {
-        // LockedSource from before the snapshot, which the first statement takes, to the end: so no other
-        // claim takes what is decision here, and no save ends a claim whose posts the snapshot still
-        // shows as due.
+    fn in_memory(&self, tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<Claimed, StoreError> {
+        // The book is locked from before the snapshot, which the first statement takes, to the end:
+        // so no other claim takes what is chosen here, and no save ends a claim whose posts the
+        // snapshot still shows as due.
         let mut book = self.book();
-        book.clear_ended(ask.now_ms);
-        let reach = choice::reach(&ask.policy, ask.batch_rule.size());
+        book.clear_ended(request.now_ms);
+        let reach = choice::reach(&request.policy, request.batch_rule.size());
         let mut due = Due::default();
-        for bucket in buckets(ask) {
+        for bucket in buckets(request) {
             let limit = reach - due.slots.len() + book.len();
-            let found = schedule::first(tx, bucket, ask.now_ms, limit)?;
+            let found = schedule::first(tx, bucket, request.now_ms, limit)?;
             due.add(
                 found
                     .into_iter()
                     .map(|(slot, _)| slot)
-                    .filter(|slot| !book.holds(slot.post_id, ask.now_ms)),
+                    .filter(|slot| !book.holds(slot.post_id, request.now_ms)),
             );
             if due.slots.len() >= reach {
                 break;
             }
         }
         due.slots.truncate(reach);
-        if let Some(wait) = due.wait(tx, ask)? {
+        if let Some(wait) = due.wait(tx, request)? {
             return Ok(wait);
         }
-        let is_free = |slot: &Slot| !book.holds(slot.post_id, ask.now_ms);
-        let taken = due.taken(tx, ask, is_free)?;
-        let until_ms = ask.now_ms.saturating_add(ask.lease_ms);
+        let is_free = |slot: &Slot| !book.holds(slot.post_id, request.now_ms);
+        let taken = due.taken(tx, request, is_free)?;
+        let until_ms = request.now_ms.saturating_add(request.lease_ms);
         let id = book.take(taken.slots().map(|slot| slot.post_id), until_ms);
-        Ok(Claimed::Batch(taken.claim(ask, id, until_ms)))
+        Ok(Claimed::Batch(taken.claim(request, id, until_ms)))
     }
 
-    /// `None` if too little is free for a full batch because others are claiming: what they leave
-    /// is to be decision when they are done, beside nobody.
+    /// `None` if too little is free for a full batch because others are claiming: the caller then
+    /// tries again under [`ClaimLock::Exclusive`], when they are done.
     fn in_rows(
         &self,
         tx: &mut Tx<'_>,
-        ask: &Ask,
-        beside: Beside,
+        request: &ClaimRequest,
+        lock: ClaimLock,
     ) -> Result<Option<Claimed>, StoreError> {
-        let base = sql(ask.instance) * SHARDS;
-        lease::enter(tx, base, beside)?;
-        let (mut due, mut clock_ms) = Due::locked(tx, ask)?;
-        // Full batches are not held up for what ended leases hold more often than it matters.
-        let is_full = due.slots.len() >= ask.batch_rule.size();
-        let looks = self.book().looks_for_ended(base, ask.now_ms);
-        if (looks || !is_full) && lease::put_back_ended(tx, base)? > 0 {
+        let base = sql(request.instance) * SHARDS;
+        claim_lease::enter(tx, base, lock)?;
+        let (mut due, mut clock_ms) = Due::locked(tx, request)?;
+        // A full batch looks for ended leases only now and then.
+        let is_full = due.slots.len() >= request.batch_rule.size();
+        let is_time = self.book().is_time_for_ended(base, request.now_ms);
+        if (is_time || !is_full) && claim_lease::put_back_ended(tx, base)? > 0 {
             // They have been due for longest.
-            (due, clock_ms) = Due::locked(tx, ask)?;
+            (due, clock_ms) = Due::locked(tx, request)?;
         }
-        if beside == Beside::Others && due.slots.len() < ask.batch_rule.size() {
-            let shown = schedule::count_due(tx, buckets(ask), ask.now_ms, ask.batch_rule.size())?;
-            if shown > due.slots.len() {
+        if lock == ClaimLock::Shared && due.slots.len() < request.batch_rule.size() {
+            let all_due = schedule::count_due(
+                tx,
+                buckets(request),
+                request.now_ms,
+                request.batch_rule.size(),
+            )?;
+            if all_due > due.slots.len() {
                 return Ok(None);
             }
         }
-        if let Some(wait) = due.wait(tx, ask)? {
+        if let Some(wait) = due.wait(tx, request)? {
             return Ok(Some(wait));
         }
-        let taken = due.taken(tx, ask, |_| true)?;
+        let taken = due.taken(tx, request, |_| true)?;
         let slots: Vec<Slot> = taken.slots().collect();
-        let time = (clock_ms, ask.lease_ms);
-        let (id, until_ms) = lease::take(tx, base, &ask.holder, time, &slots)?;
-        Ok(Some(Claimed::Batch(taken.claim(ask, id, until_ms))))
+        let time = (clock_ms, request.lease_ms);
+        let (id, until_ms) = claim_lease::take(tx, base, &request.holder, time, &slots)?;
+        Ok(Some(Claimed::Batch(taken.claim(request, id, until_ms))))
     }
 }
 
@@ -331,7 +339,7 @@ impl Claim {
 }
 
 fn put_back(tx: &mut Tx<'_>, claim: &Claim) -> Result<(), StoreError> {
-    if lease::end(tx, base_bucket(claim), claim.id)? {
+    if claim_lease::end(tx, base_bucket(claim), claim.id)? {
         let slots: Vec<Slot> = claim.slots().collect();
         schedule::insert(tx, &slots)?;
     }
@@ -339,11 +347,11 @@ fn put_back(tx: &mut Tx<'_>, claim: &Claim) -> Result<(), StoreError> {
 }
 
 fn put_back_of(tx: &mut Tx<'_>, instance: InstanceId, holder: &str) -> Result<(), StoreError> {
-    lease::put_back_of(tx, sql(instance) * SHARDS, holder)?;
+    claim_lease::put_back_of(tx, sql(instance) * SHARDS, holder)?;
     Ok(())
 }
 
-/// What of an instance is due and free.
+/// The posts of an instance that are due and free.
 #[derive(Default)]
 struct Due {
     slots: Vec<Slot>,
@@ -351,13 +359,14 @@ struct Due {
 }
 
 impl Due {
-    /// What is due and in no lease, locked, with the time by the database's clock.
-    fn locked(tx: &mut Tx<'_>, ask: &Ask) -> Result<(Self, i64), DbError> {
+    /// Locks the posts that are due and in no lease. Returns them with the time by the database's
+    /// clock.
+    fn locked(tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<(Self, i64), DbError> {
         let (mut due, mut clock_ms) = (Self::default(), 0);
-        let reach = choice::reach(&ask.policy, ask.batch_rule.size());
-        for bucket in buckets(ask) {
+        let reach = choice::reach(&request.policy, request.batch_rule.size());
+        for bucket in buckets(request) {
             let limit = reach - due.slots.len();
-            let found = schedule::first(tx, bucket, ask.now_ms, limit)?;
+            let found = schedule::first(tx, bucket, request.now_ms, limit)?;
             clock_ms = found.last().map_or(clock_ms, |(_, clock_ms)| *clock_ms);
             due.add(found.into_iter().map(|(slot, _)| slot));
             if due.slots.len() >= reach {
@@ -375,20 +384,23 @@ impl Due {
         }
     }
 
-    /// What to wait for, unless the batch is to leave.
-    fn wait(&self, tx: &mut Tx<'_>, ask: &Ask) -> Result<Option<Claimed>, DbError> {
-        let first_ms = self.first_ms.unwrap_or(ask.now_ms);
-        match ask.batch_rule.fill(self.slots.len(), first_ms, ask.now_ms) {
+    /// What to wait for; `None` if the batch leaves now.
+    fn wait(&self, tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<Option<Claimed>, DbError> {
+        let first_ms = self.first_ms.unwrap_or(request.now_ms);
+        match request
+            .batch_rule
+            .fill(self.slots.len(), first_ms, request.now_ms)
+        {
             Fill::Full | Fill::Over => Ok(None),
             Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
             Fill::Empty => {
                 let mut next: Option<i64> = None;
-                for bucket in buckets(ask) {
+                for bucket in buckets(request) {
                     let due_ms = schedule::next_due_ms(tx, bucket)?;
                     next = [next, due_ms].into_iter().flatten().min();
                 }
-                // What is due already is held by others: there is nothing to do at once.
-                let soon = |due_ms: i64| Claimed::Until(due_ms.max(ask.now_ms + HELD_MS));
+                // Other workers hold what is due already, so there is nothing to do at once.
+                let soon = |due_ms: i64| Claimed::Until(due_ms.max(request.now_ms + HELD_MS));
                 Ok(Some(next.map_or(Claimed::Idle, soon)))
             }
         }
@@ -396,68 +408,69 @@ impl Due {
 }
 
 impl Due {
-    /// What a claim takes of it, with what fills its batch up.
+    /// The slots that a claim takes, and those that fill its batch up.
     fn taken(
         self,
         tx: &mut Tx<'_>,
-        ask: &Ask,
+        request: &ClaimRequest,
         is_free: impl Fn(&Slot) -> bool,
-    ) -> Result<IntakeCounts, StoreError> {
+    ) -> Result<ClaimedSlots, StoreError> {
         let (due, idle) = posts(tx, &self.slots)?;
-        let size = ask.batch_rule.size();
-        // Not in step with the shard that is looked into first.
-        let turn = ask.shard / SHARDS as u64;
-        let Choice { mut posts, later } = choice::choose(&ask.policy, due, size, turn, ask.now_ms);
+        let size = request.batch_rule.size();
+        // A turn lasts a round of the shards, so that it does not depend on which shard comes first.
+        let turn = request.shard / SHARDS as u64;
+        let Choice { mut posts, later } =
+            choice::choose(&request.policy, due, size, turn, request.now_ms);
         let missing = size.saturating_sub(posts.len());
-        // No request is sent for what is not due alone.
+        // Posts that are not due are no reason to send a request.
         if missing > 0 && !posts.is_empty() {
-            posts.extend(more(tx, ask, missing, is_free)?);
+            posts.extend(more(tx, request, missing, is_free)?);
         }
-        Ok(IntakeCounts { posts, idle, later })
+        Ok(ClaimedSlots { posts, idle, later })
     }
 }
 
 /// The most valuable of the posts that are not due yet, under a policy by value.
 fn more(
     tx: &mut Tx<'_>,
-    ask: &Ask,
+    request: &ClaimRequest,
     missing: usize,
     is_free: impl Fn(&Slot) -> bool,
 ) -> Result<Vec<DuePost>, StoreError> {
-    let Policy::Value { .. } = *ask.policy else {
+    let Policy::Value { .. } = *request.policy else {
         return Ok(Vec::new());
     };
-    let each = choice::reach(&ask.policy, missing).div_ceil(SHARDS as usize);
+    let each = choice::reach(&request.policy, missing).div_ceil(SHARDS as usize);
     let mut next = Vec::new();
-    for bucket in buckets(ask) {
-        next.extend(schedule::after(tx, bucket, ask.now_ms, each)?);
+    for bucket in buckets(request) {
+        next.extend(schedule::after(tx, bucket, request.now_ms, each)?);
     }
     next.retain(is_free);
     let (next, _) = posts(tx, &next)?;
     Ok(choice::most_valuable(
-        &ask.policy,
+        &request.policy,
         next,
         missing,
-        ask.now_ms,
+        request.now_ms,
     ))
 }
 
-/// What a claim takes.
-struct IntakeCounts {
+/// The slots that a claim takes.
+struct ClaimedSlots {
     posts: Vec<DuePost>,
     idle: Vec<Slot>,
     later: Vec<Slot>,
 }
 
-impl IntakeCounts {
+impl ClaimedSlots {
     fn slots(&self) -> impl Iterator<Item = Slot> {
         let posts = self.posts.iter().map(|post| post.slot);
         posts.chain(self.idle.iter().chain(&self.later).copied())
     }
 
-    fn claim(self, ask: &Ask, id: i64, until_ms: i64) -> Claim {
+    fn claim(self, request: &ClaimRequest, id: i64, until_ms: i64) -> Claim {
         Claim {
-            instance: ask.instance,
+            instance: request.instance,
             id,
             until_ms,
             posts: self.posts,
@@ -471,32 +484,35 @@ impl IntakeCounts {
 fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {
     let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
     let mut known = stored::by_ids(tx, &ids)?;
-    let mut lookup_ids = pending_lookup::lookup_ids(tx, &ids)?;
+    let mut lookups = pending_lookup::by_ids(tx, &ids)?;
     let mut posts = Vec::with_capacity(slots.len());
     let mut idle = Vec::new();
     for slot in slots {
         let id = slot.post_id;
         let (refresh_state, post) = known.remove(&id).unzip();
         let post = post.flatten();
-        let named = match lookup_ids.remove(&id) {
-            Some(lookup_id) => {
-                let source = from_sql(lookup_id.source_id)?;
-                let what = What::Wanted {
+        let target = match lookups.remove(&id) {
+            Some(lookup) => {
+                let source = from_sql(lookup.source_id)?;
+                let what = LookupTarget::Pending {
                     lookup_id: id,
                     source,
                 };
-                Some((what, (lookup_id.upstream_id, true)))
+                Some((what, (lookup.upstream_id, true)))
             }
             None => match post {
                 Some(post) if post.deleted_at_ms.is_none() => {
                     let is_open =
                         matches!(post.visibility, Visibility::Public | Visibility::Unlisted);
-                    Some((What::Stored(from_sql(id)?), (post.upstream_id, is_open)))
+                    Some((
+                        LookupTarget::Stored(from_sql(id)?),
+                        (post.upstream_id, is_open),
+                    ))
                 }
                 _ => None,
             },
         };
-        match (refresh_state, named) {
+        match (refresh_state, target) {
             (Some(refresh_state), Some((what, (upstream_id, is_open)))) => posts.push(DuePost {
                 what,
                 upstream_id,
@@ -508,14 +524,14 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
             _ => idle.push(*slot),
         }
     }
-    // Of several shards, the one that waits longest comes first.
+    // Across shards, the post that has waited longest comes first.
     posts.sort_by_key(|due: &DuePost| due.due_at_ms);
     Ok((posts, idle))
 }
 
-fn buckets(ask: &Ask) -> impl Iterator<Item = i64> {
-    let base = sql(ask.instance) * SHARDS;
-    let first = (ask.shard % SHARDS as u64) as i64;
+fn buckets(request: &ClaimRequest) -> impl Iterator<Item = i64> {
+    let base = sql(request.instance) * SHARDS;
+    let first = (request.shard % SHARDS as u64) as i64;
     (0..SHARDS).map(move |step| base + (first + step) % SHARDS)
 }
 
@@ -523,5 +539,5 @@ fn base_bucket(claim: &Claim) -> i64 {
     sql(claim.instance) * SHARDS
 }
 
-/// How long nobody asks again when all that is due is held, ms.
+/// How long a worker waits before it asks again when others hold all that is due, ms.
 const HELD_MS: i64 = 250;

@@ -11,14 +11,14 @@ use crate::{
 /// A post's counts as an answer showed them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountsAt {
-    /// When the answer was asked for, Unix ms.
+    /// When the answer was requested, Unix ms.
     pub at_ms: i64,
     /// The counts.
     pub counts: Counts,
 }
 
-/// A post's counts each time that they had changed, the oldest first; the first is how it was when
-/// it was stored. Empty if they never changed.
+/// A post's counts after each change, the oldest first; the first row is from when it was stored.
+/// Empty if they never changed.
 pub fn count_history(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<CountsAt>, StoreError> {
     let history = tx.query(
         "select at_ms, replies, boosts, favourites, quotes, views from count_history
@@ -40,14 +40,14 @@ pub fn count_history(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<CountsAt>, St
     Ok(history)
 }
 
-/// What is kept of the counts when a look follows another.
+/// The rows to keep when one look-up follows another.
 pub(crate) fn between(before: &Freshness, after: &Freshness) -> Vec<CountsAt> {
     let at = |at_ms, counts| CountsAt { at_ms, counts };
     let mut rows = Vec::new();
     if before.counts == after.counts {
         return rows;
     }
-    // The row before notifies until when the counts were the old ones.
+    // The row before records until when the counts were the old ones.
     if before.counts != Counts::default() {
         rows.push(at(before.refreshed_ms, before.counts));
     }

@@ -3,7 +3,7 @@
 use driftline_core::refresh::AgeTable;
 use driftline_db::Tx;
 
-use super::{SHARDS, lease, schedule};
+use super::{SHARDS, claim_lease, schedule};
 use crate::{
     error::StoreError,
     ids::{InstanceId, sql},
@@ -18,11 +18,11 @@ pub struct Overdue {
     pub overdue: u64,
     /// The earliest due time of those, Unix ms.
     pub first_due_ms: Option<i64>,
-    /// Posts that were named and wait to be looked up, those in leases included.
+    /// Pending look-ups, those in leases included.
     pub pending_lookups: u64,
     /// When the first of those is due, Unix ms.
     pub first_pending_ms: Option<i64>,
-    /// Posts in leases, stored or only named.
+    /// Posts and pending look-ups in leases.
     pub leased: u64,
 }
 
@@ -53,7 +53,7 @@ pub fn next_due_ms(
         let due_ms = schedule::next_due_ms(tx, bucket)?;
         first = [first, due_ms].into_iter().flatten().min();
     }
-    let left_ms = lease::first_end_ms(tx, base)?;
+    let left_ms = claim_lease::first_end_ms(tx, base)?;
     let back_ms = left_ms.map(|left_ms| now_ms.saturating_add(left_ms));
     Ok([first, back_ms].into_iter().flatten().min())
 }
@@ -63,7 +63,7 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
     let base = sql(instance) * SHARDS;
     let mut found = Overdue::default();
     for bucket in base..base + SHARDS {
-        // A row for stored posts, and one for those that were only named.
+        // A row for stored posts, and one for pending look-ups.
         let rows = tx.query(
             "select sign, count(*), cast(sum(late) as {i64}), min(due_at_ms)
              from (select due_at_ms,
@@ -79,7 +79,7 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
             found.add(sign, posts, late, Some(first_due_ms));
         }
     }
-    for (slot, _) in lease::held(tx, base)? {
+    for (slot, _) in claim_lease::held(tx, base)? {
         found.leased += 1;
         let late = u64::from(slot.due_at_ms <= now_ms);
         found.add(slot.post_id, 1, late, Some(slot.due_at_ms));
@@ -87,15 +87,15 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
     Ok(found)
 }
 
-/// The IDs at their upstream of some stored posts of an instance, at least `most` if so many are
-/// scheduled: those that are due last, which the upstream has answered of late.
+/// The upstream IDs of some stored posts of an instance, at least `at_least` if so many are
+/// scheduled: those that are due last, for which the upstream has answered recently.
 pub fn due_last(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    most: u32,
+    at_least: u32,
 ) -> Result<Vec<String>, StoreError> {
     let base = sql(instance) * SHARDS;
-    let each = i64::from(most).div_euclid(SHARDS) + 1;
+    let each = i64::from(at_least).div_euclid(SHARDS) + 1;
     let mut ids = Vec::new();
     for bucket in base..base + SHARDS {
         ids.extend(tx.query(
@@ -108,7 +108,7 @@ pub fn due_last(
     Ok(ids)
 }
 
-/// How the posts of one age band stand.
+/// The state of the posts of one age band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BandState {
     /// Posts of that age that have a due time.
@@ -121,7 +121,7 @@ pub struct BandState {
     pub max_staleness_ms: i64,
 }
 
-/// How the scheduled posts of an instance stand, by age band of the table. Reads all of them.
+/// The state of an instance's scheduled posts, by age band of the table. Reads all of them.
 pub fn bands(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -150,19 +150,19 @@ pub fn bands(
         ),
         &[&base, &now_ms, &(base + SHARDS)],
         |row| {
-            let refresh_state = BandState {
+            let state = BandState {
                 posts: row.i64(1)?.cast_unsigned(),
                 overdue: row.i64(2)?.cast_unsigned(),
                 mean_staleness_ms: row.i64(3)?,
                 max_staleness_ms: row.i64(4)?,
             };
-            Ok((row.i64(0)?, refresh_state))
+            Ok((row.i64(0)?, state))
         },
     )?;
     let mut found = vec![BandState::default(); table.bands().len()];
-    for (band, refresh_state) in rows {
+    for (band, state) in rows {
         if let Some(slot) = usize::try_from(band).ok().and_then(|at| found.get_mut(at)) {
-            *slot = refresh_state;
+            *slot = state;
         }
     }
     Ok(found)

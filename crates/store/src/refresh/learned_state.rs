@@ -1,6 +1,6 @@
-//! What refreshes have taught, per instance.
+//! The learned state of each instance's refreshes.
 
-use driftline_core::refresh::{LearnedState, Plan, RefreshObservation};
+use driftline_core::refresh::{LearnedState, RefreshObservation, RefreshPlan};
 use driftline_db::{Root, Tx};
 
 use crate::{
@@ -8,12 +8,12 @@ use crate::{
     ids::{InstanceId, sql},
 };
 
-/// The root of writes to an instance's learned_state.
+/// The root of writes to an instance's learned state.
 pub fn root(instance: InstanceId) -> Root {
     Root::row("instance", "id", sql(instance))
 }
 
-/// What an instance's refreshes have taught so far.
+/// An instance's learned state, if it has one.
 pub fn learned_state(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -25,15 +25,15 @@ pub fn learned_state(
     )?;
     json.map(|json| {
         serde_json::from_str(&json)
-            .map_err(|error| StoreError::unreadable("what refreshes have taught", &error))
+            .map_err(|error| StoreError::unreadable("a learned state", &error))
     })
     .transpose()
 }
 
-/// What a worker notifies of an instance.
+/// A worker's report on an instance.
 #[derive(Clone, Debug)]
 pub struct ObservationReport<'a> {
-    /// What it has seen.
+    /// What it has observed since its last report.
     pub observation: &'a RefreshObservation,
     /// How many posts the quota carries in a ms; 0 while there is none.
     pub offered_per_ms: f64,
@@ -43,19 +43,20 @@ pub struct ObservationReport<'a> {
     pub now_ms: i64,
 }
 
-/// Adds what a worker has seen and moves the price of quota where its time has come. To be written
-/// below [`root`].
+/// Adds a worker's observations and moves the price of quota if it is time. To be written below
+/// [`root`].
 pub fn learn(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    plan: &Plan,
-    told: &ObservationReport<'_>,
+    plan: &RefreshPlan,
+    report: &ObservationReport<'_>,
 ) -> Result<LearnedState, StoreError> {
-    let mut known = learned_state(tx, instance)?.unwrap_or_else(|| LearnedState::new(told.now_ms));
-    known.learn(told.observation);
-    known.settle(plan, told.offered_per_ms, told.overdue, told.now_ms);
+    let mut known =
+        learned_state(tx, instance)?.unwrap_or_else(|| LearnedState::new(report.now_ms));
+    known.learn(report.observation);
+    known.settle(plan, report.offered_per_ms, report.overdue, report.now_ms);
     let json = serde_json::to_string(&known)
-        .map_err(|error| StoreError::unreadable("what refreshes have taught", &error))?;
+        .map_err(|error| StoreError::unreadable("a learned state", &error))?;
     tx.execute(
         "insert into learned_state (instance_id, state) values ($1, $2)
          on conflict (instance_id) do update set state = excluded.state",

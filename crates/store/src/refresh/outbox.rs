@@ -1,8 +1,9 @@
-//! What the libraries of sources are still to be told of posts that were refreshed.
+//! The outbox: changes of posts that the libraries of sources are still to be notified of.
 //!
 //! A refresh changes posts of an instance, and each source that lists one has a library with USNs
-//! of its own, below a root of its own. So the save only notes the post here, in its transaction,
-//! and every source is told in a transaction below its root. A crash in between leaves the note.
+//! of its own, below a root of its own. So the save only adds the post to the outbox, in its own
+//! transaction, and a relay notifies each source in a transaction below the source's root. After a
+//! crash in between, the post is still in the outbox.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,26 +17,26 @@ use crate::{
     machine::LockedSource,
 };
 
-/// A post that libraries are to be told of.
+/// A changed post that libraries are to be notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutboxNote {
+pub struct OutboxItem {
     /// The post.
     pub post: LocalId,
-    /// Whether its counts are what is to be told; else an edit or a deletion.
+    /// Whether its counts changed, and not only its content.
     pub counts: bool,
-    /// When that was noted, Unix ms.
+    /// When it was last added, Unix ms.
     pub since_ms: i64,
 }
 
-/// What is to be told of an instance's posts and was noted by `until_ms`, the first `limit` of it, or
-/// of what is above a post.
+/// The outbox of an instance: at most `limit` items that were added by `until_ms`, in order of their
+/// posts' IDs, from the first one above `above` on.
 pub fn outbox(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     until_ms: i64,
     above: Option<LocalId>,
     limit: u32,
-) -> Result<Vec<OutboxNote>, StoreError> {
+) -> Result<Vec<OutboxItem>, StoreError> {
     let found = tx.query(
         "select post_id, counts, since_ms from outbox
          where instance_id = $1 and since_ms <= $2 and post_id > $3
@@ -47,7 +48,7 @@ pub fn outbox(
             &i64::from(limit),
         ],
         |row| {
-            Ok(OutboxNote {
+            Ok(OutboxItem {
                 post: from_sql(row.i64(0)?)?,
                 counts: row.bool(1)?,
                 since_ms: row.i64(2)?,
@@ -57,12 +58,12 @@ pub fn outbox(
     Ok(found)
 }
 
-/// What is to be told of those posts.
+/// The outbox's items of these posts.
 pub fn outbox_of(
     tx: &mut Tx<'_>,
     instance: InstanceId,
     posts: &[LocalId],
-) -> Result<Vec<OutboxNote>, StoreError> {
+) -> Result<Vec<OutboxItem>, StoreError> {
     let found = tx.query(
         "select post_id, counts, since_ms from outbox
          where instance_id = $1 and post_id {in $2} order by post_id",
@@ -71,7 +72,7 @@ pub fn outbox_of(
             &Column::i64(posts.iter().map(|post| sql(*post))),
         ],
         |row| {
-            Ok(OutboxNote {
+            Ok(OutboxItem {
                 post: from_sql(row.i64(0)?)?,
                 counts: row.bool(1)?,
                 since_ms: row.i64(2)?,
@@ -81,29 +82,29 @@ pub fn outbox_of(
     Ok(found)
 }
 
-/// Tells a source's library: each of its entries of those posts that differs from the post, or
-/// whose counts are to be told, takes the next USN. One whose post has returned is shown at a new
+/// Notifies a source's library: each of its entries of these posts that differs from the post, or
+/// whose counts have changed, takes the next USN. An entry whose post has returned moves to a new
 /// ID, above all that readers have seen. To be written below [`crate::source::root`] of the source.
 /// Returns how many entries took a USN.
-pub fn notify(tx: &mut Tx<'_>, source: SourceId, posts: &[OutboxNote]) -> Result<u64, StoreError> {
+pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
-    let ids: Vec<i64> = posts.iter().map(|outbox| sql(outbox.post)).collect();
+    let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
     let entries = entry::of_posts(tx, held.id, &ids)?;
     if entries.is_empty() {
         return Ok(0);
     }
-    let noted_ms = posts.iter().map(|outbox| outbox.since_ms).max();
-    let now_ms = noted_ms.unwrap_or_default();
-    // Entries that are shown at a new place take it while the clock is held, as they would have
-    // been by the source itself.
+    let newest_ms = items.iter().map(|item| item.since_ms).max();
+    let now_ms = newest_ms.unwrap_or_default();
+    // Entries that move to a new ID take it while the clock is held, as they would in a commit of
+    // the source's own.
     if entries.iter().any(|entry| entry.gone || entry.stale) {
         clock::take(tx, now_ms, 0)?;
     }
     let now = posts_now(tx, &ids)?;
-    let notifies_counts: HashSet<i64> = posts
+    let recounted: HashSet<i64> = items
         .iter()
-        .filter(|outbox| outbox.counts)
-        .map(|outbox| sql(outbox.post))
+        .filter(|item| item.counts)
+        .map(|item| sql(item.post))
         .collect();
     let mut changes = Vec::new();
     for entry in entries {
@@ -112,7 +113,7 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, posts: &[OutboxNote]) -> Result
         };
         let moves = !post.gone && (entry.gone || entry.returns != post.returns);
         let differs = entry.content_hash != post.content_hash || entry.gone != post.gone;
-        let has_counts = notifies_counts.contains(&entry.post_id) && !post.gone;
+        let has_counts = recounted.contains(&entry.post_id) && !post.gone;
         if moves || differs || has_counts {
             let moved = if moves {
                 Some(entry::Moved {
@@ -163,13 +164,13 @@ fn posts_now(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, PostNow>, Stor
     Ok(posts.into_iter().collect())
 }
 
-/// Which of those posts a source lists, and so is to be told of.
+/// Which of these posts a source lists, so that it is to be notified of them.
 pub fn listed_in(
     tx: &mut Tx<'_>,
     source: SourceId,
-    posts: &[OutboxNote],
+    items: &[OutboxItem],
 ) -> Result<HashSet<LocalId>, StoreError> {
-    let ids: Vec<i64> = posts.iter().map(|outbox| sql(outbox.post)).collect();
+    let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
     let entries = entry::of_posts(tx, sql(source), &ids)?;
     entries
         .iter()
@@ -177,25 +178,26 @@ pub fn listed_in(
         .collect()
 }
 
-/// Forgets what every source has been told; what was noted again since stays.
+/// Removes items that every source was notified of; a post that was added again since stays.
 pub fn forget_relayed(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    posts: &[OutboxNote],
+    items: &[OutboxItem],
 ) -> Result<(), StoreError> {
     tx.execute_many(
         "delete from outbox where instance_id = $1 and (post_id, since_ms) in
              (select post_id, since_ms from {rows as r(post_id, since_ms)})",
         &[&sql(instance)],
         &[
-            Column::i64(posts.iter().map(|outbox| sql(outbox.post))),
-            Column::i64(posts.iter().map(|outbox| outbox.since_ms)),
+            Column::i64(items.iter().map(|item| sql(item.post))),
+            Column::i64(items.iter().map(|item| item.since_ms)),
         ],
     )?;
     Ok(())
 }
 
-pub(crate) fn note(
+/// Adds posts, each with whether its counts changed. A post that is in the outbox already is renewed.
+pub(crate) fn add_to_outbox(
     tx: &mut Tx<'_>,
     instance_id: i64,
     now_ms: i64,

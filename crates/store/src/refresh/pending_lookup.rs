@@ -1,8 +1,8 @@
-//! Posts that someone named and that are not stored yet.
+//! Pending look-ups: posts that were requested by their upstream ID and are not stored yet.
 //!
-//! Each stands in the schedule under a *lookup_id*, a negative number, so that it is claimed, leased
-//! and retried as stored posts are. When it is found, it becomes a post with an entry in the source
-//! of tracked posts, and the lookup_id is gone; when it is not, the lookup_id stays as the record of that.
+//! Each is scheduled under a *look-up ID*, a negative number, so that it is claimed, leased and
+//! retried as stored posts are. Once the post is found, it is stored with an entry in the source of
+//! tracked posts, and the look-up is removed; if it is not, the look-up stays as the record of that.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,43 +26,43 @@ use crate::{
     text::without_nul,
 };
 
-/// What became of IDs that someone named.
+/// What became of requested IDs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddedLookups {
     /// IDs that will be looked up.
     pub new: u64,
     /// IDs whose post is stored already.
     pub stored: u64,
-    /// IDs that were named before: they wait, or were not to be had.
-    pub named: u64,
+    /// IDs that were requested before: their look-up is pending or has failed.
+    pub known: u64,
 }
 
-/// How a source of tracked posts stands.
+/// How many posts a source of tracked posts has, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrackedCounts {
-    /// IDs that wait to be looked up.
+    /// IDs whose look-up is pending.
     pub waiting: u64,
-    /// IDs that were looked up and not to be had.
+    /// IDs whose look-up has failed.
     pub missing: u64,
-    /// Posts that were found.
+    /// Posts that are stored.
     pub found: u64,
 }
 
-/// A post that a lookup_id stands for.
+/// A post that a pending look-up found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found<'a> {
-    /// The lookup_id.
+    /// The look-up's ID.
     pub lookup_id: i64,
     /// The post.
     pub post: &'a Post,
-    /// When it was asked for, Unix ms.
+    /// When it was requested, Unix ms.
     pub asked_at_ms: i64,
 }
 
-/// Notes IDs of an upstream, each at most once, to be looked up at once and kept in that source.
-/// With `once` they are not refreshed afterwards. Those whose post is stored get an entry there, if
-/// they have none, and without `once` a due time, if the policy has one for them. To be written
-/// below [`crate::source::root`] of the source.
+/// Adds look-ups of upstream IDs, each at most once. They are due at once, and what they find is
+/// stored in that source; with `once` it is not refreshed afterwards. A post that is stored already
+/// gets an entry there, if it has none, and without `once` a due time, if the policy has one for it.
+/// To be written below [`crate::source::root`] of the source.
 pub fn add_lookups(
     tx: &mut Tx<'_>,
     source: SourceId,
@@ -78,29 +78,29 @@ pub fn add_lookups(
     let cleaned: Vec<_> = upstream_ids.iter().map(|id| without_nul(id)).collect();
     let ids: Vec<&str> = cleaned.iter().map(|id| &**id).collect();
     let stored = post::known(tx, instance_id, &ids)?;
-    let named = pending_by_name(tx, instance_id, &ids)?;
+    let known = known_lookups(tx, instance_id, &ids)?;
     adopt(tx, &mut held, &stored, now_ms)?;
     if !once {
         let alive = stored.values().filter(|post| post.deleted_at_ms.is_none());
         let alive: Vec<i64> = alive.map(|post| post.id).collect();
-        // None was asked for: their last answers stay the last.
+        // No request was sent, so their last answers stay the last.
         revive(tx, policy, i64::MIN, &alive)?;
     }
     let mut once_each = HashSet::new();
     let new: Vec<&str> = ids
         .into_iter()
-        .filter(|id| !stored.contains_key(*id) && !named.contains(*id) && once_each.insert(*id))
+        .filter(|id| !stored.contains_key(*id) && !known.contains(*id) && once_each.insert(*id))
         .collect();
-    let noted = AddedLookups {
+    let added = AddedLookups {
         new: new.len() as u64,
         stored: stored.len() as u64,
-        // A source may have stored a post while its lookup_id waited.
-        named: named.iter().filter(|id| !stored.contains_key(*id)).count() as u64,
+        // A source may have stored a post while its look-up was pending.
+        known: known.iter().filter(|id| !stored.contains_key(*id)).count() as u64,
     };
     if new.is_empty() {
-        return Ok(noted);
+        return Ok(added);
     }
-    let first = clock::count(tx, clock::Counter::PendingLookup, new.len())?;
+    let first = clock::take_numbers(tx, clock::IdCounter::Lookup, new.len())?;
     let lookup_ids: Vec<i64> = (first..)
         .take(new.len())
         .map(|lookup_id| -lookup_id)
@@ -125,7 +125,7 @@ pub fn add_lookups(
             Column::bool(new.iter().map(|_| true)),
         ],
     )?;
-    // Born now, so that failures are retried for as long as a post of today would be.
+    // Created now, so that failures are retried for as long as those of a post of today.
     tx.execute_many_later(
         "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
              due_at_ms, refreshes, failures, missing, before_total, notified_at_ms, notified_total) {rows}",
@@ -146,10 +146,10 @@ pub fn add_lookups(
         ],
     )?;
     schedule::insert(tx, &slots)?;
-    Ok(noted)
+    Ok(added)
 }
 
-/// Gives stored posts an entry in a source that has none of theirs.
+/// Gives stored posts that have no entry in the source one.
 fn adopt(
     tx: &mut Tx<'_>,
     held: &mut LockedSource,
@@ -162,18 +162,18 @@ fn adopt(
     let ids: Vec<i64> = stored.values().map(|post| post.id).collect();
     let known = entry::of_posts(tx, held.id, &ids)?;
     let known: HashSet<i64> = known.iter().map(|entry| entry.post_id).collect();
-    let mut strange: Vec<(&String, &post::Known)> = stored
+    let mut missing: Vec<(&String, &post::Known)> = stored
         .iter()
         .filter(|(_, post)| !known.contains(&post.id))
         .collect();
-    if strange.is_empty() {
+    if missing.is_empty() {
         return Ok(());
     }
-    strange.sort_by_key(|(_, post)| post.id);
-    let first = clock::take(tx, now_ms, strange.len())?;
+    missing.sort_by_key(|(_, post)| post.id);
+    let first = clock::take(tx, now_ms, missing.len())?;
     held.shows(first);
     let drafts: Vec<entry::Draft<'_>> = (first..)
-        .zip(&strange)
+        .zip(&missing)
         .map(|(id, (upstream_id, post))| {
             let gone = post.deleted_at_ms.is_some();
             entry::Draft {
@@ -193,8 +193,9 @@ fn adopt(
     held.save_usn(tx)
 }
 
-/// Stores what was found for lookup_ids of one source, and takes the lookup_ids back. Below
-/// [`crate::source::root`] of the source. Returns how many posts the source did not have.
+/// Stores the posts that pending look-ups of one source found, and removes these look-ups. To be
+/// written below [`crate::source::root`] of the source. Returns how many posts the source did not
+/// have.
 pub fn hydrate(
     tx: &mut Tx<'_>,
     source: SourceId,
@@ -203,23 +204,18 @@ pub fn hydrate(
     now_ms: i64,
 ) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
-    let lookup_ids = lookup_ids(
-        tx,
-        &found
-            .iter()
-            .map(|found| found.lookup_id)
-            .collect::<Vec<_>>(),
-    )?;
+    let ids: Vec<i64> = found.iter().map(|found| found.lookup_id).collect();
+    let lookups = by_ids(tx, &ids)?;
     let of_this: Vec<(&Found<'_>, &PendingLookup)> = found
         .iter()
-        .filter_map(|found| Some((found, lookup_ids.get(&found.lookup_id)?)))
-        .filter(|(_, lookup_id)| lookup_id.source_id == held.id)
+        .filter_map(|found| Some((found, lookups.get(&found.lookup_id)?)))
+        .filter(|(_, lookup)| lookup.source_id == held.id)
         .collect();
     let mut new = 0;
     for once in [false, true] {
         let part: Vec<&Found<'_>> = of_this
             .iter()
-            .filter(|(_, lookup_id)| lookup_id.once == once)
+            .filter(|(_, lookup)| lookup.once == once)
             .map(|(found, _)| *found)
             .collect();
         let never = Policy::Never {
@@ -282,8 +278,8 @@ fn take_in(
     Ok(new)
 }
 
-/// How a source of tracked posts stands. Counts its rows.
-pub fn tracked(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, StoreError> {
+/// Counts the rows of a source of tracked posts.
+pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, StoreError> {
     let id = sql(source);
     let mut count = |what: &str| {
         let sql = format!("select count(*) from {what}");
@@ -296,7 +292,7 @@ pub fn tracked(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, Store
     })
 }
 
-/// Notes that lookup_ids are not looked up any more.
+/// Marks look-ups as failed, so that they are no longer due.
 pub(crate) fn give_up(tx: &mut Tx<'_>, lookup_ids: &[i64]) -> Result<(), DbError> {
     if lookup_ids.is_empty() {
         return Ok(());
@@ -307,14 +303,15 @@ pub(crate) fn give_up(tx: &mut Tx<'_>, lookup_ids: &[i64]) -> Result<(), DbError
     )
 }
 
-/// What a lookup_id stands for.
+/// A look-up, pending or failed.
 pub(crate) struct PendingLookup {
     pub(crate) upstream_id: String,
     pub(crate) source_id: i64,
     once: bool,
 }
 
-pub(crate) fn lookup_ids(
+/// The look-ups among these IDs, which may be posts' too.
+pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     lookup_ids: &[i64],
 ) -> Result<HashMap<i64, PendingLookup>, DbError> {
@@ -326,18 +323,19 @@ pub(crate) fn lookup_ids(
         "select lookup_id, upstream_id, source_id, once from pending_lookup where lookup_id {in $1}",
         &[&Column::i64(negative)],
         |row| {
-            let lookup_id = PendingLookup {
+            let lookup = PendingLookup {
                 upstream_id: row.text(1)?,
                 source_id: row.i64(2)?,
                 once: row.bool(3)?,
             };
-            Ok((row.i64(0)?, lookup_id))
+            Ok((row.i64(0)?, lookup))
         },
     )?;
     Ok(rows.into_iter().collect())
 }
 
-fn pending_by_name(
+/// The IDs among these that have a look-up, pending or failed.
+fn known_lookups(
     tx: &mut Tx<'_>,
     instance_id: i64,
     ids: &[&str],

@@ -1,4 +1,4 @@
-//! How the posts of a page stand once the page is committed.
+//! When the posts of a committed page have to be checked again.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use driftline_db::{Column, Tx};
 use crate::{
     error::StoreError,
     ids::{LocalId, SourceId, from_sql, sql},
-    post_hashes::PostHashes,
-    refresh::polled::PAUSE_MS,
+    post_hashes::PageHashes,
+    refresh::recount::RECOUNT_PAUSE_MS,
 };
 
 /// A scheduled post that a committed page shows.
@@ -17,18 +17,18 @@ use crate::{
 pub struct RecheckAfter {
     /// The post.
     pub post: LocalId,
-    /// If the commit passed over what the page says of its counts, or whether it is there at all:
-    /// from when on that is taken in, Unix ms. A look-up that is under way may keep it back longer.
+    /// If the commit ignored the page's counts of the post, or that the post exists at all: the time
+    /// from which a commit will take them in, Unix ms. A look-up that is under way may delay that.
     pub recheck_at_ms: Option<i64>,
 }
 
-/// How the posts of a page stand in a source, in the page's order: `None` for those that are not
-/// refreshed any more.
-pub fn shown(
+/// For each post of a page, in the page's order, when it has to be checked again; `None` if it is no
+/// longer refreshed.
+pub fn rechecks_after(
     tx: &mut Tx<'_>,
     source: SourceId,
     reading: &Reading,
-    hashes: &PostHashes,
+    hashes: &PageHashes,
 ) -> Result<Vec<Option<RecheckAfter>>, StoreError> {
     let found = tx.query_each(
         "select e.position, e.post_id, f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0
@@ -49,10 +49,11 @@ pub fn shown(
         let Some(&(post_id, state_hash, looked_ms, in_doubt)) = found.get(key.as_str()) else {
             return Ok(None);
         };
-        let differs = state_hash != Some(hashes.living);
+        let differs = state_hash != Some(hashes.state);
         Ok(Some(RecheckAfter {
             post: from_sql(post_id)?,
-            recheck_at_ms: (differs || in_doubt).then_some(looked_ms.saturating_add(PAUSE_MS)),
+            recheck_at_ms: (differs || in_doubt)
+                .then_some(looked_ms.saturating_add(RECOUNT_PAUSE_MS)),
         }))
     });
     posts.collect()

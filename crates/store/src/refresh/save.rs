@@ -1,18 +1,18 @@
-//! Saves what a look-up of a claimed batch found.
+//! Saves the answers to the look-ups of a claimed batch.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use driftline_core::{
     post::{Post, Visibility},
-    refresh::{Decision, Due, Freshness, LookupResult, Outcome, Policy, RequestContext},
+    refresh::{Decision, Due, Freshness, LookupOutcome, LookupResult, Policy, RequestContext},
 };
 use driftline_db::{Column, Root, Tx};
 
 use super::{
     choice,
-    claim::{Claim, Claims, DuePost, What},
+    claim::{Claim, Claims, DuePost, LookupTarget},
     count_history::{self, CountsAt},
-    fresh::{self, RefreshState},
+    freshness::{self, RefreshState},
     outbox, pending_lookup,
     schedule::{self, Slot},
     stored::{self, Stored},
@@ -23,57 +23,57 @@ use crate::{
     history::{self, EndedBy},
     ids::{LocalId, sql},
     post,
-    post_hashes::{self, PageHashes},
+    post_hashes::{self, PostHashes},
     store::Store,
 };
 
-/// What a look-up brought, to save.
+/// The answers to a claim's look-ups, to save.
 #[derive(Clone, Debug)]
 pub struct Save {
     /// The claim on the posts. Posts of it without an answer are due again as they were.
     pub claim: Claim,
-    /// What was found, each post at most once.
-    pub answers: Vec<Answered>,
+    /// The answers, at most one a post.
+    pub answers: Vec<AnsweredLookup>,
     /// How posts are scheduled.
     pub policy: Arc<Policy>,
-    /// Whether what a deleted post held is kept in its history; else it is erased with it.
+    /// Whether a deleted post's content is kept in its history; else it is erased.
     pub keep_deleted: bool,
     /// The time, Unix ms.
     pub now_ms: i64,
-    /// Any random number, to spread retries with.
+    /// Any random number, to spread retries.
     pub random: u64,
 }
 
-/// What was found of a post.
+/// The answer to a post's look-up.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
-    /// What the post is here.
-    pub what: What,
-    /// What was found.
-    pub answer: Answer,
-    /// When it was asked for, Unix ms.
+pub struct AnsweredLookup {
+    /// What was looked up.
+    pub what: LookupTarget,
+    /// The answer.
+    pub answer: LookupAnswer,
+    /// When it was requested, Unix ms.
     pub asked_at_ms: i64,
 }
 
-/// What an answer says of a post.
+/// What an upstream says of a post.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// It is there.
+pub enum LookupAnswer {
+    /// It exists.
     Found(Box<Post>),
     /// It was left out.
     Missing,
-    /// It does not exist any more.
+    /// It no longer exists.
     Gone,
-    /// It exists, but not for this reader.
+    /// It exists, but this client may not see it.
     Hidden,
     /// There was no usable answer.
     Nothing,
-    /// There was none to a request for it and others, and which is at fault was not found out.
+    /// A request for it and others had no usable answer, and which post is at fault is not known.
     Suspect,
 }
 
-impl Answer {
-    /// Whether it notifies anything of the post.
+impl LookupAnswer {
+    /// Whether it says anything of the post.
     pub fn is_usable(&self) -> bool {
         !matches!(self, Self::Nothing | Self::Suspect)
     }
@@ -82,19 +82,20 @@ impl Answer {
 /// What a save has changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Saved {
-    /// What became of each post that was answered.
-    pub outcomes: Vec<(What, Outcome)>,
-    /// Posts that libraries are to be told of, and whether of their counts: see [`super::notify`].
+    /// The outcome for each post that had an answer.
+    pub outcomes: Vec<(LookupTarget, LookupOutcome)>,
+    /// Posts that libraries are to be notified of, each with whether its counts changed: see
+    /// [`super::notify`].
     pub news: Vec<(LocalId, bool)>,
-    /// How many posts were scheduled anew without an answer, because the price rose.
+    /// How many posts were rescheduled without a look-up, because the price rose.
     pub postponed: u64,
-    /// Each post's freshness before and after, where an answer told of it.
+    /// The freshness before and after of each post whose counts an answer showed.
     pub grown: Vec<(Freshness, Freshness)>,
 }
 
 impl Claims {
-    /// Saves what a look-up brought and schedules the posts again, in one transaction. The claim
-    /// is over then, whatever came of it.
+    /// Saves answers and schedules the posts again, in one transaction. Ends the claim even if it
+    /// fails.
     ///
     /// # Errors
     /// [`StoreError::LeaseLost`] if it had ended before, and [`StoreError::Db`]; then nothing is
@@ -122,16 +123,17 @@ impl Claims {
     }
 }
 
-/// A save with what notifies versions apart: it is read from JSON before the transaction begins.
+/// A save with the hashes of the posts found: parsing their JSON takes a while, so it is done before
+/// the transaction begins.
 struct Work {
     save: Save,
-    hashes: HashMap<What, PageHashes>,
+    hashes: HashMap<LookupTarget, PostHashes>,
 }
 
 impl Work {
     fn of(save: Save) -> Work {
         let found = save.answers.iter().filter_map(|answered| {
-            let Answer::Found(post) = &answered.answer else {
+            let LookupAnswer::Found(post) = &answered.answer else {
                 return None;
             };
             Some((answered.what, post_hashes::of(post)))
@@ -151,17 +153,17 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
     let mut known = stored::by_ids(tx, &ids)?;
     let retires = !save.claim.idle.is_empty() || loses_a_post(save, &known);
     if retires || may_change_content(work, &known) {
-        // What sources share is decision while the clock is held, so that no poll changes it
-        // meanwhile: neither what a post holds nor whether it is there.
+        // What sources share is decided while the clock is held, so that no poll changes it
+        // meanwhile: neither a post's content nor whether it exists.
         clock::take(tx, save.now_ms, 0)?;
         known = stored::by_ids(tx, &ids)?;
     }
     let mut changes = Changes::default();
     for slot in &save.claim.idle {
         match known.get(&slot.post_id) {
-            // Something else has scheduled it meanwhile.
+            // Another transaction has scheduled it meanwhile.
             Some((refresh_state, _)) if refresh_state.due_at_ms != Some(slot.due_at_ms) => {}
-            // It came back while it was claimed.
+            // It returned while it was claimed.
             Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => changes.slots.push(*slot),
             Some((refresh_state, _)) => changes.retire(slot.post_id, refresh_state),
             None => {}
@@ -177,31 +179,32 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
             _ => {}
         }
     }
-    let mut answers: HashMap<What, &Answered> = save.answers.iter().map(|a| (a.what, a)).collect();
+    let mut answers: HashMap<LookupTarget, &AnsweredLookup> =
+        save.answers.iter().map(|a| (a.what, a)).collect();
     for due in &save.claim.posts {
         let id = due.slot.post_id;
         let Some((refresh_state, stored)) = known.get(&id) else {
             continue;
         };
-        // A claim that was read in a snapshot from before another save holds nothing of the post.
+        // A claim from a snapshot before another save no longer holds the post.
         if refresh_state.due_at_ms != Some(due.due_at_ms) {
             continue;
         }
         match (answers.remove(&due.what), due.what, stored) {
             (None, ..) => changes.put_back(due, refresh_state),
-            (Some(answered), What::Stored(post), Some(stored)) => {
+            (Some(answered), LookupTarget::Stored(post), Some(stored)) => {
                 changes.take(work, (due, post), (refresh_state, stored), answered);
             }
-            (Some(answered), What::Wanted { .. }, _) => {
+            (Some(answered), LookupTarget::Pending { .. }, _) => {
                 changes.take_pending(save, due, refresh_state, answered);
             }
-            (Some(_), What::Stored(_), None) => {}
+            (Some(_), LookupTarget::Stored(_), None) => {}
         }
     }
     changes.write(tx, instance_id, save)
 }
 
-/// Whether a post that was to be put off is deleted.
+/// Whether a post that was to be postponed is deleted.
 fn loses_a_post(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
     save.claim.later.iter().any(|slot| {
         let known = known.get(&slot.post_id);
@@ -213,20 +216,20 @@ fn loses_a_post(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)
 /// Whether an answer may change more of a post than its counts.
 fn may_change_content(work: &Work, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
     work.save.answers.iter().any(|answered| {
-        let What::Stored(post) = answered.what else {
+        let LookupTarget::Stored(post) = answered.what else {
             return false;
         };
         let stored = known
             .get(&sql(post))
             .and_then(|(_, stored)| stored.as_ref());
         match &answered.answer {
-            Answer::Found(_) => stored.is_some_and(|stored| {
+            LookupAnswer::Found(_) => stored.is_some_and(|stored| {
                 let hashes = work.hashes.get(&answered.what);
                 stored.deleted_at_ms.is_some()
                     || hashes.is_none_or(|hashes| hashes.content != stored.content_hash)
             }),
-            Answer::Missing | Answer::Gone => true,
-            Answer::Hidden | Answer::Nothing | Answer::Suspect => false,
+            LookupAnswer::Missing | LookupAnswer::Gone => true,
+            LookupAnswer::Hidden | LookupAnswer::Nothing | LookupAnswer::Suspect => false,
         }
     })
 }
@@ -234,22 +237,22 @@ fn may_change_content(work: &Work, known: &HashMap<i64, (RefreshState, Option<St
 /// The changes of one save, gathered before any is written.
 #[derive(Default)]
 struct Changes<'a> {
-    fresh: Vec<fresh::Change>,
+    fresh: Vec<freshness::Change>,
     slots: Vec<Slot>,
     counts: Vec<(i64, CountsAt)>,
-    /// New versions, with when they were asked for, and whether an author has changed them.
+    /// New versions, each with when it was requested and whether it is an edit or a return.
     versions: Vec<(post::Draft<'a>, i64, bool)>,
     /// Posts among them that had been deleted.
     returned: Vec<i64>,
-    /// Tombstones: the post, and when that was asked for.
+    /// Posts to delete, each with when that was requested.
     deleted: Vec<(i64, i64)>,
     outbox: Vec<(i64, bool)>,
-    /// Tickets whose posts are not to be had.
+    /// Look-ups that have failed for good.
     given_up: Vec<i64>,
     saved: Saved,
 }
 
-fn asked(save: &Save, due: &DuePost, answered: &Answered) -> RequestContext {
+fn asked(save: &Save, due: &DuePost, answered: &AnsweredLookup) -> RequestContext {
     RequestContext {
         at_ms: answered.asked_at_ms,
         now_ms: save.now_ms,
@@ -265,7 +268,7 @@ impl<'a> Changes<'a> {
         Work { save, hashes }: &'a Work,
         (due, local): (&DuePost, LocalId),
         (refresh_state, known): (&RefreshState, &Stored),
-        answered: &'a Answered,
+        answered: &'a AnsweredLookup,
     ) {
         let asked = asked(save, due, answered);
         // A poll may have stored a newer version, or a tombstone, since the claim.
@@ -277,45 +280,49 @@ impl<'a> Changes<'a> {
             ..refresh_state.freshness
         };
         let hashes = hashes.get(&answered.what).copied();
-        let state_hash = hashes.map_or(refresh_state.state_hash, |hashes| Some(hashes.living));
-        let word = match &answered.answer {
-            Answer::Found(post) => LookupResult::Seen {
+        let state_hash = hashes.map_or(refresh_state.state_hash, |hashes| Some(hashes.state));
+        let result = match &answered.answer {
+            LookupAnswer::Found(post) => LookupResult::Seen {
                 counts: post.counts,
                 changed: state_hash != refresh_state.state_hash || known.deleted_at_ms.is_some(),
             },
-            Answer::Missing => LookupResult::Missing,
-            Answer::Gone => LookupResult::Gone,
-            Answer::Hidden => LookupResult::Hidden,
-            Answer::Nothing => LookupResult::Nothing,
-            Answer::Suspect => LookupResult::Suspect,
+            LookupAnswer::Missing => LookupResult::Missing,
+            LookupAnswer::Gone => LookupResult::Gone,
+            LookupAnswer::Hidden => LookupResult::Hidden,
+            LookupAnswer::Nothing => LookupResult::Nothing,
+            LookupAnswer::Suspect => LookupResult::Suspect,
         };
-        let refreshed = refresh_state.settled(before.take(&save.policy, word, asked), save.now_ms);
+        let refreshed = refresh_state
+            .without_first_growth(before.take(&save.policy, result, asked), save.now_ms);
         self.saved.outcomes.push((due.what, refreshed.outcome));
-        let mut notifies = refreshed.notify.then_some(true);
+        let mut notify = refreshed.notify.then_some(true);
         match (&answered.answer, hashes, refreshed.outcome) {
-            (Answer::Found(post), Some(hashes), Outcome::Updated) => {
+            (LookupAnswer::Found(post), Some(hashes), LookupOutcome::Updated) => {
                 let rows = count_history::between(&before, &refreshed.freshness);
                 let id = due.slot.post_id;
                 self.counts.extend(rows.into_iter().map(|row| (id, row)));
                 if self.version(due, (post, hashes.content), known, answered.asked_at_ms) {
-                    notifies = notifies.or(Some(false));
+                    notify = notify.or(Some(false));
                 }
             }
-            (_, _, Outcome::Deleted) if known.deleted_at_ms.is_none() => {
+            (_, _, LookupOutcome::Deleted) if known.deleted_at_ms.is_none() => {
                 self.deleted.push((due.slot.post_id, answered.asked_at_ms));
-                notifies = Some(false);
+                notify = Some(false);
             }
             _ => {}
         }
-        let is_seen = matches!(refreshed.outcome, Outcome::Updated | Outcome::Unchanged);
+        let is_seen = matches!(
+            refreshed.outcome,
+            LookupOutcome::Updated | LookupOutcome::Unchanged
+        );
         if is_seen && refresh_state.state_hash.is_some() {
             self.saved.grown.push((before, refreshed.freshness));
         }
-        if let Some(counts) = notifies {
+        if let Some(counts) = notify {
             self.outbox.push((due.slot.post_id, counts));
             self.saved.news.push((local, counts));
         }
-        let is_stored = refreshed.outcome != Outcome::Superseded;
+        let is_stored = refreshed.outcome != LookupOutcome::Superseded;
         self.schedule(
             due.slot,
             refresh_state,
@@ -324,27 +331,27 @@ impl<'a> Changes<'a> {
         );
     }
 
-    /// A pending_lookup post that was not found: found ones are stored before, and their lookup_ids gone.
+    /// A pending look-up that found nothing: those that did are stored and removed before the save.
     fn take_pending(
         &mut self,
         save: &Save,
         due: &DuePost,
         refresh_state: &RefreshState,
-        answered: &Answered,
+        answered: &AnsweredLookup,
     ) {
-        let word = match answered.answer {
-            Answer::Found(_) => return self.put_back(due, refresh_state),
-            Answer::Missing => LookupResult::Missing,
-            Answer::Gone => LookupResult::Gone,
-            Answer::Hidden => LookupResult::Hidden,
-            Answer::Nothing => LookupResult::Nothing,
-            Answer::Suspect => LookupResult::Suspect,
+        let result = match answered.answer {
+            LookupAnswer::Found(_) => return self.put_back(due, refresh_state),
+            LookupAnswer::Missing => LookupResult::Missing,
+            LookupAnswer::Gone => LookupResult::Gone,
+            LookupAnswer::Hidden => LookupResult::Hidden,
+            LookupAnswer::Nothing => LookupResult::Nothing,
+            LookupAnswer::Suspect => LookupResult::Suspect,
         };
         let mut refreshed =
             refresh_state
                 .freshness
-                .take(&save.policy, word, asked(save, due, answered));
-        if refreshed.outcome == Outcome::Hidden {
+                .take(&save.policy, result, asked(save, due, answered));
+        if refreshed.outcome == LookupOutcome::Hidden {
             refreshed.due = Due::Retired;
         }
         if !matches!(refreshed.due, Due::At(_)) {
@@ -354,7 +361,7 @@ impl<'a> Changes<'a> {
         self.schedule(due.slot, refresh_state, &refreshed, None);
     }
 
-    /// Returns whether libraries are to be told of the version.
+    /// Adds a version; returns whether libraries are to be notified of it.
     fn version(
         &mut self,
         due: &DuePost,
@@ -369,8 +376,8 @@ impl<'a> Changes<'a> {
             upstream_id: Cow::Borrowed(""),
             post: found,
             content_hash,
-            // Readers have passed its ID: what was not shown there is not shown any more. A post
-            // that returns takes another one.
+            // Readers have passed its ID, so a post that was not listed there stays unlisted. A post
+            // that returns takes a new ID.
             listed: (known.listed || returns) && found.visibility == Visibility::Public,
         };
         if returns {
@@ -393,7 +400,7 @@ impl<'a> Changes<'a> {
         };
         self.slots
             .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
-        self.fresh.push(fresh::Change {
+        self.fresh.push(freshness::Change {
             post_id: slot.post_id,
             bucket: refresh_state.bucket,
             freshness: refreshed.freshness,
@@ -408,7 +415,7 @@ impl<'a> Changes<'a> {
         let due = match choice::planned(&save.policy, &refresh_state.freshness) {
             _ if stored.deleted_at_ms.is_some() => return self.retire(slot.post_id, refresh_state),
             Some(Due::At(due_at_ms)) => due_at_ms,
-            // The next claim sees to it.
+            // The next claim handles it.
             Some(Due::Retired | Due::Never) | None => return self.slots.push(slot),
         };
         self.saved.postponed += 1;
@@ -416,7 +423,7 @@ impl<'a> Changes<'a> {
             due_at_ms: due,
             ..slot
         });
-        self.fresh.push(fresh::Change {
+        self.fresh.push(freshness::Change {
             post_id: slot.post_id,
             bucket: refresh_state.bucket,
             freshness: refresh_state.freshness,
@@ -426,14 +433,14 @@ impl<'a> Changes<'a> {
         });
     }
 
-    /// Leaves a post due as it was.
+    /// Leaves a post's due time as it was.
     fn put_back(&mut self, due: &DuePost, refresh_state: &RefreshState) {
         self.slots.push(due.slot);
         debug_assert_eq!(refresh_state.due_at_ms, Some(due.due_at_ms));
     }
 
     fn retire(&mut self, post_id: i64, refresh_state: &RefreshState) {
-        self.fresh.push(fresh::Change {
+        self.fresh.push(freshness::Change {
             post_id,
             bucket: refresh_state.bucket,
             freshness: refresh_state.freshness,
@@ -482,10 +489,10 @@ impl<'a> Changes<'a> {
             ],
         )?;
         count_history::keep(tx, &self.counts)?;
-        fresh::update(tx, &self.fresh)?;
+        freshness::update(tx, &self.fresh)?;
         schedule::insert(tx, &self.slots)?;
         pending_lookup::give_up(tx, &self.given_up)?;
-        outbox::note(tx, instance_id, save.now_ms, &self.outbox)?;
+        outbox::add_to_outbox(tx, instance_id, save.now_ms, &self.outbox)?;
         Ok(self.saved)
     }
 

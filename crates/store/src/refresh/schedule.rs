@@ -2,7 +2,7 @@
 
 use driftline_db::{Column, DbError, Dialect, Tx};
 
-use crate::lease::now_ms;
+use crate::source_lease::now_ms;
 
 /// A row of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
     )
 }
 
-/// Takes rows off one by one, which is what SQLite does fastest: for the one process of a store.
+/// Removes rows one by one, the fastest way on SQLite.
 pub(crate) fn remove(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
     for slot in slots {
         tx.execute(
@@ -34,7 +34,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Takes rows off that this transaction has locked and so are there.
+/// Removes rows that this transaction has locked, so that they exist.
 pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
     if slots.is_empty() {
         return Ok(());
@@ -47,7 +47,7 @@ pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbErro
     )
 }
 
-/// Takes rows off that nobody has claimed or is claiming; returns those.
+/// Removes the rows that no worker has claimed or is claiming; returns them.
 pub(crate) fn take(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<Vec<Slot>, DbError> {
     if slots.is_empty() {
         return Ok(Vec::new());
@@ -69,8 +69,8 @@ pub(crate) fn take(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<Vec<Slot>, DbError
     Ok(free)
 }
 
-/// The first rows of a bucket due by then, the earliest first, that nobody else is claiming; on
-/// PostgreSQL they stay locked, and each comes with the time by the database's clock, Unix ms.
+/// The first rows of a bucket due by then, the earliest first, without those that others are
+/// claiming. On PostgreSQL they stay locked, and each comes with the time by the database's clock, Unix ms.
 pub(crate) fn first(
     tx: &mut Tx<'_>,
     bucket: i64,
@@ -100,8 +100,8 @@ pub(crate) fn first(
     )
 }
 
-/// The first rows of a bucket due after then, that nobody else is claiming; on PostgreSQL they stay
-/// locked.
+/// The first rows of a bucket due after then, without those that others are claiming. On PostgreSQL
+/// they stay locked.
 pub(crate) fn after(
     tx: &mut Tx<'_>,
     bucket: i64,
@@ -124,7 +124,7 @@ pub(crate) fn after(
 }
 
 /// How many rows of some buckets are due by then, those that others are claiming included; of each
-/// bucket no more than `limit` are counted. For PostgreSQL, in one journey.
+/// bucket at most `limit` are counted. For PostgreSQL, in one round trip.
 pub(crate) fn count_due(
     tx: &mut Tx<'_>,
     buckets: impl Iterator<Item = i64>,

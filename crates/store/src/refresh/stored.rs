@@ -1,25 +1,25 @@
-//! Posts with their freshness, read at once.
+//! Posts with their freshness, read in one statement.
 
 use std::collections::HashMap;
 
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Dialect, Tx};
 
-use super::fresh::{self, RefreshState};
+use super::freshness::{self, RefreshState};
 use crate::{post, text::without_nul};
 
-/// What a refresh needs to know of a stored post.
+/// A stored post, as far as a refresh needs it.
 pub(crate) struct Stored {
     pub(crate) upstream_id: String,
     pub(crate) visibility: Visibility,
-    /// When the newest page was asked for that told of the stored version, Unix ms.
+    /// When the newest answer that showed the stored version was requested, Unix ms.
     pub(crate) read_at_ms: i64,
     pub(crate) content_hash: i64,
     pub(crate) deleted_at_ms: Option<i64>,
     pub(crate) listed: bool,
 }
 
-/// How posts stand, and the posts themselves: lookup_ids have none.
+/// The refresh states of posts and pending look-ups, with the posts, which look-ups do not have.
 pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     post_ids: &[i64],
@@ -30,12 +30,12 @@ pub(crate) fn by_ids(
                  first_source_id
              from freshness left join post on post.id = freshness.post_id
              where freshness.post_id {{in $1}}",
-            fresh::COLUMNS
+            freshness::COLUMNS
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
-            let (post_id, mut refresh_state) = fresh::read(row)?;
-            let first = fresh::COLUMN_COUNT;
+            let (post_id, mut refresh_state) = freshness::read(row)?;
+            let first = freshness::COLUMN_COUNT;
             let Some(upstream_id) = row.opt_str(first)? else {
                 return Ok((post_id, (refresh_state, None)));
             };
@@ -85,8 +85,8 @@ pub(crate) fn replace(
     Ok(())
 }
 
-/// Replaces what counts alone have changed. The clock need not be held: a version that a poll has
-/// stored meanwhile, newer or of other content, stays.
+/// Replaces versions that differ in counts alone. The clock need not be held: a version that a poll
+/// has stored meanwhile, newer or with other content, stays.
 pub(crate) fn recount(
     tx: &mut Tx<'_>,
     read_at_ms: i64,

@@ -12,9 +12,9 @@ fn authors_are_shared_renamed_and_may_be_missing() {
         first.poll(vec![post(2, "text"), post(1, "text")]);
         let mut renamed = post(3, "text");
         renamed.author.display_name = "Anna".to_owned();
-        let mut nobody = post(4, "text");
-        nobody.author.id = "".into();
-        second.poll(vec![nobody, renamed]);
+        let mut without_author = post(4, "text");
+        without_author.author.id = "".into();
+        second.poll(vec![without_author, renamed]);
         let posts = first.public();
         assert_eq!(posts[0].account, None);
         let id = posts[1].account.expect("an account");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use driftline_db::testing::{Fresh, databases};
-use driftline_store::{Store, source, timeline::Reader};
+use driftline_store::{Store, source, timeline::Viewer};
 
 use crate::world::{START_MS, World, posts};
 
@@ -14,7 +14,7 @@ fn open(fresh: &Fresh) -> Store {
 }
 
 fn ids(world: &World) -> Vec<u64> {
-    let posts = world.timeline_for(Reader::Trusted);
+    let posts = world.timeline_for(Viewer::Trusted);
     posts.iter().map(|post| post.id.raw()).collect()
 }
 

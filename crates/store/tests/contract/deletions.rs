@@ -2,15 +2,15 @@
 
 use driftline_core::answer::LookUp;
 use driftline_store::{
+    completeness,
     history::{self, EndedBy},
-    timeline::{self, Reader},
-    verify,
+    timeline::{self, Viewer},
 };
 
 use crate::world::{World, names, on_both, page, post, posts};
 
 #[test]
-fn a_post_that_a_look_misses_is_looked_up_and_becomes_a_tombstone() {
+fn a_post_missing_from_a_page_is_looked_up_and_becomes_a_tombstone() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(posts([4, 3, 2, 1]));
@@ -23,7 +23,7 @@ fn a_post_that_a_look_misses_is_looked_up_and_becomes_a_tombstone() {
         let gone = world.look_up("2", LookUp::Gone);
         assert_eq!((gone.deleted, gone.update_count), (1, 5));
         assert_eq!(names(&world.timeline()), ["4", "3", "1"]);
-        assert_eq!(names(&world.timeline_for(Reader::Trusted)), ["4", "3", "1"]);
+        assert_eq!(names(&world.timeline_for(Viewer::Trusted)), ["4", "3", "1"]);
         assert_eq!(names(&world.public()), ["4", "3", "1"]);
 
         let rows = world.export();
@@ -33,7 +33,7 @@ fn a_post_that_a_look_misses_is_looked_up_and_becomes_a_tombstone() {
         assert_eq!(dead.post.raw, None);
         let id = dead.post_id;
         assert_eq!(
-            world.read(move |tx| timeline::status(tx, id, Reader::Trusted)),
+            world.read(move |tx| timeline::status(tx, id, Viewer::Trusted)),
             None
         );
         let versions = world.read(move |tx| history::versions(tx, id));
@@ -42,7 +42,7 @@ fn a_post_that_a_look_misses_is_looked_up_and_becomes_a_tombstone() {
         assert_eq!(versions[0].raw, post(2, "text").raw);
 
         let source = world.source;
-        let counts = world.read(move |tx| verify::counts(tx, source));
+        let counts = world.read(move |tx| completeness::counts(tx, source));
         assert_eq!((counts.entries, counts.live, counts.changed), (4, 3, 0));
         assert_eq!(counts.first.expect("a position").as_str(), "0011");
         assert_eq!(counts.last.expect("a position").as_str(), "0014");
@@ -69,7 +69,7 @@ fn a_tombstone_is_no_anchor_and_is_not_missed_again() {
 }
 
 #[test]
-fn each_source_tells_of_a_deletion_when_it_notices_it() {
+fn each_source_reports_a_deletion_when_it_notices_it() {
     on_both(|store| {
         let mut first = World::readable(store, "first");
         let mut second = World::readable(store, "second");
@@ -102,7 +102,7 @@ fn a_page_of_tombstones_does_not_end_a_timeline() {
             limit: 2,
             ..timeline::Range::default()
         };
-        let found = second.read(move |tx| timeline::source(tx, source, &range, Reader::Anyone));
+        let found = second.read(move |tx| timeline::source(tx, source, &range, Viewer::Anyone));
         assert_eq!(names(&found), ["2", "1"]);
     });
 }

@@ -1,4 +1,4 @@
-//! Edits: the newest answer wins, and every source tells of it in its own library.
+//! Edits: the newest answer wins, and every source reports it in its own library.
 
 use driftline_core::{answer::LookUp, post::Post, post::Visibility};
 use driftline_store::history::{self, EndedBy};
@@ -54,7 +54,7 @@ fn an_older_version_never_overwrites_a_newer_one() {
 }
 
 #[test]
-fn an_edit_without_a_time_is_told_by_the_content() {
+fn an_edit_without_a_time_is_recognized_by_its_content() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(posts([1]));
@@ -111,7 +111,7 @@ fn what_counts_as_an_edit() {
 }
 
 #[test]
-fn each_source_tells_of_an_edit_when_it_reads_it() {
+fn each_source_reports_an_edit_when_it_reads_it() {
     on_both(|store| {
         let mut first = World::readable(store, "first");
         let mut second = World::readable(store, "second");

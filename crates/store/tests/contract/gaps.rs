@@ -6,7 +6,7 @@ use driftline_core::{
 };
 use driftline_store::{CommitMachine, commit_machine, machine};
 
-use crate::world::{START_MS, World, on_both};
+use crate::world::{World, on_both};
 
 fn gap(low: &str, high: &str, kind: GapKind) -> Gap {
     Gap {
@@ -94,7 +94,6 @@ fn put(world: &World, gaps: &[Gap]) {
                 source,
                 fence: None,
                 machine: &machine,
-                now_ms: START_MS,
             },
         )
     });

@@ -8,7 +8,7 @@ use driftline_core::{
 use driftline_id::Layout;
 use driftline_store::{
     LocalId, Store,
-    timeline::{self, Range, Reader, TimelinePost},
+    timeline::{self, Range, TimelinePost, Viewer},
 };
 
 use crate::{
@@ -60,7 +60,7 @@ fn since(world: &World, newest: LocalId) -> Vec<TimelinePost> {
     };
     let source = world.source;
     world.read(move |tx| {
-        let mut all = timeline::source(tx, source, &range, Reader::Anyone)?;
+        let mut all = timeline::source(tx, source, &range, Viewer::Anyone)?;
         all.extend(timeline::public(tx, &range)?);
         Ok(all)
     })
@@ -165,15 +165,15 @@ fn history_of_a_later_source_is_below_all_that_the_public_timeline_has_shown() {
         let order = ["6", "5", "4", "3", "104", "103", "2", "1", "102", "101"];
         assert_eq!(names(&now), order);
         assert_eq!(names(&second.timeline()), ["104", "103", "102", "101"]);
-        // Every ID of a post finds it, and posts are named by the public one.
+        // Every ID of a post finds it, and references use the public one.
         for post in now.iter().chain(&second.timeline()) {
             let id = post.id;
-            let found = first.read(move |tx| timeline::status(tx, id, Reader::Anyone));
+            let found = first.read(move |tx| timeline::status(tx, id, Viewer::Anyone));
             assert_eq!(found.expect("a post").upstream_id, post.upstream_id);
         }
         let instance = now[4].instance;
-        let named = first.read(move |tx| timeline::named(tx, instance, &["104"]));
-        assert_eq!(named[0].id, now[4].id);
+        let found = first.read(move |tx| timeline::public_posts(tx, instance, &["104"]));
+        assert_eq!(found[0].id, now[4].id);
         // New posts are above in both.
         second.poll(vec![post(105, "new"), created(104, START_MS - 896)]);
         assert_eq!(names(&second.timeline())[0], "105");
@@ -182,7 +182,7 @@ fn history_of_a_later_source_is_below_all_that_the_public_timeline_has_shown() {
 }
 
 #[test]
-fn what_a_source_shows_of_posts_that_are_stored_keeps_its_place_in_public() {
+fn stored_posts_that_another_source_shows_keep_their_public_ids() {
     on_both(|store| {
         let mut live = World::readable(store, "live");
         live.poll(posts([3, 2, 1]));
@@ -253,7 +253,7 @@ fn private_history_is_below_as_well() {
         private[1].visibility = Visibility::Private;
         world.poll(private);
         fill(&mut world, vec![created(7, START_MS)]);
-        let trusted = world.timeline_for(Reader::Trusted);
+        let trusted = world.timeline_for(Viewer::Trusted);
         assert_eq!(names(&trusted), ["9", "8", "7"]);
         assert_eq!(names(&world.public()), ["9", "7"]);
     });

@@ -12,8 +12,9 @@ use driftline_id::{
     window::{BeginError, Lease, LeaseStore, RecordError, WindowConfig},
 };
 use driftline_store::{
-    Root, Store, StoreError, Tx, lease,
+    Root, Store, StoreError, Tx,
     node_lease::{self, LEASE_MARGIN_MS, NodeHolding, NodeLease, NodeLeaseError, NodeLeases},
+    source_lease,
 };
 
 use crate::world::on_both;
@@ -22,7 +23,7 @@ const NOW_US: i64 = 1_800_000_000_000_000;
 const SECOND_US: i64 = 1_000_000;
 const WINDOW_CONFIG: WindowConfig = WindowConfig {
     length_ms: 3_000,
-    timeout_ms: 60_000,
+    max_clock_skew_ms: 60_000,
 };
 const LEASE_MS: i64 = 3_000 + LEASE_MARGIN_MS;
 
@@ -67,7 +68,7 @@ fn execute(store: &Store, sql: &'static str) -> u64 {
     write(store, move |tx| tx.execute(sql, &[]).expect("a statement"))
 }
 
-/// Lets the database's clock pass by so much, as far as the leases can notify.
+/// Lets the database's clock pass by so much, as far as the leases can tell.
 fn pass(store: &Store, ms: i64) {
     write(store, move |tx| {
         tx.execute(
@@ -83,7 +84,7 @@ fn list(store: &Store) -> Vec<NodeHolding> {
 }
 
 fn is_held(error: &NodeLeaseError) -> bool {
-    matches!(error, NodeLeaseError::LockedSource { .. })
+    matches!(error, NodeLeaseError::Held { .. })
 }
 
 fn is_lost(error: &NodeLeaseError) -> bool {
@@ -147,7 +148,7 @@ fn a_lease_outlasts_its_window_by_the_margin() {
     on_both(|store| {
         let ends_in_ms = || {
             let now_ms = store
-                .read_blocking(lease::database_now_ms)
+                .read_blocking(source_lease::database_now_ms)
                 .expect("the time");
             list(store)[0].lease_until_ms - now_ms
         };
@@ -214,7 +215,7 @@ fn a_crashed_holders_node_is_free_when_its_lease_ends() {
             pass(store, LEASE_MS - 8_000);
             let b = nodes(store, "b");
             let held = b.acquire_node(node(0), NOW_US).expect_err("it is held");
-            let NodeLeaseError::LockedSource {
+            let NodeLeaseError::Held {
                 holder, ends_in_ms, ..
             } = &held
             else {
@@ -266,7 +267,7 @@ fn a_suspended_holder_keeps_to_its_window() {
         let error = asleep.renew(clock.now_us()).expect_err("it is lost");
         assert_eq!(
             error.to_string(),
-            "the lease on the node 0 of tiny was lost to 'awake'; lease a node anew, and find out \
+            "the lease on the node 0 of tiny was lost to 'awake'; lease a node again, and find out \
              why this one was not renewed in time"
         );
         let released = asleep.release(old_ids.retire());
@@ -308,7 +309,7 @@ fn a_lost_lease_stays_lost() {
 }
 
 #[test]
-fn an_ended_lease_that_nobody_took_is_renewed_and_released() {
+fn an_ended_lease_that_is_still_free_is_renewed_and_released() {
     on_both(|store| {
         let clock = ManualClock::at_us(NOW_US);
         let (mut lease, window) = acquire(&nodes(store, "a"), NOW_US);
@@ -383,7 +384,7 @@ fn each_lease_is_released_with_its_own_generator() {
 }
 
 #[test]
-fn a_node_far_ahead_of_the_clock_is_passed_over() {
+fn a_node_far_ahead_of_the_clock_is_skipped() {
     on_both(|store| {
         let ahead_us = NOW_US + 3_600 * SECOND_US;
         for _ in 0..3 {
@@ -483,7 +484,7 @@ fn a_record_of_another_layout_is_refused() {
 }
 
 #[test]
-fn a_damaged_record_is_refused_and_never_begun_anew() {
+fn a_damaged_record_is_refused_and_never_begun_again() {
     on_both(|store| {
         drop(acquire(&nodes(store, "a"), NOW_US));
         pass(store, LEASE_MS);

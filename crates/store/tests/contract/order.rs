@@ -16,7 +16,7 @@ use driftline_core::{answer::LookUp, post::Post, timeline::Backfill};
 use driftline_db::testing::Cluster;
 use driftline_store::{
     SecretUrl, SourceId, Store, Target, export, source,
-    timeline::{self, Reader},
+    timeline::{self, Viewer},
 };
 
 use crate::world::{EVERYTHING, START_MS, World, on_both, page, post};
@@ -71,7 +71,7 @@ fn history_in_work_is_never_put_between_what_readers_saw() {
         readers.stop();
         for source in importing {
             let posts = store
-                .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Reader::Anyone));
+                .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Viewer::Anyone));
             let posts = posts.expect("a timeline");
             assert_eq!(posts.len() as u64, FIRST + FILLS * 5 + FILLS);
             let ids = posts.iter().map(|post| &post.upstream_id);
@@ -240,7 +240,7 @@ fn readers(store: &Store, sources: &[SourceId]) -> Readers {
     for source in sources.iter().copied() {
         threads.push(reader(store, &stop, "a list", has_history, move |store| {
             let posts = store
-                .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Reader::Anyone));
+                .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Viewer::Anyone));
             posts
                 .expect("a timeline")
                 .iter()
@@ -301,7 +301,7 @@ fn check_whole(store: &Store, sources: &[SourceId]) {
     let all: BTreeSet<String> = (1..=PAGES * 4).map(|id| id.to_string()).collect();
     for id in sources.iter().copied() {
         let posts = store
-            .read_blocking(move |tx| timeline::source(tx, id, &EVERYTHING, Reader::Anyone))
+            .read_blocking(move |tx| timeline::source(tx, id, &EVERYTHING, Viewer::Anyone))
             .expect("a timeline");
         let names: BTreeSet<String> = posts.iter().map(|post| post.upstream_id.clone()).collect();
         assert_eq!(names, all);

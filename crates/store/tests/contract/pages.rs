@@ -8,12 +8,12 @@ use driftline_core::{
 };
 use driftline_id::Layout;
 use driftline_store::{
-    CommitPage, LocalId, PostHashes, StoreError, commit_page, export, machine, source,
-    timeline::{self, Reader},
+    CommitPage, LocalId, PageHashes, StoreError, commit_page, export, machine, source,
+    timeline::{self, Viewer},
 };
 
 use crate::world::{
-    ABILITIES, START_MS, World, facts, names, newest_page, on_both, page, post, posts,
+    ABILITIES, START_MS, World, headers, names, newest_page, on_both, page, post, posts,
 };
 
 #[test]
@@ -95,7 +95,7 @@ fn a_closure_that_fails_leaves_nothing() {
                     request: &request,
                     reading: &reading,
                     page: &page,
-                    hashes: &PostHashes::of(&page),
+                    hashes: &PageHashes::of(&page),
                     policy: &Policy::default(),
                     claims: &driftline_store::refresh::Claims::default(),
                     now_ms: START_MS,
@@ -144,9 +144,9 @@ fn history_of_one_moment_gets_different_ids() {
             .commit(&request, page(more, START_MS))
             .expect("a commit");
         let mut ids: Vec<_> = world
-            .timeline_for(Reader::Trusted)
+            .timeline_for(Viewer::Trusted)
             .iter()
-            .chain(&elsewhere.timeline_for(Reader::Trusted))
+            .chain(&elsewhere.timeline_for(Viewer::Trusted))
             .map(|post| post.id)
             .collect();
         ids.sort_unstable();
@@ -170,21 +170,22 @@ fn a_post_in_two_sources_is_one_post_with_two_ids() {
         assert!(theirs.id > mine.id);
         assert_eq!(names(&first.public()), ["3", "2", "1"]);
         for id in [mine.id, theirs.id] {
-            let found = first.read(move |tx| timeline::status(tx, id, Reader::Anyone));
+            let found = first.read(move |tx| timeline::status(tx, id, Viewer::Anyone));
             assert_eq!(found.expect("the post").post_id, mine.post_id);
         }
         let instance = mine.instance;
-        let found = first.read(move |tx| timeline::named(tx, instance, &["2", "unknown", "3"]));
-        let mut ids: Vec<&str> = found.iter().map(|named| &*named.upstream_id).collect();
+        let found =
+            first.read(move |tx| timeline::public_posts(tx, instance, &["2", "unknown", "3"]));
+        let mut ids: Vec<&str> = found.iter().map(|post| &*post.upstream_id).collect();
         ids.sort_unstable();
         assert_eq!(ids, ["2", "3"]);
         assert!(
             found
                 .iter()
-                .any(|named| named.id == mine.id && named.account == mine.account)
+                .any(|post| post.id == mine.id && post.account == mine.account)
         );
         let unknown = LocalId::new(u64::MAX);
-        let found = first.read(move |tx| timeline::status(tx, unknown, Reader::Trusted));
+        let found = first.read(move |tx| timeline::status(tx, unknown, Viewer::Trusted));
         assert_eq!(found, None);
     });
 }
@@ -199,7 +200,7 @@ fn a_post_that_one_source_lists_twice_has_two_entries() {
         };
         let page = Page {
             listed: vec![mention("12", "newer"), mention("11", "older")],
-            facts: facts(START_MS),
+            headers: headers(START_MS),
             ..Page::default()
         };
         assert_eq!(world.commit(&newest_page(), page).expect("a commit").new, 2);
@@ -271,7 +272,7 @@ fn a_reading_of_another_page_is_refused() {
                 request: &request,
                 reading: &reading,
                 page: &wrong,
-                hashes: &PostHashes::of(&wrong),
+                hashes: &PageHashes::of(&wrong),
                 policy: &Policy::default(),
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms: START_MS,
@@ -305,7 +306,7 @@ fn an_export_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_machine_that_begins_anew_does_not_import_below_what_readers_have_seen() {
+fn a_machine_that_begins_again_does_not_import_below_what_readers_have_seen() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(posts([2, 1]));

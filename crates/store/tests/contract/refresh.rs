@@ -1,4 +1,4 @@
-//! Refresh: due times, claims, leases, saves, what libraries are told.
+//! Refresh: due times, claims, leases, saves, notified libraries.
 
 mod fill;
 mod laws;
@@ -6,7 +6,7 @@ mod migration;
 mod outcomes;
 mod pending_lookup;
 mod pipeline;
-mod polled;
+mod recount;
 mod value;
 
 use std::{
@@ -24,8 +24,8 @@ use driftline_core::{
 use driftline_store::{
     InstanceId, LocalId, Root, Store, StoreError,
     refresh::{
-        Answer, Answered, Ask, Claim, Claimed, Claims, RefreshState, Save, Saved, What,
-        refresh_state,
+        AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, LookupAnswer, LookupTarget,
+        RefreshState, Save, Saved, refresh_state,
     },
     source,
 };
@@ -50,23 +50,23 @@ pub(crate) fn liked(id: u64, favourites: i64) -> Post {
 }
 
 /// Workers of one process.
-pub(crate) struct Crew {
+pub(crate) struct Workers {
     pub(crate) store: Store,
     pub(crate) claims: Claims,
     pub(crate) instance: InstanceId,
     pub(crate) size: usize,
     pub(crate) keep_deleted: bool,
     pub(crate) policy: Arc<Policy>,
-    /// How often it has asked for a claim.
+    /// How many claims were requested.
     asked: AtomicU64,
 }
 
-impl Crew {
-    pub(crate) fn of(world: &World) -> Crew {
+impl Workers {
+    pub(crate) fn of(world: &World) -> Workers {
         let source = world.source;
         let instance =
             world.read(move |tx| Ok(source::by_id(tx, source)?.expect("it").instance.id));
-        Crew {
+        Workers {
             store: world.store.clone(),
             claims: world.claims.clone(),
             instance,
@@ -82,7 +82,7 @@ impl Crew {
     }
 
     pub(crate) fn ask_as(&self, holder: &str, now_ms: i64, lease_ms: i64) -> Claimed {
-        let ask = Ask {
+        let ask = ClaimRequest {
             instance: self.instance,
             batch_rule: BatchRule::new(self.size, 2_000),
             shard: self.asked.fetch_add(1, Ordering::Relaxed),
@@ -106,7 +106,7 @@ impl Crew {
     pub(crate) fn try_save(
         &self,
         claim: &Claim,
-        answers: &[(u64, Answer)],
+        answers: &[(u64, LookupAnswer)],
         asked_at_ms: i64,
     ) -> Result<Saved, StoreError> {
         self.try_save_at(claim, answers, asked_at_ms, asked_at_ms + 200)
@@ -115,11 +115,11 @@ impl Crew {
     pub(crate) fn try_save_at(
         &self,
         claim: &Claim,
-        answers: &[(u64, Answer)],
+        answers: &[(u64, LookupAnswer)],
         asked_at_ms: i64,
         now_ms: i64,
     ) -> Result<Saved, StoreError> {
-        let by_id: HashMap<String, What> = claim
+        let by_id: HashMap<String, LookupTarget> = claim
             .posts
             .iter()
             .map(|due| (due.upstream_id.clone(), due.what))
@@ -127,7 +127,7 @@ impl Crew {
         let answers = answers
             .iter()
             .filter_map(|(id, answer)| {
-                Some(Answered {
+                Some(AnsweredLookup {
                     what: *by_id.get(&id.to_string())?,
                     answer: answer.clone(),
                     asked_at_ms,
@@ -145,19 +145,24 @@ impl Crew {
         self.claims.save_blocking(&self.store, save)
     }
 
-    pub(crate) fn save(&self, claim: &Claim, answers: &[(u64, Answer)], asked_at_ms: i64) -> Saved {
+    pub(crate) fn save(
+        &self,
+        claim: &Claim,
+        answers: &[(u64, LookupAnswer)],
+        asked_at_ms: i64,
+    ) -> Saved {
         self.try_save(claim, answers, asked_at_ms).expect("a save")
     }
 
-    /// Looks everything that is due up and saves it.
-    pub(crate) fn refresh(&self, answers: &[(u64, Answer)], now_ms: i64) -> Saved {
+    /// Looks up everything that is due, and saves it.
+    pub(crate) fn refresh(&self, answers: &[(u64, LookupAnswer)], now_ms: i64) -> Saved {
         let claim = self.claim(now_ms);
         self.save(&claim, answers, now_ms)
     }
 }
 
-pub(crate) fn found(id: u64, favourites: i64) -> (u64, Answer) {
-    (id, Answer::Found(Box::new(liked(id, favourites))))
+pub(crate) fn found(id: u64, favourites: i64) -> (u64, LookupAnswer) {
+    (id, LookupAnswer::Found(Box::new(liked(id, favourites))))
 }
 
 /// The local ID of a post of the world's timeline.
@@ -165,7 +170,7 @@ pub(crate) fn local(world: &World, id: u64) -> LocalId {
     let id = id.to_string();
     world.read(move |tx| {
         let id = tx.query_one(
-            "select post_id from seen where upstream_id = $1",
+            "select post_id from upstream_post where upstream_id = $1",
             &[&id],
             |row| row.i64(0),
         )?;
@@ -173,11 +178,11 @@ pub(crate) fn local(world: &World, id: u64) -> LocalId {
     })
 }
 
-pub(crate) fn stands(world: &World, id: u64) -> RefreshState {
+pub(crate) fn state_of(world: &World, id: u64) -> RefreshState {
     let post = local(world, id);
     world
         .read(move |tx| refresh_state(tx, post))
-        .expect("a refresh_state")
+        .expect("a state")
 }
 
 /// Law 5 as the tables hold it: a post with a due time has one slot, or is in one lease, and
@@ -197,7 +202,7 @@ pub(crate) fn check_schedule(store: &Store) -> usize {
                 tx.query("select post_id, due_at_ms from schedule", &[], |row| {
                     Ok((row.i64(0)?, row.i64(1)?))
                 })?;
-            for held in tx.query("select posts from lease", &[], |row| row.text(0))? {
+            for held in tx.query("select posts from claim_lease", &[], |row| row.text(0))? {
                 slots.extend(held.split(' ').filter(|slot| !slot.is_empty()).map(|slot| {
                     let mut numbers = slot
                         .split(':')
@@ -213,5 +218,5 @@ pub(crate) fn check_schedule(store: &Store) -> usize {
             assert_eq!(by_post, due);
             Ok::<_, StoreError>(count)
         })
-        .expect("a look")
+        .expect("a read")
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use driftline_core::{answer::LookUp, post::Visibility};
 use driftline_store::{
     LocalId, Root, export, find,
-    refresh::{Answer, forget_relayed, notify, outbox},
+    refresh::{LookupAnswer, forget_relayed, notify, outbox},
     source,
-    timeline::{self, Range, Reader, TimelinePost},
+    timeline::{self, Range, TimelinePost, Viewer},
 };
 
 use crate::{
-    refresh::{Crew, MINUTE_MS, check_schedule, found, liked},
+    refresh::{MINUTE_MS, Workers, check_schedule, found, liked},
     world::{START_MS, World, names, on_both, posts},
 };
 
@@ -41,7 +41,7 @@ impl Client {
         let source = world.source;
         self.poll(|range| {
             let range = *range;
-            world.read(move |tx| timeline::source(tx, source, &range, Reader::Anyone))
+            world.read(move |tx| timeline::source(tx, source, &range, Viewer::Anyone))
         })
     }
 
@@ -54,23 +54,23 @@ impl Client {
 }
 
 fn resolve(world: &World, id: LocalId) -> TimelinePost {
-    let found = world.read(move |tx| timeline::status(tx, id, Reader::Anyone));
+    let found = world.read(move |tx| timeline::status(tx, id, Viewer::Anyone));
     found.expect("a post")
 }
 
-/// Tells the world's source, and no other, what is noted.
-fn tell_it(world: &World, crew: &Crew) -> u64 {
-    let (instance, source) = (crew.instance, world.source);
-    let news = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
-    world.write(move |tx| notify(tx, source, &news))
+/// Notifies the world's source, and no other, of the outbox.
+fn notify_source(world: &World, workers: &Workers) -> u64 {
+    let (instance, source) = (workers.instance, world.source);
+    let items = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
+    world.write(move |tx| notify(tx, source, &items))
 }
 
-fn forget_all(world: &World, crew: &Crew) {
-    let instance = crew.instance;
-    let news = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
+fn forget_all(world: &World, workers: &Workers) {
+    let instance = workers.instance;
+    let items = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
     world
         .store
-        .write_blocking(Root::none(), move |tx| forget_relayed(tx, instance, &news))
+        .write_blocking(Root::none(), move |tx| forget_relayed(tx, instance, &items))
         .expect("forgotten");
 }
 
@@ -118,8 +118,8 @@ fn a_post_that_returns_is_listed_where_readers_will_see_it() {
             assert_eq!(found, Some(old.post_id));
         }
         let instance = new.instance;
-        let named = world.read(move |tx| timeline::named(tx, instance, &["2"]));
-        assert_eq!(named[0].id, new.id);
+        let found = world.read(move |tx| timeline::public_posts(tx, instance, &["2"]));
+        assert_eq!(found[0].id, new.id);
         // To the library it is the entry that it was.
         assert_eq!(world.usns(), [(1, 1), (2, 5), (3, 3), (6, 6)]);
         check_schedule(store);
@@ -168,7 +168,7 @@ fn a_source_that_has_not_noticed_does_not_show_it_where_it_was() {
         for world in [&mut first, &mut second, &mut third] {
             world.poll(posts([2, 1]));
         }
-        let crew = Crew::of(&first);
+        let workers = Workers::of(&first);
         let mut readers = [Client::default(), Client::default(), Client::default()];
         let mut public = Client::default();
         let look = |readers: &mut [Client; 3], worlds: [&World; 3]| {
@@ -191,10 +191,10 @@ fn a_source_that_has_not_noticed_does_not_show_it_where_it_was() {
             [vec!["1".to_owned()], nothing.clone(), nothing.clone()]
         );
         assert_eq!(names(&second.timeline()), ["2"]);
-        // One is told, the other sees it in a page of its own.
-        assert_eq!(tell_it(&second, &crew), 1);
-        assert_eq!(tell_it(&second, &crew), 0);
-        forget_all(&second, &crew);
+        // One is notified, the other sees it in a page of its own.
+        assert_eq!(notify_source(&second, &workers), 1);
+        assert_eq!(notify_source(&second, &workers), 0);
+        forget_all(&second, &workers);
         third.now_ms = first.now_ms + 500;
         assert_eq!(third.poll(posts([2, 1])).revived, 1);
         assert_eq!(third.poll(posts([2, 1])).revived, 0);
@@ -208,30 +208,30 @@ fn a_source_that_has_not_noticed_does_not_show_it_where_it_was() {
 }
 
 #[test]
-fn a_refresh_that_finds_it_again_lists_it_anew() {
+fn a_refresh_that_finds_it_again_lists_it_again() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 7)]);
         let (mut list, mut public) = (Client::default(), Client::default());
         list.list(&world);
         public.public(&world);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        let claim = crew.claim(now_ms);
+        let claim = workers.claim(now_ms);
         world.now_ms = now_ms + 10;
         assert_eq!(world.look_up("1", LookUp::Gone).deleted, 1);
         assert_eq!(names(&world.public()), ["2"]);
-        crew.save(&claim, &[found(1, 9), found(2, 0)], now_ms + 20);
+        workers.save(&claim, &[found(1, 9), found(2, 0)], now_ms + 20);
         assert_eq!(public.public(&world), ["1"]);
         assert_eq!(list.list(&world), Vec::<String>::new());
-        assert_eq!(tell_it(&world, &crew), 1);
+        assert_eq!(notify_source(&world, &workers), 1);
         assert_eq!(list.list(&world), ["1"]);
         assert_eq!(names(&world.timeline()), ["1", "2"]);
         check_schedule(store);
         // A second deletion and return by refreshes alone.
         let gone_ms = now_ms + 90 * MINUTE_MS;
-        crew.refresh(&[(1, Answer::Gone), found(2, 0)], gone_ms);
-        tell_it(&world, &crew);
+        workers.refresh(&[(1, LookupAnswer::Gone), found(2, 0)], gone_ms);
+        notify_source(&world, &workers);
         assert_eq!(names(&world.timeline()), ["2"]);
         world.now_ms = gone_ms + MINUTE_MS;
         assert_eq!(world.poll(vec![liked(2, 0), liked(1, 9)]).revived, 1);
@@ -255,8 +255,8 @@ fn another_source_that_shows_it_first_brings_it_back() {
         assert_eq!(public.public(&first), ["1"]);
         assert_eq!(first.timeline(), []);
         assert_eq!(second.timeline(), second.public());
-        let crew = Crew::of(&first);
-        assert_eq!(tell_it(&first, &crew), 1);
+        let workers = Workers::of(&first);
+        assert_eq!(notify_source(&first, &workers), 1);
         assert_eq!(names(&first.timeline()), ["1"]);
         assert!(first.timeline()[0].id > second.timeline()[0].id);
     });
@@ -273,7 +273,7 @@ fn a_post_that_returns_as_a_private_one_stays_out_of_public() {
         private[0].visibility = Visibility::Private;
         assert_eq!(world.poll(private).revived, 1);
         assert_eq!((world.timeline(), world.public()), (vec![], vec![]));
-        assert_eq!(world.timeline_for(Reader::Trusted).len(), 1);
+        assert_eq!(world.timeline_for(Viewer::Trusted).len(), 1);
     });
 }
 
@@ -287,7 +287,7 @@ fn a_post_that_is_listed_twice_returns_in_both_places() {
         };
         let page = |now_ms| driftline_core::answer::Page {
             listed: vec![mention("12"), mention("11")],
-            facts: crate::world::facts(now_ms),
+            headers: crate::world::headers(now_ms),
             ..Default::default()
         };
         let request = crate::world::newest_page();
@@ -319,7 +319,7 @@ fn ids_of_a_post_outlive_it_and_find_nothing_then() {
         assert_eq!(removed.posts as usize, all);
         for id in ids {
             assert_eq!(world.read(move |tx| find::post(tx, &id.to_string())), None);
-            let found = world.read(move |tx| timeline::status(tx, id, Reader::Trusted));
+            let found = world.read(move |tx| timeline::status(tx, id, Viewer::Trusted));
             assert_eq!(found, None);
         }
         let mut again = World::readable(store, "again");
@@ -344,7 +344,7 @@ fn a_page_of_a_source_that_has_not_noticed_the_deletion_brings_it_back() {
         public.public(&second);
         first.now_ms += 1_000;
         first.look_up("1", LookUp::Gone);
-        // A page that was asked for before tells its library of the deletion.
+        // A page that was requested before notifies its library of the deletion.
         assert_eq!(second.poll(posts([2, 1])).revived, 0);
         assert_eq!(second.usns(), [(1, 3), (2, 2)]);
         second.now_ms += 2_000;

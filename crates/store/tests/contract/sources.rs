@@ -5,7 +5,7 @@ use driftline_db::{Db, schema, testing::databases};
 use driftline_store::{
     MIGRATIONS, SourceId, Store, StoreError, clock, nonce,
     source::{self, NameRefused, Removed, TokenLocation},
-    timeline::{self, Reader},
+    timeline::{self, Viewer},
 };
 
 use crate::world::{START_MS, World, names, new_source, on_both, posts};
@@ -118,7 +118,7 @@ fn pausing_and_settings() {
 }
 
 #[test]
-fn a_missing_source_is_named_so() {
+fn a_missing_source_is_an_error_of_its_own() {
     on_both(|store| {
         let id = SourceId::new(99);
         let result = store.write_blocking(source::root(id), move |tx| source::pause(tx, id));
@@ -151,7 +151,7 @@ fn removing_a_source_leaves_what_others_have() {
         );
         assert_eq!(second.timeline(), theirs);
         assert_eq!(names(&second.public()), ["4", "3"]);
-        let status = |id| second.read(move |tx| timeline::status(tx, id, Reader::Trusted));
+        let status = |id| second.read(move |tx| timeline::status(tx, id, Viewer::Trusted));
         assert_eq!(status(mine[0].id).expect("shared").upstream_id, "3");
         assert_eq!(status(mine[1].id), None);
         for table in ["gap", "post_history"] {
@@ -169,7 +169,7 @@ fn removing_a_source_leaves_what_others_have() {
         assert_ne!(again.source, id);
         again.poll(posts([3, 2, 1]));
         let ids: Vec<_> = again
-            .timeline_for(Reader::Trusted)
+            .timeline_for(Viewer::Trusted)
             .iter()
             .map(|post| post.id)
             .collect();
@@ -183,7 +183,7 @@ fn ids_of_removed_history_are_not_given_again() {
         let mut world = World::new(store, "home");
         world.poll(posts([2, 1]));
         let before: Vec<_> = world
-            .timeline_for(Reader::Trusted)
+            .timeline_for(Viewer::Trusted)
             .iter()
             .map(|p| p.id)
             .collect();
@@ -192,7 +192,7 @@ fn ids_of_removed_history_are_not_given_again() {
         let mut world = World::new(store, "home");
         world.poll(posts([9, 8]));
         let after: Vec<_> = world
-            .timeline_for(Reader::Trusted)
+            .timeline_for(Viewer::Trusted)
             .iter()
             .map(|p| p.id)
             .collect();

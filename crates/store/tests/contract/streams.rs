@@ -8,7 +8,8 @@ use driftline_core::{
     upstream_id::{IdOrder, Key},
 };
 use driftline_store::{
-    Arrived, CommitEvents, StoreError, Summary, commit_events, entry, lease, refresh, source,
+    CommitEvents, CommitSummary, ReceivedEvent, StoreError, commit_events, entry, refresh, source,
+    source_lease,
 };
 
 use crate::world::{START_MS, World, names, on_both, post, posts};
@@ -17,17 +18,17 @@ const SCHEME: IdScheme = IdScheme::untimed(IdOrder::Numeric);
 
 impl World {
     /// Commits events that come now.
-    pub(crate) fn stream(&self, events: Vec<Event>) -> Summary {
+    pub(crate) fn stream(&self, events: Vec<Event>) -> CommitSummary {
         self.try_stream(events).expect("a commit")
     }
 
-    fn try_stream(&self, events: Vec<Event>) -> Result<Summary, StoreError> {
+    fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
-        let arrived = |event| Arrived {
+        let arrived = |event| ReceivedEvent {
             event,
             received_at_ms: now_ms,
         };
-        let events: Vec<Arrived> = events.into_iter().map(arrived).collect();
+        let events: Vec<ReceivedEvent> = events.into_iter().map(arrived).collect();
         self.store.write_blocking(source::root(source), move |tx| {
             let commit = CommitEvents {
                 source,
@@ -80,8 +81,8 @@ fn a_streamed_post_is_there_at_once_with_its_id_and_its_first_due_time() {
         assert_eq!(names(&world.timeline()), ["8", "7", "9", "5"], "as seen");
         assert_eq!(names(&world.public()), ["8", "7", "9", "5"]);
         let id = world.timeline()[0].post_id;
-        let refresh_state = world.read(move |tx| refresh::refresh_state(tx, id));
-        assert!(refresh_state.is_some_and(|refresh_state| refresh_state.due_at_ms.is_some()));
+        let state = world.read(move |tx| refresh::refresh_state(tx, id));
+        assert!(state.is_some_and(|state| state.due_at_ms.is_some()));
         let again = world.stream(vec![posted(7), posted(8), posted(9)]);
         assert_eq!((again.new, again.update_count), (0, 4), "stored once");
         // The machine is as it was, in the store too.
@@ -180,7 +181,7 @@ fn an_event_revives_nothing_but_a_page_does() {
 }
 
 #[test]
-fn ids_that_the_order_cannot_hold_are_passed_over() {
+fn ids_that_the_order_cannot_hold_are_ignored() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(posts([5]));
@@ -202,11 +203,11 @@ fn a_lost_lease_stores_nothing() {
         world.poll(posts([5]));
         let source = world.source;
         let lease = world
-            .write(move |tx| lease::claim(tx, source, "one", 60_000))
+            .write(move |tx| source_lease::claim(tx, source, "one", 60_000))
             .expect("a lease");
         world.fence = Some(lease.fence);
         assert_eq!(world.stream(vec![posted(6)]).new, 1);
-        assert!(world.write(move |tx| lease::release(tx, &lease)));
+        assert!(world.write(move |tx| source_lease::release(tx, &lease)));
         assert_eq!(
             world.try_stream(vec![posted(7)]),
             Err(StoreError::LeaseLost)

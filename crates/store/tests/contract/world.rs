@@ -11,11 +11,11 @@ use driftline_core::{
 };
 use driftline_db::testing::databases;
 use driftline_store::{
-    CommitLookUp, CommitPage, PostHashes, SourceId, Store, StoreError, Summary, Tx, clock,
+    CommitLookUp, CommitPage, CommitSummary, PageHashes, SourceId, Store, StoreError, Tx, clock,
     commit_look_up, commit_page, entry, export, machine,
     refresh::Claims,
     source::{self, NewSource},
-    timeline::{self, Range, Reader, TimelinePost},
+    timeline::{self, Range, TimelinePost, Viewer},
 };
 
 pub(crate) const START_MS: i64 = 1_800_000_000_000;
@@ -106,12 +106,12 @@ pub(crate) fn page(posts: Vec<Post>, now_ms: i64) -> Page {
         .collect();
     Page {
         listed,
-        facts: facts(now_ms),
+        headers: headers(now_ms),
         ..Page::default()
     }
 }
 
-pub(crate) fn facts(now_ms: i64) -> AnswerHeaders {
+pub(crate) fn headers(now_ms: i64) -> AnswerHeaders {
     AnswerHeaders {
         sent_at_ms: now_ms,
         received_at_ms: now_ms,
@@ -166,16 +166,20 @@ impl World {
     }
 
     /// Commits a newest page that lists these posts, the newest first.
-    pub(crate) fn poll(&mut self, posts: Vec<Post>) -> Summary {
+    pub(crate) fn poll(&mut self, posts: Vec<Post>) -> CommitSummary {
         self.try_poll(posts).expect("a commit")
     }
 
-    pub(crate) fn try_poll(&mut self, posts: Vec<Post>) -> Result<Summary, StoreError> {
+    pub(crate) fn try_poll(&mut self, posts: Vec<Post>) -> Result<CommitSummary, StoreError> {
         let page = page(posts, self.now_ms);
         self.commit(&newest_page(), page)
     }
 
-    pub(crate) fn commit(&mut self, request: &Request, page: Page) -> Result<Summary, StoreError> {
+    pub(crate) fn commit(
+        &mut self,
+        request: &Request,
+        page: Page,
+    ) -> Result<CommitSummary, StoreError> {
         let known = self.machine.scheme().copied();
         let reading = Reading::check(&page, request, known, &self.settings).expect("a good page");
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
@@ -193,7 +197,7 @@ impl World {
                     request: &request,
                     reading: &reading,
                     page: &page,
-                    hashes: &PostHashes::of(&page),
+                    hashes: &PageHashes::of(&page),
                     policy: &Policy::default(),
                     claims: &claims,
                     now_ms,
@@ -204,7 +208,7 @@ impl World {
         Ok(summary)
     }
 
-    pub(crate) fn look_up(&mut self, id: &str, look_up: LookUp) -> Summary {
+    pub(crate) fn look_up(&mut self, id: &str, look_up: LookUp) -> CommitSummary {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
         let keep_deleted = self.keep_deleted;
@@ -219,7 +223,7 @@ impl World {
                         machine: &machine,
                         id: &id,
                         look_up: &look_up,
-                        facts: &facts(now_ms),
+                        headers: &headers(now_ms),
                         policy: &Policy::default(),
                         keep_deleted,
                         now_ms,
@@ -231,7 +235,7 @@ impl World {
         summary
     }
 
-    /// Lets time pass until the machine wants what it misses of its history.
+    /// Lets time pass until the machine requests the missing part of its history.
     pub(crate) fn fill(&mut self) -> Request {
         let request = self.next_request();
         assert!(matches!(request.purpose, RequestPurpose::Fill { .. }));
@@ -250,7 +254,7 @@ impl World {
         }
     }
 
-    /// Lets time pass until the machine wants a second look; the upstream has nothing in its gaps.
+    /// Lets time pass until the machine requests a second look; the upstream has nothing in its gaps.
     pub(crate) fn second_look(&mut self) -> Request {
         loop {
             let request = self.next_request();
@@ -258,7 +262,7 @@ impl World {
                 return request;
             }
             // Nothing lies below the post 1, which the page above it lists.
-            let below = request.page.below.as_ref().map(|id| id.as_str().parse());
+            let below = request.page.max_id.as_ref().map(|id| id.as_str().parse());
             let listed: Vec<u64> = match below {
                 Some(Ok(2..)) => vec![1],
                 _ => Vec::new(),
@@ -306,12 +310,12 @@ impl World {
 
     /// The source's timeline as anyone may read it, the newest first.
     pub(crate) fn timeline(&self) -> Vec<TimelinePost> {
-        self.timeline_for(Reader::Anyone)
+        self.timeline_for(Viewer::Anyone)
     }
 
-    pub(crate) fn timeline_for(&self, reader: Reader) -> Vec<TimelinePost> {
+    pub(crate) fn timeline_for(&self, viewer: Viewer) -> Vec<TimelinePost> {
         let source = self.source;
-        self.read(move |tx| timeline::source(tx, source, &EVERYTHING, reader))
+        self.read(move |tx| timeline::source(tx, source, &EVERYTHING, viewer))
     }
 
     pub(crate) fn public(&self) -> Vec<TimelinePost> {

@@ -160,7 +160,7 @@ fn numbers_as_ids_are_kept_digit_by_digit() {
 }
 
 #[test]
-fn ids_that_cannot_be_used_are_named() {
+fn unusable_ids_are_reported() {
     for bad in [
         "null",
         "\"\"",
@@ -249,7 +249,7 @@ fn an_empty_page_is_a_page() {
 }
 
 #[test]
-fn a_mention_stands_at_its_notification() {
+fn a_mention_has_the_position_of_its_notification() {
     let body = format!(
         r#"[{{"id":"30","type":"mention","status":{STATUS}}},{{"id":29,"type":"favourite","status":{STATUS}}},{{"id":"28","type":"mention","status":null}},{{"id":"27","type":"follow"}},{{"id":"26","status":{STATUS}}}]"#
     );

@@ -14,13 +14,12 @@ impl StreamEndpoint {
         Self(address.url().clone())
     }
 
-    /// The server that the upstream names, if it may be sent what the upstream
-    /// is sent.
+    /// The server that the upstream names, if the credential may be sent there.
     ///
     /// An upstream that is reached over TLS is believed about any host, as it
     /// could hand the token on itself, but the way there must be encrypted
-    /// too. Whoever stands in the way of plain `http` could name a host of his
-    /// own, so there only the same host is believed.
+    /// too. A man in the middle of plain `http` could name a host of his own, so
+    /// there only the same host is believed.
     pub(super) fn named(address: &Address, named: &str) -> Option<Self> {
         let named = Url::parse(named).ok()?;
         let scheme = match named.scheme() {
@@ -62,12 +61,12 @@ mod tests {
 
     fn named(address: &str, named: &str) -> Option<String> {
         let address = Address::parse(address).expect("an address");
-        StreamEndpoint::named(&address, named).map(|place| place.0.to_string())
+        StreamEndpoint::named(&address, named).map(|endpoint| endpoint.0.to_string())
     }
 
     #[test]
     fn a_server_behind_tls_may_name_any_host_behind_tls() {
-        for (name, place) in [
+        for (name, expected) in [
             ("wss://a.example", "https://a.example/"),
             ("wss://streaming.a.example", "https://streaming.a.example/"),
             (
@@ -76,7 +75,11 @@ mod tests {
             ),
             ("wss://[2606::1]:1", "https://[2606::1]:1/"),
         ] {
-            assert_eq!(named("a.example", name).as_deref(), Some(place), "{name}");
+            assert_eq!(
+                named("a.example", name).as_deref(),
+                Some(expected),
+                "{name}"
+            );
         }
         for name in [
             "ws://a.example",
@@ -108,13 +111,13 @@ mod tests {
     #[test]
     fn parameters_are_encoded() {
         let address = Address::parse("a.example").expect("an address");
-        let place = StreamEndpoint::own(&address);
+        let endpoint = StreamEndpoint::own(&address);
         assert_eq!(
-            place
+            endpoint
                 .url("/api/v1/streaming/hashtag", &[("tag", "a&b")])
                 .as_str(),
             "https://a.example/api/v1/streaming/hashtag?tag=a%26b"
         );
-        assert_eq!(place.url("/x", &[]).as_str(), "https://a.example/x");
+        assert_eq!(endpoint.url("/x", &[]).as_str(), "https://a.example/x");
     }
 }

@@ -1,4 +1,4 @@
-//! From what a stream sends to what it tells.
+//! Parses the events of a stream.
 
 use driftline_core::{
     answer::Event,
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::{excerpt, failure, json, parse, segment};
 
-/// What one event of a stream tells.
+/// One parsed event of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamMessage {
     /// Something about a post.
@@ -21,10 +21,10 @@ pub enum StreamMessage {
     Unusable,
 }
 
-/// What an event of that name tells with its data.
+/// Parses an event by its name and data.
 pub(super) fn read(name: &str, data: &[u8]) -> StreamMessage {
-    let post = |told: fn(Box<_>) -> Event| match parse::post(data) {
-        Ok(post) => StreamMessage::Event(told(Box::new(post))),
+    let post = |event: fn(Box<_>) -> Event| match parse::post(data) {
+        Ok(post) => StreamMessage::Event(event(Box::new(post))),
         Err(_) => StreamMessage::Unusable,
     };
     match name {
@@ -35,7 +35,7 @@ pub(super) fn read(name: &str, data: &[u8]) -> StreamMessage {
     }
 }
 
-/// The ID stands there bare; some servers quote it.
+/// The data is the bare ID; some servers quote it.
 fn deleted(data: &[u8]) -> StreamMessage {
     let Ok(text) = std::str::from_utf8(data.trim_ascii()) else {
         return StreamMessage::Unusable;
@@ -52,7 +52,7 @@ fn deleted(data: &[u8]) -> StreamMessage {
     }
 }
 
-/// What a message of a WebSocket tells.
+/// Parses a message of a WebSocket.
 ///
 /// # Errors
 /// What the server says instead, if it is an error.
@@ -90,8 +90,8 @@ mod tests {
 
     use super::*;
 
-    fn id(told: &StreamMessage) -> (&'static str, &str) {
-        match told {
+    fn id(message: &StreamMessage) -> (&'static str, &str) {
+        match message {
             StreamMessage::Event(Event::Posted(post)) => ("posted", post.id.as_str()),
             StreamMessage::Event(Event::Edited(post)) => ("edited", post.id.as_str()),
             StreamMessage::Event(Event::Deleted(id)) => ("deleted", id.as_str()),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn each_event_has_its_meaning() {
-        for (name, data, told) in [
+        for (name, data, expected) in [
             ("update", r#"{"id":"7"}"#, ("posted", "7")),
             ("update", r#"{"id":7}"#, ("posted", "7")),
             ("update", r#"{"uri":"x"}"#, ("unusable", "")),
@@ -118,7 +118,7 @@ mod tests {
             ("notification", "{}", ("other", "")),
             ("", "7", ("other", "")),
         ] {
-            assert_eq!(id(&read(name, data.as_bytes())), told, "{name} {data}");
+            assert_eq!(id(&read(name, data.as_bytes())), expected, "{name} {data}");
         }
         let long = "7".repeat(MAX_ID_BYTES + 1);
         assert_eq!(read("delete", long.as_bytes()), StreamMessage::Unusable);
@@ -130,15 +130,15 @@ mod tests {
             r#"{"stream":["user"],"event":"update","payload":"{\"id\":\"7\"}"}"#,
             r#"{"event":"update","payload":{"id":"7"}}"#,
         ] {
-            let told = read_message(message).expect("an event");
-            assert_eq!(id(&told), ("posted", "7"), "{message}");
+            let event = read_message(message).expect("an event");
+            assert_eq!(id(&event), ("posted", "7"), "{message}");
         }
         for message in [
             r#"{"event":"delete","payload":"7"}"#,
             r#"{"event":"delete","payload":7}"#,
         ] {
-            let told = read_message(message).expect("an event");
-            assert_eq!(id(&told), ("deleted", "7"), "{message}");
+            let event = read_message(message).expect("an event");
+            assert_eq!(id(&event), ("deleted", "7"), "{message}");
         }
         assert_eq!(
             read_message(r#"{"error":"Unknown channel\nrequested","status":400}"#),
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_comes_panics(
+        fn no_input_panics(
             name in prop_oneof![
                 Just("update".to_owned()), Just("status.update".to_owned()),
                 Just("delete".to_owned()), any::<String>(),

@@ -37,7 +37,7 @@ use crate::{Mastodon, Timeline, access::Access, body, failure, http::Opened, jso
 pub struct Stream {
     wire: Wire,
     access: Access,
-    place: String,
+    name: String,
     silence: Duration,
 }
 
@@ -45,7 +45,7 @@ pub struct Stream {
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream")
-            .field("place", &self.place)
+            .field("name", &self.name)
             .field("way", &self.way())
             .finish_non_exhaustive()
     }
@@ -72,8 +72,8 @@ impl Mastodon {
     /// Asks the server where its streams are.
     ///
     /// # Errors
-    /// A [`Failure`] if it does not answer; a server that does not say it
-    /// streams by itself.
+    /// A [`Failure`] if it does not answer; a server that names none streams
+    /// by itself.
     pub async fn stream_endpoint(&self) -> Result<StreamEndpoint, Failure> {
         let access = self.access();
         let own = StreamEndpoint::own(access.address());
@@ -91,16 +91,16 @@ impl Mastodon {
         };
         let Some(named) = named else { return Ok(own) };
         match StreamEndpoint::named(access.address(), &named) {
-            Some(place) => Ok(place),
+            Some(endpoint) => Ok(endpoint),
             None => {
-                tracing::debug!(server = %access.address(), "the streaming server that it names is not used");
+                tracing::debug!(server = %access.address(), "ignoring the streaming server that the upstream names");
                 Ok(own)
             }
         }
     }
 
-    /// Opens the stream of a timeline; `None` if it has none or `way` wants
-    /// none.
+    /// Opens the stream of a timeline; `None` if it has none or `way` is
+    /// `Off`.
     ///
     /// # Errors
     /// A [`Failure`] of whatever keeps it from opening.
@@ -108,17 +108,17 @@ impl Mastodon {
         &self,
         timeline: &Timeline,
         way: Streaming,
-        place: &StreamEndpoint,
+        endpoint: &StreamEndpoint,
     ) -> Result<Option<Stream>, Failure> {
         let Some(channel) = Channel::of(timeline) else {
             return Ok(None);
         };
         let offer = match way {
             Streaming::Off => return Ok(None),
-            Streaming::Sse => self.sse(&channel, place).await?,
-            Streaming::WebSocket => self.web_socket(&channel, place).await?,
-            Streaming::Auto => match self.sse(&channel, place).await? {
-                Offer::None(_) => self.web_socket(&channel, place).await?,
+            Streaming::Sse => self.sse(&channel, endpoint).await?,
+            Streaming::WebSocket => self.web_socket(&channel, endpoint).await?,
+            Streaming::Auto => match self.sse(&channel, endpoint).await? {
+                Offer::None(_) => self.web_socket(&channel, endpoint).await?,
                 open => open,
             },
         };
@@ -128,8 +128,12 @@ impl Mastodon {
         }
     }
 
-    async fn sse(&self, channel: &Channel<'_>, place: &StreamEndpoint) -> Result<Offer, Failure> {
-        let url = place.url(
+    async fn sse(
+        &self,
+        channel: &Channel<'_>,
+        endpoint: &StreamEndpoint,
+    ) -> Result<Offer, Failure> {
+        let url = endpoint.url(
             &format!("/api/v1/streaming/{}", channel.path),
             channel.parameter.as_slice(),
         );
@@ -140,7 +144,7 @@ impl Mastodon {
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         ]);
         let access = self.access();
-        let name = failure::place(&url);
+        let name = failure::location(&url);
         let response = match access.open(url, headers, StatusCode::OK).await? {
             Opened::Stream(response) => response,
             Opened::Refused(answer) => return refused(access, &answer),
@@ -160,14 +164,14 @@ impl Mastodon {
     async fn web_socket(
         &self,
         channel: &Channel<'_>,
-        place: &StreamEndpoint,
+        endpoint: &StreamEndpoint,
     ) -> Result<Offer, Failure> {
         let mut parameters = vec![("stream", channel.stream)];
         parameters.extend(channel.parameter);
-        let url = place.url("/api/v1/streaming", &parameters);
+        let url = endpoint.url("/api/v1/streaming", &parameters);
         let key = generate_key();
         let Ok(sent_key) = HeaderValue::from_str(&key) else {
-            return Ok(Offer::None(no_stream(&failure::place(&url))));
+            return Ok(Offer::None(no_stream(&failure::location(&url))));
         };
         let headers = HeaderMap::from_iter([
             (CONNECTION, HeaderValue::from_static("Upgrade")),
@@ -176,7 +180,7 @@ impl Mastodon {
             (SEC_WEBSOCKET_KEY, sent_key),
         ]);
         let access = self.access();
-        let name = failure::place(&url);
+        let name = failure::location(&url);
         let expected = StatusCode::SWITCHING_PROTOCOLS;
         let response = match access.open(url, headers, expected).await? {
             Opened::Stream(response) => response,
@@ -203,19 +207,19 @@ impl Mastodon {
         Ok(Offer::Open(Box::new(self.opened(wire, name))))
     }
 
-    fn opened(&self, wire: Wire, place: String) -> Stream {
+    fn opened(&self, wire: Wire, name: String) -> Stream {
         let access = self.access().clone();
         Stream {
             wire,
             silence: access.options().silence_timeout,
             access,
-            place,
+            name,
         }
     }
 }
 
 impl Stream {
-    /// What the stream tells next. Dropping the future loses nothing.
+    /// The next message of the stream. Dropping the future loses nothing.
     ///
     /// # Errors
     /// A [`Failure`] once it has ended, or nothing came for too long, not even
@@ -230,17 +234,17 @@ impl Stream {
                     sse::Frame::TooLarge => StreamMessage::Unusable,
                 });
             }
-            // Each heartbeat begins the time anew.
-            let came = tokio::time::timeout(self.silence, self.wire.receive(&self.place)).await;
+            // Each heartbeat restarts the timeout.
+            let came = tokio::time::timeout(self.silence, self.wire.receive(&self.name)).await;
             let outcome = came.unwrap_or_else(|_| {
                 Err(Failure::new(
                     FailureKind::TimedOut,
-                    format!("{}: the stream has fallen silent", self.place),
+                    format!("{}: the stream has fallen silent", self.name),
                 ))
             });
             match outcome {
                 Ok(None) => {}
-                Ok(Some(told)) => return Ok(told),
+                Ok(Some(message)) => return Ok(message),
                 Err(failure) => return Err(self.access.without_secrets(failure)),
             }
         }
@@ -256,12 +260,12 @@ impl Stream {
 }
 
 impl Wire {
-    /// Waits for something to come; `None` if it tells nothing yet.
-    async fn receive(&mut self, place: &str) -> Result<Option<StreamMessage>, Failure> {
+    /// Waits for something to come; `None` if that is no whole message yet.
+    async fn receive(&mut self, name: &str) -> Result<Option<StreamMessage>, Failure> {
         let ended = |why: &str| {
             Failure::new(
                 FailureKind::Truncated,
-                format!("{place}: the stream ended{why}"),
+                format!("{name}: the stream ended{why}"),
             )
         };
         match self {
@@ -273,15 +277,15 @@ impl Wire {
                         Ok(None)
                     }
                     Ok(None) => Err(ended("")),
-                    Err(error) => Err(failure::of_reading(place, &error)),
+                    Err(error) => Err(failure::of_reading(name, &error)),
                 }
             }
             Self::WebSocket(socket) => match socket.next().await {
                 Some(Ok(Message::Text(text))) => match event::read_message(&text) {
-                    Ok(told) => Ok(Some(told)),
+                    Ok(message) => Ok(Some(message)),
                     Err(said) => Err(Failure::new(
                         FailureKind::Refused,
-                        format!("{place}: the server does not stream this: “{said}”"),
+                        format!("{name}: the server does not stream this: “{said}”"),
                     )),
                 },
                 Some(Ok(Message::Close(_))) | None => Err(ended("")),
@@ -293,7 +297,7 @@ impl Wire {
     }
 }
 
-/// How a timeline is named among streams.
+/// A timeline's name among streams.
 struct Channel<'t> {
     /// Its path below `/api/v1/streaming/`.
     path: &'static str,
@@ -311,8 +315,8 @@ impl<'t> Channel<'t> {
             Timeline::Remote => ("public/remote", "public:remote", None),
             Timeline::Tag(name) => ("hashtag", "hashtag", Some(("tag", name.as_str()))),
             Timeline::List(id) => ("list", "list", Some(("list", id.as_str()))),
-            // Mentions stand at notifications' places, which streams tell too,
-            // but not what would stand between them.
+            // Mentions have the places of notifications. Streams show those too, but
+            // not the entries that would lie between them.
             Timeline::Account(_) | Timeline::Mentions => return None,
         };
         Some(Self {
@@ -332,10 +336,10 @@ fn refused(access: &Access, answer: &crate::http::Answer) -> Result<Offer, Failu
     }
 }
 
-fn no_stream(place: &str) -> Failure {
+fn no_stream(name: &str) -> Failure {
     Failure::new(
         FailureKind::NotFound,
-        format!("{place}: the server has no stream there"),
+        format!("{name}: the server has no stream there"),
     )
 }
 

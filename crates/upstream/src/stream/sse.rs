@@ -1,6 +1,6 @@
 //! Server-sent events, as WHATWG HTML's section 9.2 reads them.
 //!
-//! A parser of our own because an event's size has to be bounded: the usual
+//! A parser of our own because an event's size has to be bounded: the common
 //! crates keep an event that never ends whole in memory.
 
 use std::collections::VecDeque;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_does_not_end_is_none() {
+    fn an_unfinished_event_is_dropped() {
         assert_eq!(parse(&[b"data: 1\n"]), []);
         assert_eq!(parse(&[b"data: 1\n\n", b"data: 2"]), [event("", "1")]);
     }

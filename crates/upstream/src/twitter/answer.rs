@@ -22,7 +22,7 @@ use crate::{
 /// Reads a page of a timeline.
 ///
 /// # Errors
-/// A [`Failure`] without a place.
+/// A [`Failure`] without an address.
 pub(super) fn page(body: &[u8]) -> Result<Vec<Post>, Failure> {
     let body = body::json(body)?;
     if !body.starts_with(b"[") {
@@ -43,7 +43,7 @@ pub(super) fn page(body: &[u8]) -> Result<Vec<Post>, Failure> {
 /// that a server answers with which does not know maps.
 ///
 /// # Errors
-/// A [`Failure`] without a place.
+/// A [`Failure`] without an address.
 pub(super) fn findings(
     body: &[u8],
     asked: Vec<UpstreamId>,
@@ -129,7 +129,7 @@ pub(super) fn kind(body: &[u8]) -> Option<FailureKind> {
 /// Who a token belongs to: the ID and the name.
 ///
 /// # Errors
-/// A [`Failure`] without a place.
+/// A [`Failure`] without an address.
 pub(super) fn me(body: &[u8]) -> Result<(UpstreamId, String), Failure> {
     let user = body::object(body)?;
     match user.id("id_str") {

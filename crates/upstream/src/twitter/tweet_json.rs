@@ -7,13 +7,13 @@ use jiff::fmt::strtime;
 use serde_json::value::RawValue;
 
 use crate::{
-    content::{Link, Target},
     excerpt,
     json::{BadItem, Object, count, id},
     tweet::{
         Hashtag, MAX_ENTITIES, MAX_MEDIA, MAX_VERSIONS, Media, Mention, Original, Tweet, User,
         edited_at_ms,
     },
+    tweet_html::{Link, Target},
 };
 
 /// Reads a tweet.
@@ -52,13 +52,13 @@ fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {
         .take(MAX_MEDIA)
         .filter_map(media)
         .collect();
-    // The address of all media stands once in the text.
+    // The address of all media occurs once in the text.
     let of_media = entities
         .objects("media")
         .take(MAX_MEDIA)
         .filter_map(|media| {
             Some(Link {
-                place: place(&media),
+                range: range(&media),
                 written: media.some_text("url")?,
                 target: Target::Nothing,
             })
@@ -159,7 +159,7 @@ fn address<'j>(entity: &Object<'j>) -> Option<Link<'j>> {
     let written = entity.some_text("url")?;
     let href = entity.some_text("expanded_url");
     Some(Link {
-        place: place(entity),
+        range: range(entity),
         target: Target::Page {
             shown: entity
                 .some_text("display_url")
@@ -175,18 +175,18 @@ fn mention<'j>(entity: &Object<'j>) -> Option<Mention<'j>> {
     Some(Mention {
         id: entity.id("id_str"),
         username: entity.some_text("screen_name")?,
-        place: place(entity),
+        range: range(entity),
     })
 }
 
 fn hashtag<'j>(entity: &Object<'j>) -> Option<Hashtag<'j>> {
     Some(Hashtag {
         name: entity.some_text("text")?,
-        place: place(entity),
+        range: range(entity),
     })
 }
 
-fn place(entity: &Object<'_>) -> Option<Range<usize>> {
+fn range(entity: &Object<'_>) -> Option<Range<usize>> {
     let indices = entity.list("indices");
     let index = |at: usize| usize::try_from(count(indices.get(at).copied())?).ok();
     Some(index(0)?..index(1)?)

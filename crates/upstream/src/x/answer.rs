@@ -31,7 +31,7 @@ pub(super) struct TweetPage {
 /// Reads a page of a timeline.
 ///
 /// # Errors
-/// A [`Failure`] without a place.
+/// A [`Failure`] without an address.
 pub(super) fn page(body: &[u8]) -> Result<TweetPage, Failure> {
     let answer = body::object(body)?;
     let meta = answer.object("meta");
@@ -64,7 +64,7 @@ pub(super) fn page(body: &[u8]) -> Result<TweetPage, Failure> {
 /// asked for, with the text that it now has.
 ///
 /// # Errors
-/// A [`Failure`] without a place, also for an answer that says nothing of any
+/// A [`Failure`] without an address, also for an answer that says nothing of any
 /// of the IDs: that is no word on whether they exist.
 pub(super) fn findings(
     body: &[u8],
@@ -120,7 +120,7 @@ pub(super) struct Me {
 /// Reads the answer to `/2/users/me`.
 ///
 /// # Errors
-/// A [`Failure`] without a place.
+/// A [`Failure`] without an address.
 pub(super) fn me(body: &[u8]) -> Result<Me, Failure> {
     let answer = body::object(body)?;
     let data = answer.object("data");
@@ -172,7 +172,7 @@ fn subject(error: &Object<'_>) -> Option<UpstreamId> {
 }
 
 /// What a partial error says of its ID; nothing, if it is about something
-/// else than whether the post can be had.
+/// else than whether the post is available.
 fn finding_of(error: &Object<'_>) -> Option<Finding> {
     match problem(error).as_str() {
         "resource-not-found" => Some(Finding::Gone),
@@ -191,7 +191,7 @@ fn problem(error: &Object<'_>) -> String {
 }
 
 /// The failure of a 200 without what was asked for. X answers so where a whole
-/// timeline cannot be had.
+/// timeline is unavailable.
 fn refusal(answer: &Object<'_>, asked: &str) -> Failure {
     let Some(error) = answer.objects("errors").next() else {
         return Failure::new(

@@ -6,15 +6,15 @@ use driftline_core::{post::Counts, upstream_id::UpstreamId};
 use serde_json::value::RawValue;
 
 use crate::{
-    content::{Link, Target},
     json::{BadItem, Object, id, time_ms},
     tweet::{
         Hashtag, MAX_ENTITIES, MAX_MEDIA, MAX_VERSIONS, Media, Mention, Original, Tweet, User,
         edited_at_ms,
     },
+    tweet_html::{Link, Target},
 };
 
-/// What an answer holds beside its tweets: their authors, their media, and
+/// The rest of an answer besides its tweets: their authors, their media, and
 /// the tweets that they refer to.
 #[derive(Debug, Default)]
 pub(super) struct Includes<'j> {
@@ -207,7 +207,7 @@ fn address<'j>(entity: &Object<'j>) -> Option<Link<'j>> {
         }
     };
     Some(Link {
-        place: place(entity),
+        range: range(entity),
         written,
         target,
     })
@@ -217,18 +217,18 @@ fn mention<'j>(entity: &Object<'j>) -> Option<Mention<'j>> {
     Some(Mention {
         id: entity.id("id"),
         username: entity.some_text("username")?,
-        place: place(entity),
+        range: range(entity),
     })
 }
 
 fn hashtag<'j>(entity: &Object<'j>) -> Option<Hashtag<'j>> {
     Some(Hashtag {
         name: entity.some_text("tag")?,
-        place: place(entity),
+        range: range(entity),
     })
 }
 
-fn place(entity: &Object<'_>) -> Option<Range<usize>> {
+fn range(entity: &Object<'_>) -> Option<Range<usize>> {
     let index = |key| usize::try_from(entity.count(key)?).ok();
     Some(index("start")?..index("end")?)
 }

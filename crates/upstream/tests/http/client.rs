@@ -53,13 +53,13 @@ async fn a_good_page_with_its_facts() {
     let page = home(&client).await.expect("a page");
     assert_eq!(ids(&page), ["2", "1"]);
     assert_eq!(page.listed[0].post.created_at_ms, Some(1_755_456_415_745));
-    let facts = page.facts;
-    assert_eq!(facts.date_ms, Some(784_111_777_000));
-    assert_eq!(facts.body_bytes, PAGE.len() as u64);
-    assert!(facts.sent_at_ms <= facts.received_at_ms);
-    assert!((0..10_000).contains(&facts.round_trip_ms));
+    let headers = page.headers;
+    assert_eq!(headers.date_ms, Some(784_111_777_000));
+    assert_eq!(headers.body_bytes, PAGE.len() as u64);
+    assert!(headers.sent_at_ms <= headers.received_at_ms);
+    assert!((0..10_000).contains(&headers.round_trip_ms));
     assert_eq!(
-        facts.throttle,
+        headers.throttle,
         Some(Throttle {
             limit: 300,
             remaining: 299,
@@ -93,10 +93,10 @@ async fn a_reset_in_epoch_seconds_and_malformed_headers() {
         "[]",
     ))
     .await;
-    let facts = home(&server.client()).await.expect("a page").facts;
-    assert_eq!(facts.date_ms, None);
+    let headers = home(&server.client()).await.expect("a page").headers;
+    assert_eq!(headers.date_ms, None);
     assert_eq!(
-        facts.throttle,
+        headers.throttle,
         Some(Throttle {
             limit: 900,
             remaining: 0,
@@ -113,8 +113,8 @@ async fn a_reset_in_epoch_seconds_and_malformed_headers() {
         "[]",
     ))
     .await;
-    let facts = home(&server.client()).await.expect("a page").facts;
-    assert_eq!(facts.throttle, None);
+    let headers = home(&server.client()).await.expect("a page").headers;
+    assert_eq!(headers.throttle, None);
 }
 
 #[tokio::test]
@@ -126,8 +126,8 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
         (
             "local",
             PageRequest {
-                since: Some("5".into()),
-                below: Some("9&x".into()),
+                since_id: Some("5".into()),
+                max_id: Some("9&x".into()),
                 min_id: None,
                 limit: 7,
             },
@@ -345,7 +345,7 @@ async fn connections_that_break_before_an_answer() {
     let closed = server.client();
     drop(server);
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let failure = home(&closed).await.expect_err("nobody listens");
+    let failure = home(&closed).await.expect_err("no listener");
     assert_eq!(failure.kind, FailureKind::Unreachable);
     assert!(
         failure.message.contains("check that the server is up"),
@@ -527,8 +527,8 @@ async fn private_addresses_are_refused_unless_allowed() {
         }
     }
     assert_eq!(server.requests().len(), 0);
-    let named = client(&format!("http://localhost:{port}"), options(), None);
-    assert_eq!(home(&named).await.expect("a page").listed.len(), 2);
+    let by_name = client(&format!("http://localhost:{port}"), options(), None);
+    assert_eq!(home(&by_name).await.expect("a page").listed.len(), 2);
 }
 
 #[tokio::test]
@@ -537,12 +537,12 @@ async fn look_ups() {
     let id = UpstreamId::from("2");
     let server = Server::sending(answer("200 OK", &[JSON], post)).await;
     let client = server.client();
-    let (found, facts) = client.look_up(&id).await.expect("an answer");
+    let (found, headers) = client.look_up(&id).await.expect("an answer");
     let LookUp::Found(found) = found else {
         panic!("it is there");
     };
     assert_eq!((found.id, found.raw.as_str()), (id.clone(), post));
-    assert_eq!(facts.body_bytes, post.len() as u64);
+    assert_eq!(headers.body_bytes, post.len() as u64);
     assert!(server.requests()[0].starts_with("GET /api/v1/statuses/2 HTTP/1.1\r\n"));
 
     let other = client.look_up(&"3".into()).await.expect_err("another post");

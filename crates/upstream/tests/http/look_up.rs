@@ -15,7 +15,7 @@ fn ids<const N: usize>(ids: [&str; N]) -> Vec<UpstreamId> {
 
 #[tokio::test]
 async fn a_batch_is_one_request_and_each_id_has_one_finding() {
-    // Out of order, one twice with another text, one that nobody asked for.
+    // Out of order, one twice with another text, one that was not asked for.
     let body = r#"[{"id":"3"},{"id":"1","url":"first"},{"id":"9"},{"id":"1","url":"second"}]"#;
     let server = Server::sending(answer("200 OK", &[], body)).await;
     let upstream = server.upstream(Api::Mastodon, "");
@@ -33,7 +33,7 @@ async fn a_batch_is_one_request_and_each_id_has_one_finding() {
     assert_eq!(found.findings[1].1, Finding::Missing);
     assert!(matches!(&found.findings[2].1, Finding::Found(post) if post.id == "3".into()));
     assert_eq!(found.findings[3].1, Finding::Missing);
-    assert_eq!(found.facts.body_bytes, body.len() as u64);
+    assert_eq!(found.headers.body_bytes, body.len() as u64);
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn nothing_and_too_much_are_not_asked() {
         assert_eq!((upstream.api(), upstream.look_up_limit(true)), (api, limit));
         let nothing = upstream.look_up_many(&[]).await.expect("nothing");
         assert_eq!(nothing.findings, []);
-        assert!(nothing.facts.sent_at_ms > 0);
+        assert!(nothing.headers.sent_at_ms > 0);
         let many: Vec<_> = (0..=limit)
             .map(|id| UpstreamId::new(id.to_string()))
             .collect();
@@ -140,7 +140,7 @@ async fn whether_there_is_a_batch_look_up() {
 }
 
 #[tokio::test]
-async fn a_403_to_a_look_up_is_told_from_a_refused_token() {
+async fn a_403_to_a_look_up_differs_from_a_refused_token() {
     for (status, kind) in [
         ("401 Unauthorized", FailureKind::Unauthorized),
         ("403 Forbidden", FailureKind::Forbidden),
@@ -170,7 +170,7 @@ async fn a_403_to_a_look_up_is_told_from_a_refused_token() {
 }
 
 #[tokio::test]
-async fn whose_token_it_is() {
+async fn the_owner_of_a_token_is_shown() {
     let account = answer("200 OK", &[], r#"{"id":"7","acct":"ann"}"#);
     let server = Server::sending(account).await;
     let said = server.upstream(Api::Mastodon, "token").verify().await;

@@ -67,7 +67,7 @@ async fn a_server_that_repeats_the_token_does_not_make_us_repeat_it() {
     assert!(!logged.contains("0123456789"), "{logged}");
 }
 
-/// Each of the four texts of OAuth 1.0a holds this; what stands around it is
+/// Each of the four texts of OAuth 1.0a holds this; the text around it is
 /// written otherwise in a header or in an address.
 const KEPT: &str = "0123456789abcdefghijklmnop";
 

@@ -1,4 +1,4 @@
-//! A server on loopback that sends the very bytes it is told to.
+//! A server on loopback that sends given bytes.
 
 use std::{
     sync::{Arc, Mutex},

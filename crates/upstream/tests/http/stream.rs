@@ -19,12 +19,12 @@ use crate::server::{Reply, Server, answer, client, head, options};
 const TOKEN: &str = "tOkEn-0123456789";
 const SSE: &str = "Content-Type: text/event-stream; charset=utf-8";
 
-async fn place(client: &Mastodon) -> StreamEndpoint {
+async fn endpoint(client: &Mastodon) -> StreamEndpoint {
     client.stream_endpoint().await.expect("an answer")
 }
 
-/// What an opened stream tells until it ends, and how it ends.
-async fn told(mut stream: Stream) -> (Vec<String>, FailureKind) {
+/// The events of an opened stream until its end, and how it ends.
+async fn events(mut stream: Stream) -> (Vec<String>, FailureKind) {
     let mut all = Vec::new();
     loop {
         all.push(match stream.next().await {
@@ -66,21 +66,23 @@ fn short_silence() -> Options {
 async fn each_timeline_has_its_stream() {
     let server = streaming(b":)\n").await;
     let client = server.client_with(options(), Some(TOKEN));
-    let place = place(&client).await;
+    let endpoint = endpoint(&client).await;
     let asked = server.requests().len();
     for timeline in ["home", "public", "local", "remote", "tag:a'b", "list:7"] {
         let timeline: Timeline = timeline.parse().expect("a timeline");
         assert!(client.streams(&timeline));
-        let stream = client.stream(&timeline, Streaming::Auto, &place).await;
+        let stream = client.stream(&timeline, Streaming::Auto, &endpoint).await;
         assert!(stream.expect("opened").is_some(), "{timeline}");
     }
     for timeline in ["mentions", "account:7"] {
         let timeline: Timeline = timeline.parse().expect("a timeline");
         assert!(!client.streams(&timeline));
-        let stream = client.stream(&timeline, Streaming::Auto, &place).await;
+        let stream = client.stream(&timeline, Streaming::Auto, &endpoint).await;
         assert!(stream.expect("no failure").is_none(), "{timeline}");
     }
-    let off = client.stream(&Timeline::Home, Streaming::Off, &place).await;
+    let off = client
+        .stream(&Timeline::Home, Streaming::Off, &endpoint)
+        .await;
     assert!(off.expect("no failure").is_none());
     assert_eq!(
         server.targets()[asked..],
@@ -117,11 +119,11 @@ async fn events_come_until_silence() {
     let server = streaming(body.as_bytes()).await;
     let client = server.client_with(short_silence(), Some(TOKEN));
     let stream = client
-        .stream(&Timeline::Home, Streaming::Sse, &place(&client).await)
+        .stream(&Timeline::Home, Streaming::Sse, &endpoint(&client).await)
         .await;
-    let told = told(stream.expect("opened").expect("a stream"));
-    let told = tokio::time::timeout(Duration::from_secs(10), told).await;
-    let (events, end) = told.expect("silence is noticed");
+    let all = events(stream.expect("opened").expect("a stream"));
+    let all = tokio::time::timeout(Duration::from_secs(10), all).await;
+    let (events, end) = all.expect("silence is noticed");
     let expected = [
         "posted 1",
         "unusable",
@@ -151,24 +153,24 @@ async fn heartbeats_keep_a_stream_alive_and_its_end_is_noticed() {
     })
     .await;
     let client = server.client_with(short_silence(), None);
-    let place = place(&client).await;
+    let endpoint = endpoint(&client).await;
     let stream = client
-        .stream(&Timeline::Public, Streaming::Auto, &place)
+        .stream(&Timeline::Public, Streaming::Auto, &endpoint)
         .await;
     let mut stream = stream.expect("opened").expect("a stream");
     let waited = tokio::time::timeout(Duration::from_secs(1), stream.next()).await;
     assert!(waited.is_err(), "neither an event nor the end: {waited:?}");
 
     let stream = client
-        .stream(&Timeline::Home, Streaming::Auto, &place)
+        .stream(&Timeline::Home, Streaming::Auto, &endpoint)
         .await;
-    let (events, end) = told(stream.expect("opened").expect("a stream")).await;
+    let (events, end) = events(stream.expect("opened").expect("a stream")).await;
     assert_eq!(events, ["deleted 1"]);
     assert_eq!(end, FailureKind::Truncated);
 }
 
 #[tokio::test]
-async fn what_is_no_stream_is_named() {
+async fn answers_without_a_stream_are_reported() {
     let error = format!(r#"{{"error":"{TOKEN} is no token"}}"#);
     for (bytes, way, kind) in [
         (
@@ -233,7 +235,7 @@ async fn what_is_no_stream_is_named() {
         .await;
         let client = server.client_with(options(), Some(TOKEN));
         let opened = client
-            .stream(&Timeline::Home, way, &place(&client).await)
+            .stream(&Timeline::Home, way, &endpoint(&client).await)
             .await;
         let failure = opened.expect_err(&text);
         assert_eq!(failure.kind, kind, "{text}: {failure}");
@@ -262,7 +264,7 @@ async fn the_token_goes_only_where_the_server_may_send_it() {
     })
     .await;
     let client = server.client_with(options(), Some(TOKEN));
-    let named = place(&client).await;
+    let named = endpoint(&client).await;
     let opened = client
         .stream(&Timeline::Home, Streaming::Auto, &named)
         .await;
@@ -279,7 +281,7 @@ async fn the_token_goes_only_where_the_server_may_send_it() {
     })
     .await;
     let client = server.client_with(options(), Some(TOKEN));
-    let named = place(&client).await;
+    let named = endpoint(&client).await;
     let opened = client
         .stream(&Timeline::Home, Streaming::Auto, &named)
         .await;
@@ -335,17 +337,19 @@ async fn a_server_without_server_sent_events_is_asked_for_a_web_socket() {
     for way in [Streaming::Auto, Streaming::WebSocket] {
         let client = client(&address, options(), Some(TOKEN));
         let stream = client
-            .stream(&Timeline::Home, way, &place(&client).await)
+            .stream(&Timeline::Home, way, &endpoint(&client).await)
             .await;
         let stream = stream.expect("opened").expect("a stream");
         assert_eq!(stream.way(), "WebSocket");
-        let (events, end) = told(stream).await;
+        let (events, end) = events(stream).await;
         assert_eq!(events, ["posted 1", "deleted 1", "unusable"]);
         assert_eq!(end, FailureKind::Truncated);
     }
     let client = client(&address, options(), Some(TOKEN));
-    let place = place(&client).await;
-    let sse = client.stream(&Timeline::Home, Streaming::Sse, &place).await;
+    let endpoint = endpoint(&client).await;
+    let sse = client
+        .stream(&Timeline::Home, Streaming::Sse, &endpoint)
+        .await;
     assert_eq!(sse.expect_err("none").kind, FailureKind::NotFound);
 }
 
@@ -359,9 +363,9 @@ async fn a_web_socket_that_complains_or_sends_too_much_is_left() {
         let address = web_sockets(vec![Message::Text(message.into())]).await;
         let client = client(&address, options(), Some(TOKEN));
         let stream = client
-            .stream(&Timeline::Home, Streaming::Auto, &place(&client).await)
+            .stream(&Timeline::Home, Streaming::Auto, &endpoint(&client).await)
             .await;
-        let (events, end) = told(stream.expect("opened").expect("a stream")).await;
+        let (events, end) = events(stream.expect("opened").expect("a stream")).await;
         assert_eq!((events.len(), end), (0, kind));
     }
 }

@@ -25,7 +25,7 @@ async fn an_unknown_certificate_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_told_as_such() {
+async fn a_server_without_tls_is_reported() {
     for bytes in ["HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", ""] {
         let server = Server::start_at_once(bytes).await;
         let (kind, message) = kind_and_message(server.port()).await;
@@ -33,7 +33,7 @@ async fn a_server_without_tls_is_told_as_such() {
     }
 }
 
-/// Serves TLS under a certificate that nobody signed, for `localhost`.
+/// Serves TLS under a self-signed certificate, for `localhost`.
 fn self_signed_server() -> u16 {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");

@@ -20,7 +20,7 @@ fn first_page(limit: u16) -> PageRequest {
 
 fn below(id: &str) -> PageRequest {
     PageRequest {
-        below: Some(id.into()),
+        max_id: Some(id.into()),
         ..first_page(20)
     }
 }
@@ -33,7 +33,7 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
         (
             "home",
             PageRequest {
-                since: Some("5".into()),
+                since_id: Some("5".into()),
                 ..below("1050118621198921728")
             },
             "/1.1/statuses/home_timeline.json?count=20&since_id=5&max_id=1050118621198921727",
@@ -105,7 +105,7 @@ async fn what_twitter_does_not_have_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn a_code_tells_more_than_the_status() {
+async fn a_code_is_more_precise_than_the_status() {
     let throttled = r#"{"errors":[{"code":88,"message":"Rate limit exceeded"}]}"#;
     let headers = [
         "x-rate-limit-limit: 15",
@@ -219,7 +219,7 @@ async fn a_refusal_of_several_posts_is_about_none_of_them_yet() {
 }
 
 #[tokio::test]
-async fn whose_credential_it_is() {
+async fn the_owner_of_a_credential_is_shown() {
     let server = Server::start(|request| {
         let is_users = request.contains("\r\nauthorization: OAuth ")
             || request.contains("\r\nAuthorization: OAuth ");

@@ -42,8 +42,8 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
     let server = server(EMPTY).await;
     let upstream = server.upstream(Api::X, "token");
     let bounded = PageRequest {
-        since: Some("5".into()),
-        below: Some("9".into()),
+        since_id: Some("5".into()),
+        max_id: Some("9".into()),
         min_id: None,
         limit: 1000,
     };
@@ -106,7 +106,7 @@ async fn what_x_does_not_have_is_not_asked_for() {
         .expect_err("no min_id");
     assert_eq!(failure.kind, FailureKind::Refused);
     let odd = PageRequest {
-        since: Some("01H".into()),
+        since_id: Some("01H".into()),
         ..first_page(10)
     };
     let failure = upstream.page(&account, &odd).await.expect_err("no ID");
@@ -154,13 +154,13 @@ async fn an_empty_page_that_goes_on_is_followed() {
     .await;
     let account: Timeline = "account:7".parse().expect("a timeline");
     let request = PageRequest {
-        below: Some("9".into()),
+        max_id: Some("9".into()),
         ..first_page(100)
     };
     let upstream = server.upstream(Api::X, "");
     let page = upstream.page(&account, &request).await.expect("a page");
     assert_eq!(page.listed[0].position, "3".into());
-    assert!(page.facts.body_bytes > 100, "all three bodies count");
+    assert!(page.headers.body_bytes > 100, "all three bodies count");
     assert!(server.targets()[2].contains("until_id=9&pagination_token=t2"));
 }
 
@@ -245,7 +245,7 @@ async fn look_ups() {
 }
 
 #[tokio::test]
-async fn whose_credential_it_is() {
+async fn the_owner_of_a_credential_is_shown() {
     let users = server(EMPTY).await;
     let said = users.upstream(Api::X, OAUTH).verify().await;
     assert_eq!(said.as_deref(), Ok("the user @ann (42)"));

@@ -86,7 +86,7 @@ async fn page(upstream: &Upstream, request: PageRequest) -> Result<Vec<u64>, Fai
 
 fn since(id: u64, limit: u16) -> PageRequest {
     PageRequest {
-        since: Some(id.to_string().as_str().into()),
+        since_id: Some(id.to_string().as_str().into()),
         limit,
         ..PageRequest::default()
     }
@@ -94,7 +94,7 @@ fn since(id: u64, limit: u16) -> PageRequest {
 
 fn below(id: u64, limit: u16) -> PageRequest {
     PageRequest {
-        below: Some(id.to_string().as_str().into()),
+        max_id: Some(id.to_string().as_str().into()),
         limit,
         ..PageRequest::default()
     }
@@ -139,7 +139,7 @@ async fn a_walk_down_takes_one_request_a_page() {
     // The end of the list is no page of its own: it is asked for from above.
     assert_eq!(page(&upstream, below(1, 40)).await, Ok(vec![]));
     let bounded = PageRequest {
-        since: Some("195".into()),
+        since_id: Some("195".into()),
         ..below(211, 40)
     };
     assert_eq!(page(&upstream, bounded).await, Ok(down(210, 196)));

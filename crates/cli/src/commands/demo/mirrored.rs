@@ -9,10 +9,10 @@ use std::{
 
 use driftline_core::{api::Api, upstream_id::UpstreamId};
 use driftline_server::{
-    Access, Policies, Session,
+    Policies, Session, UpstreamAccess,
     admin::{self, AddCredential, AddSource, Command, Host, Token},
     now_ms,
-    refresh::{RefreshOptions, Refreshers, Tally},
+    refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
 use driftline_store::{
     SourceId, Store, StoreError, Target, export, refresh::refresh_state, source,
@@ -27,10 +27,10 @@ use tokio::{
 use super::{Shared, lock, scene::Scene, score::Seen};
 use crate::{
     error::CliError,
-    reader::{End, Reader},
+    source_reader::{ReadUntil, SourceReader},
 };
 
-/// Driftline at work, on a database of its own that goes with it.
+/// A running Driftline, on a temporary database.
 pub(super) struct Mirrored {
     pub(super) seen: Shared,
     store: Store,
@@ -41,30 +41,29 @@ pub(super) struct Mirrored {
     _folder: tempfile::TempDir,
 }
 
-/// What it came to.
+/// The result.
 pub(super) struct Outcome {
     pub(super) seen: Seen,
-    /// How the ledger stood at the end.
+    /// The ledger at the end, as JSON.
     pub(super) ledger: String,
     /// The counts that it holds, by post.
     pub(super) counts: HashMap<UpstreamId, i64>,
     /// What refreshing took.
-    pub(super) tally: Tally,
+    pub(super) refresh_stats: RefreshStats,
 }
 
 impl Mirrored {
-    /// Sets it to work.
+    /// Starts it.
     ///
     /// # Errors
-    /// [`CliError`] if there is no room for it.
+    /// [`CliError`] if its files cannot be made.
     pub(super) async fn start(
         url: &str,
         scene: &Scene,
         begun_ms: i64,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, CliError> {
-        let wrong =
-            |error| CliError::failed(format!("there is no room for temporary files: {error}"));
+        let wrong = |error| CliError::failed(format!("cannot create temporary files: {error}"));
         let folder = tempfile::Builder::new()
             .prefix("driftline-demo-")
             .tempdir()
@@ -95,22 +94,22 @@ impl Mirrored {
         admin::execute(&Host::of(&store), Command::Add(Box::new(add))).await?;
         let source = admin::find(&store, "demo").await?;
         let id = source.id;
-        let access = Access {
+        let access = UpstreamAccess {
             policies: Policies::new(scene.plan()),
-            ..Access::new(&store, http)
+            ..UpstreamAccess::new(&store, http)
         };
         let refreshers = refresh(&store, &access, url, folder.path()).await?;
-        let reader = Reader::open(store.clone(), &access, source, "demo").await?;
+        let reader = SourceReader::open(store.clone(), &access, source, "demo").await?;
 
         let seen = Shared::new(Mutex::new(Seen::default()));
-        let end = End {
+        let until = ReadUntil {
             // Nothing is published after this.
             at_ms: Some(begun_ms + scene.publish_ms() + 500),
             settle_rungs: Some(scene.settings().rungs.len() + 1),
             settle_ms: MAX_SETTLING_MS,
             at_hopeless: true,
         };
-        let reading = tokio::spawn(Box::pin(read(reader, end, stop, Arc::clone(&seen))));
+        let reading = tokio::spawn(Box::pin(read(reader, until, stop, Arc::clone(&seen))));
         let counting = tokio::spawn(count(store.clone(), id, Arc::clone(&seen)));
         Ok(Self {
             seen,
@@ -146,7 +145,9 @@ impl Mirrored {
             seen: lock(&self.seen).clone(),
             ledger,
             counts: counts?,
-            tally: instance.map_or_else(Tally::default, |id| self.refreshers.tally(id)),
+            refresh_stats: instance.map_or_else(RefreshStats::default, |id| {
+                self.refreshers.refresh_stats(id)
+            }),
         })
     }
 }
@@ -154,7 +155,7 @@ impl Mirrored {
 /// Keeps posts fresh with a token of its own: the polls keep the budget that the others have.
 async fn refresh(
     store: &Store,
-    access: &Access,
+    access: &UpstreamAccess,
     url: &str,
     folder: &Path,
 ) -> Result<Refreshers, CliError> {
@@ -183,8 +184,8 @@ async fn counts(store: &Store, source: SourceId) -> Result<HashMap<UpstreamId, i
         .read(move |tx| {
             let mut counts = HashMap::new();
             for row in export::rows(tx, source, 0, u32::MAX)? {
-                if let Some(stands) = refresh_state(tx, row.post_id)? {
-                    let total = stands.freshness.counts.total();
+                if let Some(state) = refresh_state(tx, row.post_id)? {
+                    let total = state.freshness.counts.total();
                     counts.insert(UpstreamId::new(row.post.upstream_id), total);
                 }
             }
@@ -194,15 +195,15 @@ async fn counts(store: &Store, source: SourceId) -> Result<HashMap<UpstreamId, i
 }
 
 async fn read(
-    mut reader: Reader,
-    end: End,
+    mut reader: SourceReader,
+    until: ReadUntil,
     mut stop: watch::Receiver<bool>,
     seen: Shared,
 ) -> Result<String, CliError> {
     reader
-        .run(end, &mut stop, |session, _| tell(session, &seen))
+        .run(until, &mut stop, |session, _| observe(session, &seen))
         .await?;
-    tell(reader.session(), &seen);
+    observe(reader.session(), &seen);
     let machine = reader.session().machine();
     let plan = machine.plan(
         &reader.session().source().settings,
@@ -220,7 +221,7 @@ async fn read(
     Ok(ledger.to_string())
 }
 
-fn tell(session: &Session, seen: &Shared) {
+fn observe(session: &Session, seen: &Shared) {
     let machine = session.machine();
     let counters = machine.counters();
     let mut seen = lock(seen);

@@ -1,4 +1,4 @@
-//! `demo`: a simulated server, Driftline, and two usual pollers beside it.
+//! `demo`: a simulated server, Driftline, and two baseline pollers.
 
 mod freshness;
 mod mirrored;
@@ -32,7 +32,7 @@ use crate::{
     output, stop,
 };
 
-/// Mirrors a simulated server beside two usual pollers and compares what each
+/// Mirrors a simulated server next to two baseline pollers and compares what each
 /// of them missed.
 ///
 /// The server publishes posts of which some become visible late, some are
@@ -63,7 +63,7 @@ impl Demo {
             .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
         let server = SimServer::start(scene.world(), self.seed, Clock::Real)
             .await
-            .map_err(|error| CliError::failed(format!("no loopback port can be had: {error}")))?;
+            .map_err(|error| CliError::failed(format!("no loopback port is available: {error}")))?;
         let begun_ms = now_ms();
         output::note(&format!(
             "a simulated server publishes for {} with seed {}; all polls come every {} with {}; done in {}",
@@ -109,7 +109,10 @@ impl Demo {
         }
         let truth = server.truth(&Timeline::Public).unwrap_or_default();
         let published = Published::new(truth, scene.stay_ms());
-        let requests = (mirrored.tally.requests, mirrored.tally.mean_posts());
+        let requests = (
+            mirrored.refresh_stats.requests,
+            mirrored.refresh_stats.mean_posts(),
+        );
         let fresh = Freshness::new(
             &server,
             &published,
@@ -153,7 +156,7 @@ impl Demo {
                 post.visible_for_ms.map_or("good".into(), show_ms)
             ));
         }
-        output::note(&format!("where driftline stood: {}", mirrored.ledger));
+        output::note(&format!("state of driftline: {}", mirrored.ledger));
         Err(CliError::failed(format!(
             "driftline missed {} posts",
             driftline.missed
@@ -161,7 +164,7 @@ impl Demo {
     }
 }
 
-/// Shows how all three stand, until it is aborted.
+/// Shows the progress of all three, until it is aborted.
 async fn watch(pollers: [(&'static str, Shared); 3], begun_ms: i64, for_ms: i64) {
     let bars = output::is_watched().then(|| {
         let all = MultiProgress::new();

@@ -1,7 +1,7 @@
 //! The demo's world and the settings that fit it.
 
 use driftline_core::{
-    refresh::{AgeBand, AgeTable, Plan},
+    refresh::{AgeBand, AgeTable, RefreshPlan},
     timeline::{Backfill, Rung, Settings, Streaming},
 };
 use driftline_sim::{Growth, WorldConfig};
@@ -70,18 +70,18 @@ impl Scene {
         )
     }
 
-    /// When Driftline refreshes: the usual table's first ages, in which minutes are fractions of a
+    /// When Driftline refreshes: the default table's first ages, in which minutes are fractions of a
     /// second.
-    pub(super) fn plan(self) -> Plan {
+    pub(super) fn plan(self) -> RefreshPlan {
         let band = |below_ms, every_ms| AgeBand { below_ms, every_ms };
         let bands = vec![band(HALF_LIFE_MS, 2_000), band(10 * self.for_ms, 5_000)];
-        Plan {
+        RefreshPlan {
             ages: AgeTable::new(bands, SKEW_MS).unwrap_or_default(),
-            ..Plan::default()
+            ..RefreshPlan::default()
         }
     }
 
-    /// Driftline's settings: the usual ladder, of which the day is scaled
+    /// Driftline's settings: the default ladder, of which the day is scaled
     /// down to 13.5 s. The world's posts are backdated by at most 8 s and all
     /// but one in 17,000 are at most 5.13 s late.
     pub(super) fn settings(self) -> Settings {
@@ -104,7 +104,7 @@ impl Scene {
 }
 
 const SHORTEST_MS: i64 = 20_000;
-/// From the last post's birth to the end.
+/// From the last post's creation to the end.
 const SILENCE_MS: i64 = LAST_RUNG_MS + 1_500;
 const LAST_RUNG_MS: i64 = 13_500;
 /// Posts have half of what they will ever get by this age.

@@ -15,12 +15,12 @@ pub(super) struct Seen {
     pub(super) requests: u64,
     /// Posts fetched that were stored already.
     pub(super) redundant: u64,
-    /// How it stands, if there is anything to tell.
+    /// A remark on its progress, if there is one.
     pub(super) remark: Option<String>,
 }
 
 impl Seen {
-    /// One line for those who watch.
+    /// One line of progress.
     pub(super) fn line(&self) -> String {
         let remark = self.remark.as_ref();
         format!(
@@ -62,8 +62,8 @@ impl Score {
             .collect();
         delays_ms.sort_unstable();
         let quantile = |percent: usize| {
-            let place = (delays_ms.len() * percent).div_ceil(100).max(1) - 1;
-            delays_ms.get(place).copied()
+            let index = (delays_ms.len() * percent).div_ceil(100).max(1) - 1;
+            delays_ms.get(index).copied()
         };
         Self {
             stored: delays_ms.len(),
@@ -92,8 +92,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Parts those that were deleted before they had been there for
-    /// `stay_ms` from the rest.
+    /// Separates the posts that were deleted within `stay_ms` from the rest.
     pub(super) fn new(truth: Truth, stay_ms: i64) -> Self {
         let (counted, short_lived) = truth
             .posts

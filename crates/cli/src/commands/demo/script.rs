@@ -1,4 +1,4 @@
-//! A usual poller over real HTTP, as any script would do it.
+//! A baseline poller over real HTTP, as any script would do it.
 
 use std::{
     sync::{Arc, Mutex},
@@ -32,7 +32,7 @@ pub(super) struct Running {
 }
 
 impl Script {
-    /// Sets it to work.
+    /// Starts it.
     ///
     /// # Errors
     /// [`CliError::Failed`] if there can be no HTTP client.
@@ -71,11 +71,11 @@ impl Script {
             };
             let Some(ids) = page else {
                 self.poller.fail();
-                self.tell(seen, &[]);
+                self.record(seen, &[]);
                 return reset_at_ms;
             };
             next = self.poller.take(&ids);
-            self.tell(seen, &ids);
+            self.record(seen, &ids);
         }
         0
     }
@@ -85,7 +85,7 @@ impl Script {
             "{}/api/v1/timelines/public?limit={}",
             self.url, request.limit
         );
-        for (name, bound) in [("since_id", &request.since), ("max_id", &request.below)] {
+        for (name, bound) in [("since_id", &request.since_id), ("max_id", &request.max_id)] {
             if let Some(id) = bound {
                 url.push_str(&format!("&{name}={id}"));
             }
@@ -93,7 +93,7 @@ impl Script {
         client.get(url).bearer_auth(self.token).send().await
     }
 
-    fn tell(&self, seen: &Shared, ids: &[UpstreamId]) {
+    fn record(&self, seen: &Shared, ids: &[UpstreamId]) {
         let now_ms = now_ms();
         let mut seen = lock(seen);
         for id in ids {

@@ -35,7 +35,7 @@ pub(super) fn lines(
         .collect();
     let short_lived = (!published.short_lived.is_empty()).then(|| {
         format!(
-            "Besides, {} posts were deleted within {}, before a poller can be sure to see them; stored all the same: {}.",
+            "In addition, {} posts were deleted within {}, before a poller can be sure to see them; stored all the same: {}.",
             published.short_lived.len(),
             show_ms(scene.stay_ms()),
             caught.join(", ")

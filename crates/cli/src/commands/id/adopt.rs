@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     data_dir::DataDir,
     error::CliError,
-    ids::{IdOptions, folder, node_shown},
+    id_options::{IdOptions, describe_node, folder},
     output,
 };
 
@@ -25,16 +25,16 @@ pub struct Adopt {
 }
 
 impl Adopt {
-    /// Runs it: one node if it is named, else all of the layout.
+    /// Runs it: for the configured node, else for all of the layout.
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
     pub fn run(self, config: &Config) -> Result<(), CliError> {
         let id_options = self.id_options.or(&config.id)?;
-        let layout = id_options.made_layout()?;
-        let place = DataDir::new(&config.store)?;
-        let folder = folder(place.data());
-        let adopted = match id_options.named_node()? {
+        let layout = id_options.generating_layout()?;
+        let data_dir = DataDir::new(&config.store)?;
+        let folder = folder(data_dir.data());
+        let adopted = match id_options.configured_node()? {
             Some(node) => ReservationFile::adopt(&folder, &node)
                 .map(|is_there| is_there.then_some(node).into_iter().collect()),
             None => NodeFolder::new(&folder, layout, WindowConfig::default()).adopt(),
@@ -48,10 +48,10 @@ impl Adopt {
             )));
         }
         for node in adopted {
-            let (layout, node) = (layout.name(), node_shown(&node));
+            let (layout, node) = (layout.name(), describe_node(&node));
             output::line(&format!(
                 "{layout} {node} belongs to {} now",
-                place.data().display()
+                data_dir.data().display()
             ))?;
         }
         Ok(())

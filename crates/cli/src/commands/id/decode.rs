@@ -5,16 +5,16 @@ use driftline_id::{Decoded, Layout, MayPredate, candidates};
 use driftline_server::now_ms;
 use serde_json::{Map, Value, json};
 
-use crate::{error::CliError, output, shown, written};
+use crate::{error::CliError, output, parse, shown};
 
-/// Tells what an ID is made of.
+/// Shows the parts of an ID.
 #[derive(Debug, Args)]
 pub struct Decode {
     /// The ID: decimal, 0x and hexadecimal digits, or as its layout writes it.
     id: String,
     /// Its layout; without it, all that it may have are listed, the likely
     /// ones first.
-    #[arg(long, value_name = "NAME", value_parser = written::layout)]
+    #[arg(long, value_name = "NAME", value_parser = parse::layout)]
     layout: Option<Layout>,
 }
 
@@ -22,7 +22,7 @@ impl Decode {
     /// Runs it.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if the text is no ID.
+    /// [`CliError::Usage`] if the text is not an ID.
     pub fn run(&self, json: bool) -> Result<(), CliError> {
         let readings = self.readings(now_ms())?;
         if json {

@@ -16,7 +16,7 @@ pub enum Id {
     Next(next::Next),
     /// Give out IDs over Thrift and HTTP.
     Serve(serve::Serve),
-    /// Tell what an ID is made of.
+    /// Show the parts of an ID.
     Decode(decode::Decode),
     /// Use the nodes of a data folder that was copied or restored.
     Adopt(adopt::Adopt),

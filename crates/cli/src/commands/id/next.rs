@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     data_dir::DataDir,
     error::CliError,
-    ids::{ADOPT, IdOptions, LeaseStore, folder},
+    id_options::{ADOPT, IdOptions, LeaseStore, folder},
     output,
 };
 
@@ -34,8 +34,8 @@ impl Next {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let place = DataDir::new(&config.store)?;
-        place.make()?;
+        let data_dir = DataDir::new(&config.store)?;
+        data_dir.make()?;
         let id_options = self.id_options.or(&config.id)?;
         if id_options.lease == Some(LeaseStore::Store) {
             return Err(CliError::usage(
@@ -43,7 +43,7 @@ impl Next {
             ));
         }
         let count = self.count;
-        let folder = folder(place.data());
+        let folder = folder(data_dir.data());
         tokio::task::spawn_blocking(move || print(&id_options, &folder, count, json))
             .await
             .map_err(|error| CliError::failed(error.to_string()))?
@@ -56,7 +56,7 @@ fn print(
     count: u64,
     json: bool,
 ) -> Result<(), CliError> {
-    let layout = id_options.made_layout()?;
+    let layout = id_options.generating_layout()?;
     let refused = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
     check_folder(folder, &layout).map_err(|error| refused(&error))?;
     let opened = match id_options.lease {

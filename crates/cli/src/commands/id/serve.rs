@@ -1,4 +1,4 @@
-//! `id serve`: the service of IDs by itself.
+//! `id serve`: the ID service by itself.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -18,7 +18,10 @@ use crate::{
     data_dir::{DataDir, Lock},
     duration::{HumanMs, parse_ms},
     error::CliError,
-    ids::{IdOptions, LeaseStore, PeerText, Running, node_shown, open_address, thrift_address},
+    id_options::{
+        IdOptions, LeaseStore, PeerText, RunningIdService, describe_node, open_address,
+        thrift_address,
+    },
     listen, output, stop,
 };
 
@@ -36,7 +39,7 @@ pub struct Serve {
     /// Where HTTP clients are listened to [default: nowhere].
     #[arg(long, value_name = "ADDRESS")]
     listen_http: Option<String>,
-    /// Allow addresses that other machines store_access: whoever reaches them takes
+    /// Allow addresses that other machines reach: whoever reaches them takes
     /// IDs without a log-in.
     #[arg(long)]
     allow_remote: bool,
@@ -63,8 +66,8 @@ impl Serve {
         let section = self.section(&config.id);
         let id_options = self.id_options.or(&section)?;
         let thrift = thrift_address(self.listen_thrift.as_deref(), &section)?;
-        let wanted = self.listen_http.as_ref().or(section.listen_http.as_ref());
-        let http = wanted
+        let listen_http = self.listen_http.as_ref().or(section.listen_http.as_ref());
+        let http = listen_http
             .map(|text| open_address(text, DEFAULT_HTTP, section.allow_remote))
             .transpose()?;
         if thrift.is_none() && http.is_none() {
@@ -74,8 +77,8 @@ impl Serve {
         }
         let stop = stop::on_signal()
             .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
-        let place = DataDir::new(&config.store)?;
-        place.make()?;
+        let data_dir = DataDir::new(&config.store)?;
+        data_dir.make()?;
         let http = match http {
             Some(address) => {
                 let listener = listen::bind(address, "--listen-http").await?;
@@ -84,21 +87,22 @@ impl Serve {
             }
             None => None,
         };
-        let mut told = stop.clone();
+        let mut stopped = stop.clone();
         let end_comes = async move {
-            let _ = told.wait_for(|&stop| stop).await;
+            let _ = stopped.wait_for(|&stop| stop).await;
         };
         let run = async {
-            let shared = shared_store(&place, &id_options).await?;
+            let shared = shared_store(&data_dir, &id_options).await?;
             let store = shared.as_ref().map(|(_, store)| store);
-            let node = id_options.choice(place.data(), store)?;
-            let outcome = match Running::start(&section, node, thrift, stop.clone()).await {
+            let node = id_options.choice(data_dir.data(), store)?;
+            let outcome = match RunningIdService::start(&section, node, thrift, stop.clone()).await
+            {
                 Ok(mut running) => {
                     let served = serve(&mut running, http, stop.clone(), json).await;
                     running.stop().await;
                     served
                 }
-                // Told to stop while it waited for its window.
+                // The stop signal came while it waited for its window.
                 Err(_) if *stop.borrow() => Ok(()),
                 Err(error) => Err(error),
             };
@@ -110,7 +114,7 @@ impl Serve {
         stop::soon_after(end_comes, Box::pin(run)).await
     }
 
-    /// What was not said is as configured.
+    /// `[id]` with the flags above it.
     fn section(&self, config: &IdSection) -> IdSection {
         let mut section = config.clone();
         section.allow_remote |= self.allow_remote;
@@ -123,16 +127,16 @@ impl Serve {
     }
 }
 
-/// Serves until it is told to stop, or the node is lost.
+/// Serves until the stop signal, or until the node is lost.
 async fn serve(
-    running: &mut Running,
+    running: &mut RunningIdService,
     http: Option<(TcpListener, PrometheusHandle)>,
     mut stop: watch::Receiver<bool>,
     json: bool,
 ) -> Result<(), CliError> {
     let broke = |error: std::io::Error| CliError::failed(format!("HTTP broke: {error}"));
     let address = http.as_ref().map(|(listener, _)| listener.local_addr());
-    tell(running, address.transpose().map_err(broke)?, json)?;
+    announce(running, address.transpose().map_err(broke)?, json)?;
     let (end, ended) = oneshot::channel::<()>();
     let serving = async {
         let Some((listener, metrics)) = http else {
@@ -152,7 +156,7 @@ async fn serve(
                 "the node is another process's now; start again for one of your own",
             )),
         };
-        // Both at once: who stops the process does not wait for long.
+        // Both at once: stopping must not take long.
         drop(end);
         if let Some(thrift) = thrift {
             thrift.stop().await;
@@ -163,7 +167,11 @@ async fn serve(
     outcome.and(served.map_err(broke))
 }
 
-fn tell(running: &Running, http: Option<SocketAddr>, json: bool) -> Result<(), CliError> {
+fn announce(
+    running: &RunningIdService,
+    http: Option<SocketAddr>,
+    json: bool,
+) -> Result<(), CliError> {
     let thrift = running.thrift.as_ref().map(|thrift| thrift.address());
     let http = http.map(|address| format!("http://{address}"));
     let issuer = running.service.issuer();
@@ -176,7 +184,7 @@ fn tell(running: &Running, http: Option<SocketAddr>, json: bool) -> Result<(), C
             "node": issuer.node().number(),
         }));
     }
-    let mut line = format!("{layout} IDs of {}", node_shown(issuer.node()));
+    let mut line = format!("{layout} IDs of {}", describe_node(issuer.node()));
     if let Some(address) = thrift {
         line.push_str(&format!(", Thrift on {address}"));
     }
@@ -188,13 +196,13 @@ fn tell(running: &Running, http: Option<SocketAddr>, json: bool) -> Result<(), C
 
 /// The store where nodes are leased, if they are.
 async fn shared_store(
-    place: &DataDir,
+    data_dir: &DataDir,
     id_options: &IdOptions,
 ) -> Result<Option<(Option<Lock>, Store)>, CliError> {
     if id_options.lease != Some(LeaseStore::Store) {
         return Ok(None);
     }
-    place.open_beside_others().await.map(Some)
+    data_dir.open_shared().await.map(Some)
 }
 
 fn human_ms(text: &str) -> Result<HumanMs, String> {

@@ -1,4 +1,4 @@
-//! How a mirror stands, while it runs.
+//! The progress of a mirror, while it runs.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::{duration::show_ms, output};
 /// One line that changes, on a terminal; elsewhere a line now and then.
 pub struct Progress {
     bar: Option<ProgressBar>,
-    told: Option<Instant>,
+    shown_at: Option<Instant>,
 }
 
 impl Progress {
@@ -27,19 +27,22 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Self { bar, told: None }
+        Self {
+            bar,
+            shown_at: None,
+        }
     }
 
-    /// Shows how the session stands.
-    pub fn tell(&mut self, session: &Session, settling: bool) {
+    /// Shows the progress of the session.
+    pub fn show(&mut self, session: &Session, settling: bool) {
         let between = match self.bar {
             Some(_) => Duration::from_millis(200),
             None => Duration::from_secs(5),
         };
-        if self.told.is_some_and(|told| told.elapsed() < between) {
+        if self.shown_at.is_some_and(|at| at.elapsed() < between) {
             return;
         }
-        self.told = Some(Instant::now());
+        self.shown_at = Some(Instant::now());
         let text = text(session, settling);
         match &self.bar {
             Some(bar) => bar.set_message(text),
@@ -58,18 +61,18 @@ impl Progress {
 fn text(session: &Session, settling: bool) -> String {
     let (machine, now) = (session.machine(), now_ms());
     let plan = machine.plan(&session.source().settings, session.abilities(), now);
-    let count = |wanted: fn(&GapKind) -> bool| {
+    let count = |is_counted: fn(&GapKind) -> bool| {
         let gaps = machine.ledger().gaps().iter();
-        gaps.filter(|gap| wanted(&gap.kind)).count()
+        gaps.filter(|gap| is_counted(&gap.kind)).count()
     };
     let open = count(|kind| matches!(kind, GapKind::Open { .. }));
     let provisional = count(|kind| matches!(kind, GapKind::Provisional { .. }));
     let quota = machine.throttles().tightest(now).map_or_else(
-        || "no quota told".to_owned(),
+        || "no quota reported".to_owned(),
         |throttle| format!("{} of {} requests left", throttle.remaining, throttle.limit),
     );
     let error = match machine.last_error() {
-        Some(error) if !error.over => format!(", standing at {}", error.kind),
+        Some(error) if !error.over => format!(", failing with {}", error.kind),
         _ => String::new(),
     };
     let settling = if settling { "settling: " } else { "" };

@@ -3,7 +3,7 @@
 use clap::Args;
 use driftline_core::timeline::{
     Backfill, Overlap, Settings,
-    simulation::{Baseline, Length, Outcome, Tail, Workload, run, run_baseline},
+    simulation::{Baseline, Length, PollerOutcome, Tail, Workload, run, run_baseline},
 };
 use serde_json::{Value, json};
 
@@ -12,10 +12,10 @@ use crate::{
     config::Config,
     duration::{parse_ms, show_ms},
     error::CliError,
-    output, written,
+    output, parse,
 };
 
-/// Draws a timeline with your own figures and reads it in virtual time, beside the usual pollers:
+/// Draws a timeline with your own figures and reads it in virtual time, next to baseline pollers:
 /// what each misses, what it fetches, and how long posts take from visible to stored.
 ///
 /// Most posts are as late as measured on tweets; `--late` adds a share that is later. A plan needs
@@ -33,10 +33,10 @@ pub struct SimulateTimeline {
     #[arg(long, value_name = "DURATION", value_parser = parse_ms)]
     every: Option<i64>,
     /// The overlap: adaptive or a duration [default: as configured].
-    #[arg(long, value_parser = written::overlap)]
+    #[arg(long, value_parser = parse::overlap)]
     overlap: Option<Overlap>,
     /// Posts fetched for each post stored [default: as configured].
-    #[arg(long, value_name = "NUMBER", value_parser = written::fetches)]
+    #[arg(long, value_name = "NUMBER", value_parser = parse::fetches)]
     fetches: Option<u32>,
     /// What the server allows of requests that name an ID: 300/15m on Mastodon.
     #[arg(long, value_parser = pace)]
@@ -98,7 +98,7 @@ impl SimulateTimeline {
     }
 }
 
-fn row_json(name: &str, of: &Outcome) -> Value {
+fn row_json(name: &str, of: &PollerOutcome) -> Value {
     json!({
         "poller": name,
         "posts": of.posts,
@@ -112,7 +112,7 @@ fn row_json(name: &str, of: &Outcome) -> Value {
     })
 }
 
-fn print(rows: &[(&str, Outcome)]) -> Result<(), CliError> {
+fn print(rows: &[(&str, PollerOutcome)]) -> Result<(), CliError> {
     output::line(
         "POLLER         POSTS    MISSED    LISTED   REQUESTS  FETCHES/POST   PROVEN  DELAY P50      P99    P99.9",
     )?;
@@ -144,11 +144,12 @@ fn rate(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     number
         .filter(|number| *number > 0.0 && *number <= 1_000.0)
-        .ok_or_else(|| format!("{text:?} is no rate; write a number above 0 and up to 1000"))
+        .ok_or_else(|| format!("invalid rate {text:?}: expected a number above 0 and up to 1000"))
 }
 
 fn late(text: &str) -> Result<Tail, String> {
-    let wrong = || format!("{text:?} is no lateness; write it as 2%:20s-90s or 1%:1m~1h");
+    let wrong =
+        || format!("invalid lateness {text:?}: expected 2%:20s-90s or 1%:1m~1h, for example");
     let (share, span) = text.split_once(':').ok_or_else(wrong)?;
     let share = share.trim().strip_suffix('%').ok_or_else(wrong)?;
     let share: f64 = share.trim().parse().map_err(|_| wrong())?;

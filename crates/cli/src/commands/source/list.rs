@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_below_their_heads() {
+    fn columns_are_below_their_heads() {
         let source = |name: &str, updates: u64| {
             json!({
                 "name": name, "update_count": updates, "every_ms": 3_000,

@@ -22,13 +22,13 @@ pub enum Source {
     /// List the sources.
     List,
     /// Fetch nothing for a source until it is resumed.
-    Pause(Named),
+    Pause(SourceName),
     /// Fetch for a source again.
-    Resume(Named),
+    Resume(SourceName),
     /// Remove a source and the posts that no other source has.
-    Remove(Named),
+    Remove(SourceName),
     /// Report on a source's completeness.
-    Verify(Named),
+    Verify(SourceName),
     /// Fill an open gap.
     Fill(Fill),
 }
@@ -49,7 +49,7 @@ pub struct Add {
 
 /// A source's name.
 #[derive(Debug, Args)]
-pub struct Named {
+pub struct SourceName {
     /// The source's name.
     name: String,
 }
@@ -111,10 +111,10 @@ impl Source {
     fn command(&self) -> Command {
         match self {
             Self::Add(_) | Self::List => Command::List,
-            Self::Pause(Named { name }) => Command::Pause { name: name.clone() },
-            Self::Resume(Named { name }) => Command::Resume { name: name.clone() },
-            Self::Remove(Named { name }) => Command::Remove { name: name.clone() },
-            Self::Verify(Named { name }) => Command::Verify { name: name.clone() },
+            Self::Pause(SourceName { name }) => Command::Pause { name: name.clone() },
+            Self::Resume(SourceName { name }) => Command::Resume { name: name.clone() },
+            Self::Remove(SourceName { name }) => Command::Remove { name: name.clone() },
+            Self::Verify(SourceName { name }) => Command::Verify { name: name.clone() },
             Self::Fill(Fill { name, gap }) => Command::Fill {
                 name: name.clone(),
                 gap: gap.clone(),

@@ -2,25 +2,25 @@ use std::collections::BTreeMap;
 
 use super::{
     queue::Queue,
-    world::{Reader, World},
+    world::{HistoryReader, World},
 };
 use crate::refresh::{
-    AgeTable, Cause, Due, GrowthCurve, GrowthSums, Policy, QuotaPrice, QuotaUse, Refreshed, Scale,
-    ValuePolicy, ValueSettings,
+    AgeTable, Cause, Due, GrowthCurve, GrowthSums, Policy, QuotaPrice, QuotaUse, RefreshHistory,
+    Scale, ValuePolicy, ValueSettings,
 };
 
-/// A policy that takes part.
+/// A policy to run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PolicyKind {
     /// By age alone, stretched while the quota is short.
     Table(AgeTable),
-    /// By what a refresh is worth.
+    /// By the value of a refresh.
     Value {
-        /// What bounds the waits.
+        /// Bounds the waits.
         ages: AgeTable,
-        /// The operator's decisions.
+        /// The operator's settings.
         settings: ValueSettings,
-        /// What is taken of growth before any is seen.
+        /// The growth curve assumed before any observation.
         prior: GrowthCurve,
         /// Whether the curve is learned.
         learns: bool,
@@ -34,19 +34,19 @@ pub struct Quota {
     pub batch: usize,
     /// The time between two requests, ms.
     pub every_ms: i64,
-    /// From when to when there is none, Unix ms.
+    /// The periods without quota, Unix ms.
     pub outages: Vec<(i64, i64)>,
 }
 
-/// What a policy made of a world.
+/// The results of a policy in a world.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct PolicyOutcome {
     /// The integral over time and posts of the difference between true and stored engagement,
     /// hours.
     pub unseen_h: f64,
     /// Posts looked up.
     pub refreshes: u64,
-    /// How many were looked up with each request that the quota allowed, those of outages too.
+    /// Posts looked up by each request that the quota allowed, including those in outages.
     pub requests: Vec<u32>,
     /// The longest time between two looks at a post below the age of retirement, ms.
     pub longest_ms: i64,
@@ -65,11 +65,11 @@ pub struct Outcome {
 pub fn run(
     world: &World,
     quota: &Quota,
-    contestant: &PolicyKind,
+    kind: &PolicyKind,
     until_ms: i64,
-    like: Option<&Outcome>,
-) -> Outcome {
-    let mut policy_run = PolicyRun::new(world, contestant);
+    like: Option<&PolicyOutcome>,
+) -> PolicyOutcome {
+    let mut policy_run = PolicyRun::new(world, kind);
     let every_ms = quota.every_ms.max(1);
     let mut requests = Vec::new();
     let mut now_ms = every_ms;
@@ -88,12 +88,12 @@ pub fn run(
         };
         policy_run.admit(now_ms);
         let posts = policy_run.request(now_ms, limit, quota.batch);
-        policy_run.keep_books(now_ms, every_ms, limit);
+        policy_run.update_prices(now_ms, every_ms, limit);
         requests.push(posts as u32);
         now_ms += every_ms;
     }
     policy_run.close(until_ms);
-    Outcome {
+    PolicyOutcome {
         unseen_h: policy_run.unseen_ms / HOUR_MS,
         refreshes: requests.iter().map(|&posts| u64::from(posts)).sum(),
         requests,
@@ -107,9 +107,9 @@ pub fn run(
 
 struct PolicyRun<'a> {
     world: &'a World,
-    contestant: &'a PolicyKind,
-    readers: Vec<Reader>,
-    facts: Vec<Refreshed>,
+    kind: &'a PolicyKind,
+    readers: Vec<HistoryReader>,
+    histories: Vec<RefreshHistory>,
     queue: Queue,
     policy: Policy,
     price: QuotaPrice,
@@ -128,16 +128,16 @@ struct PolicyRun<'a> {
 }
 
 impl<'a> PolicyRun<'a> {
-    fn new(world: &'a World, contestant: &'a PolicyKind) -> Self {
-        let curve = match contestant {
+    fn new(world: &'a World, kind: &'a PolicyKind) -> Self {
+        let curve = match kind {
             PolicyKind::Table(_) => GrowthCurve::default(),
             PolicyKind::Value { prior, .. } => prior.clone(),
         };
         let mut policy_run = Self {
             world,
-            contestant,
+            kind,
             readers: Vec::with_capacity(world.len()),
-            facts: Vec::with_capacity(world.len()),
+            histories: Vec::with_capacity(world.len()),
             queue: Queue::default(),
             policy: Policy::Table {
                 ages: AgeTable::default(),
@@ -161,7 +161,7 @@ impl<'a> PolicyRun<'a> {
     }
 
     fn set_policy(&mut self) {
-        self.policy = match self.contestant {
+        self.policy = match self.kind {
             PolicyKind::Table(ages) => Policy::Table {
                 ages: ages.clone(),
                 stretch: self.stretch.level(),
@@ -180,28 +180,28 @@ impl<'a> PolicyRun<'a> {
         };
     }
 
-    /// Takes in the posts that have been stored by now.
+    /// Admits the posts that have been stored by now.
     fn admit(&mut self, now_ms: i64) {
         let world = self.world;
-        let stored = world.posts()[self.facts.len()..].iter();
+        let stored = world.posts()[self.histories.len()..].iter();
         for post in stored.take_while(|post| post.first_stored_ms <= now_ms) {
-            let mut reader = Reader::new(world, post);
+            let mut reader = HistoryReader::new(world, post);
             let (at_ms, total) = (post.first_stored_ms, reader.look());
-            let facts = Refreshed::stored(Some(post.created_at_ms), at_ms, total);
+            let history = RefreshHistory::stored(Some(post.created_at_ms), at_ms, total);
             self.readers.push(reader);
-            let at = self.facts.len() as u32;
-            self.facts.push(facts);
+            let at = self.histories.len() as u32;
+            self.histories.push(history);
             self.plan(at);
         }
     }
 
     fn plan(&mut self, post: u32) {
-        if let Due::At(due_ms) = self.policy.due(&self.facts[post as usize]) {
+        if let Due::At(due_ms) = self.policy.due(&self.histories[post as usize]) {
             self.queue.push(due_ms, post);
         }
     }
 
-    /// Sends a request, if any post is due; tells how many posts it asked for.
+    /// Sends a request if any post is due; returns its number of posts.
     fn request(&mut self, now_ms: i64, limit: usize, batch: usize) -> usize {
         if limit == 0 || self.queue.first_ms().is_none_or(|due_ms| due_ms > now_ms) {
             return 0;
@@ -211,7 +211,7 @@ impl<'a> PolicyRun<'a> {
             let Some((due_ms, post)) = self.queue.pop() else {
                 break;
             };
-            let value = self.policy.value(&self.facts[post as usize], now_ms);
+            let value = self.policy.value(&self.histories[post as usize], now_ms);
             candidates.push((value, due_ms, post));
         }
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
@@ -221,11 +221,11 @@ impl<'a> PolicyRun<'a> {
                 asked += 1;
                 if value >= 1.0 {
                     self.used.due += 1.0;
-                    let (_, cause) = self.policy.due_because(&self.facts[post as usize]);
+                    let (_, cause) = self.policy.due_because(&self.histories[post as usize]);
                     match cause {
                         Cause::Probe => self.used.probes += 1.0,
                         Cause::Bound => self.used.bounds += 1.0,
-                        Cause::Age | Cause::Worth => {}
+                        Cause::Age | Cause::Value => {}
                     }
                 }
                 self.refresh(post, now_ms);
@@ -240,23 +240,23 @@ impl<'a> PolicyRun<'a> {
     }
 
     fn refresh(&mut self, post: u32, now_ms: i64) {
-        let (reader, facts) = (
+        let (reader, history) = (
             &mut self.readers[post as usize],
-            &mut self.facts[post as usize],
+            &mut self.histories[post as usize],
         );
         self.unseen_ms += reader.unseen_ms_until(self.world, now_ms);
         let total = reader.look();
-        let aged_ms = (now_ms - facts.refreshed_ms) as f64;
+        let aged_ms = (now_ms - history.refreshed_ms) as f64;
         self.aged_ms2 += aged_ms * aged_ms / 2.0;
         self.lived_ms += aged_ms;
-        self.longest_ms = self.longest_ms.max(now_ms - facts.refreshed_ms);
-        if let Some(growth) = facts.growth(now_ms, total) {
+        self.longest_ms = self.longest_ms.max(now_ms - history.refreshed_ms);
+        if let Some(growth) = history.growth(now_ms, total) {
             self.sums.observe(&growth, &self.curve);
         }
-        *facts = facts.refreshed(now_ms, total);
+        *history = history.refreshed(now_ms, total);
     }
 
-    fn keep_books(&mut self, now_ms: i64, elapsed_ms: i64, offered: usize) {
+    fn update_prices(&mut self, now_ms: i64, elapsed_ms: i64, offered: usize) {
         self.used.offered += offered as f64;
         if offered > 0 {
             self.used.elapsed_ms += elapsed_ms;
@@ -264,7 +264,7 @@ impl<'a> PolicyRun<'a> {
         if now_ms - self.priced_ms >= PRICED_MS {
             self.used.overdue = self.queue.overdue(now_ms) as f64;
             self.price = self.price.after(&self.used.of_value());
-            self.stretch = self.stretch.after(&match self.contestant {
+            self.stretch = self.stretch.after(&match self.kind {
                 PolicyKind::Table(_) => self.used,
                 PolicyKind::Value { .. } => self.used.of_bounds(),
             });
@@ -287,7 +287,7 @@ impl<'a> PolicyRun<'a> {
             learns,
             settings,
             ..
-        } = self.contestant
+        } = self.kind
         else {
             return;
         };
@@ -307,7 +307,7 @@ impl<'a> PolicyRun<'a> {
     }
 }
 
-/// Out of how many times a batch the most valuable posts are chosen.
+/// The most valuable posts are chosen out of this many batches.
 const CHOICE: usize = 4;
 const PRICED_MS: i64 = 15 * 60_000;
 const LEARNED_MS: i64 = 3_600_000;

@@ -1,35 +1,35 @@
 use super::{
-    policy_run::{Outcome, PolicyKind, Quota, run},
+    policy_run::{PolicyKind, PolicyOutcome, Quota, run},
     world::World,
     world_config::{Totals, WorldConfig},
 };
 use crate::refresh::{AgeBand, AgeTable, GrowthCurve, ValueSettings};
 
-/// A made-up world and its upstream, to compare policies in.
+/// A generated world and its upstream, to compare policies in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// What is special about it.
+    /// Its name, by what distinguishes it.
     pub name: &'static str,
     /// Its posts.
     pub world_config: WorldConfig,
-    /// From when to when there is no quota, Unix ms.
+    /// The periods without quota, Unix ms.
     pub outages: Vec<(i64, i64)>,
     /// Posts in a request.
     pub batch: usize,
 }
 
-/// A policy that is compared with others.
+/// A policy to compare with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Baseline {
     /// The age table, stretched while the quota is short.
     Table,
     /// The same interval for posts of every age.
     Uniform,
-    /// By worth, with the default curve to begin with, learning.
+    /// By value, starting from the default curve and learning.
     Value,
-    /// By worth, with the default curve to the end.
+    /// By value, with the default curve throughout.
     Unlearned,
-    /// By worth, with the curve along which the posts will have grown.
+    /// By value, with the true growth curve of the posts.
     Oracle,
 }
 
@@ -37,14 +37,14 @@ impl Scenario {
     /// All of them, with this many new posts an hour and batches as large. The curve that a policy
     /// begins with has its half-life at 80 minutes throughout.
     pub fn all(posts_per_hour: f64, batch: usize) -> Vec<Self> {
-        let usual = WorldConfig {
+        let default = WorldConfig {
             posts_per_hour,
             ..WorldConfig::default()
         };
         let times_slower = |times: f64| WorldConfig {
-            half_life_ms: usual.half_life_ms * times,
+            half_life_ms: default.half_life_ms * times,
             speeds: 1.0,
-            ..usual.clone()
+            ..default.clone()
         };
         let outages = vec![hours(228, 6), hours(456, 8)];
         let scenario = |name, world_config, outages: &[(i64, i64)]| Self {
@@ -54,7 +54,7 @@ impl Scenario {
             batch,
         };
         vec![
-            scenario("as expected", usual.clone(), &[]),
+            scenario("as expected", default.clone(), &[]),
             scenario("4x slower, outages", times_slower(4.0), &outages),
             scenario("4x faster, outages", times_slower(0.25), &outages),
             scenario("10x slower, outages", times_slower(10.0), &outages),
@@ -69,7 +69,7 @@ impl Scenario {
                     revived: 0.1,
                     undone: 0.1,
                     speeds: 1.5,
-                    ..usual.clone()
+                    ..default.clone()
                 },
                 &outages,
             ),
@@ -87,7 +87,7 @@ impl Scenario {
         ]
     }
 
-    /// The quota that carries so many refreshes of every post in the mean.
+    /// The quota that carries this many refreshes per post on average.
     pub fn quota(&self, refreshes: f64) -> Quota {
         let per_hour = self.world_config.posts_per_hour * refreshes / self.batch as f64;
         Quota {
@@ -97,23 +97,23 @@ impl Scenario {
         }
     }
 
-    /// What each baseline makes of a world of this scenario with the quota for so many refreshes a
-    /// post: the table first, and no other has more posts in any request than it had.
+    /// The outcome of each baseline in a world of this scenario with the quota for this many
+    /// refreshes a post. The table runs first, and no other has more posts in any request than it.
     pub fn compare(
         &self,
         world: &World,
         refreshes: f64,
-        rivals: &[Baseline],
-    ) -> (Outcome, Vec<Outcome>) {
+        baselines: &[Baseline],
+    ) -> (PolicyOutcome, Vec<PolicyOutcome>) {
         let quota = self.quota(refreshes);
         let until_ms = self.world_config.length_ms;
-        let table = Baseline::Table.contestant(world, refreshes);
+        let table = Baseline::Table.kind(world, refreshes);
         let table = run(world, &quota, &table, until_ms, None);
-        let rivals = rivals.iter().map(|baseline| {
-            let contestant = baseline.contestant(world, refreshes);
-            run(world, &quota, &contestant, until_ms, Some(&table))
+        let outcomes = baselines.iter().map(|baseline| {
+            let kind = baseline.kind(world, refreshes);
+            run(world, &quota, &kind, until_ms, Some(&table))
         });
-        let others = rivals.collect();
+        let others = outcomes.collect();
         (table, others)
     }
 }
@@ -130,7 +130,7 @@ impl Baseline {
         }
     }
 
-    fn contestant(self, world: &World, refreshes: f64) -> PolicyKind {
+    fn kind(self, world: &World, refreshes: f64) -> PolicyKind {
         let value = |prior, learns| PolicyKind::Value {
             ages: AgeTable::default(),
             settings: ValueSettings::default(),

@@ -1,6 +1,6 @@
 use crate::refresh::{AGE_ENDS_MS, BINS, GrowthCurve};
 
-/// Posts and when their counts changed.
+/// Posts and the times at which their counts changed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct World {
     posts: Vec<Span>,
@@ -10,7 +10,7 @@ pub struct World {
 /// A post's history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// When it was created_at, Unix ms.
+    /// When it was created, Unix ms.
     pub created_at_ms: i64,
     /// When it was first stored, Unix ms.
     pub first_stored_ms: i64,
@@ -101,9 +101,9 @@ impl World {
     }
 }
 
-/// A reader of one post's history that only goes forward.
+/// A forward-only reader of one post's history.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader {
+pub(super) struct HistoryReader {
     next: usize,
     end: usize,
     at_ms: i64,
@@ -111,8 +111,8 @@ pub(super) struct Reader {
     stored_total: f64,
 }
 
-impl Reader {
-    /// At the moment when the post is first stored.
+impl HistoryReader {
+    /// A reader that starts when the post is first stored.
     pub(super) fn new(world: &World, post: &Span) -> Self {
         let mut reader = Self {
             next: post.changes.0,
@@ -126,7 +126,7 @@ impl Reader {
         reader
     }
 
-    /// Goes on to that moment, and tells how much change went unseen for how long, ms.
+    /// Advances to that time, and returns the change that went unseen, weighted by its time, ms.
     pub(super) fn unseen_ms_until(&mut self, world: &World, until_ms: i64) -> f64 {
         let mut unseen = 0.0;
         let changes = &world.changes[self.next..self.end];
@@ -143,7 +143,7 @@ impl Reader {
         unseen + (self.true_total - self.stored_total).abs() * rest_ms
     }
 
-    /// Stores the true total, and tells it.
+    /// Stores the true total, and returns it.
     pub(super) fn look(&mut self) -> f64 {
         self.stored_total = self.true_total;
         self.true_total

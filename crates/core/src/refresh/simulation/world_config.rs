@@ -2,16 +2,16 @@ use crate::rng::Rng;
 
 use super::world::{History, World};
 
-/// How a made-up world is.
+/// The parameters of a generated world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorldConfig {
-    /// New posts per hour, in the mean of a day.
+    /// New posts per hour, averaged over a day.
     pub posts_per_hour: f64,
     /// How long it lasts, ms; it begins with the posts of as long a time before.
     pub length_ms: i64,
-    /// How many of engagement posts end with.
+    /// The distribution of final engagement.
     pub totals: Totals,
-    /// The age at which half of a usual post's engagement is there, ms.
+    /// The age at which a typical post has half of its engagement, ms.
     pub half_life_ms: f64,
     /// The spread of ages within a post: of their logarithm, the standard deviation.
     pub spread: f64,
@@ -25,7 +25,7 @@ pub struct WorldConfig {
     pub tide: f64,
 }
 
-/// The distribution of posts' final engagement before random.
+/// The distribution of posts' expected final engagement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Totals {
     /// Log-normal.
@@ -47,33 +47,33 @@ pub enum Totals {
 impl WorldConfig {
     /// A world that begins at Unix ms 0. The same seed makes the same world.
     pub fn world(&self, seed: u64) -> World {
-        let mut random = Rng::new(seed);
+        let mut rng = Rng::new(seed);
         let hours = 2.0 * self.length_ms as f64 / HOUR_MS;
-        let count = random.times(self.posts_per_hour * hours);
-        let histories = (0..count).map(|_| self.history(&mut random));
+        let count = rng.times(self.posts_per_hour * hours);
+        let histories = (0..count).map(|_| self.history(&mut rng));
         World::new(histories)
     }
 
-    fn history(&self, random: &mut Rng) -> History {
-        let created_at_ms = self.created_at_ms(random);
-        // What is older is read page by page in the first two days, as a backfill does.
+    fn history(&self, rng: &mut Rng) -> History {
+        let created_at_ms = self.created_at_ms(rng);
+        // Older posts are read page by page in the first two days, as a backfill does.
         let first_stored_ms = if created_at_ms < 0 {
-            random.between(0.0, (2.0 * DAY_MS).min(self.length_ms as f64 / 4.0)) as i64
+            rng.between(0.0, (2.0 * DAY_MS).min(self.length_ms as f64 / 4.0)) as i64
         } else {
-            created_at_ms + random.between(2_000.0, 30_000.0) as i64
+            created_at_ms + rng.between(2_000.0, 30_000.0) as i64
         };
-        let expected = self.totals.draw(random);
-        let half_ms = self.half_life_ms * (self.speeds * random.normal()).exp();
+        let expected = self.totals.draw(rng);
+        let half_ms = self.half_life_ms * (self.speeds * rng.normal()).exp();
         let mut changes = Vec::new();
-        self.wave(expected, half_ms, created_at_ms, &mut changes, random);
-        if random.share() < self.revived {
-            let later_ms = random.between(3.0_f64.ln(), 240.0_f64.ln()).exp() * HOUR_MS;
+        self.wave(expected, half_ms, created_at_ms, &mut changes, rng);
+        if rng.share() < self.revived {
+            let later_ms = rng.between(3.0_f64.ln(), 240.0_f64.ln()).exp() * HOUR_MS;
             self.wave(
                 expected,
                 half_ms,
                 created_at_ms + later_ms as i64,
                 &mut changes,
-                random,
+                rng,
             );
         }
         changes.retain(|change| change.0 < created_at_ms + (30.0 * DAY_MS) as i64);
@@ -84,12 +84,12 @@ impl WorldConfig {
         }
     }
 
-    /// By day more are created_at than by night.
-    fn created_at_ms(&self, random: &mut Rng) -> i64 {
+    /// The creation time of a post; more are created by day than by night.
+    fn created_at_ms(&self, rng: &mut Rng) -> i64 {
         loop {
-            let created_at_ms = random.between(-(self.length_ms as f64), self.length_ms as f64);
+            let created_at_ms = rng.between(-(self.length_ms as f64), self.length_ms as f64);
             let tide = 1.0 - self.tide * (std::f64::consts::TAU * created_at_ms / DAY_MS).cos();
-            if random.share() * (1.0 + self.tide) < tide {
+            if rng.share() * (1.0 + self.tide) < tide {
                 return created_at_ms as i64;
             }
         }
@@ -101,13 +101,13 @@ impl WorldConfig {
         half_ms: f64,
         from_ms: i64,
         changes: &mut Vec<(i64, f64)>,
-        random: &mut Rng,
+        rng: &mut Rng,
     ) {
-        for _ in 0..random.times(expected) {
-            let age_ms = half_ms * (self.spread * random.normal()).exp();
+        for _ in 0..rng.times(expected) {
+            let age_ms = half_ms * (self.spread * rng.normal()).exp();
             changes.push((from_ms.saturating_add(age_ms as i64), 1.0));
-            if random.share() < self.undone {
-                let undone_ms = age_ms + random.between(0.0, DAY_MS);
+            if rng.share() < self.undone {
+                let undone_ms = age_ms + rng.between(0.0, DAY_MS);
                 changes.push((from_ms.saturating_add(undone_ms as i64), -1.0));
             }
         }
@@ -135,16 +135,16 @@ impl Default for WorldConfig {
 }
 
 impl Totals {
-    fn draw(self, random: &mut Rng) -> f64 {
+    fn draw(self, rng: &mut Rng) -> f64 {
         let drawn = match self {
-            Self::LogNormal { median, spread } => median * (spread * random.normal()).exp(),
-            Self::Pareto { least, exponent } => least * random.share().powf(-1.0 / exponent),
+            Self::LogNormal { median, spread } => median * (spread * rng.normal()).exp(),
+            Self::Pareto { least, exponent } => least * rng.share().powf(-1.0 / exponent),
         };
         drawn.min(MAX_TOTAL)
     }
 }
 
-/// No post of a made-up world has more.
+/// The most engagement of a post in a generated world.
 const MAX_TOTAL: f64 = 20_000.0;
 const HOUR_MS: f64 = 3_600_000.0;
 const DAY_MS: f64 = 24.0 * HOUR_MS;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of posts that are dated ahead: each poll would fetch them again until their time
+/// The handling of posts that are dated ahead: each poll would fetch them again until their time
 /// comes, so polls leave them out while there are any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -12,7 +12,7 @@ pub(super) struct Ahead {
     ignored: bool,
     /// When they were read by themselves last, Unix ms by the local clock.
     pub(super) read_at_ms: i64,
-    /// The last answer carried the server's time: without it nothing says what is ahead.
+    /// Whether the last answer carried the server's time: without it, posts ahead cannot be detected.
     dated: bool,
 }
 
@@ -23,7 +23,7 @@ impl Ahead {
     }
 
     /// An answer came, with the server's time or without.
-    pub(super) fn heard(&mut self, dated: bool) {
+    pub(super) fn answered(&mut self, dated: bool) {
         self.dated = dated;
     }
 
@@ -32,7 +32,7 @@ impl Ahead {
         self.dated
     }
 
-    /// A poll that left them out, or did not, showed so many.
+    /// A poll, which left them out or not, showed this many.
     pub(super) fn polled(&mut self, left_out: bool, shown: usize, now_ms: i64) {
         if shown == 0 {
             return;

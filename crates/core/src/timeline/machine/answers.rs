@@ -1,12 +1,12 @@
-//! What an answer, or the lack of one, means.
+//! How answers and failures change the machine.
 
-use super::{LastError, Machine, Stored, Suspect, bottom::EMPTY_FOR_MS, is_history};
+use super::{LastError, Machine, Stored, Suspect, empty_ranges::EMPTY_FOR_MS, is_history};
 use crate::{
     answer::{Abilities, AnswerHeaders, Failure, FailureKind},
     timeline::{
         backoff::backoff_ms,
         evidence::PAGE_FULL,
-        ledger::GapKind,
+        gap_ledger::GapKind,
         plan::Plan,
         request::{Reading, Request, RequestPurpose},
         scheme::IdScheme,
@@ -16,7 +16,7 @@ use crate::{
     upstream_id::{Key, UpstreamId},
 };
 
-/// A page with all that is known about it.
+/// A page with its context.
 #[derive(Clone, Copy)]
 pub(super) struct Answer<'a> {
     pub(super) plan: &'a Plan,
@@ -57,21 +57,21 @@ impl Machine {
             .map(|stretch| (stretch.low, stretch.high))
     }
 
-    /// Takes in a page that was checked and whose posts are stored in the same
-    /// commit as the machine.
+    /// Applies a checked page, whose posts are stored in the same commit as the
+    /// machine.
     pub fn page(
         &mut self,
         settings: &Settings,
         abilities: Abilities,
         request: &Request,
         reading: &Reading,
-        facts: &AnswerHeaders,
+        headers: &AnswerHeaders,
         stored: &Stored,
     ) {
-        self.decide(settings, abilities, facts.received_at_ms);
-        let plan = self.make_plan(settings, abilities, facts.received_at_ms, false);
+        self.decide(settings, abilities, headers.received_at_ms);
+        let plan = self.make_plan(settings, abilities, headers.received_at_ms, false);
         self.scheme = self.scheme.or(reading.scheme);
-        self.heard(facts);
+        self.apply_headers(headers);
         self.succeeded(&request.purpose);
         let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
         if self.is_history(request, reading) {
@@ -86,7 +86,7 @@ impl Machine {
             reading,
             stored,
             second_look_ms: settings.second_look_ms,
-            received_at_ms: facts.received_at_ms,
+            received_at_ms: headers.received_at_ms,
         };
         self.measure(&answer);
         let rung = match request.purpose {
@@ -106,7 +106,7 @@ impl Machine {
                 found.found += new;
                 found.edited += stored.edited;
                 if stored.edited > 0 {
-                    self.found_changes(&plan, *rung, facts.received_at_ms);
+                    self.found_changes(&plan, *rung, headers.received_at_ms);
                 }
                 self.looked(&answer, *rung, low, high);
             }
@@ -114,18 +114,18 @@ impl Machine {
                 self.probes.drawn(*age_ms, *until_ms);
                 self.probed(&answer);
             }
-            RequestPurpose::Ahead => self.ahead.read(reading.keys.len(), facts.received_at_ms),
+            RequestPurpose::Ahead => self.ahead.read(reading.keys.len(), headers.received_at_ms),
         }
     }
 
-    /// Notes that a look at the age of a rung found an edit or a deletion.
+    /// Records that a look at the age of a rung found an edit or a deletion.
     fn found_changes(&mut self, plan: &Plan, rung: usize, now_ms: i64) {
         if let Some(age_ms) = plan.ladder.age_ms(rung) {
             self.changes.insert(age_ms, now_ms);
         }
     }
 
-    /// Takes in a request that failed. `rng` is any random number: it
+    /// Takes in a request that failed. `random` is any random number: it
     /// spreads the delays of sources that fail together.
     pub fn failed(
         &mut self,
@@ -133,7 +133,7 @@ impl Machine {
         purpose: Option<&RequestPurpose>,
         failure: &Failure,
         now_ms: i64,
-        rng: u64,
+        random: u64,
     ) {
         self.counters.failures += 1;
         self.last_error = Some(LastError {
@@ -166,13 +166,13 @@ impl Machine {
             &mut self.pace.work_failures
         };
         *failures = failures.saturating_add(1);
-        let wait_ms =
-            failure
-                .retry_after_ms
-                .unwrap_or(0)
-                .max(backoff_ms(settings.every_ms, *failures, rng));
+        let wait_ms = failure.retry_after_ms.unwrap_or(0).max(backoff_ms(
+            settings.every_ms,
+            *failures,
+            random,
+        ));
         let until_ms = now_ms.saturating_add(wait_ms);
-        // The next try asks differently, in case the answer's content stays bad.
+        // The next try uses other bounds, in case the content of this answer stays bad.
         if !about_the_server
             && let Some(RequestPurpose::Fill { low, high } | RequestPurpose::Look { low, high, .. }) =
                 purpose
@@ -186,11 +186,11 @@ impl Machine {
         }
     }
 
-    /// Takes in what a look-up of an absent post found.
-    pub fn looked_up(&mut self, id: &UpstreamId, gone: bool, facts: &AnswerHeaders) {
-        self.heard(facts);
+    /// Applies the result of a look-up of an absent post.
+    pub fn looked_up(&mut self, id: &UpstreamId, gone: bool, headers: &AnswerHeaders) {
+        self.apply_headers(headers);
         self.pace.work_failures = 0;
-        self.tell_doubts(id, gone);
+        self.update_empty_ranges(id, gone);
         let rung = self
             .suspects
             .iter()
@@ -207,7 +207,7 @@ impl Machine {
                     .as_ref()
                     .and_then(|d| d.choice.looks.get(rung));
                 if let Some(look) = look {
-                    self.changes.insert(look.age_ms, facts.received_at_ms);
+                    self.changes.insert(look.age_ms, headers.received_at_ms);
                 }
             }
         } else {
@@ -227,14 +227,15 @@ impl Machine {
                     .get_or_insert(reading.read_at_ms);
             }
             self.learn_rate(reading, 0);
-            // That nothing is there says as much as a post.
+            // An empty page extends coverage as well.
             self.polled_down_to(answer.request, reading);
             return;
         };
         self.learn_rate(reading, new);
         if self.ledger.frontier().is_none() {
-            let fact = scheme.time_ms(newest).unwrap_or(0) ^ reading.answered_by_ms.rotate_left(20);
-            self.probes.stir(fact as u64);
+            let entropy =
+                scheme.time_ms(newest).unwrap_or(0) ^ reading.answered_by_ms.rotate_left(20);
+            self.probes.stir(entropy as u64);
         }
         self.probes
             .came(&answer.plan.probes, new, PAGE_FULL, reading.read_at_ms);
@@ -251,7 +252,7 @@ impl Machine {
             let spacing_ms = self
                 .throttles
                 .spacing_ms(reading.answered_by_ms + self.clock_lead_ms);
-            if let (Some(since), Some(before)) = (&answer.request.since, before)
+            if let (Some(since), Some(before)) = (&answer.request.since_id, before)
                 && settings.fill_gaps
                 && spacing_ms <= settings.spacing_ms
                 && *oldest > before
@@ -265,13 +266,13 @@ impl Machine {
         self.read(answer);
     }
 
-    /// Notes when a poll was answered, and how far down it read.
+    /// Records when a poll was answered, and how far down it read.
     fn polled_down_to(&mut self, request: &Request, reading: &Reading) {
         self.retrieved_at_ms = Some(reading.retrieved_at_ms);
         self.polled_at_ms = Some(reading.read_at_ms);
         let is_full = reading.keys.len() >= usize::from(request.page.limit);
         let oldest = reading.oldest().cloned();
-        self.polled_from = match &request.since {
+        self.polled_from = match &request.since_id {
             Some(since) if !is_full => Some(since.clone()),
             _ => oldest,
         };
@@ -312,7 +313,7 @@ impl Machine {
     fn filled(&mut self, answer: &Answer<'_>, low: &Key, high: &Key) {
         let (request, reading) = (answer.request, answer.reading);
         if request.min_id.is_some() {
-            // A page that begins above the anchor does not meet it.
+            // A page that begins above the anchor does not reach it.
             let joined = reading.oldest().is_some_and(|oldest| oldest <= low);
             let nearer = reading.newest().is_some_and(|newest| newest > low);
             if joined && nearer {
@@ -327,21 +328,21 @@ impl Machine {
         let was_history = self.is_history(request, reading);
         if self.nothing_below(request, reading).is_none() && self.read(answer) {
             self.ledger.progressed(low, high);
-            self.end_doubts(low, high);
+            self.end_empty_ranges(low, high);
             if was_history {
                 self.shorten_history(reading, high);
             }
             return;
         }
         self.ledger.tried(low, high);
-        if request.since.is_some() {
+        if request.since_id.is_some() {
             self.suspect_anchor(request.anchor.as_ref());
         }
         self.showed_nothing(answer, None, (low, high));
     }
 
-    /// Whether the timeline was empty before its first posts came: an empty answer says so if it
-    /// stayed so for a while, or if none of the posts is older.
+    /// Whether the timeline was empty before its first posts came: empty answers prove it if
+    /// they persist for a while, or if none of the posts is older.
     fn was_empty(&self, reading: &Reading) -> bool {
         let Some(since_ms) = self.history.empty_since_ms else {
             return self.history.seen_empty;
@@ -369,7 +370,7 @@ impl Machine {
         }
     }
 
-    /// Tells that the newest post of a page of history was written at this
+    /// Reports that the newest post of a page of history was created at this
     /// time, Unix ms: where IDs carry no time, this ends a history by duration.
     pub fn history_reached(&mut self, reading: &Reading, created_at_ms: i64) {
         if self
@@ -392,7 +393,7 @@ impl Machine {
         let request = answer.request;
         if self.nothing_below(request, answer.reading).is_none() && self.read(answer) {
             self.ledger.progressed(low, high);
-            self.end_doubts(low, high);
+            self.end_empty_ranges(low, high);
             if !self.waits_for(answer.plan, rung, low) {
                 self.stats_of(rung).looks += 1;
             }
@@ -416,8 +417,8 @@ impl Machine {
         }
     }
 
-    /// Has an anchor that was not met looked up: it may be deleted, and an
-    /// older one is to take its place.
+    /// Queues a look-up of an anchor that was not reached: it may be deleted, and
+    /// an older one then replaces it.
     pub(super) fn suspect_anchor(&mut self, anchor: Option<&Key>) {
         if let (Some(scheme), Some(anchor)) = (self.scheme, anchor) {
             self.suspect(0, &[scheme.id(anchor)]);
@@ -434,7 +435,7 @@ impl Machine {
         })
     }
 
-    /// Takes what a page proves into the ledger. `false` if it proves nothing.
+    /// Applies what a page proves to the ledger. `false` if it proves nothing.
     fn read(&mut self, answer: &Answer<'_>) -> bool {
         let (Some(scheme), Some(stretch)) = (self.scheme, answer.reading.stretch(answer.request))
         else {
@@ -460,16 +461,16 @@ impl Machine {
         }
     }
 
-    fn heard(&mut self, facts: &AnswerHeaders) {
+    fn apply_headers(&mut self, headers: &AnswerHeaders) {
         self.pace.server_failures = 0;
-        self.clock_lead_ms = facts.sent_at_ms - read_at_ms(facts);
-        self.ahead.heard(facts.date_ms.is_some());
-        if let Some(mut throttle) = facts.throttle {
-            // The window ends by the server's clock; ours may stand elsewhere.
-            if let Some(date_ms) = facts.date_ms {
-                throttle.reset_at_ms += facts.received_at_ms - date_ms;
+        self.clock_lead_ms = headers.sent_at_ms - read_at_ms(headers);
+        self.ahead.answered(headers.date_ms.is_some());
+        if let Some(mut throttle) = headers.throttle {
+            // The window ends by the server's clock; ours may differ.
+            if let Some(date_ms) = headers.date_ms {
+                throttle.reset_at_ms += headers.received_at_ms - date_ms;
             }
-            self.throttles.report(throttle, facts.received_at_ms);
+            self.throttles.report(throttle, headers.received_at_ms);
         }
     }
 

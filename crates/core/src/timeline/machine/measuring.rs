@@ -1,4 +1,4 @@
-//! What a page tells of lateness, and of what reads leave out.
+//! Measurements of lateness, and of posts that reads leave out.
 
 use super::{Machine, TOLERANCE_MS, answers::Answer};
 use crate::timeline::{
@@ -8,8 +8,8 @@ use crate::timeline::{
 };
 
 impl Machine {
-    /// What a page tells of lateness: which places were read before, at which age, and what this
-    /// read shows there that the one before did not.
+    /// Measures lateness by a page: the ranges that were read before, their age then, and the posts
+    /// that only this read shows.
     pub(super) fn measure(&mut self, answer: &Answer<'_>) {
         let Answer {
             plan,
@@ -82,7 +82,7 @@ impl Machine {
         let (Some(before_ms), Some(latest)) = (self.polled_at_ms, self.ledger.frontier()) else {
             return;
         };
-        // Above what the poll before had to reach down to, it read the same places.
+        // Above what the poll before had to reach down to, it read the same range.
         let reached = self.polled_from.as_ref().unwrap_or(latest);
         for (index, (key, time_ms)) in reading.keys.iter().zip(times).enumerate() {
             if key < reached {
@@ -115,7 +115,7 @@ impl Machine {
         let Some(youngest_ms) = scheme.time_ms(&stretch.high) else {
             return;
         };
-        // Polls go on reading what lies within their overlap, which a joined range does not tell.
+        // Polls go on reading what lies within their overlap, which a joined range does not record.
         let by_polls_ms = match answer.request.purpose {
             RequestPurpose::Look { rung: 0, .. } => answer.plan.overlap_ms,
             _ => 0,
@@ -129,13 +129,13 @@ impl Machine {
         }
         let posts = answer.reading.keys.len() as u64;
         self.lateness.read_again(before_ms, age_ms, posts, new);
-        // Of a place that no look has read yet, a find may be of any lateness: it neither proves nor
+        // In a range that no look has read yet, a find may be of any lateness: it neither proves nor
         // contradicts that some look is enough.
         if nearest(before_ms) < nearest(answer.second_look_ms) {
             return;
         }
-        // A place that waits for a look which was held up, or which the plan did not have before,
-        // tells nothing of what the plan leaves out.
+        // A range that waits for a look which was delayed, or which is new in the plan, gives no
+        // evidence of what the plan leaves out.
         let ladder = &answer.plan.ladder;
         let next = ladder.next(read_age_ms);
         let awaited = ladder.rungs().get(next);
@@ -149,7 +149,7 @@ impl Machine {
                 .read_again(before_ms, age_ms, posts, stretch.at_ms);
             return;
         }
-        // What was found is older than the youngest place, and may be as late as it is old.
+        // The found post is older than the range's youngest ID, and may be as late as it is old.
         let oldest_ms = scheme.time_ms(&stretch.low).unwrap_or(youngest_ms);
         let found_age_ms = match look {
             Some(rung) if age_ms == rung.age_ms => rung.age_ms,

@@ -2,7 +2,7 @@
 
 mod ahead;
 mod answers;
-mod bottom;
+mod empty_ranges;
 mod measuring;
 mod steps;
 
@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use self::{ahead::Ahead, bottom::Doubt};
+use self::{ahead::Ahead, empty_ranges::EmptyRange};
 use super::{
     evidence::Evidence,
+    gap_ledger::{Gap, GapKind, GapLedger},
     ladder::{Rung, RungStats},
     lateness::Lateness,
-    ledger::{Gap, GapKind, Ledger},
     optimum::Choice,
     plan::{self, Measured, Plan},
     probes::Probes,
@@ -32,21 +32,22 @@ use crate::{
 
 /// A source's whole state, kept in the store with its posts.
 ///
-/// It is changed by facts and asked for steps; it never acts. What it learns
-/// from an answer is committed together with the answer's posts.
+/// It takes events and returns steps; it never acts. Its changes by an answer
+/// are committed together with the answer's posts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
     scheme: Option<IdScheme>,
-    ledger: Ledger,
+    ledger: GapLedger,
     retrieved_at_ms: Option<i64>,
     /// When the last poll was answered, by the server's clock alone.
     polled_at_ms: Option<i64>,
     /// Down to which ID it read.
     polled_from: Option<Key>,
     history: History,
-    /// Ranges of which nothing was shown.
-    doubts: Vec<Doubt>,
+    /// Ranges of which answers showed nothing.
+    #[serde(alias = "doubts")]
+    empty_ranges: Vec<EmptyRange>,
     lateness: Lateness,
     evidence: Evidence,
     probes: Probes,
@@ -88,7 +89,7 @@ pub enum Step {
     },
 }
 
-/// What the store found when it took a page's posts in.
+/// The result of storing a page's posts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stored {
     /// For each listed post, whether no page of this source had shown it
@@ -134,12 +135,12 @@ pub struct Counters {
     pub failures: u64,
 }
 
-/// The error that a source stands at, or stood at last.
+/// The current error of a source, or its last one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastError {
     /// Its name.
     pub kind: FailureKind,
-    /// What was wrong, where, and what to do.
+    /// The cause, the place and the remedy.
     pub message: String,
     /// When, Unix ms.
     pub at_ms: i64,
@@ -147,7 +148,7 @@ pub struct LastError {
     pub over: bool,
 }
 
-/// What follows from the rest of a machine: of two that are equal but for it, both are the same.
+/// State that follows from the rest of a machine, and so does not count for equality.
 #[derive(Debug, Clone, Default)]
 struct Derived(Option<Decision>);
 
@@ -157,7 +158,7 @@ impl PartialEq for Derived {
     }
 }
 
-/// The choice that stands, and what it was made for.
+/// The current choice, and the inputs that it was made for.
 #[derive(Debug, Clone)]
 struct Decision {
     choice: Choice,
@@ -165,7 +166,7 @@ struct Decision {
     at_ms: i64,
     /// Pages that were read since.
     pages: u32,
-    /// Something came that the choice would not have read.
+    /// A post arrived that the choice would not have read.
     is_refuted: bool,
 }
 
@@ -179,9 +180,9 @@ struct Suspect {
 struct History {
     /// An empty timeline was seen before its first post.
     seen_empty: bool,
-    /// Posts still fill_requested, for [`Backfill::Count`].
+    /// Posts still to fetch, for [`Backfill::Count`].
     left: Option<u64>,
-    /// History is fill_requested back to this time, for [`Backfill::Duration`], Unix ms.
+    /// The time where history begins, for [`Backfill::Duration`], Unix ms.
     since_ms: Option<i64>,
     /// When that was seen first, Unix ms by the server's clock.
     #[serde(default)]
@@ -213,11 +214,11 @@ impl Machine {
     }
 
     /// The gap ledger.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &GapLedger {
         &self.ledger
     }
 
-    /// Puts back the ledger's ranges, which the store keeps as rows.
+    /// Restores the ledger's ranges, which the store keeps as rows.
     pub fn restore_gaps(&mut self, gaps: Vec<Gap>) {
         self.ledger.restore_gaps(gaps);
     }
@@ -237,7 +238,7 @@ impl Machine {
         &self.counters
     }
 
-    /// The error that the source stands at, or stood at last.
+    /// The current error of the source, or its last one.
     pub fn last_error(&self) -> Option<&LastError> {
         self.last_error.as_ref()
     }
@@ -258,14 +259,14 @@ impl Machine {
         self.ledger.frontier().is_some() || self.history.seen_empty
     }
 
-    /// Whether a crash that put `stored` in this one's place would lose
-    /// nothing but measurements: the ledger, the history in work and the
+    /// Whether a crash that replaced this machine by `stored` would lose
+    /// only measurements: the ledger, the history in work and the
     /// look-ups to come are the same.
     pub fn is_as_durable_as(&self, stored: &Self) -> bool {
         self.ledger == stored.ledger
             && self.history == stored.history
             && self.suspects == stored.suspects
-            && self.doubts == stored.doubts
+            && self.empty_ranges == stored.empty_ranges
     }
 
     /// What was read again without result.
@@ -279,8 +280,8 @@ impl Machine {
         self.ahead.is_dated().then_some(self.clock_lead_ms)
     }
 
-    /// Takes what another source of the same instance has measured as a first guess, if this one
-    /// has measured nothing: it shapes the plan, never the bound.
+    /// Uses the lateness of another source of the same instance as a prior if this one has measured
+    /// none: it shapes the plan, never the bound.
     pub fn assume(&mut self, other: &Lateness) {
         if self.lateness.is_empty() && !other.is_empty() {
             self.lateness = other.as_prior(PRIOR_POSTS);
@@ -321,14 +322,14 @@ impl Machine {
         let kept_ms = self.kept_ms(settings, now_ms);
         let measured = self.measured(abilities, &kept_ms, now_ms);
         let every_ms = plan::interval_ms(settings, measured);
-        let stands = self.decision.0.as_ref().is_some_and(|decision| {
+        let is_current = self.decision.0.as_ref().is_some_and(|decision| {
             let other = every_ms.abs_diff(decision.every_ms) as i64;
             let since_ms = now_ms - decision.at_ms;
             let is_fresh = decision.pages < PAGES_PER_DECISION || since_ms < MIN_DECISION_MS;
             let is_same = !decision.is_refuted && other <= decision.every_ms / 4;
             is_fresh && is_same && (0..DECISION_MS).contains(&since_ms)
         });
-        if stands {
+        if is_current {
             return;
         }
         let choice = plan::choose(settings, measured);
@@ -386,7 +387,7 @@ impl Machine {
         TOLERANCE_MS.max(self.lateness.newest_ahead_ms.saturating_mul(4))
     }
 
-    /// Asks for the open gap that begins at `low` to be filled. `false` if
+    /// Requests that the open gap that begins at `low` be filled. `false` if
     /// there is none.
     pub fn request_fill(&mut self, low: &Key) -> bool {
         self.ledger.request_fill(low)
@@ -430,11 +431,11 @@ fn is_history(gap: &Gap) -> bool {
     matches!(gap.kind, GapKind::Open { history: true, .. })
 }
 
-/// A choice stands for so many pages, and so long at least and at most.
+/// A choice lasts for this many pages, within a least and a greatest time.
 const PAGES_PER_DECISION: u32 = 100;
 const MIN_DECISION_MS: i64 = 60_000;
 const DECISION_MS: i64 = 3_600_000;
-/// What other sources have shown weighs as much as so many posts.
+/// The weight of a prior from other sources, in posts.
 const PRIOR_POSTS: f32 = 400.0;
 /// Edits and deletions that a rung found keep it for so long.
 const CHANGES_MS: i64 = 30 * 86_400_000;

@@ -5,7 +5,7 @@ use crate::{
     answer::Abilities,
     timeline::{
         clamp,
-        ledger::{Gap, GapKind},
+        gap_ledger::{Gap, GapKind},
         plan::Plan,
         probes::Draw,
         request::{AnchorQuery, Bounds, Fetch, RequestPurpose},
@@ -85,7 +85,7 @@ impl Machine {
         }
     }
 
-    /// Notes that the step's request goes out now, Unix ms by the local clock.
+    /// Records that the step's request is sent now, Unix ms by the local clock.
     pub fn sent(&mut self, step: &Step, now_ms: i64) {
         let (is_poll, is_rung) = match step {
             Step::Fetch(fetch) => (
@@ -113,8 +113,8 @@ impl Machine {
         }
     }
 
-    /// Lets the next poll be due now: something may have been missed, because
-    /// a stream was not connected.
+    /// Makes the next poll due now: posts may have been missed while a stream
+    /// was not connected.
     pub fn poll_soon(&mut self) {
         self.pace.last_poll_ms = None;
     }
@@ -123,7 +123,7 @@ impl Machine {
         Step::Fetch(Fetch {
             purpose: RequestPurpose::Poll,
             bounds: Bounds::Head {
-                since: self.since(plan),
+                since_id: self.since_id(plan),
                 ceiling: self.ceiling(now_ms),
             },
             limit: abilities.page_limit,
@@ -134,7 +134,7 @@ impl Machine {
     /// to include the newest known post, which shows that the page meets what
     /// is stored. On a quiet one that would fetch it at every poll; there, a
     /// page with news opens a gap that one more request closes.
-    fn since(&self, plan: &Plan) -> Option<Key> {
+    fn since_id(&self, plan: &Plan) -> Option<Key> {
         let scheme = self.scheme?;
         let latest = self.ledger.frontier()?;
         let clamped = self
@@ -144,7 +144,7 @@ impl Machine {
         if self.new_per_poll < BUSY_POSTS_PER_POLL {
             return Some(clamped);
         }
-        match scheme.just_below(latest) {
+        match scheme.predecessor(latest) {
             Some(under) => Some(clamped.min(under)),
             None => Some(clamped),
         }
@@ -161,14 +161,14 @@ impl Machine {
         self.scheme?.floor(server_now_ms + self.tolerance_ms())
     }
 
-    /// What is dated ahead is read by itself, rarely.
+    /// Posts dated ahead are read separately, rarely.
     fn due_ahead(&self, abilities: Abilities, now_ms: i64) -> Option<Step> {
         let ceiling = self.ceiling(now_ms)?;
         let is_due = now_ms - self.ahead.read_at_ms >= AHEAD_EVERY_MS;
         is_due.then_some(Step::Fetch(Fetch {
             purpose: RequestPurpose::Ahead,
             bounds: Bounds::Head {
-                since: Some(ceiling),
+                since_id: Some(ceiling),
                 ceiling: None,
             },
             limit: abilities.page_limit,
@@ -176,9 +176,9 @@ impl Machine {
     }
 
     fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {
-        self.prune_doubts();
-        // What becomes of a range in doubt hangs on look-ups.
-        if !self.doubts.is_empty()
+        self.prune_empty_ranges();
+        // An unconfirmed empty range waits for look-ups.
+        if !self.empty_ranges.is_empty()
             && let Some(suspect) = self.suspects.front()
         {
             return Step::LookUp(suspect.id.clone());
@@ -191,7 +191,7 @@ impl Machine {
         {
             return Step::LookUp(suspect.id.clone());
         }
-        let doubted_until_ms = match self.due_doubt(at.abilities, now_ms) {
+        let unconfirmed_until_ms = match self.due_empty_range(at.abilities, now_ms) {
             Ok(step) => return step,
             Err(retry_ms) => retry_ms.unwrap_or(i64::MAX),
         };
@@ -223,21 +223,21 @@ impl Machine {
             .ledger
             .gaps()
             .iter()
-            .filter(|gap| !self.is_in_doubt(gap))
+            .filter(|gap| !self.is_unconfirmed(gap))
             .filter_map(|gap| due_at_ms(gap, at.plan, at.settling))
             .filter(|due_ms| *due_ms > at.server_now_ms)
             .min();
         let due_ms = due_ms.map_or(i64::MAX, |due_ms| due_ms.saturating_add(self.clock_lead_ms));
         Step::Wait {
-            until_ms: due_ms.min(doubted_until_ms),
+            until_ms: due_ms.min(unconfirmed_until_ms),
         }
     }
 
     /// A range that is due for its rung in time.
     fn due_look(&self, at: Moment<'_>, rung: usize) -> Option<Step> {
         let age_ms = at.plan.ladder.age_ms(rung)?;
-        // What lies further back than this was held up, or is asked for by a plan that has
-        // changed: it does not come before what is due now.
+        // Ranges further back were delayed, or belong to a changed plan: they do not come before
+        // what is due now.
         let in_time_ms = at.server_now_ms
             - age_ms
             - at.plan
@@ -273,7 +273,7 @@ impl Machine {
         };
         let is_its_rung = at.plan.ladder.next(read_age_ms) == rung;
         if !is_its_rung
-            || self.is_in_doubt(gap)
+            || self.is_unconfirmed(gap)
             || due_at_ms(gap, at.plan, at.settling)? > at.server_now_ms
         {
             return None;
@@ -287,7 +287,7 @@ impl Machine {
         (low < high).then(|| {
             Step::Fetch(Fetch {
                 bounds: Bounds::Back {
-                    below: high.clone(),
+                    max_id: high.clone(),
                     anchor: anchor_for(&low, tries),
                 },
                 purpose: RequestPurpose::Look { rung, low, high },
@@ -314,7 +314,7 @@ impl Machine {
                     high: high.clone(),
                     per_million: (share * 1e6) as u32,
                 },
-                else_below: high,
+                else_max_id: high,
             },
             limit: at.abilities.page_limit,
         }))
@@ -322,7 +322,7 @@ impl Machine {
 
     fn due_fill(&self, settings: &Settings, abilities: Abilities) -> Option<Step> {
         // Gaps before history: what is missing now comes first.
-        let fill_requested = |gap: &&Gap| match gap.kind {
+        let is_to_fill = |gap: &&Gap| match gap.kind {
             GapKind::Open { fill_requested, .. } => fill_requested || settings.fill_gaps,
             _ => false,
         };
@@ -330,8 +330,8 @@ impl Machine {
             .ledger
             .gaps()
             .iter()
-            .filter(fill_requested)
-            .filter(|gap| !self.is_in_doubt(gap))
+            .filter(is_to_fill)
+            .filter(|gap| !self.is_unconfirmed(gap))
             .min_by_key(|gap| is_history(gap))?;
         let GapKind::Open { history, tries, .. } = gap.kind else {
             return None;
@@ -343,10 +343,10 @@ impl Machine {
         let bounds = match anchor {
             Some(anchor) if abilities.min_id && tries % 2 == 0 => Bounds::Forward {
                 anchor,
-                else_below: gap.high.clone(),
+                else_max_id: gap.high.clone(),
             },
             anchor => Bounds::Back {
-                below: gap.high.clone(),
+                max_id: gap.high.clone(),
                 anchor,
             },
         };
@@ -427,7 +427,7 @@ impl Machine {
 }
 
 /// The anchor of a range: the newest stored post at or below its low end, and
-/// after each try in vain one twice as far down.
+/// after each try without result one twice as far down.
 fn anchor_for(low: &Key, tries: u32) -> Option<AnchorQuery> {
     (!low.is_lowest()).then(|| AnchorQuery::Newest {
         at_most: low.clone(),
@@ -461,12 +461,12 @@ fn due_at_ms(gap: &Gap, plan: &Plan, settling: bool) -> Option<i64> {
 
 /// From this many new posts a poll on, a poll reads its anchor along.
 const BUSY_POSTS_PER_POLL: f64 = 0.5;
-/// With so many requests a poll there is room for every rung.
+/// With this many requests a poll there is room for every rung.
 const ROOMY_REQUESTS_PER_POLL: i64 = 4;
-/// A look that is this late has been held up.
+/// A look this late has been delayed.
 const IN_TIME_PERIODS: i64 = 4;
 const IN_TIME_MS: i64 = 60_000;
 /// What comes of age unread is passed over in portions of this part of the last rung's age.
 const PASSED_OVER_PORTIONS: i64 = 24;
-/// How often posts are read that are dated ahead.
+/// The interval between reads of posts dated ahead.
 const AHEAD_EVERY_MS: i64 = 10 * 60_000;

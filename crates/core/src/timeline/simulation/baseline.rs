@@ -1,13 +1,13 @@
-//! The usual pollers: they trust `since_id`.
+//! Baseline pollers, which trust `since_id`.
 
 use super::{
-    outcome::{Delays, Outcome},
+    outcome::{Delays, PollerOutcome},
     server::{Bounds, PAGE, ROUND_TRIP_MS, Server},
     workload::Workload,
     world::{World, time_ms},
 };
 
-/// How a usual poller chooses where to read from.
+/// How a baseline poller chooses where to read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Baseline {
     /// From the newest ID seen.
@@ -16,22 +16,22 @@ pub enum Baseline {
     Clamp(i64),
 }
 
-/// Runs a usual poller that polls every `every_ms`, pages back to what it knows, and forgets nothing
-/// of what it has stored, for `length_ms`.
+/// Runs a baseline poller for `length_ms`: it polls every `every_ms`, pages back to the newest post
+/// that it knows, and keeps all that it has stored.
 pub fn run_baseline(
     workload: &Workload,
     baseline: Baseline,
     every_ms: i64,
     length_ms: i64,
     seed: u64,
-) -> Outcome {
+) -> PollerOutcome {
     let start_ms = super::copy::START_MS;
     let mut server = Server::new(
         World::new(workload.clone(), seed, start_ms),
         workload.throttle,
     );
     let (mut now_ms, end_ms) = (start_ms + LEAD_MS, start_ms + length_ms);
-    let mut outcome = Outcome::default();
+    let mut outcome = PollerOutcome::default();
     let mut delays = Vec::new();
     let (mut latest, mut polled_at_ms, mut fetched, mut stored) = (0_u64, 0_i64, 0_u64, 0_u64);
     let first_ms = now_ms;
@@ -55,8 +55,8 @@ pub fn run_baseline(
                 break;
             }
             let bounds = Bounds {
-                since: (since > 0).then_some(since),
-                below,
+                since_id: (since > 0).then_some(since),
+                max_id: below,
                 min_id: None,
             };
             let page = server.page(bounds, now_ms);
@@ -80,17 +80,17 @@ pub fn run_baseline(
             }
         }
         (latest, polled_at_ms) = (newest, began_ms);
-        server.world.let_go(now_ms - KEPT_MS);
+        server.world.drop_older(now_ms - KEPT_MS);
         now_ms = (began_ms + every_ms).max(now_ms + 1);
     }
-    let judged = |id: u64| (first_ms..end_ms - KEPT_MS).contains(&time_ms(id));
+    let counts = |id: u64| (first_ms..end_ms - KEPT_MS).contains(&time_ms(id));
     let world = &server.world;
     let unread = world.posts().filter(|post| post.stored_at_ms.is_none());
     let missed = world
         .missed
         .iter()
         .chain(unread)
-        .filter(|post| judged(post.id));
+        .filter(|post| counts(post.id));
     outcome.missed = missed.count() as u64;
     outcome.posts = delays.len() as u64 + outcome.missed;
     outcome.fetches_after = fetched as f64 / stored.max(1) as f64;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    outcome::{Delays, Outcome, PlanChange},
+    outcome::{Delays, PlanChange, PollerOutcome},
     server::{Bounds, PAGE, ROUND_TRIP_MS, Server},
     workload::Workload,
     world::{World, time_ms},
@@ -25,7 +25,7 @@ pub struct Length {
 }
 
 /// Lets the machine copy a workload, and on until all that was published has come of age.
-pub fn run(workload: &Workload, settings: &Settings, length: Length, seed: u64) -> Outcome {
+pub fn run(workload: &Workload, settings: &Settings, length: Length, seed: u64) -> PollerOutcome {
     let mut copy = Copy::new(workload, settings, seed);
     let unproven_ms = START_MS + length.unproven_ms;
     while copy.now_ms < unproven_ms && copy.proven_ms.is_none() {
@@ -54,7 +54,7 @@ struct Copy<'a> {
     stored: [u64; 2],
     delays: Vec<i64>,
     late_delays: Vec<i64>,
-    outcome: Outcome,
+    outcome: PollerOutcome,
 }
 
 impl<'a> Copy<'a> {
@@ -72,7 +72,7 @@ impl<'a> Copy<'a> {
             stored: [0; 2],
             delays: Vec::new(),
             late_delays: Vec::new(),
-            outcome: Outcome::default(),
+            outcome: PollerOutcome::default(),
         }
     }
 
@@ -87,8 +87,8 @@ impl<'a> Copy<'a> {
             }
             Step::LookUp(id) => {
                 // Nothing is deleted here.
-                if let Ok(facts) = self.server.answer(self.now_ms, false) {
-                    self.machine.looked_up(&id, false, &facts);
+                if let Ok(headers) = self.server.answer(self.now_ms, false) {
+                    self.machine.looked_up(&id, false, &headers);
                 }
                 self.now_ms += ROUND_TRIP_MS;
             }
@@ -103,11 +103,11 @@ impl<'a> Copy<'a> {
     fn fetch(&mut self, request: &Request) {
         self.outcome.requests += 1;
         let sent_at_ms = self.now_ms;
-        let is_paged = request.page.since.is_some()
-            || request.page.below.is_some()
+        let is_paged = request.page.since_id.is_some()
+            || request.page.max_id.is_some()
             || request.page.min_id.is_some();
-        let facts = match self.server.answer(sent_at_ms, is_paged) {
-            Ok(facts) => facts,
+        let headers = match self.server.answer(sent_at_ms, is_paged) {
+            Ok(headers) => headers,
             Err(failure) => {
                 self.now_ms += ROUND_TRIP_MS;
                 let random = (self.rng.share() * 1e9) as u64;
@@ -118,11 +118,11 @@ impl<'a> Copy<'a> {
             }
         };
         let page = self.server.page(Bounds::of(request), sent_at_ms);
-        self.now_ms = facts.received_at_ms;
+        self.now_ms = headers.received_at_ms;
         let keys = page
             .iter()
             .map(|&index| key_of(self.server.world.get(index).id));
-        let reading = Reading::of_keys(keys.collect(), SCHEME, &facts);
+        let reading = Reading::of_keys(keys.collect(), SCHEME, &headers);
         let after = usize::from(self.proven_ms.is_some());
         self.fetched[after] += page.len() as u64;
         let first_ms = *self.first_ms.get_or_insert(sent_at_ms);
@@ -153,23 +153,29 @@ impl<'a> Copy<'a> {
             new,
             edited: 0,
         };
-        self.machine
-            .page(self.settings, ABILITIES, request, &reading, &facts, &stored);
-        self.note_plan();
-        self.server.world.let_go(self.now_ms - KEPT_MS);
+        self.machine.page(
+            self.settings,
+            ABILITIES,
+            request,
+            &reading,
+            &headers,
+            &stored,
+        );
+        self.record_plan();
+        self.server.world.drop_older(self.now_ms - KEPT_MS);
     }
 
-    fn note_plan(&mut self) {
+    fn record_plan(&mut self) {
         let Some((overlap_ms, looks, is_proven, is_trial)) = self.machine.chosen() else {
             return;
         };
         let looks_ms: Vec<i64> = looks.iter().map(|look| look.age_ms).collect();
-        let stands = self
+        let is_same = self
             .outcome
             .plans
             .last()
             .is_some_and(|last| last.looks_ms == looks_ms && last.is_proven == is_proven);
-        if stands {
+        if is_same {
             return;
         }
         let at_ms = self.now_ms - START_MS;
@@ -187,11 +193,11 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// Nothing is written any more; what was comes of age.
-    fn finish(mut self, settings: &Settings) -> Outcome {
+    /// Ends the posts, and runs until those that exist have come of age.
+    fn finish(mut self, settings: &Settings) -> PollerOutcome {
         let ended_ms = self.now_ms;
         self.server.world.end(ended_ms);
-        // The settling afterwards is no part of what the plan costs.
+        // The settling afterwards is not part of the cost of the plan.
         let (fetched, stored) = (self.fetched, self.stored);
         let last_ms = settings
             .rungs

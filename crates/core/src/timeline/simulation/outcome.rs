@@ -1,14 +1,14 @@
-//! What came of a run.
+//! The outcome of a run.
 
-/// What a poller made of a workload.
+/// The results of a poller on a workload.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Outcome {
+pub struct PollerOutcome {
     /// Posts that were visible, by the last rung's age, from the first poll on.
     pub posts: u64,
     /// Of these, posts that are not stored.
     pub missed: u64,
-    /// Of the missed ones, posts whose place is listed: as not read, as passed over, or as still
-    /// to be read again.
+    /// Of the missed ones, posts whose range is listed: as unread, as passed over, or as still to be
+    /// read again.
     pub listed: u64,
     /// Requests.
     pub requests: u64,
@@ -22,11 +22,11 @@ pub struct Outcome {
     pub delays: Delays,
     /// The same, of posts that were visible more than a second after their ID's time.
     pub late_delays: Delays,
-    /// When the plan changed: what it was from then on.
+    /// The changes of the plan.
     pub plans: Vec<PlanChange>,
 }
 
-/// A plan that was taken.
+/// A change of the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanChange {
     /// When, ms after the beginning.

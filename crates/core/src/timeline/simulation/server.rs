@@ -17,8 +17,8 @@ pub(super) struct Server {
 /// Bounds of a page, as numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bounds {
-    pub(super) since: Option<u64>,
-    pub(super) below: Option<u64>,
+    pub(super) since_id: Option<u64>,
+    pub(super) max_id: Option<u64>,
     pub(super) min_id: Option<u64>,
 }
 
@@ -26,8 +26,8 @@ impl Bounds {
     pub(super) fn of(request: &Request) -> Self {
         let number = |id: &Option<UpstreamId>| id.as_ref().and_then(|id| id.as_str().parse().ok());
         Self {
-            since: number(&request.page.since),
-            below: number(&request.page.below),
+            since_id: number(&request.page.since_id),
+            max_id: number(&request.page.max_id),
             min_id: number(&request.page.min_id),
         }
     }
@@ -42,15 +42,15 @@ impl Server {
         }
     }
 
-    /// The places of a page's posts in the world, newest first.
+    /// The indexes of a page's posts in the world, newest first.
     pub(super) fn page(&mut self, bounds: Bounds, now_ms: i64) -> Vec<usize> {
         self.world.make_until(now_ms);
         let visible = |post: &Post| post.visible_at_ms <= now_ms;
         let world = &self.world;
-        let above = world.first_above(bounds.since.or(bounds.min_id).unwrap_or(0));
+        let above = world.first_above(bounds.since_id.or(bounds.min_id).unwrap_or(0));
         let under = bounds
-            .below
-            .map_or(world.len(), |below| world.first_at(below));
+            .max_id
+            .map_or(world.len(), |max_id| world.first_at(max_id));
         let range = above..under.max(above);
         let shown = |index: &usize| visible(world.get(*index));
         if bounds.min_id.is_some() {
@@ -61,7 +61,7 @@ impl Server {
         range.rev().filter(shown).take(PAGE).collect()
     }
 
-    /// What an answer's headers say, or that the throttle refuses it.
+    /// An answer's headers, or a refusal by the throttle.
     pub(super) fn answer(
         &mut self,
         sent_at_ms: i64,

@@ -7,20 +7,20 @@ use crate::rng::Rng;
 pub struct Workload {
     /// New posts a second, at random (Poisson).
     pub rate_per_s: f64,
-    /// Posts that are later than usual.
+    /// Shares of posts with additional lateness.
     pub tails: Vec<Tail>,
     /// The upstream takes this many paged requests in a window of this length, ms.
     pub throttle: Option<(u32, i64)>,
 }
 
-/// A share of posts that become visible later than usual.
+/// A share of posts with additional lateness.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tail {
     /// Their share of all posts.
     pub share: f64,
-    /// The least that they are late by, ms.
+    /// The least lateness, ms.
     pub from_ms: f64,
-    /// The most.
+    /// The greatest lateness, ms.
     pub to_ms: f64,
     /// Whether they spread evenly over the logarithm of time, or over time.
     pub logarithmic: bool,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::workload::Workload;
 use crate::rng::Rng;
 
-/// The posts of a workload, made as time passes; those that nobody reads any more are let go.
+/// The posts of a workload, generated as time passes and dropped once no poller reads them.
 pub(super) struct World {
     workload: Workload,
     rng: Rng,
@@ -18,9 +18,9 @@ pub(super) struct World {
     pub(super) proven_ms: Option<i64>,
     /// By ID.
     posts: VecDeque<Post>,
-    /// How many were let go.
+    /// How many were dropped.
     pub(super) gone: u64,
-    /// Posts that are visible and were never stored, among those let go.
+    /// Posts that are visible and were never stored, among those dropped.
     pub(super) missed: Vec<Post>,
     sequence: u64,
 }
@@ -71,13 +71,13 @@ impl World {
         }
     }
 
-    /// Nothing is written from a time on, Unix ms.
+    /// Ends the posts at a time, Unix ms.
     pub(super) fn end(&mut self, at_ms: i64) {
         self.ends_ms = at_ms - self.start_ms;
     }
 
-    /// Lets posts go that are older than a time, Unix ms.
-    pub(super) fn let_go(&mut self, before_ms: i64) {
+    /// Drops posts older than a time, Unix ms.
+    pub(super) fn drop_older(&mut self, before_ms: i64) {
         while self
             .posts
             .front()

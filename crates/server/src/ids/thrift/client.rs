@@ -1,4 +1,4 @@
-//! A client, for asking other services of the kind what they are.
+//! A client, for the sanity check of peers.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -19,13 +19,13 @@ pub struct Client {
     deadline: Instant,
 }
 
-/// A call without an answer.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The connection failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The reply makes no sense.
+    /// The reply is invalid.
     #[error("its reply cannot be read: {0}")]
     Wire(#[from] WireError),
     /// The reply is longer than any reply of such a service.
@@ -37,8 +37,7 @@ pub enum ClientError {
 }
 
 impl Client {
-    /// Connects. All of it, later calls included, may take as long as this, however slowly the
-    /// service sends.
+    /// Connects. The timeout covers the connection and all later calls together.
     ///
     /// # Errors
     /// The socket's.

@@ -13,13 +13,13 @@ pub struct Call<'a> {
     pub name: &'a [u8],
     /// The number that the reply repeats.
     pub sequence: i32,
-    /// Whether the client waits for no reply.
+    /// Whether the client expects no reply.
     pub one_way: bool,
-    /// What is asked for.
+    /// The request.
     pub request: Request<'a>,
 }
 
-/// What a call asks for.
+/// The method and arguments of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// The number of the worker.
@@ -28,7 +28,7 @@ pub enum Request<'a> {
     Timestamp,
     /// An ID; `agent` is whatever stood in field 1, if it was a string.
     Id {
-        /// Who asks.
+        /// The user agent.
         agent: Option<&'a [u8]>,
     },
     /// The number of the datacenter.
@@ -52,7 +52,7 @@ pub enum Failure {
     UnknownMethod = 1,
     /// The message is not a call.
     MessageType = 2,
-    /// The service refuses or fails.
+    /// The service refused or failed.
     Internal = 6,
     /// The arguments cannot be read.
     Protocol = 7,
@@ -62,8 +62,8 @@ impl<'a> Call<'a> {
     /// Reads a frame's content: a header, strict or not, and the arguments.
     ///
     /// # Errors
-    /// A header that cannot be read: there is nobody to reply to. All that comes after it can be
-    /// replied to, and is in [`request`](Self::request).
+    /// An invalid header, which cannot be replied to. Errors after the header can be, and are in
+    /// [`request`](Self::request).
     pub fn parse(frame: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(frame);
         let first = reader.i32()?;
@@ -145,7 +145,7 @@ impl<'a> Request<'a> {
 /// A reply, read from a frame without its length. For clients.
 ///
 /// # Errors
-/// What cannot be read; the inner error is the server's exception.
+/// An invalid reply; the inner error is the server's exception.
 pub fn parse_reply(frame: &[u8]) -> Result<Result<i64, String>, WireError> {
     let mut reader = Reader::new(frame);
     let version = reader.i32()? as u32;
@@ -171,7 +171,7 @@ pub fn parse_reply(frame: &[u8]) -> Result<Result<i64, String>, WireError> {
     }
 }
 
-/// Field 1 of a struct if it is a string; of several the last, as readers do it.
+/// Field 1 of a struct if it is a string; the last of several, as in other implementations.
 fn first_string(mut reader: Reader<'_>) -> Result<Option<&[u8]>, WireError> {
     let mut found = None;
     loop {
@@ -192,8 +192,8 @@ fn frame(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
     out.extend([0; LENGTH_BYTES]);
     content(out);
     let length = (out.len() - start - LENGTH_BYTES) as u32;
-    if let Some(place) = out.get_mut(start..start + LENGTH_BYTES) {
-        place.copy_from_slice(&length.to_be_bytes());
+    if let Some(length_bytes) = out.get_mut(start..start + LENGTH_BYTES) {
+        length_bytes.copy_from_slice(&length.to_be_bytes());
     }
 }
 

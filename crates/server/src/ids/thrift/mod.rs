@@ -1,13 +1,13 @@
 //! The service of 2010: Thrift, framed transport, binary protocol.
 
+mod calls;
 mod client;
-mod connection;
-mod connections;
+mod listener;
 mod message;
-mod server;
+mod open_connections;
 mod wire;
 
 pub use client::{Client, ClientError};
+pub use listener::{Limits, Listener};
 pub use message::{Call, Failure, LENGTH_BYTES, Request, parse_reply};
-pub use server::{Limits, Server};
-pub use wire::{DEEPEST, WireError};
+pub use wire::{MAX_DEPTH, WireError};

@@ -1,4 +1,4 @@
-//! Thrift's binary protocol: how values lie in a frame.
+//! Thrift's binary protocol: the encoding of values.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(super) mod kind {
     pub(in super::super) const UUID: u8 = 16;
 }
 
-/// Bytes that are no value of the binary protocol.
+/// Why bytes are not a value of the binary protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// The bytes end within a value.
@@ -28,7 +28,7 @@ pub enum WireError {
     Length(i32),
     /// No value has a type of this number.
     Type(u8),
-    /// Values lie in values more than [`DEEPEST`] times.
+    /// Values are nested more than [`MAX_DEPTH`] deep.
     TooDeep,
     /// The header's version is not 1.
     Version(u32),
@@ -74,10 +74,10 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Passes over a value of that type. Takes time in the bytes passed over, whatever lengths
-    /// they claim.
+    /// Skips a value of that type. The time is linear in the bytes skipped, whatever lengths they
+    /// claim.
     pub(super) fn skip(&mut self, kind: u8) -> Result<(), WireError> {
-        self.skip_within(kind, DEEPEST)
+        self.skip_within(kind, MAX_DEPTH)
     }
 
     fn skip_within(&mut self, kind: u8, depth: u32) -> Result<(), WireError> {
@@ -146,7 +146,7 @@ impl fmt::Display for WireError {
             Self::CutOff => write!(f, "the message ends within a value"),
             Self::Length(length) => write!(f, "a length is {length}"),
             Self::Type(kind) => write!(f, "there is no type {kind}"),
-            Self::TooDeep => write!(f, "values are nested more than {DEEPEST} deep"),
+            Self::TooDeep => write!(f, "values are nested more than {MAX_DEPTH} deep"),
             Self::Version(version) => write!(
                 f,
                 "the message begins with {version:#010x}, not with version 1; \
@@ -159,4 +159,4 @@ impl fmt::Display for WireError {
 impl std::error::Error for WireError {}
 
 /// How deep values may be nested.
-pub const DEEPEST: u32 = 16;
+pub const MAX_DEPTH: u32 = 16;

@@ -16,7 +16,7 @@ pub(super) struct Channel {
 
 /// How a request names a stream.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Named {
+pub(super) struct StreamParams {
     pub(super) stream: Option<String>,
     pub(super) tag: Option<String>,
     pub(super) list: Option<String>,
@@ -25,8 +25,8 @@ pub(super) struct Named {
 
 impl Channel {
     /// The stream of that name; `None` if there is none.
-    pub(super) fn of(stream: &str, named: &Named) -> Option<Self> {
-        let tag = || named.tag.clone().filter(|tag| !tag.is_empty());
+    pub(super) fn of(stream: &str, params: &StreamParams) -> Option<Self> {
+        let tag = || params.tag.clone().filter(|tag| !tag.is_empty());
         let (timeline, parameter, local) = match stream {
             "user" => (Timeline::Home, None, None),
             "public" => (Timeline::Public, None, None),
@@ -35,7 +35,7 @@ impl Channel {
             "hashtag" => (Timeline::Tag(tag()?), tag(), None),
             "hashtag:local" => (Timeline::Tag(tag()?), tag(), Some(true)),
             "list" => {
-                let list = named.list.clone()?;
+                let list = params.list.clone()?;
                 (Timeline::List(list.parse().ok()?), Some(list), None)
             }
             _ => return None,
@@ -56,6 +56,6 @@ impl Channel {
 
     pub(super) fn shows(&self, status: &Status) -> bool {
         let local = status.author.host.is_none();
-        self.local.is_none_or(|wanted| wanted == local)
+        self.local.is_none_or(|expected| expected == local)
     }
 }

@@ -157,5 +157,5 @@ impl Feed {
 
 /// How often a connection looks for events, in real time.
 const POLL_MS: i64 = 10;
-/// The stream of rng under a connection and an event.
+/// The random stream of a connection and an event.
 const STREAM: u64 = 9;

@@ -16,7 +16,7 @@ use futures_util::stream;
 use tokio::time::Instant;
 
 use super::{
-    channel::{Channel, Named},
+    channel::{Channel, StreamParams},
     feed::{Event, Feed, Next},
 };
 use crate::http::{
@@ -26,7 +26,7 @@ use crate::http::{
     sim::Sim,
 };
 
-type Asked = (State<Arc<Sim>>, Query<Named>, HeaderMap);
+type Asked = (State<Arc<Sim>>, Query<StreamParams>, HeaderMap);
 
 pub(super) async fn user(asked: Asked) -> Response {
     open("user", asked)
@@ -52,14 +52,14 @@ pub(super) async fn list(asked: Asked) -> Response {
     open("list", asked)
 }
 
-fn open(stream: &str, (State(sim), Query(named), headers): Asked) -> Response {
-    let token = named.access_token.as_deref();
+fn open(stream: &str, (State(sim), Query(params), headers): Asked) -> Response {
+    let token = params.access_token.as_deref();
     let token = token.unwrap_or_else(|| bearer(&headers)).to_owned();
     if let Some(refusal) = refused(&sim, &token) {
         return refusal;
     }
     let channel =
-        Channel::of(stream, &named).filter(|channel| sim.world(&channel.timeline).is_some());
+        Channel::of(stream, &params).filter(|channel| sim.world(&channel.timeline).is_some());
     let Some(channel) = channel else {
         return refuse(Api::Mastodon, &Refusal::NotFound);
     };

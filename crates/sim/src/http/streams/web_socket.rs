@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    channel::{Channel, Named},
+    channel::{Channel, StreamParams},
     feed::{Event, Feed, Next},
     sse::refused,
 };
@@ -30,14 +30,14 @@ use crate::http::{
 /// as the protocol.
 pub(super) async fn upgrade(
     State(sim): State<Arc<Sim>>,
-    Query(named): Query<Named>,
+    Query(params): Query<StreamParams>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let protocol = headers
         .get(SEC_WEBSOCKET_PROTOCOL)
         .and_then(|value| value.to_str().ok());
-    let token = match (named.access_token.as_deref(), bearer(&headers)) {
+    let token = match (params.access_token.as_deref(), bearer(&headers)) {
         (Some(token), _) => token,
         (None, "") => protocol.unwrap_or(""),
         (None, token) => token,
@@ -55,7 +55,7 @@ pub(super) async fn upgrade(
     };
     upgrade.on_upgrade(async move |socket| {
         let feed = Feed::new(Arc::clone(&sim), token);
-        Connection { sim, feed, socket }.serve(named).await;
+        Connection { sim, feed, socket }.serve(params).await;
     })
 }
 
@@ -67,18 +67,18 @@ struct Connection {
 
 /// What a client says.
 #[derive(Debug, Deserialize)]
-struct FillRequest {
+struct ClientMessage {
     #[serde(rename = "type")]
     kind: String,
     #[serde(flatten)]
-    named: Named,
+    params: StreamParams,
 }
 
 impl Connection {
     /// Until either side is gone; the socket then closes without a word, as
     /// broken connections do.
-    async fn serve(mut self, named: Named) {
-        if named.stream.is_some() && self.subscribe(&named).await.is_err() {
+    async fn serve(mut self, params: StreamParams) {
+        if params.stream.is_some() && self.subscribe(&params).await.is_err() {
             return;
         }
         let mut heartbeat_at = Instant::now() + self.feed.heartbeat();
@@ -124,12 +124,10 @@ impl Connection {
     }
 
     async fn hear(&mut self, text: &str) -> Result<(), axum::Error> {
-        match serde_json::from_str::<FillRequest>(text) {
-            Ok(fill_request) if fill_request.kind == "subscribe" => {
-                self.subscribe(&fill_request.named).await
-            }
-            Ok(fill_request) if fill_request.kind == "unsubscribe" => {
-                if let Some(channel) = self.channel(&fill_request.named) {
+        match serde_json::from_str::<ClientMessage>(text) {
+            Ok(message) if message.kind == "subscribe" => self.subscribe(&message.params).await,
+            Ok(message) if message.kind == "unsubscribe" => {
+                if let Some(channel) = self.channel(&message.params) {
                     self.feed.unsubscribe(&channel);
                 }
                 Ok(())
@@ -138,8 +136,8 @@ impl Connection {
         }
     }
 
-    async fn subscribe(&mut self, named: &Named) -> Result<(), axum::Error> {
-        match self.channel(named) {
+    async fn subscribe(&mut self, params: &StreamParams) -> Result<(), axum::Error> {
+        match self.channel(params) {
             Some(channel) => {
                 self.feed.subscribe(channel);
                 Ok(())
@@ -148,9 +146,9 @@ impl Connection {
         }
     }
 
-    fn channel(&self, named: &Named) -> Option<Channel> {
-        let stream = named.stream.as_deref()?;
-        let channel = Channel::of(stream, named)?;
+    fn channel(&self, params: &StreamParams) -> Option<Channel> {
+        let stream = params.stream.as_deref()?;
+        let channel = Channel::of(stream, params)?;
         self.sim.world(&channel.timeline).map(|_| channel)
     }
 

@@ -109,8 +109,8 @@ fn request(params: &Params) -> Result<PageRequest, Refusal> {
     };
     let id = |number: u64| UpstreamId::new(number.to_string());
     Ok(PageRequest {
-        since: number("since_id")?.map(id),
-        below: number("max_id")?.map(|number| id(number.saturating_add(1))),
+        since_id: number("since_id")?.map(id),
+        max_id: number("max_id")?.map(|number| id(number.saturating_add(1))),
         min_id: None,
         limit: number("count")?.map_or(DEFAULT_COUNT, |count| {
             u16::try_from(count).unwrap_or(u16::MAX)

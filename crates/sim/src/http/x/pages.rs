@@ -131,15 +131,15 @@ fn request(rules: &Rules, params: &Params) -> Result<PageRequest, Refusal> {
     let since = params.id("since_id")?.map(UpstreamId::from);
     let until = params.id("until_id")?.map(UpstreamId::from);
     let mut request = PageRequest {
-        since,
-        below: until,
+        since_id: since,
+        max_id: until,
         min_id: None,
         limit,
     };
     if let Some(token) = params.text("pagination_token") {
         match Token::read(token) {
             // It stands within the bounds already.
-            Some(Token::Older(id)) => request.below = Some(id),
+            Some(Token::Older(id)) => request.max_id = Some(id),
             Some(Token::Newer(id)) => request.min_id = Some(id),
             None => {
                 let message =

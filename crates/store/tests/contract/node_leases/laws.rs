@@ -30,7 +30,7 @@ const SCARCE: Layout = layout("scarce", &[Field::node("node", 1), Field::sequenc
 
 const SHORT: WindowConfig = WindowConfig {
     length_ms: 20,
-    timeout_ms: 1_000,
+    max_clock_skew_ms: 1_000,
 };
 
 #[test]
@@ -192,7 +192,7 @@ impl World {
         match lease.renew(now_us) {
             Ok(()) => assert!(is_current || !is_due, "it was taken over, and renewed"),
             Err(NodeLeaseError::Lost { .. }) => {
-                assert!(!is_current, "it was lost to nobody");
+                assert!(!is_current, "it was lost without a new holder");
                 self.seen.lost += 1;
             }
             Err(error) => panic!("{error}"),
@@ -211,7 +211,9 @@ impl World {
                 self.current.insert(number, None);
                 self.seen.released += 1;
             }
-            Err(NodeLeaseError::Lost { .. }) => assert!(!is_current, "it was lost to nobody"),
+            Err(NodeLeaseError::Lost { .. }) => {
+                assert!(!is_current, "it was lost without a new holder")
+            }
             Err(error) => panic!("{error}"),
         }
     }

@@ -96,7 +96,7 @@ fn a_keeper_extends_the_window() {
     on_both(|store| {
         let window_config = WindowConfig {
             length_ms: 200,
-            timeout_ms: 60_000,
+            max_clock_skew_ms: 60_000,
         };
         let nodes = NodeLeases::new(store.clone(), TINY, window_config, "a");
         let clock = TickedClock::start();

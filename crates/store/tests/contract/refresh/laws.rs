@@ -1,15 +1,15 @@
 //! Law 5 under random workers: claims, saves, deaths, late saves, polls.
 
-use driftline_core::refresh::Outcome;
+use driftline_core::refresh::LookupOutcome;
 use driftline_store::{
     StoreError,
-    refresh::{Answer, Claim, Claimed, What},
+    refresh::{Claim, Claimed, LookupAnswer, LookupTarget},
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
 
-use super::{Crew, MINUTE_MS, check_schedule, found, liked, local};
+use super::{MINUTE_MS, Workers, check_schedule, found, liked, local};
 use crate::world::{START_MS, World, on_both};
 
 const POSTS: u64 = 40;
@@ -44,10 +44,10 @@ fn run(store: &driftline_store::Store, seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut world = World::readable(store, "home");
     world.poll((1..=POSTS).rev().map(|id| liked(id, 0)).collect());
-    let mut crew = Crew::of(&world);
-    crew.size = 7;
-    let ids: HashMap<What, u64> = (1..=POSTS)
-        .map(|id| (What::Stored(local(&world, id)), id))
+    let mut workers = Workers::of(&world);
+    workers.size = 7;
+    let ids: HashMap<LookupTarget, u64> = (1..=POSTS)
+        .map(|id| (LookupTarget::Stored(local(&world, id)), id))
         .collect();
     let is_rows = store.db().dialect() == driftline_db::Dialect::Postgres;
     let mut now_ms = START_MS + 3 * MINUTE_MS;
@@ -69,7 +69,7 @@ fn run(store: &driftline_store::Store, seed: u64) {
                 } else {
                     3_600_000
                 };
-                if let Claimed::Batch(claim) = crew.ask(now_ms, lease_ms) {
+                if let Claimed::Batch(claim) = workers.ask(now_ms, lease_ms) {
                     for hand in hands.iter().filter(|hand| hand.ends_ms > now_ms) {
                         for due in &claim.posts {
                             let held = hand.claim.posts.iter().any(|other| other.what == due.what);
@@ -87,25 +87,25 @@ fn run(store: &driftline_store::Store, seed: u64) {
             }
             4..8 if !hands.is_empty() => {
                 let hand = hands.swap_remove(random.random_range(0..hands.len()));
-                let answers: Vec<(u64, Answer)> = hand
+                let answers: Vec<(u64, LookupAnswer)> = hand
                     .claim
                     .posts
                     .iter()
                     .filter_map(|due| {
                         let id = ids[&due.what];
                         Some(match random.random_range(0..20) {
-                            0 => (id, Answer::Nothing),
-                            1 => (id, Answer::Missing),
-                            2 => (id, Answer::Hidden),
-                            3 if deleted < 5 => (id, Answer::Gone),
+                            0 => (id, LookupAnswer::Nothing),
+                            1 => (id, LookupAnswer::Missing),
+                            2 => (id, LookupAnswer::Hidden),
+                            3 if deleted < 5 => (id, LookupAnswer::Gone),
                             4 => return None,
-                            5 => (id, Answer::Suspect),
+                            5 => (id, LookupAnswer::Suspect),
                             _ => found(id, hand.sees),
                         })
                     })
                     .collect();
                 // The save comes with the time of the worker that answers now.
-                let saved = crew.try_save_at(&hand.claim, &answers, hand.asked_ms, now_ms);
+                let saved = workers.try_save_at(&hand.claim, &answers, hand.asked_ms, now_ms);
                 match saved {
                     Err(StoreError::LeaseLost) => {
                         assert!(hand.ends_ms <= now_ms, "a lease was lost before its end");
@@ -116,11 +116,11 @@ fn run(store: &driftline_store::Store, seed: u64) {
                         for (post, outcome) in saved.outcomes {
                             let id = ids[&post];
                             match outcome {
-                                Outcome::Updated | Outcome::Unchanged => {
+                                LookupOutcome::Updated | LookupOutcome::Unchanged => {
                                     let before = newest.insert(id, (hand.asked_ms, hand.sees));
                                     assert!(before.is_none_or(|(at, _)| at <= hand.asked_ms));
                                 }
-                                Outcome::Deleted => deleted += 1,
+                                LookupOutcome::Deleted => deleted += 1,
                                 _ => {}
                             }
                         }
@@ -134,8 +134,8 @@ fn run(store: &driftline_store::Store, seed: u64) {
                     // Its process with it: what it held in memory is free.
                     if random.random_bool(0.3) {
                         hands.clear();
-                        crew.claims = driftline_store::refresh::Claims::default();
-                        world.claims = crew.claims.clone();
+                        workers.claims = driftline_store::refresh::Claims::default();
+                        world.claims = workers.claims.clone();
                     }
                 }
             }
@@ -150,9 +150,9 @@ fn run(store: &driftline_store::Store, seed: u64) {
         check_schedule(store);
     }
     for (id, (_, favourites)) in newest {
-        let stands = super::stands(&world, id);
+        let state = super::state_of(&world, id);
         assert_eq!(
-            stands.freshness.counts.favourites,
+            state.freshness.counts.favourites,
             Some(favourites),
             "post {id}"
         );

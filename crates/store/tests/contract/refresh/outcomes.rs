@@ -1,29 +1,31 @@
-//! What answers make of stored posts, and what libraries are told.
+//! How answers change stored posts, and which libraries are notified.
 
-use driftline_core::refresh::Outcome;
+use driftline_core::refresh::LookupOutcome;
 use driftline_store::{
     Root, entry,
     history::{self, EndedBy},
-    refresh::{Answer, OutboxNote, count_history, forget_relayed, listed_in, notify, outbox},
+    refresh::{LookupAnswer, OutboxItem, count_history, forget_relayed, listed_in, notify, outbox},
     source,
 };
 
-use super::{Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, local, stands};
+use super::{HOUR_MS, MINUTE_MS, Workers, check_schedule, found, liked, local, state_of};
 use crate::world::{START_MS, World, on_both};
 
-/// Tells the world's source what is outbox; returns how many entries moved.
-fn notify_all(world: &World, crew: &Crew) -> u64 {
-    let (instance, source) = (crew.instance, world.source);
-    let news = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
-    let (told, moved) = (news.clone(), news);
-    let count = world.write(move |tx| notify(tx, source, &told));
+/// Notifies the world's source of the outbox; returns how many entries took a USN.
+fn notify_all(world: &World, workers: &Workers) -> u64 {
+    let (instance, source) = (workers.instance, world.source);
+    let items = world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
+    let (items, relayed) = (items.clone(), items);
+    let count = world.write(move |tx| notify(tx, source, &items));
     world
         .store
-        .write_blocking(Root::none(), move |tx| forget_relayed(tx, instance, &moved))
+        .write_blocking(Root::none(), move |tx| {
+            forget_relayed(tx, instance, &relayed)
+        })
         .expect("forgotten");
     assert_eq!(
         world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100)),
-        Vec::<OutboxNote>::new()
+        Vec::<OutboxItem>::new()
     );
     count
 }
@@ -33,13 +35,13 @@ fn counts_alone_do_not_flood_libraries() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 100)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let before = world.usns();
         let mut now_ms = START_MS;
         let mut refresh = |favourites: i64, after_ms: i64| {
             now_ms += after_ms;
-            crew.refresh(&[found(1, favourites)], now_ms);
-            notify_all(&world, &crew)
+            workers.refresh(&[found(1, favourites)], now_ms);
+            notify_all(&world, &workers)
         };
         assert_eq!(refresh(200, 4 * MINUTE_MS), 0, "within the first hour");
         assert_eq!(refresh(300, 40 * MINUTE_MS), 0, "still");
@@ -52,24 +54,27 @@ fn counts_alone_do_not_flood_libraries() {
 }
 
 #[test]
-fn an_edit_is_kept_and_told() {
+fn an_edit_is_kept_and_libraries_are_notified() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let mut edited = liked(1, 0);
         edited.edited_at_ms = Some(now_ms - 5);
         edited.raw = edited.raw.replace("text", "better text");
-        let answers = [(1, Answer::Found(Box::new(edited.clone()))), found(2, 0)];
-        let saved = crew.refresh(&answers, now_ms);
+        let answers = [
+            (1, LookupAnswer::Found(Box::new(edited.clone()))),
+            found(2, 0),
+        ];
+        let saved = workers.refresh(&answers, now_ms);
         assert_eq!(saved.news, [(local(&world, 1), false)]);
         assert_eq!(world.timeline()[1].raw, edited.raw);
         let post = local(&world, 1);
         let versions = world.read(move |tx| history::versions(tx, post));
         assert_eq!(versions.len(), 1);
         assert_eq!(versions[0].ended_by, EndedBy::Edit);
-        assert_eq!(notify_all(&world, &crew), 1);
+        assert_eq!(notify_all(&world, &workers), 1);
         assert_eq!(world.usns(), [(1, 3), (2, 2)]);
         // The next page shows the same version: that is no news any more.
         world.now_ms = now_ms + 1_000;
@@ -83,14 +88,17 @@ fn a_deleted_post_leaves_a_tombstone_with_its_history() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 7)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        crew.refresh(&[found(1, 9), found(2, 0)], now_ms);
-        crew.refresh(&[(1, Answer::Gone), found(2, 0)], now_ms + 4 * MINUTE_MS);
-        let gone = stands(&world, 1);
+        workers.refresh(&[found(1, 9), found(2, 0)], now_ms);
+        workers.refresh(
+            &[(1, LookupAnswer::Gone), found(2, 0)],
+            now_ms + 4 * MINUTE_MS,
+        );
+        let gone = state_of(&world, 1);
         assert_eq!(
             (gone.outcome, gone.due_at_ms),
-            (Some(Outcome::Deleted), None)
+            (Some(LookupOutcome::Deleted), None)
         );
         assert_eq!(world.timeline().len(), 1);
         let post = local(&world, 1);
@@ -100,22 +108,22 @@ fn a_deleted_post_leaves_a_tombstone_with_its_history() {
             Some(EndedBy::Deletion)
         );
         assert_eq!(world.read(move |tx| count_history(tx, post)).len(), 2);
-        assert_eq!(notify_all(&world, &crew), 1);
+        assert_eq!(notify_all(&world, &workers), 1);
         assert!(world.export().iter().any(|row| row.usn == 3));
         assert_eq!(check_schedule(store), 1);
     });
 }
 
 #[test]
-fn what_a_deleted_post_held_can_be_erased_with_it() {
+fn content_of_a_deleted_post_can_be_erased_with_it() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 7)]);
-        let mut crew = Crew::of(&world);
-        crew.keep_deleted = false;
+        let mut workers = Workers::of(&world);
+        workers.keep_deleted = false;
         let now_ms = START_MS + 4 * MINUTE_MS;
-        crew.refresh(&[found(1, 9)], now_ms);
-        crew.refresh(&[(1, Answer::Gone)], now_ms + 4 * MINUTE_MS);
+        workers.refresh(&[found(1, 9)], now_ms);
+        workers.refresh(&[(1, LookupAnswer::Gone)], now_ms + 4 * MINUTE_MS);
         let post = local(&world, 1);
         assert_eq!(world.read(move |tx| history::versions(tx, post)), []);
         assert_eq!(world.read(move |tx| count_history(tx, post)), []);
@@ -124,19 +132,19 @@ fn what_a_deleted_post_held_can_be_erased_with_it() {
 }
 
 #[test]
-fn a_missing_post_is_asked_for_again_and_then_deleted() {
+fn a_missing_post_is_looked_up_again_and_then_deleted() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 7)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        crew.refresh(&[(1, Answer::Missing)], now_ms);
-        let missing = stands(&world, 1);
-        assert_eq!(missing.outcome, Some(Outcome::Missing));
+        workers.refresh(&[(1, LookupAnswer::Missing)], now_ms);
+        let missing = state_of(&world, 1);
+        assert_eq!(missing.outcome, Some(LookupOutcome::Missing));
         let recheck_at_ms = missing.due_at_ms.expect("it is due");
         assert_eq!(world.timeline().len(), 1, "still shown");
-        crew.refresh(&[(1, Answer::Missing)], recheck_at_ms + 2_000);
-        assert_eq!(stands(&world, 1).outcome, Some(Outcome::Deleted));
+        workers.refresh(&[(1, LookupAnswer::Missing)], recheck_at_ms + 2_000);
+        assert_eq!(state_of(&world, 1).outcome, Some(LookupOutcome::Deleted));
         assert_eq!(world.timeline().len(), 0);
         check_schedule(store);
     });
@@ -147,14 +155,17 @@ fn a_deleted_post_that_a_poll_shows_again_is_refreshed_again() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 7)]);
-        let crew = Crew::of(&world);
-        crew.refresh(&[(1, Answer::Gone)], START_MS + 4 * MINUTE_MS);
-        notify_all(&world, &crew);
+        let workers = Workers::of(&world);
+        workers.refresh(&[(1, LookupAnswer::Gone)], START_MS + 4 * MINUTE_MS);
+        notify_all(&world, &workers);
         assert_eq!(check_schedule(store), 0);
         world.now_ms = START_MS + 10 * MINUTE_MS;
         assert_eq!(world.poll(vec![liked(1, 8)]).revived, 1);
         assert_eq!(check_schedule(store), 1);
-        assert_eq!(stands(&world, 1).due_at_ms, Some(START_MS + 13 * MINUTE_MS));
+        assert_eq!(
+            state_of(&world, 1).due_at_ms,
+            Some(START_MS + 13 * MINUTE_MS)
+        );
     });
 }
 
@@ -163,11 +174,11 @@ fn failures_are_due_again_with_a_delay() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 7)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        crew.refresh(&[(1, Answer::Nothing)], now_ms);
-        let failed = stands(&world, 1);
-        assert_eq!(failed.outcome, Some(Outcome::Failed));
+        workers.refresh(&[(1, LookupAnswer::Nothing)], now_ms);
+        let failed = state_of(&world, 1);
+        assert_eq!(failed.outcome, Some(LookupOutcome::Failed));
         assert_eq!(failed.freshness.failures, 1);
         let wait_ms = failed.due_at_ms.expect("it is due") - now_ms;
         assert!((2_500..=5_300).contains(&wait_ms), "{wait_ms}");
@@ -179,10 +190,10 @@ fn suspects_are_due_as_they_were() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 7)]);
-        let crew = Crew::of(&world);
-        let due_ms = stands(&world, 1).due_at_ms;
-        crew.refresh(&[(1, Answer::Suspect)], START_MS + 4 * MINUTE_MS);
-        let suspected = stands(&world, 1);
+        let workers = Workers::of(&world);
+        let due_ms = state_of(&world, 1).due_at_ms;
+        workers.refresh(&[(1, LookupAnswer::Suspect)], START_MS + 4 * MINUTE_MS);
+        let suspected = state_of(&world, 1);
         assert_eq!(suspected.freshness.failures, 1);
         assert_eq!(suspected.due_at_ms, due_ms);
         assert_eq!(check_schedule(store), 1);
@@ -194,7 +205,7 @@ fn the_newest_answer_wins_between_polls_and_refreshes() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 7)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let edit = |text: &str| {
             let mut post = liked(1, 7);
@@ -202,44 +213,47 @@ fn the_newest_answer_wins_between_polls_and_refreshes() {
             post
         };
         // A poll asks, a refresh asks later and saves first: the poll's answer is old.
-        crew.refresh(&[(1, Answer::Found(Box::new(edit("second"))))], now_ms + 50);
-        notify_all(&world, &crew);
+        workers.refresh(
+            &[(1, LookupAnswer::Found(Box::new(edit("second"))))],
+            now_ms + 50,
+        );
+        notify_all(&world, &workers);
         world.now_ms = now_ms;
         world.poll(vec![edit("first")]);
         assert!(world.timeline()[0].raw.contains("second"));
         // A refresh asks, a poll asks later and commits first: the refresh's answer is old.
         let asked_ms = now_ms + 10 * MINUTE_MS;
-        let claim = crew.claim(asked_ms);
+        let claim = workers.claim(asked_ms);
         world.now_ms = asked_ms + 50;
         world.poll(vec![edit("fourth")]);
-        let saved = crew.save(
+        let saved = workers.save(
             &claim,
-            &[(1, Answer::Found(Box::new(edit("third"))))],
+            &[(1, LookupAnswer::Found(Box::new(edit("third"))))],
             asked_ms,
         );
-        assert_eq!(saved.outcomes[0].1, Outcome::Superseded);
+        assert_eq!(saved.outcomes[0].1, LookupOutcome::Superseded);
         assert!(world.timeline()[0].raw.contains("fourth"));
         check_schedule(store);
     });
 }
 
 #[test]
-fn every_source_of_a_post_is_told() {
+fn every_source_of_a_post_is_notified() {
     on_both(|store| {
         let mut one = World::readable(store, "one");
         let mut two = World::readable(store, "two");
         one.poll(vec![liked(1, 7)]);
         two.poll(vec![liked(2, 0), liked(1, 7)]);
-        let crew = Crew::of(&one);
+        let workers = Workers::of(&one);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        crew.refresh(&[(1, Answer::Gone), found(2, 0)], now_ms);
-        let instance = crew.instance;
-        let news = one.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
+        workers.refresh(&[(1, LookupAnswer::Gone), found(2, 0)], now_ms);
+        let instance = workers.instance;
+        let items = one.read(move |tx| outbox(tx, instance, i64::MAX, None, 100));
         for world in [&one, &two] {
-            let (news, source) = (news.clone(), world.source);
+            let (items, source) = (items.clone(), world.source);
             let moved = store
-                .write_blocking(source::root(source), move |tx| notify(tx, source, &news))
-                .expect("told");
+                .write_blocking(source::root(source), move |tx| notify(tx, source, &items))
+                .expect("notified");
             assert_eq!(moved, 1);
         }
         assert_eq!(one.usns(), [(1, 2)]);
@@ -269,7 +283,7 @@ fn a_posts_first_source_is_the_one_that_showed_it_first() {
 }
 
 #[test]
-fn a_source_is_told_only_of_what_it_lists() {
+fn a_source_is_notified_only_of_posts_that_it_lists() {
     on_both(|store| {
         let mut one = World::readable(store, "one");
         let mut two = World::readable(store, "two");
@@ -277,13 +291,13 @@ fn a_source_is_told_only_of_what_it_lists() {
         two.poll(vec![liked(2, 0), liked(1, 7)]);
         let posts = [local(&one, 1), local(&one, 2)];
         for (world, listed) in [(&one, &posts[..1]), (&two, &posts[..])] {
-            let notes = posts.map(|post| OutboxNote {
+            let items = posts.map(|post| OutboxItem {
                 post,
                 counts: true,
                 since_ms: START_MS,
             });
             let source = world.source;
-            let found = world.read(move |tx| listed_in(tx, source, &notes));
+            let found = world.read(move |tx| listed_in(tx, source, &items));
             assert_eq!(found, listed.iter().copied().collect());
         }
     });

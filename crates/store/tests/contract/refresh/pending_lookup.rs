@@ -1,22 +1,22 @@
-//! Posts that someone named: lookup_ids, and what is found for them.
+//! Pending look-ups, and the posts that they find.
 
 use driftline_core::{
     post::Post,
-    refresh::{Outcome, Policy},
+    refresh::{LookupOutcome, Policy},
 };
 use driftline_store::{
     Store,
     refresh::{
-        AddedLookups, Answer, Claim, Claimed, Found, Overdue, TrackedCounts, What, add_lookups,
-        hydrate, overdue, tracked,
+        AddedLookups, Claim, Claimed, Found, LookupAnswer, LookupTarget, Overdue, TrackedCounts,
+        add_lookups, hydrate, overdue, tracked_counts,
     },
     source,
 };
 
-use super::{Crew, MINUTE_MS, check_schedule, found, liked};
+use super::{MINUTE_MS, Workers, check_schedule, found, liked};
 use crate::world::{START_MS, World, names, on_both};
 
-fn name(world: &World, ids: &[u64], once: bool, now_ms: i64) -> AddedLookups {
+fn add(world: &World, ids: &[u64], once: bool, now_ms: i64) -> AddedLookups {
     let source = world.source;
     let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
     world
@@ -24,16 +24,22 @@ fn name(world: &World, ids: &[u64], once: bool, now_ms: i64) -> AddedLookups {
         .write_blocking(source::root(source), move |tx| {
             add_lookups(tx, source, &ids, once, &Policy::default(), now_ms)
         })
-        .expect("noted")
+        .expect("added")
 }
 
-fn stands(world: &World) -> TrackedCounts {
+fn counts(world: &World) -> TrackedCounts {
     let source = world.source;
-    world.read(move |tx| tracked(tx, source))
+    world.read(move |tx| tracked_counts(tx, source))
 }
 
 /// Stores what was found and saves the rest, as a worker does.
-fn save(store: &Store, crew: &Crew, claim: &Claim, answers: &[(u64, Answer)], now_ms: i64) {
+fn save(
+    store: &Store,
+    workers: &Workers,
+    claim: &Claim,
+    answers: &[(u64, LookupAnswer)],
+    now_ms: i64,
+) {
     let mut posts = Vec::new();
     let mut source = None;
     for due in &claim.posts {
@@ -41,11 +47,11 @@ fn save(store: &Store, crew: &Crew, claim: &Claim, answers: &[(u64, Answer)], no
             .iter()
             .find(|(id, _)| id.to_string() == due.upstream_id);
         if let (
-            What::Wanted {
+            LookupTarget::Pending {
                 lookup_id,
                 source: of,
             },
-            Some((_, Answer::Found(post))),
+            Some((_, LookupAnswer::Found(post))),
         ) = (due.what, answer)
         {
             source = Some(of);
@@ -67,52 +73,52 @@ fn save(store: &Store, crew: &Crew, claim: &Claim, answers: &[(u64, Answer)], no
             })
             .expect("hydrated");
     }
-    crew.save(claim, answers, now_ms);
+    workers.save(claim, answers, now_ms);
 }
 
 #[test]
-fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
+fn a_requested_post_is_looked_up_at_once_and_kept_fresh() {
     on_both(|store| {
         let mut world = World::readable(store, "tracked");
         world.poll(vec![liked(9, 0)]);
-        let noted = name(&world, &[7, 8, 9, 8], false, START_MS);
+        let added = add(&world, &[7, 8, 9, 8], false, START_MS);
         assert_eq!(
-            noted,
+            added,
             AddedLookups {
                 new: 2,
                 stored: 1,
-                named: 0
+                known: 0
             }
         );
-        let again = name(&world, &[7, 8], false, START_MS);
+        let again = add(&world, &[7, 8], false, START_MS);
         assert_eq!(
             again,
             AddedLookups {
                 new: 0,
                 stored: 0,
-                named: 2
+                known: 2
             }
         );
         assert_eq!(
-            stands(&world),
+            counts(&world),
             TrackedCounts {
                 waiting: 2,
                 missing: 0,
                 found: 1
             }
         );
-        let crew = Crew::of(&world);
-        let claim = crew.claim(START_MS + 2_000);
+        let workers = Workers::of(&world);
+        let claim = workers.claim(START_MS + 2_000);
         assert_eq!(claim.posts.len(), 2);
         save(
             store,
-            &crew,
+            &workers,
             &claim,
             &[found(7, 3), found(8, 4)],
             START_MS + 2_000,
         );
         assert_eq!(
-            stands(&world),
+            counts(&world),
             TrackedCounts {
                 waiting: 0,
                 missing: 0,
@@ -123,29 +129,29 @@ fn a_named_post_is_looked_up_at_once_and_kept_fresh() {
         assert_eq!(
             check_schedule(store),
             3,
-            "posts are scheduled, lookup_ids are gone"
+            "posts are scheduled, look-ups are gone"
         );
-        let again = name(&world, &[7, 8], false, START_MS);
+        let again = add(&world, &[7, 8], false, START_MS);
         assert_eq!(
             again,
             AddedLookups {
                 new: 0,
                 stored: 2,
-                named: 0
+                known: 0
             }
         );
-        let due = crew.claim(START_MS + 4 * MINUTE_MS);
+        let due = workers.claim(START_MS + 4 * MINUTE_MS);
         assert!(
             due.posts
                 .iter()
-                .all(|due| matches!(due.what, What::Stored(_)))
+                .all(|due| matches!(due.what, LookupTarget::Stored(_)))
         );
     });
 }
 
-/// Named posts are counted apart from stored ones, in leases too.
+/// Pending look-ups are counted apart from stored posts, in leases too.
 #[test]
-fn what_waits_is_reported_apart_from_what_is_overdue() {
+fn pending_lookups_are_reported_apart_from_overdue_posts() {
     on_both(|store| {
         let mut world = World::readable(store, "tracked");
         world.poll(vec![liked(9, 0)]);
@@ -154,7 +160,7 @@ fn what_waits_is_reported_apart_from_what_is_overdue() {
         let report = |at_ms| world.read(move |tx| overdue(tx, instance, at_ms));
         let due_ms = report(now_ms).first_due_ms.expect("the poll scheduled it");
         assert!(due_ms > now_ms);
-        name(&world, &[7, 8], false, START_MS);
+        add(&world, &[7, 8], false, START_MS);
         let before = Overdue {
             scheduled: 1,
             overdue: 0,
@@ -165,8 +171,8 @@ fn what_waits_is_reported_apart_from_what_is_overdue() {
         };
         assert_eq!(report(now_ms), before);
         assert_eq!(report(due_ms).overdue, 1);
-        let crew = Crew::of(&world);
-        let claim = crew.claim(now_ms);
+        let workers = Workers::of(&world);
+        let claim = workers.claim(now_ms);
         assert_eq!(claim.posts.len(), 2);
         let leased = report(now_ms).leased;
         assert_eq!(report(now_ms), Overdue { leased, ..before });
@@ -174,28 +180,36 @@ fn what_waits_is_reported_apart_from_what_is_overdue() {
 }
 
 #[test]
-fn what_is_not_to_be_had_is_kept_as_that() {
+fn a_failed_lookup_is_kept_as_one() {
     on_both(|store| {
         let world = World::readable(store, "tracked");
-        name(&world, &[1, 2, 3], false, START_MS);
-        let crew = Crew::of(&world);
-        let claim = crew.claim(START_MS + 2_000);
-        let answers = [(1, Answer::Gone), (2, Answer::Hidden), (3, Answer::Missing)];
-        save(store, &crew, &claim, &answers, START_MS + 2_000);
+        add(&world, &[1, 2, 3], false, START_MS);
+        let workers = Workers::of(&world);
+        let claim = workers.claim(START_MS + 2_000);
+        let answers = [
+            (1, LookupAnswer::Gone),
+            (2, LookupAnswer::Hidden),
+            (3, LookupAnswer::Missing),
+        ];
+        save(store, &workers, &claim, &answers, START_MS + 2_000);
         assert_eq!(
-            stands(&world),
+            counts(&world),
             TrackedCounts {
                 waiting: 1,
                 missing: 2,
                 found: 0
             }
         );
-        let claim = crew.claim(START_MS + 2 * MINUTE_MS);
-        assert_eq!(claim.posts.len(), 1, "asked for once more");
-        let saved = crew.save(&claim, &[(3, Answer::Missing)], START_MS + 2 * MINUTE_MS);
-        assert_eq!(saved.outcomes[0].1, Outcome::Deleted);
+        let claim = workers.claim(START_MS + 2 * MINUTE_MS);
+        assert_eq!(claim.posts.len(), 1, "looked up once more");
+        let saved = workers.save(
+            &claim,
+            &[(3, LookupAnswer::Missing)],
+            START_MS + 2 * MINUTE_MS,
+        );
+        assert_eq!(saved.outcomes[0].1, LookupOutcome::Deleted);
         assert_eq!(
-            stands(&world),
+            counts(&world),
             TrackedCounts {
                 waiting: 0,
                 missing: 3,
@@ -203,19 +217,19 @@ fn what_is_not_to_be_had_is_kept_as_that() {
             }
         );
         assert_eq!(check_schedule(store), 0);
-        assert_eq!(name(&world, &[1, 2, 3], false, START_MS).named, 3);
+        assert_eq!(add(&world, &[1, 2, 3], false, START_MS).known, 3);
     });
 }
 
 #[test]
-fn an_id_that_waits_and_whose_post_is_stored_meanwhile_counts_once() {
+fn a_pending_id_whose_post_is_stored_meanwhile_counts_once() {
     on_both(|store| {
         let tracked = World::readable(store, "tracked");
-        name(&tracked, &[1, 2], false, START_MS);
+        add(&tracked, &[1, 2], false, START_MS);
         let mut polled = World::readable(store, "polled");
         polled.poll(vec![liked(1, 0)]);
-        let noted = name(&tracked, &[1, 2, 3], false, START_MS + 1);
-        assert_eq!((noted.new, noted.stored, noted.named), (1, 1, 1));
+        let added = add(&tracked, &[1, 2, 3], false, START_MS + 1);
+        assert_eq!((added.new, added.stored, added.known), (1, 1, 1));
     });
 }
 
@@ -223,18 +237,18 @@ fn an_id_that_waits_and_whose_post_is_stored_meanwhile_counts_once() {
 fn once_is_once() {
     on_both(|store| {
         let world = World::readable(store, "tracked");
-        name(&world, &[1], true, START_MS);
-        let crew = Crew::of(&world);
-        let claim = crew.claim(START_MS + 2_000);
-        save(store, &crew, &claim, &[found(1, 3)], START_MS + 2_000);
-        assert_eq!(stands(&world).found, 1);
+        add(&world, &[1], true, START_MS);
+        let workers = Workers::of(&world);
+        let claim = workers.claim(START_MS + 2_000);
+        save(store, &workers, &claim, &[found(1, 3)], START_MS + 2_000);
+        assert_eq!(counts(&world).found, 1);
         assert_eq!(check_schedule(store), 0);
-        assert_eq!(crew.ask(START_MS + 9 * MINUTE_MS, 30_000), Claimed::Idle);
+        assert_eq!(workers.ask(START_MS + 9 * MINUTE_MS, 30_000), Claimed::Idle);
     });
 }
 
 #[test]
-fn a_stored_post_that_is_named_is_listed_and_kept_fresh() {
+fn a_stored_post_that_is_requested_is_listed_and_kept_fresh() {
     on_both(|store| {
         let mut polled = World::readable(store, "polled");
         let old = Post {
@@ -242,16 +256,16 @@ fn a_stored_post_that_is_named_is_listed_and_kept_fresh() {
             ..liked(4, 0)
         };
         polled.poll(vec![old, liked(3, 0), liked(2, 0), liked(1, 0)]);
-        let crew = Crew::of(&polled);
+        let workers = Workers::of(&polled);
         let later_ms = START_MS + 30 * MINUTE_MS;
-        let claim = crew.claim(later_ms);
-        let answers = [found(1, 0), found(2, 0), (3, Answer::Gone)];
-        crew.save(&claim, &answers, later_ms);
+        let claim = workers.claim(later_ms);
+        let answers = [found(1, 0), found(2, 0), (3, LookupAnswer::Gone)];
+        workers.save(&claim, &answers, later_ms);
         let tracked = World::readable(store, "tracked");
         assert_eq!(check_schedule(store), 2, "one is too old, one is gone");
         for _ in 0..2 {
-            let noted = name(&tracked, &[1, 2, 3, 4, 1], false, START_MS);
-            assert_eq!((noted.new, noted.stored, noted.named), (0, 4, 0));
+            let added = add(&tracked, &[1, 2, 3, 4, 1], false, START_MS);
+            assert_eq!((added.new, added.stored, added.known), (0, 4, 0));
             assert_eq!(names(&tracked.timeline()), ["4", "2", "1"]);
             assert_eq!(tracked.export().len(), 4, "the deleted one as that");
             assert_eq!(check_schedule(store), 2);
@@ -261,14 +275,14 @@ fn a_stored_post_that_is_named_is_listed_and_kept_fresh() {
         assert_eq!(polled.public().len(), 3, "each once");
 
         // Named once only, and then for good.
-        name(&tracked, &[9], true, later_ms);
-        let claim = crew.claim(later_ms + 2_000);
-        save(store, &crew, &claim, &[found(9, 3)], later_ms + 2_000);
-        name(&tracked, &[9], true, later_ms + 3_000);
+        add(&tracked, &[9], true, later_ms);
+        let claim = workers.claim(later_ms + 2_000);
+        save(store, &workers, &claim, &[found(9, 3)], later_ms + 2_000);
+        add(&tracked, &[9], true, later_ms + 3_000);
         assert_eq!(check_schedule(store), 2);
-        name(&tracked, &[9], false, later_ms + 3_000);
+        add(&tracked, &[9], false, later_ms + 3_000);
         assert_eq!(check_schedule(store), 3);
-        let due = crew.claim(later_ms + 60 * MINUTE_MS);
+        let due = workers.claim(later_ms + 60 * MINUTE_MS);
         assert!(due.posts.iter().any(|post| post.upstream_id == "9"));
     });
 }
@@ -277,13 +291,13 @@ fn a_stored_post_that_is_named_is_listed_and_kept_fresh() {
 fn a_worker_that_dies_after_storing_leaves_neither_loss_nor_double() {
     on_both(|store| {
         let world = World::readable(store, "tracked");
-        name(&world, &[1, 2], false, START_MS);
-        let crew = Crew::of(&world);
-        let Claimed::Batch(claim) = crew.ask(START_MS + 2_000, 0) else {
+        add(&world, &[1, 2], false, START_MS);
+        let workers = Workers::of(&world);
+        let Claimed::Batch(claim) = workers.ask(START_MS + 2_000, 0) else {
             panic!("no batch")
         };
-        let What::Wanted { lookup_id, source } = claim.posts[0].what else {
-            panic!("no lookup_id")
+        let LookupTarget::Pending { lookup_id, source } = claim.posts[0].what else {
+            panic!("no look-up")
         };
         let id: u64 = claim.posts[0].upstream_id.parse().expect("a number");
         store
@@ -298,13 +312,13 @@ fn a_worker_that_dies_after_storing_leaves_neither_loss_nor_double() {
             })
             .expect("hydrated");
         // The worker dies here; its lease is over.
-        let heir = Crew::of(&world);
+        let heir = Workers::of(&world);
         let next = heir.claim(START_MS + 2_001);
         assert_eq!(next.posts.len(), 1);
         let other = if id == 1 { 2 } else { 1 };
         save(store, &heir, &next, &[found(other, 5)], START_MS + 2_001);
         assert_eq!(
-            stands(&world),
+            counts(&world),
             TrackedCounts {
                 waiting: 0,
                 missing: 0,
@@ -316,10 +330,10 @@ fn a_worker_that_dies_after_storing_leaves_neither_loss_nor_double() {
 }
 
 #[test]
-fn removing_the_source_forgets_what_it_wanted() {
+fn removing_the_source_removes_its_pending_lookups() {
     on_both(|store| {
         let world = World::readable(store, "tracked");
-        name(&world, &[1, 2], false, START_MS);
+        add(&world, &[1, 2], false, START_MS);
         let source = world.source;
         world.write(move |tx| source::remove(tx, source, START_MS));
         assert_eq!(check_schedule(store), 0);

@@ -2,14 +2,14 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use driftline_core::refresh::{LearnedState, Outcome, Plan, ValueSettings};
+use driftline_core::refresh::{LearnedState, LookupOutcome, RefreshPlan, ValueSettings};
 use driftline_store::{
     StoreError,
-    refresh::{Claim, Claimed, What, count_history, due_last},
+    refresh::{Claim, Claimed, LookupTarget, count_history, due_last},
     source,
 };
 
-use super::{Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, local, stands};
+use super::{HOUR_MS, MINUTE_MS, Workers, check_schedule, found, liked, local, state_of};
 use crate::world::{START_MS, World, on_both, post};
 
 const CREATED_AT_MS: i64 = START_MS - 1_000;
@@ -20,25 +20,25 @@ fn a_new_post_has_its_first_due_time_with_its_row() {
         let mut world = World::readable(store, "home");
         let mut ancient = post(2, "text");
         ancient.created_at_ms = Some(START_MS - 31 * 24 * HOUR_MS);
-        let mut not_yet_created = post(1, "text");
-        not_yet_created.created_at_ms = None;
-        world.poll(vec![liked(3, 4), ancient, not_yet_created]);
-        let fresh = stands(&world, 3);
+        let mut undated = post(1, "text");
+        undated.created_at_ms = None;
+        world.poll(vec![liked(3, 4), ancient, undated]);
+        let fresh = state_of(&world, 3);
         assert_eq!(fresh.due_at_ms, Some(START_MS + 3 * MINUTE_MS));
         assert_eq!(fresh.freshness.counts.favourites, Some(4));
-        assert_eq!(stands(&world, 2).due_at_ms, None, "too old");
-        assert_eq!(stands(&world, 1).due_at_ms, None, "without a time");
+        assert_eq!(state_of(&world, 2).due_at_ms, None, "too old");
+        assert_eq!(state_of(&world, 1).due_at_ms, None, "without a time");
         assert_eq!(check_schedule(store), 1);
     });
 }
 
 #[test]
-fn what_is_due_last_was_answered_of_late() {
+fn posts_that_are_due_last_were_answered_recently() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll((1..=40).rev().map(|id| liked(id, 0)).collect());
-        let crew = Crew::of(&world);
-        let instance = crew.instance;
+        let workers = Workers::of(&world);
+        let instance = workers.instance;
         let last = move |world: &World, most| {
             let mut ids = world.read(move |tx| due_last(tx, instance, most));
             ids.sort_unstable();
@@ -50,7 +50,7 @@ fn what_is_due_last_was_answered_of_late() {
             .filter(|id| id % 5 == 0)
             .map(|id| found(id, 1))
             .collect();
-        crew.refresh(&answers, now_ms);
+        workers.refresh(&answers, now_ms);
         let fresh = last(&world, 7);
         assert!((7..=8).contains(&fresh.len()), "{fresh:?}");
         let is_answered = |id: &String| id.ends_with('0') || id.ends_with('5');
@@ -63,19 +63,21 @@ fn a_refreshed_post_holds_the_new_counts_and_is_due_again() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 5)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 3 * MINUTE_MS + 2_000;
-        let saved = crew.refresh(&[found(1, 8), found(2, 0)], now_ms);
+        let saved = workers.refresh(&[found(1, 8), found(2, 0)], now_ms);
         let outcome = |id| {
-            let of = |(post, outcome)| (post == What::Stored(local(&world, id))).then_some(outcome);
+            let of = |(post, outcome)| {
+                (post == LookupTarget::Stored(local(&world, id))).then_some(outcome)
+            };
             saved.outcomes.iter().copied().find_map(of)
         };
-        assert_eq!(outcome(1), Some(Outcome::Updated));
-        assert_eq!(outcome(2), Some(Outcome::Unchanged));
-        let one = stands(&world, 1);
+        assert_eq!(outcome(1), Some(LookupOutcome::Updated));
+        assert_eq!(outcome(2), Some(LookupOutcome::Unchanged));
+        let one = state_of(&world, 1);
         assert_eq!(one.freshness.counts.favourites, Some(8));
         assert_eq!(one.due_at_ms, Some(now_ms + 3 * MINUTE_MS));
-        assert_eq!(one.outcome, Some(Outcome::Updated));
+        assert_eq!(one.outcome, Some(LookupOutcome::Updated));
         let raw = world.timeline()[1].raw.clone();
         assert!(raw.contains("\"favourites_count\":8"), "{raw}");
         let post = local(&world, 1);
@@ -94,18 +96,18 @@ fn batches_leave_full_or_in_time_and_never_hold_a_post_twice() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll((1..=12).rev().map(|id| liked(id, 0)).collect());
-        let mut crew = Crew::of(&world);
-        crew.size = 5;
+        let mut workers = Workers::of(&world);
+        workers.size = 5;
         let due_ms = START_MS + 3 * MINUTE_MS;
-        assert_eq!(crew.ask(START_MS, 30_000), Claimed::Until(due_ms));
-        let (one, two) = (crew.claim(due_ms), crew.claim(due_ms));
+        assert_eq!(workers.ask(START_MS, 30_000), Claimed::Until(due_ms));
+        let (one, two) = (workers.claim(due_ms), workers.claim(due_ms));
         assert_eq!((one.posts.len(), two.posts.len()), (5, 5));
         assert_eq!(
-            crew.ask(due_ms, 30_000),
+            workers.ask(due_ms, 30_000),
             Claimed::Until(due_ms + 2_000),
             "two posts wait for more"
         );
-        let three = crew.claim(due_ms + 2_000);
+        let three = workers.claim(due_ms + 2_000);
         assert_eq!(three.posts.len(), 2);
         let mut all: Vec<_> = [&one, &two, &three]
             .iter()
@@ -115,7 +117,7 @@ fn batches_leave_full_or_in_time_and_never_hold_a_post_twice() {
         let once: HashSet<_> = all.drain(..).collect();
         assert_eq!(once.len(), 12);
         assert!(matches!(
-            crew.ask(due_ms + 2_000, 30_000),
+            workers.ask(due_ms + 2_000, 30_000),
             Claimed::Until(_) | Claimed::Idle
         ));
         assert_eq!(check_schedule(store), 12);
@@ -123,37 +125,38 @@ fn batches_leave_full_or_in_time_and_never_hold_a_post_twice() {
 }
 
 #[test]
-fn whatever_a_worker_holds_can_be_given_back_by_its_name() {
+fn all_claims_of_a_worker_can_be_given_back_by_its_name() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let mut crew = Crew::of(&world);
-        crew.size = 1;
+        let mut workers = Workers::of(&world);
+        workers.size = 1;
         let now_ms = START_MS + 4 * MINUTE_MS;
-        crew.claim(now_ms);
+        workers.claim(now_ms);
         let others = {
-            let other = crew.ask_as("other", now_ms, 30_000);
+            let other = workers.ask_as("other", now_ms, 30_000);
             let Claimed::Batch(other) = other else {
                 panic!("{other:?}")
             };
             other
         };
         let give_back = |name: &str| {
-            let given = crew
-                .claims
-                .give_back_of_blocking(store, crew.instance, name.to_owned());
+            let given =
+                workers
+                    .claims
+                    .give_back_of_blocking(store, workers.instance, name.to_owned());
             given.expect("given back");
         };
-        give_back("nobody");
-        assert!(!matches!(crew.ask(now_ms, 30_000), Claimed::Batch(_)));
+        give_back("another worker");
+        assert!(!matches!(workers.ask(now_ms, 30_000), Claimed::Batch(_)));
         give_back("worker");
         assert_eq!(check_schedule(store), 2);
         // In memory nothing is ever left behind.
         if store.db().dialect() == driftline_db::Dialect::Postgres {
-            assert_eq!(crew.claim(now_ms).posts.len(), 1);
+            assert_eq!(workers.claim(now_ms).posts.len(), 1);
         }
         assert!(
-            crew.try_save(&others, &[], now_ms).is_ok(),
+            workers.try_save(&others, &[], now_ms).is_ok(),
             "it holds its own"
         );
     });
@@ -164,24 +167,25 @@ fn a_claim_that_is_given_back_is_due_as_it_was() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        let claim = crew.claim(now_ms);
-        crew.claims
+        let claim = workers.claim(now_ms);
+        workers
+            .claims
             .give_back_blocking(store, claim.clone())
             .expect("given back");
         assert_eq!(check_schedule(store), 2);
         assert_eq!(
-            crew.try_save(&claim, &[found(1, 9)], now_ms),
+            workers.try_save(&claim, &[found(1, 9)], now_ms),
             Err(StoreError::LeaseLost)
         );
-        // Which of the two comes first depends on the shard that is looked into first.
+        // Which of the two comes first depends on the shard that is read first.
         let by_id = |claim: &Claim| {
             let mut posts = claim.posts.clone();
             posts.sort_by(|a, b| a.upstream_id.cmp(&b.upstream_id));
             posts
         };
-        assert_eq!(by_id(&crew.claim(now_ms)), by_id(&claim));
+        assert_eq!(by_id(&workers.claim(now_ms)), by_id(&claim));
     });
 }
 
@@ -190,26 +194,26 @@ fn an_ended_lease_goes_back_and_its_holder_cannot_save() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        let Claimed::Batch(late) = crew.ask(now_ms, 0) else {
+        let Claimed::Batch(late) = workers.ask(now_ms, 0) else {
             panic!("no batch")
         };
         // Its time is over, though nobody has taken the posts yet.
         assert_eq!(
-            crew.try_save(&late, &[found(1, 9)], now_ms),
+            workers.try_save(&late, &[found(1, 9)], now_ms),
             Err(StoreError::LeaseLost)
         );
         assert_eq!(check_schedule(store), 2);
-        let other = Crew::of(&world);
+        let other = Workers::of(&world);
         let next = other.claim(now_ms + 1);
         assert_eq!(next.posts.len(), 2);
         assert_eq!(
-            crew.try_save(&late, &[found(1, 9)], now_ms),
+            workers.try_save(&late, &[found(1, 9)], now_ms),
             Err(StoreError::LeaseLost)
         );
         other.save(&next, &[found(1, 3), found(2, 0)], now_ms + 1);
-        assert_eq!(stands(&world, 1).freshness.counts.favourites, Some(3));
+        assert_eq!(state_of(&world, 1).freshness.counts.favourites, Some(3));
         assert_eq!(check_schedule(store), 2);
     });
 }
@@ -219,12 +223,15 @@ fn posts_without_an_answer_are_due_as_they_were() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        let claim = crew.claim(now_ms);
-        crew.save(&claim, &[found(2, 1)], now_ms);
-        assert_eq!(stands(&world, 1).due_at_ms, Some(START_MS + 3 * MINUTE_MS));
-        let again = crew.claim(now_ms);
+        let claim = workers.claim(now_ms);
+        workers.save(&claim, &[found(2, 1)], now_ms);
+        assert_eq!(
+            state_of(&world, 1).due_at_ms,
+            Some(START_MS + 3 * MINUTE_MS)
+        );
+        let again = workers.claim(now_ms);
         assert_eq!(again.posts.len(), 1);
         assert_eq!(again.posts[0].upstream_id, "1");
         check_schedule(store);
@@ -236,15 +243,15 @@ fn a_post_retires_at_the_end_of_the_table() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(1, 0)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let end_ms = CREATED_AT_MS + 30 * 24 * HOUR_MS;
-        crew.refresh(&[found(1, 1)], end_ms - 1);
-        assert!(stands(&world, 1).due_at_ms.is_some());
-        crew.refresh(&[found(1, 2)], end_ms + 3 * 24 * HOUR_MS + 2_000);
-        assert_eq!(stands(&world, 1).due_at_ms, None);
-        assert_eq!(stands(&world, 1).freshness.counts.favourites, Some(2));
+        workers.refresh(&[found(1, 1)], end_ms - 1);
+        assert!(state_of(&world, 1).due_at_ms.is_some());
+        workers.refresh(&[found(1, 2)], end_ms + 3 * 24 * HOUR_MS + 2_000);
+        assert_eq!(state_of(&world, 1).due_at_ms, None);
+        assert_eq!(state_of(&world, 1).freshness.counts.favourites, Some(2));
         assert_eq!(check_schedule(store), 0);
-        assert_eq!(crew.ask(end_ms * 2, 30_000), Claimed::Idle);
+        assert_eq!(workers.ask(end_ms * 2, 30_000), Claimed::Idle);
     });
 }
 
@@ -253,13 +260,13 @@ fn removed_posts_leave_the_schedule() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let crew = Crew::of(&world);
+        let workers = Workers::of(&world);
         let now_ms = START_MS + 4 * MINUTE_MS;
-        let claim = crew.claim(now_ms);
+        let claim = workers.claim(now_ms);
         let id = world.source;
         world.write(move |tx| source::remove(tx, id, START_MS));
         // The worker that holds them learns it when it saves.
-        crew.save(&claim, &[found(1, 9), found(2, 9)], now_ms);
+        workers.save(&claim, &[found(1, 9), found(2, 9)], now_ms);
         assert_eq!(check_schedule(store), 0);
     });
 }
@@ -274,27 +281,28 @@ fn a_batch_that_leaves_half_empty_takes_the_most_valuable_posts_along() {
                 .map(|id| liked(id, 10_i64.pow(id as u32)))
                 .collect(),
         );
-        let mut crew = Crew::of(&world);
-        crew.size = 2;
+        let mut workers = Workers::of(&world);
+        workers.size = 2;
         let due_ms = START_MS + 3 * MINUTE_MS;
         // Two are refreshed, and so are due three minutes after the others.
-        let first = crew.claim(due_ms);
+        let first = workers.claim(due_ms);
         let answers: Vec<_> = (1..=6).map(|id| found(id, 10_i64.pow(id as u32))).collect();
-        crew.save(&first, &answers, due_ms);
-        crew.size = 6;
+        workers.save(&first, &answers, due_ms);
+        workers.size = 6;
         let now_ms = due_ms + 2 * MINUTE_MS;
-        let plain = crew.claim(now_ms);
+        let plain = workers.claim(now_ms);
         assert_eq!(plain.posts.len(), 4, "by age alone nothing is taken along");
-        crew.claims
+        workers
+            .claims
             .give_back_blocking(store, plain)
             .expect("given back");
-        let plan = Plan {
+        let plan = RefreshPlan {
             by_value: Some(ValueSettings::default()),
-            ..Plan::default()
+            ..RefreshPlan::default()
         };
-        crew.policy = Arc::new(LearnedState::new(0).policy(&plan));
-        crew.size = 5;
-        let full = crew.claim(now_ms);
+        workers.policy = Arc::new(LearnedState::new(0).policy(&plan));
+        workers.size = 5;
+        let full = workers.claim(now_ms);
         assert_eq!(full.posts.len(), 5);
         let taken: Vec<_> = full
             .posts
@@ -313,7 +321,7 @@ fn a_batch_that_leaves_half_empty_takes_the_most_valuable_posts_along() {
             most.to_string(),
             "the one with the most to gain"
         );
-        crew.save(&full, &answers, now_ms);
+        workers.save(&full, &answers, now_ms);
         assert_eq!(check_schedule(store), 6);
     });
 }

@@ -2,17 +2,17 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use driftline_core::refresh::{Freshness, LearnedState, Plan, Policy, ValueSettings};
+use driftline_core::refresh::{Freshness, LearnedState, Policy, RefreshPlan, ValueSettings};
 use driftline_store::{refresh::Claimed, source};
 
-use super::{Answer, Crew, HOUR_MS, MINUTE_MS, check_schedule, found, liked, stands};
+use super::{HOUR_MS, LookupAnswer, MINUTE_MS, Workers, check_schedule, found, liked, state_of};
 use crate::world::{START_MS, World, on_both};
 
-/// By worth, at a price in count-hours.
+/// By value, at a price in count-hours.
 pub(super) fn priced(price: f64) -> Arc<Policy> {
-    let plan = Plan {
+    let plan = RefreshPlan {
         by_value: Some(ValueSettings::default()),
-        ..Plan::default()
+        ..RefreshPlan::default()
     };
     let Policy::Value { ages, mut by } = LearnedState::new(0).policy(&plan) else {
         panic!("a policy by age")
@@ -22,65 +22,72 @@ pub(super) fn priced(price: f64) -> Arc<Policy> {
 }
 
 #[test]
-fn of_the_overdue_the_most_valuable_go_first() {
+fn the_most_valuable_of_the_overdue_posts_go_first() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         let posts = (1..=6).rev().map(|id| liked(id, 10_i64.pow(id as u32)));
         world.poll(posts.collect());
-        let mut crew = Crew::of(&world);
-        crew.size = 2;
-        crew.policy = priced(1.0);
+        let mut workers = Workers::of(&world);
+        workers.size = 2;
+        workers.policy = priced(1.0);
         // All have been due for long: the busy ones after three minutes as the others.
         let now_ms = START_MS + 10 * MINUTE_MS;
         let ids = |claim: &driftline_store::refresh::Claim| -> Vec<String> {
             let posts = claim.posts.iter();
             posts.map(|due| due.upstream_id.clone()).collect()
         };
-        let first = crew.claim(now_ms);
+        let first = workers.claim(now_ms);
         assert_eq!(ids(&first), ["6", "5"]);
         let due_ms: Vec<i64> = first.posts.iter().map(|due| due.due_at_ms).collect();
         assert!(due_ms.is_sorted(), "{due_ms:?}");
-        let second = crew.claim(now_ms);
-        assert_eq!(ids(&second), ["4", "3"], "of what nobody holds");
-        crew.save(&first, &[found(6, 1_000_000), found(5, 100_000)], now_ms);
-        crew.save(&second, &[found(4, 10_000), found(3, 1_000)], now_ms);
+        let second = workers.claim(now_ms);
+        assert_eq!(ids(&second), ["4", "3"], "of the posts that are free");
+        workers.save(&first, &[found(6, 1_000_000), found(5, 100_000)], now_ms);
+        workers.save(&second, &[found(4, 10_000), found(3, 1_000)], now_ms);
         assert_eq!(check_schedule(store), 6);
     });
 }
 
 #[test]
-fn what_the_price_has_left_behind_is_put_off_and_not_lost() {
+fn posts_below_the_price_are_postponed_and_not_lost() {
     on_both(|store| {
         let mut world = World::readable(store, "home");
         let posts = (1..=6)
             .rev()
             .map(|id| liked(id, if id == 6 { 100_000 } else { 0 }));
         world.poll(posts.collect());
-        let mut crew = Crew::of(&world);
-        crew.size = 6;
-        crew.policy = priced(1_000.0);
+        let mut workers = Workers::of(&world);
+        workers.size = 6;
+        workers.policy = priced(1_000.0);
         // Due by age after three minutes, by the bound of waits after six.
         let now_ms = START_MS + 5 * MINUTE_MS;
-        let claim = crew.claim(now_ms);
-        assert_eq!(claim.posts.len(), 1, "the others are not worth it yet");
-        let other = crew.ask(now_ms, 30_000);
+        let claim = workers.claim(now_ms);
+        assert_eq!(
+            claim.posts.len(),
+            1,
+            "the value of the others is too low yet"
+        );
+        let other = workers.ask(now_ms, 30_000);
         assert!(
             matches!(other, Claimed::Until(_) | Claimed::Idle),
             "all are held: {other:?}"
         );
-        let saved = crew.save(&claim, &[found(6, 100_001)], now_ms);
+        let saved = workers.save(&claim, &[found(6, 100_001)], now_ms);
         assert_eq!(saved.postponed, 5);
         assert_eq!(check_schedule(store), 6);
-        let put_off = stands(&world, 1);
-        assert!(put_off.due_at_ms > Some(now_ms), "{put_off:?}");
-        assert_eq!(put_off.freshness.refreshes, 0, "nobody looked at it");
+        let postponed = state_of(&world, 1);
+        assert!(postponed.due_at_ms > Some(now_ms), "{postponed:?}");
+        assert_eq!(postponed.freshness.refreshes, 0, "it was not looked up");
 
         // A claim that is given back changes nothing.
-        let later_ms = put_off.due_at_ms.unwrap_or(0) + HOUR_MS;
-        crew.policy = priced(1_000_000.0);
-        let claim = crew.claim(later_ms);
-        crew.claims.give_back_blocking(store, claim).expect("back");
-        assert_eq!(stands(&world, 1), put_off);
+        let later_ms = postponed.due_at_ms.unwrap_or(0) + HOUR_MS;
+        workers.policy = priced(1_000_000.0);
+        let claim = workers.claim(later_ms);
+        workers
+            .claims
+            .give_back_blocking(store, claim)
+            .expect("back");
+        assert_eq!(state_of(&world, 1), postponed);
         assert_eq!(check_schedule(store), 6);
     });
 }
@@ -91,7 +98,7 @@ fn no_post_starves_while_the_price_jumps() {
 }
 
 #[test]
-fn no_post_starves_while_all_others_are_worth_more() {
+fn no_post_starves_while_all_others_have_more_value() {
     none_starves(|_| 1e-6);
 }
 
@@ -103,17 +110,17 @@ fn none_starves(price: impl Fn(i64) -> f64) {
         let mut world = World::readable(store, "home");
         let posts = (1..=POSTS).rev().map(|id| liked(id, likes(id, 1)));
         world.poll(posts.collect());
-        let mut crew = Crew::of(&world);
-        crew.size = 2;
+        let mut workers = Workers::of(&world);
+        workers.size = 2;
         let mut looks: HashMap<u64, u32> = HashMap::new();
         // A request in half an hour, while most of the posts grow fast.
         for turn in 0..200_i64 {
             let now_ms = START_MS + (turn + 1) * 30 * MINUTE_MS;
-            crew.policy = priced(price(turn));
-            let Claimed::Batch(claim) = crew.ask(now_ms, 30_000) else {
+            workers.policy = priced(price(turn));
+            let Claimed::Batch(claim) = workers.ask(now_ms, 30_000) else {
                 continue;
             };
-            let answers: Vec<(u64, Answer)> = claim
+            let answers: Vec<(u64, LookupAnswer)> = claim
                 .posts
                 .iter()
                 .filter_map(|due| due.upstream_id.parse().ok())
@@ -122,7 +129,7 @@ fn none_starves(price: impl Fn(i64) -> f64) {
                     found(id, likes(id, turn + 2))
                 })
                 .collect();
-            crew.save(&claim, &answers, now_ms);
+            workers.save(&claim, &answers, now_ms);
             assert_eq!(check_schedule(store), POSTS as usize);
         }
         for id in 1..=POSTS {
@@ -141,21 +148,21 @@ fn a_post_that_several_sources_show_grows_like_the_first_of_them() {
         two.poll(vec![liked(3, 0), liked(2, 0)]);
         let of = |world: &World| Some(u64::from(world.source));
         let first = HashMap::from([("1", of(&one)), ("2", of(&one)), ("3", of(&two))]);
-        let crew = Crew::of(&one);
+        let workers = Workers::of(&one);
         let now_ms = START_MS + 10 * MINUTE_MS;
-        let claim = crew.claim(now_ms);
+        let claim = workers.claim(now_ms);
         assert_eq!(claim.posts.len(), 3);
         for due in &claim.posts {
-            let source = due.freshness.facts().source;
+            let source = due.freshness.refresh_history().source;
             assert_eq!(source, first[&*due.upstream_id], "{}", due.upstream_id);
         }
-        let saved = crew.save(&claim, &[found(1, 5), found(2, 5), found(3, 5)], now_ms);
+        let saved = workers.save(&claim, &[found(1, 5), found(2, 5), found(3, 5)], now_ms);
         let of_two = |(before, _): &&(Freshness, Freshness)| before.source == of(&two);
         assert_eq!(saved.grown.len(), 3);
         assert_eq!(saved.grown.iter().filter(of_two).count(), 1);
         for (id, source) in &first {
-            let stands = stands(&two, id.parse().expect("a number"));
-            assert_eq!(stands.freshness.source, *source, "{id}");
+            let state = state_of(&two, id.parse().expect("a number"));
+            assert_eq!(state.freshness.source, *source, "{id}");
         }
         let gone = one.source;
         store
@@ -163,7 +170,7 @@ fn a_post_that_several_sources_show_grows_like_the_first_of_them() {
                 source::remove(tx, gone, now_ms)
             })
             .expect("removed");
-        let left = stands(&two, 2).freshness.source;
+        let left = state_of(&two, 2).freshness.source;
         assert_eq!(left, of(&two), "the first that is left");
     });
 }

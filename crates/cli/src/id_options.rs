@@ -1,0 +1,486 @@
+//! The options of ID layouts and nodes, and the ID service that they configure.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket},
+    path::Path,
+    str::FromStr,
+    time::Duration,
+};
+
+use clap::{Args, ValueEnum};
+use driftline_id::{
+    ClockPolicy, Layout, Node, clock::SystemClock, file::FileError, window::WindowConfig,
+};
+use driftline_server::ids::{
+    HeldNodeError, NodeChoice, Service, ServiceError, Settings, SharedClock, thrift,
+};
+use driftline_store::{Store, node_lease::NodeLeases};
+use serde::{Deserialize, Deserializer};
+use tokio::sync::watch;
+
+use crate::{
+    config::IdSection, data_dir::holder_name, duration::HumanMs, error::CliError, listen, parse,
+};
+
+/// The layout of IDs and the node that makes them.
+#[derive(Debug, Clone, Default, Args)]
+pub struct IdOptions {
+    /// The layout of the IDs [default: twitter].
+    #[arg(long, value_name = "NAME", value_parser = parse::layout)]
+    pub layout: Option<Layout>,
+    /// The layout's time zero, if not the default, in Unix ms.
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
+    pub epoch_ms: Option<i64>,
+    /// The node: its number over all node fields, or as datacenter=1,worker=5.
+    /// No other machine may have it.
+    #[arg(long, value_name = "NODE", conflicts_with = "lease")]
+    pub node: Option<NodeText>,
+    /// Take the lowest free node: of the data folder, or of the
+    /// store that several machines share.
+    #[arg(long, value_name = "PLACE")]
+    pub lease: Option<LeaseStore>,
+}
+
+/// A node as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeText {
+    /// Its number.
+    Number(u64),
+    /// The values of its fields.
+    Fields(Vec<(String, u64)>),
+}
+
+/// Where another service listens, as `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerText(pub String);
+
+/// Where nodes are leased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LeaseStore {
+    /// In the data folder.
+    File,
+    /// In the store.
+    Store,
+}
+
+/// A running service, with its Thrift server if it has one.
+pub struct RunningIdService {
+    /// The service.
+    pub service: Service,
+    /// The Thrift server.
+    pub thrift: Option<thrift::Listener>,
+}
+
+impl IdOptions {
+    /// Fills in what is not set from the configuration. The configured epoch and node belong to the
+    /// configured layout only.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the configuration contradicts itself.
+    pub fn or(mut self, config: &IdSection) -> Result<Self, CliError> {
+        let configured = match &config.layout {
+            Some(name) => parse::layout(name)
+                .map_err(|error| CliError::usage(format!("id.layout: {error}")))?,
+            None => Layout::TWITTER,
+        };
+        if config.node.is_some() && config.lease.is_some() {
+            return Err(CliError::usage(
+                "id.node and id.lease are both set; a node is either configured or leased",
+            ));
+        }
+        let layout = *self.layout.get_or_insert(configured);
+        if layout != configured {
+            return Ok(self);
+        }
+        self.epoch_ms = self.epoch_ms.or(config.epoch_ms);
+        if self.node.is_none() && self.lease.is_none() {
+            self.node.clone_from(&config.node);
+            self.lease = config.lease;
+        }
+        Ok(self)
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> Layout {
+        let layout = self.layout.unwrap_or(Layout::TWITTER);
+        match self.epoch_ms {
+            Some(epoch_ms) => layout.with_epoch(epoch_ms),
+            None => layout,
+        }
+    }
+
+    /// The configured node.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the layout has no such node.
+    pub fn configured_node(&self) -> Result<Option<Node>, CliError> {
+        let layout = self.layout();
+        let node = match &self.node {
+            None => return Ok(None),
+            Some(NodeText::Number(number)) => Node::new(&layout, *number),
+            Some(NodeText::Fields(fields)) => {
+                check_names(&layout, fields)?;
+                let fields: Vec<(&str, u64)> = fields
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), *value))
+                    .collect();
+                Node::from_fields(&layout, &fields)
+            }
+        };
+        node.map(Some)
+            .map_err(|error| CliError::usage(error.to_string()))
+    }
+
+    /// The layout, which must be one that generates IDs.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if it is not.
+    pub fn generating_layout(&self) -> Result<Layout, CliError> {
+        let layout = self.layout();
+        match Node::max(&layout) {
+            Ok(_) => Ok(layout),
+            Err(error) => Err(CliError::usage(error.to_string())),
+        }
+    }
+
+    /// The configured node, or node 0.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the layout has no such node, or generates no IDs.
+    pub fn node_or_first(&self) -> Result<Node, CliError> {
+        match self.configured_node()? {
+            Some(node) => Ok(node),
+            None => {
+                Node::new(&self.layout(), 0).map_err(|error| CliError::usage(error.to_string()))
+            }
+        }
+    }
+
+    /// The node of the service: node 0 by default.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the layout has no such node, or generates no IDs.
+    pub fn choice(&self, data: &Path, store: Option<&Store>) -> Result<NodeChoice, CliError> {
+        let layout = self.generating_layout()?;
+        let folder = folder(data);
+        match (self.lease, store) {
+            (None, _) => {
+                let node = self.node_or_first()?;
+                Ok(NodeChoice::Configured { node, folder })
+            }
+            (Some(LeaseStore::File), _) => Ok(NodeChoice::Folder { layout, folder }),
+            (Some(LeaseStore::Store), Some(store)) => {
+                let window_config = WindowConfig::default();
+                let leases = NodeLeases::new(store.clone(), layout, window_config, holder_name());
+                Ok(NodeChoice::Store {
+                    leases: Box::new(leases),
+                    layout,
+                    folder,
+                })
+            }
+            (Some(LeaseStore::Store), None) => Err(CliError::usage(
+                "this command leases no node in the store; use --lease file",
+            )),
+        }
+    }
+}
+
+impl RunningIdService {
+    /// Starts the service, and Thrift where an address for it is given.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn start(
+        config: &IdSection,
+        node: NodeChoice,
+        thrift: Option<SocketAddr>,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, CliError> {
+        let connections = listen::connection_limits().thrift;
+        // Listened on before the node is taken: a wrong address costs nothing then.
+        let listener = match thrift {
+            Some(address) => {
+                let listener = listen::bind(address, "--listen-thrift").await?;
+                let listener = listener.into_std();
+                Some(listener.map_err(|error| CliError::failed(error.to_string()))?)
+            }
+            None => None,
+        };
+        let own = listener.as_ref().and_then(|bound| bound.local_addr().ok());
+        let settings = Settings {
+            node,
+            policy: policy(config.wait),
+            peers: other_peers(&config.peers, own).await,
+            skip_sanity_check: config.skip_sanity_check,
+        };
+        // A request costs a hundred times what reading the clock does, and no thread has to run
+        // after a suspension before the time is right.
+        let clock = SharedClock::new(SystemClock);
+        let service = Service::start(settings, clock, stop).await?;
+        let started = listener.map(|listener| {
+            let issuer = service.issuer().clone();
+            let limits = thrift::Limits {
+                connections,
+                ..thrift::Limits::default()
+            };
+            thrift::Listener::start(listener, issuer, limits)
+        });
+        let issuer = service.issuer();
+        if issuer.node().fields().next().is_none() {
+            tracing::warn!(
+                layout = issuer.layout().name(),
+                "the layout has no node: IDs repeat if anything else makes IDs of it"
+            );
+        }
+        match started.transpose() {
+            Ok(thrift) => Ok(Self { service, thrift }),
+            Err(error) => {
+                service.stop().await;
+                Err(CliError::failed(format!(
+                    "the Thrift server cannot be started: {error}"
+                )))
+            }
+        }
+    }
+
+    /// Answers what has been asked, then gives the node back.
+    pub async fn stop(self) {
+        if let Some(thrift) = self.thrift {
+            thrift.stop().await;
+        }
+        self.service.stop().await;
+    }
+}
+
+/// The listen address for Thrift; `None` for nowhere.
+///
+/// # Errors
+/// [`CliError::Usage`] if it is invalid, or remote without `allow_remote`.
+pub fn thrift_address(
+    flag: Option<&str>,
+    config: &IdSection,
+) -> Result<Option<SocketAddr>, CliError> {
+    match flag.or(config.listen_thrift.as_deref()) {
+        Some("none") => Ok(None),
+        Some(text) => open_address(text, DEFAULT_THRIFT, config.allow_remote).map(Some),
+        None => Ok(Some(DEFAULT_THRIFT)),
+    }
+}
+
+/// An address that only this machine reaches, unless others may.
+///
+/// # Errors
+/// [`CliError::Usage`] if it is invalid, or remote without `allow_remote`.
+pub fn open_address(
+    text: &str,
+    default: SocketAddr,
+    allow_remote: bool,
+) -> Result<SocketAddr, CliError> {
+    let address = listen::address(text, default)?;
+    if address.ip().is_loopback() || allow_remote {
+        return Ok(address);
+    }
+    Err(CliError::usage(format!(
+        "{text} can be reached from other machines, and the ID service has no authentication; add --allow-remote if whoever reaches it may take IDs"
+    )))
+}
+
+/// Where the windows of this data folder's nodes are recorded.
+pub fn folder(data: &Path) -> std::path::PathBuf {
+    data.join("ids")
+}
+
+/// The node in words: its number and its fields.
+pub fn describe_node(node: &Node) -> String {
+    let fields: Vec<String> = node
+        .fields()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    match fields.as_slice() {
+        [] => "the only node".to_owned(),
+        fields => format!("node {} ({})", node.number(), fields.join(", ")),
+    }
+}
+
+fn check_names(layout: &Layout, fields: &[(String, u64)]) -> Result<(), CliError> {
+    let known: Vec<&str> = Node::new(layout, 0)
+        .map_err(|error| CliError::usage(error.to_string()))?
+        .fields()
+        .map(|(name, _)| name)
+        .collect();
+    match fields
+        .iter()
+        .find(|(name, _)| !known.contains(&name.as_str()))
+    {
+        Some((name, _)) => Err(CliError::usage(format!(
+            "{} has no node field {name:?}; its node fields are: {}",
+            layout.name(),
+            known.join(", ")
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The peers without this process: one list may serve all services.
+async fn other_peers(peers: &[PeerText], own: Option<SocketAddr>) -> Vec<String> {
+    let all: Vec<String> = peers.iter().map(|peer| peer.0.clone()).collect();
+    let Some(own) = own else {
+        return all;
+    };
+    let looked_up = all.clone();
+    // Looking up a name may take long.
+    let others = tokio::task::spawn_blocking(move || {
+        let is_other = |peer: &String| !is_own(peer, own);
+        looked_up.into_iter().filter(is_other).collect()
+    });
+    match tokio::time::timeout(MAX_LOOK_UP, others).await {
+        Ok(Ok(others)) => others,
+        _ => all,
+    }
+}
+
+/// Whether a peer's address is the one that this process listens on, which may be all of the
+/// machine's.
+fn is_own(peer: &str, own: SocketAddr) -> bool {
+    let Ok(addresses) = peer.to_socket_addrs() else {
+        return false;
+    };
+    // Only an address of this machine can be bound to.
+    let is_local = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
+    addresses
+        .filter(|peer| peer.port() == own.port())
+        .any(|peer| peer.ip() == own.ip() || own.ip().is_unspecified() && is_local(peer.ip()))
+}
+
+fn policy(wait: Option<HumanMs>) -> ClockPolicy {
+    match wait {
+        Some(HumanMs(ms)) if ms > 0 => ClockPolicy::Wait {
+            at_most_ms: u32::try_from(ms).unwrap_or(u32::MAX),
+        },
+        _ => ClockPolicy::Refuse,
+    }
+}
+
+impl FromStr for NodeText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "invalid node {text:?}: expected a number, or fields such as datacenter=1,worker=5"
+            )
+        };
+        if let Ok(number) = text.parse() {
+            return Ok(Self::Number(number));
+        }
+        let field = |part: &str| {
+            let (name, value) = part.split_once('=')?;
+            Some((name.trim().to_owned(), value.trim().parse().ok()?))
+        };
+        let fields: Option<Vec<_>> = text.split(',').map(field).collect();
+        fields.map(Self::Fields).ok_or_else(wrong)
+    }
+}
+
+impl<'de> Deserialize<'de> for NodeText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(u64),
+            Text(String),
+        }
+        match Written::deserialize(from)? {
+            Written::Number(number) => Ok(Self::Number(number)),
+            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+impl FromStr for PeerText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
+        if text.rsplit_once(':').is_some_and(port) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(format!(
+            "invalid peer address {text:?}: expected HOST:PORT, such as ids2.example:7609"
+        ))
+    }
+}
+
+impl<'de> Deserialize<'de> for PeerText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl From<ServiceError> for CliError {
+    fn from(error: ServiceError) -> Self {
+        let help = match &error {
+            ServiceError::Sanity(_) => "; --skip-sanity-check starts it all the same",
+            ServiceError::Node(HeldNodeError::Folder(FileError::Copied { .. })) => ADOPT,
+            _ => "",
+        };
+        Self::Failed(format!("the ID service does not start: {error}{help}"))
+    }
+}
+
+const MAX_LOOK_UP: Duration = Duration::from_secs(5);
+/// How a copied folder is adopted.
+pub const ADOPT: &str = " (`driftline id adopt`)";
+/// The port of the service of 2010.
+const DEFAULT_THRIFT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7609);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_numbers_or_fields() {
+        assert_eq!("37".parse(), Ok(NodeText::Number(37)));
+        let fields = vec![("datacenter".to_owned(), 1), ("worker".to_owned(), 5)];
+        let parsed = "datacenter=1, worker=5".parse();
+        assert_eq!(parsed, Ok(NodeText::Fields(fields)));
+        for text in ["", "worker", "worker=", "worker=x", "-1", "1,2"] {
+            let refused = text.parse::<NodeText>().unwrap_err();
+            assert!(refused.contains(&format!("{text:?}")), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_not_its_own_peer() {
+        let all: SocketAddr = "0.0.0.0:7609".parse().unwrap();
+        let one: SocketAddr = "127.0.0.1:7609".parse().unwrap();
+        assert!(is_own("127.0.0.1:7609", all));
+        assert!(is_own("localhost:7609", one));
+        assert!(!is_own("127.0.0.1:7610", all));
+        assert!(!is_own("192.0.2.1:7609", all));
+        assert!(!is_own("192.0.2.1:7609", one));
+    }
+
+    #[test]
+    fn peers_are_hosts_with_ports() {
+        for text in ["localhost:7609", "[::1]:7609", "ids2.example:1"] {
+            assert_eq!(text.parse(), Ok(PeerText(text.to_owned())));
+        }
+        for text in ["localhost", ":7609", "a:b", "a:70000", ""] {
+            assert!(text.parse::<PeerText>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_node_field_is_reported() {
+        let id_options = IdOptions {
+            node: Some("datacenter=1,rack=1".parse().unwrap()),
+            ..IdOptions::default()
+        };
+        let refused = id_options.configured_node().unwrap_err().to_string();
+        assert!(refused.contains("rack"), "{refused}");
+        assert!(refused.contains("datacenter, worker"), "{refused}");
+    }
+}

@@ -1,0 +1,257 @@
+//! Reads one source in this process, under a lease, until a condition is met.
+
+use std::time::Duration;
+
+use driftline_core::timeline::{RequestPurpose, Step};
+use driftline_server::{
+    Done, FaultLog, Following, Session, SessionError, UpstreamAccess, Weight, now_ms, show_ms,
+};
+use driftline_store::{
+    Store, StoreError,
+    source::{self, Source},
+    source_lease::{self, Lease},
+};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+
+use crate::{duration::duration, error::CliError};
+
+/// Reads one source.
+pub struct SourceReader {
+    store: Store,
+    session: Session,
+    following: Following,
+    lease: Lease,
+    renewing: JoinHandle<()>,
+    /// A step was abandoned: the stored machine may be newer than ours.
+    abandoned: bool,
+}
+
+/// The conditions under which reading ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadUntil {
+    /// When to stop waiting for news, Unix ms; never if not set.
+    pub at_ms: Option<i64>,
+    /// How many rungs must then have covered everything before; `None` ends at once.
+    pub settle_rungs: Option<usize>,
+    /// How long settling may take, ms.
+    pub settle_ms: i64,
+    /// Whether an error that only the operator can cure ends it before
+    /// anything was fetched.
+    pub at_hopeless: bool,
+}
+
+impl SourceReader {
+    /// Claims a source and opens it, waiting for a dead process's lease.
+    ///
+    /// # Errors
+    /// [`CliError`] if a living process holds it, or it cannot be opened.
+    pub async fn open(
+        store: Store,
+        access: &UpstreamAccess,
+        source: Source,
+        holder: &str,
+    ) -> Result<Self, CliError> {
+        let lease = claim(&store, &source, holder).await?;
+        let session = Session::open(store.clone(), access, source, Some(lease.fence)).await?;
+        let renewing = tokio::spawn(renew(store.clone(), lease));
+        Ok(Self {
+            following: session.follow(),
+            store,
+            session,
+            lease,
+            renewing,
+            abandoned: false,
+        })
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Reads until the end or the stop signal, and calls `progress` after each step.
+    ///
+    /// # Errors
+    /// [`CliError`] if the store failed or the lease was lost.
+    pub async fn run(
+        &mut self,
+        until: ReadUntil,
+        stop: &mut watch::Receiver<bool>,
+        mut progress: impl FnMut(&Session, bool),
+    ) -> Result<(), CliError> {
+        let mut settling = Settling::default();
+        while !*stop.borrow() {
+            let now = now_ms();
+            let over = until.at_ms.is_some_and(|at_ms| now >= at_ms);
+            if over && settling.is_over(&self.session, until, now) {
+                break;
+            }
+            if over && !settling.begun {
+                settling.begun = true;
+                // The last poll is to prove all that the stream has shown, however rare polls are.
+                self.following.end().await;
+                self.session.poll_soon();
+            }
+            let polls = over && !settling.polled && self.polls_next(now);
+            let Some(done) = self.step(over, stop).await? else {
+                break;
+            };
+            settling.polled |= polls && matches!(done, Done::Read(_));
+            progress(&self.session, over);
+            if until.at_hopeless && is_hopeless(&self.session, &done) {
+                break;
+            }
+            if let Done::Wait { until_ms } = done {
+                let until_ms = match until.at_ms {
+                    Some(at_ms) if !over => until_ms.min(at_ms),
+                    _ => until_ms,
+                };
+                let wait_ms = until_ms.saturating_sub(now_ms()).clamp(0, MAX_WAIT_MS);
+                tokio::select! {
+                    () = sleep(duration(wait_ms)) => {}
+                    () = self.session.stream_changed() => {}
+                    _ = stop.changed() => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what was learned and gives the lease back.
+    ///
+    /// # Errors
+    /// [`CliError`] if the store failed or the lease was lost.
+    pub async fn close(mut self) -> Result<(), CliError> {
+        self.following.end().await;
+        let closed = if self.abandoned {
+            Ok(())
+        } else {
+            self.session.close().await
+        };
+        self.renewing.abort();
+        let lease = self.lease;
+        let released = self
+            .store
+            .write(source::root(lease.source), move |tx| {
+                source_lease::release(tx, &lease)
+            })
+            .await;
+        closed?;
+        released?;
+        Ok(())
+    }
+
+    /// A step, or `None` if it did not end soon after the stop.
+    async fn step(
+        &mut self,
+        settling: bool,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<Option<Done>, SessionError> {
+        let step = self.session.step(settling);
+        tokio::pin!(step);
+        tokio::select! {
+            done = &mut step => return done.map(Some),
+            _ = stop.changed() => {}
+        }
+        if let Ok(done) = tokio::time::timeout(TIMEOUT, step).await {
+            return done.map(Some);
+        }
+        self.abandoned = true;
+        Ok(None)
+    }
+
+    fn polls_next(&self, now_ms: i64) -> bool {
+        let settings = &self.session.source().settings;
+        let mut machine = self.session.machine().clone();
+        let step = machine.next(settings, self.session.abilities(), now_ms, true);
+        matches!(step, Step::Fetch(fetch) if fetch.purpose == RequestPurpose::Poll)
+    }
+}
+
+/// What settling needs to know.
+#[derive(Debug, Default)]
+struct Settling {
+    begun: bool,
+    /// A poll that began after the end has succeeded: what is settled then is
+    /// all there was, not only all that was known.
+    polled: bool,
+}
+
+impl Settling {
+    fn is_over(&self, session: &Session, until: ReadUntil, now_ms: i64) -> bool {
+        let (Some(at_ms), Some(rungs)) = (until.at_ms, until.settle_rungs) else {
+            return true;
+        };
+        let machine = session.machine();
+        let never_answered = machine.counters().requests == machine.counters().failures
+            && machine.counters().failures > 0;
+        let settled = machine.is_settled(&session.source().settings, at_ms, rungs);
+        never_answered || (self.polled && settled) || now_ms >= at_ms + until.settle_ms
+    }
+}
+
+/// Whether nothing was ever fetched and only the operator can change that.
+fn is_hopeless(session: &Session, done: &Done) -> bool {
+    use driftline_core::answer::FailureKind::{NotFound, PrivateAddress, Unauthorized};
+    let counters = session.machine().counters();
+    matches!(done, Done::Failed(PrivateAddress | Unauthorized | NotFound))
+        && counters.requests == counters.failures
+}
+
+async fn claim(store: &Store, source: &Source, holder: &str) -> Result<Lease, CliError> {
+    let deadline = Instant::now() + 2 * LEASE;
+    loop {
+        let (id, holder) = (source.id, holder.to_owned());
+        let lease = store
+            .write(source::root(id), move |tx| {
+                source_lease::claim(tx, id, &holder, LEASE_MS)
+            })
+            .await?;
+        if let Some(lease) = lease {
+            return Ok(lease);
+        }
+        if Instant::now() >= deadline {
+            return Err(CliError::failed(format!(
+                "another process reads the source {:?}; stop it first, or use its server",
+                source.name
+            )));
+        }
+        sleep(LEASE / 20).await;
+    }
+}
+
+async fn renew(store: Store, lease: Lease) {
+    let mut log = FaultLog::default();
+    loop {
+        sleep(LEASE / 5).await;
+        let renewed = store
+            .write(source::root(lease.source), move |tx| {
+                source_lease::renew(tx, &lease, LEASE_MS)
+            })
+            .await;
+        match renewed {
+            Ok(Some(_)) => {
+                if let Some(failed_ms) = log.succeeded(now_ms()) {
+                    tracing::warn!("the lease is renewed again, after {}", show_ms(failed_ms));
+                }
+            }
+            // The next commit finds out.
+            Ok(None) | Err(StoreError::NoSource) => return,
+            Err(error) => {
+                if log.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(%error, "the lease was not renewed; trying again");
+                }
+            }
+        }
+    }
+}
+
+const LEASE: Duration = Duration::from_secs(5);
+const LEASE_MS: i64 = 5_000;
+/// How long a step may go on after the stop signal.
+const TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_WAIT_MS: i64 = 60_000;

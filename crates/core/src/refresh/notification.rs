@@ -1,0 +1,23 @@
+//! When libraries are notified of a post's changed counts.
+//!
+//! Counts change at every refresh: a notification for each change would flood every replica.
+
+use super::{age_table::AgeTable, freshness::Freshness};
+
+/// Whether libraries are to be notified of a post's counts: since the last notification at least
+/// an hour has passed, and the counts moved by a tenth, or moved at all and the post is in another
+/// age band.
+pub(super) fn is_worth_notifying(table: &AgeTable, post: &Freshness, now_ms: i64) -> bool {
+    let moved = post.counts.total().abs_diff(post.notified.total);
+    if moved == 0 || now_ms.saturating_sub(post.notified.at_ms) < MIN_MS {
+        return false;
+    }
+    let is_a_tenth = moved.saturating_mul(10) >= post.notified.total.unsigned_abs();
+    is_a_tenth || band(table, post, now_ms) != band(table, post, post.notified.at_ms)
+}
+
+fn band(table: &AgeTable, post: &Freshness, at_ms: i64) -> Option<usize> {
+    table.band(at_ms.saturating_sub(post.created_at_ms?))
+}
+
+const MIN_MS: i64 = 3_600_000;

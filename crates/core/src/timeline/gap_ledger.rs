@@ -1,0 +1,457 @@
+//! The gap ledger: which ranges of a source's IDs are not proven complete.
+
+use serde::{Deserialize, Serialize};
+
+use super::{age_bins::nearest, ladder::Ladder, scheme::IdScheme};
+use crate::upstream_id::Key;
+
+/// A range of IDs that is not proven complete: from `low`, inclusive, to
+/// `high`, exclusive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The lowest ID of the range.
+    pub low: Key,
+    /// The ID that the range ends below.
+    pub high: Key,
+    /// Why it is not complete.
+    pub kind: GapKind,
+}
+
+/// Why a range is not complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum GapKind {
+    /// Not yet read by contiguous answers.
+    Open {
+        /// Part of the history that the source was asked to begin with.
+        history: bool,
+        /// Requests without progress: each makes the next use an older anchor.
+        tries: u32,
+        /// To be filled although the source does not fill gaps by itself.
+        #[serde(alias = "wanted")]
+        fill_requested: bool,
+    },
+    /// Read, but not yet of age.
+    Provisional {
+        /// The age at which it was read last: no post of it was younger then, ms.
+        read_age_ms: i64,
+        /// The time of its lowest ID (where IDs carry no time: of its first
+        /// read), Unix ms.
+        from_ms: i64,
+        /// The time of its highest ID (likewise), Unix ms.
+        until_ms: i64,
+        /// As for [`GapKind::Open`].
+        tries: u32,
+    },
+    /// It came of age without the last rung's read, by the plan or for want of quota.
+    PassedOver {
+        /// As for [`GapKind::Provisional`].
+        read_age_ms: i64,
+    },
+    /// Beyond the upstream's depth.
+    Unrecoverable,
+}
+
+impl GapKind {
+    /// An open range without history in it, not tried yet.
+    pub const fn open() -> Self {
+        Self::Open {
+            history: false,
+            tries: 0,
+            fill_requested: false,
+        }
+    }
+}
+
+/// Every range of a source that is not proven complete, in order, disjoint.
+///
+/// What lies between [`GapLedger::origin`] and [`GapLedger::frontier`] and in no
+/// range here is complete.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GapLedger {
+    origin: Option<Key>,
+    frontier: Option<Key>,
+    #[serde(skip)]
+    gaps: Vec<Gap>,
+}
+
+/// A contiguous stretch of IDs that answers proved: from `low`, inclusive, to
+/// `high`, exclusive, read at `at_ms` by the server's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// The lowest ID that was read.
+    pub low: Key,
+    /// The ID that the stretch ends below.
+    pub high: Key,
+    /// When it was read, Unix ms by the server's clock.
+    pub at_ms: i64,
+}
+
+impl GapLedger {
+    /// Where the source's coverage begins, inclusive; `None` before the first
+    /// post was seen.
+    pub fn origin(&self) -> Option<&Key> {
+        self.origin.as_ref()
+    }
+
+    /// Where the source's coverage ends, exclusive: the newest ID that a
+    /// proven read brought and that was not ahead of server time.
+    pub fn frontier(&self) -> Option<&Key> {
+        self.frontier.as_ref()
+    }
+
+    /// The ranges, in order.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// Restores the ranges, which the store keeps apart from the rest.
+    pub fn restore_gaps(&mut self, mut gaps: Vec<Gap>) {
+        gaps.sort_by(|a, b| a.low.cmp(&b.low));
+        self.gaps = gaps;
+    }
+
+    /// Begins coverage at `origin`; up to `frontier` it is an open gap.
+    pub fn begin(&mut self, origin: Key, frontier: Key, history: bool) {
+        self.gaps.clear();
+        if origin < frontier {
+            self.gaps.push(Gap {
+                low: origin.clone(),
+                high: frontier.clone(),
+                kind: GapKind::Open {
+                    history,
+                    tries: 0,
+                    fill_requested: history,
+                },
+            });
+        }
+        self.origin = Some(origin);
+        self.frontier = Some(frontier);
+    }
+
+    /// Extends coverage to `frontier`; what the next [`GapLedger::read`] does not
+    /// prove of it stays an open gap.
+    pub fn extend(&mut self, frontier: Key) {
+        let Some(old) = self.frontier.clone() else {
+            return;
+        };
+        if frontier <= old {
+            return;
+        }
+        self.gaps.push(Gap {
+            low: old,
+            high: frontier.clone(),
+            kind: GapKind::open(),
+        });
+        self.frontier = Some(frontier);
+    }
+
+    /// Applies a proven stretch: open parts become provisional, provisional
+    /// ones are read at the age that they have now, and what has come of age by
+    /// then is complete.
+    pub fn read(&mut self, stretch: &Stretch, scheme: &IdScheme, ladder: &Ladder) {
+        if stretch.low >= stretch.high {
+            return;
+        }
+        self.rewrite(&stretch.low, &stretch.high, |part| {
+            let (read_age_ms, from_ms, until_ms) = match part.kind {
+                GapKind::Provisional {
+                    read_age_ms,
+                    from_ms,
+                    until_ms,
+                    ..
+                } => (read_age_ms, from_ms, until_ms),
+                GapKind::PassedOver { read_age_ms } => (read_age_ms, stretch.at_ms, stretch.at_ms),
+                GapKind::Open { .. } | GapKind::Unrecoverable => (0, stretch.at_ms, stretch.at_ms),
+            };
+            let until_ms = scheme.time_ms(&part.high).unwrap_or(until_ms);
+            let from_ms = scheme.time_ms(&part.low).unwrap_or(from_ms).min(until_ms);
+            let before = (part.kind, read_age_ms);
+            aged(
+                (part.low, part.high),
+                (from_ms, until_ms),
+                before,
+                stretch.at_ms,
+                scheme,
+                ladder,
+            )
+        });
+        self.join(ladder);
+    }
+
+    /// Lets the provisional parts of a range come of age without another read.
+    pub fn pass_over(&mut self, low: &Key, high: &Key, ladder: &Ladder) {
+        self.rewrite(low, high, |mut part| {
+            if let GapKind::Provisional { read_age_ms, .. } = part.kind {
+                part.kind = GapKind::PassedOver { read_age_ms };
+            }
+            vec![part]
+        });
+        self.join(ladder);
+    }
+
+    /// The least age at which all of a stretch was read last, ms; `None` if part of it was never
+    /// read, or is complete: then reading it again gives no evidence of what reads leave out.
+    pub fn read_age_ms(&self, low: &Key, high: &Key) -> Option<i64> {
+        let mut covered = low.clone();
+        let mut min_ms: Option<i64> = None;
+        for gap in &self.gaps {
+            if gap.high <= covered {
+                continue;
+            }
+            if gap.low > covered {
+                return None;
+            }
+            let (GapKind::Provisional { read_age_ms, .. } | GapKind::PassedOver { read_age_ms }) =
+                gap.kind
+            else {
+                return None;
+            };
+            min_ms = Some(min_ms.map_or(read_age_ms, |min_ms| min_ms.min(read_age_ms)));
+            if gap.high >= *high {
+                return min_ms;
+            }
+            covered = gap.high.clone();
+        }
+        None
+    }
+
+    /// Opens the provisional parts of a range again: the overlap of a poll whose page did not reach
+    /// down to it is read with the gap above.
+    pub fn reopen(&mut self, low: &Key, high: &Key) {
+        self.rewrite(low, high, |mut part| {
+            if matches!(part.kind, GapKind::Provisional { .. }) {
+                part.kind = GapKind::open();
+            }
+            vec![part]
+        });
+        self.join_open();
+    }
+
+    /// Marks the open parts of a range as beyond the upstream's depth.
+    pub fn give_up(&mut self, low: &Key, high: &Key) {
+        self.rewrite(low, high, |mut part| {
+            if matches!(part.kind, GapKind::Open { .. }) {
+                part.kind = GapKind::Unrecoverable;
+            }
+            vec![part]
+        });
+    }
+
+    /// Lets coverage begin at `origin` instead: what was open below it was
+    /// history that the upstream does not have, or that was not asked for.
+    pub fn begin_later(&mut self, origin: &Key) {
+        let Some(old) = self.origin.clone() else {
+            return;
+        };
+        self.rewrite(&old, origin, |_| Vec::new());
+        self.origin = Some(origin.clone());
+    }
+
+    /// Counts a request for a range that made no progress.
+    pub fn tried(&mut self, low: &Key, high: &Key) {
+        for gap in &mut self.gaps {
+            if gap.low < *high
+                && gap.high > *low
+                && let GapKind::Open { tries, .. } | GapKind::Provisional { tries, .. } =
+                    &mut gap.kind
+            {
+                *tries += 1;
+            }
+        }
+    }
+
+    /// Resets the tries in a range: a request made progress.
+    pub fn progressed(&mut self, low: &Key, high: &Key) {
+        for gap in &mut self.gaps {
+            if gap.low < *high
+                && gap.high > *low
+                && let GapKind::Open { tries, .. } | GapKind::Provisional { tries, .. } =
+                    &mut gap.kind
+            {
+                *tries = 0;
+            }
+        }
+    }
+
+    /// Requests that an open range be filled although the source does not fill
+    /// gaps by itself. `false` if there is none at `low`.
+    pub fn request_fill(&mut self, low: &Key) -> bool {
+        let mut found = false;
+        for gap in &mut self.gaps {
+            if gap.low == *low
+                && let GapKind::Open { fill_requested, .. } = &mut gap.kind
+            {
+                *fill_requested = true;
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Joins open neighbours of the same state, so that one walk fills them.
+    fn join_open(&mut self) {
+        self.gaps.dedup_by(|next, last| {
+            let joins = last.high == next.low
+                && last.kind == next.kind
+                && matches!(last.kind, GapKind::Open { .. });
+            if joins {
+                last.high = next.high.clone();
+            }
+            joins
+        });
+    }
+
+    /// Replaces what lies between `low` and `high` by what `change` makes of
+    /// each part; the rest stays.
+    fn rewrite(&mut self, low: &Key, high: &Key, mut change: impl FnMut(Gap) -> Vec<Gap>) {
+        let old = std::mem::take(&mut self.gaps);
+        for gap in old {
+            if gap.high <= *low || gap.low >= *high {
+                self.gaps.push(gap);
+                continue;
+            }
+            let (before, inside, after) = cut(&gap, low, high);
+            self.gaps.extend(before);
+            self.gaps.extend(change(inside));
+            self.gaps.extend(after);
+        }
+    }
+
+    /// Joins neighbours that wait for the same rung, as long as the whole is
+    /// no longer than that rung's period: a look then reads full pages. What was
+    /// passed over is joined whatever its length.
+    fn join(&mut self, ladder: &Ladder) {
+        let mut joined: Vec<Gap> = Vec::with_capacity(self.gaps.len());
+        for gap in self.gaps.drain(..) {
+            if let Some(last) = joined.last_mut()
+                && last.high == gap.low
+                && let Some(kind) = joined_kind(&last.kind, &gap.kind, ladder)
+            {
+                last.high = gap.high;
+                last.kind = kind;
+                continue;
+            }
+            joined.push(gap);
+        }
+        self.gaps = joined;
+    }
+}
+
+/// What two neighbours are as one range, if they may be one.
+fn joined_kind(low: &GapKind, high: &GapKind, ladder: &Ladder) -> Option<GapKind> {
+    match (low, high) {
+        (
+            GapKind::Provisional {
+                read_age_ms,
+                from_ms,
+                until_ms,
+                tries,
+            },
+            GapKind::Provisional {
+                read_age_ms: high_read_age_ms,
+                until_ms: high_until_ms,
+                tries: high_tries,
+                ..
+            },
+        ) => {
+            let rung = ladder.next(*read_age_ms);
+            let fits = rung == ladder.next(*high_read_age_ms)
+                && (!ladder.is_probed()
+                    || are_alike(*read_age_ms, *high_read_age_ms, ladder.age_ms(rung)))
+                && tries == high_tries
+                && high_until_ms - from_ms <= ladder.period_ms(rung);
+            fits.then(|| GapKind::Provisional {
+                read_age_ms: *read_age_ms.min(high_read_age_ms),
+                from_ms: *from_ms,
+                until_ms: *until_ms.max(high_until_ms),
+                tries: *tries,
+            })
+        }
+        (
+            GapKind::PassedOver { read_age_ms },
+            GapKind::PassedOver {
+                read_age_ms: high_read_age_ms,
+            },
+        ) => Some(GapKind::PassedOver {
+            read_age_ms: *read_age_ms.min(high_read_age_ms),
+        }),
+        _ => None,
+    }
+}
+
+/// Whether two ranges were read at much the same age, for the rung that both wait for: what a probe
+/// read stays apart until then, so that the look shows what came after it.
+fn are_alike(age_ms: i64, other_ms: i64, rung_ms: Option<i64>) -> bool {
+    let Some(rung_ms) = rung_ms else {
+        return true;
+    };
+    let early_ms = rung_ms / 5;
+    nearest(age_ms) == nearest(other_ms) || age_ms.max(other_ms) < early_ms
+}
+
+/// The parts of a range that was read, by the rung that each waits for, lowest first; what has
+/// come of age is left out, being complete. What was passed over stays so unless this read makes
+/// it complete.
+fn aged(
+    (low, high): (Key, Key),
+    (from_ms, until_ms): (i64, i64),
+    (before, read_age_ms): (GapKind, i64),
+    read_at_ms: i64,
+    scheme: &IdScheme,
+    ladder: &Ladder,
+) -> Vec<Gap> {
+    // From the oldest part to the youngest: first what is complete, then by rung.
+    let ages = ladder.rungs().iter().rev().map(|rung| rung.age_ms);
+    let complete_ms = ladder.complete_ms();
+    let ages = std::iter::once(complete_ms).chain(ages.filter(|age_ms| *age_ms < complete_ms));
+    let mut edges: Vec<(Key, i64)> = Vec::new();
+    for age_ms in ages {
+        let old_enough_ms = read_at_ms - age_ms;
+        if let Some(edge) = scheme.floor(old_enough_ms)
+            && edge > *edges.last().map_or(&low, |(last, _)| last)
+            && edge < high
+        {
+            edges.push((edge, old_enough_ms));
+        }
+    }
+    edges.push((high, until_ms));
+    let mut parts = Vec::new();
+    let (mut low, mut from_ms) = (low, from_ms);
+    for (edge, edge_ms) in edges {
+        let age_ms = (read_at_ms - edge_ms).max(read_age_ms);
+        if age_ms < complete_ms {
+            let age_ms = ladder.counted_ms(age_ms);
+            let kind = match before {
+                GapKind::PassedOver { .. } => GapKind::PassedOver {
+                    read_age_ms: age_ms,
+                },
+                _ => GapKind::Provisional {
+                    read_age_ms: age_ms,
+                    from_ms: from_ms.min(edge_ms),
+                    until_ms: edge_ms,
+                    tries: 0,
+                },
+            };
+            parts.push(Gap {
+                low,
+                high: edge.clone(),
+                kind,
+            });
+        }
+        (low, from_ms) = (edge, edge_ms);
+    }
+    parts
+}
+
+fn cut(gap: &Gap, low: &Key, high: &Key) -> (Option<Gap>, Gap, Option<Gap>) {
+    let part = |low: &Key, high: &Key| Gap {
+        low: low.clone(),
+        high: high.clone(),
+        kind: gap.kind.clone(),
+    };
+    let before = (gap.low < *low).then(|| part(&gap.low, low));
+    let after = (gap.high > *high).then(|| part(high, &gap.high));
+    let inside = part((&gap.low).max(low), (&gap.high).min(high));
+    (before, inside, after)
+}

@@ -1,0 +1,359 @@
+//! Ranges that appear empty, and how that is confirmed.
+//!
+//! An empty answer proves nothing: servers answer `[]` while a cache is cold, and pages are sliced
+//! first and filtered afterwards. So a range of which nothing is shown is *unconfirmed* until other
+//! answers confirm it: the machine requests the page whose first post has to be the lowest known
+//! post above the range, then pages from positions further down, then the first page again. The
+//! range is empty only if both outer answers showed posts above it and nothing below.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Machine, Step, answers::Answer};
+use crate::{
+    answer::Abilities,
+    timeline::{
+        gap_ledger::{Gap, GapKind, Stretch},
+        request::{AnchorQuery, Bounds, Fetch, Reading, Request, RequestPurpose},
+        scheme::IdScheme,
+    },
+    upstream_id::{IdOrder, Key, UpstreamId},
+};
+
+/// A range of which an answer without a lower bound showed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct EmptyRange {
+    low: Key,
+    high: Key,
+    /// The rung whose look it was; `None` if the range is open.
+    rung: Option<usize>,
+    /// The next request: 0 is the page above, then those further down, then the page above.
+    stage: u32,
+    /// Empty pages above, each of which makes the next begin higher up.
+    #[serde(alias = "vain")]
+    empty_above: u32,
+    /// All pages above that were empty.
+    empty: u32,
+    since_ms: i64,
+    /// When to ask again, Unix ms by the local clock.
+    retry_ms: i64,
+    /// A stored post below `high` was looked up and is deleted: others may be too.
+    seen_gone: bool,
+    /// The newest post below `high` that was looked up since and exists.
+    seen_alive: Option<Key>,
+    /// The oldest post from `high` on that was looked up since and exists.
+    alive_above: Option<Key>,
+    /// The `empty_above` of a page above that showed posts but not `alive_above`; the page is then
+    /// requested once more.
+    shown_from: Option<u32>,
+}
+
+/// The position of a request relative to an unconfirmed range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// The range from its upper end.
+    Range,
+    /// The range from further down.
+    Below,
+    /// The page above.
+    Above,
+}
+
+impl Machine {
+    /// For an answer that shows nothing of the requested range, nor of what lies below: the range's
+    /// upper end. The newest stored post below it may exist all the same
+    /// ([`Stored::live_below`](super::Stored::live_below)).
+    pub fn nothing_below<'a>(&self, request: &'a Request, reading: &Reading) -> Option<&'a Key> {
+        let (_, high) = request.unbounded_range()?;
+        let shows = reading
+            .keys
+            .iter()
+            .chain(reading.passed.as_ref().map(|(_, oldest)| oldest));
+        shows
+            .min()
+            .is_none_or(|oldest| oldest >= high)
+            .then_some(high)
+    }
+
+    /// The range in which stored posts are suspected of being deleted, since the page above it
+    /// shows none of them.
+    pub(super) fn absent_below(&self, request: &Request, reading: &Reading) -> Option<(Key, Key)> {
+        let (low, high) = request.unbounded_range()?;
+        let range = self
+            .empty_ranges
+            .iter()
+            .find(|range| range.is_of(low, high))?;
+        let is_shown = self.nothing_below(request, reading).is_some()
+            && position(request, high) == Position::Above
+            && reading.oldest().is_some();
+        (is_shown && range.seen_gone).then(|| (low.clone(), high.clone()))
+    }
+
+    /// Applies an answer that shows nothing of a range, nor of what lies below.
+    pub(super) fn showed_nothing(
+        &mut self,
+        answer: &Answer<'_>,
+        rung: Option<usize>,
+        (low, high): (&Key, &Key),
+    ) {
+        if answer.request.unbounded_range().is_none() {
+            return;
+        }
+        let now_ms = answer.received_at_ms;
+        let Some(index) = self
+            .empty_ranges
+            .iter()
+            .position(|range| range.is_of(low, high))
+        else {
+            self.empty_ranges.push(EmptyRange {
+                low: low.clone(),
+                high: high.clone(),
+                rung,
+                stage: 0,
+                empty_above: 0,
+                empty: 0,
+                since_ms: now_ms,
+                retry_ms: now_ms,
+                seen_gone: false,
+                seen_alive: None,
+                alive_above: None,
+                shown_from: None,
+            });
+            return;
+        };
+        let range = &mut self.empty_ranges[index];
+        let steps = self
+            .scheme
+            .map_or(0, |scheme| range.positions(&scheme).len()) as u32;
+        let is_last = steps == 0 || range.stage > steps;
+        match position(answer.request, high) {
+            Position::Range => {}
+            Position::Below => range.stage += 1,
+            Position::Above if answer.reading.oldest().is_some() => {
+                let alive = range.alive_above.as_ref();
+                if alive.is_none_or(|alive| answer.reading.oldest() <= Some(alive)) {
+                    if is_last {
+                        self.conclude(index, answer);
+                    } else {
+                        range.stage += 1;
+                    }
+                } else if range.shown_from.is_none() {
+                    range.shown_from = Some(range.empty_above);
+                    range.empty_above = 0;
+                } else {
+                    // It showed posts twice, but neither time the one that exists.
+                    self.is_out_of_reach(index, answer);
+                }
+            }
+            Position::Above => self.above_was_empty(index, answer),
+        }
+    }
+
+    /// Not even the posts above were shown: the anchor may be deleted, or the answer unreliable.
+    fn above_was_empty(&mut self, index: usize, answer: &Answer<'_>) {
+        let range = &mut self.empty_ranges[index];
+        let now_ms = answer.received_at_ms;
+        let anchor = answer.request.anchor.as_ref();
+        let nothing_is_stored =
+            anchor.is_none() && range.empty_above == 0 && answer.stored.live_below.is_none();
+        range.stage = 0;
+        range.empty = range.empty.saturating_add(1);
+        range.empty_above = match anchor {
+            Some(_) => (range.empty_above + 1).max(range.shown_from.unwrap_or(0)),
+            None => 0,
+        };
+        let wait_ms = (FIRST_WAIT_MS << range.empty.min(16)).min(MAX_WAIT_MS);
+        range.retry_ms = now_ms.saturating_add(wait_ms);
+        let for_ms = now_ms - range.since_ms;
+        if nothing_is_stored && range.empty >= MIN_EMPTY && for_ms >= EMPTY_FOR_MS {
+            // No stored post is known that could be shown.
+            self.is_empty(index, answer);
+        } else if for_ms >= OUT_OF_REACH_MS {
+            self.is_out_of_reach(index, answer);
+        } else {
+            self.suspect_anchor(anchor);
+        }
+    }
+
+    /// What lies above was shown, and nothing below. A stored post below that is still there when
+    /// it is looked up shows that the timeline no longer reaches down to it, or hides the range;
+    /// without one nothing is there.
+    fn conclude(&mut self, index: usize, answer: &Answer<'_>) {
+        let (Some(live), Some(scheme)) = (&answer.stored.live_below, self.scheme) else {
+            return self.is_empty(index, answer);
+        };
+        let id = scheme.id(live);
+        let seen_alive = self.empty_ranges[index].seen_alive.as_ref();
+        if seen_alive.is_some_and(|alive| alive >= live) {
+            return self.is_out_of_reach(index, answer);
+        }
+        self.suspect(0, &[id]);
+    }
+
+    /// Marks the range as read. The rungs find posts that come late into it.
+    fn is_empty(&mut self, index: usize, answer: &Answer<'_>) {
+        let range = self.empty_ranges.remove(index);
+        if let Some(scheme) = self.scheme {
+            let stretch = Stretch {
+                low: range.low,
+                high: range.high,
+                at_ms: answer.reading.read_at_ms,
+            };
+            self.ledger.read(&stretch, &scheme, &answer.plan.ladder);
+        }
+    }
+
+    fn is_out_of_reach(&mut self, index: usize, answer: &Answer<'_>) {
+        let EmptyRange {
+            low, high, rung, ..
+        } = self.empty_ranges.remove(index);
+        self.ledger.give_up(&low, &high);
+        if let Some(rung) = rung {
+            self.ledger.pass_over(&low, &high, &answer.plan.ladder);
+            self.stats_of(rung).unreachable += 1;
+        }
+    }
+
+    /// Applies the look-up of a post for which unconfirmed ranges may wait.
+    pub(super) fn update_empty_ranges(&mut self, id: &UpstreamId, gone: bool) {
+        let Some(key) = self.scheme.and_then(|scheme| scheme.key(id).ok()) else {
+            return;
+        };
+        for range in &mut self.empty_ranges {
+            let is_below = key < range.high;
+            if gone {
+                range.seen_gone |= is_below;
+                range.alive_above = range.alive_above.take().filter(|alive| *alive != key);
+            } else if is_below {
+                range.seen_alive = range.seen_alive.take().max(Some(key.clone()));
+            } else if range.alive_above.as_ref().is_none_or(|alive| key < *alive) {
+                range.alive_above = Some(key.clone());
+            }
+        }
+    }
+
+    /// Whether a gap overlaps an unconfirmed empty range.
+    pub(super) fn is_unconfirmed(&self, gap: &Gap) -> bool {
+        self.empty_ranges
+            .iter()
+            .any(|range| gap.low < range.high && gap.high > range.low)
+    }
+
+    /// Removes the empty ranges in a range of which posts were shown.
+    pub(super) fn end_empty_ranges(&mut self, low: &Key, high: &Key) {
+        self.empty_ranges
+            .retain(|range| range.high <= *low || range.low >= *high);
+    }
+
+    /// Removes empty ranges that are no longer listed as unread.
+    pub(super) fn prune_empty_ranges(&mut self) {
+        let gaps = self.ledger.gaps();
+        self.empty_ranges.retain(|range| {
+            gaps.iter().any(|gap| {
+                let waits = matches!(gap.kind, GapKind::Open { .. } | GapKind::Provisional { .. });
+                waits && gap.low < range.high && gap.high > range.low
+            })
+        });
+    }
+
+    /// The next request about an unconfirmed range, or when there will be one, Unix ms by the local
+    /// clock.
+    pub(super) fn due_empty_range(
+        &self,
+        abilities: Abilities,
+        now_ms: i64,
+    ) -> Result<Step, Option<i64>> {
+        let due = |range: &&EmptyRange| range.retry_ms <= now_ms;
+        let Some(range) = self.empty_ranges.iter().find(due) else {
+            return Err(self.empty_ranges.iter().map(|range| range.retry_ms).min());
+        };
+        let position = self.scheme.and_then(|scheme| {
+            let at = range.stage.checked_sub(1)? as usize;
+            range.positions(&scheme).into_iter().nth(at)
+        });
+        Ok(Step::Fetch(Fetch {
+            purpose: RequestPurpose::Fill {
+                low: range.low.clone(),
+                high: range.high.clone(),
+            },
+            bounds: match position {
+                Some(max_id) => Bounds::Back {
+                    max_id,
+                    anchor: None,
+                },
+                None => Bounds::Above(AnchorQuery::Oldest {
+                    at_least: range.high.clone(),
+                    skip: (1_u32 << range.empty_above.min(20)) - 1,
+                }),
+            },
+            limit: abilities.page_limit,
+        }))
+    }
+}
+
+impl EmptyRange {
+    fn is_of(&self, low: &Key, high: &Key) -> bool {
+        self.low == *low && self.high == *high
+    }
+
+    /// Further positions to request from, in case a whole page of the range is filtered: in a
+    /// bounded range from its middle down, below the timeline's known part further down each time.
+    /// A range that was read before is not searched again.
+    fn positions(&self, scheme: &IdScheme) -> Vec<Key> {
+        if self.rung.is_some() {
+            return Vec::new();
+        }
+        let mut positions = Vec::new();
+        if let (Some(layout), Some(high_ms)) = (scheme.layout, scheme.time_ms(&self.high)) {
+            let low_ms = scheme.time_ms(&self.low).filter(|_| !self.low.is_lowest());
+            let distances_ms: Vec<i64> = match low_ms {
+                Some(low_ms) => {
+                    let width_ms = (high_ms - low_ms).max(0);
+                    (1..=HALVES)
+                        .map(|part| width_ms - (width_ms >> part))
+                        .collect()
+                }
+                None => (0..STEPS).map(|step| FIRST_STEP_MS << (3 * step)).collect(),
+            };
+            let min_ms = layout.in_use_since_ms();
+            let times = distances_ms.into_iter().map(|ms| high_ms - ms);
+            positions.extend(
+                times
+                    .filter(|ms| *ms > min_ms)
+                    .filter_map(|ms| scheme.floor(ms)),
+            );
+        } else if scheme.order == IdOrder::Numeric
+            && let Ok(high) = scheme.id(&self.high).as_str().parse::<u128>()
+        {
+            let numbers = (0..NUMBER_STEPS).map_while(|step| high.checked_sub(1 << (3 * step)));
+            let ids = numbers.map(|number| UpstreamId::new(number.to_string()));
+            positions.extend(ids.filter_map(|id| scheme.key(&id).ok()));
+        }
+        positions.retain(|key| *key > self.low && *key < self.high);
+        positions.dedup();
+        positions
+    }
+}
+
+fn position(request: &Request, high: &Key) -> Position {
+    match &request.max_id {
+        Some(below) if below == high => Position::Range,
+        Some(below) if below < high => Position::Below,
+        _ => Position::Above,
+    }
+}
+
+/// Positions in a range: its middle, its quarter, and so on.
+const HALVES: u32 = 5;
+/// Positions below the lowest known post: a second below, eight, and so on to 34 years.
+const STEPS: u32 = 11;
+const FIRST_STEP_MS: i64 = 1_000;
+const NUMBER_STEPS: u32 = 20;
+/// After an empty answer above a range, and longer with each.
+const FIRST_WAIT_MS: i64 = 500;
+const MAX_WAIT_MS: i64 = 10 * 60_000;
+/// Where no stored post is known that could be shown, this many empty answers over this long a
+/// time confirm that the range is empty.
+const MIN_EMPTY: u32 = 3;
+pub(super) const EMPTY_FOR_MS: i64 = 10 * 60_000;
+/// A range that stays unconfirmed for this long is given up: it stays listed.
+const OUT_OF_REACH_MS: i64 = 24 * 3_600_000;

@@ -1,0 +1,198 @@
+//! Leases the node of the service, and keeps it.
+
+use std::{fmt, io, path::PathBuf};
+
+use driftline_id::{
+    Layout, Node, Retired, Window,
+    clock::Clock as _,
+    file::{FileError, Keeper, NodeFolder, ReservationFile},
+    window::{Lease, LeaseStore as _, WindowConfig},
+};
+use driftline_store::node_lease::{NodeLeaseError, NodeLeases};
+
+use super::{
+    SharedClock,
+    store_mark::{check_folder, mark_store},
+};
+
+/// Where the node comes from.
+#[derive(Clone)]
+pub enum NodeChoice {
+    /// Configured: the operator guarantees that no other machine has it. Its window is recorded in
+    /// the folder.
+    Configured {
+        /// The node.
+        node: Node,
+        /// Where its window is recorded.
+        folder: PathBuf,
+    },
+    /// The lowest free node among the processes that share the folder.
+    Folder {
+        /// The layout.
+        layout: Layout,
+        /// Where nodes are locked and windows recorded.
+        folder: PathBuf,
+    },
+    /// The lowest free node among the processes that share the store.
+    Store {
+        /// The leases, of one layout.
+        leases: Box<NodeLeases>,
+        /// The layout.
+        layout: Layout,
+        /// The folder, in which no node of the layout may be locked meanwhile.
+        folder: PathBuf,
+    },
+}
+
+/// A node that this process holds until it releases it.
+pub(super) struct HeldNode {
+    keeper: Box<dyn NodeKeeper>,
+}
+
+/// Why there is no node.
+#[derive(Debug, thiserror::Error)]
+pub enum HeldNodeError {
+    /// The folder failed.
+    #[error("{0}")]
+    Folder(#[from] FileError),
+    /// The store failed.
+    #[error("{0}")]
+    Store(#[from] NodeLeaseError),
+    /// Nodes of the layout are leased from a store here, so the folder hands out none.
+    #[error(
+        "the nodes of {layout} are leased from a store here; use --lease store, or remove {} once no process does",
+        path.display()
+    )]
+    LeasedFromStore {
+        /// The mark that says so.
+        path: PathBuf,
+        /// The layout's name.
+        layout: &'static str,
+    },
+    /// A process holds a node of the layout in the folder, which the store does not know of.
+    #[error(
+        "{} is locked: a process holds a node of this folder; end it before nodes are leased from a store",
+        path.display()
+    )]
+    HeldInFolder {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// The mark of a store cannot be written.
+    #[error("{}: {error}", path.display())]
+    Mark {
+        /// The mark.
+        path: PathBuf,
+        /// The error.
+        error: io::Error,
+    },
+    /// The thread that keeps the node cannot be started.
+    #[error("the thread that keeps the node cannot be started: {0}")]
+    Thread(io::Error),
+}
+
+impl NodeChoice {
+    /// The layout.
+    pub(super) const fn layout(&self) -> &Layout {
+        match self {
+            Self::Configured { node, .. } => node.layout(),
+            Self::Folder { layout, .. } | Self::Store { layout, .. } => layout,
+        }
+    }
+
+    /// Leases the node. Blocks on the disk or the database.
+    pub(super) fn take(&self, clock: &SharedClock) -> Result<(HeldNode, Window), HeldNodeError> {
+        let window_config = WindowConfig::default();
+        let now_us = clock.fresh_us();
+        match self {
+            Self::Configured { node, folder } => {
+                check_folder(folder, node.layout())?;
+                let (lease, window) = ReservationFile::open(folder, *node, window_config, now_us)?;
+                check_folder(folder, node.layout())?;
+                let is_lost = |error: &FileError| matches!(error, FileError::Lost { .. });
+                Ok((HeldNode::keep(lease, clock, is_lost)?, window))
+            }
+            Self::Folder { layout, folder } => {
+                check_folder(folder, layout)?;
+                let nodes = NodeFolder::new(folder, *layout, window_config);
+                let (lease, window) = nodes.acquire(now_us)?;
+                check_folder(folder, layout)?;
+                let is_lost = |error: &FileError| matches!(error, FileError::Lost { .. });
+                Ok((HeldNode::keep(lease, clock, is_lost)?, window))
+            }
+            Self::Store {
+                leases,
+                layout,
+                folder,
+            } => {
+                mark_store(folder, layout)?;
+                let (lease, window) = leases.acquire(now_us)?;
+                let is_lost = |error: &NodeLeaseError| matches!(error, NodeLeaseError::Lost { .. });
+                Ok((HeldNode::keep(lease, clock, is_lost)?, window))
+            }
+        }
+    }
+}
+
+impl HeldNode {
+    /// The failure to extend the window since the last call.
+    pub(super) fn take_failure(&self) -> Option<ExtensionFailure> {
+        self.keeper.take_failure()
+    }
+
+    /// Releases the node. Blocks on the disk or the database.
+    pub(super) fn release(self, retired: Retired) -> Result<(), String> {
+        self.keeper.close(retired)
+    }
+
+    fn keep<L>(
+        lease: L,
+        clock: &SharedClock,
+        is_lost: fn(&L::Error) -> bool,
+    ) -> Result<Self, HeldNodeError>
+    where
+        L: Lease + Send + 'static,
+        L::Error: fmt::Display + Send + 'static,
+    {
+        let keeper = Keeper::start(lease, clock.clone()).map_err(HeldNodeError::Thread)?;
+        let keeper = Box::new(LeaseKeeper { keeper, is_lost });
+        Ok(Self { keeper })
+    }
+}
+
+/// Why a window was not extended.
+pub(super) struct ExtensionFailure {
+    pub(super) message: String,
+    /// Whether another process holds the node now, so that the window is never extended again.
+    pub(super) is_lost: bool,
+}
+
+struct LeaseKeeper<L: Lease> {
+    keeper: Keeper<L>,
+    is_lost: fn(&L::Error) -> bool,
+}
+
+/// Hides the type of the lease.
+trait NodeKeeper: Send + Sync {
+    fn take_failure(&self) -> Option<ExtensionFailure>;
+    fn close(self: Box<Self>, retired: Retired) -> Result<(), String>;
+}
+
+impl<L> NodeKeeper for LeaseKeeper<L>
+where
+    L: Lease + Send + 'static,
+    L::Error: fmt::Display + Send + 'static,
+{
+    fn take_failure(&self) -> Option<ExtensionFailure> {
+        let error = self.keeper.take_failure()?;
+        Some(ExtensionFailure {
+            message: error.to_string(),
+            is_lost: (self.is_lost)(&error),
+        })
+    }
+
+    fn close(self: Box<Self>, retired: Retired) -> Result<(), String> {
+        let closed = self.keeper.close(retired);
+        closed.map_err(|error| error.to_string())
+    }
+}

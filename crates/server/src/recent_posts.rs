@@ -1,0 +1,191 @@
+//! Remembers the posts of the last polls, so that a poll without changes costs no commit.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use driftline_core::{answer::Listed, upstream_id::UpstreamId};
+use driftline_store::refresh::RecheckAfter;
+
+/// The last posts that were committed, with a hash of each as it came.
+#[derive(Debug, Default)]
+pub(crate) struct RecentPosts {
+    hashes: HashMap<UpstreamId, Remembered>,
+    order: VecDeque<UpstreamId>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Remembered {
+    hash: u64,
+    /// The post has to be committed again from this time on, Unix ms.
+    until_ms: i64,
+}
+
+impl RecentPosts {
+    /// Whether a page of these posts, requested at that time, needs no commit: each was committed with
+    /// the same content and need not be committed again yet.
+    pub(crate) fn need_no_commit(&self, listed: &[Listed], asked_at_ms: i64) -> bool {
+        listed.iter().all(|item| {
+            self.hashes
+                .get(&item.position)
+                .is_some_and(|known| known.hash == hash(item) && asked_at_ms < known.until_ms)
+        })
+    }
+
+    /// Forgets all posts, since something other than a page has changed some.
+    pub(crate) fn clear(&mut self) {
+        self.hashes.clear();
+        self.order.clear();
+    }
+
+    /// Invalidates those of these posts whose content differs from what was remembered. For pages of
+    /// requests other than polls.
+    pub(crate) fn invalidate_changed(&mut self, listed: &[Listed]) {
+        for item in listed {
+            if let Some(remembered) = self.hashes.get_mut(&item.position)
+                && remembered.hash != hash(item)
+            {
+                remembered.until_ms = i64::MIN;
+            }
+        }
+    }
+
+    /// Remembers committed posts. A post that the store skipped is committed again as soon as the store
+    /// accepts it.
+    pub(crate) fn remember(
+        &mut self,
+        listed: &[Listed],
+        rechecks: &[Option<RecheckAfter>],
+        now_ms: i64,
+    ) {
+        for (item, recheck) in listed.iter().zip(rechecks) {
+            let latest_ms = now_ms.saturating_add(MAX_MS);
+            let recheck_at_ms = recheck.and_then(|recheck| recheck.recheck_at_ms);
+            let until_ms = recheck_at_ms.map_or(latest_ms, |recheck_at_ms| {
+                // A look-up in flight delays the post: not every poll should check for its end.
+                recheck_at_ms
+                    .max(now_ms.saturating_add(MIN_MS))
+                    .min(latest_ms)
+            });
+            let remembered = Remembered {
+                hash: hash(item),
+                until_ms,
+            };
+            if self
+                .hashes
+                .insert(item.position.clone(), remembered)
+                .is_none()
+            {
+                self.order.push_back(item.position.clone());
+            }
+        }
+        while self.order.len() > MAX_POSTS {
+            if let Some(oldest) = self.order.pop_front() {
+                self.hashes.remove(&oldest);
+            }
+        }
+    }
+}
+
+/// Enough for the overlap of a busy source; 200 sources stay small.
+const MAX_POSTS: usize = 128;
+/// Another process may have changed a post unnoticed.
+const MAX_MS: i64 = 600_000;
+const MIN_MS: i64 = 10_000;
+
+fn hash(item: &Listed) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    item.post.raw.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::post::{Author, Counts, Post, Visibility};
+    use driftline_store::LocalId;
+
+    use super::*;
+
+    const NOW_MS: i64 = 1_800_000_000_000;
+
+    fn listed(id: u64, raw: &str) -> Listed {
+        let id = UpstreamId::new(id.to_string());
+        Listed {
+            position: id.clone(),
+            post: Post {
+                id,
+                uri: None,
+                url: None,
+                created_at_ms: None,
+                edited_at_ms: None,
+                visibility: Visibility::Public,
+                author: Author {
+                    id: "7".into(),
+                    acct: "ann".to_owned(),
+                    display_name: String::new(),
+                    url: None,
+                    raw: String::new(),
+                },
+                boost_of: None,
+                counts: Counts::default(),
+                raw: raw.to_owned(),
+            },
+        }
+    }
+
+    fn shown(recheck_at_ms: Option<i64>) -> Option<RecheckAfter> {
+        let post = LocalId::from(7);
+        Some(RecheckAfter {
+            post,
+            recheck_at_ms,
+        })
+    }
+
+    #[test]
+    fn an_unchanged_page_costs_no_commit() {
+        let mut recent_posts = RecentPosts::default();
+        let page = [listed(2, "b"), listed(1, "a")];
+        assert!(!recent_posts.need_no_commit(&page, NOW_MS));
+        recent_posts.remember(&page, &[shown(None), None], NOW_MS);
+        assert!(recent_posts.need_no_commit(&page, NOW_MS + MAX_MS - 1));
+        assert!(
+            !recent_posts.need_no_commit(&page, NOW_MS + MAX_MS),
+            "another process"
+        );
+        assert!(
+            !recent_posts.need_no_commit(&[listed(2, "c")], NOW_MS),
+            "it changed"
+        );
+        recent_posts.clear();
+        assert!(!recent_posts.need_no_commit(&page, NOW_MS));
+    }
+
+    #[test]
+    fn a_post_that_a_rescan_showed_changed_is_committed_when_it_changes_back() {
+        let mut recent_posts = RecentPosts::default();
+        let page = [listed(2, "b"), listed(1, "a")];
+        recent_posts.remember(&page, &[None, None], NOW_MS);
+        recent_posts.invalidate_changed(&page);
+        assert!(recent_posts.need_no_commit(&page, NOW_MS));
+        recent_posts.invalidate_changed(&[listed(1, "c")]);
+        assert!(!recent_posts.need_no_commit(&page, NOW_MS));
+        assert!(recent_posts.need_no_commit(&page[..1], NOW_MS));
+    }
+
+    #[test]
+    fn a_skipped_post_is_committed_again_when_the_store_accepts_it() {
+        let mut recent_posts = RecentPosts::default();
+        let page = [listed(2, "b"), listed(1, "a")];
+        recent_posts.remember(&page, &[None, shown(Some(NOW_MS + 40_000))], NOW_MS);
+        assert!(recent_posts.need_no_commit(&page, NOW_MS + 39_999));
+        assert!(!recent_posts.need_no_commit(&page, NOW_MS + 40_000));
+        // A worker looks the post up: that is checked now and then, and not with every poll.
+        let later_ms = NOW_MS + 50_000;
+        recent_posts.remember(&page, &[None, shown(Some(NOW_MS + 40_000))], later_ms);
+        assert!(recent_posts.need_no_commit(&page, later_ms + MIN_MS - 1));
+        assert!(!recent_posts.need_no_commit(&page, later_ms + MIN_MS));
+        recent_posts.remember(&page, &[None, shown(None)], later_ms + MIN_MS);
+        assert!(recent_posts.need_no_commit(&page, later_ms + MAX_MS));
+    }
+}

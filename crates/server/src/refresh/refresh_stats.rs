@@ -1,0 +1,146 @@
+use driftline_core::refresh::{LookupOutcome, RefreshObservation};
+use metrics::counter;
+use serde::Serialize;
+
+/// The work of this process's workers for an instance.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RefreshStats {
+    /// Look-ups sent.
+    pub requests: u64,
+    /// Posts in these look-ups.
+    pub posts: u64,
+    /// Outcomes of posts, in the order of [`LookupOutcome::ALL`].
+    #[serde(serialize_with = "by_name")]
+    pub outcomes: [u64; LookupOutcome::ALL.len()],
+    /// Claims that ended before their answers were saved.
+    pub lost_leases: u64,
+    /// Growth and quota use that is not shared yet.
+    #[serde(skip)]
+    pub(crate) observation: RefreshObservation,
+    /// When it was last shared, or sharing was tried, Unix ms.
+    #[serde(skip)]
+    shared_at_ms: i64,
+    /// The instance's origin, for metrics.
+    #[serde(skip)]
+    pub(crate) origin: String,
+}
+
+impl RefreshStats {
+    /// Posts per request, on average.
+    pub fn mean_posts(&self) -> Option<f64> {
+        (self.requests > 0).then(|| self.posts as f64 / self.requests as f64)
+    }
+
+    pub(crate) fn asked(&mut self, posts: usize) {
+        self.requests += 1;
+        self.posts += posts as u64;
+        let labels = [("instance", self.origin.clone())];
+        counter!("driftline_refresh_requests_total", &labels).increment(1);
+        counter!("driftline_refresh_requested_posts_total", &labels).increment(posts as u64);
+    }
+
+    /// The observation, if it is due to be shared. If sharing fails, the caller adds it back.
+    pub(crate) fn observation_to_share(&mut self, now_ms: i64) -> Option<RefreshObservation> {
+        if now_ms.saturating_sub(self.shared_at_ms) < SHARED_EVERY_MS {
+            return None;
+        }
+        self.shared_at_ms = now_ms;
+        Some(std::mem::take(&mut self.observation))
+    }
+
+    pub(crate) fn saved(&mut self, outcome: LookupOutcome) {
+        let at = LookupOutcome::ALL
+            .iter()
+            .position(|other| *other == outcome);
+        if let Some(kept) = at.and_then(|at| self.outcomes.get_mut(at)) {
+            *kept += 1;
+        }
+        counter!("driftline_refreshed_posts_total", "outcome" => outcome.name()).increment(1);
+    }
+
+    /// How many answers left open whether the post still exists.
+    pub(crate) fn unconfirmed(&self) -> u64 {
+        let outcomes = LookupOutcome::ALL.iter().zip(self.outcomes);
+        let unconfirmed = [LookupOutcome::Missing, LookupOutcome::Failed];
+        outcomes
+            .filter(|(outcome, _)| unconfirmed.contains(outcome))
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    pub(crate) fn lost(&mut self) {
+        self.lost_leases += 1;
+        counter!("driftline_refresh_lost_leases_total").increment(1);
+    }
+}
+
+fn by_name<S: serde::Serializer>(
+    outcomes: &[u64; LookupOutcome::ALL.len()],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(
+        LookupOutcome::ALL
+            .iter()
+            .map(|outcome| outcome.name())
+            .zip(outcomes),
+    )
+}
+
+/// How often observations are shared, ms.
+const SHARED_EVERY_MS: i64 = 180_000;
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::refresh::{LearnedState, RefreshHistory, RefreshPlan};
+
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_for_each_server() {
+        let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        metrics::with_local_recorder(&recorder, || {
+            for (origin, posts) in [("https://a.example", 20), ("https://b.example", 7)] {
+                let mut refresh_stats = RefreshStats {
+                    origin: origin.into(),
+                    ..RefreshStats::default()
+                };
+                refresh_stats.asked(posts);
+            }
+        });
+        let rendered = handle.render();
+        for line in [
+            "driftline_refresh_requests_total{instance=\"https://a.example\"} 1",
+            "driftline_refresh_requested_posts_total{instance=\"https://a.example\"} 20",
+            "driftline_refresh_requested_posts_total{instance=\"https://b.example\"} 7",
+        ] {
+            assert!(rendered.contains(line), "{rendered}");
+        }
+    }
+
+    #[test]
+    fn an_observation_that_could_not_be_shared_is_shared_later() {
+        let policy = LearnedState::new(0).policy(&RefreshPlan::default());
+        let mut refresh_stats = RefreshStats::default();
+        let post = RefreshHistory::stored(Some(0), 3_600_000, 5.0);
+        refresh_stats
+            .observation
+            .grew(&policy, &post, 7_200_000, 50.0);
+        let seen = refresh_stats.observation.clone();
+        assert!(!seen.is_empty());
+        let shared = refresh_stats
+            .observation_to_share(SHARED_EVERY_MS)
+            .expect("an observation");
+        assert_eq!(shared, seen);
+        assert!(refresh_stats.observation.is_empty());
+        refresh_stats.observation.add(&shared);
+        assert_eq!(
+            refresh_stats.observation_to_share(SHARED_EVERY_MS + 1),
+            None
+        );
+        assert_eq!(
+            refresh_stats.observation_to_share(2 * SHARED_EVERY_MS),
+            Some(seen)
+        );
+    }
+}

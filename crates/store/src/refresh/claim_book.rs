@@ -1,0 +1,84 @@
+//! What the claims of a process remember: on SQLite, where it is alone, who holds what; on
+//! PostgreSQL, when it last looked for leases that have ended.
+
+use std::collections::HashMap;
+
+/// The posts that this process has claimed, each until a time, and when it looked for leases that
+/// have ended.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimBook {
+    held: HashMap<i64, Entry>,
+    last_id: i64,
+    looked_ms: HashMap<i64, i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    claim: i64,
+    until_ms: i64,
+}
+
+impl ClaimBook {
+    /// Whether a claim that has not ended holds the post.
+    pub(crate) fn holds(&self, post_id: i64, now_ms: i64) -> bool {
+        self.held
+            .get(&post_id)
+            .is_some_and(|entry| entry.until_ms > now_ms)
+    }
+
+    /// How many posts it holds, those of ended claims included.
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Forgets the claims that have ended.
+    pub(crate) fn clear_ended(&mut self, now_ms: i64) {
+        self.held.retain(|_, entry| entry.until_ms > now_ms);
+    }
+
+    /// Adds a claim; returns its ID.
+    pub(crate) fn take(&mut self, posts: impl Iterator<Item = i64>, until_ms: i64) -> i64 {
+        self.last_id += 1;
+        let claim = self.last_id;
+        let entry = Entry { claim, until_ms };
+        self.held.extend(posts.map(|post_id| (post_id, entry)));
+        claim
+    }
+
+    /// Whether the claim still holds all of these posts.
+    pub(crate) fn is_whole(
+        &self,
+        claim: i64,
+        mut posts: impl Iterator<Item = i64>,
+        now_ms: i64,
+    ) -> bool {
+        posts.all(|post_id| {
+            self.held
+                .get(&post_id)
+                .is_some_and(|entry| entry.claim == claim && entry.until_ms > now_ms)
+        })
+    }
+
+    /// Removes what is left of a claim.
+    pub(crate) fn end(&mut self, claim: i64, posts: impl Iterator<Item = i64>) {
+        for post_id in posts {
+            if self.held.get(&post_id).is_some_and(|e| e.claim == claim) {
+                self.held.remove(&post_id);
+            }
+        }
+    }
+
+    /// Whether it is time to look for ended leases of a bucket. Counts as a look if it is.
+    pub(crate) fn is_time_for_ended(&mut self, bucket: i64, now_ms: i64) -> bool {
+        let looked_ms = self.looked_ms.entry(bucket).or_insert(i64::MIN);
+        // A clock that was set back does not stop it.
+        let is_time = now_ms < *looked_ms || now_ms.saturating_sub(*looked_ms) >= LOOK_EVERY_MS;
+        if is_time {
+            *looked_ms = now_ms;
+        }
+        is_time
+    }
+}
+
+/// Short compared to a lease.
+const LOOK_EVERY_MS: i64 = 1_000;

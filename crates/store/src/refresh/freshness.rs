@@ -1,0 +1,361 @@
+//! The table `freshness`: the state of each post's refreshes.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    post::Counts,
+    refresh::{CountSample, Decision, Due, Freshness, LookupOutcome, Policy},
+};
+use driftline_db::{Column, DbError, Dialect, Row, Tx};
+
+use super::{
+    bucket,
+    schedule::{self, Slot},
+};
+use crate::{
+    error::StoreError,
+    ids::{LocalId, sql},
+};
+
+/// A post that is stored for the first time.
+pub(crate) struct NewFreshness {
+    pub(crate) post_id: i64,
+    pub(crate) freshness: Freshness,
+    pub(crate) state_hash: i64,
+}
+
+/// The state of a post in the refresh pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefreshState {
+    /// What its answers have shown.
+    pub freshness: Freshness,
+    /// When it is due, Unix ms; `None` if it no longer is.
+    pub due_at_ms: Option<i64>,
+    /// What its last look-up led to.
+    pub outcome: Option<LookupOutcome>,
+    pub(crate) bucket: i64,
+    pub(crate) state_hash: Option<i64>,
+}
+
+impl RefreshState {
+    /// A decision on an answer. Where the post's counts were never known, the first ones are no
+    /// growth, and libraries are not notified of them.
+    pub(crate) fn without_first_growth(&self, mut decision: Decision, now_ms: i64) -> Decision {
+        if self.state_hash.is_none() {
+            decision.notify = false;
+            decision.freshness.notified = CountSample {
+                at_ms: now_ms,
+                total: decision.freshness.counts.total(),
+            };
+        }
+        decision
+    }
+}
+
+/// The state of a post; `None` if it is not stored or was never scheduled.
+pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
+    refresh_state_of(tx, sql(post))
+}
+
+/// The state of a post or a pending look-up.
+pub(crate) fn refresh_state_of(
+    tx: &mut Tx<'_>,
+    id: i64,
+) -> Result<Option<RefreshState>, StoreError> {
+    Ok(by_ids(tx, &[id])?.remove(&id))
+}
+
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    post_ids: &[i64],
+) -> Result<HashMap<i64, RefreshState>, DbError> {
+    let rows = tx.query(
+        &format!(
+            "select {COLUMNS}, first_source_id
+             from freshness left join post on post.id = freshness.post_id
+             where freshness.post_id {{in $1}}"
+        ),
+        &[&Column::i64(post_ids.iter().copied())],
+        |row| {
+            let (post_id, mut refresh_state) = read(row)?;
+            let source = row.opt_i64(COLUMN_COUNT)?;
+            refresh_state.freshness.source = source.map(i64::cast_unsigned);
+            Ok((post_id, refresh_state))
+        },
+    )?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Stores the freshness of new posts, with their first due times.
+pub(crate) fn insert_new(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    policy: &Policy,
+    new: &[NewFreshness],
+) -> Result<(), DbError> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let slots: Vec<(Slot, bool)> = new
+        .iter()
+        .map(|new| {
+            slot(
+                instance_id,
+                new.post_id,
+                policy.due(&new.freshness.refresh_history()),
+            )
+        })
+        .collect();
+    let freshness = || new.iter().map(|new| &new.freshness);
+    let counts = || freshness().map(|f| f.counts);
+    tx.execute_many_later(
+        "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+             due_at_ms, refreshes, failures, missing, state_hash, replies, boosts, favourites,
+             quotes, views, before_total, notified_at_ms, notified_total) {rows}",
+        &[],
+        &[
+            Column::i64(new.iter().map(|new| new.post_id)),
+            Column::i64(slots.iter().map(|(slot, _)| slot.bucket)),
+            Column::i64(freshness().map(|f| f.created_at_ms)),
+            Column::i64(freshness().map(|f| f.first_ms)),
+            Column::i64(freshness().map(|f| f.refreshed_ms)),
+            Column::i64(
+                slots
+                    .iter()
+                    .map(|(s, is_due)| is_due.then_some(s.due_at_ms)),
+            ),
+            Column::i64(freshness().map(|_| 0)),
+            Column::i64(freshness().map(|_| 0)),
+            Column::bool(freshness().map(|_| false)),
+            Column::i64(new.iter().map(|new| new.state_hash)),
+            Column::i64(counts().map(|c| c.replies)),
+            Column::i64(counts().map(|c| c.boosts)),
+            Column::i64(counts().map(|c| c.favourites)),
+            Column::i64(counts().map(|c| c.quotes)),
+            Column::i64(counts().map(|c| c.views)),
+            Column::i64(freshness().map(|_| 0)),
+            Column::i64(freshness().map(|f| f.notified.at_ms)),
+            Column::i64(freshness().map(|f| f.notified.total)),
+        ],
+    )?;
+    let due: Vec<Slot> = slots
+        .iter()
+        .filter(|(_, is_due)| *is_due)
+        .map(|(slot, _)| *slot)
+        .collect();
+    schedule::insert(tx, &due)
+}
+
+fn slot(instance_id: i64, post_id: i64, due: Due) -> (Slot, bool) {
+    let (due_at_ms, is_due) = match due {
+        Due::At(due_at_ms) => (due_at_ms, true),
+        Due::Retired | Due::Never => (0, false),
+    };
+    let slot = Slot {
+        bucket: bucket(instance_id, post_id),
+        due_at_ms,
+        post_id,
+    };
+    (slot, is_due)
+}
+
+/// Schedules posts that were deleted and have returned.
+pub(crate) fn revive(
+    tx: &mut Tx<'_>,
+    policy: &Policy,
+    asked_at_ms: i64,
+    post_ids: &[i64],
+) -> Result<(), DbError> {
+    if post_ids.is_empty() {
+        return Ok(());
+    }
+    let mut slots = Vec::new();
+    for (post_id, refresh_state) in by_ids(tx, post_ids)? {
+        let freshness = Freshness {
+            refreshed_ms: asked_at_ms.max(refresh_state.freshness.refreshed_ms),
+            missing: false,
+            ..refresh_state.freshness
+        };
+        if let (None, Due::At(due_at_ms)) = (
+            refresh_state.due_at_ms,
+            policy.due(&freshness.refresh_history()),
+        ) {
+            slots.push(Slot {
+                bucket: refresh_state.bucket,
+                due_at_ms,
+                post_id,
+            });
+        }
+    }
+    tx.execute_many_later(
+        "update freshness set due_at_ms = r.due_at_ms, missing = false
+         from {rows as r(post_id, due_at_ms)} where freshness.post_id = r.post_id",
+        &[],
+        &[
+            Column::i64(slots.iter().map(|slot| slot.post_id)),
+            Column::i64(slots.iter().map(|slot| slot.due_at_ms)),
+        ],
+    )?;
+    schedule::insert(tx, &slots)
+}
+
+/// Forgets the freshness of posts and takes them off the schedule.
+pub(crate) fn unschedule(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<(), DbError> {
+    if post_ids.is_empty() {
+        return Ok(());
+    }
+    let ids = || Column::i64(post_ids.iter().copied());
+    tx.execute(
+        "delete from schedule where (bucket, due_at_ms, post_id) in
+             (select bucket, due_at_ms, post_id from freshness where post_id {in $1})",
+        &[&ids()],
+    )?;
+    tx.execute("delete from freshness where post_id {in $1}", &[&ids()])?;
+    Ok(())
+}
+
+/// A post's freshness after a look-up.
+pub(crate) struct Change {
+    pub(crate) post_id: i64,
+    pub(crate) bucket: i64,
+    pub(crate) freshness: Freshness,
+    pub(crate) due_at_ms: Option<i64>,
+    pub(crate) outcome: Option<LookupOutcome>,
+    pub(crate) state_hash: Option<i64>,
+}
+
+/// Writes changes of rows that this transaction has read.
+pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let freshness = || changes.iter().map(|change| &change.freshness);
+    let counts = || freshness().map(|f| f.counts);
+    let sql = match tx.dialect() {
+        Dialect::Sqlite => upsert(),
+        Dialect::Postgres => update_from(),
+    };
+    tx.execute_many_later(
+        &sql,
+        &[],
+        &[
+            Column::i64(changes.iter().map(|change| change.post_id)),
+            Column::i64(changes.iter().map(|change| change.bucket)),
+            Column::i64(freshness().map(|f| f.created_at_ms)),
+            Column::i64(freshness().map(|f| f.first_ms)),
+            Column::i64(freshness().map(|f| f.refreshed_ms)),
+            Column::i64(changes.iter().map(|change| change.due_at_ms)),
+            Column::i64(freshness().map(|f| i64::from(f.refreshes))),
+            Column::i64(freshness().map(|f| i64::from(f.failures))),
+            Column::bool(freshness().map(|f| f.missing)),
+            Column::text(
+                changes
+                    .iter()
+                    .map(|change| change.outcome.map(LookupOutcome::name)),
+            ),
+            Column::i64(changes.iter().map(|change| change.state_hash)),
+            Column::i64(counts().map(|c| c.replies)),
+            Column::i64(counts().map(|c| c.boosts)),
+            Column::i64(counts().map(|c| c.favourites)),
+            Column::i64(counts().map(|c| c.quotes)),
+            Column::i64(counts().map(|c| c.views)),
+            Column::i64(freshness().map(|f| f.before.map(|before| before.at_ms))),
+            Column::i64(freshness().map(|f| f.before.map_or(0, |before| before.total))),
+            Column::i64(freshness().map(|f| f.notified.at_ms)),
+            Column::i64(freshness().map(|f| f.notified.total)),
+        ],
+    )
+}
+
+/// On PostgreSQL: a row that was removed meanwhile stays away.
+fn update_from() -> String {
+    format!(
+        "update freshness set {}
+         from {{rows as r({}, {})}} where freshness.post_id = r.post_id",
+        set_from("r"),
+        FIXED.join(", "),
+        MOVING.join(", ")
+    )
+}
+
+/// On SQLite, whose one writer has just seen the rows: it spends less than half the time of an
+/// `update ... from`, for which it makes a table of each row first.
+fn upsert() -> String {
+    format!(
+        "insert into freshness ({}, {}) {{rows}} on conflict (post_id) do update set {}",
+        FIXED.join(", "),
+        MOVING.join(", "),
+        set_from("excluded")
+    )
+}
+
+fn set_from(table: &str) -> String {
+    let set = |column: &&str| format!("{column} = {table}.{column}");
+    MOVING.iter().map(set).collect::<Vec<_>>().join(", ")
+}
+
+/// The columns that a look-up never changes.
+const FIXED: [&str; 4] = ["post_id", "bucket", "created_at_ms", "first_at_ms"];
+/// The columns that a look-up may change.
+const MOVING: [&str; 16] = [
+    "refreshed_at_ms",
+    "due_at_ms",
+    "refreshes",
+    "failures",
+    "missing",
+    "outcome",
+    "state_hash",
+    "replies",
+    "boosts",
+    "favourites",
+    "quotes",
+    "views",
+    "before_at_ms",
+    "before_total",
+    "notified_at_ms",
+    "notified_total",
+];
+
+/// The columns that [`read`] reads: all but the source, which is the post's.
+pub(crate) const COLUMNS: &str = "post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+    due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts, favourites,
+    quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
+/// How many these are.
+pub(crate) const COLUMN_COUNT: usize = 20;
+
+pub(crate) fn read(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
+    let small = |index| row.i64(index).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let before_total = row.i64(17)?;
+    let freshness = Freshness {
+        created_at_ms: row.opt_i64(2)?,
+        first_ms: row.i64(3)?,
+        refreshed_ms: row.i64(4)?,
+        refreshes: small(6)?,
+        failures: small(7)?,
+        missing: row.bool(8)?,
+        counts: Counts {
+            replies: row.opt_i64(11)?,
+            boosts: row.opt_i64(12)?,
+            favourites: row.opt_i64(13)?,
+            quotes: row.opt_i64(14)?,
+            views: row.opt_i64(15)?,
+        },
+        before: row.opt_i64(16)?.map(|at_ms| CountSample {
+            at_ms,
+            total: before_total,
+        }),
+        notified: CountSample {
+            at_ms: row.i64(18)?,
+            total: row.i64(19)?,
+        },
+        source: None,
+    };
+    let refresh_state = RefreshState {
+        freshness,
+        due_at_ms: row.opt_i64(5)?,
+        outcome: row.opt_str(9)?.and_then(LookupOutcome::named),
+        bucket: row.i64(1)?,
+        state_hash: row.opt_i64(10)?,
+    };
+    Ok((row.i64(0)?, refresh_state))
+}

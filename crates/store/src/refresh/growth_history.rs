@@ -1,0 +1,80 @@
+//! How posts' counts grew, to try other policies on.
+
+use std::collections::HashMap;
+
+use driftline_core::post::Counts;
+use driftline_db::{Column, Tx};
+
+use crate::{
+    error::StoreError,
+    ids::{InstanceId, LocalId, from_sql, sql},
+};
+
+/// How a post's counts grew, as far as answers showed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrowthHistory {
+    /// The post.
+    pub post: LocalId,
+    /// When it was written, Unix ms.
+    pub created_at_ms: i64,
+    /// When it was first seen, Unix ms.
+    pub first_ms: i64,
+    /// Its total at each answer, the earliest first: Unix ms, and [`Counts::total`]. Empty if it never
+    /// changed.
+    pub totals: Vec<(i64, i64)>,
+}
+
+/// The growth of an instance's posts that were created since then, in order of their IDs, from the
+/// first one above `after` on.
+pub fn growth_histories(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    since_ms: i64,
+    after: LocalId,
+    limit: u32,
+) -> Result<Vec<GrowthHistory>, StoreError> {
+    let base = sql(instance) * super::SHARDS;
+    let mut posts = tx.query(
+        "select post_id, created_at_ms, first_at_ms from freshness
+         where post_id > $1 and bucket >= $2 and bucket < $3 and created_at_ms >= $4
+         order by post_id limit $5",
+        &[
+            &sql(after),
+            &base,
+            &(base + super::SHARDS),
+            &since_ms,
+            &i64::from(limit),
+        ],
+        |row| {
+            Ok(GrowthHistory {
+                post: from_sql(row.i64(0)?)?,
+                created_at_ms: row.i64(1)?,
+                first_ms: row.i64(2)?,
+                totals: Vec::new(),
+            })
+        },
+    )?;
+    let rows = tx.query(
+        "select post_id, at_ms, replies, boosts, favourites, quotes from count_history
+         where post_id {in $1} order by post_id, at_ms",
+        &[&Column::i64(posts.iter().map(|grown| sql(grown.post)))],
+        |row| {
+            let counts = Counts {
+                replies: row.opt_i64(2)?,
+                boosts: row.opt_i64(3)?,
+                favourites: row.opt_i64(4)?,
+                quotes: row.opt_i64(5)?,
+                views: None,
+            };
+            Ok((row.i64(0)?, (row.i64(1)?, counts.total())))
+        },
+    )?;
+    let mut totals: HashMap<i64, Vec<(i64, i64)>> = HashMap::new();
+    for (post_id, total) in rows {
+        totals.entry(post_id).or_default().push(total);
+    }
+    for grown in &mut posts {
+        grown.totals = totals.remove(&sql(grown.post)).unwrap_or_default();
+    }
+    Ok(posts)
+}

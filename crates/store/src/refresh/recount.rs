@@ -1,0 +1,212 @@
+//! Recounts: polls show stored posts again, and so refresh their counts at no cost of quota.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use driftline_core::{
+    post::Post,
+    refresh::{Due, LookupResult, Policy, RequestContext},
+};
+use driftline_db::Tx;
+
+use super::{
+    claim::Claims,
+    count_history,
+    freshness::{self, RefreshState},
+    outbox,
+    schedule::{self, Slot},
+    stored,
+};
+use crate::{entry::Look, error::StoreError, intake::PostObservation, post};
+
+/// A stored post that a page shows again, with its content unchanged and other counts.
+pub(crate) struct RecountCandidate<'a> {
+    post_id: i64,
+    post: &'a Post,
+    content_hash: i64,
+    state_hash: i64,
+}
+
+/// What recounts of a page's posts need to know.
+#[derive(Clone, Copy)]
+pub(crate) struct RecountContext<'p> {
+    pub(crate) instance_id: i64,
+    pub(crate) policy: &'p Policy,
+    /// The claims of this process.
+    pub(crate) claims: &'p Claims,
+    /// When the page was requested, Unix ms by the local clock.
+    pub(crate) asked_at_ms: i64,
+    pub(crate) now_ms: i64,
+}
+
+impl<'a> RecountCandidate<'a> {
+    /// `None` if the page shows nothing new, or if the post's last look-up was a moment ago: a poll
+    /// every second must not cause a write every second.
+    pub(crate) fn of(
+        observation: &PostObservation<'a>,
+        asked_at_ms: i64,
+    ) -> Option<RecountCandidate<'a>> {
+        let entry = observation.entry.as_ref()?;
+        let Look {
+            at_ms,
+            state_hash,
+            in_doubt,
+        } = entry.look?;
+        let is_due = asked_at_ms >= at_ms.saturating_add(RECOUNT_PAUSE_MS);
+        let differs = is_due && state_hash != Some(observation.state_hash);
+        (differs || in_doubt).then_some(RecountCandidate {
+            post_id: entry.post_id,
+            post: observation.post,
+            content_hash: observation.content_hash,
+            state_hash: observation.state_hash,
+        })
+    }
+}
+
+impl<'p> RecountContext<'p> {
+    /// Takes posts as if they had been looked up, except those that are claimed and so being looked
+    /// up anyway. Removes their due times; everything else is written by [`Recounts::write`].
+    pub(crate) fn look<'a>(
+        self,
+        tx: &mut Tx<'_>,
+        candidates: &[RecountCandidate<'a>],
+    ) -> Result<Recounts<'a, 'p>, StoreError> {
+        let mut recounts = Recounts::of(self);
+        if candidates.is_empty() {
+            return Ok(recounts);
+        }
+        let ids: Vec<i64> = candidates
+            .iter()
+            .map(|candidate| candidate.post_id)
+            .collect();
+        let refresh_states = freshness::by_ids(tx, &ids)?;
+        let held = self.claims.book();
+        let due: Vec<Slot> = refresh_states
+            .iter()
+            .filter(|(post_id, _)| !held.holds(**post_id, self.now_ms))
+            .filter_map(|(post_id, refresh_state)| slot(*post_id, refresh_state))
+            .collect();
+        drop(held);
+        // Taking the due time takes the post: a save that was under way would have moved it.
+        let mut free: HashMap<i64, Slot> = schedule::take(tx, &due)?
+            .into_iter()
+            .map(|slot| (slot.post_id, slot))
+            .collect();
+        for candidate in candidates {
+            // A source may list a post more than once.
+            if let (Some(slot), Some(refresh_state)) = (
+                free.remove(&candidate.post_id),
+                refresh_states.get(&candidate.post_id),
+            ) {
+                recounts.take(candidate, slot, refresh_state);
+            }
+        }
+        Ok(recounts)
+    }
+}
+
+fn slot(post_id: i64, refresh_state: &RefreshState) -> Option<Slot> {
+    Some(Slot {
+        bucket: refresh_state.bucket,
+        due_at_ms: refresh_state.due_at_ms?,
+        post_id,
+    })
+}
+
+/// The changes of one page, gathered before any is written.
+pub(crate) struct Recounts<'a, 'p> {
+    context: RecountContext<'p>,
+    drafts: Vec<post::Draft<'a>>,
+    fresh: Vec<freshness::Change>,
+    slots: Vec<Slot>,
+    counts: Vec<(i64, count_history::CountsAt)>,
+    outbox: Vec<(i64, bool)>,
+}
+
+impl<'a, 'p> Recounts<'a, 'p> {
+    fn of(context: RecountContext<'p>) -> Self {
+        Recounts {
+            context,
+            drafts: Vec::new(),
+            fresh: Vec::new(),
+            slots: Vec::new(),
+            counts: Vec::new(),
+            outbox: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, candidate: &RecountCandidate<'a>, slot: Slot, refresh_state: &RefreshState) {
+        let RecountContext {
+            policy,
+            asked_at_ms,
+            now_ms,
+            ..
+        } = self.context;
+        let before = refresh_state.freshness;
+        if asked_at_ms < before.refreshed_ms {
+            self.slots.push(slot);
+            return;
+        }
+        let asked = RequestContext {
+            at_ms: asked_at_ms,
+            now_ms,
+            due_ms: slot.due_at_ms,
+            random: 0,
+            is_open: true,
+        };
+        let result = LookupResult::Seen {
+            counts: candidate.post.counts,
+            changed: refresh_state.state_hash != Some(candidate.state_hash),
+        };
+        let mut seen =
+            refresh_state.without_first_growth(before.take(policy, result, asked), now_ms);
+        seen.freshness.refreshes = before.refreshes;
+        let due_at_ms = match seen.due {
+            Due::At(due_at_ms) => Some(due_at_ms),
+            Due::Retired | Due::Never => None,
+        };
+        self.slots
+            .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
+        self.counts.extend(
+            count_history::between(&before, &seen.freshness)
+                .into_iter()
+                .map(|row| (candidate.post_id, row)),
+        );
+        self.outbox
+            .extend(seen.notify.then_some((candidate.post_id, true)));
+        self.fresh.push(freshness::Change {
+            post_id: candidate.post_id,
+            bucket: refresh_state.bucket,
+            freshness: seen.freshness,
+            due_at_ms,
+            outcome: Some(seen.outcome),
+            state_hash: Some(candidate.state_hash),
+        });
+        self.drafts.push(post::Draft {
+            id: candidate.post_id,
+            upstream_id: Cow::Borrowed(""),
+            post: candidate.post,
+            content_hash: candidate.content_hash,
+            listed: false,
+        });
+    }
+
+    /// Writes them; returns how many posts there are.
+    pub(crate) fn write(self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
+        let RecountContext {
+            instance_id,
+            asked_at_ms,
+            now_ms,
+            ..
+        } = self.context;
+        let drafts: Vec<_> = self.drafts.iter().collect();
+        stored::recount(tx, asked_at_ms, &drafts)?;
+        count_history::keep(tx, &self.counts)?;
+        freshness::update(tx, &self.fresh)?;
+        schedule::insert(tx, &self.slots)?;
+        outbox::add_to_outbox(tx, instance_id, now_ms, &self.outbox)?;
+        Ok(self.drafts.len() as u64)
+    }
+}
+
+/// The shortest time from a look-up to a recount, ms.
+pub(crate) const RECOUNT_PAUSE_MS: i64 = 60_000;

@@ -1,0 +1,174 @@
+//! Leases: one holder at a time, and a fence against the one before.
+
+use std::{thread, time::Duration};
+
+use driftline_store::{
+    CommitMachine, Root, StoreError, commit_machine, source,
+    source_lease::{self, Lease},
+};
+
+use crate::world::{World, names, on_both, posts};
+
+const LONG_MS: i64 = 3_600_000;
+
+fn claim(world: &World, holder: &'static str, ttl_ms: i64) -> Option<Lease> {
+    let source = world.source;
+    world.write(move |tx| source_lease::claim(tx, source, holder, ttl_ms))
+}
+
+#[test]
+fn a_lease_is_held_until_it_ends_or_is_given_back() {
+    on_both(|store| {
+        let world = World::new(store, "home");
+        let first = claim(&world, "one", LONG_MS).expect("a free source");
+        assert_eq!(first.fence, 1);
+        let now_ms = world.write(|tx| Ok(source_lease::database_now_ms(tx)?));
+        assert!((first.until_ms - LONG_MS - now_ms).abs() < 60_000);
+        assert_eq!(claim(&world, "two", LONG_MS), None);
+        assert_eq!(
+            claim(&world, "one", LONG_MS),
+            None,
+            "not even to the same holder"
+        );
+        assert!(world.write(move |tx| source_lease::release(tx, &first)));
+        assert!(!world.write(move |tx| source_lease::release(tx, &first)));
+        let second = claim(&world, "two", LONG_MS).expect("it was given back");
+        assert_eq!(second.fence, 2);
+        assert!(
+            !world.write(move |tx| source_lease::release(tx, &first)),
+            "not its own"
+        );
+        assert_eq!(claim(&world, "three", LONG_MS), None);
+    });
+}
+
+#[test]
+fn an_ended_lease_is_taken_over_and_its_fence_is_refused() {
+    on_both(|store| {
+        let mut world = World::readable(store, "home");
+        let old = claim(&world, "one", 1).expect("a free source");
+        world.fence = Some(old.fence);
+        assert_eq!(world.poll(posts([1])).new, 1);
+        thread::sleep(Duration::from_millis(20));
+        // Ended but not taken over: no other worker can have written.
+        assert_eq!(world.poll(posts([2])).new, 1);
+        let new = claim(&world, "two", LONG_MS).expect("it has ended");
+        assert!(new.fence > old.fence);
+        assert_eq!(world.try_poll(posts([3])), Err(StoreError::LeaseLost));
+        assert_eq!(
+            world.write(move |tx| source_lease::renew(tx, &old, LONG_MS)),
+            None
+        );
+        let (source, machine) = (world.source, world.machine.clone());
+        let kept = store.write_blocking(source::root(source), move |tx| {
+            let commit = CommitMachine {
+                source,
+                fence: Some(old.fence),
+                machine: &machine,
+            };
+            commit_machine(tx, &commit)
+        });
+        assert_eq!(kept, Err(StoreError::LeaseLost));
+        assert_eq!(names(&world.timeline()), ["2", "1"]);
+        world.fence = Some(new.fence);
+        assert_eq!(world.poll(posts([3])).new, 1);
+        world.write(move |tx| source_lease::release(tx, &new));
+        assert_eq!(world.try_poll(posts([4])), Err(StoreError::LeaseLost));
+    });
+}
+
+#[test]
+fn a_renewed_lease_goes_on() {
+    on_both(|store| {
+        let world = World::new(store, "home");
+        let lease = claim(&world, "one", 1).expect("a free source");
+        thread::sleep(Duration::from_millis(20));
+        let renewed = world.write(move |tx| source_lease::renew(tx, &lease, LONG_MS));
+        let renewed = renewed.expect("it is still free");
+        assert_eq!(renewed.fence, lease.fence);
+        assert!(renewed.until_ms > lease.until_ms);
+        assert_eq!(claim(&world, "two", LONG_MS), None);
+    });
+}
+
+#[test]
+fn only_leases_with_their_current_fence_are_renewed() {
+    on_both(|store| {
+        let worlds = ["a", "b", "c", "d"].map(|name| World::new(store, name));
+        let [running, over, lost, returned] = worlds
+            .each_ref()
+            .map(|world| claim(world, "one", 1).expect("a free source"));
+        thread::sleep(Duration::from_millis(20));
+        let taken = claim(&worlds[2], "two", LONG_MS).expect("it has ended");
+        worlds[3].write(move |tx| source_lease::release(tx, &returned));
+        // The lease of work that has ended is not passed, though the same process holds it.
+        let in_use = [running, lost, returned];
+        let renewed = store.write_blocking(Root::none(), move |tx| {
+            source_lease::renew_all(tx, &in_use, LONG_MS)
+        });
+        let renewed = renewed.expect("renewed");
+        assert_eq!(renewed.len(), 1, "{renewed:?}");
+        assert_eq!(
+            (renewed[0].source, renewed[0].fence),
+            (running.source, running.fence)
+        );
+        assert!(renewed[0].until_ms > running.until_ms);
+        assert_eq!(claim(&worlds[0], "two", LONG_MS), None);
+        let next = claim(&worlds[1], "two", LONG_MS).expect("it was not renewed");
+        assert_eq!(next.fence, over.fence + 1);
+        let now_ms = worlds[2].write(|tx| Ok(source_lease::database_now_ms(tx)?));
+        let held = worlds[2].read(move |tx| source::by_id(tx, taken.source));
+        let held = held.expect("a source").holding.expect("held");
+        assert_eq!(
+            (held.holder.as_str(), held.until_ms),
+            ("two", taken.until_ms)
+        );
+        assert!(held.until_ms > now_ms);
+        let none =
+            store.write_blocking(Root::none(), |tx| source_lease::renew_all(tx, &[], LONG_MS));
+        assert_eq!(none, Ok(Vec::new()));
+    });
+}
+
+#[test]
+fn any_free_source_is_claimed_once_and_paused_ones_are_skipped() {
+    on_both(|store| {
+        let worlds = ["a", "b", "c", "d"].map(|name| World::new(store, name));
+        let paused = worlds[1].source;
+        assert!(worlds[1].write(move |tx| source::pause(tx, paused)));
+        let free = worlds[0].read(source_lease::free);
+        assert_eq!(free, [worlds[0].source, worlds[2].source, worlds[3].source]);
+        let claimers: Vec<_> = (0..8)
+            .map(|_| {
+                let store = store.clone();
+                thread::spawn(move || {
+                    store
+                        .write_blocking(Root::none(), |tx| {
+                            source_lease::claim_any(tx, "any", LONG_MS)
+                        })
+                        .expect("a claim")
+                })
+            })
+            .collect();
+        let mut claimed: Vec<_> = claimers
+            .into_iter()
+            .filter_map(|claimer| claimer.join().expect("a claimer"))
+            .map(|lease| lease.source)
+            .collect();
+        claimed.sort_unstable();
+        let mut most = claimed.clone();
+        most.dedup();
+        assert_eq!(claimed, most, "claimed twice");
+        // A claimer passes over what another is just claiming, so some may have found nothing.
+        while let Some(lease) = store
+            .write_blocking(Root::none(), |tx| {
+                source_lease::claim_any(tx, "any", LONG_MS)
+            })
+            .expect("a claim")
+        {
+            claimed.push(lease.source);
+        }
+        claimed.sort_unstable();
+        assert_eq!(claimed, free);
+    });
+}
