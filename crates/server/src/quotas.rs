@@ -4,6 +4,8 @@
 //! process can take them. The block of a process that dies is lost until its window ends, which is
 //! the safe side.
 
+mod request_block;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,12 +16,13 @@ use driftline_core::{
     quota::{Grant, QuotaLedger, RequestKind, Unit, Use, WINDOW_EDGE_MS},
 };
 use driftline_store::{
-    CredentialId, Store, StoreError, Tx,
+    CredentialId, Store, StoreError,
     credential::{self, Credential, Quarantine},
     quota,
 };
 use metrics::{counter, gauge};
 
+use self::request_block::{QuotaRequest, take_block};
 use crate::{
     clock::{now_ms, random},
     month,
@@ -490,67 +493,6 @@ impl Quotas {
     }
 }
 
-/// The parameters of [`take_block`].
-#[derive(Debug, Clone, Copy)]
-struct QuotaRequest {
-    id: CredentialId,
-    scope: &'static str,
-    purpose: Use,
-    posts: u32,
-    /// The most posts that may be read in a month.
-    cap: Option<i64>,
-    /// The request is held already: only its posts are charged.
-    is_held: bool,
-}
-
-fn take_block(
-    tx: &mut Tx<'_>,
-    request: &QuotaRequest,
-    now_ms: i64,
-) -> Result<(Grant, QuotaLedger, Charge), StoreError> {
-    let QuotaRequest {
-        id,
-        scope,
-        purpose,
-        posts,
-        ..
-    } = *request;
-    let mut ledger = quota::load(tx, id, scope)?;
-    let mut capped = match request.cap {
-        Some(cap) => Some(capped(quota::load(tx, id, MONTH)?, cap, now_ms)),
-        None => None,
-    };
-    if let Some(capped) = &mut capped {
-        let ahead = capped.clone().take(1, posts, purpose, now_ms);
-        if let Grant::Until(_) = ahead {
-            return Ok((ahead, ledger, Charge::default()));
-        }
-    }
-    // Under a cap, requests are taken one by one: a block would charge posts that are not read.
-    let max = match &capped {
-        Some(_) => 1,
-        None => block_of(&ledger, purpose),
-    };
-    let grant = if request.is_held {
-        Grant::Requests(1)
-    } else {
-        ledger.take(max, posts, purpose, now_ms)
-    };
-    let mut charge = Charge::default();
-    if let Grant::Requests(granted) = grant {
-        quota::store(tx, id, scope, &ledger)?;
-        if let Some(mut capped) = capped {
-            capped.take(granted, posts, purpose, now_ms);
-            quota::store(tx, id, MONTH, &capped)?;
-            charge.of_month = capped.cap().map(|cap| Charged {
-                posts,
-                ends_at_ms: cap.reset_at_ms,
-            });
-        }
-    }
-    Ok((grant, ledger, charge))
-}
-
 /// Whether a window is about to end, so that the next one may count a request that is sent now.
 fn is_late(until_ms: i64, now_ms: i64) -> bool {
     now_ms >= until_ms.saturating_sub(WINDOW_EDGE_MS)
@@ -574,16 +516,6 @@ fn may_have_read(purpose: QuotaPurpose, kind: FailureKind) -> bool {
     }
 }
 
-/// How many requests to take at once: fewer as the window runs out, so that few are unused at its
-/// end.
-fn block_of(ledger: &QuotaLedger, purpose: Use) -> u32 {
-    let windows = ledger.windows().iter();
-    let left = windows
-        .filter(|w| w.unit == Unit::Requests && (purpose == Use::Poll || !w.pages_only))
-        .map(|w| w.remaining);
-    (left.min().unwrap_or(0) / 32).clamp(1, MAX_BLOCK)
-}
-
 fn show(credential: &Credential, scope: &'static str, ledger: &QuotaLedger) {
     for window in ledger.windows().iter().filter(|w| w.unit == Unit::Requests) {
         gauge!(
@@ -599,7 +531,6 @@ fn show(credential: &Credential, scope: &'static str, ledger: &QuotaLedger) {
 pub(crate) const MONTH: &str = "posts a month";
 /// How long requests are free after an answer without limits.
 const SILENCE_MS: i64 = 10_000;
-const MAX_BLOCK: u32 = 8;
 const QUARANTINE_MS: i64 = 3_600_000;
 
 #[cfg(test)]

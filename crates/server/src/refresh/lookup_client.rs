@@ -100,7 +100,7 @@ impl LookupClient {
             }));
         }
         shared.count(self.credential.instance, |refresh_stats| {
-            refresh_stats.asked(ids.len())
+            refresh_stats.asked(ids.len());
         });
         let mut found = match tokio::time::timeout(time, self.look_up(&ids)).await {
             Ok(found) => found,
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(found.findings, ids.map(|id| (id, Finding::Gone)));
         let instance = lookup_client.credential.instance;
         shared.count(instance, |refresh_stats| {
-            assert_eq!(refresh_stats.requests, 0)
+            assert_eq!(refresh_stats.requests, 0);
         });
     }
 }

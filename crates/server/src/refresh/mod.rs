@@ -221,7 +221,7 @@ async fn share_learned(shared: &Arc<Shared>, instance: &Instance) -> Result<(), 
     let (id, now) = (instance.id, now_ms());
     let mut observation = None;
     shared.count(id, |refresh_stats| {
-        observation = refresh_stats.observation_to_share(now)
+        observation = refresh_stats.observation_to_share(now);
     });
     let Some(observation) = observation else {
         return Ok(());
@@ -229,7 +229,7 @@ async fn share_learned(shared: &Arc<Shared>, instance: &Instance) -> Result<(), 
     let shared_now = share_observation(shared, instance, &observation, now).await;
     if shared_now.is_err() {
         shared.count(id, |refresh_stats| {
-            refresh_stats.observation.add(&observation)
+            refresh_stats.observation.add(&observation);
         });
     }
     shared_now

@@ -432,7 +432,7 @@ impl Worker {
     ) -> Result<(), StoreError> {
         match kind {
             Some(FailureKind::Unauthorized) => {
-                self.credential_pool.forget(lookup_client.credential.id)
+                self.credential_pool.forget(lookup_client.credential.id);
             }
             Some(FailureKind::NotFound) if self.batch.has_it() => {
                 let instance = self.instance.id;

@@ -68,7 +68,7 @@ async fn a_store_that_cannot_be_written_makes_it_unready_until_it_can() {
 #[tokio::test]
 async fn why_a_store_fails_is_told_to_the_operator_alone() {
     let world = World::on(Fresh::sqlite(), |app| {
-        app.authorization = Authorization::Closed
+        app.authorization = Authorization::Closed;
     })
     .await;
     let trigger = "create trigger broken before update on store_identity \
