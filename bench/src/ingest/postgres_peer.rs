@@ -201,7 +201,7 @@ impl Statements {
                  on conflict (source_id, low) do update set high = excluded.high",
             )?,
             fresh: prepare(
-                "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+                "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
                      due_at_ms, refreshes, failures, missing, state_hash, replies, boosts,
                      favourites, before_total, notified_at_ms, notified_total)
                  select i, 8 + i % 8, b, $1, $1, $2, 0, 0, false, h, c, d, e, 0, $1, t

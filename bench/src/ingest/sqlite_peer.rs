@@ -158,7 +158,7 @@ fn schedule(
 ) -> rusqlite::Result<()> {
     let (bucket, due_at_ms) = (8 + post_id % 8, now_ms + bare::EVERY_MS);
     tx.prepare_cached(
-        "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+        "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
              due_at_ms, refreshes, failures, missing, state_hash, replies, boosts, favourites,
              before_total, notified_at_ms, notified_total)
          values (?1, ?2, ?3, ?4, ?4, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, 0, ?4, ?10)",

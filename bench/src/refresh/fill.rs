@@ -105,10 +105,10 @@ impl Copies {
         )?;
         tx.execute(
             &format!(
-                "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+                "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
                      due_at_ms, refreshes, failures, missing, state_hash, replies, boosts,
                      favourites, quotes, views, before_total, notified_at_ms, notified_total)
-                 select $3 + 1 + n.i, t.instance_id * 8 + ($3 + 1 + n.i) % 8, f.created_at_ms,
+                 select $3 + 1 + n.i, t.instance_id * 8 + ($3 + 1 + n.i) % 8, f.post_created_at_ms,
                      f.first_at_ms, $5, cast($6 as bigint) - {SPAN_MS} + n.i % $7 * {SPAN_MS} / $7, 0, 0, false,
                      f.state_hash, f.replies, f.boosts, f.favourites, f.quotes, f.views, 0, $5,
                      f.notified_total

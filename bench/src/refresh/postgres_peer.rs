@@ -375,7 +375,7 @@ impl Statements {
             )
             .await?,
             fresh: prepare(
-                "select post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms, due_at_ms,
+                "select post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms, due_at_ms,
                      refreshes, failures, missing, outcome, state_hash, replies, boosts,
                      favourites, quotes, views, before_at_ms, before_total, notified_at_ms, notified_total
                  from freshness where post_id = any($1)",

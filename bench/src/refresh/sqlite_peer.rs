@@ -173,7 +173,7 @@ fn put_on(tx: &Transaction<'_>, slot: Slot) -> rusqlite::Result<()> {
 
 fn fresh(tx: &Transaction<'_>, post_id: i64) -> rusqlite::Result<Fresh> {
     tx.prepare_cached(
-        "select post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms, due_at_ms, refreshes,
+        "select post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms, due_at_ms, refreshes,
              failures, missing, outcome, state_hash, replies, boosts, favourites, quotes, views,
              before_at_ms, before_total, notified_at_ms, notified_total
          from freshness where post_id = ?1",

@@ -366,7 +366,7 @@ create index pending_lookup_waits on pending_lookup (source_id) where waits;
 create index pending_lookup_failed on pending_lookup (source_id) where not waits;
 alter table local_clock rename column last_ticket to last_lookup_id;
 alter table gap rename column wanted to fill_requested;
-alter table freshness rename column born_at_ms to created_at_ms;
+alter table freshness rename column born_at_ms to post_created_at_ms;
 alter table freshness rename column living_hash to state_hash;
 alter table freshness rename column told_at_ms to notified_at_ms;
 alter table freshness rename column told_total to notified_total;

@@ -129,8 +129,8 @@ pub fn bands(
     now_ms: i64,
 ) -> Result<Vec<BandState>, StoreError> {
     let cases = table.bands().iter().enumerate();
-    let cases =
-        cases.map(|(at, band)| format!("when $2 - created_at_ms < {} then {at}", band.below_ms));
+    let cases = cases
+        .map(|(at, band)| format!("when $2 - post_created_at_ms < {} then {at}", band.below_ms));
     let last = table.bands().len().saturating_sub(1);
     let case = format!(
         "case {} else {last} end",
@@ -145,7 +145,7 @@ pub fn bands(
                      case when due_at_ms <= $2 then 1 else 0 end as late
                  from freshness
                  where bucket >= $1 and bucket < $3 and due_at_ms is not null
-                     and created_at_ms is not null and post_id > 0) as aged
+                     and post_created_at_ms is not null and post_id > 0) as aged
              group by band"
         ),
         &[&base, &now_ms, &(base + SHARDS)],

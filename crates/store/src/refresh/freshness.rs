@@ -109,7 +109,7 @@ pub(crate) fn insert_new(
     let freshness = || new.iter().map(|new| &new.freshness);
     let counts = || freshness().map(|f| f.counts);
     tx.execute_many_later(
-        "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+        "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
              due_at_ms, refreshes, failures, missing, state_hash, replies, boosts, favourites,
              quotes, views, before_total, notified_at_ms, notified_total) {rows}",
         &[],
@@ -295,7 +295,7 @@ fn set_from(table: &str) -> String {
 }
 
 /// The columns that a look-up never changes.
-const FIXED: [&str; 4] = ["post_id", "bucket", "created_at_ms", "first_at_ms"];
+const FIXED: [&str; 4] = ["post_id", "bucket", "post_created_at_ms", "first_at_ms"];
 /// The columns that a look-up may change.
 const MOVING: [&str; 16] = [
     "refreshed_at_ms",
@@ -317,7 +317,8 @@ const MOVING: [&str; 16] = [
 ];
 
 /// The columns that [`read`] reads: all but the source, which is the post's.
-pub(crate) const COLUMNS: &str = "post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+pub(crate) const COLUMNS: &str =
+    "post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
     due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts, favourites,
     quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
 /// How many these are.

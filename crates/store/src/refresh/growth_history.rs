@@ -35,8 +35,8 @@ pub fn growth_histories(
 ) -> Result<Vec<GrowthHistory>, StoreError> {
     let base = sql(instance) * super::SHARDS;
     let mut posts = tx.query(
-        "select post_id, created_at_ms, first_at_ms from freshness
-         where post_id > $1 and bucket >= $2 and bucket < $3 and created_at_ms >= $4
+        "select post_id, post_created_at_ms, first_at_ms from freshness
+         where post_id > $1 and bucket >= $2 and bucket < $3 and post_created_at_ms >= $4
          order by post_id limit $5",
         &[
             &sql(after),

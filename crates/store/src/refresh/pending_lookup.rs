@@ -127,7 +127,7 @@ pub fn add_lookups(
     )?;
     // Created now, so that failures are retried for as long as those of a post of today.
     tx.execute_many_later(
-        "insert into freshness (post_id, bucket, created_at_ms, first_at_ms, refreshed_at_ms,
+        "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
              due_at_ms, refreshes, failures, missing, before_total, notified_at_ms, notified_total) {rows}",
         &[],
         &[

@@ -212,7 +212,7 @@ impl World {
                 self.seen.released += 1;
             }
             Err(NodeLeaseError::Lost { .. }) => {
-                assert!(!is_current, "it was lost without a new holder")
+                assert!(!is_current, "it was lost without a new holder");
             }
             Err(error) => panic!("{error}"),
         }
