@@ -354,7 +354,7 @@ fn invalid_ages_are_refused() {
     let data_dir = DataDir::new();
     for (ages, said) in [
         ("\"1h\" = \"5m\"\n\"1d\" = \"1m\"", "grow with age"),
-        ("\"soon\" = \"5m\"", "no duration"),
+        ("\"soon\" = \"5m\"", "invalid duration"),
         ("\"1h\" = \"0s\"", "zero"),
     ] {
         data_dir.file("driftline.toml", &format!("[refresh.ages]\n{ages}\n"));

@@ -191,7 +191,7 @@ async fn counts_that_make_no_sense_are_refused() {
             .await;
         assert_eq!(status, 400, "{count}");
         let error = body["error"].as_str().unwrap();
-        assert!(error.contains("1 to 100000"), "{error}");
+        assert!(error.contains("between 1 and 100000"), "{error}");
     }
     // Nothing was taken for them.
     let (_, ids) = world.json("POST", "/api/v1/ids").await;

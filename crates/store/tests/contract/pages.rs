@@ -107,7 +107,7 @@ fn a_closure_that_fails_leaves_nothing() {
         assert_eq!(names(&world.timeline()), ["1"]);
         let stored = world.read(move |tx| machine::load(tx, source_id));
         assert_eq!(stored, before);
-        for table in ["seen", "post", "entry", "account"] {
+        for table in ["upstream_post", "post", "entry", "account"] {
             let rows = world.read(move |tx| {
                 let sql = format!("select count(*) from {table}");
                 Ok(tx.query_one(&sql, &[], |row| row.i64(0))?)

@@ -117,7 +117,7 @@ async fn what_x_does_not_have_is_not_asked_for() {
         .await
         .expect_err("no ID");
     assert_eq!(failure.kind, FailureKind::BadId);
-    assert!(failure.message.contains("numbers of at most"), "{failure}");
+    assert!(failure.message.contains("a number of at most"), "{failure}");
     let failure = upstream.look_up(&"01H".into()).await.expect_err("no ID");
     assert_eq!(failure.kind, FailureKind::BadId);
     assert_eq!(server.requests().len(), 0);
