@@ -89,7 +89,10 @@ fn invalid_counts_are_refused() {
         assert_eq!(status, 400, "count={count}: {text}");
         let refused: Value = serde_json::from_str(&text).unwrap();
         let error = refused["error"].as_str().unwrap();
-        assert!(error.contains("between 1 and 100000"), "count={count}: {text}");
+        assert!(
+            error.contains("between 1 and 100000"),
+            "count={count}: {text}"
+        );
     }
     let mut all = Vec::new();
     for (path, count) in [("/api/v1/ids", 1), ("/api/v1/ids?count=100000", 100_000)] {

@@ -84,7 +84,7 @@ fn run(
                 if now_ms >= way.back_ms {
                     match way.answer {
                         Some(Ok(reported)) => {
-                            ledger.answered(RequestKind::LookUp, Some(&reported), now_ms)
+                            ledger.answered(RequestKind::LookUp, Some(&reported), now_ms);
                         }
                         Some(Err(reported)) => {
                             ledger.refused(RequestKind::LookUp, Some(&reported), None, 0, now_ms);
