@@ -54,9 +54,9 @@ pub(crate) fn run(cmd: Cmd<'_>) -> Result<(), TaskError> {
     }
 }
 
-/// The command, as a shell would start it: without what cargo tells this program of itself, for
-/// which build scripts run anew and all that rests on them is built anew, each time that
-/// `cargo xtask` and `cargo` take turns.
+/// The command as a shell would start it, without the variables that cargo sets for this program:
+/// build scripts watch some of them, so `cargo xtask` and `cargo` in turn would rebuild whatever
+/// depends on those scripts.
 pub(crate) fn command(cmd: Cmd<'_>) -> Command {
     let mut command = Command::from(cmd);
     for (name, _) in env::vars_os() {

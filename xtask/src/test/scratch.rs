@@ -45,7 +45,7 @@ impl Drop for Scratch {
 fn has_room(workspace: &Workspace) -> bool {
     let asked = cmd!(workspace.shell, "df --output=fstype,avail -k {MEMORY}");
     let told = asked.quiet().ignore_stderr().read();
-    told.is_ok_and(|told| room_kib(&told).is_some_and(|kib| kib >= LEAST_KIB))
+    told.is_ok_and(|told| room_kib(&told).is_some_and(|kib| kib >= MIN_KIB))
 }
 
 /// KiB that are free, if it is memory.
@@ -56,7 +56,7 @@ fn room_kib(told: &str) -> Option<u64> {
 
 const VARIABLE: &str = "TMPDIR";
 const MEMORY: &str = "/dev/shm";
-const LEAST_KIB: u64 = 1 << 20;
+const MIN_KIB: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
