@@ -378,12 +378,21 @@ async fn a_server_that_is_down_is_asked_more_and_more_rarely() {
     let world = hasty(FaultsConfig::default(), 2).await;
     refreshed(&world, 40).await;
     world.faults(|faults| faults.internal_error_share = 1.0);
-    // It takes some to see that it is down.
-    unanswered(&world, 30).await;
-    let before = world.refresh_stats().await.requests;
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    let asked = world.refresh_stats().await.requests - before;
-    assert!(asked <= 14, "{asked} requests in ten seconds");
+    // How many it takes to see that it is down depends on who asks first. Without growing pauses two
+    // workers ask at least twice a second for ever.
+    let mut windows = Vec::new();
+    for _ in 0..15 {
+        let before = world.refresh_stats().await.requests;
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        windows.push(world.refresh_stats().await.requests - before);
+        if windows.last() <= Some(&4) {
+            break;
+        }
+    }
+    assert!(
+        windows.last() <= Some(&4),
+        "requests in each 4 s: {windows:?}"
+    );
     let since_ms = now();
     world.faults(|faults| faults.internal_error_share = 0.0);
     wait("its posts are refreshed again", async || {
