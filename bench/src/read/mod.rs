@@ -8,10 +8,8 @@ mod fill;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
-use driftline_server::{
-    Policies,
-    http::{App, Authorization, router},
-};
+use driftline_api::{App, auth::Authorization, router};
+use driftline_mirror::Policies;
 use driftline_store::{Store, Target};
 use tokio::{net::TcpListener, runtime::Runtime, sync::watch};
 
@@ -106,7 +104,7 @@ impl Site {
             public_base: None,
             authorization: Authorization::ThisMachine,
             ready,
-            sources: driftline_server::SourceHealth::default(),
+            sources: driftline_mirror::SourceHealth::default(),
         };
         Ok(Self {
             ours: serve(router(app)).await?,
@@ -120,10 +118,10 @@ impl Site {
 async fn serve(router: axum::Router) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
-    tokio::spawn(driftline_server::http::serve(
+    tokio::spawn(driftline_api::transport::serve(
         listener,
         router,
-        driftline_server::http::Limits::default(),
+        driftline_api::transport::Limits::default(),
         std::future::pending(),
     ));
     Ok(address)

@@ -11,4 +11,5 @@ pub mod quota;
 pub mod refresh;
 mod rng;
 pub mod timeline;
+pub mod tracking;
 pub mod upstream_id;

@@ -3,7 +3,8 @@
 use std::io::{self, BufWriter, Write as _};
 
 use clap::{Args, ValueEnum};
-use driftline_server::{admin::Command, now_ms};
+use driftline_runtime::now_ms;
+use driftline_server::admin::Command;
 
 use crate::{
     config::Config,

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
+use driftline_api::transport;
 use driftline_core::timeline::{Backfill, Rung, Settings};
-use driftline_server::{
-    Policies, Pollers, PollersOptions, UpstreamAccess,
-    admin::{self, AddSource, Command, Host},
-    http,
-};
+use driftline_mirror::{Policies, Pollers, PollersOptions, UpstreamAccess};
+use driftline_server::admin::{self, AddSource, Command, Host};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
@@ -148,7 +146,7 @@ impl Driftline {
             .await
             .unwrap();
         let is_empty = machine.ledger().frontier().is_none();
-        !is_empty && machine.is_settled(&source.settings, driftline_server::now_ms(), 2)
+        !is_empty && machine.is_settled(&source.settings, driftline_runtime::now_ms(), 2)
     }
 
     pub(crate) async fn stored(&self) -> usize {

@@ -1,5 +1,11 @@
 //! A server over a store, and feeds that fill the store as pollers do.
 
+use driftline_api::{
+    App,
+    auth::Authorization,
+    router,
+    transport::{Limits, serve},
+};
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Listed, LookUp, Page},
     post::{Post, Visibility},
@@ -8,10 +14,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_server::{
-    Policies, SourceHealth,
-    http::{App, Authorization, Limits, router, serve},
-};
+use driftline_mirror::{Policies, SourceHealth};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
     CommitLookUp, CommitPage, PageHashes, SourceId, Store, Tx, clock, commit_look_up, commit_page,
