@@ -9,7 +9,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
 use driftline_api::{App, auth::Authorization, router};
-use driftline_mirror::Policies;
+use driftline_mirror::{Policies, SourceHealth};
+use driftline_server::{LocalMirror, api_description};
 use driftline_store::{Store, Target};
 use tokio::{net::TcpListener, runtime::Runtime, sync::watch};
 
@@ -99,12 +100,16 @@ impl Site {
         let (_, ready) = watch::channel(true);
         let app = App {
             store: store.clone(),
-            policies: Policies::default(),
+            mirror: Arc::new(LocalMirror {
+                store: store.clone(),
+                policies: Policies::default(),
+                sources: SourceHealth::default(),
+            }),
+            description: api_description(),
             metrics: None,
             public_base: None,
             authorization: Authorization::ThisMachine,
             ready,
-            sources: driftline_mirror::SourceHealth::default(),
         };
         Ok(Self {
             ours: serve(router(app)).await?,

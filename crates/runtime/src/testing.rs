@@ -1,4 +1,5 @@
 //! Captures warnings in tests.
+#![allow(clippy::unwrap_used)]
 
 use std::{
     io::{self, Write},
@@ -12,6 +13,7 @@ use tracing::subscriber::DefaultGuard;
 pub struct Warnings(Arc<Mutex<Vec<u8>>>);
 
 impl Warnings {
+    /// Captures what this thread logs until the guard is dropped.
     pub fn listen() -> (Self, DefaultGuard) {
         let warnings = Self::default();
         let writer = warnings.clone();

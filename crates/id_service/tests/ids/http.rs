@@ -7,7 +7,7 @@ use axum::{
 };
 use driftline_api::transport::{Limits, serve};
 use driftline_id::{ClockPolicy, Layout, clock::ManualClock};
-use driftline_id_service::{self, NodeChoice, Service, Settings, SharedClock};
+use driftline_id_service::{NodeChoice, Service, Settings, SharedClock, router, standalone};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::{Value, json};
 use tokio::{
@@ -42,7 +42,7 @@ impl World {
         let stopped = watch::channel(false).1;
         let service = Service::start(settings, shared, stopped).await.unwrap();
         Self {
-            router: ids::router(&service),
+            router: router(&service),
             service,
             clock,
             _folder: folder,
@@ -111,7 +111,7 @@ async fn ids_come_as_strings_lines_or_bytes() {
 async fn a_slash_at_the_end_changes_nothing() {
     let world = World::new().await;
     let metrics = PrometheusBuilder::new().build_recorder().handle();
-    let router = ids::standalone(&world.service, metrics);
+    let router = standalone(&world.service, metrics);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();

@@ -6,6 +6,8 @@ use driftline_api::{
     router,
     transport::{Limits, serve},
 };
+use std::sync::Arc;
+
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Listed, LookUp, Page},
     post::{Post, Visibility},
@@ -15,6 +17,7 @@ use driftline_core::{
 };
 use driftline_db::testing::Fresh;
 use driftline_mirror::{Policies, SourceHealth};
+use driftline_server::{LocalMirror, api_description};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
     CommitLookUp, CommitPage, PageHashes, SourceId, Store, Tx, clock, commit_look_up, commit_page,
@@ -42,6 +45,15 @@ pub(crate) struct World {
     _fresh: Fresh,
 }
 
+/// The mirror of a process that reads no sources.
+pub(crate) fn mirror(store: &Store, sources: SourceHealth) -> Arc<LocalMirror> {
+    Arc::new(LocalMirror {
+        store: store.clone(),
+        policies: Policies::default(),
+        sources,
+    })
+}
+
 impl World {
     pub(crate) async fn new() -> World {
         World::on(Fresh::sqlite(), |_| {}).await
@@ -55,12 +67,12 @@ impl World {
         let (ready, is_ready) = watch::channel(true);
         let mut app = App {
             store: store.clone(),
-            policies: Policies::default(),
+            mirror: mirror(&store, SourceHealth::default()),
+            description: api_description(),
             metrics: None,
             public_base: None,
             authorization: Authorization::ThisMachine,
             ready: is_ready,
-            sources: SourceHealth::default(),
         };
         change(&mut app);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
