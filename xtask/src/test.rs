@@ -1,3 +1,4 @@
+mod cluster;
 mod programs;
 mod scratch;
 mod times;
@@ -12,7 +13,8 @@ use clap::Args;
 use crate::error::TaskError;
 use crate::setup::{self, python};
 use crate::workspace::Workspace;
-use programs::Program;
+use cluster::Cluster;
+use programs::{Built, Program};
 use scratch::Scratch;
 use times::Times;
 
@@ -27,20 +29,32 @@ pub(crate) struct TestArgs {
 /// Sets the machine up and runs every test of the workspace.
 ///
 /// These are the tests of a plain `cargo test --workspace`, built as it builds them; but several
-/// test programs run at a time, those first that took longest before, since many wait for clocks
-/// and processes most of their time, and temporary files are kept in memory if there is room. Each that needs PostgreSQL starts a throw-away cluster of its
-/// own; `DRIFTLINE_TEST_POSTGRES_URL` names one to use instead.
+/// test programs run at a time, those first that took longest before, with more threads where tests
+/// wait for clocks and processes most of their time. Temporary files are kept in memory if there is
+/// room. All share one throw-away PostgreSQL cluster; `DRIFTLINE_TEST_POSTGRES_URL` names one to
+/// use instead.
 pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskError> {
     setup::run(workspace)?;
     let filter = args.filter.as_deref();
-    let mut programs = programs::build(workspace, filter)?;
+    let Built {
+        mut programs,
+        cluster,
+    } = programs::build(workspace, filter)?;
     programs.push(Program::documentation(workspace, filter));
     let scratch = Scratch::make(workspace)?;
+    let cluster = Cluster::start(&cluster, scratch.variable())?;
     for program in &mut programs {
         let command = &mut program.command;
         command
             .env(python::VARIABLE, python::interpreter(workspace))
-            .envs(scratch.variable());
+            .envs(scratch.variable())
+            .envs(cluster.as_ref().map(Cluster::variable));
+        if WAITING
+            .iter()
+            .any(|waiting| program.name.starts_with(waiting))
+        {
+            command.env("RUST_TEST_THREADS", (cores() * THREADS_A_CORE).to_string());
+        }
     }
     let mut times = Times::read(workspace);
     programs.sort_by_key(|program| std::cmp::Reverse(times.of(&program.name)));
@@ -86,7 +100,7 @@ fn run_all(programs: Vec<Program>) -> Vec<Ended> {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.pop_front()
     };
-    let lanes = thread::available_parallelism().map_or(1, usize::from) + MORE_LANES;
+    let lanes = cores() + MORE_LANES;
     thread::scope(|scope| {
         for _ in 0..lanes {
             scope.spawn(|| {
@@ -100,6 +114,10 @@ fn run_all(programs: Vec<Program>) -> Vec<Ended> {
         }
     });
     ended.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn run_one(mut program: Program) -> Ended {
@@ -159,6 +177,10 @@ impl Tally {
 
 /// Programs at a time beyond the number of cores.
 const MORE_LANES: usize = 1;
+/// The packages whose tests wait for clocks and processes most of their time, and how many of their
+/// tests run at a time.
+const WAITING: [&str; 2] = ["cli/", "server/"];
+const THREADS_A_CORE: usize = 3;
 
 #[cfg(test)]
 mod tests {

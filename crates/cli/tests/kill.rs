@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use driftline_db::testing::Cluster;
+use driftline_db::testing::postgres_database;
 use driftline_sim::{
     Lateness, SpanMs, TruePost, Truth, WorldConfig, content_hash,
     http::{Clock, ServerConfig, SimServer, Timeline},
@@ -28,8 +28,8 @@ async fn nothing_is_lost_or_doubled_on_sqlite() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_doubled_on_postgresql() {
-    let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
-    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
+    let url = postgres_database();
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", &url);
     kill_often(&data_dir).await;
 }
 

@@ -30,6 +30,14 @@ async fn sim() -> SimServer {
     SimServer::start(config, 3, Clock::Real).await.unwrap()
 }
 
+/// Adds the source `sim` with all its history.
+fn add(data_dir: &DataDir, sim: &SimServer) {
+    let url = sim.url();
+    let mut line = vec!["source", "add", &url, "--name", "sim"];
+    line.extend(["--backfill", "all", "--every", "300ms"]);
+    data_dir.json(&line);
+}
+
 fn typed(data_dir: &DataDir, arguments: &[&str], input: &str) -> Ended {
     let mut child = data_dir
         .command(arguments)
@@ -58,18 +66,7 @@ async fn the_state_of_posts_is_shown() {
     let data_dir = DataDir::new();
     data_dir.file("driftline.toml", CONFIG);
     let (mut server, _) = data_dir.serve(&["--allow-private"]);
-    let url = sim.url();
-    data_dir.json(&[
-        "source",
-        "add",
-        &url,
-        "--name",
-        "sim",
-        "--backfill",
-        "all",
-        "--every",
-        "300ms",
-    ]);
+    add(&data_dir, &sim);
     wait_for("posts are refreshed", || {
         let status = data_dir.json(&["refresh", "status"]);
         status["instances"][0]["since_start"]["outcomes"]["updated"].as_u64() > Some(400)
@@ -101,7 +98,7 @@ async fn the_state_of_posts_is_shown() {
         "{csv}"
     );
     assert!(csv.lines().count() > 2, "{csv}");
-    let full_name = format!("{}/{upstream_id}", url.replace("http://", ""));
+    let full_name = format!("{}/{upstream_id}", sim.url().replace("http://", ""));
     for name in [id, &full_name, grown["url"].as_str().unwrap()] {
         let why = data_dir.json(&["why", name]);
         assert_eq!(why["id"], id, "{name}: {why}");
@@ -372,18 +369,7 @@ async fn the_stored_history_can_be_replayed_under_other_policies() {
     let empty = data_dir.run(&["simulate"]);
     assert_eq!(empty.status, 2, "{empty:?}");
     let (mut server, _) = data_dir.serve(&["--allow-private"]);
-    let url = sim.url();
-    data_dir.json(&[
-        "source",
-        "add",
-        &url,
-        "--name",
-        "sim",
-        "--backfill",
-        "all",
-        "--every",
-        "300ms",
-    ]);
+    add(&data_dir, &sim);
     wait_for("posts are refreshed", || {
         let status = data_dir.json(&["refresh", "status"]);
         status["instances"][0]["since_start"]["outcomes"]["updated"].as_u64() > Some(300)

@@ -9,7 +9,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use driftline_db::testing::Cluster;
+use driftline_db::testing::postgres_database;
 use driftline_sim::{
     FaultsConfig, Growth, ThrottleRule, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
@@ -21,12 +21,12 @@ use support::{DataDir, Running};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn four_workers_on_postgresql_lose_no_post() {
-    let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
+    let url = postgres_database();
     let data_dirs: Vec<DataDir> = (0..4)
-        .map(|_| DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url()))
+        .map(|_| DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", &url))
         .collect();
     let target = Target::Postgres {
-        url: SecretUrl::new(cluster.url()),
+        url: SecretUrl::new(&url),
         schema: None,
     };
     kill_often(&data_dirs, target).await;

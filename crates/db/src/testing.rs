@@ -6,4 +6,4 @@ mod fresh;
 
 pub use cluster::{Cluster, ClusterError};
 pub use dump::{dump, load};
-pub use fresh::{Fresh, databases};
+pub use fresh::{Fresh, databases, postgres_database};

@@ -1,6 +1,7 @@
 //! The programs that cargo makes of the workspace's tests.
 
 use std::io::BufReader;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use cargo_metadata::Message;
@@ -29,11 +30,16 @@ impl Program {
     }
 }
 
-/// Builds all test programs, each to be run as `cargo test` runs it.
-pub(super) fn build(
-    workspace: &Workspace,
-    filter: Option<&str>,
-) -> Result<Vec<Program>, TaskError> {
+/// What cargo has built.
+pub(super) struct Built {
+    /// All test programs, each to be run as `cargo test` runs it.
+    pub(super) programs: Vec<Program>,
+    /// The program that starts a PostgreSQL cluster.
+    pub(super) cluster: PathBuf,
+}
+
+/// Builds all that a run of the tests needs.
+pub(super) fn build(workspace: &Workspace, filter: Option<&str>) -> Result<Built, TaskError> {
     let build = cmd!(
         workspace.shell,
         "cargo test --workspace --locked --no-run --message-format=json-render-diagnostics"
@@ -49,11 +55,18 @@ pub(super) fn build(
         .spawn()
         .map_err(not_started)?;
     let mut programs = Vec::new();
+    let mut cluster = None;
     if let Some(messages) = cargo.stdout.take() {
         for message in Message::parse_stream(BufReader::new(messages)) {
-            if let Message::CompilerArtifact(made) = message.map_err(not_started)?
-                && made.profile.test
-                && let Some(executable) = made.executable
+            let Message::CompilerArtifact(made) = message.map_err(not_started)? else {
+                continue;
+            };
+            let Some(executable) = made.executable else {
+                continue;
+            };
+            if made.target.is_example() && made.target.name == CLUSTER {
+                cluster = Some(executable.into_std_path_buf());
+            } else if made.profile.test
                 && let Some(folder) = made.manifest_path.parent()
             {
                 let mut command = Command::new(executable);
@@ -69,11 +82,17 @@ pub(super) fn build(
         }
     }
     let status = cargo.wait().map_err(not_started)?;
-    match status.success() {
-        true => Ok(programs),
-        false => Err(TaskError::Program {
+    if !status.success() {
+        return Err(TaskError::Program {
             command: shown,
             status,
-        }),
+        });
     }
+    let missing = || TaskError::message(format!("driftline-db has no example `{CLUSTER}`"));
+    Ok(Built {
+        programs,
+        cluster: cluster.ok_or_else(missing)?,
+    })
 }
+
+const CLUSTER: &str = "cluster";

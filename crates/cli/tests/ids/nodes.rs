@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path, process::Command};
 use crate::{
     service::{PATIENT, Service, assert_rising, id, node_of, now_us, run, serve},
     support::{DataDir, Ended},
-    taker::Taker,
+    taker::{Taker, all_differ},
 };
 
 fn assert_failed(ended: &Ended, why: &str) {
@@ -59,16 +59,7 @@ fn leased_nodes_are_the_lowest_free_ones() {
     assert!(printed.iter().all(|&id| node_of(id) == 3));
 
     let mut all: HashSet<u64> = printed.iter().copied().collect();
-    let mut count = printed.len();
-    for (node, taker) in (0..).zip(takers) {
-        taker.wait_for_more(100);
-        let taken = taker.stop();
-        assert!(taken.ids.iter().all(|&id| node_of(id) == node));
-        assert_rising(&taken.ids);
-        count += taken.ids.len();
-        all.extend(taken.ids);
-    }
-    assert_eq!(all.len(), count, "no ID twice");
+    all_differ(takers, 100, &mut all);
 
     services.remove(1).stop();
     let again = data_dir.json(&["id", "next", "--lease", "file"]);

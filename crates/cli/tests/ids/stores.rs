@@ -2,20 +2,20 @@
 
 use std::collections::HashSet;
 
-use driftline_db::testing::Cluster;
+use driftline_db::testing::postgres_database;
 
 use crate::{
-    service::{Service, assert_rising, node_of, run, serve},
+    service::{Service, run, serve},
     support::DataDir,
-    taker::Taker,
+    taker::{Taker, all_differ},
 };
 
 /// Each has a data folder of its own, as on machines of their own. A killed one's node is not
 /// given to another at once; one that ends in order gives it back.
 #[test]
 fn services_of_one_store_have_nodes_of_their_own() {
-    let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
-    let machine = || DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", cluster.url());
+    let url = postgres_database();
+    let machine = || DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", &url);
     let lease = ["--lease", "store", "--wait", "20s"];
     let data_dirs = [machine(), machine(), machine()];
     let mut services: Vec<Service> = data_dirs
@@ -29,16 +29,7 @@ fn services_of_one_store_have_nodes_of_their_own() {
         .map(|service| Taker::start(service.thrift))
         .collect();
     let mut all = HashSet::new();
-    let mut count = 0;
-    for (node, taker) in (0..).zip(takers) {
-        taker.wait_for_more(1_000);
-        let taken = taker.stop();
-        assert!(taken.ids.iter().all(|&id| node_of(id) == node));
-        assert_rising(&taken.ids);
-        count += taken.ids.len();
-        all.extend(taken.ids);
-    }
-    assert_eq!(all.len(), count, "no ID twice");
+    all_differ(takers, 1_000, &mut all);
 
     // The folder hands out no nodes as well as the store.
     let refused = run(&data_dirs[0], &serve(&["--node", "9"]));

@@ -1,6 +1,7 @@
 //! A client that takes IDs while something happens to the server.
 
 use std::{
+    collections::HashSet,
     net::SocketAddr,
     sync::{
         Arc,
@@ -11,7 +12,10 @@ use std::{
 
 use driftline_id_service::thrift::{Client, ClientError};
 
-use crate::{service::client, support::wait_for};
+use crate::{
+    service::{assert_rising, client, node_of},
+    support::wait_for,
+};
 
 /// Takes one ID after the other, until the stop signal or until the connection fails.
 pub struct Taker {
@@ -89,5 +93,17 @@ impl Shared {
             }
         }
         taken
+    }
+}
+
+/// Takes that many IDs more from each of the nodes 0, 1 and so on, whose IDs rise and are not in
+/// `all` yet.
+pub fn all_differ(takers: Vec<Taker>, more: usize, all: &mut HashSet<u64>) {
+    for (node, taker) in (0..).zip(takers) {
+        taker.wait_for_more(more);
+        let taken = taker.stop();
+        assert!(taken.ids.iter().all(|&id| node_of(id) == node));
+        assert_rising(&taken.ids);
+        assert!(taken.ids.iter().all(|id| all.insert(*id)), "no ID twice");
     }
 }

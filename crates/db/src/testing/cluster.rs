@@ -322,7 +322,9 @@ if [ -e "$folder/ready" ]; then rm -rf "$folder"; fi
 const SUPERUSER: &str = "driftline";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 7] = [
+    // No test outlives a power cut.
+    "fsync=off",
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=500",

@@ -1,6 +1,7 @@
 use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::SystemTime;
 
 use tempfile::TempDir;
@@ -9,6 +10,7 @@ use super::cluster::Cluster;
 use crate::db::Db;
 use crate::migrate::Migration;
 use crate::options::{Options, SecretUrl, Target};
+use crate::postgres::{Server, SessionPurpose};
 
 /// An empty database of a test's own.
 #[derive(Debug)]
@@ -35,15 +37,9 @@ impl Fresh {
     /// A new schema in this process's PostgreSQL cluster, which is started for the first of them;
     /// or in the one of `DRIFTLINE_TEST_POSTGRES_URL`, where it stays behind.
     pub fn postgres() -> Fresh {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let now = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let schema = format!("test_{}_{}_{number}", process::id(), now.as_millis());
         let target = Target::Postgres {
             url: SecretUrl::new(shared_url()),
-            schema: Some(schema),
+            schema: Some(unused_name()),
         };
         Fresh {
             name: "PostgreSQL",
@@ -70,6 +66,37 @@ impl Fresh {
 /// If PostgreSQL cannot be started, saying how to install it.
 pub fn databases() -> Vec<Fresh> {
     vec![Fresh::sqlite(), Fresh::postgres()]
+}
+
+/// The URL of a new PostgreSQL database, for programs that take no schema; in the cluster that
+/// [`Fresh::postgres`] uses.
+///
+/// # Panics
+/// If PostgreSQL cannot be started, saying how to install it.
+pub fn postgres_database() -> String {
+    let name = unused_name();
+    let (server, _) = shared_url()
+        .rsplit_once('/')
+        .expect("a database in the URL");
+    let create = format!("create database {name}");
+    // On a plain thread, because it may be asked for on one that drives a runtime.
+    let created = thread::spawn(move || {
+        let server = Server::new(&SecretUrl::new(shared_url()), None)?;
+        server.connect(SessionPurpose::Read)?.script(&create)
+    });
+    let created = created.join().expect("no panic");
+    created.expect("a new database");
+    format!("{server}/{name}")
+}
+
+/// A name that no other test uses, of this process or another.
+fn unused_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("test_{}_{}_{number}", process::id(), now.as_millis())
 }
 
 fn shared_url() -> &'static str {
