@@ -3,7 +3,7 @@
 use std::{
     env,
     ops::Range,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -30,7 +30,7 @@ pub fn run(default: u64, simulation: impl Fn(u64) + Sync) {
             // Nothing outlives a run but what it printed.
             if catch_unwind(AssertUnwindSafe(|| simulation(seed))).is_err() {
                 let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                failed.push(format!("cargo xtask sim --seed {seed}"));
+                failed.push(replay(seed));
             }
         }
     };
@@ -41,6 +41,24 @@ pub fn run(default: u64, simulation: impl Fn(u64) + Sync) {
     });
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     assert!(failed.is_empty(), "replay with: {}", failed.join("; "));
+}
+
+/// [`run`] on one thread and up to the first failure, for a test that counts over its seeds.
+///
+/// # Panics
+/// As the simulation does, after the command that replays its seed is printed.
+#[allow(clippy::print_stderr)]
+pub fn in_turn(default: u64, mut simulation: impl FnMut(u64)) {
+    for seed in seed_range(default) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| simulation(seed))) {
+            eprintln!("replay with: {}", replay(seed));
+            resume_unwind(panic);
+        }
+    }
+}
+
+fn replay(seed: u64) -> String {
+    format!("cargo xtask sim --seed {seed}")
 }
 
 fn seed_range(default: u64) -> Range<u64> {

@@ -41,6 +41,8 @@ pub mod source_lease;
 mod source_removal;
 mod store;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod text;
 pub mod timeline;
 

@@ -3,11 +3,10 @@
 use std::sync::LazyLock;
 
 use driftline_core::refresh::{AGE_ENDS_MS, BINS, Growth, GrowthCurve, GrowthSums, Scale};
+use driftline_sim::seeds;
 use proptest::{collection::vec, prelude::*};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-use super::simulation::{on_seed, seeds};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -263,27 +262,25 @@ fn sound(seed: u64, posts: usize, half_minutes: f64) -> Vec<Growth> {
 /// Priors that are wrong tenfold either way, heavy tails, and looks that depend on the counts.
 #[test]
 fn the_true_curve_is_learned_whatever_was_expected() {
-    for seed in seeds(3) {
-        on_seed(seed, |seed| {
-            for half_minutes in [8.0, 80.0, 800.0] {
-                let (mut sums, prior) = (GrowthSums::default(), GrowthCurve::default());
-                let mut learned = prior.clone();
-                for chunk in sound(seed, 2_000, half_minutes).chunks(5_000) {
-                    chunk
-                        .iter()
-                        .for_each(|growth| sums.observe(growth, &learned));
-                    learned = sums.learned(&prior, Scale::default(), 50.0).0;
-                }
-                for end_ms in AGE_ENDS_MS {
-                    let odds = end_ms / MINUTE_MS as f64 / half_minutes;
-                    let truth = (odds / (1.0 + odds)).min(0.999) / 0.999;
-                    let share = learned.share(end_ms as i64);
-                    assert!(
-                        (share - truth).abs() < 0.06,
-                        "half-life {half_minutes}, at {end_ms}: {share} for {truth}"
-                    );
-                }
+    seeds::run(3, |seed| {
+        for half_minutes in [8.0, 80.0, 800.0] {
+            let (mut sums, prior) = (GrowthSums::default(), GrowthCurve::default());
+            let mut learned = prior.clone();
+            for chunk in sound(seed, 2_000, half_minutes).chunks(5_000) {
+                chunk
+                    .iter()
+                    .for_each(|growth| sums.observe(growth, &learned));
+                learned = sums.learned(&prior, Scale::default(), 50.0).0;
             }
-        });
-    }
+            for end_ms in AGE_ENDS_MS {
+                let odds = end_ms / MINUTE_MS as f64 / half_minutes;
+                let truth = (odds / (1.0 + odds)).min(0.999) / 0.999;
+                let share = learned.share(end_ms as i64);
+                assert!(
+                    (share - truth).abs() < 0.06,
+                    "half-life {half_minutes}, at {end_ms}: {share} for {truth}"
+                );
+            }
+        }
+    });
 }

@@ -376,27 +376,3 @@ pub(crate) fn key(id: u64) -> Key {
         .key(&UpstreamId::new(id.to_string()))
         .unwrap()
 }
-
-/// The seeds of a test: `count` of them, or as many as `DRIFTLINE_SEEDS` says,
-/// or the one in `DRIFTLINE_SEED`.
-pub(crate) fn seeds(count: u64) -> Vec<u64> {
-    let number = |name: &str| {
-        let text = std::env::var(name).ok()?;
-        Some(
-            text.parse()
-                .unwrap_or_else(|_| panic!("{name} is a number")),
-        )
-    };
-    match (number("DRIFTLINE_SEED"), number("DRIFTLINE_SEEDS")) {
-        (Some(seed), _) => vec![seed],
-        (None, all) => (0..all.unwrap_or(count)).collect(),
-    }
-}
-
-/// Runs a test on a seed and names the seed if it fails.
-pub(crate) fn on_seed(seed: u64, test: impl FnOnce(u64) + std::panic::UnwindSafe) {
-    if let Err(panic) = std::panic::catch_unwind(move || test(seed)) {
-        eprintln!("seed {seed} failed; replay with DRIFTLINE_SEED={seed}");
-        std::panic::resume_unwind(panic);
-    }
-}

@@ -1,11 +1,12 @@
 //! Law 1 over random worlds, faults and crashes.
 
 use driftline_core::timeline::{Backfill, Overlap, Rung, Settings};
+use driftline_sim::seeds;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
-    harness::{Harness, Mutant, on_seed, seeds},
+    harness::{Harness, Mutant},
     world::{Codec, World, WorldConfig},
 };
 
@@ -68,85 +69,79 @@ pub(crate) fn run(seed: u64, change: impl Fn(&mut Harness)) -> Harness {
 
 #[test]
 fn nothing_is_missed_once_the_ladder_has_run() {
-    for seed in seeds(200) {
-        on_seed(seed, |seed| {
-            let harness = run(seed, |_| ());
-            let missed = harness.missed();
-            assert!(
-                missed.is_empty(),
-                "{} missed, first {:?}",
-                missed.len(),
-                missed.first()
-            );
-            assert_eq!(harness.open_gaps(), 0);
-            assert_eq!(harness.unrecoverable(), 0);
-        });
-    }
+    seeds::run(200, |seed| {
+        let harness = run(seed, |_| ());
+        let missed = harness.missed();
+        assert!(
+            missed.is_empty(),
+            "{} missed, first {:?}",
+            missed.len(),
+            missed.first()
+        );
+        assert_eq!(harness.open_gaps(), 0);
+        assert_eq!(harness.unrecoverable(), 0);
+    });
 }
 
 #[test]
 fn every_incomplete_range_is_in_the_ledger_at_every_moment() {
-    for seed in seeds(60) {
-        on_seed(seed, |seed| {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let world_config = WorldConfig {
-                length_ms: 120_000,
-                ..world_config(&mut rng)
-            };
-            let world = World::random(&world_config, &mut rng);
-            let mut harness = Harness::new(world, settings(), START_MS, seed);
-            harness.fail_share = 0.1;
-            harness.crash_share = 0.05;
-            harness.run(START_MS + 140_000, |harness| {
-                harness.assert_ledger_is_sound();
-                let lost = harness.unaccounted();
-                assert!(
-                    lost.is_empty(),
-                    "unaccounted: {:?} of {:?}",
-                    lost,
-                    harness.machine.ledger()
-                );
-            });
+    seeds::run(60, |seed| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let world_config = WorldConfig {
+            length_ms: 120_000,
+            ..world_config(&mut rng)
+        };
+        let world = World::random(&world_config, &mut rng);
+        let mut harness = Harness::new(world, settings(), START_MS, seed);
+        harness.fail_share = 0.1;
+        harness.crash_share = 0.05;
+        harness.run(START_MS + 140_000, |harness| {
+            harness.assert_ledger_is_sound();
+            let lost = harness.unaccounted();
+            assert!(
+                lost.is_empty(),
+                "unaccounted: {:?} of {:?}",
+                lost,
+                harness.machine.ledger()
+            );
         });
-    }
+    });
 }
 
 #[test]
 fn lateness_beyond_every_overlap_is_caught_by_the_ladder() {
-    for seed in seeds(40) {
-        on_seed(seed, |seed| {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let world_config = WorldConfig {
-                late_share: 0.1,
-                late_up_to_ms: 250_000,
-                filtered_share: 0.0,
-                ..world_config(&mut rng)
-            };
-            let world = World::random(&world_config, &mut rng);
-            let mut harness = Harness::new(world, settings(), START_MS, seed);
-            harness.run(
-                START_MS + world_config.length_ms + 20_000,
-                Harness::assert_ledger_is_sound,
-            );
-            harness.run(
-                harness.now_ms + world_config.late_up_to_ms,
-                Harness::assert_ledger_is_sound,
-            );
-            harness.settle(Harness::assert_ledger_is_sound);
-            let missed = harness.missed();
-            assert!(
-                missed.is_empty(),
-                "{} missed, first {:?}; {:?}; {:?}; {world_config:?}; {:?}",
-                missed.len(),
-                missed.first(),
-                harness.machine.rung_stats(),
-                harness
-                    .machine
-                    .plan(&harness.settings, harness.abilities(), 0),
-                harness.machine.ledger(),
-            );
-        });
-    }
+    seeds::run(40, |seed| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let world_config = WorldConfig {
+            late_share: 0.1,
+            late_up_to_ms: 250_000,
+            filtered_share: 0.0,
+            ..world_config(&mut rng)
+        };
+        let world = World::random(&world_config, &mut rng);
+        let mut harness = Harness::new(world, settings(), START_MS, seed);
+        harness.run(
+            START_MS + world_config.length_ms + 20_000,
+            Harness::assert_ledger_is_sound,
+        );
+        harness.run(
+            harness.now_ms + world_config.late_up_to_ms,
+            Harness::assert_ledger_is_sound,
+        );
+        harness.settle(Harness::assert_ledger_is_sound);
+        let missed = harness.missed();
+        assert!(
+            missed.is_empty(),
+            "{} missed, first {:?}; {:?}; {:?}; {world_config:?}; {:?}",
+            missed.len(),
+            missed.first(),
+            harness.machine.rung_stats(),
+            harness
+                .machine
+                .plan(&harness.settings, harness.abilities(), 0),
+            harness.machine.ledger(),
+        );
+    });
 }
 
 #[test]

@@ -291,21 +291,22 @@ fn what_lies_beyond_the_reach_is_recorded_with_its_bounds() {
     );
 }
 
+/// A source that does not fill gaps by itself.
+fn unfilled(world: World, seed: u64) -> Harness {
+    let settings = Settings {
+        fill_gaps: false,
+        ..settings()
+    };
+    Harness::new(world, settings, START_MS, seed)
+}
+
 #[test]
 fn a_gap_waits_when_the_source_does_not_fill_by_itself() {
     let mut posts: Vec<_> = (0..10)
         .map(|n| post(START_MS - 10_000 + n * 1_000, n as u64, START_MS - 10_000))
         .collect();
     posts.extend((0..200).map(|n| post(START_MS + 20_000 + n, n as u64, START_MS + 20_200)));
-    let mut harness = Harness::new(
-        world(posts),
-        Settings {
-            fill_gaps: false,
-            ..settings()
-        },
-        START_MS,
-        7,
-    );
+    let mut harness = unfilled(world(posts), 7);
     harness.run(START_MS + 30_000, Harness::assert_ledger_is_sound);
     assert_eq!(harness.open_gaps(), 1);
     assert!(harness.stored.len() < 100);
@@ -329,15 +330,7 @@ fn gaps_survive_a_restart() {
         .map(|n| post(START_MS - 10_000 + n * 1_000, n as u64, START_MS - 10_000))
         .collect();
     posts.extend((0..500).map(|n| post(START_MS + 5_000 + n, n as u64, START_MS + 5_600)));
-    let mut harness = Harness::new(
-        world(posts),
-        Settings {
-            fill_gaps: false,
-            ..settings()
-        },
-        START_MS,
-        8,
-    );
+    let mut harness = unfilled(world(posts), 8);
     harness.run(START_MS + 9_000, Harness::assert_ledger_is_sound);
     let before = harness.machine.ledger().gaps().to_vec();
     assert!(harness.open_gaps() > 0);

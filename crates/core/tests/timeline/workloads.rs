@@ -5,8 +5,7 @@ use driftline_core::timeline::{
     Backfill, Overlap, Rung, Settings,
     simulation::{Length, PollerOutcome, Tail, Workload, run},
 };
-
-use super::harness::{on_seed, seeds};
+use driftline_sim::seeds;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -53,51 +52,49 @@ fn describe(outcome: &PollerOutcome) -> String {
 /// ended, shorter looks are tried until the plan is the one that it was.
 #[test]
 fn a_proven_plan_keeps_to_its_budget_until_a_probe_refutes_it() {
-    for seed in seeds(1) {
-        on_seed(seed, |seed| {
-            let begins = Tail {
-                begins_ms: Tail::AFTER_PROOF,
-                lasts_ms: HOUR_MS,
-                ..Tail::always(0.01, 30_000.0, 90_000.0)
-            };
-            let length = Length {
-                proven_ms: 8 * HOUR_MS,
-                ..LENGTH
-            };
-            let outcome = run(&workload(&[begins]), &settings(), length, seed);
-            let text = describe(&outcome);
-            let proven_ms = outcome
-                .proven_after_ms
-                .expect("30,000 pages were read again");
-            let began_ms = proven_ms + HOUR_MS;
-            assert!(
-                proven_ms > 12_000_000,
-                "not before 1.2 million posts: {text}"
-            );
-            assert_eq!(outcome.missed, outcome.listed, "{text}");
-            assert!(outcome.missed <= 2, "{text}");
-            assert!(outcome.fetches_after <= 3.5, "{text}");
-            assert!(
-                outcome.fetches_before > outcome.fetches_after + 0.5,
-                "{text}"
-            );
-            let first = outcome.plans.iter().find(|plan| plan.at_ms >= proven_ms);
-            assert_eq!(first.map(|plan| plan.looks_ms.len()), Some(1), "{text}");
-            let covers = |looks: &[i64]| looks.last().is_some_and(|look_ms| *look_ms >= 90_000);
-            let after = |ms| outcome.plans.iter().rfind(move |plan| plan.at_ms < ms);
-            assert!(
-                after(began_ms).is_some_and(|plan| !covers(&plan.looks_ms)),
-                "{text}"
-            );
-            let ten_minutes_later = after(began_ms + 600_000);
-            assert!(
-                ten_minutes_later.is_some_and(|plan| covers(&plan.looks_ms)),
-                "{text}"
-            );
-            let looks = |ms| after(ms).map(|plan| &plan.looks_ms);
-            assert_eq!(looks(i64::MAX), looks(began_ms), "back: {text}");
-        });
-    }
+    seeds::run(1, |seed| {
+        let begins = Tail {
+            begins_ms: Tail::AFTER_PROOF,
+            lasts_ms: HOUR_MS,
+            ..Tail::always(0.01, 30_000.0, 90_000.0)
+        };
+        let length = Length {
+            proven_ms: 8 * HOUR_MS,
+            ..LENGTH
+        };
+        let outcome = run(&workload(&[begins]), &settings(), length, seed);
+        let text = describe(&outcome);
+        let proven_ms = outcome
+            .proven_after_ms
+            .expect("30,000 pages were read again");
+        let began_ms = proven_ms + HOUR_MS;
+        assert!(
+            proven_ms > 12_000_000,
+            "not before 1.2 million posts: {text}"
+        );
+        assert_eq!(outcome.missed, outcome.listed, "{text}");
+        assert!(outcome.missed <= 2, "{text}");
+        assert!(outcome.fetches_after <= 3.5, "{text}");
+        assert!(
+            outcome.fetches_before > outcome.fetches_after + 0.5,
+            "{text}"
+        );
+        let first = outcome.plans.iter().find(|plan| plan.at_ms >= proven_ms);
+        assert_eq!(first.map(|plan| plan.looks_ms.len()), Some(1), "{text}");
+        let covers = |looks: &[i64]| looks.last().is_some_and(|look_ms| *look_ms >= 90_000);
+        let after = |ms| outcome.plans.iter().rfind(move |plan| plan.at_ms < ms);
+        assert!(
+            after(began_ms).is_some_and(|plan| !covers(&plan.looks_ms)),
+            "{text}"
+        );
+        let ten_minutes_later = after(began_ms + 600_000);
+        assert!(
+            ten_minutes_later.is_some_and(|plan| covers(&plan.looks_ms)),
+            "{text}"
+        );
+        let looks = |ms| after(ms).map(|plan| &plan.looks_ms);
+        assert_eq!(looks(i64::MAX), looks(began_ms), "back: {text}");
+    });
 }
 
 /// Without an overlap nothing is lost, since later looks find it; but it is found later.

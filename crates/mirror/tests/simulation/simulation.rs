@@ -6,6 +6,7 @@ use driftline_db::testing::Fresh;
 use driftline_sim::Upstream;
 use driftline_store::{
     CommitSummary, SourceId, StoreError, Target, clock, machine, source, source_lease,
+    testing::new_source,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -93,13 +94,9 @@ impl Simulation {
         let now_ms = drawn.start_ms();
         let mut store = FaultyStore::open(place.target(), store_rng);
         let new = source::NewSource {
-            name: "sim".into(),
-            origin: "http://sim".into(),
-            api: driftline_core::api::Api::Mastodon,
             timeline: "home".into(),
-            upstream: "http://sim".into(),
             settings: drawn.settings.clone(),
-            token: None,
+            ..new_source("sim")
         };
         let (source, instance) = store
             .plain()

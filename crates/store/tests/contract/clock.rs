@@ -2,16 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use driftline_db::testing::{Fresh, databases};
+use driftline_db::testing::databases;
 use driftline_store::{Store, source, timeline::Viewer};
 
-use crate::world::{START_MS, World, posts};
+use crate::world::{START_MS, World, open, posts};
 
 const HOUR_MS: i64 = 3_600_000;
-
-fn open(fresh: &Fresh) -> Store {
-    Store::open(fresh.target.clone()).expect("a store")
-}
 
 fn ids(world: &World) -> Vec<u64> {
     let posts = world.timeline_for(Viewer::Trusted);

@@ -15,7 +15,7 @@ use std::{
 };
 
 use driftline_db::testing::{databases, dump, load};
-use driftline_store::{MIGRATIONS, Store};
+use driftline_store::{MIGRATIONS, testing};
 
 use crate::refresh::check_schedule;
 use portrait::{portrait, public};
@@ -26,7 +26,7 @@ fn a_run_leaves_the_same_in_both_databases() {
     let version = MIGRATIONS.last().expect("a schema").version;
     let mut portraits = Vec::new();
     for fresh in databases() {
-        let store = Store::open(fresh.target.clone()).expect("a store");
+        let store = testing::open(&fresh);
         run::run(&store);
         portraits.push(portrait(&store) + &public(&store, &[]).join("\n"));
         store.close_blocking();
@@ -52,7 +52,7 @@ fn older_databases_are_what_they_were_once_they_are_migrated() {
             let kind = fresh.name.to_lowercase();
             let file = folder().join(format!("{version:02}.{kind}.sql"));
             load(&fresh.target, &fs::read_to_string(file).expect("a fixture"));
-            let store = Store::open(fresh.target.clone()).expect("a store");
+            let store = testing::open(&fresh);
             let passed = catch_unwind(AssertUnwindSafe(|| {
                 // Before version 6 posts of history in work were not shown in public.
                 let in_work: Vec<u64> = match version {

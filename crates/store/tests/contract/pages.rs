@@ -3,18 +3,15 @@
 use driftline_core::{
     answer::{Listed, Page},
     post::Visibility,
-    refresh::Policy,
     timeline::{Machine, Reading},
 };
 use driftline_id::Layout;
 use driftline_store::{
-    CommitPage, LocalId, PageHashes, StoreError, commit_page, export, machine, source,
+    LocalId, StoreError, export, machine, source,
     timeline::{self, Viewer},
 };
 
-use crate::world::{
-    ABILITIES, START_MS, World, headers, names, newest_page, on_both, page, post, posts,
-};
+use crate::world::{START_MS, World, headers, names, newest_page, on_both, page, post, posts};
 
 #[test]
 fn a_page_is_stored_with_ids_and_usns_in_its_order() {
@@ -83,24 +80,10 @@ fn a_closure_that_fails_leaves_nothing() {
         let page = page(posts([9, 8]), START_MS);
         let reading =
             Reading::check(&page, &request, before.scheme().copied(), &world.settings).expect("ok");
-        let (machine, settings) = (before.clone(), world.settings.clone());
+        let mut commit = world.page_job(&request, reading, page);
         let failed: Result<(), StoreError> =
             store.write_blocking(source::root(source_id), move |tx| {
-                let commit = CommitPage {
-                    source: source_id,
-                    fence: None,
-                    machine: &machine,
-                    settings: &settings,
-                    abilities: ABILITIES,
-                    request: &request,
-                    reading: &reading,
-                    page: &page,
-                    hashes: &PageHashes::of(&page),
-                    policy: &Policy::default(),
-                    claims: &driftline_store::refresh::Claims::default(),
-                    now_ms: START_MS,
-                };
-                assert_eq!(commit_page(tx, &commit)?.1.new, 2);
+                assert_eq!(commit(tx)?.1.new, 2);
                 Err(StoreError::LeaseLost)
             });
         assert_eq!(failed, Err(StoreError::LeaseLost));
@@ -260,25 +243,8 @@ fn a_reading_of_another_page_is_refused() {
         let right = page(posts([2, 1]), START_MS);
         let reading = Reading::check(&right, &request, None, &world.settings).expect("ok");
         let wrong = page(posts([2]), START_MS);
-        let (source_id, machine) = (world.source, world.machine.clone());
-        let settings = world.settings.clone();
-        let result = store.write_blocking(source::root(source_id), move |tx| {
-            let commit = CommitPage {
-                source: source_id,
-                fence: None,
-                machine: &machine,
-                settings: &settings,
-                abilities: ABILITIES,
-                request: &request,
-                reading: &reading,
-                page: &wrong,
-                hashes: &PageHashes::of(&wrong),
-                policy: &Policy::default(),
-                claims: &driftline_store::refresh::Claims::default(),
-                now_ms: START_MS,
-            };
-            commit_page(tx, &commit)
-        });
+        let commit = world.page_job(&request, reading, wrong);
+        let result = store.write_blocking(source::root(world.source), commit);
         let mismatch = StoreError::PageMismatch { posts: 1, keys: 2 };
         assert_eq!(result.map(|_| ()), Err(mismatch));
     });

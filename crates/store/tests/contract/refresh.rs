@@ -49,6 +49,14 @@ pub(crate) fn liked(id: u64, favourites: i64) -> Post {
     post
 }
 
+/// A readable source after a poll of these posts, and its workers.
+pub(crate) fn polled(store: &Store, posts: Vec<Post>) -> (World, Workers) {
+    let mut world = World::readable(store, "home");
+    world.poll(posts);
+    let workers = Workers::of(&world);
+    (world, workers)
+}
+
 /// Workers of one process.
 pub(crate) struct Workers {
     pub(crate) store: Store,

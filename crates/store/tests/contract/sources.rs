@@ -220,7 +220,7 @@ fn a_removed_first_source_hands_its_posts_over() {
 fn a_store_keeps_its_name() {
     for fresh in databases() {
         let open = || {
-            let store = Store::open(fresh.target.clone()).expect("a store");
+            let store = driftline_store::testing::open(&fresh);
             let name = store.read_blocking(nonce).expect("a name");
             store.close_blocking();
             name

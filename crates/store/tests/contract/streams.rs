@@ -3,56 +3,10 @@
 use driftline_core::{
     answer::{Event, LookUp},
     post::Post,
-    refresh::Policy,
-    timeline::{AnchorQuery, IdScheme},
-    upstream_id::{IdOrder, Key},
 };
-use driftline_store::{
-    CommitEvents, CommitSummary, ReceivedEvent, StoreError, commit_events, entry, refresh, source,
-    source_lease,
-};
+use driftline_store::{StoreError, refresh, source_lease};
 
 use crate::world::{START_MS, World, names, on_both, post, posts};
-
-const SCHEME: IdScheme = IdScheme::untimed(IdOrder::Numeric);
-
-impl World {
-    /// Commits events that come now.
-    pub(crate) fn stream(&self, events: Vec<Event>) -> CommitSummary {
-        self.try_stream(events).expect("a commit")
-    }
-
-    fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
-        let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
-        let arrived = |event| ReceivedEvent {
-            event,
-            received_at_ms: now_ms,
-        };
-        let events: Vec<ReceivedEvent> = events.into_iter().map(arrived).collect();
-        self.store.write_blocking(source::root(source), move |tx| {
-            let commit = CommitEvents {
-                source,
-                fence,
-                scheme: &SCHEME,
-                events: &events,
-                policy: &Policy::default(),
-                keep_deleted: true,
-                now_ms,
-            };
-            commit_events(tx, &commit)
-        })
-    }
-
-    fn anchor(&self) -> Option<String> {
-        let source = self.source;
-        let query = AnchorQuery::Newest {
-            at_most: Key::highest(),
-            skip: 0,
-        };
-        self.read(move |tx| entry::anchor(tx, source, &query))
-            .map(|anchor| SCHEME.id(&anchor.key).to_string())
-    }
-}
 
 pub(crate) fn posted(id: u64) -> Event {
     Event::Posted(Box::new(post(id, "text")))

@@ -55,7 +55,7 @@ fn a_renewal_that_commits_during_a_take_over_is_seen() {
 fn threads_that_acquire_at_once_get_different_nodes() {
     const WIDE: Layout = layout("wide", &[Field::node("node", 4), Field::sequence(18)]);
     for fresh in databases() {
-        let open = || Store::open(fresh.target.clone()).expect("a store");
+        let open = || driftline_store::testing::open(&fresh);
         let stores = [open(), open()];
         let mut used: BTreeMap<u64, i64> = BTreeMap::new();
         for round in 0..6 {

@@ -1,6 +1,7 @@
 //! Law 5 under random workers: claims, saves, deaths, late saves, polls.
 
 use driftline_core::refresh::LookupOutcome;
+use driftline_sim::seeds;
 use driftline_store::{
     StoreError,
     refresh::{Claim, Claimed, LookupAnswer, LookupTarget},
@@ -24,20 +25,7 @@ struct Hand {
 
 #[test]
 fn random_workers_lose_no_post_and_hold_none_twice() {
-    let seeds = std::env::var("DRIFTLINE_SEEDS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(12);
-    let first: u64 = std::env::var("DRIFTLINE_SEED")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(0);
-    for seed in first..first + seeds {
-        on_both(|store| {
-            eprintln!("DRIFTLINE_SEED={seed} DRIFTLINE_SEEDS=1");
-            run(store, seed);
-        });
-    }
+    seeds::run(20, |seed| on_both(|store| run(store, seed)));
 }
 
 fn run(store: &driftline_store::Store, seed: u64) {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use driftline_db::{Db, DbError, Options, Root, testing::databases};
-use driftline_store::{MIGRATIONS, Store};
+use driftline_store::{MIGRATIONS, testing};
 
 use super::{HOUR_MS, check_schedule};
 use crate::world::START_MS;
@@ -34,7 +34,7 @@ fn recent_posts_of_an_older_store_come_due_and_old_ones_do_not() {
         })
         .expect("posts");
         old.close_blocking();
-        let store = Store::open(fresh.target.clone()).expect("the newer store");
+        let store = testing::open(&fresh);
         let passed = catch_unwind(AssertUnwindSafe(|| {
             assert_eq!(check_schedule(&store), 2);
             let due = store.read_blocking(|tx| {

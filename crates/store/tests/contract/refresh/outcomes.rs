@@ -8,7 +8,7 @@ use driftline_store::{
     source,
 };
 
-use super::{HOUR_MS, MINUTE_MS, Workers, check_schedule, found, liked, local, state_of};
+use super::{HOUR_MS, MINUTE_MS, Workers, check_schedule, found, liked, local, polled, state_of};
 use crate::world::{START_MS, World, on_both};
 
 /// Notifies the world's source of the outbox; returns how many entries took a USN.
@@ -33,9 +33,7 @@ fn notify_all(world: &World, workers: &Workers) -> u64 {
 #[test]
 fn counts_alone_do_not_flood_libraries() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 100)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(1, 100)]);
         let before = world.usns();
         let mut now_ms = START_MS;
         let mut refresh = |favourites: i64, after_ms: i64| {
@@ -56,9 +54,7 @@ fn counts_alone_do_not_flood_libraries() {
 #[test]
 fn an_edit_is_kept_and_libraries_are_notified() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let workers = Workers::of(&world);
+        let (mut world, workers) = polled(store, vec![liked(2, 0), liked(1, 0)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let mut edited = liked(1, 0);
         edited.edited_at_ms = Some(now_ms - 5);
@@ -86,9 +82,7 @@ fn an_edit_is_kept_and_libraries_are_notified() {
 #[test]
 fn a_deleted_post_leaves_a_tombstone_with_its_history() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(2, 0), liked(1, 7)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(2, 0), liked(1, 7)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         workers.refresh(&[found(1, 9), found(2, 0)], now_ms);
         workers.refresh(
@@ -117,9 +111,7 @@ fn a_deleted_post_leaves_a_tombstone_with_its_history() {
 #[test]
 fn content_of_a_deleted_post_can_be_erased_with_it() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 7)]);
-        let mut workers = Workers::of(&world);
+        let (world, mut workers) = polled(store, vec![liked(1, 7)]);
         workers.keep_deleted = false;
         let now_ms = START_MS + 4 * MINUTE_MS;
         workers.refresh(&[found(1, 9)], now_ms);
@@ -134,9 +126,7 @@ fn content_of_a_deleted_post_can_be_erased_with_it() {
 #[test]
 fn a_missing_post_is_looked_up_again_and_then_deleted() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 7)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(1, 7)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         workers.refresh(&[(1, LookupAnswer::Missing)], now_ms);
         let missing = state_of(&world, 1);
@@ -153,9 +143,7 @@ fn a_missing_post_is_looked_up_again_and_then_deleted() {
 #[test]
 fn a_deleted_post_that_a_poll_shows_again_is_refreshed_again() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 7)]);
-        let workers = Workers::of(&world);
+        let (mut world, workers) = polled(store, vec![liked(1, 7)]);
         workers.refresh(&[(1, LookupAnswer::Gone)], START_MS + 4 * MINUTE_MS);
         notify_all(&world, &workers);
         assert_eq!(check_schedule(store), 0);
@@ -172,9 +160,7 @@ fn a_deleted_post_that_a_poll_shows_again_is_refreshed_again() {
 #[test]
 fn failures_are_due_again_with_a_delay() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 7)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(1, 7)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         workers.refresh(&[(1, LookupAnswer::Nothing)], now_ms);
         let failed = state_of(&world, 1);
@@ -188,9 +174,7 @@ fn failures_are_due_again_with_a_delay() {
 #[test]
 fn suspects_are_due_as_they_were() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 7)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(1, 7)]);
         let due_ms = state_of(&world, 1).due_at_ms;
         workers.refresh(&[(1, LookupAnswer::Suspect)], START_MS + 4 * MINUTE_MS);
         let suspected = state_of(&world, 1);
@@ -203,9 +187,7 @@ fn suspects_are_due_as_they_were() {
 #[test]
 fn the_newest_answer_wins_between_polls_and_refreshes() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 7)]);
-        let workers = Workers::of(&world);
+        let (mut world, workers) = polled(store, vec![liked(1, 7)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let edit = |text: &str| {
             let mut post = liked(1, 7);

@@ -9,7 +9,7 @@ use driftline_store::{
     source,
 };
 
-use super::{HOUR_MS, MINUTE_MS, Workers, check_schedule, found, liked, local, state_of};
+use super::{HOUR_MS, MINUTE_MS, Workers, check_schedule, found, liked, local, polled, state_of};
 use crate::world::{START_MS, World, on_both, post};
 
 const CREATED_AT_MS: i64 = START_MS - 1_000;
@@ -35,9 +35,7 @@ fn a_new_post_has_its_first_due_time_with_its_row() {
 #[test]
 fn posts_that_are_due_last_were_answered_recently() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll((1..=40).rev().map(|id| liked(id, 0)).collect());
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, (1..=40).rev().map(|id| liked(id, 0)).collect());
         let instance = workers.instance;
         let last = move |world: &World, most| {
             let mut ids = world.read(move |tx| due_last(tx, instance, most));
@@ -61,9 +59,7 @@ fn posts_that_are_due_last_were_answered_recently() {
 #[test]
 fn a_refreshed_post_holds_the_new_counts_and_is_due_again() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(2, 0), liked(1, 5)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(2, 0), liked(1, 5)]);
         let now_ms = START_MS + 3 * MINUTE_MS + 2_000;
         let saved = workers.refresh(&[found(1, 8), found(2, 0)], now_ms);
         let outcome = |id| {
@@ -94,9 +90,7 @@ fn a_refreshed_post_holds_the_new_counts_and_is_due_again() {
 #[test]
 fn batches_leave_full_or_in_time_and_never_hold_a_post_twice() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll((1..=12).rev().map(|id| liked(id, 0)).collect());
-        let mut workers = Workers::of(&world);
+        let (_, mut workers) = polled(store, (1..=12).rev().map(|id| liked(id, 0)).collect());
         workers.size = 5;
         let due_ms = START_MS + 3 * MINUTE_MS;
         assert_eq!(workers.ask(START_MS, 30_000), Claimed::Until(due_ms));
@@ -127,9 +121,7 @@ fn batches_leave_full_or_in_time_and_never_hold_a_post_twice() {
 #[test]
 fn all_claims_of_a_worker_can_be_given_back_by_its_name() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let mut workers = Workers::of(&world);
+        let (_, mut workers) = polled(store, vec![liked(2, 0), liked(1, 0)]);
         workers.size = 1;
         let now_ms = START_MS + 4 * MINUTE_MS;
         workers.claim(now_ms);
@@ -165,9 +157,7 @@ fn all_claims_of_a_worker_can_be_given_back_by_its_name() {
 #[test]
 fn a_claim_that_is_given_back_is_due_as_it_was() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let workers = Workers::of(&world);
+        let (_, workers) = polled(store, vec![liked(2, 0), liked(1, 0)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let claim = workers.claim(now_ms);
         workers
@@ -192,9 +182,7 @@ fn a_claim_that_is_given_back_is_due_as_it_was() {
 #[test]
 fn an_ended_lease_goes_back_and_its_holder_cannot_save() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(2, 0), liked(1, 0)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let Claimed::Batch(late) = workers.ask(now_ms, 0) else {
             panic!("no batch")
@@ -221,9 +209,7 @@ fn an_ended_lease_goes_back_and_its_holder_cannot_save() {
 #[test]
 fn posts_without_an_answer_are_due_as_they_were() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(2, 0), liked(1, 0)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let claim = workers.claim(now_ms);
         workers.save(&claim, &[found(2, 1)], now_ms);
@@ -241,9 +227,7 @@ fn posts_without_an_answer_are_due_as_they_were() {
 #[test]
 fn a_post_retires_at_the_end_of_the_table() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 0)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(1, 0)]);
         let end_ms = CREATED_AT_MS + 30 * 24 * HOUR_MS;
         workers.refresh(&[found(1, 1)], end_ms - 1);
         assert!(state_of(&world, 1).due_at_ms.is_some());
@@ -258,9 +242,7 @@ fn a_post_retires_at_the_end_of_the_table() {
 #[test]
 fn removed_posts_leave_the_schedule() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(2, 0), liked(1, 0)]);
-        let workers = Workers::of(&world);
+        let (world, workers) = polled(store, vec![liked(2, 0), liked(1, 0)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let claim = workers.claim(now_ms);
         let id = world.source;
@@ -274,14 +256,13 @@ fn removed_posts_leave_the_schedule() {
 #[test]
 fn a_batch_that_leaves_half_empty_takes_the_most_valuable_posts_along() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(
+        let (_, mut workers) = polled(
+            store,
             (1..=6)
                 .rev()
                 .map(|id| liked(id, 10_i64.pow(id as u32)))
                 .collect(),
         );
-        let mut workers = Workers::of(&world);
         workers.size = 2;
         let due_ms = START_MS + 3 * MINUTE_MS;
         // Two are refreshed, and so are due three minutes after the others.

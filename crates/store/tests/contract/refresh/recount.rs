@@ -12,7 +12,9 @@ use driftline_store::{
     refresh::{count_history, rechecks_after},
 };
 
-use super::{LookupAnswer, MINUTE_MS, Workers, check_schedule, found, liked, local, state_of};
+use super::{
+    LookupAnswer, MINUTE_MS, Workers, check_schedule, found, liked, local, polled, state_of,
+};
 use crate::world::{START_MS, World, newest_page, on_both, page, settings};
 
 #[test]
@@ -109,9 +111,7 @@ fn recheck_times(world: &World, posts: &[Post]) -> Vec<Option<i64>> {
 #[test]
 fn a_poll_ends_the_doubt_whether_a_post_exists() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 7)]);
-        let workers = Workers::of(&world);
+        let (mut world, workers) = polled(store, vec![liked(1, 7)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         workers.refresh(&[(1, LookupAnswer::Missing)], now_ms);
         assert!(state_of(&world, 1).freshness.missing);
@@ -128,9 +128,7 @@ fn a_poll_ends_the_doubt_whether_a_post_exists() {
 #[test]
 fn a_poll_leaves_a_claimed_post_to_its_claim() {
     on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(vec![liked(1, 7)]);
-        let workers = Workers::of(&world);
+        let (mut world, workers) = polled(store, vec![liked(1, 7)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let claim = workers.claim(now_ms);
         world.now_ms = now_ms + 1_000;

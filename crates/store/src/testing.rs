@@ -1,0 +1,433 @@
+//! Stores, sources and feeds for tests.
+#![allow(clippy::expect_used)]
+
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use driftline_core::{
+    answer::{Abilities, AnswerHeaders, Event, Listed, LookUp, Page},
+    api::Api,
+    post::{Author, Counts, Post, Visibility},
+    refresh::Policy,
+    timeline::{AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step},
+    upstream_id::{IdOrder, Key, UpstreamId},
+};
+use driftline_db::testing::{Fresh, databases};
+
+use crate::{
+    CommitEvents, CommitLookUp, CommitPage, CommitSummary, PageHashes, ReceivedEvent, SourceId,
+    Store, StoreError, Tx, clock, commit_events, commit_look_up, commit_page, entry, export,
+    machine,
+    refresh::Claims,
+    source::{self, NewSource},
+    timeline::{self, Range, TimelinePost, Viewer},
+};
+
+/// When the tests' time begins, Unix ms.
+pub const START_MS: i64 = 1_800_000_000_000;
+
+/// Of a Mastodon server.
+pub const ABILITIES: Abilities = Abilities {
+    page_limit: 40,
+    min_id: true,
+};
+
+/// The IDs of [`settings`].
+pub const SCHEME: IdScheme = IdScheme::untimed(IdOrder::Numeric);
+
+/// A whole timeline.
+pub const EVERYTHING: Range = Range {
+    since: None,
+    min: None,
+    max: None,
+    limit: u16::MAX,
+};
+
+/// Opens a store on a database of a test's own.
+///
+/// # Panics
+/// If it does not open.
+pub fn open(fresh: &Fresh) -> Store {
+    Store::open(fresh.target.clone())
+        .unwrap_or_else(|error| panic!("{} does not open: {error}", fresh.name))
+}
+
+/// Runs a test on a fresh store of each kind.
+///
+/// # Panics
+/// If the test does, saying on which.
+pub fn on_both(test: impl Fn(&Store)) {
+    for fresh in databases() {
+        let store = open(&fresh);
+        let passed = catch_unwind(AssertUnwindSafe(|| test(&store)));
+        assert!(passed.is_ok(), "on {}", fresh.name);
+        store.close_blocking();
+    }
+}
+
+/// Of a source whose IDs carry no time.
+pub fn settings() -> Settings {
+    Settings {
+        id_layout: Some("none".to_owned()),
+        ..Settings::default()
+    }
+}
+
+/// A public timeline of a Mastodon server, with [`settings`].
+pub fn new_source(name: &str) -> NewSource {
+    NewSource {
+        name: name.to_owned(),
+        origin: "https://sim.example".to_owned(),
+        api: Api::Mastodon,
+        timeline: "public".to_owned(),
+        upstream: "https://sim.example".to_owned(),
+        settings: settings(),
+        token: None,
+    }
+}
+
+/// A public post by `ann` with that text.
+pub fn post(id: impl Display, text: &str) -> Post {
+    let id = format!("{id}");
+    Post {
+        uri: Some(format!("https://sim.example/statuses/{id}")),
+        url: None,
+        created_at_ms: Some(START_MS - 1000),
+        edited_at_ms: None,
+        visibility: Visibility::Public,
+        author: Author {
+            id: "7".into(),
+            acct: "ann".to_owned(),
+            display_name: "Ann".to_owned(),
+            url: None,
+            raw: r#"{"id":"7"}"#.to_owned(),
+        },
+        boost_of: None,
+        counts: Counts::default(),
+        raw: format!(r#"{{"id":"{id}","content":"{text}","favourites_count":0}}"#),
+        id: UpstreamId::new(id),
+    }
+}
+
+/// Posts of those IDs, in their order.
+pub fn posts(ids: impl IntoIterator<Item = u64>) -> Vec<Post> {
+    ids.into_iter().map(|id| post(id, "text")).collect()
+}
+
+/// A request for the newest page, without bounds.
+pub fn newest_page() -> Request {
+    match Machine::default().next(&Settings::default(), ABILITIES, START_MS, false) {
+        Step::Fetch(fetch) => fetch.request(None, None),
+        step => unreachable!("a new machine polls: {step:?}"),
+    }
+}
+
+/// A page that lists posts by their own IDs, in whatever order they are given.
+pub fn page(posts: Vec<Post>, now_ms: i64) -> Page {
+    let listed = posts
+        .into_iter()
+        .map(|post| Listed {
+            position: post.id.clone(),
+            post,
+        })
+        .collect();
+    Page {
+        listed,
+        headers: headers(now_ms),
+        ..Page::default()
+    }
+}
+
+/// Of an answer that took no time.
+pub fn headers(now_ms: i64) -> AnswerHeaders {
+    AnswerHeaders {
+        sent_at_ms: now_ms,
+        received_at_ms: now_ms,
+        ..AnswerHeaders::default()
+    }
+}
+
+/// A source and the state of the worker that reads it.
+#[derive(Debug)]
+pub struct Feed {
+    /// Where it is stored.
+    pub store: Store,
+    /// The source.
+    pub source: SourceId,
+    /// As of the last commit.
+    pub machine: Machine,
+    /// Of the source.
+    pub settings: Settings,
+    /// Of the lease under which it commits; `None` asks for no lease.
+    pub fence: Option<i64>,
+    /// Whether look-ups keep the text of deleted posts.
+    pub keep_deleted: bool,
+    /// Of the process.
+    pub claims: Claims,
+    /// The time of the next commit, Unix ms.
+    pub now_ms: i64,
+}
+
+impl Feed {
+    /// A source that is being read for the first time: its first page is history.
+    pub fn new(store: &Store, name: &str) -> Feed {
+        let new = new_source(name);
+        let source = store
+            .write_blocking(clock::root(), move |tx| source::add(tx, &new, START_MS))
+            .expect("a write")
+            .expect("a source");
+        Feed::of(store, source)
+    }
+
+    /// A source that is there already.
+    pub fn of(store: &Store, source: SourceId) -> Feed {
+        let machine = store
+            .read_blocking(move |tx| machine::load(tx, source))
+            .expect("a machine");
+        Feed {
+            store: store.clone(),
+            source,
+            machine,
+            settings: settings(),
+            fence: None,
+            keep_deleted: true,
+            claims: Claims::default(),
+            now_ms: START_MS,
+        }
+    }
+
+    /// A source that began empty, and so is readable.
+    pub fn readable(store: &Store, name: &str) -> Feed {
+        let mut feed = Feed::new(store, name);
+        feed.poll(Vec::new());
+        feed
+    }
+
+    /// Commits a newest page that lists these posts, the newest first.
+    pub fn poll(&mut self, posts: Vec<Post>) -> CommitSummary {
+        self.try_poll(posts).expect("a commit")
+    }
+
+    /// [`Feed::poll`] that may fail.
+    pub fn try_poll(&mut self, posts: Vec<Post>) -> Result<CommitSummary, StoreError> {
+        let page = page(posts, self.now_ms);
+        self.commit(&newest_page(), page)
+    }
+
+    /// Commits an answer to a request.
+    pub fn commit(&mut self, request: &Request, page: Page) -> Result<CommitSummary, StoreError> {
+        let known = self.machine.scheme().copied();
+        let reading = Reading::check(&page, request, known, &self.settings).expect("a good page");
+        let job = self.page_job(request, reading, page);
+        let root = source::root(self.source);
+        let (machine, summary) = self.store.write_blocking(root, job)?;
+        self.machine = machine;
+        Ok(summary)
+    }
+
+    /// The transaction that commits a page, with the machine that comes of it.
+    pub fn page_job(
+        &self,
+        request: &Request,
+        reading: Reading,
+        page: Page,
+    ) -> impl FnMut(&mut Tx<'_>) -> Result<(Machine, CommitSummary), StoreError> + Send + 'static
+    {
+        let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let (machine, settings) = (self.machine.clone(), self.settings.clone());
+        let (request, claims) = (request.clone(), self.claims.clone());
+        move |tx| {
+            let commit = CommitPage {
+                source,
+                fence,
+                machine: &machine,
+                settings: &settings,
+                abilities: ABILITIES,
+                request: &request,
+                reading: &reading,
+                page: &page,
+                hashes: &PageHashes::of(&page),
+                policy: &Policy::default(),
+                claims: &claims,
+                now_ms,
+            };
+            commit_page(tx, &commit)
+        }
+    }
+
+    /// Commits the look-up of a post.
+    pub fn look_up(&mut self, id: &str, look_up: LookUp) -> CommitSummary {
+        let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
+        let keep_deleted = self.keep_deleted;
+        let (machine, summary) = self
+            .store
+            .write_blocking(source::root(source), move |tx| {
+                commit_look_up(
+                    tx,
+                    &CommitLookUp {
+                        source,
+                        fence,
+                        machine: &machine,
+                        id: &id,
+                        look_up: &look_up,
+                        headers: &headers(now_ms),
+                        policy: &Policy::default(),
+                        keep_deleted,
+                        now_ms,
+                    },
+                )
+            })
+            .expect("a commit");
+        self.machine = machine;
+        summary
+    }
+
+    /// Lets time pass until the machine requests the missing part of its history.
+    pub fn fill(&mut self) -> Request {
+        let request = self.next_request();
+        assert!(matches!(request.purpose, RequestPurpose::Fill { .. }));
+        request
+    }
+
+    /// [`Feed::fill`] that answers what else is due with an empty page.
+    pub fn fill_whatever_is_due(&mut self) -> Request {
+        loop {
+            let request = self.next_request();
+            if let RequestPurpose::Fill { .. } = request.purpose {
+                return request;
+            }
+            let empty = page(Vec::new(), self.now_ms);
+            self.commit(&request, empty).expect("a commit");
+        }
+    }
+
+    /// Lets time pass until the machine requests a second look; the upstream has nothing in its gaps.
+    pub fn second_look(&mut self) -> Request {
+        loop {
+            let request = self.next_request();
+            if let RequestPurpose::Look { .. } = request.purpose {
+                return request;
+            }
+            // Nothing lies below the post 1, which the page above it lists.
+            let below = request.page.max_id.as_ref().map(|id| id.as_str().parse());
+            let listed: Vec<u64> = match below {
+                Some(Ok(2..)) => vec![1],
+                _ => Vec::new(),
+            };
+            let page = page(posts(listed), self.now_ms);
+            self.commit(&request, page).expect("a commit");
+        }
+    }
+
+    fn next_request(&mut self) -> Request {
+        for _ in 0..100 {
+            self.now_ms += 1000;
+            let step = self
+                .machine
+                .next(&self.settings, ABILITIES, self.now_ms, true);
+            self.machine.sent(&step, self.now_ms);
+            let Step::Fetch(fetch) = step else { continue };
+            if fetch.purpose == RequestPurpose::Poll {
+                continue;
+            }
+            let anchor = fetch.anchor_query().cloned().and_then(|query| {
+                let source = self.source;
+                self.read(move |tx| entry::anchor(tx, source, &query))
+            });
+            return fetch.request(self.machine.scheme(), anchor.as_ref());
+        }
+        panic!("nothing to ask for")
+    }
+
+    /// Reads from the store.
+    pub fn read<T: Send + 'static>(
+        &self,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> T {
+        self.store.read_blocking(job).expect("a read")
+    }
+
+    /// Writes below the source's root.
+    pub fn write<T: Send + 'static>(
+        &self,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> T {
+        self.store
+            .write_blocking(source::root(self.source), job)
+            .expect("a write")
+    }
+
+    /// The source's timeline as anyone may read it, the newest first.
+    pub fn timeline(&self) -> Vec<TimelinePost> {
+        self.timeline_for(Viewer::Anyone)
+    }
+
+    /// The source's timeline as that viewer may read it, the newest first.
+    pub fn timeline_for(&self, viewer: Viewer) -> Vec<TimelinePost> {
+        let source = self.source;
+        self.read(move |tx| timeline::source(tx, source, &EVERYTHING, viewer))
+    }
+
+    /// The public timeline, the newest first.
+    pub fn public(&self) -> Vec<TimelinePost> {
+        self.read(|tx| timeline::public(tx, &EVERYTHING))
+    }
+
+    /// Every entry, in the order of arrival.
+    pub fn export(&self) -> Vec<export::ExportRow> {
+        let source = self.source;
+        self.read(move |tx| export::rows(tx, source, 0, u32::MAX))
+    }
+
+    /// The USNs of the entries in order of arrival: (first, last).
+    pub fn usns(&self) -> Vec<(i64, i64)> {
+        self.export()
+            .iter()
+            .map(|row| (row.first_usn, row.usn))
+            .collect()
+    }
+
+    /// Commits events of the stream that come now.
+    pub fn stream(&self, events: Vec<Event>) -> CommitSummary {
+        self.try_stream(events).expect("a commit")
+    }
+
+    /// [`Feed::stream`] that may fail.
+    pub fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
+        let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
+        let arrived = |event| ReceivedEvent {
+            event,
+            received_at_ms: now_ms,
+        };
+        let events: Vec<ReceivedEvent> = events.into_iter().map(arrived).collect();
+        self.store.write_blocking(source::root(source), move |tx| {
+            let commit = CommitEvents {
+                source,
+                fence,
+                scheme: &SCHEME,
+                events: &events,
+                policy: &Policy::default(),
+                keep_deleted: true,
+                now_ms,
+            };
+            commit_events(tx, &commit)
+        })
+    }
+
+    /// The newest post that a page has shown.
+    pub fn anchor(&self) -> Option<String> {
+        let source = self.source;
+        let query = AnchorQuery::Newest {
+            at_most: Key::highest(),
+            skip: 0,
+        };
+        self.read(move |tx| entry::anchor(tx, source, &query))
+            .map(|anchor| SCHEME.id(&anchor.key).to_string())
+    }
+}
+
+/// The posts' upstream IDs.
+pub fn names(posts: &[TimelinePost]) -> Vec<&str> {
+    posts.iter().map(|post| post.upstream_id.as_str()).collect()
+}
