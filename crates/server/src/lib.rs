@@ -7,6 +7,8 @@ pub mod admin;
 mod daemon;
 mod description;
 mod mirror_port;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use daemon::{Daemon, HttpOptions};
 pub use description::api_description;

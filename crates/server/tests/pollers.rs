@@ -1,22 +1,21 @@
 //! The pollers go on from what ends a session, and keep one source's trouble from the others.
 #![allow(clippy::unwrap_used)]
 
-use std::time::Duration;
-
 use driftline_core::{
     api::Api,
     timeline::{Backfill, Settings},
 };
 use driftline_db::testing::Fresh;
-use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
-use driftline_server::admin::{self, AddSource, Command, Host};
+use driftline_mirror::{Pollers, UpstreamAccess};
+use driftline_server::{
+    admin::{self, AddSource, Command, Host},
+    testing::{http_client, start_pollers, wait as until},
+};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
-use driftline_store::{Root, SourceId, Store, StoreError, completeness, source};
-use driftline_upstream::{Http, Options};
-use tokio::time::{Instant, sleep};
+use driftline_store::{Root, SourceId, Store, StoreError, completeness, source, testing};
 
 struct World {
     _sim: SimServer,
@@ -32,9 +31,7 @@ impl World {
         let sim = SimServer::start(WorldConfig::punctual(20.0), 1, Clock::Real);
         let sim = sim.await.unwrap();
         let fresh = Fresh::sqlite();
-        let target = fresh.target.clone();
-        let store = tokio::task::spawn_blocking(move || Store::open(target).unwrap());
-        let store = store.await.unwrap();
+        let store = testing::open(&fresh);
         for timeline in ["public", "tag:rust"] {
             let add = Command::Add(Box::new(AddSource {
                 name: Some(timeline.replace(':', "-")),
@@ -53,19 +50,11 @@ impl World {
         }
         let all = store.read(source::list).await.unwrap();
         let sources = all.iter().map(|source| source.id).collect();
-        let options = Options {
-            allow_private: true,
-            ..Options::default()
-        };
-        let access = UpstreamAccess::new(&store, Http::new(options).unwrap());
-        let options = PollersOptions {
-            scan: Duration::from_millis(50),
-            ..PollersOptions::new("test")
-        };
+        let access = UpstreamAccess::new(&store, http_client());
         Self {
             _sim: sim,
             _fresh: fresh,
-            pollers: Pollers::start(store.clone(), access, options),
+            pollers: start_pollers(&store, access),
             store,
             sources,
         }
@@ -98,14 +87,6 @@ impl World {
     async fn goes_on(&self, source: SourceId) {
         let before = self.stored(source).await;
         until("it goes on", async || self.stored(source).await > before).await;
-    }
-}
-
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so().await {
-        assert!(begun.elapsed() < Duration::from_secs(30), "not yet: {what}");
-        sleep(Duration::from_millis(20)).await;
     }
 }
 

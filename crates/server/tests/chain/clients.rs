@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use driftline_core::upstream_id::UpstreamId;
 use driftline_runtime::now_ms;
+use driftline_server::testing::http_client;
 use driftline_sim::baseline::Poller;
 use driftline_store::export;
 use driftline_upstream::{Address, Mastodon, Timeline};
 
-use crate::running::{Driftline, http_client};
+use crate::running::Driftline;
 
 pub(crate) struct Client {
     api: Mastodon,

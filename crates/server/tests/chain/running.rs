@@ -1,33 +1,28 @@
 //! A Driftline in this process, and the simulated upstream.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use driftline_api::{
-    App,
-    auth::Authorization,
-    router,
-    transport::{Limits, serve},
-};
 use driftline_core::timeline::{Backfill, Rung, Settings};
-use driftline_mirror::{Policies, Pollers, PollersOptions, UpstreamAccess};
-use driftline_server::admin::{self, AddSource, Command, Host};
-use driftline_server::{LocalMirror, api_description};
+use driftline_db::testing::Fresh;
+use driftline_mirror::{Pollers, UpstreamAccess};
+use driftline_server::{
+    admin::{self, AddSource, Command, Host},
+    testing::{Served, app, http_client, start_pollers},
+};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
 use driftline_store::{
-    LocalId, SourceId, Store, StoreError, Target, completeness, machine, source, timeline,
+    LocalId, SourceId, Store, StoreError, completeness, machine, source, testing, timeline,
 };
-use driftline_upstream::{Http, Options};
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::Instant};
+use tokio::time::Instant;
 
 pub(crate) struct Driftline {
     store: Store,
     pollers: Pollers,
-    url: String,
-    stop: watch::Sender<bool>,
-    serving: JoinHandle<()>,
+    served: Served,
+    _fresh: Fresh,
     _folder: tempfile::TempDir,
 }
 
@@ -49,66 +44,22 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-pub(crate) fn http_client() -> Http {
-    Http::new(Options {
-        allow_private: true,
-        ..Options::default()
-    })
-    .unwrap()
-}
-
 impl Driftline {
     pub(crate) async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("driftline.db");
-        let store = tokio::task::spawn_blocking(|| Store::open(Target::Sqlite { path }).unwrap())
-            .await
-            .unwrap();
-        let pollers = Pollers::start(
-            store.clone(),
-            UpstreamAccess::new(&store, http_client()),
-            PollersOptions {
-                scan: Duration::from_millis(50),
-                ..PollersOptions::new("test")
-            },
-        );
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (_, ready) = watch::channel(true);
-        let app = App {
-            store: store.clone(),
-            mirror: Arc::new(LocalMirror {
-                store: store.clone(),
-                policies: Policies::default(),
-                sources: pollers.health(),
-            }),
-            description: api_description(),
-            metrics: None,
-            public_base: None,
-            authorization: Authorization::ThisMachine,
-            ready,
-        };
-        let (stop, mut stopped) = watch::channel(false);
-        let serving = tokio::spawn(async move {
-            let until = async move {
-                let _ = stopped.wait_for(|stop| *stop).await;
-            };
-            serve(listener, router(app), Limits::default(), until)
-                .await
-                .unwrap();
-        });
+        let fresh = Fresh::sqlite();
+        let store = testing::open(&fresh);
+        let pollers = start_pollers(&store, UpstreamAccess::new(&store, http_client()));
         Self {
+            served: Served::start(app(&store, pollers.health())).await,
             store,
             pollers,
-            url,
-            stop,
-            serving,
-            _folder: folder,
+            _fresh: fresh,
+            _folder: tempfile::tempdir().unwrap(),
         }
     }
 
     pub(crate) fn url(&self) -> String {
-        self.url.clone()
+        self.served.url.clone()
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -214,8 +165,7 @@ impl Driftline {
 
     pub(crate) async fn stop(self) {
         self.pollers.stop().await;
-        self.stop.send_replace(true);
-        self.serving.await.unwrap();
+        self.served.stop().await;
         self.store.close().await;
     }
 }

@@ -10,6 +10,7 @@ use axum::{
     Json, Router, body::Body, http::header::CONTENT_TYPE, response::Response, routing::get,
 };
 use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
+use driftline_server::testing::wait as until;
 use driftline_sim::{
     Revocation, SpanMs, WorldConfig,
     http::{SimServer, Timeline as SimTimeline},
@@ -48,14 +49,6 @@ async fn rows(driftline: &Driftline) -> Vec<export::ExportRow> {
         .read(move |tx| export::rows(tx, id, 0, u32::MAX))
         .await
         .unwrap()
-}
-
-async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !condition().await {
-        assert!(Instant::now() < deadline, "not in 20 s: {what}");
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Mirrors home, and waits until the stream is open and the poll that this

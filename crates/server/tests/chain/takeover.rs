@@ -7,15 +7,18 @@ use std::{
     time::Duration,
 };
 
-use driftline_db::testing::Cluster;
+use driftline_db::testing::postgres_database;
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
-use driftline_server::admin::{self, AddSource};
+use driftline_server::{
+    admin::{self, AddSource},
+    testing::http_client,
+};
 use driftline_sim::http::Timeline as SimTimeline;
 use driftline_store::{SecretUrl, Store, StoreError, Target, completeness, machine, source};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    running::{http_client, settings, upstream},
+    running::{settings, upstream},
     world,
 };
 
@@ -23,10 +26,8 @@ const URL: &str = "DRIFTLINE_TEST_TAKEOVER";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
-    let cluster = tokio::task::spawn_blocking(|| Cluster::start().unwrap())
-        .await
-        .unwrap();
-    let store = open(cluster.url()).await;
+    let url = postgres_database();
+    let store = open(&url);
     let sim = upstream(world(15_000)).await;
     let add = admin::Command::Add(Box::new(AddSource {
         name: Some("shared".into()),
@@ -38,7 +39,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
         settings: settings(),
     }));
     admin::execute(&admin::Host::of(&store), add).await.unwrap();
-    let mut first = start_process(cluster.url());
+    let mut first = start_process(&url);
     wait(&store, "the first process reads", |state| state.entries > 0).await;
     let before = state(&store).await;
     assert!(before.holder.contains("process"), "{}", before.holder);
@@ -91,7 +92,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn process_that_is_killed() {
     let Ok(url) = env::var(URL) else { return };
-    let store = open(&url).await;
+    let store = open(&url);
     let holder = format!("process {}", std::process::id());
     let _pollers = Pollers::start(
         store.clone(),
@@ -117,14 +118,9 @@ fn start_process(url: &str) -> Child {
         .unwrap()
 }
 
-async fn open(url: &str) -> Store {
-    let target = Target::Postgres {
-        url: SecretUrl::new(url),
-        schema: None,
-    };
-    tokio::task::spawn_blocking(|| Store::open(target).unwrap())
-        .await
-        .unwrap()
+fn open(url: &str) -> Store {
+    let url = SecretUrl::new(url);
+    Store::open(Target::Postgres { url, schema: None }).unwrap()
 }
 
 async fn state(store: &Store) -> State {

@@ -180,16 +180,19 @@ async fn replies_and_mentions_name_local_ids() {
     assert_eq!(own["mentions"][0]["id"], own["account"]["id"]);
 }
 
-#[tokio::test]
-async fn versions_are_shown_from_the_first() {
-    let world = World::new().await;
-    let mut feed = world.feed("home").await;
-    let version = |n: i64, visibility| Status {
+fn version(n: i64, visibility: Visibility) -> Status {
+    Status {
         content: format!("<p>Version {n}</p>"),
         edited_at_ms: (n > 0).then_some(START_MS + n * 60_000),
         visibility,
         ..status(1)
-    };
+    }
+}
+
+#[tokio::test]
+async fn versions_are_shown_from_the_first() {
+    let world = World::new().await;
+    let mut feed = world.feed("home").await;
     feed.poll(&[version(0, Visibility::Public)]).await;
     let page = world.page("/api/v1/timelines/public").await;
     let history = format!("{}/history", path(id(&page[0])));
@@ -232,12 +235,6 @@ async fn versions_are_shown_from_the_first() {
 async fn versions_from_before_a_return_stay_hidden() {
     let world = World::new().await;
     let mut feed = world.feed("home").await;
-    let version = |n: i64, visibility| Status {
-        content: format!("<p>Version {n}</p>"),
-        edited_at_ms: (n > 0).then_some(START_MS + n * 60_000),
-        visibility,
-        ..status(1)
-    };
     feed.poll(&[version(0, Visibility::Private)]).await;
     feed.poll(&[version(1, Visibility::Public)]).await;
     feed.delete(1).await;

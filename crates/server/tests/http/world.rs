@@ -1,39 +1,22 @@
 //! A server over a store, and feeds that fill the store as pollers do.
 
-use driftline_api::{
-    App,
-    auth::Authorization,
-    router,
-    transport::{Limits, serve},
-};
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 
+use driftline_api::App;
 use driftline_core::{
-    answer::{Abilities, AnswerHeaders, Listed, LookUp, Page},
+    answer::LookUp,
     post::{Post, Visibility},
-    refresh::Policy,
-    timeline::{Machine, Reading, Request, Settings, Step},
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_mirror::{Policies, SourceHealth};
-use driftline_server::{LocalMirror, api_description};
+use driftline_mirror::SourceHealth;
+use driftline_server::testing::{Served, app};
 use driftline_sim::{SimAuthor, Status};
-use driftline_store::{
-    CommitLookUp, CommitPage, PageHashes, SourceId, Store, Tx, clock, commit_look_up, commit_page,
-    machine,
-    source::{self, NewSource},
-};
+pub(crate) use driftline_store::testing::START_MS;
+use driftline_store::{Store, testing};
 use reqwest::{Client, Response, StatusCode, header::LINK};
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
-
-pub(crate) const START_MS: i64 = 1_800_000_000_000;
-
-const ABILITIES: Abilities = Abilities {
-    page_limit: 40,
-    min_id: true,
-};
+use tokio::sync::watch;
 
 /// A running server. It stops when this value goes.
 pub(crate) struct World {
@@ -41,17 +24,8 @@ pub(crate) struct World {
     pub(crate) base: String,
     pub(crate) client: Client,
     pub(crate) ready: watch::Sender<bool>,
-    _stop: oneshot::Sender<()>,
+    _served: Served,
     _fresh: Fresh,
-}
-
-/// The mirror of a process that reads no sources.
-pub(crate) fn mirror(store: &Store, sources: SourceHealth) -> Arc<LocalMirror> {
-    Arc::new(LocalMirror {
-        store: store.clone(),
-        policies: Policies::default(),
-        sources,
-    })
 }
 
 impl World {
@@ -61,37 +35,20 @@ impl World {
 
     /// A server whose `App` is changed before it starts.
     pub(crate) async fn on(fresh: Fresh, change: impl FnOnce(&mut App)) -> World {
-        let target = fresh.target.clone();
-        let store = tokio::task::spawn_blocking(move || Store::open(target));
-        let store = store.await.unwrap().unwrap();
+        let store = testing::open(&fresh);
         let (ready, is_ready) = watch::channel(true);
         let mut app = App {
-            store: store.clone(),
-            mirror: mirror(&store, SourceHealth::default()),
-            description: api_description(),
-            metrics: None,
-            public_base: None,
-            authorization: Authorization::ThisMachine,
             ready: is_ready,
+            ..app(&store, SourceHealth::default())
         };
         change(&mut app);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(serve(
-            listener,
-            router(app),
-            Limits::default(),
-            async move {
-                let _ = stopped.await;
-            },
-        ));
+        let served = Served::start(app).await;
         World {
             store,
-            base,
+            base: served.url.clone(),
             client: client(),
             ready,
-            _stop: stop,
+            _served: served,
             _fresh: fresh,
         }
     }
@@ -105,24 +62,7 @@ impl World {
 
     /// A source that is being read for the first time.
     pub(crate) async fn new_feed(&self, name: &str) -> Feed {
-        let new = NewSource {
-            name: name.to_owned(),
-            origin: "https://sim.example".to_owned(),
-            api: driftline_core::api::Api::Mastodon,
-            timeline: "public".to_owned(),
-            upstream: "https://sim.example".to_owned(),
-            settings: settings(),
-            token: None,
-        };
-        let add = move |tx: &mut Tx<'_>| source::add(tx, &new, START_MS);
-        let source = self.store.write(clock::root(), add).await.unwrap().unwrap();
-        let load = move |tx: &mut Tx<'_>| machine::load(tx, source);
-        Feed {
-            store: self.store.clone(),
-            source,
-            machine: self.store.read(load).await.unwrap(),
-            now_ms: START_MS,
-        }
+        Feed(testing::Feed::new(&self.store, name))
     }
 
     pub(crate) async fn answer(&self, path: &str) -> Response {
@@ -169,11 +109,20 @@ impl World {
 }
 
 /// What a poller does for one source.
-pub(crate) struct Feed {
-    store: Store,
-    pub(crate) source: SourceId,
-    machine: Machine,
-    pub(crate) now_ms: i64,
+pub(crate) struct Feed(testing::Feed);
+
+impl Deref for Feed {
+    type Target = testing::Feed;
+
+    fn deref(&self) -> &testing::Feed {
+        &self.0
+    }
+}
+
+impl DerefMut for Feed {
+    fn deref_mut(&mut self) -> &mut testing::Feed {
+        &mut self.0
+    }
 }
 
 impl Feed {
@@ -190,69 +139,13 @@ impl Feed {
     pub(crate) async fn poll_posts(&mut self, mut posts: Vec<Post>) {
         self.now_ms += 1000;
         posts.sort_by_key(|post| std::cmp::Reverse(post.id.as_str().parse::<u64>().unwrap()));
-        let listed = posts.into_iter().map(|post| Listed {
-            position: post.id.clone(),
-            post,
-        });
-        let page = Page {
-            listed: listed.collect(),
-            headers: self.headers(),
-            ..Page::default()
-        };
-        let (request, settings) = (newest_page(), settings());
-        let scheme = self.machine.scheme().copied();
-        let reading = Reading::check(&page, &request, scheme, &settings).unwrap();
-        let (source, now_ms, machine) = (self.source, self.now_ms, self.machine.clone());
-        let commit = move |tx: &mut Tx<'_>| {
-            let commit = CommitPage {
-                source,
-                fence: None,
-                machine: &machine,
-                settings: &settings,
-                abilities: ABILITIES,
-                request: &request,
-                reading: &reading,
-                page: &page,
-                hashes: &PageHashes::of(&page),
-                policy: &Policy::default(),
-                claims: &driftline_store::refresh::Claims::default(),
-                now_ms,
-            };
-            commit_page(tx, &commit)
-        };
-        let committed = self.store.write(source::root(source), commit).await;
-        self.machine = committed.unwrap().0;
+        self.0.poll(posts);
     }
 
     /// Takes in the word that a post is gone.
     pub(crate) async fn delete(&mut self, id: u64) {
         self.now_ms += 1000;
-        let (source, now_ms, machine) = (self.source, self.now_ms, self.machine.clone());
-        let (id, headers) = (UpstreamId::new(id.to_string()), self.headers());
-        let commit = move |tx: &mut Tx<'_>| {
-            let commit = CommitLookUp {
-                source,
-                fence: None,
-                machine: &machine,
-                id: &id,
-                look_up: &LookUp::Gone,
-                headers: &headers,
-                policy: &Policy::default(),
-                keep_deleted: true,
-                now_ms,
-            };
-            commit_look_up(tx, &commit)
-        };
-        let committed = self.store.write(source::root(source), commit).await;
-        self.machine = committed.unwrap().0;
-    }
-
-    fn headers(&self) -> AnswerHeaders {
-        AnswerHeaders {
-            sent_at_ms: self.now_ms,
-            received_at_ms: self.now_ms,
-            ..AnswerHeaders::default()
-        }
+        self.look_up(&id.to_string(), LookUp::Gone);
     }
 }
 
@@ -315,18 +208,4 @@ pub(crate) fn client() -> Client {
     // Another test of the process may have been first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().build().unwrap()
-}
-
-fn settings() -> Settings {
-    Settings {
-        id_layout: Some("none".to_owned()),
-        ..Settings::default()
-    }
-}
-
-fn newest_page() -> Request {
-    match Machine::default().next(&Settings::default(), ABILITIES, START_MS, false) {
-        Step::Fetch(fetch) => fetch.request(None, None),
-        step => panic!("{step:?}"),
-    }
 }

@@ -11,21 +11,23 @@ use driftline_core::{
 };
 use driftline_db::testing::Fresh;
 use driftline_mirror::{
-    Policies, Pollers, PollersOptions, UpstreamAccess,
+    Policies, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
 use driftline_runtime::now_ms;
-use driftline_server::admin::{self, AddSource, Command, Host};
+pub(crate) use driftline_server::testing::wait;
+use driftline_server::{
+    admin::{self, AddSource, Command, Host},
+    testing::{http_client, start_pollers},
+};
 use driftline_sim::{
     FaultsConfig, Growth, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
 use driftline_store::{
-    InstanceId, LocalId, Store, StoreError, find, refresh::RefreshState, source,
+    InstanceId, LocalId, Store, StoreError, find, refresh::RefreshState, source, testing,
 };
-use driftline_upstream::{Http, Options};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
 pub(crate) struct World {
     pub(crate) sim: SimServer,
@@ -111,27 +113,12 @@ impl World {
             ..ServerConfig::default()
         };
         let sim = SimServer::start(config, 1, Clock::Real).await.unwrap();
-        let target = fresh.target.clone();
-        let store = tokio::task::spawn_blocking(|| Store::open(target).unwrap())
-            .await
-            .unwrap();
-        let http = Http::new(Options {
-            allow_private: true,
-            ..Options::default()
-        })
-        .unwrap();
+        let store = testing::open(&fresh);
         let access = UpstreamAccess {
             policies: Policies::new(plan),
-            ..UpstreamAccess::new(&store, http)
+            ..UpstreamAccess::new(&store, http_client())
         };
-        let pollers = Pollers::start(
-            store.clone(),
-            access.clone(),
-            PollersOptions {
-                scan: Duration::from_millis(50),
-                ..PollersOptions::new("test")
-            },
-        );
+        let pollers = start_pollers(&store, access.clone());
         let host = Host {
             pollers: Some(pollers),
             access: Some(access),
@@ -311,15 +298,6 @@ impl World {
         refreshers.unwrap().stop().await;
         self.store.close().await;
         self.sim.shutdown().await;
-    }
-}
-
-/// Waits until it is so, and fails after half a minute.
-pub(crate) async fn wait<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so().await {
-        assert!(Instant::now() < deadline, "timed out waiting for: {what}");
-        sleep(Duration::from_millis(50)).await;
     }
 }
 

@@ -1,0 +1,111 @@
+//! Parts of a running server, for tests.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use driftline_api::{
+    App,
+    auth::Authorization,
+    router,
+    transport::{Limits, serve},
+};
+use driftline_mirror::{Policies, Pollers, PollersOptions, SourceHealth, UpstreamAccess};
+use driftline_store::Store;
+use driftline_upstream::{Http, Options};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+
+use crate::{LocalMirror, api_description};
+
+/// A client of upstreams on this machine.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn http_client() -> Http {
+    let options = Options {
+        allow_private: true,
+        ..Options::default()
+    };
+    Http::new(options).unwrap()
+}
+
+/// Pollers that notice new sources at once.
+pub fn start_pollers(store: &Store, access: UpstreamAccess) -> Pollers {
+    let options = PollersOptions {
+        scan: Duration::from_millis(50),
+        ..PollersOptions::new("test")
+    };
+    Pollers::start(store.clone(), access, options)
+}
+
+/// An API that is ready and asks for no token, of a process whose sources are as healthy as that.
+pub fn app(store: &Store, sources: SourceHealth) -> App {
+    App {
+        store: store.clone(),
+        mirror: Arc::new(LocalMirror {
+            store: store.clone(),
+            policies: Policies::default(),
+            sources,
+        }),
+        description: api_description(),
+        metrics: None,
+        public_base: None,
+        authorization: Authorization::ThisMachine,
+        ready: watch::channel(true).1,
+    }
+}
+
+/// An API on a free port of this machine. It also stops when this value is dropped.
+#[derive(Debug)]
+pub struct Served {
+    /// Its address.
+    pub url: String,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl Served {
+    /// Serves until it is stopped.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub async fn start(app: App) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, mut stopped) = watch::channel(false);
+        let until = async move {
+            let _ = stopped.wait_for(|stop| *stop).await;
+        };
+        let serving = tokio::spawn(async move {
+            let served = serve(listener, router(app), Limits::default(), until).await;
+            served.unwrap();
+        });
+        Self { url, stop, serving }
+    }
+
+    /// Stops, and waits until it has.
+    ///
+    /// # Panics
+    /// If it did not serve to the end.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        self.serving.await.unwrap();
+    }
+}
+
+/// Waits until it is so.
+///
+/// # Panics
+/// After half a minute.
+pub async fn wait(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "timed out waiting for: {what}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
