@@ -11,6 +11,8 @@ pub(crate) struct SeededTest {
     package: &'static str,
     folder: &'static str,
     name: &'static str,
+    /// Only the tests whose name contains this.
+    filter: &'static str,
 }
 
 /// The simulations.
@@ -19,16 +21,35 @@ pub(crate) const SIMULATIONS: [SeededTest; 3] = [
         package: "driftline-core",
         folder: "crates/core",
         name: "timeline",
+        filter: "",
     },
     SeededTest {
         package: "driftline-mirror",
         folder: "crates/mirror",
         name: "simulation",
+        filter: "",
     },
     SeededTest {
         package: "driftline-mirror",
         folder: "crates/mirror",
         name: "refresh_simulation",
+        filter: "",
+    },
+];
+
+/// Other tests that run under a seed: replayed with the simulations.
+pub(crate) const SEEDED: [SeededTest; 2] = [
+    SeededTest {
+        package: "driftline-core",
+        folder: "crates/core",
+        name: "refresh",
+        filter: "",
+    },
+    SeededTest {
+        package: "driftline-store",
+        folder: "crates/store",
+        name: "contract",
+        filter: "laws",
     },
 ];
 
@@ -39,11 +60,13 @@ pub(crate) const DRAWN: [SeededTest; 2] = [
         package: "driftline-store",
         folder: "crates/store",
         name: "contract",
+        filter: "",
     },
     SeededTest {
         package: "driftline-id-service",
         folder: "crates/id_service",
         name: "ids",
+        filter: "",
     },
 ];
 
@@ -53,11 +76,13 @@ pub(crate) const KILLS: [SeededTest; 2] = [
         package: "driftline",
         folder: "crates/cli",
         name: "kill",
+        filter: "",
     },
     SeededTest {
         package: "driftline",
         folder: "crates/cli",
         name: "refresh_kill",
+        filter: "",
     },
 ];
 
@@ -74,6 +99,7 @@ impl SeededTest {
             package,
             folder,
             name,
+            filter,
         } = self;
         if !self.exists(workspace) {
             eprintln!("{package} has no test `{name}` in {folder}/tests: passed over");
@@ -82,7 +108,7 @@ impl SeededTest {
         let shell = &workspace.shell;
         let test: Cmd<'_> = cmd!(
             shell,
-            "cargo test --locked --package {package} --test {name} {flags...} -- --nocapture"
+            "cargo test --locked --package {package} --test {name} {flags...} -- --nocapture {filter}"
         );
         for (variable, value) in variables {
             eprintln!("{variable}={value}");

@@ -1,7 +1,7 @@
 use clap::Args;
 
 use crate::error::TaskError;
-use crate::seeds::SIMULATIONS;
+use crate::seeds::{SEEDED, SIMULATIONS};
 use crate::setup;
 use crate::workspace::Workspace;
 
@@ -19,7 +19,7 @@ pub(crate) struct SimArgs {
     trace: bool,
 }
 
-/// Replays one seed of every simulation.
+/// Replays one seed of every simulation, and of the other tests that run under one.
 pub(crate) fn run(workspace: &Workspace, args: &SimArgs) -> Result<(), TaskError> {
     setup::run(workspace)?;
     let mut variables = vec![("DRIFTLINE_SEED", args.seed.to_string())];
@@ -29,8 +29,8 @@ pub(crate) fn run(workspace: &Workspace, args: &SimArgs) -> Result<(), TaskError
     if args.trace {
         variables.push(("DRIFTLINE_TRACE", "1".to_owned()));
     }
-    for simulation in &SIMULATIONS {
-        simulation.run(workspace, &[], &variables)?;
+    for test in SIMULATIONS.iter().chain(&SEEDED) {
+        test.run(workspace, &[], &variables)?;
     }
     Ok(())
 }
