@@ -9,7 +9,7 @@ pub mod api;
 pub mod post;
 pub mod quota;
 pub mod refresh;
-mod rng;
+pub mod rng;
 pub mod timeline;
 pub mod tracking;
 pub mod upstream_id;

@@ -1,4 +1,4 @@
-use crate::refresh::{AGE_ENDS_MS, BINS, GrowthCurve};
+use driftline_core::refresh::{AGE_ENDS_MS, BINS, GrowthCurve};
 
 /// Posts and the times at which their counts changed.
 #[derive(Debug, Clone, Default, PartialEq)]

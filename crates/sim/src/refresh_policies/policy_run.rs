@@ -4,7 +4,7 @@ use super::{
     queue::Queue,
     world::{HistoryReader, World},
 };
-use crate::refresh::{
+use driftline_core::refresh::{
     AgeTable, Cause, Due, GrowthCurve, GrowthSums, Policy, QuotaPrice, QuotaUse, RefreshHistory,
     Scale, ValuePolicy, ValueSettings,
 };

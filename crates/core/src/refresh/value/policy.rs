@@ -2,13 +2,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    age_table::{AgeTable, Due},
-    growth_curve::GrowthCurve,
-    growth_sums::Scale,
-    policy::Cause,
-    refresh_history::RefreshHistory,
-};
+use super::{growth_curve::GrowthCurve, growth_sums::Scale};
+use crate::refresh::{AgeTable, Cause, Due, RefreshHistory};
 
 /// Refreshes a post when the value of its expected change reaches the price of the quota.
 ///
@@ -68,7 +63,11 @@ impl ValuePolicy {
         }
     }
 
-    pub(super) fn due_because(&self, ages: &AgeTable, history: &RefreshHistory) -> (Due, Cause) {
+    pub(in crate::refresh) fn due_because(
+        &self,
+        ages: &AgeTable,
+        history: &RefreshHistory,
+    ) -> (Due, Cause) {
         let every_ms = match ages.due(history.created_at_ms, history.refreshed_ms) {
             Due::At(due_ms) => due_ms.saturating_sub(history.refreshed_ms),
             other => return (other, Cause::Age),
@@ -88,7 +87,12 @@ impl ValuePolicy {
         (Due::At(history.refreshed_ms.saturating_add(wait_ms)), cause)
     }
 
-    pub(super) fn value(&self, ages: &AgeTable, history: &RefreshHistory, now_ms: i64) -> f64 {
+    pub(in crate::refresh) fn value(
+        &self,
+        ages: &AgeTable,
+        history: &RefreshHistory,
+        now_ms: i64,
+    ) -> f64 {
         let Due::At(due_ms) = ages.due(history.created_at_ms, history.refreshed_ms) else {
             return 0.0;
         };
@@ -110,7 +114,7 @@ impl ValuePolicy {
         value.max(waited * waited)
     }
 
-    pub(super) fn is_beyond_bound(
+    pub(in crate::refresh) fn is_beyond_bound(
         &self,
         ages: &AgeTable,
         history: &RefreshHistory,

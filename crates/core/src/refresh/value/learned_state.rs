@@ -3,14 +3,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    age_table::AgeTable,
     growth_curve::GrowthCurve,
     growth_sums::{GrowthSums, Scale},
-    policy::{Cause, Policy},
+    policy::{ValuePolicy, ValueSettings},
     quota_price::{QuotaPrice, QuotaUse},
-    refresh_history::RefreshHistory,
-    value_policy::{ValuePolicy, ValueSettings},
 };
+use crate::refresh::{AgeTable, Cause, Policy, RefreshHistory};
 
 /// The operator's settings for refreshing.
 #[derive(Debug, Clone, PartialEq, Default)]

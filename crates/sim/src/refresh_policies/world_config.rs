@@ -1,4 +1,4 @@
-use crate::rng::Rng;
+use driftline_core::rng::Rng;
 
 use super::world::{History, World};
 

@@ -1,27 +1,14 @@
 //! Both policies in made-up worlds, at equal requests.
 
-use driftline_core::refresh::{
-    AgeTable,
-    simulation::{Baseline, History, PolicyKind, PolicyOutcome, Quota, Scenario, World, run},
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use driftline_core::refresh::AgeTable;
+use driftline_sim::{
+    refresh_policies::{Baseline, History, PolicyKind, PolicyOutcome, Quota, Scenario, World, run},
+    seeds,
 };
 
 const HOUR_MS: i64 = 3_600_000;
-
-/// The seeds to run: `DRIFTLINE_SEED` alone, else the default number.
-pub(crate) fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("DRIFTLINE_SEED") {
-        Ok(seed) => vec![seed.parse().expect("DRIFTLINE_SEED is a number")],
-        Err(_) => (1..=count).collect(),
-    }
-}
-
-/// Runs a test on a seed and names the seed if it fails.
-pub(crate) fn on_seed(seed: u64, test: impl FnOnce(u64) + std::panic::UnwindSafe) {
-    if let Err(panic) = std::panic::catch_unwind(move || test(seed)) {
-        eprintln!("seed {seed} failed; replay with DRIFTLINE_SEED={seed}");
-        std::panic::resume_unwind(panic);
-    }
-}
 
 /// A tenth of the benchmark's posts in batches of a tenth: as many requests.
 fn small() -> Vec<Scenario> {
@@ -31,42 +18,38 @@ fn small() -> Vec<Scenario> {
 /// Every scenario, with another quota under each seed.
 #[test]
 fn the_value_policy_sees_more_than_the_table_at_equal_requests() {
-    for seed in seeds(2) {
-        on_seed(seed, |seed| {
-            let (mut product, mut count) = (1.0, 0_u8);
-            for (index, scenario) in small().into_iter().enumerate() {
-                let world = scenario.world_config.world(seed);
-                assert!(world.len() >= 1_200);
-                let refreshes = [42.0, 14.0, 7.0][(index + seed as usize) % 3];
-                let (table, others) = scenario.compare(&world, refreshes, &[Baseline::Value]);
-                let ratio = others[0].unseen_h / table.unseen_h;
-                let summary = format!("{}, {refreshes} a post: {ratio:.3}", scenario.name);
-                assert!(others[0].refreshes <= table.refreshes, "{summary}");
-                eprintln!("{summary}");
-                assert!(ratio < 0.85, "{summary}");
-                product *= ratio;
-                count += 1;
-            }
-            let mean = f64::powf(product, 1.0 / f64::from(count));
-            assert!(mean < 0.6, "{mean:.3}");
-        });
-    }
+    seeds::run(2, |seed| {
+        let (mut product, mut count) = (1.0, 0_u8);
+        for (index, scenario) in small().into_iter().enumerate() {
+            let world = scenario.world_config.world(seed);
+            assert!(world.len() >= 1_200);
+            let refreshes = [42.0, 14.0, 7.0][(index + seed as usize) % 3];
+            let (table, others) = scenario.compare(&world, refreshes, &[Baseline::Value]);
+            let ratio = others[0].unseen_h / table.unseen_h;
+            let summary = format!("{}, {refreshes} a post: {ratio:.3}", scenario.name);
+            assert!(others[0].refreshes <= table.refreshes, "{summary}");
+            eprintln!("{summary}");
+            assert!(ratio < 0.85, "{summary}");
+            product *= ratio;
+            count += 1;
+        }
+        let mean = f64::powf(product, 1.0 / f64::from(count));
+        assert!(mean < 0.6, "{mean:.3}");
+    });
 }
 
 /// A twentieth of what the table takes: while the price chased what bounds and probes took, the
 /// policy collapsed.
 #[test]
 fn the_value_policy_does_not_collapse_when_quota_is_very_short() {
-    for seed in seeds(2) {
-        on_seed(seed, |seed| {
-            let scenario = &small()[1];
-            let world = scenario.world_config.world(seed);
-            let (table, others) = scenario.compare(&world, 2.0, &[Baseline::Value]);
-            let ratio = others[0].unseen_h / table.unseen_h;
-            assert!(ratio < 0.8, "{ratio:.3}");
-            assert!(others[0].price < 1e5, "{}", others[0].price);
-        });
-    }
+    seeds::run(2, |seed| {
+        let scenario = &small()[1];
+        let world = scenario.world_config.world(seed);
+        let (table, others) = scenario.compare(&world, 2.0, &[Baseline::Value]);
+        let ratio = others[0].unseen_h / table.unseen_h;
+        assert!(ratio < 0.8, "{ratio:.3}");
+        assert!(others[0].price < 1e5, "{}", others[0].price);
+    });
 }
 
 #[test]

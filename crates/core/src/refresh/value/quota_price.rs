@@ -22,9 +22,9 @@ pub struct QuotaUse {
     pub offered: f64,
     /// How many posts that were due were refreshed, without those that filled batches up.
     pub due: f64,
-    /// How many of these were due as probes ([`super::Cause::Probe`]).
+    /// How many of these were due as probes ([`crate::refresh::Cause::Probe`]).
     pub probes: f64,
-    /// How many of these were due because no post waits longer ([`super::Cause::Bound`]).
+    /// How many of these were due because no post waits longer ([`crate::refresh::Cause::Bound`]).
     pub bounds: f64,
     /// How many due posts still wait.
     pub overdue: f64,

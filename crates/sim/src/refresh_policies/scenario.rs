@@ -3,7 +3,7 @@ use super::{
     world::World,
     world_config::{Totals, WorldConfig},
 };
-use crate::refresh::{AgeBand, AgeTable, GrowthCurve, ValueSettings};
+use driftline_core::refresh::{AgeBand, AgeTable, GrowthCurve, ValueSettings};
 
 /// A generated world and its upstream, to compare policies in.
 #[derive(Debug, Clone, PartialEq)]
