@@ -10,5 +10,6 @@ pub mod post;
 pub mod quota;
 pub mod refresh;
 mod rng;
+pub mod text;
 pub mod timeline;
 pub mod upstream_id;
