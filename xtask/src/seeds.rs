@@ -21,13 +21,13 @@ pub(crate) const SIMULATIONS: [SeededTest; 3] = [
         name: "timeline",
     },
     SeededTest {
-        package: "driftline-server",
-        folder: "crates/server",
+        package: "driftline-mirror",
+        folder: "crates/mirror",
         name: "simulation",
     },
     SeededTest {
-        package: "driftline-server",
-        folder: "crates/server",
+        package: "driftline-mirror",
+        folder: "crates/mirror",
         name: "refresh_simulation",
     },
 ];
@@ -41,8 +41,8 @@ pub(crate) const DRAWN: [SeededTest; 2] = [
         name: "contract",
     },
     SeededTest {
-        package: "driftline-server",
-        folder: "crates/server",
+        package: "driftline-id-service",
+        folder: "crates/id_service",
         name: "ids",
     },
 ];

@@ -8,10 +8,9 @@ mod fill;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use clap::Args;
-use driftline_server::{
-    Policies,
-    http::{App, Authorization, router},
-};
+use driftline_api::{App, auth::Authorization, router};
+use driftline_mirror::{Policies, SourceHealth};
+use driftline_server::{LocalMirror, api_description};
 use driftline_store::{Store, Target};
 use tokio::{net::TcpListener, runtime::Runtime, sync::watch};
 
@@ -101,12 +100,16 @@ impl Site {
         let (_, ready) = watch::channel(true);
         let app = App {
             store: store.clone(),
-            policies: Policies::default(),
+            mirror: Arc::new(LocalMirror {
+                store: store.clone(),
+                policies: Policies::default(),
+                sources: SourceHealth::default(),
+            }),
+            description: api_description(),
             metrics: None,
             public_base: None,
             authorization: Authorization::ThisMachine,
             ready,
-            sources: driftline_server::SourceHealth::default(),
         };
         Ok(Self {
             ours: serve(router(app)).await?,
@@ -120,10 +123,10 @@ impl Site {
 async fn serve(router: axum::Router) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
-    tokio::spawn(driftline_server::http::serve(
+    tokio::spawn(driftline_api::transport::serve(
         listener,
         router,
-        driftline_server::http::Limits::default(),
+        driftline_api::transport::Limits::default(),
         std::future::pending(),
     ));
     Ok(address)

@@ -11,7 +11,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use driftline_core::timeline::{Backfill, Settings};
-use driftline_server::{Pollers, PollersOptions, UpstreamAccess};
+use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
 use driftline_store::{
     Store, Target, clock,
     source::{self, NewSource, TokenLocation},

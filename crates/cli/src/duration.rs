@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use driftline_server::show_ms;
+pub use driftline_runtime::show_ms;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// Reads `500ms`, `90s`, `1h30m`, `1d`.

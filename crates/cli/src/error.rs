@@ -1,6 +1,7 @@
 //! How a command ends when it does not end well.
 
-use driftline_server::{SessionError, admin::AdminError};
+use driftline_mirror::SessionError;
+use driftline_runtime::CommandError;
 use driftline_store::StoreError;
 
 /// Why a command was not carried out. Never holds a secret.
@@ -38,8 +39,8 @@ impl CliError {
     }
 }
 
-impl From<AdminError> for CliError {
-    fn from(error: AdminError) -> Self {
+impl From<CommandError> for CliError {
+    fn from(error: CommandError) -> Self {
         if error.usage {
             Self::Usage(error.message)
         } else {

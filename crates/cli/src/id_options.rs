@@ -11,8 +11,9 @@ use clap::{Args, ValueEnum};
 use driftline_id::{
     ClockPolicy, Layout, Node, clock::SystemClock, file::FileError, window::WindowConfig,
 };
-use driftline_server::ids::{
-    HeldNodeError, NodeChoice, Service, ServiceError, Settings, SharedClock, thrift,
+use driftline_id_service::{
+    HeldNodeError, NodeChoice, RunningIdService, Service, ServiceError, Settings, SharedClock,
+    thrift,
 };
 use driftline_store::{Store, node_lease::NodeLeases};
 use serde::{Deserialize, Deserializer};
@@ -62,14 +63,6 @@ pub enum LeaseStore {
     File,
     /// In the store.
     Store,
-}
-
-/// A running service, with its Thrift server if it has one.
-pub struct RunningIdService {
-    /// The service.
-    pub service: Service,
-    /// The Thrift server.
-    pub thrift: Option<thrift::Listener>,
 }
 
 impl IdOptions {
@@ -186,70 +179,60 @@ impl IdOptions {
     }
 }
 
-impl RunningIdService {
-    /// Starts the service, and Thrift where an address for it is given.
-    ///
-    /// # Errors
-    /// [`CliError`] as the process ends.
-    pub async fn start(
-        config: &IdSection,
-        node: NodeChoice,
-        thrift: Option<SocketAddr>,
-        stop: watch::Receiver<bool>,
-    ) -> Result<Self, CliError> {
-        let connections = listen::connection_limits().thrift;
-        // Listened on before the node is taken: a wrong address costs nothing then.
-        let listener = match thrift {
-            Some(address) => {
-                let listener = listen::bind(address, "--listen-thrift").await?;
-                let listener = listener.into_std();
-                Some(listener.map_err(|error| CliError::failed(error.to_string()))?)
-            }
-            None => None,
-        };
-        let own = listener.as_ref().and_then(|bound| bound.local_addr().ok());
-        let settings = Settings {
-            node,
-            policy: policy(config.wait),
-            peers: other_peers(&config.peers, own).await,
-            skip_sanity_check: config.skip_sanity_check,
-        };
-        // A request costs a hundred times what reading the clock does, and no thread has to run
-        // after a suspension before the time is right.
-        let clock = SharedClock::new(SystemClock);
-        let service = Service::start(settings, clock, stop).await?;
-        let started = listener.map(|listener| {
-            let issuer = service.issuer().clone();
-            let limits = thrift::Limits {
-                connections,
-                ..thrift::Limits::default()
-            };
-            thrift::Listener::start(listener, issuer, limits)
-        });
-        let issuer = service.issuer();
-        if issuer.node().fields().next().is_none() {
-            tracing::warn!(
-                layout = issuer.layout().name(),
-                "the layout has no node: IDs repeat if anything else makes IDs of it"
-            );
+/// Starts the service, and Thrift where an address for it is given.
+///
+/// # Errors
+/// [`CliError`] as the process ends.
+pub async fn start_id_service(
+    config: &IdSection,
+    node: NodeChoice,
+    thrift: Option<SocketAddr>,
+    stop: watch::Receiver<bool>,
+) -> Result<RunningIdService, CliError> {
+    let connections = listen::connection_limits().thrift;
+    // Listened on before the node is taken: a wrong address costs nothing then.
+    let listener = match thrift {
+        Some(address) => {
+            let listener = listen::bind(address, "--listen-thrift").await?;
+            let listener = listener.into_std();
+            Some(listener.map_err(|error| CliError::failed(error.to_string()))?)
         }
-        match started.transpose() {
-            Ok(thrift) => Ok(Self { service, thrift }),
-            Err(error) => {
-                service.stop().await;
-                Err(CliError::failed(format!(
-                    "the Thrift server cannot be started: {error}"
-                )))
-            }
-        }
+        None => None,
+    };
+    let own = listener.as_ref().and_then(|bound| bound.local_addr().ok());
+    let settings = Settings {
+        node,
+        policy: policy(config.wait),
+        peers: other_peers(&config.peers, own).await,
+        skip_sanity_check: config.skip_sanity_check,
+    };
+    // A request costs a hundred times what reading the clock does, and no thread has to run
+    // after a suspension before the time is right.
+    let clock = SharedClock::new(SystemClock);
+    let service = Service::start(settings, clock, stop).await?;
+    let started = listener.map(|listener| {
+        let issuer = service.issuer().clone();
+        let limits = thrift::Limits {
+            connections,
+            ..thrift::Limits::default()
+        };
+        thrift::Listener::start(listener, issuer, limits)
+    });
+    let issuer = service.issuer();
+    if issuer.node().fields().next().is_none() {
+        tracing::warn!(
+            layout = issuer.layout().name(),
+            "the layout has no node: IDs repeat if anything else makes IDs of it"
+        );
     }
-
-    /// Answers what has been asked, then gives the node back.
-    pub async fn stop(self) {
-        if let Some(thrift) = self.thrift {
-            thrift.stop().await;
+    match started.transpose() {
+        Ok(thrift) => Ok(RunningIdService { service, thrift }),
+        Err(error) => {
+            service.stop().await;
+            Err(CliError::failed(format!(
+                "the Thrift server cannot be started: {error}"
+            )))
         }
-        self.service.stop().await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use driftline_server::http;
+use driftline_api::transport::Limits;
 use tokio::net::TcpListener;
 
 use crate::error::CliError;
@@ -33,10 +33,10 @@ pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, CliErr
 }
 
 /// The limits on HTTP clients.
-pub fn http_limits() -> http::Limits {
-    http::Limits {
+pub fn http_limits() -> Limits {
+    Limits {
         connections: connection_limits().http,
-        ..http::Limits::default()
+        ..Limits::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use driftline_server::http::{Authorization, OperatorToken};
+use driftline_api::auth::{Authorization, OperatorToken};
 use secrecy::SecretString;
 use url::{Host, Url};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use driftline_core::refresh::{AgeTable, GrowthCurve, RefreshPlan, ValueSettings};
-use driftline_server::{POLLING_SHARE, refresh::RefreshOptions};
+use driftline_mirror::{POLLING_SHARE, refresh::RefreshOptions};
 use serde::{
     Deserialize, Deserializer,
     de::{self, Unexpected, Visitor},

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use driftline_core::timeline::{RequestPurpose, Step};
-use driftline_server::{
-    Done, FaultLog, Following, Session, SessionError, UpstreamAccess, Weight, now_ms, show_ms,
-};
+use driftline_mirror::{Done, Following, Session, SessionError, UpstreamAccess};
+use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
 use driftline_store::{
     Store, StoreError,
     source::{self, Source},

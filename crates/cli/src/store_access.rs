@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use driftline_server::{
-    UpstreamAccess,
-    admin::{self, Command, Host},
-};
+use driftline_mirror::UpstreamAccess;
+use driftline_server::admin::{self, Command, Host};
 use driftline_store::Store;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};

@@ -12,4 +12,5 @@ pub mod refresh;
 mod rng;
 pub mod text;
 pub mod timeline;
+pub mod tracking;
 pub mod upstream_id;

@@ -8,10 +8,8 @@ use driftline_core::{
     timeline::{Backfill, Settings},
 };
 use driftline_db::testing::Fresh;
-use driftline_server::{
-    Pollers, PollersOptions, UpstreamAccess,
-    admin::{self, AddSource, Command, Host},
-};
+use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
+use driftline_server::admin::{self, AddSource, Command, Host};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},

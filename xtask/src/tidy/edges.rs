@@ -102,20 +102,29 @@ impl Rule {
 }
 
 const ANY: &[&str] = &["*"];
-const SHELLS: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "postgres"];
-const SQL: &[&str] = &["rusqlite", "postgres"];
+const SHELLS: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "tokio-postgres"];
+const PURE: &[&str] = &[
+    "tokio",
+    "axum",
+    "reqwest",
+    "rusqlite",
+    "tokio-postgres",
+    "rand",
+];
+const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
+const SQL_AND_CLIENT: &[&str] = &["rusqlite", "tokio-postgres", "reqwest"];
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 15] = [
     Rule {
         name: "driftline-id",
         knows: &[],
-        never: &["tokio", "axum", "reqwest", "rusqlite", "postgres", "rand"],
+        never: PURE,
         never_in_tests: SHELLS,
     },
     Rule {
         name: "driftline-core",
         knows: &["driftline-id"],
-        never: &["tokio", "axum", "reqwest", "rusqlite", "postgres", "rand"],
+        never: PURE,
         never_in_tests: SHELLS,
     },
     Rule {
@@ -125,6 +134,12 @@ const RULES: [Rule; 10] = [
         never_in_tests: &[],
     },
     Rule {
+        name: "driftline-mastodon",
+        knows: &["driftline-core"],
+        never: PURE,
+        never_in_tests: SHELLS,
+    },
+    Rule {
         name: "driftline-store",
         knows: &["driftline-core", "driftline-db", "driftline-id"],
         never: &["axum", "reqwest"],
@@ -132,7 +147,7 @@ const RULES: [Rule; 10] = [
     },
     Rule {
         name: "driftline-upstream",
-        knows: &["driftline-core"],
+        knows: &["driftline-core", "driftline-mastodon"],
         never: SQL,
         never_in_tests: &[],
     },
@@ -149,12 +164,56 @@ const RULES: [Rule; 10] = [
         never_in_tests: &[],
     },
     Rule {
-        name: "driftline-server",
+        name: "driftline-runtime",
+        knows: &["driftline-store"],
+        never: SQL_AND_CLIENT,
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-mirror",
         knows: &[
+            "driftline-core",
             "driftline-store",
             "driftline-upstream",
+            "driftline-runtime",
+        ],
+        never: SQL,
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-api",
+        knows: &[
             "driftline-core",
             "driftline-id",
+            "driftline-mastodon",
+            "driftline-store",
+            "driftline-runtime",
+        ],
+        never: SQL_AND_CLIENT,
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-id-service",
+        knows: &[
+            "driftline-id",
+            "driftline-store",
+            "driftline-runtime",
+            "driftline-api",
+        ],
+        never: SQL_AND_CLIENT,
+        never_in_tests: &[],
+    },
+    Rule {
+        name: "driftline-server",
+        knows: &[
+            "driftline-core",
+            "driftline-mastodon",
+            "driftline-store",
+            "driftline-upstream",
+            "driftline-runtime",
+            "driftline-mirror",
+            "driftline-api",
+            "driftline-id-service",
         ],
         never: SQL,
         never_in_tests: &[],

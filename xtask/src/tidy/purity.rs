@@ -66,7 +66,7 @@ const OUTSIDE: &[&str] = &[
     "hyper",
     "reqwest",
     "rusqlite",
-    "postgres",
+    "tokio-postgres",
     "tokio-postgres",
     "rand",
     "getrandom",

@@ -3,8 +3,8 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::{Args, Subcommand};
+use driftline_runtime::now_ms;
 use driftline_server::admin::{AddCredential, Command, Token};
-use driftline_server::now_ms;
 use driftline_store::source::TokenLocation;
 use driftline_upstream::Address;
 use secrecy::SecretString;

@@ -3,10 +3,8 @@
 mod progress;
 
 use clap::Args;
-use driftline_server::{
-    admin::{self, AddSource, Command, Host, report_on},
-    now_ms,
-};
+use driftline_runtime::now_ms;
+use driftline_server::admin::{self, AddSource, Command, Host, report_on};
 use driftline_store::{
     Store,
     source::{self, Source},

@@ -8,9 +8,10 @@ use std::{
 
 use axum::Router;
 use clap::Args;
-use driftline_server::{
-    Pollers, PollersOptions, UpstreamAccess, admin::Host, http, refresh::Refreshers,
-};
+use driftline_api::transport;
+use driftline_id_service::RunningIdService;
+use driftline_mirror::{PollersOptions, UpstreamAccess};
+use driftline_server::{Daemon, HttpOptions};
 use driftline_store::Store;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde_json::json;
@@ -25,7 +26,7 @@ use crate::{
     config::{Config, ServerSection},
     data_dir::{DataDir, holder_name},
     error::CliError,
-    id_options::{IdOptions, RunningIdService, thrift_address},
+    id_options::{IdOptions, start_id_service, thrift_address},
     listen, operator, output,
     socket::Listening,
     stop,
@@ -100,7 +101,7 @@ impl Serve {
         let listener = listen::bind(address, "--listen").await?;
         let store = data_dir.open(&lock).await?;
         let options = PollersOptions::new(holder_name());
-        let mut ids = match start_ids(config, &data_dir, &store, stop.clone()).await {
+        let ids = match start_ids(config, &data_dir, &store, stop.clone()).await {
             Ok(ids) => ids,
             Err(error) => {
                 store.close().await;
@@ -122,70 +123,28 @@ impl Serve {
                 return Err(error);
             }
         };
-        let pollers = Pollers::start(store.clone(), access.clone(), options);
-        let refreshers = (!config.refresh.off)
-            .then(|| Refreshers::start(store.clone(), access.clone(), refresh));
-        let refreshers_end = async || {
-            if let Some(refreshers) = &refreshers {
-                refreshers.stop().await;
-            }
-        };
-        let policies = access.policies.clone();
-        let host = Host {
-            pollers: Some(pollers.clone()),
-            refreshers: refreshers.clone(),
-            access: Some(access),
-            ..Host::of(&store)
-        };
-        let outcome = match Listening::start(&data_dir.socket(), host) {
+        let refresh = (!config.refresh.off).then_some(refresh);
+        let daemon = Daemon::start(store.clone(), access, options, refresh, ids);
+        let outcome = match Listening::start(&data_dir.socket(), daemon.host()) {
             Ok(socket) => {
-                let (ready, is_ready) = watch::channel(true);
-                let id_base = public_base.clone();
-                let app = http::App {
-                    store: store.clone(),
-                    policies,
+                let router = daemon.router(HttpOptions {
                     metrics: Some(metrics),
                     public_base,
-                    authorization: authorization.clone(),
-                    ready: is_ready,
-                    sources: pollers.health(),
-                };
-                let mut router = http::router(app);
-                if let Some(ids) = &ids {
-                    let routes = driftline_server::ids::routes(&ids.service);
-                    router = router.merge(if config.id.allow_remote {
-                        http::refuse_other_sites(routes)
-                    } else {
-                        authorization.guard(routes, id_base)
-                    });
-                }
-                let thrift = ids.as_mut().and_then(|ids| ids.thrift.take());
-                let ended = serve(
-                    listener,
-                    router,
-                    early_end(stop, ids.as_ref()),
-                    json,
-                    async || {
-                        ending.notify_one();
-                        ready.send_replace(false);
-                        let thrift_ends = async {
-                            if let Some(thrift) = thrift {
-                                thrift.stop().await;
-                            }
-                        };
-                        tokio::join!(pollers.stop(), refreshers_end(), thrift_ends);
-                    },
-                );
+                    authorization,
+                    ids_for_anyone: config.id.allow_remote,
+                });
+                let end_comes = early_end(stop, &daemon);
+                let ended = serve(listener, router, end_comes, json, async || {
+                    ending.notify_one();
+                    daemon.wind_down().await;
+                });
                 let ended = ended.await;
                 socket.close().await;
                 ended
             }
             Err(error) => Err(error),
         };
-        tokio::join!(pollers.stop(), refreshers_end());
-        if let Some(ids) = ids {
-            ids.stop().await;
-        }
+        daemon.stop().await;
         store.close().await;
         drop(lock);
         outcome
@@ -215,26 +174,17 @@ async fn start_ids(
     let id_options = IdOptions::default().or(&config.id)?;
     let node = id_options.choice(data_dir.data(), Some(store))?;
     let thrift = thrift_address(None, &config.id)?;
-    RunningIdService::start(&config.id, node, thrift, stop)
+    start_id_service(&config.id, node, thrift, stop)
         .await
         .map(Some)
 }
 
 /// Waits for the stop signal, or until the server can give out no more IDs: another process has
 /// taken the node, and only a restart takes a new one.
-async fn early_end(
-    mut stop: watch::Receiver<bool>,
-    ids: Option<&RunningIdService>,
-) -> Result<(), CliError> {
-    let lost = async {
-        match ids {
-            Some(ids) => ids.service.lost().await,
-            None => std::future::pending().await,
-        }
-    };
+async fn early_end(mut stop: watch::Receiver<bool>, daemon: &Daemon) -> Result<(), CliError> {
     tokio::select! {
         _ = stop.wait_for(|&stop| stop) => Ok(()),
-        () = lost => Err(CliError::failed(
+        () = daemon.id_node_lost() => Err(CliError::failed(
             "the node is another process's now; start again for one of your own",
         )),
     }
@@ -251,7 +201,7 @@ async fn serve(
     let wrong = |error: &dyn std::fmt::Display| CliError::failed(format!("HTTP broke: {error}"));
     let address = listener.local_addr().map_err(|error| wrong(&error))?;
     let (end, ended) = oneshot::channel::<()>();
-    let mut serving = tokio::spawn(http::serve(
+    let mut serving = tokio::spawn(transport::serve(
         listener,
         router,
         listen::http_limits(),

@@ -7,7 +7,8 @@ use driftline_core::refresh::{
     ValueSettings,
     simulation::{History, PolicyKind, PolicyOutcome, Quota, World, run},
 };
-use driftline_server::{admin::Command, now_ms};
+use driftline_runtime::now_ms;
+use driftline_server::admin::Command;
 use serde_json::{Value, json};
 
 use crate::{

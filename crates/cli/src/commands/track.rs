@@ -9,7 +9,9 @@ use std::{
 
 use clap::Args;
 use driftline_core::api::Api;
-use driftline_server::admin::{Command, Track as Tracks, is_usable};
+use driftline_core::tracking::Track as Tracks;
+use driftline_mirror::is_usable;
+use driftline_server::admin::Command;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde_json::{Value, json};
 use tokio::sync::watch;

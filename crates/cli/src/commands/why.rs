@@ -1,8 +1,8 @@
 //! `why`: the state of a post.
 
 use clap::Args;
+use driftline_runtime::now_ms;
 use driftline_server::admin::Command;
-use driftline_server::now_ms;
 use serde_json::Value;
 
 use super::history::counts;

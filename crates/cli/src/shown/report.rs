@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{histogram, time::time};
 use crate::{duration::show_ms, error::CliError, output};
 
-/// A report (`driftline_server::CompletenessReport`) as it comes from a store here or
+/// A report (`driftline_mirror::CompletenessReport`) as it comes from a store here or
 /// through the socket.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ShownReport {

@@ -2,7 +2,7 @@
 //! holds the data folder.
 //!
 //! One line of JSON in, an [`driftline_server::admin::Command`]; one line out,
-//! `{"ok": value}` or `{"error": AdminError}`; as many pairs as the client
+//! `{"ok": value}` or `{"error": CommandError}`; as many pairs as the client
 //! likes.
 
 mod client;
@@ -11,7 +11,7 @@ mod server;
 pub use client::Client;
 pub use server::Listening;
 
-use driftline_server::admin::AdminError;
+use driftline_runtime::CommandError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use serde_json::Value;
 #[serde(rename_all = "snake_case")]
 enum Answer {
     Ok(Value),
-    Error(AdminError),
+    Error(CommandError),
 }
 
 /// Longer lines are no commands.

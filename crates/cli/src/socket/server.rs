@@ -5,11 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use driftline_server::{
-    FaultLog, Weight,
-    admin::{self, AdminError, Host},
-    now_ms, show_ms,
-};
+use driftline_runtime::{CommandError, FaultLog, Weight, now_ms, show_ms};
+use driftline_server::admin::{self, Host};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream},
@@ -99,7 +96,7 @@ async fn converse(stream: UnixStream, host: Host) {
         }
         let answer = match serde_json::from_str(&line) {
             Ok(command) => admin::execute(&host, command).await,
-            Err(error) => Err(AdminError {
+            Err(error) => Err(CommandError {
                 message: format!(
                     "the server does not understand the command ({error}); use the same version of driftline for both"
                 ),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use driftline_id::{Layout, window::Record};
-use driftline_server::ids::thrift::Client;
+use driftline_id_service::thrift::Client;
 use driftline_upstream::{Http, Options};
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use driftline_server::ids::thrift::{Client, ClientError};
+use driftline_id_service::thrift::{Client, ClientError};
 
 use crate::{service::client, support::wait_for};
 

@@ -5,6 +5,7 @@ use driftline_core::{
     api::Api,
     quota::{Grant, QuotaLedger, Unit, Use},
 };
+use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     Store, StoreError, Tx, clock,
     credential::{self, Credential, NewCredential},
@@ -15,10 +16,10 @@ use driftline_upstream::{Address, Upstream, look_ups};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{AdminError, Host};
-use crate::{
-    clock::now_ms,
+use super::Host;
+use driftline_mirror::{
     quotas::{MONTH, QuotaPurpose, capped},
+    same_api,
 };
 
 /// A credential to add.
@@ -61,14 +62,14 @@ impl Token {
     }
 }
 
-pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, AdminError> {
+pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, CommandError> {
     let store = &host.store;
-    let address = Address::parse(&new.address).map_err(AdminError::wrong)?;
+    let address = Address::parse(&new.address).map_err(CommandError::usage)?;
     let origin = address.to_string();
     same_api(store, &origin, new.api).await?;
     let place = new.token.place();
     if place.is_none() && new.api != Api::Mastodon {
-        return Err(AdminError::usage(format!(
+        return Err(CommandError::usage(format!(
             "{} needs a token; say where it is with --token-env, --token-file or --stdin",
             new.api
         )));
@@ -95,13 +96,13 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, AdminE
         .await?;
     match added {
         Ok(id) => Ok(json!({ "name": name, "id": id.to_string(), "warning": warning })),
-        Err(Refused::Known(known)) => Err(AdminError::usage(format!(
+        Err(Refused::Known(known)) => Err(CommandError::usage(format!(
             "the credential {known:?} has the same token, or none too, for that server: two would count its limits apart; use that one, or remove it first"
         ))),
-        Err(Refused::Name(NameRefused::Taken)) => Err(AdminError::usage(format!(
+        Err(Refused::Name(NameRefused::Taken)) => Err(CommandError::usage(format!(
             "there is a credential named {name:?} already; choose another name with --name"
         ))),
-        Err(Refused::Name(NameRefused::Bad)) => Err(AdminError::usage(
+        Err(Refused::Name(NameRefused::Bad)) => Err(CommandError::usage(
             "a credential's name is 1 to 64 letters, digits, `-`, `_` and `.`",
         )),
     }
@@ -133,7 +134,7 @@ fn unreadable(host: &Host, place: Option<&TokenLocation>, origin: &str) -> Optio
     read.err().map(|error| error.to_string())
 }
 
-pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
+pub(super) async fn list(host: &Host) -> Result<Value, CommandError> {
     let (credentials, instances, ledgers) = host
         .store
         .read(|tx| {
@@ -232,9 +233,9 @@ fn held_back(mut month: QuotaLedger, batch: usize, now_ms: i64) -> Option<(Strin
     Some((reason, until_ms))
 }
 
-pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
+pub(super) async fn test(host: &Host, name: &str) -> Result<Value, CommandError> {
     let Some(access) = &host.access else {
-        return Err(AdminError::usage(
+        return Err(CommandError::usage(
             "this process asks no upstreams; test the credential with `driftline credential test`",
         ));
     };
@@ -242,16 +243,16 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
     let id = credential.instance;
     let instances = host.store.read(source::instances).await?;
     let Some(instance) = instances.into_iter().find(|instance| instance.id == id) else {
-        return Err(AdminError::usage(
+        return Err(CommandError::usage(
             "the credential's server is not known any more",
         ));
     };
-    let address = Address::parse(&instance.origin).map_err(AdminError::wrong)?;
+    let address = Address::parse(&instance.origin).map_err(CommandError::usage)?;
     let secret = access
         .secret(credential.place.as_ref(), &instance.origin)
-        .map_err(AdminError::wrong)?;
+        .map_err(CommandError::usage)?;
     let client = Upstream::new(instance.api, access.http.clone(), address, secret)
-        .map_err(AdminError::wrong)?;
+        .map_err(CommandError::usage)?;
     match client.verify().await {
         Ok(who) => {
             access.quotas.restore(&credential).await?;
@@ -275,7 +276,7 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, AdminError> {
     }
 }
 
-pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, AdminError> {
+pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, CommandError> {
     let credential = find(store, name).await?;
     let id = credential.id;
     // In the same transaction: a source that is added meanwhile finds the credential gone.
@@ -295,40 +296,25 @@ pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, AdminErro
         .await?;
     match used {
         None => Ok(json!({ "name": name })),
-        Some(source) => Err(AdminError::usage(format!(
+        Some(source) => Err(CommandError::usage(format!(
             "the source {source:?} is read with the same token, so what is known of its limits is kept; remove the source first, or give it another token; `refresh.credentials` says which credentials posts are refreshed with"
         ))),
     }
 }
 
-/// An instance speaks one API.
-pub(super) async fn same_api(store: &Store, origin: &str, api: Api) -> Result<(), AdminError> {
-    let origin_owned = origin.to_owned();
-    let known = store
-        .read(move |tx| instance::by_origin(tx, &origin_owned))
-        .await?;
-    match known {
-        Some(known) if known.api != api => Err(AdminError::usage(format!(
-            "{origin} is known to speak {}; write --kind {}",
-            known.api, known.api
-        ))),
-        _ => Ok(()),
-    }
-}
-
-async fn find(store: &Store, name: &str) -> Result<Credential, AdminError> {
+async fn find(store: &Store, name: &str) -> Result<Credential, CommandError> {
     let name_owned = name.to_owned();
     store
         .read(move |tx| credential::by_name(tx, &name_owned))
         .await?
         .ok_or_else(|| {
-            AdminError::usage(format!(
+            CommandError::usage(format!(
                 "there is no credential named {name:?}; `driftline credential list` shows the names"
             ))
         })
 }
 
-async fn free_name(store: &Store, host: &str) -> Result<String, AdminError> {
+async fn free_name(store: &Store, host: &str) -> Result<String, CommandError> {
     let mut base: String = host
         .chars()
         .map(|c| {
@@ -346,7 +332,7 @@ async fn free_name(store: &Store, host: &str) -> Result<String, AdminError> {
     std::iter::once(base.clone())
         .chain(numbered)
         .find(|name| is_free(name))
-        .ok_or_else(|| AdminError::usage("name the credential with --name"))
+        .ok_or_else(|| CommandError::usage("name the credential with --name"))
 }
 
 fn shown(credential: &Credential) -> String {

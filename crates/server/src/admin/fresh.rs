@@ -6,6 +6,8 @@ use driftline_core::{
     post::Counts,
     refresh::{AgeTable, LookupOutcome, Policy},
 };
+use driftline_mastodon::viewer;
+use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     LocalId, Store, StoreError,
     export::{ExportPost, post},
@@ -16,11 +18,14 @@ use driftline_store::{
 };
 use serde_json::{Value, json};
 
-use super::{AdminError, Host, credentials, reason::reason};
-use crate::{clock::now_ms, upstream_access::UpstreamAccess};
+use super::{Host, credentials, reason::reason};
+use driftline_mirror::{
+    UpstreamAccess,
+    refresh::{ConfiguredCredentials, RefreshStats},
+};
 
 /// The state of refreshing.
-pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
+pub(super) async fn status(host: &Host) -> Result<Value, CommandError> {
     let now = now_ms();
     let table = host
         .access
@@ -46,7 +51,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
     };
     let configured = match &host.refreshers {
         Some(refreshers) => refreshers.configured_credentials().await?,
-        None => crate::refresh::ConfiguredCredentials::default(),
+        None => ConfiguredCredentials::default(),
     };
     let since_ms = |first_ms: Option<i64>| {
         let first_ms = first_ms.unwrap_or(now);
@@ -83,7 +88,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
                 "oldest_pending_ms": since_ms(behind.first_pending_ms),
                 "leased": behind.leased,
                 "bands": bands,
-                "mean_posts_a_request": refresh_stats.as_ref().and_then(crate::refresh::RefreshStats::mean_posts),
+                "mean_posts_a_request": refresh_stats.as_ref().and_then(RefreshStats::mean_posts),
                 "since_start": refresh_stats,
                 "policy": policy,
                 "without_credential": configured.leaves_out(instance.id),
@@ -99,7 +104,7 @@ pub(super) async fn status(host: &Host) -> Result<Value, AdminError> {
 }
 
 /// The refresh state of a post, and the reason for its due time.
-pub(super) async fn why(host: &Host, name: &str) -> Result<Value, AdminError> {
+pub(super) async fn why(host: &Host, name: &str) -> Result<Value, CommandError> {
     let now = now_ms();
     let post = match found(&host.store, name).await {
         Ok(post) => post,
@@ -171,7 +176,7 @@ fn why_pending(pending: &PendingPost, now_ms: i64) -> Value {
 }
 
 /// A post's counts over time, its edits and its deletion.
-pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminError> {
+pub(super) async fn history(store: &Store, name: &str) -> Result<Value, CommandError> {
     let (id, stored) = found(store, name).await?;
     let (counts, versions, state) = store
         .read(move |tx| {
@@ -201,7 +206,7 @@ pub(super) async fn history(store: &Store, name: &str) -> Result<Value, AdminErr
     }))
 }
 
-async fn policy_of(host: &Host, post: LocalId) -> Result<Arc<Policy>, AdminError> {
+async fn policy_of(host: &Host, post: LocalId) -> Result<Arc<Policy>, CommandError> {
     let Some(access) = &host.access else {
         return Ok(Arc::default());
     };
@@ -216,11 +221,11 @@ async fn policy_of(host: &Host, post: LocalId) -> Result<Arc<Policy>, AdminError
     Ok(access.policies.of(instance))
 }
 
-async fn post_id(host: &Host, name: &str) -> Result<String, AdminError> {
+async fn post_id(host: &Host, name: &str) -> Result<String, CommandError> {
     Ok(found(&host.store, name).await?.0.to_string())
 }
 
-async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), AdminError> {
+async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), CommandError> {
     let name_owned = name.to_owned();
     let found = store
         .read(move |tx| {
@@ -231,7 +236,7 @@ async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), Admin
         })
         .await?;
     found.ok_or_else(|| {
-        AdminError::usage(format!(
+        CommandError::usage(format!(
             "no stored post is called {name:?}; name it by its ID here, its address, or as INSTANCE/ID with its ID there"
         ))
     })
@@ -260,6 +265,6 @@ fn version(version: &Version) -> Value {
             EndedBy::Edit => "edit",
             EndedBy::Deletion => "deletion",
         },
-        "status": serde_json::from_str::<Box<serde_json::value::RawValue>>(&version.raw).ok(),
+        "status": serde_json::from_str::<Value>(&viewer::without(version.raw.clone())).ok(),
     })
 }

@@ -1,9 +1,8 @@
 //! Pages of count histories.
 
+use driftline_runtime::CommandError;
 use driftline_store::{LocalId, Store, refresh::growth_histories, source};
 use serde_json::{Value, json};
-
-use super::AdminError;
 
 /// Posts created since `since_ms`, after the ID `after`; of the given instance, or of the only one.
 pub(super) async fn page(
@@ -12,7 +11,7 @@ pub(super) async fn page(
     since_ms: i64,
     after: u64,
     limit: u32,
-) -> Result<Value, AdminError> {
+) -> Result<Value, CommandError> {
     let all = store.read(source::instances).await?;
     let is_it = |origin: &str| {
         let host = origin.split_once("://").map_or("", |(_, host)| host);
@@ -22,7 +21,7 @@ pub(super) async fn page(
     let [instance] = found.as_slice() else {
         let names: Vec<&str> = all.iter().map(|known| known.origin.as_str()).collect();
         let names = names.join(", ");
-        return Err(AdminError::usage(match instance {
+        return Err(CommandError::usage(match instance {
             _ if all.is_empty() => {
                 "the store knows no server yet; `driftline source add URL` adds a timeline of one"
                     .to_owned()

@@ -1,6 +1,6 @@
 use driftline_store::Store;
 
-use crate::{pollers::Pollers, refresh::Refreshers, upstream_access::UpstreamAccess};
+use driftline_mirror::{Pollers, UpstreamAccess, refresh::Refreshers};
 
 /// Where commands are executed: a store, and the parts of the process that run next to it.
 #[derive(Clone)]

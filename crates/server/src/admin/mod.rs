@@ -2,16 +2,17 @@
 //! folder, through the server's local socket.
 
 mod credentials;
+mod export;
 mod fresh;
 mod histories;
 mod host;
 mod reason;
 mod sources;
-mod track;
 
-use driftline_core::{api::Api, timeline::Settings, upstream_id::UpstreamId};
+use driftline_core::{api::Api, timeline::Settings, tracking::Track, upstream_id::UpstreamId};
+use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    CommitMachine, Store, StoreError, commit_machine, export, machine,
+    CommitMachine, Store, StoreError, commit_machine, machine,
     source::{self, Source},
     source_lease,
 };
@@ -19,13 +20,12 @@ use driftline_upstream::abilities;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{clock::now_ms, completeness, pollers::Pollers, session::request_fill};
+use driftline_mirror::{
+    CompletenessReport, Pollers, completeness_report, request_fill, track, tracked_posts,
+};
 
 pub use credentials::{AddCredential, Token};
 pub use host::Host;
-pub use track::{Track, is_usable};
-
-pub(crate) use track::{track, tracked_posts};
 
 /// A command on a store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -140,21 +140,11 @@ pub struct AddSource {
     pub settings: Settings,
 }
 
-/// Why a command failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[error("{message}")]
-pub struct AdminError {
-    /// What was wrong and what to do.
-    pub message: String,
-    /// Whether the command itself was wrong, so that retrying is useless.
-    pub usage: bool,
-}
-
 /// Executes a command. The answer is what `--json` prints.
 ///
 /// # Errors
-/// [`AdminError`]: nothing was changed.
-pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError> {
+/// [`CommandError`]: nothing was changed.
+pub async fn execute(host: &Host, command: Command) -> Result<Value, CommandError> {
     let (store, pollers) = (&host.store, host.pollers.as_ref());
     match command {
         Command::CredentialAdd(new) => credentials::add(host, *new).await,
@@ -170,11 +160,15 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError>
             after,
             limit,
         } => histories::page(store, instance.as_deref(), since_ms, after, limit).await,
-        Command::Track(track) => {
+        Command::Track(request) => {
             let policies = host.access.as_ref().map(|access| access.policies.clone());
-            track::track(store, &policies.unwrap_or_default(), *track).await
+            let result = track(store, &policies.unwrap_or_default(), *request).await?;
+            serde_json::to_value(result).map_err(CommandError::failed)
         }
-        Command::Tracked { instance } => track::tracked_posts(store, &instance).await,
+        Command::Tracked { instance } => {
+            let posts = tracked_posts(store, &instance).await?;
+            serde_json::to_value(posts).map_err(CommandError::failed)
+        }
         Command::Add(new) => sources::add(store, *new).await,
         Command::Check(new) => sources::check(host, *new).await,
         Command::List => sources::list(host).await,
@@ -188,21 +182,21 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, AdminError>
             after,
             since_ms,
             limit,
-        } => export_page(store, &name, after, since_ms, limit).await,
+        } => export::page(store, &name, after, since_ms, limit).await,
     }
 }
 
 /// The source of that name.
 ///
 /// # Errors
-/// [`AdminError`] if there is none.
-pub async fn find(store: &Store, name: &str) -> Result<Source, AdminError> {
+/// [`CommandError`] if there is none.
+pub async fn find(store: &Store, name: &str) -> Result<Source, CommandError> {
     let name_owned = name.to_owned();
     store
         .read(move |tx| source::by_name(tx, &name_owned))
         .await?
         .ok_or_else(|| {
-            AdminError::usage(format!(
+            CommandError::usage(format!(
                 "there is no source named {name:?}; `driftline source list` shows the names"
             ))
         })
@@ -211,12 +205,12 @@ pub async fn find(store: &Store, name: &str) -> Result<Source, AdminError> {
 /// The current report of a source, from its running session if there is one.
 ///
 /// # Errors
-/// [`AdminError`] if there is no such source.
+/// [`CommandError`] if there is no such source.
 pub async fn report_on(
     store: &Store,
     pollers: Option<&Pollers>,
     name: &str,
-) -> Result<completeness::CompletenessReport, AdminError> {
+) -> Result<CompletenessReport, CommandError> {
     let source = find(store, name).await?;
     let id = source.id;
     let (counts, stored) = store
@@ -237,7 +231,7 @@ pub async fn report_on(
     {
         machine = (*progress.machine).clone();
     }
-    Ok(completeness::completeness_report(
+    Ok(completeness_report(
         &source,
         &machine,
         &counts,
@@ -252,7 +246,7 @@ async fn pause(
     pollers: Option<&Pollers>,
     name: &str,
     paused: bool,
-) -> Result<Value, AdminError> {
+) -> Result<Value, CommandError> {
     let id = find(store, name).await?.id;
     let changed = store
         .write(source::root(id), move |tx| {
@@ -269,7 +263,11 @@ async fn pause(
     Ok(json!({ "name": name, "paused": paused, "changed": changed }))
 }
 
-async fn remove(store: &Store, pollers: Option<&Pollers>, name: &str) -> Result<Value, AdminError> {
+async fn remove(
+    store: &Store,
+    pollers: Option<&Pollers>,
+    name: &str,
+) -> Result<Value, CommandError> {
     pause(store, pollers, name, true).await?;
     let id = find(store, name).await?.id;
     let removed = store
@@ -278,9 +276,13 @@ async fn remove(store: &Store, pollers: Option<&Pollers>, name: &str) -> Result<
     Ok(json!({ "name": name, "entries": removed.entries, "posts": removed.posts }))
 }
 
-async fn verify(store: &Store, pollers: Option<&Pollers>, name: &str) -> Result<Value, AdminError> {
+async fn verify(
+    store: &Store,
+    pollers: Option<&Pollers>,
+    name: &str,
+) -> Result<Value, CommandError> {
     let report = report_on(store, pollers, name).await?;
-    serde_json::to_value(report).map_err(AdminError::wrong)
+    serde_json::to_value(report).map_err(CommandError::usage)
 }
 
 async fn fill(
@@ -288,7 +290,7 @@ async fn fill(
     pollers: Option<&Pollers>,
     name: &str,
     gap: &str,
-) -> Result<Value, AdminError> {
+) -> Result<Value, CommandError> {
     let id = find(store, name).await?.id;
     let low = UpstreamId::new(gap);
     let requested = match pollers {
@@ -302,7 +304,7 @@ async fn fill(
     if requested {
         Ok(json!({ "name": name, "gap": gap, "wanted": true }))
     } else {
-        Err(AdminError::usage(format!(
+        Err(CommandError::usage(format!(
             "{name} has no open gap that begins at {gap:?}; `driftline source verify {name}` lists them"
         )))
     }
@@ -313,7 +315,7 @@ async fn request_fill_in_store(
     store: &Store,
     id: driftline_store::SourceId,
     low: UpstreamId,
-) -> Result<bool, AdminError> {
+) -> Result<bool, CommandError> {
     let requested = store
         .write(source::root(id), move |tx| {
             let Some(lease) = source_lease::claim(tx, id, "command line", 1)? else {
@@ -335,77 +337,9 @@ async fn request_fill_in_store(
             Ok::<_, StoreError>(Some(requested))
         })
         .await?;
-    requested.ok_or_else(|| AdminError {
+    requested.ok_or_else(|| CommandError {
         message: "another process reads this source; run the command on that server, with its --data folder"
             .into(),
         usage: false,
     })
-}
-
-async fn export_page(
-    store: &Store,
-    name: &str,
-    after: i64,
-    since_ms: Option<i64>,
-    limit: u32,
-) -> Result<Value, AdminError> {
-    let id = find(store, name).await?.id;
-    let rows = store
-        .read(move |tx| export::rows(tx, id, after, limit))
-        .await?;
-    let next = rows.last().map(|row| row.first_usn);
-    let rows: Vec<Value> =
-        rows.into_iter()
-            .filter(|row| since_ms.is_none_or(|since_ms| row.arrived_at_ms >= since_ms))
-            .map(|row| {
-                let status = row.post.raw.as_deref().and_then(|raw| {
-                    serde_json::from_str::<Box<serde_json::value::RawValue>>(raw).ok()
-                });
-                json!({
-                    "id": row.id.to_string(),
-                    "post_id": row.post_id.to_string(),
-                    "upstream_id": row.post.upstream_id,
-                    "arrival": row.first_usn,
-                    "usn": row.usn,
-                    "arrived_at_ms": row.arrived_at_ms,
-                    "created_at_ms": row.post.created_at_ms,
-                    "edited_at_ms": row.post.edited_at_ms,
-                    "deleted_at_ms": row.post.deleted_at_ms,
-                    "visibility": row.post.visibility.name(),
-                    "uri": row.post.uri,
-                    "url": row.post.url,
-                    "status": status,
-                })
-            })
-            .collect();
-    Ok(json!({ "rows": rows, "next": next }))
-}
-
-impl AdminError {
-    fn usage(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            usage: true,
-        }
-    }
-
-    fn failed(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            usage: false,
-        }
-    }
-
-    fn wrong(error: impl std::fmt::Display) -> Self {
-        Self::usage(error.to_string())
-    }
-}
-
-impl From<StoreError> for AdminError {
-    fn from(error: StoreError) -> Self {
-        Self {
-            message: error.to_string(),
-            usage: false,
-        }
-    }
 }

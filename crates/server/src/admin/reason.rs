@@ -1,9 +1,8 @@
 //! The reason for the due time of a post, in words.
 
 use driftline_core::refresh::{AgeTable, Cause, Freshness, LookupOutcome, Policy};
+use driftline_runtime::show_ms;
 use driftline_store::refresh::RefreshState;
-
-use crate::span::show_ms;
 
 /// The reason for the due time of a post, or for its lack.
 pub(super) fn reason(

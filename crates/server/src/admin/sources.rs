@@ -6,6 +6,12 @@ use driftline_core::{
     answer::{FailureKind, PageRequest},
     timeline::{GapKind, Machine},
 };
+use driftline_mirror::{
+    SourceFault, SourceHealth, client_of_new,
+    quotas::{Permit, QuotaPurpose},
+    same_api,
+};
+use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     SourceId, Store, StoreError, clock,
     credential::{self, Credential},
@@ -16,15 +22,9 @@ use driftline_store::{
 use driftline_upstream::{Address, ClientPurpose, Timeline};
 use serde_json::{Value, json};
 
-use super::{AddSource, AdminError, Host, credentials};
-use crate::{
-    client::client_of_new,
-    clock::now_ms,
-    quotas::{Permit, QuotaPurpose},
-    source_health::{SourceFault, SourceHealth},
-};
+use super::{AddSource, Host};
 
-pub(super) async fn add(store: &Store, new: AddSource) -> Result<Value, AdminError> {
+pub(super) async fn add(store: &Store, new: AddSource) -> Result<Value, CommandError> {
     let row = row_of(store, new).await?;
     let name = row.name.clone();
     let added = store
@@ -33,19 +33,19 @@ pub(super) async fn add(store: &Store, new: AddSource) -> Result<Value, AdminErr
     match added {
         Ok(id) => Ok(json!({ "name": name, "id": id.to_string() })),
         Err(NameRefused::Taken) => Err(taken(&name)),
-        Err(refused) => Err(AdminError::wrong(refused)),
+        Err(refused) => Err(CommandError::usage(refused)),
     }
 }
 
-fn taken(name: &str) -> AdminError {
-    AdminError::usage(format!(
+fn taken(name: &str) -> CommandError {
+    CommandError::usage(format!(
         "there is a source named {name:?} already; choose another name with --name"
     ))
 }
 
 /// Requests the timeline once, as a session will, so that errors in the address, the timeline or the
 /// token show before the source is added.
-pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminError> {
+pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, CommandError> {
     let row = row_of(&host.store, new).await?;
     let name = row.name.clone();
     let is_taken = host.store.read(move |tx| source::by_name(tx, &name));
@@ -53,10 +53,10 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminErr
         return Err(taken(&row.name));
     }
     let Some(access) = &host.access else {
-        return Err(AdminError::failed("this process cannot reach upstreams"));
+        return Err(CommandError::failed("this process cannot reach upstreams"));
     };
     let (client, timeline) = client_of_new(&row, access)
-        .map_err(|error| AdminError::usage(format!("{error}; {UNCHECKED}")))?;
+        .map_err(|error| CommandError::usage(format!("{error}; {UNCHECKED}")))?;
     let untried = |why: &str| json!({ "posts": null, "warning": why });
     let scope = client.scope(ClientPurpose::Page(&timeline));
     let known = credential_of(&host.store, &row).await?;
@@ -95,7 +95,7 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, AdminErr
         Err(failure) if matches!(failure.kind, FailureKind::Throttled | FailureKind::Capped) => {
             Ok(untried(&failure.message))
         }
-        Err(failure) => Err(AdminError::failed(format!(
+        Err(failure) => Err(CommandError::failed(format!(
             "{}; {UNCHECKED}",
             failure.message
         ))),
@@ -115,20 +115,20 @@ async fn credential_of(store: &Store, row: &NewSource) -> Result<Option<Credenti
         .await
 }
 
-async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, AdminError> {
-    let address = Address::parse(&new.address).map_err(AdminError::wrong)?;
-    let timeline: Timeline = new.timeline.parse().map_err(AdminError::wrong)?;
-    credentials::same_api(store, &address.to_string(), new.api).await?;
+async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError> {
+    let address = Address::parse(&new.address).map_err(CommandError::usage)?;
+    let timeline: Timeline = new.timeline.parse().map_err(CommandError::usage)?;
+    same_api(store, &address.to_string(), new.api).await?;
     let token = match (new.token_env, new.token_file) {
         (Some(_), Some(_)) => {
-            return Err(AdminError::usage(
+            return Err(CommandError::usage(
                 "give either --token-env or --token-file, not both",
             ));
         }
         (Some(name), None) => Some(TokenLocation::Environment(name)),
         (None, Some(path)) => Some(TokenLocation::File(path)),
         (None, None) if timeline.needs_token() => {
-            return Err(AdminError::usage(format!(
+            return Err(CommandError::usage(format!(
                 "the timeline {timeline} needs a token: give --token-env or --token-file"
             )));
         }
@@ -147,7 +147,7 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, AdminError> 
     })
 }
 
-pub(super) async fn list(host: &Host) -> Result<Value, AdminError> {
+pub(super) async fn list(host: &Host) -> Result<Value, CommandError> {
     let (sources, stored, now_ms) = host
         .store
         .read(|tx| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use driftline_core::upstream_id::UpstreamId;
-use driftline_server::now_ms;
+use driftline_runtime::now_ms;
 use driftline_sim::baseline::Poller;
 use driftline_store::export;
 use driftline_upstream::{Address, Mastodon, Timeline};

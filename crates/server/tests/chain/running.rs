@@ -1,19 +1,23 @@
 //! A Driftline in this process, and the simulated upstream.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use driftline_core::timeline::{Backfill, Rung, Settings};
-use driftline_server::{
-    Policies, Pollers, PollersOptions, UpstreamAccess,
-    admin::{self, AddSource, Command, Host},
-    http,
+use driftline_api::{
+    App,
+    auth::Authorization,
+    router,
+    transport::{Limits, serve},
 };
+use driftline_core::timeline::{Backfill, Rung, Settings};
+use driftline_mirror::{Policies, Pollers, PollersOptions, UpstreamAccess};
+use driftline_server::admin::{self, AddSource, Command, Host};
+use driftline_server::{LocalMirror, api_description};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
 use driftline_store::{
-    SourceId, Store, StoreError, Target, completeness, machine, source, timeline,
+    LocalId, SourceId, Store, StoreError, Target, completeness, machine, source, timeline,
 };
 use driftline_upstream::{Http, Options};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::Instant};
@@ -71,21 +75,25 @@ impl Driftline {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (_, ready) = watch::channel(true);
-        let app = http::App {
+        let app = App {
             store: store.clone(),
-            policies: Policies::default(),
+            mirror: Arc::new(LocalMirror {
+                store: store.clone(),
+                policies: Policies::default(),
+                sources: pollers.health(),
+            }),
+            description: api_description(),
             metrics: None,
             public_base: None,
-            authorization: http::Authorization::ThisMachine,
+            authorization: Authorization::ThisMachine,
             ready,
-            sources: pollers.health(),
         };
         let (stop, mut stopped) = watch::channel(false);
         let serving = tokio::spawn(async move {
             let until = async move {
                 let _ = stopped.wait_for(|stop| *stop).await;
             };
-            http::serve(listener, http::router(app), http::Limits::default(), until)
+            serve(listener, router(app), Limits::default(), until)
                 .await
                 .unwrap();
         });
@@ -148,7 +156,7 @@ impl Driftline {
             .await
             .unwrap();
         let is_empty = machine.ledger().frontier().is_none();
-        !is_empty && machine.is_settled(&source.settings, driftline_server::now_ms(), 2)
+        !is_empty && machine.is_settled(&source.settings, driftline_runtime::now_ms(), 2)
     }
 
     pub(crate) async fn stored(&self) -> usize {
@@ -169,7 +177,7 @@ impl Driftline {
                 let mut ids = Vec::new();
                 let mut range = timeline::Range {
                     limit: 40,
-                    min: Some(driftline_id::Id::new(0)),
+                    min: Some(LocalId::new(0)),
                     ..timeline::Range::default()
                 };
                 loop {

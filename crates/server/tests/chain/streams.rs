@@ -71,7 +71,7 @@ async fn follow(sim: &SimServer, settings: Settings) -> Driftline {
 /// The delays from visible to stored, ms, sorted, of what became visible
 /// after a time and up to now.
 async fn delays_ms(sim: &SimServer, driftline: &Driftline, after_ms: i64) -> Vec<i64> {
-    let span_ms = after_ms + 1..driftline_server::now_ms();
+    let span_ms = after_ms + 1..driftline_runtime::now_ms();
     sleep(Duration::from_secs(1)).await;
     let rows = rows(driftline).await;
     let stored: HashMap<&str, i64> = rows
@@ -108,7 +108,7 @@ async fn a_stream_brings_posts_in_less_than_200_ms_without_a_poll() {
     for way in [Streaming::Sse, Streaming::WebSocket] {
         let sim = upstream(steady(6_000)).await;
         let driftline = follow(&sim, hardly_polled(way)).await;
-        let (after_ms, polls) = (driftline_server::now_ms(), sim.traffic().page_requests);
+        let (after_ms, polls) = (driftline_runtime::now_ms(), sim.traffic().page_requests);
         sleep(Duration::from_millis(4_000)).await;
         let delays = delays_ms(&sim, &driftline, after_ms).await;
         assert!(delays.len() > 50, "{}", delays.len());
@@ -182,9 +182,9 @@ async fn edits_and_deletions_are_applied_within_a_second_without_a_poll() {
     })
     .await;
     let driftline = follow(&sim, hardly_polled(Streaming::Auto)).await;
-    let after_ms = driftline_server::now_ms();
+    let after_ms = driftline_runtime::now_ms();
     sleep(Duration::from_millis(3_500)).await;
-    let now_ms = driftline_server::now_ms();
+    let now_ms = driftline_runtime::now_ms();
     sleep(Duration::from_millis(1_000)).await;
     let rows = rows(&driftline).await;
     let posts = sim.truth(&SimTimeline::Home).unwrap().posts;
@@ -302,7 +302,7 @@ async fn a_source_may_do_without_its_stream() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_post_that_only_the_stream_calls_deleted_comes_back_with_a_page() {
     // Mastodon's IDs, so that each poll's overlap reaches down to both.
-    let now_ms = driftline_server::now_ms();
+    let now_ms = driftline_runtime::now_ms();
     let id = move |age_ms: i64| ((now_ms - age_ms) << 16).to_string();
     let page = async move || {
         let status = |age_ms| {

@@ -8,10 +8,8 @@ use std::{
 };
 
 use driftline_db::testing::Cluster;
-use driftline_server::{
-    Pollers, PollersOptions, UpstreamAccess,
-    admin::{self, AddSource},
-};
+use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
+use driftline_server::admin::{self, AddSource};
 use driftline_sim::http::Timeline as SimTimeline;
 use driftline_store::{SecretUrl, Store, StoreError, Target, completeness, machine, source};
 use tokio::time::{Instant, sleep};
@@ -143,7 +141,7 @@ async fn state(store: &Store) -> State {
                 fence: holding.map_or(0, |held| held.fence),
                 entries,
                 settled: machine.ledger().frontier().is_some()
-                    && machine.is_settled(&source.settings, driftline_server::now_ms(), 2),
+                    && machine.is_settled(&source.settings, driftline_runtime::now_ms(), 2),
             })
         })
         .await

@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::{Router, routing::get};
-use driftline_server::http::{Limits, serve};
+use driftline_api::transport::{Limits, serve};
 use tokio::{net::TcpListener, sync::oneshot};
 
 /// One client too many waits until another has gone.

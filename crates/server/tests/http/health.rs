@@ -8,8 +8,11 @@ use std::{
     time::Duration,
 };
 
+use driftline_api::{
+    auth::Authorization,
+    transport::{Limits, serve},
+};
 use driftline_db::testing::Fresh;
-use driftline_server::http::{Authorization, Limits, serve};
 use driftline_store::{Root, StoreError};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use reqwest::StatusCode;

@@ -1,7 +1,8 @@
 //! The operator's token, and those who come without it.
 
+use driftline_api::auth::{Authorization, OperatorToken};
 use driftline_db::testing::Fresh;
-use driftline_server::http::{Authorization, OperatorToken, api_description};
+use driftline_server::api_description;
 use reqwest::{Method, StatusCode, header};
 use serde_json::json;
 

@@ -1,5 +1,13 @@
 //! A server over a store, and feeds that fill the store as pollers do.
 
+use driftline_api::{
+    App,
+    auth::Authorization,
+    router,
+    transport::{Limits, serve},
+};
+use std::sync::Arc;
+
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Listed, LookUp, Page},
     post::{Post, Visibility},
@@ -8,10 +16,8 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_server::{
-    Policies, SourceHealth,
-    http::{App, Authorization, Limits, router, serve},
-};
+use driftline_mirror::{Policies, SourceHealth};
+use driftline_server::{LocalMirror, api_description};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
     CommitLookUp, CommitPage, SourceId, Store, Tx, clock, commit_look_up, commit_page, machine,
@@ -38,6 +44,15 @@ pub(crate) struct World {
     _fresh: Fresh,
 }
 
+/// The mirror of a process that reads no sources.
+pub(crate) fn mirror(store: &Store, sources: SourceHealth) -> Arc<LocalMirror> {
+    Arc::new(LocalMirror {
+        store: store.clone(),
+        policies: Policies::default(),
+        sources,
+    })
+}
+
 impl World {
     pub(crate) async fn new() -> World {
         World::on(Fresh::sqlite(), |_| {}).await
@@ -51,12 +66,12 @@ impl World {
         let (ready, is_ready) = watch::channel(true);
         let mut app = App {
             store: store.clone(),
-            policies: Policies::default(),
+            mirror: mirror(&store, SourceHealth::default()),
+            description: api_description(),
             metrics: None,
             public_base: None,
             authorization: Authorization::ThisMachine,
             ready: is_ready,
-            sources: SourceHealth::default(),
         };
         change(&mut app);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

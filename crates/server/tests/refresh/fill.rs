@@ -2,7 +2,7 @@
 
 use driftline_core::api::Api;
 use driftline_db::testing::{Fresh, databases};
-use driftline_server::refresh::RefreshOptions;
+use driftline_mirror::refresh::RefreshOptions;
 use driftline_sim::WorldConfig;
 use futures_util::future::join_all;
 

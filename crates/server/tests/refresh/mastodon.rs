@@ -229,7 +229,7 @@ async fn named_posts_are_looked_up_and_kept() {
         .unwrap();
     ids.extend(truth.posts.iter().take(45).map(|post| post.id.to_string()));
     ids.extend(["1".to_owned(), "not an id".to_owned(), known[0].clone()]);
-    let track = driftline_server::admin::Track {
+    let track = driftline_core::tracking::Track {
         instance: world.sim.url(),
         api: None,
         ids,

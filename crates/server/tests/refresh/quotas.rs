@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
+use driftline_core::tracking::Track;
 use driftline_core::{
     answer::Throttle,
     api::Api,
     quota::{QuotaLedger, RequestKind, WINDOW_EDGE_MS},
 };
-use driftline_server::{
-    admin::{AddCredential, Command, Token, Track},
-    refresh::RefreshOptions,
-};
+use driftline_mirror::refresh::RefreshOptions;
+use driftline_server::admin::{AddCredential, Command, Token};
 use driftline_sim::{FaultsConfig, ThrottleRule, Traffic, WorldConfig, http::Timeline};
 use driftline_store::{StoreError, credential, quota};
 use serde_json::Value;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use driftline_core::{api::Api, refresh::LookupOutcome, upstream_id::UpstreamId};
-use driftline_server::{admin::Command, refresh::RefreshOptions};
+use driftline_mirror::refresh::RefreshOptions;
+use driftline_server::admin::Command;
 use driftline_sim::{BatchAbility, FaultsConfig, Hiding, PoisonAnswer, SpanMs, WorldConfig};
 use driftline_store::{LocalId, StoreError, source};
 

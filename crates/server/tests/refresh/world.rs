@@ -10,12 +10,12 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_server::{
+use driftline_mirror::{
     Policies, Pollers, PollersOptions, UpstreamAccess,
-    admin::{self, AddSource, Command, Host},
-    now_ms,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
+use driftline_runtime::now_ms;
+use driftline_server::admin::{self, AddSource, Command, Host};
 use driftline_sim::{
     FaultsConfig, Growth, WorldConfig,
     http::{Clock, ServerConfig, SimServer},

@@ -5,10 +5,8 @@ use driftline_core::{
     api::Api,
     timeline::{Plan, Settings},
 };
-use driftline_server::{
-    admin::{self, AddSource, Command},
-    refresh::RefreshOptions,
-};
+use driftline_mirror::refresh::RefreshOptions;
+use driftline_server::admin::{self, AddSource, Command};
 use driftline_sim::{PostsCap, ThrottleRule};
 use driftline_store::machine;
 use serde_json::Value;

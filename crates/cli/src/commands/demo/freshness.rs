@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::upstream_id::UpstreamId;
-use driftline_server::now_ms;
+use driftline_runtime::now_ms;
 use driftline_sim::http::SimServer;
 use serde::Serialize;
 

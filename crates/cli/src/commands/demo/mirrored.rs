@@ -8,12 +8,12 @@ use std::{
 };
 
 use driftline_core::{api::Api, upstream_id::UpstreamId};
-use driftline_server::{
+use driftline_mirror::{
     Policies, Session, UpstreamAccess,
-    admin::{self, AddCredential, AddSource, Command, Host, Token},
-    now_ms,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
+use driftline_runtime::now_ms;
+use driftline_server::admin::{self, AddCredential, AddSource, Command, Host, Token};
 use driftline_store::{
     SourceId, Store, StoreError, Target, export, refresh::refresh_state, source,
 };

@@ -13,7 +13,7 @@ use std::{
 };
 
 use clap::Args;
-use driftline_server::now_ms;
+use driftline_runtime::now_ms;
 use driftline_sim::{
     baseline::{Poller, WalkEnd},
     http::{Clock, SimServer, Timeline},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
-use driftline_server::now_ms;
+use driftline_runtime::now_ms;
 use driftline_sim::baseline::Poller;
 use jiff::Timestamp;
 use reqwest::{Client, Response, StatusCode};

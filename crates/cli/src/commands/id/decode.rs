@@ -2,7 +2,7 @@
 
 use clap::Args;
 use driftline_id::{Decoded, Layout, MayPredate, candidates};
-use driftline_server::now_ms;
+use driftline_runtime::now_ms;
 use serde_json::{Map, Value, json};
 
 use crate::{error::CliError, output, parse, shown};

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write as _};
 
 use clap::Args;
 use driftline_id::file::{FileError, LocalIds};
-use driftline_server::ids::check_folder;
+use driftline_id_service::check_folder;
 
 use crate::{
     config::Config,

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::Args;
-use driftline_server::{http, ids};
+use driftline_api::transport;
+use driftline_id_service::{self as ids, RunningIdService};
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
@@ -19,7 +20,7 @@ use crate::{
     duration::{HumanMs, parse_ms},
     error::CliError,
     id_options::{
-        IdOptions, LeaseStore, PeerText, RunningIdService, describe_node, open_address,
+        IdOptions, LeaseStore, PeerText, describe_node, open_address, start_id_service,
         thrift_address,
     },
     listen, output, stop,
@@ -95,8 +96,7 @@ impl Serve {
             let shared = shared_store(&data_dir, &id_options).await?;
             let store = shared.as_ref().map(|(_, store)| store);
             let node = id_options.choice(data_dir.data(), store)?;
-            let outcome = match RunningIdService::start(&section, node, thrift, stop.clone()).await
-            {
+            let outcome = match start_id_service(&section, node, thrift, stop.clone()).await {
                 Ok(mut running) => {
                     let served = serve(&mut running, http, stop.clone(), json).await;
                     running.stop().await;
@@ -146,7 +146,7 @@ async fn serve(
         let ended = async {
             let _ = ended.await;
         };
-        http::serve(listener, router, listen::http_limits(), ended).await
+        transport::serve(listener, router, listen::http_limits(), ended).await
     };
     let thrift = running.thrift.take();
     let stopping = async {

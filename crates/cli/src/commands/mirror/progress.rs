@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use driftline_core::timeline::GapKind;
-use driftline_server::{Session, now_ms};
+use driftline_mirror::Session;
+use driftline_runtime::now_ms;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{duration::show_ms, output};

@@ -1,0 +1,300 @@
+//! Which requests may do more than read public posts.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{
+        HeaderMap,
+        header::{AUTHORIZATION, HOST, ORIGIN},
+    },
+    middleware::{self, Next},
+    response::{IntoResponse as _, Response},
+};
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use secrecy::{ExposeSecret as _, SecretString};
+use subtle::ConstantTimeEq as _;
+use url::{Host, Url};
+
+use crate::transport::ApiError;
+
+/// What a request needs in order to do more than read public posts.
+#[derive(Clone, Debug)]
+pub enum Authorization {
+    /// Nothing, since only this machine can reach the server. The request must use one of the machine's
+    /// own names and must not come from a page of another site, so that no page can do it from a
+    /// browser here.
+    ThisMachine,
+    /// The operator's token, also from this machine: through a local proxy all clients look local.
+    Operator(OperatorToken),
+    /// Never allowed: other machines may reach the server and there is no token.
+    Closed,
+}
+
+/// The operator's token. Only a digest of it is kept.
+#[derive(Clone)]
+pub struct OperatorToken([u8; SHA256_OUTPUT_LEN]);
+
+/// Why a text is not a valid operator's token. Never holds the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OperatorTokenError {
+    /// It could be guessed.
+    #[error(
+        "invalid operator's token: shorter than {MIN_CHARACTERS} characters; `openssl rand -hex 32` makes a good one"
+    )]
+    Short,
+    /// It could not be sent in a header.
+    #[error(
+        "invalid operator's token: expected printable ASCII without spaces; `openssl rand -hex 32` makes a good one"
+    )]
+    Unusable,
+}
+
+impl OperatorToken {
+    /// Parses a token, with or without a line end.
+    ///
+    /// # Errors
+    /// [`OperatorTokenError`] if it is too short or could not be sent.
+    pub fn new(text: &SecretString) -> Result<Self, OperatorTokenError> {
+        let token = text.expose_secret().trim();
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(OperatorTokenError::Unusable);
+        }
+        if token.len() < MIN_CHARACTERS {
+            return Err(OperatorTokenError::Short);
+        }
+        Ok(Self(digest_of(token.as_bytes())))
+    }
+
+    /// Takes the same time for every token of one length.
+    fn is(&self, presented: &[u8]) -> bool {
+        self.0.ct_eq(&digest_of(presented)).into()
+    }
+}
+
+impl std::fmt::Debug for OperatorToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OperatorToken(…)")
+    }
+}
+
+impl Authorization {
+    /// Restricts routes that show more than public posts, or change something, to the operator.
+    pub fn guard<S: Clone + Send + Sync + 'static>(
+        &self,
+        routes: Router<S>,
+        public_base: Option<Url>,
+    ) -> Router<S> {
+        let guard = (self.clone(), public_base.map(Arc::new));
+        routes.route_layer(middleware::from_fn_with_state(guard, check_request))
+    }
+
+    /// Whether a request with these headers may do more than read public posts.
+    pub(crate) fn check(
+        &self,
+        headers: &HeaderMap,
+        public_base: Option<&Url>,
+    ) -> Result<(), ApiError> {
+        match self {
+            // No browser adds the token by itself, so a request with it may come from any page and by
+            // any name. Without a token, a page must be this server's own.
+            Self::ThisMachine if !is_same_site(headers, public_base) => {
+                Err(ApiError::Forbidden(NOT_FOR_OTHER_SITES))
+            }
+            authorization => authorization.check_token(headers),
+        }
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        match self {
+            Self::ThisMachine => Ok(()),
+            Self::Closed => Err(ApiError::Forbidden(
+                "Other machines may reach this server, and no operator's token is configured; set server.token_env or server.token_file",
+            )),
+            Self::Operator(token) => match bearer(headers) {
+                Some(presented) if token.is(presented) => Ok(()),
+                presented => Err(ApiError::Unauthorized {
+                    presented: presented.is_some(),
+                }),
+            },
+        }
+    }
+}
+
+async fn check_request(
+    State((authorization, public_base)): State<(Authorization, Option<Arc<Url>>)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let checked = authorization.check(request.headers(), public_base.as_deref());
+    match checked {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    }
+}
+
+/// Makes routes that any client may call refuse requests from pages of other sites.
+pub fn refuse_other_sites<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
+    routes.route_layer(middleware::from_fn(async |request: Request, next: Next| {
+        if is_of_another_site(request.headers()) {
+            return ApiError::Forbidden(NOT_FOR_OTHER_SITES).into_response();
+        }
+        next.run(request).await
+    }))
+}
+
+/// The bearer token, if there is exactly one `Authorization` header.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut sent = headers.get_all(AUTHORIZATION).iter();
+    let (Some(only), None) = (sent.next(), sent.next()) else {
+        return None;
+    };
+    let (scheme, token) = only.as_bytes().split_at_checked(SCHEME.len())?;
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(SCHEME) && !token.is_empty()).then_some(token)
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether the request comes from a page of another site. Only browsers send these headers.
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    if let Some(site) = text(headers, FETCH_SITE) {
+        return site == CROSS_SITE;
+    }
+    // Browsers send `Sec-Fetch-Site` only over trustworthy connections, and old ones never.
+    headers.get(ORIGIN).is_some_and(|origin| {
+        let origin = origin.to_str().ok().and_then(|text| text.split_once("://"));
+        origin.map(|(_, host)| host) != text(headers, HOST.as_str())
+    })
+}
+
+fn is_same_site(headers: &HeaderMap, public_base: Option<&Url>) -> bool {
+    if text(headers, FETCH_SITE) == Some(CROSS_SITE) {
+        return false;
+    }
+    match (text(headers, ORIGIN.as_str()), text(headers, HOST.as_str())) {
+        (None, host) => host.is_none_or(|host| is_own_name(host, public_base)),
+        (Some(origin), Some(host)) => {
+            let origin = origin.split_once("://").map(|(_, origin)| origin);
+            origin == Some(host) && is_own_name(host, public_base)
+        }
+        (Some(_), None) => false,
+    }
+}
+
+/// Whether a host is one of this server's names: any other name that resolves to it may belong to
+/// another site.
+fn is_own_name(host: &str, public_base: Option<&Url>) -> bool {
+    let Ok(url) = Url::parse(&format!("http://{host}")) else {
+        return false;
+    };
+    let public = public_base.and_then(Url::host_str);
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || Some(name) == public,
+        None => false,
+    }
+}
+
+fn digest_of(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
+    let mut out = [0; SHA256_OUTPUT_LEN];
+    out.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    out
+}
+
+const FETCH_SITE: &str = "sec-fetch-site";
+const CROSS_SITE: &str = "cross-site";
+const NOT_FOR_OTHER_SITES: &str = "This address refuses requests from pages of other sites";
+const MIN_CHARACTERS: usize = 32;
+const SCHEME: &[u8] = b"bearer ";
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderName;
+
+    use super::*;
+
+    fn headers(sent: &[(&'static str, &str)]) -> HeaderMap {
+        let sent = sent.iter();
+        sent.map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_recognised_by_browser_headers() {
+        let host = ("host", "ids.example:7610");
+        for other in [
+            ("sec-fetch-site", "cross-site"),
+            ("origin", "https://evil.example"),
+            ("origin", "http://ids.example"),
+            ("origin", "null"),
+        ] {
+            assert!(is_of_another_site(&headers(&[host, other])), "{other:?}");
+        }
+        for own in [
+            ("sec-fetch-site", "same-origin"),
+            ("sec-fetch-site", "none"),
+            ("origin", "http://ids.example:7610"),
+            ("user-agent", "curl"),
+        ] {
+            assert!(!is_of_another_site(&headers(&[host, own])), "{own:?}");
+        }
+        // `Sec-Fetch-Site` decides, also behind a proxy that sends another `Host`.
+        let own = [
+            ("host", "127.0.0.1:7610"),
+            ("origin", "https://ids.example"),
+            ("sec-fetch-site", "same-origin"),
+        ];
+        assert!(!is_of_another_site(&headers(&own)));
+    }
+
+    const GOOD: &str = "0123456789abcdef0123456789abcdef";
+
+    fn token(text: &str) -> Result<OperatorToken, OperatorTokenError> {
+        OperatorToken::new(&SecretString::from(text))
+    }
+
+    #[test]
+    fn tokens_that_could_be_guessed_or_not_be_sent_are_refused() {
+        assert_eq!(token("short").unwrap_err(), OperatorTokenError::Short);
+        assert_eq!(token(&GOOD[1..]).unwrap_err(), OperatorTokenError::Short);
+        for bad in [
+            format!("{GOOD} {GOOD}"),
+            format!("{GOOD}\n{GOOD}"),
+            format!("ä{GOOD}"),
+        ] {
+            assert_eq!(token(&bad).unwrap_err(), OperatorTokenError::Unusable);
+        }
+        let written = token(&format!("{GOOD}\n")).unwrap();
+        assert!(written.is(GOOD.as_bytes()));
+        assert!(!written.is(&GOOD.as_bytes()[1..]) && !written.is(b""));
+        assert!(!format!("{written:?}").contains("0123"));
+    }
+
+    #[test]
+    fn a_token_is_read_from_one_header_of_a_bearer() {
+        let read = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, value.parse().unwrap());
+            }
+            bearer(&headers).map(<[u8]>::to_vec)
+        };
+        assert_eq!(read(&["Bearer abc"]), Some(b"abc".to_vec()));
+        assert_eq!(read(&["bearer  abc "]), Some(b"abc".to_vec()));
+        for none in [
+            &[] as &[&str],
+            &["Bearer "],
+            &["Bearerabc"],
+            &["Basic abc"],
+            &["B"],
+            &["Bearer abc", "Bearer abc"],
+        ] {
+            assert_eq!(read(none), None, "{none:?}");
+        }
+    }
+}

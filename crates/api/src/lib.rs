@@ -1,0 +1,101 @@
+//! What is stored, as a Mastodon server would show it to someone who has not logged in.
+//!
+//! # What clients may rely on
+//! - Only public posts are shown, in every timeline and by every ID.
+//! - Lists (which reveal what the operator follows), metrics and everything that changes something
+//!   need the operator's token where other machines may reach the server. Where only this machine
+//!   does, they refuse pages of other sites: see [`Authorization`].
+//! - IDs are local and only grow: in the public timeline and by themselves posts go by their own
+//!   ID, in a list (a source) by their entry's. `/api/v1/statuses/` takes either.
+//! - A source is a list once the requested history is stored. Before that neither
+//!   `/api/v1/lists` nor its timeline knows it (404), since an empty page would read as an empty
+//!   timeline.
+//! - `reblog.id`, and the `id` of an account in it or in `mentions`, is local where the answer has
+//!   found a local one, else the upstream's. `in_reply_to_id` and `in_reply_to_account_id` are local
+//!   or `null`.
+//! - Of an upstream's post only what Mastodon documents is shown, without what concerns the
+//!   account whose token mirrors it (`favourited`, a poll's `voted`…): unknown keys
+//!   might reveal something about it. Exports hold all of the JSON but what concerns that account.
+//! - Posts are never written here, so `local=true` yields an empty page.
+
+pub mod auth;
+mod mastodon;
+mod native;
+mod port;
+pub mod transport;
+
+use std::sync::Arc;
+
+use axum::{Extension, Router, http::header::LINK, routing::get};
+use driftline_runtime::StoreProbe;
+use driftline_store::Store;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::watch;
+use tower_http::{
+    CompressionLevel,
+    compression::{CompressionLayer, predicate::SizeAbove},
+    cors::{AllowHeaders, Any, CorsLayer},
+    trace::TraceLayer,
+};
+use url::Url;
+use utoipa::openapi::OpenApi;
+
+pub use native::description::api_description;
+pub use port::MirrorPort;
+
+use auth::Authorization;
+use transport::ApiError;
+
+/// What is served.
+#[derive(Clone)]
+pub struct App {
+    /// Where posts are read.
+    pub store: Store,
+    /// What reads upstreams.
+    pub mirror: Arc<dyn MirrorPort>,
+    /// The OpenAPI description of all that is served.
+    pub description: OpenApi,
+    /// What `/metrics` shows; without it the path answers 404.
+    pub metrics: Option<PrometheusHandle>,
+    /// The address that clients use. Without it links begin with `http` and the host that the
+    /// client named, so behind a proxy that speaks TLS it has to be set.
+    pub public_base: Option<Url>,
+    /// Who may do more than read public posts.
+    pub authorization: Authorization,
+    /// Whether the process has begun its work; `/readyz` asks.
+    pub ready: watch::Receiver<bool>,
+}
+
+/// The routes of the API.
+pub fn router(app: App) -> Router {
+    let app = Arc::new(app);
+    let probe = StoreProbe::new(app.store.clone());
+    Router::new()
+        .merge(mastodon::routes())
+        .merge(native::routes())
+        .fallback(async || ApiError::NotFound)
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
+        .layer(
+            CompressionLayer::new()
+                .quality(CompressionLevel::Fastest)
+                .compress_when(SizeAbove::new(MIN_COMPRESSED_BYTES)),
+        )
+        .layer(
+            CorsLayer::new()
+                .allow_origin(Any)
+                .allow_methods(Any)
+                // The asterisk would not allow `Authorization` (Fetch, 4.9).
+                .allow_headers(AllowHeaders::mirror_request())
+                .expose_headers([LINK]),
+        )
+        .merge(native::track::routes())
+        .layer(TraceLayer::new_for_http())
+        // Not logged: probes come every second, and the answer says what is wrong.
+        .route(
+            "/readyz",
+            get(native::health::ready).layer(Extension(probe)),
+        )
+        .with_state(app)
+}
+
+const MIN_COMPRESSED_BYTES: u64 = 1024;

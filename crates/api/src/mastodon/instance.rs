@@ -1,0 +1,104 @@
+//! The instance entities.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use driftline_store::source;
+use serde_json::{Value, json};
+
+use crate::{
+    App,
+    transport::{Address, ApiError},
+};
+
+/// The entity `V1::Instance`. There are no accounts, and posts are not counted: both counts are zero.
+pub(super) async fn v1(
+    State(app): State<Arc<App>>,
+    address: Address,
+) -> Result<Json<Value>, ApiError> {
+    let instances = app.store.read(source::instances).await?;
+    Ok(Json(json!({
+        "uri": address.domain(),
+        "title": TITLE,
+        "short_description": DESCRIPTION,
+        "description": DESCRIPTION,
+        "email": "",
+        "version": VERSION,
+        "urls": { "streaming_api": address.streaming() },
+        "stats": { "user_count": 0, "status_count": 0, "domain_count": instances.len() },
+        "thumbnail": null,
+        "languages": [],
+        "registrations": false,
+        "approval_required": false,
+        "invites_enabled": false,
+        "configuration": configuration(),
+        "contact_account": null,
+        "rules": [],
+    })))
+}
+
+/// The entity `Instance`.
+pub(super) async fn v2(address: Address) -> Json<Value> {
+    let mut configuration = configuration();
+    configuration["urls"] = json!({ "streaming": address.streaming() });
+    configuration["vapid"] = json!({ "public_key": "" });
+    configuration["translation"] = json!({ "enabled": false });
+    Json(json!({
+        "domain": address.domain(),
+        "title": TITLE,
+        "version": VERSION,
+        "source_url": env!("CARGO_PKG_REPOSITORY"),
+        "description": DESCRIPTION,
+        "usage": { "users": { "active_month": 0 } },
+        "thumbnail": { "url": address.of("/favicon.ico") },
+        "icon": [],
+        "languages": [],
+        "configuration": configuration,
+        "registrations": {
+            "enabled": false,
+            "approval_required": false,
+            "message": null,
+            "url": null,
+        },
+        "api_versions": { "mastodon": 2 },
+        "contact": { "email": "", "account": null },
+        "rules": [],
+    }))
+}
+
+/// Limits of posting. Nothing can be posted here; these are the values of most servers.
+fn configuration() -> Value {
+    json!({
+        "accounts": { "max_featured_tags": 10, "max_pinned_statuses": 5 },
+        "statuses": {
+            "max_characters": 500,
+            "max_media_attachments": 4,
+            "characters_reserved_per_url": 23,
+        },
+        "media_attachments": {
+            "supported_mime_types": [],
+            "description_limit": 1500,
+            "image_size_limit": 0,
+            "image_matrix_limit": 0,
+            "video_size_limit": 0,
+            "video_frame_rate_limit": 0,
+            "video_matrix_limit": 0,
+        },
+        "polls": {
+            "max_options": 4,
+            "max_characters_per_option": 50,
+            "min_expiration": 300,
+            "max_expiration": 2_629_746,
+        },
+    })
+}
+
+const TITLE: &str = "Driftline";
+const DESCRIPTION: &str = "A complete, fresh copy of the timelines that its people care about.";
+
+/// Begins with the Mastodon version whose API this is: clients derive the supported requests from it.
+const VERSION: &str = concat!(
+    "4.3.0 (compatible; Driftline ",
+    env!("CARGO_PKG_VERSION"),
+    ")"
+);

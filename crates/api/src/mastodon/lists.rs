@@ -1,0 +1,49 @@
+//! Sources as lists.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use driftline_mastodon::List;
+use driftline_store::{
+    SourceId,
+    source::{self, Source},
+};
+
+use crate::{
+    App,
+    auth::Operator,
+    transport::{ApiError, PathId},
+};
+
+/// The sources that may be read.
+pub(super) async fn all(
+    _: Operator,
+    State(app): State<Arc<App>>,
+) -> Result<Json<Vec<List<'static>>>, ApiError> {
+    let sources = app.store.read(source::list).await?;
+    let readable = sources.into_iter().filter(|source| source.readable);
+    Ok(Json(readable.map(list_of).collect()))
+}
+
+/// One of them.
+pub(super) async fn one(
+    _: Operator,
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+) -> Result<Json<List<'static>>, ApiError> {
+    let id = SourceId::new(id);
+    let source = app.store.read(move |tx| source::by_id(tx, id)).await?;
+    match source.filter(|source| source.readable) {
+        Some(source) => Ok(Json(list_of(source))),
+        None => Err(ApiError::NotFound),
+    }
+}
+
+fn list_of(source: Source) -> List<'static> {
+    List {
+        id: source.id.to_string().into(),
+        title: source.name.into(),
+        replies_policy: "list".into(),
+        exclusive: false,
+    }
+}

@@ -1,0 +1,32 @@
+//! Mastodon's API.
+
+mod instance;
+mod link;
+mod lists;
+mod local_references;
+mod page_query;
+mod status;
+mod statuses;
+mod timelines;
+
+use std::sync::Arc;
+
+use axum::{Router, routing::get};
+
+use crate::App;
+
+/// The content type of every entity.
+const JSON: &str = "application/json; charset=utf-8";
+
+/// The routes that Mastodon documents.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/timelines/public", get(timelines::public))
+        .route("/api/v1/timelines/list/{id}", get(timelines::list))
+        .route("/api/v1/lists", get(lists::all))
+        .route("/api/v1/lists/{id}", get(lists::one))
+        .route("/api/v1/statuses/{id}", get(statuses::one))
+        .route("/api/v1/statuses/{id}/history", get(statuses::history))
+        .route("/api/v1/instance", get(instance::v1))
+        .route("/api/v2/instance", get(instance::v2))
+}

@@ -1,0 +1,97 @@
+use axum::{extract::FromRequestParts, http::request::Parts};
+use driftline_store::{LocalId, timeline::Range};
+use url::form_urlencoded::{self, Serializer};
+
+use crate::transport::ApiError;
+
+/// The query of a request for a page of a timeline.
+#[derive(Debug)]
+pub(super) struct PageQuery {
+    /// Which part of the timeline.
+    pub(super) range: Range,
+    /// Whether to list only posts that were written here.
+    pub(super) local: bool,
+    /// Parameters that the links to neighbouring pages repeat.
+    kept: Vec<(String, String)>,
+}
+
+impl PageQuery {
+    /// Parses a query. The last of repeated parameters counts; an empty bound is ignored.
+    pub(super) fn parse(query: &str) -> Result<Self, ApiError> {
+        let mut parsed = Self {
+            range: Range {
+                limit: DEFAULT_LIMIT,
+                ..Range::default()
+            },
+            local: false,
+            kept: Vec::new(),
+        };
+        let range = &mut parsed.range;
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "since_id" => range.since = bound("since_id", &value)?,
+                "min_id" => range.min = bound("min_id", &value)?,
+                "max_id" => range.max = bound("max_id", &value)?,
+                _ => {
+                    match &*name {
+                        "limit" => range.limit = limit(&value)?,
+                        "local" => parsed.local = is_true(&value),
+                        _ => {}
+                    }
+                    parsed.kept.push((name.into_owned(), value.into_owned()));
+                }
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// The query of a neighbouring page.
+    pub(super) fn neighbour(&self, bound: &str, id: LocalId) -> String {
+        Serializer::new(String::new())
+            .extend_pairs(&self.kept)
+            .append_pair(bound, &id.to_string())
+            .finish()
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PageQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+fn bound(name: &str, value: &str) -> Result<Option<LocalId>, ApiError> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    match value.parse() {
+        Ok(id) => Ok(Some(id)),
+        Err(error) => Err(ApiError::BadParameter(format!("invalid {name}: {error}"))),
+    }
+}
+
+/// Clamped to the maximum, as in Mastodon.
+fn limit(value: &str) -> Result<u16, ApiError> {
+    let is_number = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
+    match value.trim_start_matches('0') {
+        digits if is_number && !digits.is_empty() => Ok(digits
+            .parse()
+            .map_or(MAX_LIMIT, |limit: u16| limit.min(MAX_LIMIT))),
+        _ => Err(ApiError::BadParameter(format!(
+            "limit must be between 1 and {MAX_LIMIT}"
+        ))),
+    }
+}
+
+/// Whether Rails reads the value as true.
+fn is_true(value: &str) -> bool {
+    !matches!(
+        value,
+        "" | "0" | "f" | "F" | "false" | "FALSE" | "off" | "OFF"
+    )
+}
+
+const DEFAULT_LIMIT: u16 = 20;
+const MAX_LIMIT: u16 = 40;

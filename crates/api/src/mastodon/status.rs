@@ -1,0 +1,333 @@
+//! Posts as Mastodon shows them.
+
+use std::borrow::Cow;
+
+use driftline_core::post::Visibility;
+use driftline_id::Layout;
+use driftline_mastodon::{
+    AccountNames, Copied, Kind, ObjectWriter, RawObject, copy, iso_8601, write_account, write_list,
+};
+use driftline_store::{
+    history::{EndedBy, Version},
+    timeline::TimelinePost,
+};
+
+use super::local_references::LocalReferences;
+
+/// A stored post with its JSON parsed.
+#[derive(Debug)]
+pub(super) struct Status<'p> {
+    post: &'p TimelinePost,
+    entity: Entity<'p>,
+    boosted: Option<Entity<'p>>,
+}
+
+impl<'p> Status<'p> {
+    /// Parses a post's JSON. If that fails, the entity shows only the columns that the store has.
+    pub(super) fn of(post: &'p TimelinePost) -> Self {
+        let members = RawObject::parse(&post.raw).unwrap_or_else(|_| {
+            tracing::warn!(post = %post.post_id, "invalid JSON of a stored post: expected an object");
+            RawObject::default()
+        });
+        // A boost may be public although the boosted post is not.
+        let boosted = members
+            .get("reblog")
+            .and_then(RawObject::of)
+            .filter(is_for_anyone)
+            .map(Entity::of);
+        Self {
+            post,
+            entity: Entity::of(members),
+            boosted,
+        }
+    }
+
+    /// The stored post.
+    pub(super) fn post(&self) -> &'p TimelinePost {
+        self.post
+    }
+
+    /// The author's ID at the upstream.
+    pub(super) fn account_id(&self) -> Option<Cow<'p, str>> {
+        self.entity.account.id("id")
+    }
+
+    /// The upstream IDs of the posts that the status refers to.
+    pub(super) fn references(&self) -> impl Iterator<Item = Cow<'p, str>> {
+        let boosted = self.boosted.as_ref();
+        [
+            self.entity.members.id("in_reply_to_id"),
+            boosted.and_then(|boosted| boosted.members.id("id")),
+            boosted.and_then(|boosted| boosted.members.id("in_reply_to_id")),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Writes the entity `Status`.
+    pub(super) fn write(&self, out: &mut Vec<u8>, local: &LocalReferences) {
+        let post = self.post;
+        let context = Context {
+            local,
+            post,
+            origin: local.origin(post.instance),
+        };
+        let mut object = ObjectWriter::open(out);
+        object.value("id", &post.id);
+        object.value("created_at", &iso_8601(created_at_ms(post)));
+        object.value("edited_at", &post.edited_at_ms.map(iso_8601));
+        object.value("visibility", post.visibility.name());
+        object.value(
+            "uri",
+            &context.uri(post.uri.as_deref(), post.url.as_deref(), &post.upstream_id),
+        );
+        object.value("url", &post.url);
+        let account = post
+            .account
+            .map_or_else(|| NO_ACCOUNT.to_owned(), |id| id.to_string());
+        write_account(
+            object.key("account"),
+            &self.entity.account,
+            &account,
+            context.origin,
+        );
+        self.entity.write_rest(&mut object, &context);
+        match &self.boosted {
+            Some(boosted) => boosted.write_boosted(object.key("reblog"), &context),
+            None => object.json("reblog", "null"),
+        }
+        object.close();
+    }
+
+    /// Writes the entity `StatusEdit` of the current version.
+    pub(super) fn write_edit(&self, out: &mut Vec<u8>, local: &LocalReferences) {
+        let written_ms = self
+            .post
+            .edited_at_ms
+            .unwrap_or_else(|| created_at_ms(self.post));
+        self.write_edit_of(out, local, &self.entity, &iso_8601(written_ms));
+    }
+
+    /// Writes the entity `StatusEdit` of an earlier version. Writes nothing and returns `false` if
+    /// that version was not public.
+    pub(super) fn write_version(
+        &self,
+        out: &mut Vec<u8>,
+        local: &LocalReferences,
+        version: &Version,
+    ) -> bool {
+        let shown = RawObject::parse(&version.raw)
+            .ok()
+            .filter(|members| version.ended_by == EndedBy::Edit && is_for_anyone(members));
+        let Some(members) = shown else { return false };
+        let written = members
+            .text("edited_at")
+            .or_else(|| members.text("created_at"));
+        let written = written.unwrap_or_else(|| Cow::Owned(iso_8601(created_at_ms(self.post))));
+        self.write_edit_of(out, local, &Entity::of(members), &written);
+        true
+    }
+
+    fn write_edit_of(
+        &self,
+        out: &mut Vec<u8>,
+        local: &LocalReferences,
+        entity: &Entity<'_>,
+        written: &str,
+    ) {
+        let origin = local.origin(self.post.instance);
+        let id = self
+            .post
+            .account
+            .map_or_else(|| NO_ACCOUNT.to_owned(), |id| id.to_string());
+        let mut object = ObjectWriter::open(out);
+        object.value("created_at", written);
+        write_account(object.key("account"), &entity.account, &id, origin);
+        copy(&mut object, &entity.members, COPIED_OF_EDIT);
+        if let Some(poll) = entity.members.get("poll").and_then(RawObject::of) {
+            let mut poll_object = ObjectWriter::open(object.key("poll"));
+            copy(&mut poll_object, &poll, COPIED_OF_EDITED_POLL);
+            poll_object.close();
+        }
+        object.close();
+    }
+}
+
+/// A post's JSON and its author's.
+#[derive(Debug)]
+struct Entity<'p> {
+    members: RawObject<'p>,
+    account: RawObject<'p>,
+}
+
+/// The post that an entity was seen in, and its local references.
+struct Context<'a> {
+    local: &'a LocalReferences,
+    post: &'a TimelinePost,
+    origin: &'a str,
+}
+
+impl Context<'_> {
+    /// A post's URI; without one its URL, or the URI that its server would give it.
+    fn uri(&self, uri: Option<&str>, url: Option<&str>, upstream_id: &str) -> String {
+        match uri.or(url) {
+            Some(uri) => uri.to_owned(),
+            None => format!("{}/statuses/{upstream_id}", self.origin),
+        }
+    }
+}
+
+impl<'p> Entity<'p> {
+    fn of(members: RawObject<'p>) -> Self {
+        Self {
+            account: members.object("account"),
+            members,
+        }
+    }
+
+    /// The members that a post and a boosted post have in common.
+    fn write_rest(&self, object: &mut ObjectWriter<'_>, context: &Context<'_>) {
+        let (members, instance) = (&self.members, context.post.instance);
+        let replied_to = members
+            .id("in_reply_to_id")
+            .and_then(|id| context.local.post(instance, &id));
+        let replied_account = members
+            .id("in_reply_to_account_id")
+            .and_then(|id| context.local.account(instance, &id))
+            .or_else(|| replied_to?.account);
+        object.value("in_reply_to_id", &replied_to.map(|post| post.id));
+        object.value("in_reply_to_account_id", &replied_account);
+        copy(object, members, COPIED);
+        write_list(
+            object.key("mentions"),
+            members.objects("mentions"),
+            |object, mention| {
+                write_mention(object, mention, context);
+            },
+        );
+        write_list(
+            object.key("tags"),
+            members.objects("tags"),
+            |object, tag| {
+                copy(object, tag, COPIED_OF_TAG);
+            },
+        );
+        match members.get("poll").and_then(RawObject::of) {
+            Some(poll) => {
+                let mut poll_object = ObjectWriter::open(object.key("poll"));
+                if let Some(id) = poll.id("id") {
+                    poll_object.value("id", &id);
+                }
+                copy(&mut poll_object, &poll, COPIED_OF_POLL);
+                poll_object.close();
+            }
+            None => object.json("poll", "null"),
+        }
+    }
+
+    fn write_boosted(&self, out: &mut Vec<u8>, context: &Context<'_>) {
+        let (members, instance) = (&self.members, context.post.instance);
+        let upstream_id = members.id("id").unwrap_or_default();
+        let local_post = context.local.post(instance, &upstream_id);
+        let mut object = ObjectWriter::open(out);
+        match local_post {
+            Some(post) => object.value("id", &post.id),
+            None => object.value("id", &upstream_id),
+        }
+        let boosted_at = || Cow::Owned(iso_8601(created_at_ms(context.post)));
+        object.value(
+            "created_at",
+            &members.text("created_at").unwrap_or_else(boosted_at),
+        );
+        object.value("edited_at", &members.text("edited_at"));
+        object.value("visibility", visibility(members).name());
+        let (uri, url) = (members.text("uri"), members.text("url"));
+        object.value(
+            "uri",
+            &context.uri(uri.as_deref(), url.as_deref(), &upstream_id),
+        );
+        object.value("url", &url);
+        let account_id = self.account.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
+        let local_id = local_post
+            .and_then(|post| post.account)
+            .or_else(|| context.local.account(instance, &account_id))
+            .map(|id| Cow::Owned(id.to_string()));
+        let id = local_id.unwrap_or(account_id);
+        write_account(object.key("account"), &self.account, &id, context.origin);
+        self.write_rest(&mut object, context);
+        object.json("reblog", "null");
+        object.close();
+    }
+}
+
+fn write_mention(object: &mut ObjectWriter<'_>, mention: &RawObject<'_>, context: &Context<'_>) {
+    let upstream_id = mention.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
+    match context.local.account(context.post.instance, &upstream_id) {
+        Some(id) => object.value("id", &id),
+        None => object.value("id", &upstream_id),
+    }
+    let account = AccountNames::of(mention, context.origin);
+    object.value("username", &account.username);
+    object.value("acct", &account.acct);
+    object.value("url", &mention.text("url").unwrap_or_default());
+}
+
+fn visibility(status: &RawObject<'_>) -> Visibility {
+    Visibility::named_or_narrowest(&status.text("visibility").unwrap_or_default())
+}
+
+fn is_for_anyone(status: &RawObject<'_>) -> bool {
+    matches!(
+        visibility(status),
+        Visibility::Public | Visibility::Unlisted
+    )
+}
+
+/// When a post was written; if the upstream does not say, when it was stored.
+fn created_at_ms(post: &TimelinePost) -> i64 {
+    post.created_at_ms
+        .unwrap_or_else(|| Layout::PULSATE.time_ms(post.post_id.raw().into()))
+}
+
+/// The ID of an author that the upstream leaves out.
+const NO_ACCOUNT: &str = "0";
+
+const COPIED: &[Copied] = &[
+    Copied::always("content", Kind::Text, "\"\""),
+    Copied::always("sensitive", Kind::Bool, "false"),
+    Copied::always("spoiler_text", Kind::Text, "\"\""),
+    Copied::always("media_attachments", Kind::List, "[]"),
+    Copied::always("emojis", Kind::List, "[]"),
+    Copied::always("reblogs_count", Kind::Whole, "0"),
+    Copied::always("favourites_count", Kind::Whole, "0"),
+    Copied::always("replies_count", Kind::Whole, "0"),
+    Copied::always("card", Kind::Object, "null"),
+    Copied::always("language", Kind::Text, "null"),
+    Copied::optional("application", Kind::Object),
+];
+
+const COPIED_OF_TAG: &[Copied] = &[
+    Copied::always("name", Kind::Text, "\"\""),
+    Copied::always("url", Kind::Text, "\"\""),
+];
+
+/// Without `voted` and `own_votes`, which concern the token's account.
+const COPIED_OF_POLL: &[Copied] = &[
+    Copied::always("expires_at", Kind::Text, "null"),
+    Copied::always("expired", Kind::Bool, "false"),
+    Copied::always("multiple", Kind::Bool, "false"),
+    Copied::always("votes_count", Kind::Whole, "0"),
+    Copied::always("voters_count", Kind::Whole, "null"),
+    Copied::always("options", Kind::List, "[]"),
+    Copied::always("emojis", Kind::List, "[]"),
+];
+
+const COPIED_OF_EDIT: &[Copied] = &[
+    Copied::always("content", Kind::Text, "\"\""),
+    Copied::always("spoiler_text", Kind::Text, "\"\""),
+    Copied::always("sensitive", Kind::Bool, "false"),
+    Copied::always("media_attachments", Kind::List, "[]"),
+    Copied::always("emojis", Kind::List, "[]"),
+];
+
+const COPIED_OF_EDITED_POLL: &[Copied] = &[Copied::always("options", Kind::List, "[]")];

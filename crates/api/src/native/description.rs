@@ -1,0 +1,50 @@
+//! The OpenAPI description of the HTTP API.
+
+use serde::Serialize;
+use utoipa::{
+    Modify, OpenApi, ToSchema,
+    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+};
+
+use super::track;
+use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
+
+/// The OpenAPI description of these routes.
+pub fn api_description() -> utoipa::openapi::OpenApi {
+    Description::openapi()
+}
+
+/// What went wrong.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// The error message, for people.
+    error: String,
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Driftline",
+        description = "Driftline's own routes; the others are as Mastodon documents them. Where other machines may reach the server, routes with the security scheme `operator` need the operator's token, and so do lists, their timelines and /metrics. IDs are strings in JSON: most parsers lose digits of numbers above 2^53.",
+        license(name = "MIT OR Apache-2.0")
+    ),
+    paths(track::add_tracked, track::show_tracked),
+    components(schemas(Track, TrackResult, TrackedPosts, Problem)),
+    modifiers(&Operator)
+)]
+struct Description;
+
+struct Operator;
+
+impl Modify for Operator {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(
+                "The operator's token. Not needed where only the server's own machine can reach it.",
+            ))
+            .build();
+        let components = openapi.components.get_or_insert_default();
+        components.add_security_scheme("operator", SecurityScheme::Http(scheme));
+    }
+}

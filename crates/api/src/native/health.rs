@@ -1,0 +1,111 @@
+//! Health checks and metrics, for operators.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use driftline_runtime::{StalledSource, StoreProbe, now_ms, show_ms};
+
+use crate::{
+    App,
+    auth::Operator,
+    transport::{ApiError, rendered},
+};
+
+/// Whether the process answers at all.
+pub(crate) async fn live() -> &'static str {
+    "ok"
+}
+
+/// Whether the process is ready and the store can be read and written.
+///
+/// The first line is `ok` or the error. Then come the stalled sources, by name for the operator and
+/// as a number for other clients, since their names reveal what is followed. Upstream failures never
+/// make the process unready: one upstream would take all instances out of service.
+pub(crate) async fn ready(
+    State(app): State<Arc<App>>,
+    Extension(probe): Extension<StoreProbe>,
+    headers: HeaderMap,
+) -> Response {
+    let checked = if *app.ready.borrow() {
+        let probed = probe.check().await.map_err(|error| error.to_string());
+        probed.and_then(|()| match app.mirror.store_fault() {
+            Some(error) => Err(format!("The store cannot be written: {error}")),
+            None => Ok(()),
+        })
+    } else {
+        Err("The server is starting or stopping".to_owned())
+    };
+    let stalled = app.mirror.stalled_sources(now_ms());
+    let is_operator = app
+        .authorization
+        .check(&headers, app.public_base.as_ref())
+        .is_ok();
+    let (status, mut text) = match checked {
+        Ok(()) => (StatusCode::OK, "ok".to_owned()),
+        // A database error may name files and hosts.
+        Err(error) if is_operator => (StatusCode::SERVICE_UNAVAILABLE, error),
+        Err(error) => {
+            let summary = error.split(':').next().unwrap_or_default();
+            (StatusCode::SERVICE_UNAVAILABLE, summary.to_owned())
+        }
+    };
+    text.push_str(&stalled_lines(&stalled, is_operator));
+    (status, text).into_response()
+}
+
+fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {
+    if stalled.is_empty() {
+        return String::new();
+    }
+    if !is_operator {
+        return format!("\nsources that stand still: {}", stalled.len());
+    }
+    let now = now_ms();
+    stalled
+        .iter()
+        .map(|source| {
+            let for_ms = now.saturating_sub(source.since_ms);
+            let (name, reason) = (&source.name, &source.reason);
+            format!("\n{name} stands still for {}: {reason}", show_ms(for_ms))
+        })
+        .collect()
+}
+
+/// The metrics in Prometheus' text form.
+pub(crate) async fn metrics(
+    _: Operator,
+    State(app): State<Arc<App>>,
+) -> Result<Response, ApiError> {
+    let metrics = app.metrics.as_ref().ok_or(ApiError::NotFound)?;
+    Ok(rendered(metrics))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_operator_sees_the_names_of_stalled_sources() {
+        assert_eq!(stalled_lines(&[], true), "");
+        let source = |name: &str| StalledSource {
+            name: name.to_owned(),
+            since_ms: now_ms() - 35_000,
+            reason: "no token".to_owned(),
+        };
+        let stalled = [source("a"), source("b")];
+        let text = stalled_lines(&stalled, true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[1].starts_with("a stands still for 35"), "{text}");
+        assert!(lines[2].ends_with(": no token"), "{text}");
+        assert_eq!(
+            stalled_lines(&stalled, false),
+            "\nsources that stand still: 2"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! Driftline's own routes.
+
+pub(crate) mod description;
+pub(crate) mod health;
+pub(crate) mod track;
+
+use std::sync::Arc;
+
+use axum::{Json, Router, extract::State, routing::get};
+use utoipa::openapi::OpenApi;
+
+use crate::App;
+
+/// The routes whose answers are compressed and which pages of other sites may ask for.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/livez", get(health::live))
+        .route("/metrics", get(health::metrics))
+        .route("/api/openapi.json", get(described))
+}
+
+async fn described(State(app): State<Arc<App>>) -> Json<OpenApi> {
+    Json(app.description.clone())
+}

@@ -1,0 +1,57 @@
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    extract::FromRequestParts,
+    http::{header::HOST, request::Parts, uri::Authority},
+};
+
+use crate::App;
+
+/// The server's own address as its clients write it, without a trailing slash.
+pub(crate) struct Address {
+    base: String,
+    is_encrypted: bool,
+}
+
+impl Address {
+    /// The URL of a path; without a host if the request named none.
+    pub(crate) fn of(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// The host and, if it is not the default, the port.
+    pub(crate) fn domain(&self) -> &str {
+        let rest = self.base.split_once("://").map_or("", |(_, rest)| rest);
+        match rest.split('/').next() {
+            None | Some("") => "localhost",
+            Some(domain) => domain,
+        }
+    }
+
+    /// Where a client would look for streams.
+    pub(crate) fn streaming(&self) -> String {
+        let scheme = if self.is_encrypted { "wss" } else { "ws" };
+        format!("{scheme}://{}", self.domain())
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Address {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
+        let base = match &app.public_base {
+            Some(base) => base.as_str().trim_end_matches('/').to_owned(),
+            None => request_host(parts).map_or_else(String::new, |host| format!("http://{host}")),
+        };
+        Ok(Self {
+            is_encrypted: base.starts_with("https:"),
+            base,
+        })
+    }
+}
+
+fn request_host(parts: &Parts) -> Option<Authority> {
+    let from_header = || parts.headers.get(HOST)?.to_str().ok()?.parse().ok();
+    let host: Authority = parts.uri.authority().cloned().or_else(from_header)?;
+    (!host.as_str().contains('@')).then_some(host)
+}

@@ -1,0 +1,81 @@
+use axum::{
+    Json,
+    http::{StatusCode, header::WWW_AUTHENTICATE},
+    response::{IntoResponse, Response},
+};
+use driftline_store::StoreError;
+use serde::Serialize;
+
+/// Why a request fails, as its client sees it.
+#[derive(Debug)]
+pub enum ApiError {
+    /// A parameter makes no sense.
+    BadParameter(String),
+    /// The path holds nothing, or nothing that this client may see.
+    NotFound,
+    /// The request needs the operator's token.
+    Unauthorized {
+        /// Whether the request had another token.
+        presented: bool,
+    },
+    /// Not for this client.
+    Forbidden(&'static str),
+    /// Not with that method.
+    MethodNotAllowed,
+    /// The request is too large.
+    TooLarge(&'static str),
+    /// The client accepts none of the formats.
+    NotAcceptable(&'static str),
+    /// Not available at the moment.
+    Refused(String),
+    /// The server is not ready.
+    NotReady(&'static str),
+    /// An error whose details are only in the log.
+    Internal,
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(%error, "a request failed with a store error");
+        Self::Internal
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, error) = match &self {
+            Self::BadParameter(error) => (StatusCode::BAD_REQUEST, error.as_str()),
+            Self::NotFound => (StatusCode::NOT_FOUND, "Record not found"),
+            Self::Unauthorized { presented: false } => {
+                (StatusCode::UNAUTHORIZED, "This needs the operator's token")
+            }
+            Self::Unauthorized { presented: true } => {
+                (StatusCode::UNAUTHORIZED, "The access token is invalid")
+            }
+            Self::Forbidden(why) => (StatusCode::FORBIDDEN, *why),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
+            Self::TooLarge(limit) => (StatusCode::PAYLOAD_TOO_LARGE, *limit),
+            Self::NotAcceptable(forms) => (StatusCode::NOT_ACCEPTABLE, *forms),
+            Self::Refused(why) => (StatusCode::SERVICE_UNAVAILABLE, why.as_str()),
+            Self::NotReady(why) => (StatusCode::SERVICE_UNAVAILABLE, *why),
+            Self::Internal => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Internal error; see the server's log",
+            ),
+        };
+        let body = Json(ErrorBody { error });
+        let challenge = match &self {
+            Self::Unauthorized { presented: false } => "Bearer realm=\"driftline\"",
+            Self::Unauthorized { presented: true } => {
+                "Bearer realm=\"driftline\", error=\"invalid_token\""
+            }
+            _ => return (status, body).into_response(),
+        };
+        (status, [(WWW_AUTHENTICATE, challenge)], body).into_response()
+    }
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    error: &'a str,
+}

@@ -1,0 +1,14 @@
+//! HTTP itself: connections, paths, addresses and errors.
+
+mod address;
+mod error;
+mod metrics_text;
+mod path_id;
+mod serve;
+
+pub use error::ApiError;
+pub use metrics_text::rendered;
+pub use serve::{Limits, serve};
+
+pub(crate) use address::Address;
+pub(crate) use path_id::PathId;

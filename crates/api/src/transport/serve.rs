@@ -1,0 +1,112 @@
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+use tower_http::normalize_path::NormalizePath;
+
+/// Limits on connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most connections at a time; more wait until one has ended.
+    pub connections: usize,
+    /// How long a connection may wait for a complete request header, at its beginning and between
+    /// requests, before it is closed.
+    pub silence: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1_000,
+            silence: Duration::from_secs(15),
+        }
+    }
+}
+
+/// Serves HTTP/1.1 until `shutdown` is done and the requests in flight are answered, or some seconds
+/// have passed. A slash at the end of a path changes nothing: Mastodon.py writes some.
+///
+/// # Errors
+/// The listener's.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    listener.local_addr()?;
+    // Detecting the version would wait for the first bytes without a timeout.
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.silence);
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(limits.connections));
+    let mut shutdown = pin!(shutdown);
+    // Not a layer of the router: those run after the route is chosen.
+    let router = NormalizePath::trim_trailing_slash(router);
+    let mut accepting = FaultLog::default();
+    loop {
+        let next = async {
+            let permit = Arc::clone(&room).acquire_owned().await;
+            (permit, accept(&listener, &mut accepting).await)
+        };
+        let (permit, stream) = tokio::select! {
+            next = next => next,
+            () = &mut shutdown => break,
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let connection = graceful.watch(connection.into_owned());
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "an HTTP connection broke");
+            }
+            drop(permit);
+        });
+    }
+    drop(listener);
+    if timeout(GRACE, graceful.shutdown()).await.is_err() {
+        tracing::warn!("the server stopped with requests in flight");
+    }
+    Ok(())
+}
+
+async fn accept(listener: &TcpListener, log: &mut FaultLog) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                if let Some(failed_ms) = log.succeeded(now_ms()) {
+                    tracing::warn!(
+                        "HTTP connections are accepted again, after {}",
+                        show_ms(failed_ms)
+                    );
+                }
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY could not be set");
+                }
+                return stream;
+            }
+            Err(error) => {
+                if log.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(%error, "HTTP connections are not accepted; trying again");
+                }
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+const GRACE: Duration = Duration::from_secs(4);
+const PAUSE: Duration = Duration::from_millis(200);

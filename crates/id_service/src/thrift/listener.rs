@@ -1,0 +1,172 @@
+//! The Thrift listener, and the thread that all of its connections share.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    rc::Rc,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
+use tokio::{
+    sync::oneshot,
+    task::LocalSet,
+    time::{sleep, timeout},
+};
+
+use super::{
+    calls::{Calls, shared_buffer},
+    open_connections::OpenConnections,
+};
+use crate::Issuer;
+
+/// A running listener. Dropping it stops it without waiting for its connections.
+///
+/// All connections share a dedicated thread: a request costs a few µs, most of them in the kernel, and
+/// no other work of the process can delay it.
+#[derive(Debug)]
+pub struct Listener {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Limits on clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest frame in bytes, without its length.
+    pub frame_bytes: usize,
+    /// How long a client may be silent within a frame, or leave replies unread. Between frames it
+    /// may be silent for ever.
+    pub silence: Duration,
+    /// The most connections; beyond, an idle one is evicted for each new one.
+    pub connections: usize,
+}
+
+impl Listener {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The socket's, or the thread cannot be started.
+    pub fn start(listener: TcpListener, issuer: Arc<Issuer>, limits: Limits) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name("id-thrift".into())
+            .spawn(move || {
+                let serving = serve(listener, issuer, limits, stopped);
+                LocalSet::new().block_on(&runtime, serving);
+            })?;
+        Ok(Self {
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// The address that it listens on.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops: accepts no more connections, and ends the open ones once the calls that were sent are
+    /// answered, or after some seconds.
+    pub async fn stop(mut self) {
+        self.stop = None;
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        let joined = tokio::task::spawn_blocking(move || thread.join()).await;
+        if !matches!(joined, Ok(Ok(()))) {
+            tracing::error!("the thread of the Thrift server panicked");
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame_bytes: 16 * 1_024,
+            silence: Duration::from_secs(10),
+            connections: 10_000,
+        }
+    }
+}
+
+async fn serve(
+    listener: tokio::net::TcpListener,
+    issuer: Arc<Issuer>,
+    limits: Limits,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let connections = Rc::new(OpenConnections::default());
+    let shared = shared_buffer();
+    let mut accepting = FaultLog::default();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = &mut stopped => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                if let Some(failed_ms) = accepting.succeeded(now_ms()) {
+                    tracing::warn!(
+                        "Thrift connections are accepted again, after {}",
+                        show_ms(failed_ms)
+                    );
+                }
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY could not be set");
+                }
+                let slot = connections.add(limits.connections);
+                let calls = Calls::new(stream, Arc::clone(&issuer), limits, slot);
+                tokio::task::spawn_local(calls.run(Rc::clone(&shared)));
+            }
+            // Caused by that client.
+            Err(error) if is_of_one_client(&error) => {
+                tracing::debug!(%error, "a connection was not accepted");
+            }
+            Err(error) => {
+                // Most likely out of file descriptors: evicting a connection frees one.
+                if accepting.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(%error, "Thrift connections are not accepted; trying again");
+                }
+                connections.evict();
+                sleep(PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.end_all();
+    let all_ended = async {
+        while connections.len() > 0 {
+            connections.ended.notified().await;
+        }
+    };
+    if timeout(GRACE, all_ended).await.is_err() {
+        tracing::warn!("Thrift clients were still being answered when the server stopped");
+    }
+}
+
+fn is_of_one_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+const PAUSE: Duration = Duration::from_millis(200);
+const GRACE: Duration = Duration::from_secs(4);

@@ -1,0 +1,419 @@
+//! Follows the stream of one source, next to the session that polls it.
+//!
+//! The stream lowers the delay from visible to stored; only polls prove that nothing is missing. So a
+//! stream that breaks, or that never opens, costs delay and nothing else.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use driftline_core::{
+    answer::{Event, Failure, FailureKind},
+    timeline::{IdScheme, Streaming, backoff_ms},
+    upstream_id::UpstreamId,
+};
+use driftline_runtime::{now_ms, random};
+use driftline_store::{
+    CommitEvents, CommitSummary, InstanceId, ReceivedEvent, SourceId, Store, StoreError,
+    commit_events, credential::Credential, source,
+};
+use driftline_upstream::{
+    ClientPurpose, Stream, StreamEndpoint, StreamMessage, Timeline, Upstream,
+};
+use metrics::{counter, gauge};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::{
+    quotas::{Permit, QuotaPurpose},
+    session::count,
+    upstream_access::UpstreamAccess,
+};
+
+/// State shared by a follower and its session.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StreamState {
+    changes: Arc<AtomicU64>,
+    scheme: watch::Sender<Option<IdScheme>>,
+    connection: watch::Sender<StreamConnection>,
+}
+
+/// Whether a stream is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct StreamConnection {
+    pub(crate) is_open: bool,
+    /// How often the stream was opened.
+    pub(crate) times: u64,
+}
+
+impl StreamState {
+    /// How many commits of the stream have changed stored posts, so that what the session remembers
+    /// of them is stale.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Changes whenever the stream opens or ends.
+    pub(crate) fn connection(&self) -> watch::Receiver<StreamConnection> {
+        self.connection.subscribe()
+    }
+
+    /// Passes the order of IDs to the follower; the first page reveals it.
+    pub(crate) fn set_scheme(&self, scheme: Option<&IdScheme>) {
+        self.scheme.send_if_modified(|current| {
+            let is_new = current.as_ref() != scheme;
+            *current = scheme.copied();
+            is_new
+        });
+    }
+}
+
+/// Follows the stream of a source.
+pub(crate) struct Follower {
+    pub(crate) store: Store,
+    pub(crate) client: Upstream,
+    pub(crate) credential: Credential,
+    pub(crate) access: UpstreamAccess,
+    pub(crate) instance: InstanceId,
+    pub(crate) timeline: Timeline,
+    pub(crate) source: SourceId,
+    /// The source's name, for the log.
+    pub(crate) name: String,
+    pub(crate) way: Streaming,
+    pub(crate) fence: Option<i64>,
+    pub(crate) stream_state: StreamState,
+}
+
+/// Follows a stream until it is dropped, or until [`Following::end`].
+#[derive(Debug, Default)]
+pub struct Following {
+    task: JoinSet<()>,
+}
+
+impl Following {
+    pub(crate) fn start(follower: Option<Follower>) -> Self {
+        let mut task = JoinSet::new();
+        if let Some(follower) = follower {
+            task.spawn(follower.run());
+        }
+        Self { task }
+    }
+
+    /// Stops following. A commit that was handed to the store before may still complete, if the
+    /// source's lease has not changed.
+    pub async fn end(&mut self) {
+        self.task.shutdown().await;
+    }
+}
+
+/// Why following ended, for now or for good.
+#[derive(Debug, thiserror::Error)]
+enum StreamEnd {
+    #[error("{}", .0.message)]
+    Failure(#[from] Failure),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Follower {
+    /// Follows the stream until the lease is lost, or at once if the source has no stream. Dropping
+    /// the future leaves no partial commit.
+    async fn run(self) {
+        let mut scheme = self.stream_state.scheme.subscribe();
+        let known = scheme.wait_for(Option::is_some).await.map(|known| *known);
+        let Ok(Some(scheme)) = known else { return };
+        let mut endpoint = None;
+        let mut deletions = RecentDeletions::default();
+        let mut failures = 0;
+        let mut tried = 0_u64;
+        loop {
+            let outcome = match self.open(&mut endpoint).await {
+                Ok(None) => return,
+                Ok(Some(mut stream)) => {
+                    let opened = Instant::now();
+                    self.log_opened(&stream, tried);
+                    let open_guard = OpenStreamGuard::new(&self.stream_state);
+                    let end = self.listen(&mut stream, scheme, &mut deletions).await;
+                    drop(open_guard);
+                    // A stream that broke at once may do so again.
+                    if opened.elapsed() >= STEADY {
+                        failures = 0;
+                    }
+                    end
+                }
+                Err(end) => end,
+            };
+            failures += 1;
+            tried += 1;
+            let base_ms = match &outcome {
+                StreamEnd::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
+                // Polls meet the same error and log it.
+                StreamEnd::Store(error) => {
+                    tracing::debug!(source = %self.name, %error, "events of its stream were not stored");
+                    failures = failures.min(2);
+                    RETRY_MS
+                }
+                StreamEnd::Failure(failure) => {
+                    self.log_failure(failure, failures);
+                    // The endpoint may have changed.
+                    endpoint = None;
+                    retry_ms(failure.kind)
+                }
+            };
+            let wait_ms = backoff_ms(base_ms, failures, random());
+            sleep(Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0))).await;
+        }
+    }
+
+    async fn open(
+        &self,
+        endpoint: &mut Option<StreamEndpoint>,
+    ) -> Result<Option<Stream>, StreamEnd> {
+        if endpoint.is_none() {
+            self.take_request().await?;
+            *endpoint = self.client.stream_endpoint().await?;
+        }
+        let Some(endpoint) = endpoint else {
+            return Ok(None);
+        };
+        let stream = self
+            .client
+            .stream(&self.timeline, self.way, endpoint)
+            .await?;
+        Ok(stream)
+    }
+
+    /// Waits for a request of the credential's quota. The request reads no posts.
+    async fn take_request(&self) -> Result<(), StoreError> {
+        let scope = self.client.scope(ClientPurpose::LookUp);
+        loop {
+            let permit = self
+                .access
+                .quotas
+                .take(&self.credential, scope, QuotaPurpose::Poll, 0)
+                .await?;
+            let Permit::Until(until_ms) = permit else {
+                return Ok(());
+            };
+            let wait_ms = until_ms.saturating_sub(now_ms()).max(1);
+            sleep(Duration::from_millis(wait_ms.unsigned_abs())).await;
+        }
+    }
+
+    /// Stores the events of the stream until it ends.
+    async fn listen(
+        &self,
+        stream: &mut Stream,
+        scheme: IdScheme,
+        deletions: &mut RecentDeletions,
+    ) -> StreamEnd {
+        loop {
+            let mut events = Vec::new();
+            match stream.next().await {
+                Ok(message) => collect(message, deletions, &mut events),
+                Err(failure) => return StreamEnd::Failure(failure),
+            }
+            // Events that arrive together are committed together.
+            let until = Instant::now() + TOGETHER;
+            let mut ended = None;
+            while !events.is_empty() && events.len() < MAX_TOGETHER {
+                match timeout_at(until, stream.next()).await {
+                    Ok(Ok(message)) => collect(message, deletions, &mut events),
+                    Ok(Err(failure)) => {
+                        ended = Some(failure);
+                        break;
+                    }
+                    Err(_) => break,
+                }
+            }
+            if let Err(error) = self.commit(events, scheme).await {
+                return StreamEnd::Store(error);
+            }
+            if let Some(failure) = ended {
+                return StreamEnd::Failure(failure);
+            }
+        }
+    }
+
+    async fn commit(&self, events: Vec<ReceivedEvent>, scheme: IdScheme) -> Result<(), StoreError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let (source, fence) = (self.source, self.fence);
+        let policy = self.access.policies.of(self.instance);
+        let keep_deleted = self.access.keep_deleted;
+        let summary = self
+            .store
+            .write(source::root(source), move |tx| {
+                commit_events(
+                    tx,
+                    &CommitEvents {
+                        source,
+                        fence,
+                        scheme: &scheme,
+                        events: &events,
+                        policy: &policy,
+                        keep_deleted,
+                        now_ms: now_ms(),
+                    },
+                )
+            })
+            .await?;
+        let CommitSummary {
+            edited,
+            revived,
+            deleted,
+            ..
+        } = summary;
+        if edited + revived + deleted > 0 {
+            self.stream_state.changes.fetch_add(1, Ordering::SeqCst);
+        }
+        count(&summary);
+        Ok(())
+    }
+
+    fn log_opened(&self, stream: &Stream, tried: u64) {
+        if tried > 0 {
+            counter!("driftline_stream_reconnects_total").increment(1);
+        }
+        tracing::info!(source = %self.name, way = stream.way(), "following its stream");
+    }
+
+    fn log_failure(&self, failure: &Failure, failures: u32) {
+        let Failure { kind, message, .. } = failure;
+        counter!("driftline_stream_failures_total", "kind" => kind.name()).increment(1);
+        if failures == 1 {
+            tracing::info!(source = %self.name, %kind, "the stream failed, only polling for now: {message}");
+        } else {
+            tracing::debug!(source = %self.name, %kind, "the stream failed again, still only polling: {message}");
+        }
+    }
+}
+
+/// Counts a message, and adds its event unless the post was deleted before.
+fn collect(
+    message: StreamMessage,
+    deletions: &mut RecentDeletions,
+    events: &mut Vec<ReceivedEvent>,
+) {
+    let kind = match &message {
+        StreamMessage::Event(Event::Posted(_)) => "update",
+        StreamMessage::Event(Event::Edited(_)) => "edit",
+        StreamMessage::Event(Event::Deleted(_)) => "delete",
+        StreamMessage::Other => "other",
+        StreamMessage::Unusable => "unusable",
+    };
+    counter!("driftline_stream_events_total", "kind" => kind).increment(1);
+    let StreamMessage::Event(event) = message else {
+        return;
+    };
+    match &event {
+        Event::Posted(post) if deletions.contains(&post.id) => return,
+        Event::Deleted(id) => deletions.add(id),
+        Event::Posted(_) | Event::Edited(_) => {}
+    }
+    events.push(ReceivedEvent {
+        event,
+        received_at_ms: now_ms(),
+    });
+}
+
+/// The last posts that the stream deleted: a later event of such a post arrived out of order.
+#[derive(Debug, Default)]
+struct RecentDeletions {
+    ids: HashSet<UpstreamId>,
+    order: VecDeque<UpstreamId>,
+}
+
+impl RecentDeletions {
+    fn contains(&self, id: &UpstreamId) -> bool {
+        self.ids.contains(id)
+    }
+
+    fn add(&mut self, id: &UpstreamId) {
+        if !self.ids.insert(id.clone()) {
+            return;
+        }
+        self.order.push_back(id.clone());
+        if self.order.len() > MAX_GONE
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}
+
+/// Marks the stream as open until it is dropped.
+struct OpenStreamGuard<'l>(&'l StreamState);
+
+impl<'l> OpenStreamGuard<'l> {
+    fn new(stream_state: &'l StreamState) -> Self {
+        gauge!("driftline_stream_connected").increment(1.0);
+        stream_state.connection.send_modify(|connection| {
+            connection.is_open = true;
+            connection.times += 1;
+        });
+        Self(stream_state)
+    }
+}
+
+impl Drop for OpenStreamGuard<'_> {
+    fn drop(&mut self) {
+        gauge!("driftline_stream_connected").decrement(1.0);
+        self.0
+            .connection
+            .send_modify(|connection| connection.is_open = false);
+    }
+}
+
+/// The pause before a stream is tried again: short after passing failures, long if the server refuses
+/// streams, or refuses this token.
+fn retry_ms(kind: FailureKind) -> i64 {
+    match kind {
+        FailureKind::Unreachable
+        | FailureKind::TimedOut
+        | FailureKind::ServerError
+        | FailureKind::Truncated
+        | FailureKind::Throttled => RETRY_MS,
+        _ => RETRY_REFUSED_MS,
+    }
+}
+
+const RETRY_MS: i64 = 1_000;
+const RETRY_REFUSED_MS: i64 = 300_000;
+/// A stream that stayed open so long resets the backoff.
+const STEADY: Duration = Duration::from_secs(10);
+const TOGETHER: Duration = Duration::from_millis(2);
+const MAX_TOGETHER: usize = 200;
+const MAX_GONE: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_of_a_deleted_post_is_ignored() {
+        let mut deletions = RecentDeletions::default();
+        for number in 0..2 * MAX_GONE {
+            deletions.add(&UpstreamId::new(number.to_string()));
+            deletions.add(&UpstreamId::new(number.to_string()));
+        }
+        assert!(deletions.contains(&"2047".into()) && deletions.contains(&"1024".into()));
+        assert!(!deletions.contains(&"1023".into()) && !deletions.contains(&"x".into()));
+        assert_eq!(deletions.ids.len(), MAX_GONE);
+        let mut events = Vec::new();
+        let deleted = |id: &str| StreamMessage::Event(Event::Deleted(id.into()));
+        collect(deleted("7"), &mut deletions, &mut events);
+        collect(StreamMessage::Other, &mut deletions, &mut events);
+        assert_eq!(events.len(), 1);
+        assert!(deletions.contains(&"7".into()));
+    }
+}

@@ -1,0 +1,224 @@
+//! Sends look-ups with one credential.
+
+use std::time::Duration;
+
+use driftline_core::{
+    answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUps},
+    api::Api,
+    upstream_id::UpstreamId,
+};
+use driftline_runtime::now_ms;
+use driftline_store::{StoreError, credential::Credential};
+use driftline_upstream::{ClientPurpose, Upstream, is_post_id};
+use metrics::counter;
+
+use super::Shared;
+use crate::quotas::{Charge, Permit, QuotaPurpose};
+
+/// A credential with its client.
+pub(super) struct LookupClient {
+    pub(super) credential: Credential,
+    pub(super) client: Upstream,
+}
+
+impl LookupClient {
+    /// Takes a request for so many posts from the quota.
+    pub(super) async fn take(&self, shared: &Shared, posts: usize) -> Result<Permit, StoreError> {
+        let posts = u32::try_from(posts).unwrap_or(u32::MAX);
+        let quotas = &shared.access.quotas;
+        quotas
+            .take(&self.credential, self.scope(), QuotaPurpose::Refresh, posts)
+            .await
+    }
+
+    /// Puts a taken request back that was not sent.
+    pub(super) async fn put_back(&self, shared: &Shared, charge: Charge) -> Result<(), StoreError> {
+        let quotas = &shared.access.quotas;
+        quotas
+            .put_back(
+                &self.credential,
+                self.scope(),
+                QuotaPurpose::Refresh,
+                charge,
+            )
+            .await
+    }
+
+    /// Settles the charge of a request for so many posts, found or not.
+    pub(super) async fn settle(
+        &self,
+        shared: &Shared,
+        charge: Charge,
+        posts: usize,
+    ) -> Result<(), StoreError> {
+        let posts = u32::try_from(posts).unwrap_or(u32::MAX);
+        let quotas = &shared.access.quotas;
+        quotas.settle(&self.credential, charge, posts).await
+    }
+
+    /// Settles the charge of a failed request.
+    pub(super) async fn settle_failed(
+        &self,
+        shared: &Shared,
+        charge: Charge,
+        failure: &Failure,
+    ) -> Result<(), StoreError> {
+        let quotas = &shared.access.quotas;
+        quotas
+            .settle_failed(
+                &self.credential,
+                QuotaPurpose::Refresh,
+                charge,
+                failure.kind,
+            )
+            .await
+    }
+
+    /// Looks posts up. The request is already taken, and its charge is settled here. The quota in the
+    /// answer is recorded.
+    pub(super) async fn ask(
+        &self,
+        shared: &Shared,
+        charge: Charge,
+        ids: &[UpstreamId],
+        time: Duration,
+    ) -> Result<Result<LookUps, Failure>, StoreError> {
+        let (ids, impossible) = self.split_valid(ids);
+        let impossible = impossible.into_iter().map(|id| (id, Finding::Gone));
+        if ids.is_empty() {
+            self.put_back(shared, charge).await?;
+            let now_ms = now_ms();
+            return Ok(Ok(LookUps {
+                findings: impossible.collect(),
+                headers: AnswerHeaders {
+                    sent_at_ms: now_ms,
+                    received_at_ms: now_ms,
+                    ..AnswerHeaders::default()
+                },
+            }));
+        }
+        shared.count(self.credential.instance, |refresh_stats| {
+            refresh_stats.asked(ids.len());
+        });
+        let mut found = match tokio::time::timeout(time, self.look_up(&ids)).await {
+            Ok(found) => found,
+            Err(_) => Err(Failure::new(
+                FailureKind::TimedOut,
+                format!(
+                    "a look-up of {} posts took longer than {} ms; raise refresh.lease if the server is that slow",
+                    ids.len(),
+                    time.as_millis()
+                ),
+            )),
+        };
+        let quotas = &shared.access.quotas;
+        match &found {
+            Ok(found) => {
+                self.settle(shared, charge, ids.len()).await?;
+                quotas
+                    .answered(
+                        &self.credential,
+                        self.scope(),
+                        QuotaPurpose::Refresh,
+                        &found.headers,
+                    )
+                    .await?;
+                let shown = found
+                    .findings
+                    .iter()
+                    .find_map(|(id, finding)| match finding {
+                        Finding::Found(_) => Some(id),
+                        _ => None,
+                    });
+                shared.canaries.answered(self.credential.id, shown);
+            }
+            Err(failure) => {
+                self.settle_failed(shared, charge, failure).await?;
+                self.failed(shared, failure).await?;
+            }
+        }
+        if let Ok(found) = &mut found {
+            found.findings.extend(impossible);
+        }
+        Ok(found)
+    }
+
+    /// The valid IDs, and those that X and Twitter cannot have issued: one of these would fail the
+    /// request for all others.
+    fn split_valid(&self, ids: &[UpstreamId]) -> (Vec<UpstreamId>, Vec<UpstreamId>) {
+        let api = self.client.api();
+        let can_be = |id: &UpstreamId| api == Api::Mastodon || is_post_id(api, id.as_str());
+        ids.iter().cloned().partition(can_be)
+    }
+
+    /// Records a failure for the credential.
+    pub(super) async fn failed(
+        &self,
+        shared: &Shared,
+        failure: &Failure,
+    ) -> Result<(), StoreError> {
+        counter!("driftline_refresh_failures_total", "kind" => failure.kind.name()).increment(1);
+        let quotas = &shared.access.quotas;
+        quotas
+            .failed(
+                &self.credential,
+                self.scope(),
+                QuotaPurpose::Refresh,
+                failure,
+            )
+            .await
+    }
+
+    async fn look_up(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
+        let mut found = self.client.look_up_many(ids).await?;
+        if self.client.api() == Api::Mastodon {
+            // Mastodon says that posts which the credential may not see do not exist.
+            for (_, finding) in &mut found.findings {
+                if *finding == Finding::Gone {
+                    *finding = Finding::Missing;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn scope(&self) -> &'static str {
+        self.client.scope(ClientPurpose::LookUp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use driftline_store::credential;
+    use driftline_upstream::{Address, Credential as UpstreamCredential};
+
+    use super::{super::testing::World, *};
+
+    #[tokio::test]
+    async fn an_id_that_x_cannot_have_issued_is_gone_and_not_requested() {
+        let world = World::new().await;
+        world.credential("mine").await;
+        let shared = &world.shared;
+        let all = shared.store.read(credential::list).await.unwrap();
+        let address = Address::parse("https://x.test").unwrap();
+        let http = shared.access.http.clone();
+        let lookup_client = LookupClient {
+            credential: all[0].clone(),
+            client: Upstream::new(Api::X, http, address, UpstreamCredential::None).unwrap(),
+        };
+        let ids = ["00017", "99999999999999999999"].map(UpstreamId::from);
+        let Permit::Sent(charge) = lookup_client.take(shared, ids.len()).await.unwrap() else {
+            panic!("nothing was requested yet");
+        };
+        let before_ms = now_ms();
+        let time = Duration::from_secs(5);
+        let found = lookup_client.ask(shared, charge, &ids, time).await.unwrap();
+        let found = found.unwrap();
+        assert!(found.headers.sent_at_ms >= before_ms);
+        assert_eq!(found.findings, ids.map(|id| (id, Finding::Gone)));
+        let instance = lookup_client.credential.instance;
+        shared.count(instance, |refresh_stats| {
+            assert_eq!(refresh_stats.requests, 0);
+        });
+    }
+}

@@ -1,0 +1,278 @@
+//! Keeps stored posts fresh: workers claim the posts that are due, look them up and save the answers.
+//!
+//! Every process that shares a store runs its workers; claims keep them apart. During a request a
+//! worker holds a claim, and no transaction.
+
+mod batch_ability;
+mod canaries;
+mod configured_credentials;
+mod credential_pool;
+mod cross_check;
+mod look_up;
+mod lookup_client;
+mod options;
+mod outbox_relay;
+mod refresh_capacity;
+mod refresh_stats;
+mod saving;
+#[cfg(test)]
+mod testing;
+mod worker_pool;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError},
+};
+
+use driftline_core::refresh::RefreshObservation;
+use driftline_runtime::{FaultLog, FaultLogs, Weight, now_ms, show_ms};
+use driftline_store::{
+    CredentialId, InstanceId, Store, StoreError, Tx,
+    instance::Instance,
+    refresh::{Claims, bands, next_due_ms, overdue},
+    source,
+};
+use metrics::gauge;
+use tokio::{
+    sync::{Mutex, watch},
+    task::JoinHandle,
+};
+
+pub use options::RefreshOptions;
+pub use outbox_relay::OutboxRelay;
+pub use refresh_stats::RefreshStats;
+
+pub use configured_credentials::ConfiguredCredentials;
+pub(crate) use credential_pool::ANONYMOUS;
+
+use crate::upstream_access::UpstreamAccess;
+use canaries::Canaries;
+use configured_credentials::UnknownNames;
+use worker_pool::WorkerPool;
+
+/// The workers of this process. Clones are handles to the same ones.
+#[derive(Clone)]
+pub struct Refreshers {
+    shared: Arc<Shared>,
+    keeper: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+/// State that all workers of a process share.
+pub(crate) struct Shared {
+    pub(crate) store: Store,
+    pub(crate) access: UpstreamAccess,
+    pub(crate) claims: Claims,
+    pub(crate) options: RefreshOptions,
+    canaries: Canaries,
+    /// Faults of an instance's workers, apart from outages of the whole store.
+    faults: FaultLogs<InstanceId>,
+    /// Credentials that this process cannot read.
+    unusable: FaultLogs<CredentialId>,
+    refresh_stats: std::sync::Mutex<HashMap<InstanceId, RefreshStats>>,
+    stop: watch::Sender<bool>,
+}
+
+impl Refreshers {
+    /// Begins to refresh the due posts of every instance of the store.
+    pub fn start(store: Store, access: UpstreamAccess, options: RefreshOptions) -> Self {
+        let shared = Arc::new(Shared::new(store, access, options));
+        let keeper = tokio::spawn(keep(Arc::clone(&shared)));
+        Self {
+            shared,
+            keeper: Arc::new(Mutex::new(Some(keeper))),
+        }
+    }
+
+    /// The work of this process's workers for an instance since they began.
+    pub fn refresh_stats(&self, instance: InstanceId) -> RefreshStats {
+        let mut refresh_stats = RefreshStats::default();
+        self.shared
+            .count(instance, |stats| refresh_stats = stats.clone());
+        refresh_stats
+    }
+
+    /// Ends all workers; they release their claims.
+    pub async fn stop(&self) {
+        self.shared.stop.send_replace(true);
+        if let Some(keeper) = self.keeper.lock().await.take() {
+            let _ = keeper.await;
+        }
+    }
+}
+
+impl Shared {
+    fn new(store: Store, access: UpstreamAccess, options: RefreshOptions) -> Self {
+        let (stop, _) = watch::channel(false);
+        Self {
+            store,
+            claims: access.claims.clone(),
+            access,
+            options,
+            canaries: Canaries::default(),
+            faults: FaultLogs::default(),
+            unusable: FaultLogs::default(),
+            refresh_stats: std::sync::Mutex::default(),
+            stop,
+        }
+    }
+
+    pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
+    pub(crate) fn count(&self, instance: InstanceId, count: impl FnOnce(&mut RefreshStats)) {
+        let mut all = self
+            .refresh_stats
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let refresh_stats = all.entry(instance).or_default();
+        let before = refresh_stats.unconfirmed();
+        count(refresh_stats);
+        if refresh_stats.unconfirmed() > before {
+            self.access.cache_invalidations.raise(instance);
+        }
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.store.read(job).await
+    }
+}
+
+/// Keeps a worker pool for every instance.
+async fn keep(shared: Arc<Shared>) {
+    let mut stop = shared.stopped();
+    let mut pools: HashMap<InstanceId, WorkerPool> = HashMap::new();
+    let mut unknown_names = UnknownNames::default();
+    let mut fault = FaultLog::default();
+    while !*stop.borrow() {
+        if !shared.access.store_fault.lasts().await {
+            match scan(&shared, &mut pools, &mut unknown_names).await {
+                Ok(()) => {
+                    if let Some(failed_ms) = fault.succeeded(now_ms()) {
+                        tracing::warn!(
+                            "refresh schedules are scanned again, after {}",
+                            show_ms(failed_ms)
+                        );
+                    }
+                }
+                Err(error) if shared.access.store_fault.takes(&error) => {}
+                Err(error) => {
+                    if fault.failed(Weight::Lasting, now_ms()) {
+                        tracing::warn!(%error, "a refresh schedule could not be scanned; trying again");
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            _ = stop.changed() => {}
+            () = tokio::time::sleep(shared.options.scan) => {}
+        }
+    }
+    for (_, pool) in pools {
+        pool.end().await;
+    }
+}
+
+/// Scans each instance, whatever is wrong with the others. Returns the first error.
+async fn scan(
+    shared: &Arc<Shared>,
+    pools: &mut HashMap<InstanceId, WorkerPool>,
+    unknown_names: &mut UnknownNames,
+) -> Result<(), StoreError> {
+    let mut outcome = unknown_names.warn(shared).await;
+    let instances = shared.read(source::instances).await?;
+    let is_over = *shared.stop.borrow();
+    for (id, _) in pools.extract_if(|_, pool| pool.is_broken() && !is_over) {
+        tracing::error!(instance = %id, "a refresh worker panicked; the instance's workers are started again");
+    }
+    for instance in instances {
+        shared.count(instance.id, |refresh_stats| {
+            refresh_stats.origin.clone_from(&instance.origin);
+        });
+        pools
+            .entry(instance.id)
+            .or_insert_with(|| WorkerPool::start(shared, &instance));
+        outcome = outcome.and(scan_instance(shared, &instance).await);
+    }
+    outcome
+}
+
+/// Exports how far behind an instance is, and relays what a dead worker left in the outbox.
+async fn scan_instance(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
+    let (id, now) = (instance.id, now_ms());
+    let first_due_ms = shared.read(move |tx| next_due_ms(tx, id, now)).await?;
+    let oldest_ms = first_due_ms.map_or(0, |due_ms| now.saturating_sub(due_ms).max(0));
+    let labels = [("instance", instance.origin.clone())];
+    gauge!("driftline_refresh_oldest_overdue_seconds", &labels).set(oldest_ms as f64 / 1000.0);
+    share_learned(shared, instance).await?;
+    shared.access.outbox_relay.relay_what_is_left(id, now).await
+}
+
+/// Shares this process's observations and adopts the learned state of all processes. Only once in a
+/// few minutes, since it counts the whole schedule.
+async fn share_learned(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
+    let (id, now) = (instance.id, now_ms());
+    let mut observation = None;
+    shared.count(id, |refresh_stats| {
+        observation = refresh_stats.observation_to_share(now);
+    });
+    let Some(observation) = observation else {
+        return Ok(());
+    };
+    let shared_now = share_observation(shared, instance, &observation, now).await;
+    if shared_now.is_err() {
+        shared.count(id, |refresh_stats| {
+            refresh_stats.observation.add(&observation);
+        });
+    }
+    shared_now
+}
+
+async fn share_observation(
+    shared: &Arc<Shared>,
+    instance: &Instance,
+    observation: &RefreshObservation,
+    now: i64,
+) -> Result<(), StoreError> {
+    let id = instance.id;
+    let behind = shared.read(move |tx| overdue(tx, id, now)).await?;
+    let labels = [("instance", instance.origin.clone())];
+    gauge!("driftline_refresh_overdue_posts", &labels).set(behind.overdue as f64);
+    gauge!("driftline_refresh_scheduled_posts", &labels).set(behind.scheduled as f64);
+    show_staleness(shared, instance, now).await?;
+    let offered_per_ms = refresh_capacity::posts_per_ms(shared, id).await?;
+    let policies = &shared.access.policies;
+    policies
+        .share(
+            &shared.store,
+            id,
+            observation.clone(),
+            offered_per_ms,
+            (behind.overdue, now),
+        )
+        .await
+}
+
+/// Exports the staleness of counts, by the posts' age.
+async fn show_staleness(
+    shared: &Arc<Shared>,
+    instance: &Instance,
+    now: i64,
+) -> Result<(), StoreError> {
+    let id = instance.id;
+    let ages = shared.access.policies.ages().clone();
+    let table = ages.clone();
+    let band_states = shared.read(move |tx| bands(tx, id, &table, now)).await?;
+    for (band, state) in ages.bands().iter().zip(band_states) {
+        let labels = [
+            ("instance", instance.origin.clone()),
+            ("younger_than", format!("{}s", band.below_ms / 1000)),
+        ];
+        gauge!("driftline_refresh_staleness_seconds", &labels)
+            .set(state.mean_staleness_ms as f64 / 1000.0);
+    }
+    Ok(())
+}

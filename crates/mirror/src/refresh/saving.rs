@@ -1,0 +1,109 @@
+//! Saves the answers of look-ups.
+
+use std::collections::HashMap;
+
+use driftline_core::post::Post;
+use driftline_store::{
+    SourceId, StoreError,
+    instance::Instance,
+    refresh::{
+        AnsweredLookup, Claim, Found, LookupAnswer, LookupTarget, Save, hydrate as hydrate_posts,
+    },
+    source,
+};
+use metrics::counter;
+
+use super::{RefreshStats, Shared, outbox_relay};
+use driftline_runtime::{now_ms, random};
+
+/// Saves answers, schedules the posts again, and notifies libraries.
+pub(super) async fn save(
+    shared: &Shared,
+    instance: &Instance,
+    claim: Claim,
+    answers: Vec<AnsweredLookup>,
+) -> Result<(), StoreError> {
+    hydrate(shared, instance, &answers).await?;
+    let save = Save {
+        claim,
+        answers,
+        policy: shared.access.policies.of(instance.id),
+        keep_deleted: shared.access.keep_deleted,
+        now_ms: now_ms(),
+        random: random(),
+    };
+    let saved = match shared.claims.save(&shared.store, save).await {
+        Ok(saved) => saved,
+        Err(StoreError::LeaseLost) => {
+            shared.count(instance.id, RefreshStats::lost);
+            tracing::info!(instance = %instance.origin, "a claim ended before its answers were saved; they are dropped");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    counter!("driftline_refresh_postponed_total").increment(saved.postponed);
+    let policy = shared.access.policies.of(instance.id);
+    shared.count(instance.id, |refresh_stats| {
+        for (_, outcome) in &saved.outcomes {
+            refresh_stats.saved(*outcome);
+        }
+        for (before, after) in &saved.grown {
+            refresh_stats.observation.answered(
+                &policy,
+                &before.refresh_history(),
+                after.refreshed_ms,
+            );
+            let total = after.counts.total() as f64;
+            let observation = &mut refresh_stats.observation;
+            observation.grew(
+                &policy,
+                &before.refresh_history(),
+                after.refreshed_ms,
+                total,
+            );
+        }
+    });
+    let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
+    outbox_relay::relay(shared, instance.id, &news).await
+}
+
+/// Stores found posts of pending look-ups. Their look-ups are gone when the save follows.
+async fn hydrate(
+    shared: &Shared,
+    instance: &Instance,
+    answers: &[AnsweredLookup],
+) -> Result<(), StoreError> {
+    let mut by_source: HashMap<SourceId, Vec<(i64, Box<Post>, i64)>> = HashMap::new();
+    for answered in answers {
+        if let (LookupTarget::Pending { lookup_id, source }, LookupAnswer::Found(post)) =
+            (answered.what, &answered.answer)
+        {
+            let found = (lookup_id, post.clone(), answered.asked_at_ms);
+            by_source.entry(source).or_default().push(found);
+        }
+    }
+    for (source, posts) in by_source {
+        let policy = shared.access.policies.of(instance.id);
+        let stored = shared
+            .store
+            .write(source::root(source), move |tx| {
+                let found: Vec<Found<'_>> = posts
+                    .iter()
+                    .map(|(lookup_id, post, asked_at_ms)| Found {
+                        lookup_id: *lookup_id,
+                        post,
+                        asked_at_ms: *asked_at_ms,
+                    })
+                    .collect();
+                hydrate_posts(tx, source, &found, &policy, now_ms())
+            })
+            .await;
+        match stored {
+            Ok(new) => counter!("driftline_posts_hydrated_total").increment(new),
+            // The source was removed, so the post is dropped.
+            Err(StoreError::NoSource) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

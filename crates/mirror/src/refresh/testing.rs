@@ -1,0 +1,108 @@
+//! A store with an instance, credentials and due posts, without an upstream.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use driftline_core::{api::Api, refresh::BatchRule, tracking::Track};
+use driftline_runtime::now_ms;
+use driftline_store::{
+    CredentialId, Store, Target, clock,
+    credential::{self, NewCredential},
+    instance::Instance,
+    refresh::{Claim, ClaimRequest, Claimed},
+    source::{self, TokenLocation},
+};
+use driftline_upstream::{Http, Options};
+
+use super::{RefreshOptions, Shared};
+use crate::upstream_access::UpstreamAccess;
+
+/// The state that workers share, on a store of its own.
+pub(super) struct World {
+    pub(super) shared: Arc<Shared>,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    pub(super) async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("driftline.db");
+        Self::made(Target::Sqlite { path }, folder).await
+    }
+
+    pub(super) async fn on(target: Target) -> Self {
+        Self::made(target, tempfile::tempdir().unwrap()).await
+    }
+
+    async fn made(target: Target, folder: tempfile::TempDir) -> Self {
+        let open = move || Store::open(target).unwrap();
+        let store = tokio::task::spawn_blocking(open).await.unwrap();
+        let http = Http::new(Options::default()).unwrap();
+        let access = UpstreamAccess::new(&store, http);
+        let options = RefreshOptions {
+            buffer_ttl: Duration::ZERO,
+            ..RefreshOptions::new("test")
+        };
+        let shared = Arc::new(Shared::new(store, access, options));
+        Self { shared, folder }
+    }
+
+    /// Adds a credential with its token in a file.
+    pub(super) async fn credential(&self, name: &str) -> CredentialId {
+        let path = self.token_of(name);
+        std::fs::write(&path, name).unwrap();
+        let new = NewCredential {
+            name: name.into(),
+            origin: "https://x.test".into(),
+            api: Api::X,
+            place: Some(TokenLocation::File(path.to_str().unwrap().into())),
+            monthly_posts: None,
+        };
+        let added = self
+            .shared
+            .store
+            .write(clock::root(), move |tx| credential::add(tx, &new, 0));
+        added.await.unwrap().unwrap()
+    }
+
+    /// The file with a credential's token.
+    pub(super) fn token_of(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(super) async fn instance(&self) -> Instance {
+        let all = self.shared.store.read(source::instances).await.unwrap();
+        all[0].clone()
+    }
+
+    /// Tracks posts, which are then due.
+    pub(super) async fn name_posts(&self, ids: &[&str]) {
+        let track = Track {
+            instance: "https://x.test".into(),
+            api: Some(Api::X),
+            ids: ids.iter().map(|id| (*id).to_owned()).collect(),
+            once: true,
+        };
+        let policies = &self.shared.access.policies;
+        crate::track(&self.shared.store, policies, track)
+            .await
+            .unwrap();
+    }
+
+    /// Claims the due posts.
+    pub(super) async fn claim(&self) -> Claim {
+        let instance = self.instance().await.id;
+        let ask = ClaimRequest {
+            instance,
+            batch_rule: BatchRule::new(100, 0),
+            shard: 0,
+            holder: "test".into(),
+            lease_ms: 30_000,
+            now_ms: now_ms(),
+            policy: self.shared.access.policies.of(instance),
+        };
+        match self.shared.claims.claim(&self.shared.store, ask).await {
+            Ok(Claimed::Batch(claim)) => claim,
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The fault of a source, in words.
+
+use driftline_core::{answer::FailureKind, timeline::LastError};
+use driftline_runtime::Weight;
+use serde::Serialize;
+
+use crate::client::ClientError;
+
+/// The fault of a source. Never holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceFault {
+    /// The upstream's failure as reports name it; `client` if the source has no usable token or
+    /// address, `store` if the store fails, `stored` if stored data or data to store is wrong, `bug` if
+    /// this program panicked.
+    pub kind: &'static str,
+    /// The fault in a few words.
+    pub summary: String,
+    /// The fault, its place and the remedy.
+    pub message: String,
+    /// Since when, Unix ms.
+    pub since_ms: Option<i64>,
+}
+
+impl SourceFault {
+    /// The kind of an outage of the whole store.
+    pub(crate) const STORE: &'static str = "store";
+
+    /// The current error of a machine.
+    pub fn of_error(error: &LastError) -> Self {
+        Self {
+            kind: error.kind.name(),
+            summary: summary(error.kind).to_owned(),
+            message: error.message.clone(),
+            since_ms: Some(error.at_ms),
+        }
+    }
+
+    pub(crate) fn of_client(error: &ClientError) -> Self {
+        Self::new("client", error)
+    }
+
+    pub(crate) fn of_store(error: &impl ToString) -> Self {
+        Self::new(Self::STORE, error)
+    }
+
+    /// An error of the store for this source alone.
+    pub(crate) fn of_stored(error: &impl ToString) -> Self {
+        Self::new("stored", error)
+    }
+
+    /// A session that panicked, which is a bug of this program.
+    pub(crate) fn of_bug(error: &impl ToString) -> Self {
+        Self::new("bug", error)
+    }
+
+    fn new(kind: &'static str, error: &impl ToString) -> Self {
+        let message = error.to_string();
+        Self {
+            kind,
+            summary: message.clone(),
+            message,
+            since_ms: None,
+        }
+    }
+}
+
+/// Whether a failure may be over with the next request.
+pub(super) const fn weight(kind: FailureKind) -> Weight {
+    match kind {
+        FailureKind::Tls
+        | FailureKind::PrivateAddress
+        | FailureKind::Redirected
+        | FailureKind::Unauthorized
+        | FailureKind::Forbidden
+        | FailureKind::NotFound
+        | FailureKind::TooLarge => Weight::Lasting,
+        _ => Weight::Passing,
+    }
+}
+
+const fn summary(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Unreachable => "the server cannot be reached",
+        FailureKind::TimedOut => "no answer in time",
+        FailureKind::Tls => "TLS failed; check the address, the certificate and the clock",
+        FailureKind::PrivateAddress => "address is private; start with --allow-private",
+        FailureKind::Redirected => "redirected; add the source with its new address",
+        FailureKind::Unauthorized | FailureKind::Forbidden => {
+            "refused; give it a token that may read this"
+        }
+        FailureKind::NotFound => "no such timeline; check address, name and token",
+        FailureKind::Throttled => "too many requests; goes on when the throttle resets",
+        FailureKind::Capped => "the month's posts are used up; tried again each hour",
+        FailureKind::ServerError => "the server fails",
+        FailureKind::Refused => "the server rejects the request",
+        FailureKind::UnexpectedStatus => "the answer's status is unexpected",
+        FailureKind::NotJson | FailureKind::BadJson => {
+            "the answer is not a timeline; check the address"
+        }
+        FailureKind::ErrorBody => "the answer is an error",
+        FailureKind::Truncated => "the answer ended early",
+        FailureKind::TooLarge => "the answer is too large; raise upstream.max_body_bytes",
+        FailureKind::BadId => "a post without a usable ID",
+        FailureKind::WrongOrder => "posts are out of order; --id-order may help",
+    }
+}

@@ -1,0 +1,73 @@
+//! State shared by every part of this process that sends requests to upstreams.
+
+use driftline_runtime::StoreFault;
+use driftline_store::{Store, refresh::Claims, source::TokenLocation};
+use driftline_upstream::{Credential, Http};
+
+use crate::{
+    cache_invalidations::CacheInvalidations,
+    policies::Policies,
+    quotas::Quotas,
+    refresh::OutboxRelay,
+    secrets::{Secrets, SecretsError},
+};
+
+/// How this process reaches upstreams and what it may request of them. Clones share all of it.
+#[derive(Clone)]
+pub struct UpstreamAccess {
+    /// The HTTP client.
+    pub http: Http,
+    /// Reads tokens.
+    pub secrets: Secrets,
+    /// The quotas of credentials.
+    pub quotas: Quotas,
+    /// When posts are due to be refreshed.
+    pub policies: Policies,
+    /// The claims of this process's workers.
+    pub claims: Claims,
+    /// Whether the last content of a deleted post is kept in its history, whether a poll, a stream or
+    /// a refresh finds the deletion.
+    pub keep_deleted: bool,
+    /// Counts look-ups that invalidate what sessions remember of posts.
+    pub cache_invalidations: CacheInvalidations,
+    /// Outages of the store.
+    pub store_fault: StoreFault,
+    /// Notifies libraries of what refreshes changed.
+    pub outbox_relay: OutboxRelay,
+    /// Whether this process refreshes stored posts, so that later looks need not find their edits and
+    /// deletions.
+    pub refreshes: bool,
+}
+
+impl UpstreamAccess {
+    /// Access with the default policy and quotas, for credentials that are not sealed.
+    pub fn new(store: &Store, http: Http) -> Self {
+        Self {
+            http,
+            secrets: Secrets::default(),
+            quotas: Quotas::new(store.clone(), POLLING_SHARE),
+            policies: Policies::default(),
+            claims: Claims::default(),
+            keep_deleted: true,
+            cache_invalidations: CacheInvalidations::default(),
+            store_fault: StoreFault::new(store.clone()),
+            outbox_relay: OutboxRelay::new(store),
+            refreshes: false,
+        }
+    }
+
+    /// Reads a token for requests to this origin.
+    ///
+    /// # Errors
+    /// [`SecretsError`]; it never holds the token.
+    pub fn secret(
+        &self,
+        location: Option<&TokenLocation>,
+        origin: &str,
+    ) -> Result<Credential, SecretsError> {
+        self.secrets.read(location, origin)
+    }
+}
+
+/// The share of each quota that refreshing leaves to polling by default.
+pub const POLLING_SHARE: f64 = 0.5;

@@ -1,0 +1,20 @@
+//! What every running part of Driftline shares: the local clock, fault logs, and the health of the
+//! store.
+
+mod clock;
+mod command_error;
+mod fault_log;
+mod span;
+mod stalled_source;
+mod store_fault;
+mod store_probe;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use clock::{now_ms, random};
+pub use command_error::CommandError;
+pub use fault_log::{FaultLog, FaultLogs, Weight};
+pub use span::show_ms;
+pub use stalled_source::StalledSource;
+pub use store_fault::{STORE_RETRY_MS, StoreFault};
+pub use store_probe::{ProbeError, StoreProbe};

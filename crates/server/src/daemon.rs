@@ -1,0 +1,129 @@
+//! A server's parts, started and stopped in order.
+
+use std::sync::Arc;
+
+use driftline_api::{
+    App,
+    auth::{Authorization, refuse_other_sites},
+    router,
+};
+use driftline_id_service::{RunningIdService, routes};
+use driftline_mirror::{
+    Pollers, PollersOptions, UpstreamAccess,
+    refresh::{RefreshOptions, Refreshers},
+};
+use driftline_store::Store;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::watch;
+use url::Url;
+
+use crate::{LocalMirror, admin::Host, api_description};
+
+/// A running server without its listeners.
+pub struct Daemon {
+    store: Store,
+    access: UpstreamAccess,
+    pollers: Pollers,
+    refreshers: Option<Refreshers>,
+    ids: Option<RunningIdService>,
+    ready: watch::Sender<bool>,
+}
+
+/// How a server answers HTTP requests.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// What `/metrics` shows.
+    pub metrics: Option<PrometheusHandle>,
+    /// The address that clients use.
+    pub public_base: Option<Url>,
+    /// Who may do more than read public posts.
+    pub authorization: Authorization,
+    /// Whether IDs are issued to any client.
+    pub ids_for_anyone: bool,
+}
+
+impl Daemon {
+    /// Begins to read sources and, with options for it, to refresh posts. The ID service runs already.
+    pub fn start(
+        store: Store,
+        access: UpstreamAccess,
+        pollers: PollersOptions,
+        refresh: Option<RefreshOptions>,
+        ids: Option<RunningIdService>,
+    ) -> Self {
+        let pollers = Pollers::start(store.clone(), access.clone(), pollers);
+        let refreshers =
+            refresh.map(|options| Refreshers::start(store.clone(), access.clone(), options));
+        Self {
+            store,
+            access,
+            pollers,
+            refreshers,
+            ids,
+            ready: watch::channel(true).0,
+        }
+    }
+
+    /// Where the operator's commands are executed.
+    pub fn host(&self) -> Host {
+        Host {
+            store: self.store.clone(),
+            pollers: Some(self.pollers.clone()),
+            refreshers: self.refreshers.clone(),
+            access: Some(self.access.clone()),
+        }
+    }
+
+    /// The routes of all parts.
+    pub fn router(&self, options: HttpOptions) -> axum::Router {
+        let (authorization, id_base) = (options.authorization, options.public_base.clone());
+        let app = App {
+            store: self.store.clone(),
+            mirror: Arc::new(LocalMirror {
+                store: self.store.clone(),
+                policies: self.access.policies.clone(),
+                sources: self.pollers.health(),
+            }),
+            description: api_description(),
+            metrics: options.metrics,
+            public_base: options.public_base,
+            authorization: authorization.clone(),
+            ready: self.ready.subscribe(),
+        };
+        let router = router(app);
+        let Some(ids) = &self.ids else { return router };
+        let ids = routes(&ids.service);
+        router.merge(if options.ids_for_anyone {
+            refuse_other_sites(ids)
+        } else {
+            authorization.guard(ids, id_base)
+        })
+    }
+
+    /// Waits until another process holds the ID service's node; for ever without an ID service.
+    pub async fn id_node_lost(&self) {
+        match &self.ids {
+            Some(ids) => ids.service.lost().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops the work, and no longer reports itself ready. HTTP goes on: requests in flight are answered.
+    pub async fn wind_down(&self) {
+        self.ready.send_replace(false);
+        let refreshers_stop = async {
+            if let Some(refreshers) = &self.refreshers {
+                refreshers.stop().await;
+            }
+        };
+        tokio::join!(self.pollers.stop(), refreshers_stop);
+    }
+
+    /// Stops all parts. The store stays open.
+    pub async fn stop(self) {
+        self.wind_down().await;
+        if let Some(ids) = self.ids {
+            ids.stop().await;
+        }
+    }
+}

@@ -1,0 +1,35 @@
+use driftline_api::MirrorPort;
+use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
+use driftline_mirror::{Policies, SourceHealth, track, tracked_posts};
+use driftline_runtime::{CommandError, StalledSource};
+use driftline_store::Store;
+use futures_util::future::BoxFuture;
+
+/// What the HTTP API needs from the mirror of the same process.
+#[derive(Clone)]
+pub struct LocalMirror {
+    /// Where posts are stored.
+    pub store: Store,
+    /// When tracked posts are due to be refreshed.
+    pub policies: Policies,
+    /// The health of the sources that this process reads.
+    pub sources: SourceHealth,
+}
+
+impl MirrorPort for LocalMirror {
+    fn track(&self, request: Track) -> BoxFuture<'_, Result<TrackResult, CommandError>> {
+        Box::pin(track(&self.store, &self.policies, request))
+    }
+
+    fn tracked_posts(&self, instance: String) -> BoxFuture<'_, Result<TrackedPosts, CommandError>> {
+        Box::pin(async move { tracked_posts(&self.store, &instance).await })
+    }
+
+    fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {
+        self.sources.stalled_sources(now_ms)
+    }
+
+    fn store_fault(&self) -> Option<String> {
+        self.sources.store_fails()
+    }
+}
