@@ -12,7 +12,7 @@ use driftline_core::{
 };
 use driftline_runtime::{FaultLog, Weight, now_ms, random, show_ms};
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, PageHashes, Store, StoreError, clock,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, Store, StoreError, clock,
     commit_look_up, commit_machine, commit_page,
     credential::{self, Credential},
     entry, machine,
@@ -303,7 +303,6 @@ impl Session {
         let abilities = self.abilities();
         let settings = self.settings.clone();
         let before = self.machine.clone();
-        let hashes = PageHashes::of(&page);
         let claims = self.access.claims.clone();
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
@@ -322,14 +321,13 @@ impl Session {
                         request: &request,
                         reading: &reading,
                         page: &shared,
-                        hashes: &hashes,
                         policy: &policy,
                         claims: &claims,
                         now_ms: now_ms(),
                     },
                 )?;
                 let shown = if is_poll || summary.recounted > 0 {
-                    rechecks_after(tx, source, &reading, &hashes)?
+                    rechecks_after(tx, source, &reading, &shared)?
                 } else {
                     Vec::new()
                 };

@@ -14,7 +14,6 @@ use crate::{
     history::{self, EndedBy},
     machine::LockedSource,
     post,
-    post_hashes::PostHashes,
     refresh::{self, NewFreshness},
     text::without_nul,
 };
@@ -23,8 +22,6 @@ use crate::{
 pub(crate) struct PostObservation<'a> {
     pub(crate) post: &'a Post,
     pub(crate) upstream_id: Cow<'a, str>,
-    pub(crate) content_hash: i64,
-    pub(crate) state_hash: i64,
     pub(crate) position: &'a str,
     /// The time in its position, where there is one, Unix ms.
     pub(crate) position_ms: Option<i64>,
@@ -58,7 +55,7 @@ pub(crate) struct IntakeCounts {
 
 impl<'a> PostObservation<'a> {
     pub(crate) fn new(
-        (post, hashes): (&'a Post, PostHashes),
+        post: &'a Post,
         position: &'a str,
         position_ms: Option<i64>,
         entry: Option<entry::Known>,
@@ -66,8 +63,6 @@ impl<'a> PostObservation<'a> {
         PostObservation {
             post,
             upstream_id: without_nul(post.id.as_str()),
-            content_hash: hashes.content,
-            state_hash: hashes.state,
             position,
             position_ms,
             is_history: false,
@@ -78,7 +73,7 @@ impl<'a> PostObservation<'a> {
     /// Whether it may hold news for the source's library.
     pub(crate) fn may_be_news(&self) -> bool {
         self.entry.as_ref().is_none_or(|entry| {
-            entry.gone || entry.stale || entry.content_hash != self.content_hash
+            entry.gone || entry.stale || entry.content_hash != self.post.hashes.content
         })
     }
 }
@@ -326,7 +321,6 @@ impl<'s, 'a> Intake<'s, 'a> {
             id,
             upstream_id: Cow::Borrowed(&*observation.upstream_id),
             post,
-            content_hash: observation.content_hash,
             listed,
         });
         self.authors.push(&post.author);
@@ -337,13 +331,13 @@ impl<'s, 'a> Intake<'s, 'a> {
                 source: Some(self.source.id.cast_unsigned()),
                 ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
             },
-            state_hash: observation.state_hash,
+            state_hash: observation.post.hashes.state,
         });
         let known = post::Known {
             id,
             edited_at_ms: post.edited_at_ms,
             read_at_ms: self.context.asked_at_ms,
-            content_hash: observation.content_hash,
+            content_hash: observation.post.hashes.content,
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
@@ -376,7 +370,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             .is_some_and(|deleted_at_ms| !self.context.streamed && asked_at_ms >= deleted_at_ms);
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
-                && observation.content_hash != known.content_hash
+                && observation.post.hashes.content != known.content_hash
                 && asked_at_ms >= known.read_at_ms);
         let is_edit = known.deleted_at_ms.is_none() && is_newer;
         if now.settled || !(returns || is_edit) {
@@ -402,7 +396,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         now.settled = true;
         known.edited_at_ms = post.edited_at_ms;
         known.read_at_ms = asked_at_ms;
-        known.content_hash = observation.content_hash;
+        known.content_hash = observation.post.hashes.content;
         known.deleted_at_ms = None;
         known.visibility = post.visibility;
         known.listed = listed;
@@ -411,7 +405,6 @@ impl<'s, 'a> Intake<'s, 'a> {
             id: known.id,
             upstream_id: Cow::Borrowed(&*observation.upstream_id),
             post,
-            content_hash: observation.content_hash,
             listed,
         });
         Ok(())

@@ -15,7 +15,7 @@ use crate::{
     intake::{self, IntakeContext, IntakeCounts, PostObservation},
     machine::LockedSource,
     page::CommitSummary,
-    post, post_hashes,
+    post,
     text::without_nul,
 };
 
@@ -94,7 +94,7 @@ fn found(
     let entries = entry::of_post(tx, source.id, known.id)?;
     let observations: Vec<PostObservation<'_>> = entries
         .into_iter()
-        .map(|entry| PostObservation::new((post, post_hashes::of(post)), "", None, Some(entry)))
+        .map(|entry| PostObservation::new(post, "", None, Some(entry)))
         .filter(PostObservation::may_be_news)
         .collect();
     let context = IntakeContext {

@@ -15,7 +15,6 @@ use crate::{
     ids::SourceId,
     intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
-    post_hashes::PageHashes,
     refresh::{Claims, RecountCandidate, RecountContext},
 };
 
@@ -38,8 +37,6 @@ pub struct CommitPage<'a> {
     pub reading: &'a Reading,
     /// The page.
     pub page: &'a Page,
-    /// The hashes of the page's posts, in page order.
-    pub hashes: &'a PageHashes,
     /// How posts are refreshed from now on.
     pub policy: &'a Policy,
     /// The claims of this process's workers, to which a page leaves the claimed posts.
@@ -79,11 +76,9 @@ pub fn commit_page(
         page,
         ..
     } = *commit;
-    for keys in [reading.keys.len(), commit.hashes.all().len()] {
-        if page.listed.len() != keys {
-            let posts = page.listed.len();
-            return Err(StoreError::PageMismatch { posts, keys });
-        }
+    let (posts, keys) = (page.listed.len(), reading.keys.len());
+    if posts != keys {
+        return Err(StoreError::PageMismatch { posts, keys });
     }
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
     let is_history = commit.machine.is_history(request, reading);
@@ -203,8 +198,7 @@ fn listing<'a>(
     let mut shown = Vec::new();
     let mut new = vec![false; reading.keys.len()];
     let listed = reading.keys.iter().zip(&page.listed);
-    let listed = listed.zip(commit.hashes.all());
-    for (index, ((key, listed), hashes)) in listed.enumerate().rev() {
+    for (index, (key, listed)) in listed.enumerate().rev() {
         if !is_once[index] {
             continue;
         }
@@ -213,8 +207,7 @@ fn listing<'a>(
         shown.extend(streamed.map(|entry| entry.id));
         new[index] = streamed.is_some() || entry.is_none();
         let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
-        let mut observation =
-            PostObservation::new((&listed.post, *hashes), key.as_str(), position_ms, entry);
+        let mut observation = PostObservation::new(&listed.post, key.as_str(), position_ms, entry);
         observation.is_history = is_history && is_below(key) && end.is_none_or(|end| key < end);
         if observation.may_be_news() {
             observations.push(observation);

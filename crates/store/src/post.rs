@@ -105,7 +105,6 @@ pub(crate) struct Draft<'a> {
     pub(crate) id: i64,
     pub(crate) upstream_id: Cow<'a, str>,
     pub(crate) post: &'a Post,
-    pub(crate) content_hash: i64,
     pub(crate) listed: bool,
 }
 
@@ -168,7 +167,7 @@ pub(crate) fn insert(
             Column::i64(drafts.iter().map(|_| read_at_ms)),
             Column::text(drafts.iter().map(|d| d.post.visibility.name())),
             Column::text(texts.iter().map(|t| t.boost_of.as_deref())),
-            Column::i64(drafts.iter().map(|d| d.content_hash)),
+            Column::i64(drafts.iter().map(|d| d.post.hashes.content)),
             Column::bool(drafts.iter().map(|d| d.listed)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
@@ -208,7 +207,7 @@ pub(crate) fn replace(
             Column::text(texts.iter().map(|t| t.url.as_deref())),
             Column::i64(drafts.iter().map(|d| d.post.edited_at_ms)),
             Column::text(drafts.iter().map(|d| d.post.visibility.name())),
-            Column::i64(drafts.iter().map(|d| d.content_hash)),
+            Column::i64(drafts.iter().map(|d| d.post.hashes.content)),
             Column::bool(drafts.iter().map(|d| d.listed)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],

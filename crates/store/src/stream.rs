@@ -15,7 +15,6 @@ use crate::{
     intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
     page::CommitSummary,
-    post_hashes,
 };
 
 /// An event of a stream, with the time when it was received.
@@ -124,7 +123,7 @@ fn take_in(
             }
             let position_ms = commit.scheme.time_ms(&shown.key);
             Some(PostObservation::new(
-                (shown.post, post_hashes::of(shown.post)),
+                shown.post,
                 position,
                 position_ms,
                 entry,

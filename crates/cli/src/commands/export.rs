@@ -15,8 +15,9 @@ use crate::{
 
 /// Prints a source's posts in order of arrival, one JSON object a line.
 ///
-/// `status` in it is the post as the upstream wrote it; a post known to be
-/// deleted has `deleted_at_ms`, and what was stored of it is gone.
+/// `status` in it is the post as the upstream wrote it, without what concerns
+/// the account whose token read it (`favourited`, a poll's `voted`…); a post
+/// known to be deleted has `deleted_at_ms`, and what was stored of it is gone.
 #[derive(Debug, Args)]
 pub struct Export {
     /// The source's name.
@@ -61,8 +62,8 @@ impl Export {
                     limit: PAGE,
                 })
                 .await?;
-            if let Some(rows) = page["rows"].as_array() {
-                print(rows).map_err(|error| output::broken(&error))?;
+            if let Some(lines) = page["lines"].as_array() {
+                print(lines).map_err(|error| output::broken(&error))?;
             }
             match page["next"].as_i64() {
                 Some(next) => after = next,
@@ -72,11 +73,10 @@ impl Export {
     }
 }
 
-fn print(rows: &[serde_json::Value]) -> io::Result<()> {
+fn print(lines: &[serde_json::Value]) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    for row in rows {
-        serde_json::to_writer(&mut out, row)?;
-        out.write_all(b"\n")?;
+    for line in lines.iter().filter_map(serde_json::Value::as_str) {
+        writeln!(out, "{line}")?;
     }
     out.flush()
 }

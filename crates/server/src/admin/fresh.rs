@@ -6,6 +6,7 @@ use driftline_core::{
     post::Counts,
     refresh::{AgeTable, LookupOutcome, Policy},
 };
+use driftline_mastodon::viewer;
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     LocalId, Store, StoreError,
@@ -264,6 +265,6 @@ fn version(version: &Version) -> Value {
             EndedBy::Edit => "edit",
             EndedBy::Deletion => "deletion",
         },
-        "status": serde_json::from_str::<Box<serde_json::value::RawValue>>(&version.raw).ok(),
+        "status": serde_json::from_str::<Value>(&viewer::without(version.raw.clone())).ok(),
     })
 }

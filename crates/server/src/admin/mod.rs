@@ -2,6 +2,7 @@
 //! folder, through the server's local socket.
 
 mod credentials;
+mod export;
 mod fresh;
 mod histories;
 mod host;
@@ -11,7 +12,7 @@ mod sources;
 use driftline_core::{api::Api, timeline::Settings, tracking::Track, upstream_id::UpstreamId};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    CommitMachine, Store, StoreError, commit_machine, export, machine,
+    CommitMachine, Store, StoreError, commit_machine, machine,
     source::{self, Source},
     source_lease,
 };
@@ -181,7 +182,7 @@ pub async fn execute(host: &Host, command: Command) -> Result<Value, CommandErro
             after,
             since_ms,
             limit,
-        } => export_page(store, &name, after, since_ms, limit).await,
+        } => export::page(store, &name, after, since_ms, limit).await,
     }
 }
 
@@ -341,43 +342,4 @@ async fn request_fill_in_store(
             .into(),
         usage: false,
     })
-}
-
-async fn export_page(
-    store: &Store,
-    name: &str,
-    after: i64,
-    since_ms: Option<i64>,
-    limit: u32,
-) -> Result<Value, CommandError> {
-    let id = find(store, name).await?.id;
-    let rows = store
-        .read(move |tx| export::rows(tx, id, after, limit))
-        .await?;
-    let next = rows.last().map(|row| row.first_usn);
-    let rows: Vec<Value> =
-        rows.into_iter()
-            .filter(|row| since_ms.is_none_or(|since_ms| row.arrived_at_ms >= since_ms))
-            .map(|row| {
-                let status = row.post.raw.as_deref().and_then(|raw| {
-                    serde_json::from_str::<Box<serde_json::value::RawValue>>(raw).ok()
-                });
-                json!({
-                    "id": row.id.to_string(),
-                    "post_id": row.post_id.to_string(),
-                    "upstream_id": row.post.upstream_id,
-                    "arrival": row.first_usn,
-                    "usn": row.usn,
-                    "arrived_at_ms": row.arrived_at_ms,
-                    "created_at_ms": row.post.created_at_ms,
-                    "edited_at_ms": row.post.edited_at_ms,
-                    "deleted_at_ms": row.post.deleted_at_ms,
-                    "visibility": row.post.visibility.name(),
-                    "uri": row.post.uri,
-                    "url": row.post.url,
-                    "status": status,
-                })
-            })
-            .collect();
-    Ok(json!({ "rows": rows, "next": next }))
 }

@@ -22,7 +22,7 @@ use crate::{
     ids::{SourceId, sql},
     intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
-    post, post_hashes,
+    post,
     text::without_nul,
 };
 
@@ -258,12 +258,7 @@ fn take_in(
             .iter()
             .map(|post| {
                 let position = post.id.as_str();
-                PostObservation::new(
-                    (post, post_hashes::of(post)),
-                    position,
-                    None,
-                    known.remove(position),
-                )
+                PostObservation::new(post, position, None, known.remove(position))
             })
             .filter(PostObservation::may_be_news)
             .collect();

@@ -22,8 +22,6 @@ use crate::{entry::Look, error::StoreError, intake::PostObservation, post};
 pub(crate) struct RecountCandidate<'a> {
     post_id: i64,
     post: &'a Post,
-    content_hash: i64,
-    state_hash: i64,
 }
 
 /// What recounts of a page's posts need to know.
@@ -52,12 +50,10 @@ impl<'a> RecountCandidate<'a> {
             in_doubt,
         } = entry.look?;
         let is_due = asked_at_ms >= at_ms.saturating_add(RECOUNT_PAUSE_MS);
-        let differs = is_due && state_hash != Some(observation.state_hash);
+        let differs = is_due && state_hash != Some(observation.post.hashes.state);
         (differs || in_doubt).then_some(RecountCandidate {
             post_id: entry.post_id,
             post: observation.post,
-            content_hash: observation.content_hash,
-            state_hash: observation.state_hash,
         })
     }
 }
@@ -155,7 +151,7 @@ impl<'a, 'p> Recounts<'a, 'p> {
         };
         let result = LookupResult::Seen {
             counts: candidate.post.counts,
-            changed: refresh_state.state_hash != Some(candidate.state_hash),
+            changed: refresh_state.state_hash != Some(candidate.post.hashes.state),
         };
         let mut seen =
             refresh_state.without_first_growth(before.take(policy, result, asked), now_ms);
@@ -179,13 +175,12 @@ impl<'a, 'p> Recounts<'a, 'p> {
             freshness: seen.freshness,
             due_at_ms,
             outcome: Some(seen.outcome),
-            state_hash: Some(candidate.state_hash),
+            state_hash: Some(candidate.post.hashes.state),
         });
         self.drafts.push(post::Draft {
             id: candidate.post_id,
             upstream_id: Cow::Borrowed(""),
             post: candidate.post,
-            content_hash: candidate.content_hash,
             listed: false,
         });
     }

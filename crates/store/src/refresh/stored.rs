@@ -76,7 +76,7 @@ pub(crate) fn replace(
                 &found.edited_at_ms,
                 &read_at_ms,
                 &found.visibility.name(),
-                &draft.content_hash,
+                &draft.post.hashes.content,
                 &draft.listed,
                 &&*without_nul(&found.raw),
             ],
@@ -98,7 +98,7 @@ pub(crate) fn recount(
         .collect();
     let columns = [
         Column::i64(drafts.iter().map(|draft| draft.id)),
-        Column::i64(drafts.iter().map(|draft| draft.content_hash)),
+        Column::i64(drafts.iter().map(|draft| draft.post.hashes.content)),
         Column::text(raws.iter().map(|raw| &**raw)),
     ];
     let sql = match tx.dialect() {
@@ -107,7 +107,7 @@ pub(crate) fn recount(
             for ((draft, raw), hash) in drafts
                 .iter()
                 .zip(&raws)
-                .zip(drafts.iter().map(|d| d.content_hash))
+                .zip(drafts.iter().map(|d| d.post.hashes.content))
             {
                 tx.execute(RECOUNT_ONE, &[&draft.id, &hash, &&**raw, &read_at_ms])?;
             }

@@ -134,7 +134,7 @@ fn leases_are_listed() {
                 ("twitter".into(), 0)
             ]
         );
-        assert_eq!(listed[0].holder.as_deref(), Some("ab"));
+        assert_eq!(listed[0].holder.as_deref(), Some("a\u{fffd}b"));
         assert_eq!(
             (listed[0].from_us, listed[0].until_us),
             (window.from_us(), window.until_us())

@@ -1,47 +1,25 @@
-//! Hashes that tell the versions of posts apart.
+//! Hashes that tell the versions of posts apart. They are stored, so their computation must never
+//! change: `tests/golden/post_hashes.txt` holds what earlier versions made.
 
-use driftline_core::{answer::Page, post::Post};
+use driftline_core::post::{Post, PostHashes};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The hashes of a post. They are stored, so their computation must never change between versions
-/// of the program.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PostHashes {
-    /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
-    pub(crate) content: i64,
-    /// A hash of all that may differ from one refresh to the next: the content, the counts, and a
-    /// poll's votes.
-    pub(crate) state: i64,
+use crate::raw_object::RawObject;
+
+/// The hashes of a post whose JSON came as `json`. They take its times, visibility and counts from
+/// `post`, and the rest from the JSON, which may hold more than [`Post::raw`] keeps.
+pub fn post_hashes(post: &Post, json: &str) -> PostHashes {
+    of_status(post, json, RawObject::parse(json).ok().as_ref())
 }
 
-/// The hashes of a page's posts, in page order. Parsing their JSON takes a good part of the time of a
-/// commit, so it is done before, while no transaction is open.
-#[derive(Clone, Debug, Default)]
-pub struct PageHashes(Vec<PostHashes>);
-
-impl PageHashes {
-    /// The hashes of a page's posts.
-    pub fn of(page: &Page) -> PageHashes {
-        PageHashes(page.listed.iter().map(|listed| of(&listed.post)).collect())
-    }
-
-    /// The hashes, in page order.
-    pub(crate) fn all(&self) -> &[PostHashes] {
-        &self.0
-    }
-}
-
-/// The hashes of a post.
-pub(crate) fn of(post: &Post) -> PostHashes {
-    let status = serde_json::from_str::<Status<'_>>(&post.raw).ok();
+/// The same for JSON that is parsed already; `None` if it is not an object.
+pub(crate) fn of_status(post: &Post, json: &str, status: Option<&RawObject<'_>>) -> PostHashes {
+    let status = status.and_then(HashedStatus::of);
     let mut hash = Fnv::new();
     hash.number(post.edited_at_ms);
     hash.text(post.visibility.name());
-    match &status {
-        Some(status) => hash.parsed(status, Boosts::Read),
-        None => hash.text(&post.raw),
-    }
+    hash.status(json, status.as_ref(), Boosts::Read);
     let content = hash.0.cast_signed();
     let mut hash = Fnv::new();
     hash.number(Some(content));
@@ -61,22 +39,42 @@ enum Boosts {
     Leave,
 }
 
-#[derive(Deserialize)]
-struct Status<'j> {
-    #[serde(borrow)]
+/// The members of a status that are hashed.
+#[derive(Default)]
+struct HashedStatus<'j> {
     content: Option<&'j RawValue>,
-    #[serde(borrow)]
     spoiler_text: Option<&'j RawValue>,
-    #[serde(borrow)]
     sensitive: Option<&'j RawValue>,
-    #[serde(borrow)]
     media_attachments: Option<&'j RawValue>,
-    #[serde(borrow)]
     poll: Option<&'j RawValue>,
-    #[serde(borrow)]
     edited_at: Option<&'j RawValue>,
-    #[serde(borrow)]
     reblog: Option<&'j RawValue>,
+}
+
+impl<'j> HashedStatus<'j> {
+    /// `None` if one of them is repeated: the whole text is hashed then.
+    fn of(object: &RawObject<'j>) -> Option<Self> {
+        let mut status = Self::default();
+        let mut seen = 0_u8;
+        for (name, value) in object.members() {
+            let (at, member) = match name {
+                "content" => (0, &mut status.content),
+                "spoiler_text" => (1, &mut status.spoiler_text),
+                "sensitive" => (2, &mut status.sensitive),
+                "media_attachments" => (3, &mut status.media_attachments),
+                "poll" => (4, &mut status.poll),
+                "edited_at" => (5, &mut status.edited_at),
+                "reblog" => (6, &mut status.reblog),
+                _ => continue,
+            };
+            if seen & (1 << at) != 0 {
+                return None;
+            }
+            seen |= 1 << at;
+            *member = (value.get() != "null").then_some(value);
+        }
+        Some(status)
+    }
 }
 
 #[derive(Deserialize)]
@@ -143,14 +141,10 @@ impl Fnv {
         self.text(json.map_or("null", RawValue::get));
     }
 
-    fn status(&mut self, raw: &str, boosts: Boosts) {
-        match serde_json::from_str::<Status<'_>>(raw) {
-            Ok(status) => self.parsed(&status, boosts),
-            Err(_) => self.text(raw),
-        }
-    }
-
-    fn parsed(&mut self, status: &Status<'_>, boosts: Boosts) {
+    fn status(&mut self, json: &str, status: Option<&HashedStatus<'_>>, boosts: Boosts) {
+        let Some(status) = status else {
+            return self.text(json);
+        };
         self.json(status.content);
         self.json(status.spoiler_text);
         self.json(status.sensitive);
@@ -158,7 +152,8 @@ impl Fnv {
         self.media(status.media_attachments);
         self.poll(status.poll);
         if let (Boosts::Read, Some(reblog)) = (boosts, status.reblog) {
-            self.status(reblog.get(), Boosts::Leave);
+            let boosted = RawObject::of(reblog).as_ref().and_then(HashedStatus::of);
+            self.status(reblog.get(), boosted.as_ref(), Boosts::Leave);
         }
     }
 

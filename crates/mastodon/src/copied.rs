@@ -1,13 +1,12 @@
-//! Mastodon's entities as tables of the members that are copied from an upstream's JSON.
+//! Members that are copied from one object to another as they were written.
 
-use super::{members::Members, object::Object};
+use serde_json::value::RawValue;
 
-/// The content type of every entity.
-pub(super) const JSON: &str = "application/json; charset=utf-8";
+use crate::{object_writer::ObjectWriter, raw_object::RawObject};
 
 /// A member that is copied if its value is of the right kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Copied {
+pub struct Copied {
     key: &'static str,
     kind: Kind,
     /// The JSON to write otherwise; `None` omits the member.
@@ -16,17 +15,22 @@ pub(super) struct Copied {
 
 /// The kinds of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// A text.
     Text,
+    /// `true` or `false`.
     Bool,
+    /// A whole number.
     Whole,
+    /// A list.
     List,
+    /// An object.
     Object,
 }
 
 impl Copied {
     /// A member that is always written.
-    pub(super) const fn always(key: &'static str, kind: Kind, otherwise: &'static str) -> Self {
+    pub const fn always(key: &'static str, kind: Kind, otherwise: &'static str) -> Self {
         Self {
             key,
             kind,
@@ -35,7 +39,7 @@ impl Copied {
     }
 
     /// A member that is written if the upstream has it.
-    pub(super) const fn optional(key: &'static str, kind: Kind) -> Self {
+    pub const fn optional(key: &'static str, kind: Kind) -> Self {
         Self {
             key,
             kind,
@@ -45,7 +49,7 @@ impl Copied {
 }
 
 impl Kind {
-    pub(super) fn fits(self, json: &str) -> bool {
+    fn fits(self, json: &str) -> bool {
         match self {
             Self::Text => json.starts_with('"'),
             Self::Bool => json == "true" || json == "false",
@@ -57,31 +61,29 @@ impl Kind {
 }
 
 /// Copies the members in the table.
-pub(super) fn copy(object: &mut Object<'_>, members: &Members<'_>, table: &[Copied]) {
+pub fn copy(object: &mut ObjectWriter<'_>, members: &RawObject<'_>, table: &[Copied]) {
     for copied in table {
-        let json = members.json(copied.key);
-        if let Some(json) = json
-            .filter(|json| copied.kind.fits(json))
-            .or(copied.otherwise)
-        {
+        let json = members.get(copied.key).map(RawValue::get);
+        let json = json.filter(|json| copied.kind.fits(json));
+        if let Some(json) = json.or(copied.otherwise) {
             object.json(copied.key, json);
         }
     }
 }
 
 /// Writes an array of objects, each with the members that `write` adds.
-pub(super) fn list(
+pub fn write_list<'j>(
     out: &mut Vec<u8>,
-    objects: &[Members<'_>],
-    write: impl Fn(&mut Object<'_>, &Members<'_>),
+    objects: impl Iterator<Item = RawObject<'j>>,
+    write: impl Fn(&mut ObjectWriter<'_>, &RawObject<'j>),
 ) {
     out.push(b'[');
-    for (at, members) in objects.iter().enumerate() {
+    for (at, members) in objects.enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        let mut object = Object::open(out);
-        write(&mut object, members);
+        let mut object = ObjectWriter::open(out);
+        write(&mut object, &members);
         object.close();
     }
     out.push(b']');

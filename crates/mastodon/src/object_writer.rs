@@ -2,15 +2,16 @@ use std::io::Write;
 
 use serde::Serialize;
 
-/// Writes a JSON object. [`Object::close`] ends it.
-pub(super) struct Object<'o> {
+/// Writes a JSON object. [`ObjectWriter::close`] ends it.
+#[derive(Debug)]
+pub struct ObjectWriter<'o> {
     out: &'o mut Vec<u8>,
     separator: u8,
 }
 
-impl<'o> Object<'o> {
+impl<'o> ObjectWriter<'o> {
     /// Begins an object.
-    pub(super) fn open(out: &'o mut Vec<u8>) -> Self {
+    pub fn open(out: &'o mut Vec<u8>) -> Self {
         Self {
             out,
             separator: b'{',
@@ -18,12 +19,12 @@ impl<'o> Object<'o> {
     }
 
     /// A member whose value is valid JSON already.
-    pub(super) fn json(&mut self, key: &str, json: &str) {
+    pub fn json(&mut self, key: &str, json: &str) {
         self.key(key).extend_from_slice(json.as_bytes());
     }
 
     /// A member to write as JSON: a text, a number, an ID, an option of these.
-    pub(super) fn value(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
+    pub fn value(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
         let out = self.key(key);
         let start = out.len();
         if serde_json::to_writer(&mut *out, value).is_err() {
@@ -33,7 +34,7 @@ impl<'o> Object<'o> {
     }
 
     /// A member whose value the caller writes next.
-    pub(super) fn key(&mut self, key: &str) -> &mut Vec<u8> {
+    pub fn key(&mut self, key: &str) -> &mut Vec<u8> {
         self.out.push(self.separator);
         self.separator = b',';
         // Writing to memory cannot fail, and keys need no escaping.
@@ -42,7 +43,7 @@ impl<'o> Object<'o> {
     }
 
     /// Ends the object.
-    pub(super) fn close(self) {
+    pub fn close(self) {
         if self.separator == b'{' {
             self.out.push(b'{');
         }
