@@ -45,7 +45,7 @@ fn a_run_leaves_the_same_in_both_databases() {
 
 #[test]
 fn older_databases_are_what_they_were_once_they_are_migrated() {
-    for version in [4, 7] {
+    for version in [4, 7, 8] {
         let expected = fs::read_to_string(folder().join(format!("{version:02}.txt")));
         let expected = expected.expect("a portrait");
         for fresh in databases() {
