@@ -3,7 +3,7 @@
 use driftline_db::{DbError, Tx};
 
 use super::schedule::{self, Slot};
-use crate::source_lease::now_ms;
+use crate::mirror::source_lease::now_ms;
 
 /// How a claim locks an instance against other claims until its transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use driftline_core::post::Visibility;
 use driftline_db::{Column, Tx};
 
 use crate::{
-    clock, entry,
+    clock,
     error::StoreError,
     ids::{InstanceId, LocalId, SourceId, from_sql, sql},
-    machine::LockedSource,
+    mirror::{entry, machine::LockedSource},
 };
 
 /// A changed post that libraries are to be notified of.
@@ -84,7 +84,7 @@ pub fn outbox_of(
 
 /// Notifies a source's library: each of its entries of these posts that differs from the post, or
 /// whose counts have changed, takes the next USN. An entry whose post has returned moves to a new
-/// ID, above all that readers have seen. To be written below [`crate::source::root`] of the source.
+/// ID, above all that readers have seen. To be written below [`crate::mirror::source::root`] of the source.
 /// Returns how many entries took a USN.
 pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;

@@ -17,12 +17,16 @@ use super::{
     schedule::{self, Slot},
 };
 use crate::{
-    clock, entry,
+    clock,
     error::StoreError,
     ids::{SourceId, sql},
-    intake::{self, IntakeContext, PostObservation},
-    machine::LockedSource,
-    post, post_hashes,
+    mirror::{
+        entry,
+        intake::{self, IntakeContext, PostObservation},
+        machine::LockedSource,
+    },
+    post_hashes,
+    posts::post,
     text::without_nul,
 };
 
@@ -62,7 +66,7 @@ pub struct Found<'a> {
 /// Adds look-ups of upstream IDs, each at most once. They are due at once, and what they find is
 /// stored in that source; with `once` it is not refreshed afterwards. A post that is stored already
 /// gets an entry there, if it has none, and without `once` a due time, if the policy has one for it.
-/// To be written below [`crate::source::root`] of the source.
+/// To be written below [`crate::mirror::source::root`] of the source.
 pub fn add_lookups(
     tx: &mut Tx<'_>,
     source: SourceId,
@@ -194,7 +198,7 @@ fn adopt(
 }
 
 /// Stores the posts that pending look-ups of one source found, and removes these look-ups. To be
-/// written below [`crate::source::root`] of the source. Returns how many posts the source did not
+/// written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
 /// have.
 pub fn hydrate(
     tx: &mut Tx<'_>,

@@ -16,7 +16,11 @@ use super::{
     schedule::{self, Slot},
     stored,
 };
-use crate::{entry::Look, error::StoreError, intake::PostObservation, post};
+use crate::{
+    error::StoreError,
+    mirror::{entry::Look, intake::PostObservation},
+    posts::post,
+};
 
 /// A stored post that a page shows again, with its content unchanged and other counts.
 pub(crate) struct RecountCandidate<'a> {

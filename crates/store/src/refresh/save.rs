@@ -18,12 +18,15 @@ use super::{
     stored::{self, Stored},
 };
 use crate::{
-    account, clock,
+    clock,
     error::StoreError,
-    history::{self, EndedBy},
     ids::{LocalId, sql},
-    post,
     post_hashes::{self, PostHashes},
+    posts::{
+        account,
+        history::{self, EndedBy},
+        post,
+    },
     store::Store,
 };
 

@@ -2,7 +2,7 @@
 
 use driftline_db::{Column, DbError, Dialect, Tx};
 
-use crate::source_lease::now_ms;
+use crate::mirror::source_lease::now_ms;
 
 /// A row of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

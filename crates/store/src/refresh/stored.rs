@@ -6,7 +6,7 @@ use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Dialect, Tx};
 
 use super::freshness::{self, RefreshState};
-use crate::{post, text::without_nul};
+use crate::{posts::post, text::without_nul};
 
 /// A stored post, as far as a refresh needs it.
 pub(crate) struct Stored {

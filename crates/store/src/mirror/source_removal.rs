@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{clock, error::StoreError, ids::SourceId, machine::LockedSource, refresh};
+use crate::{clock, error::StoreError, ids::SourceId, mirror::machine::LockedSource, refresh};
 
 /// How much was removed with a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Removed {
 }
 
 /// Removes a source with its entries, its gaps and the posts that no other source has. To be
-/// written below [`crate::source::root`] of it.
+/// written below [`crate::mirror::source::root`] of it.
 ///
 /// The IDs of what was removed are never given again.
 pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed, StoreError> {

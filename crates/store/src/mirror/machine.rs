@@ -5,8 +5,8 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    gap,
     ids::{InstanceId, SourceId, sql},
+    mirror::gap,
 };
 
 /// A source's machine, with the ranges of its ledger.
@@ -49,7 +49,7 @@ pub fn lateness_of_others(
 /// A machine to store that changed without a page: a request failed, or a fill was requested.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitMachine<'a> {
-    /// The source; the write's root is [`crate::source::root`] of it.
+    /// The source; the write's root is [`crate::mirror::source::root`] of it.
     pub source: SourceId,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,

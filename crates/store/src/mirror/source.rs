@@ -7,11 +7,11 @@ use crate::{
     clock::{self, IdCounter},
     error::StoreError,
     ids::{InstanceId, SourceId, from_sql, sql},
-    instance::{self, Instance},
-    source_lease::SourceHolder,
+    mirror::source_lease::SourceHolder,
+    posts::instance::{self, Instance},
 };
 
-pub use crate::source_removal::{Removed, remove};
+pub use crate::mirror::source_removal::{Removed, remove};
 
 /// The root of writes to a source and what hangs below it.
 pub fn root(source: SourceId) -> Root {

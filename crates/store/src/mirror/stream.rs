@@ -8,13 +8,15 @@ use driftline_core::{
 use driftline_db::Tx;
 
 use crate::{
-    deletion::{self, Gone},
-    entry,
     error::StoreError,
     ids::SourceId,
-    intake::{self, IntakeContext, PostObservation},
-    machine::LockedSource,
-    page::CommitSummary,
+    mirror::{
+        deletion::{self, Gone},
+        entry,
+        intake::{self, IntakeContext, PostObservation},
+        machine::LockedSource,
+        page::CommitSummary,
+    },
     post_hashes,
 };
 
@@ -30,7 +32,7 @@ pub struct ReceivedEvent {
 /// Events to commit, in the order in which they were received.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitEvents<'a> {
-    /// The source; the write's root is [`crate::source::root`] of it.
+    /// The source; the write's root is [`crate::mirror::source::root`] of it.
     pub source: SourceId,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,

@@ -1,6 +1,6 @@
 //! The ledgers of credentials' quotas, which processes share.
 //!
-//! Every write is below [`crate::credential::root`] of the credential, so that processes take quota
+//! Every write is below [`crate::quota::credential::root`] of the credential, so that processes take quota
 //! one after the other. What a process has taken is gone for all others before it sends the
 //! request.
 
@@ -26,7 +26,7 @@ pub fn load(
     json.map_or_else(|| Ok(QuotaLedger::default()), |json| parse(&json))
 }
 
-/// Stores a ledger. To be written below [`crate::credential::root`].
+/// Stores a ledger. To be written below [`crate::quota::credential::root`].
 pub fn store(
     tx: &mut Tx<'_>,
     credential: CredentialId,

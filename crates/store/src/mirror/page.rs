@@ -9,12 +9,13 @@ use driftline_core::{
 use driftline_db::Tx;
 
 use crate::{
-    entry,
     error::StoreError,
-    gap,
     ids::SourceId,
-    intake::{self, IntakeContext, PostObservation},
-    machine::LockedSource,
+    mirror::{
+        entry, gap,
+        intake::{self, IntakeContext, PostObservation},
+        machine::LockedSource,
+    },
     post_hashes::PageHashes,
     refresh::{Claims, RecountCandidate, RecountContext},
 };
@@ -22,7 +23,7 @@ use crate::{
 /// A page to commit, with the machine that requested it.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitPage<'a> {
-    /// The source; the write's root is [`crate::source::root`] of it.
+    /// The source; the write's root is [`crate::mirror::source::root`] of it.
     pub source: SourceId,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,

@@ -8,21 +8,24 @@ use driftline_core::{
 use driftline_db::Tx;
 
 use crate::{
-    deletion::{self, Gone},
-    entry,
     error::StoreError,
     ids::SourceId,
-    intake::{self, IntakeContext, IntakeCounts, PostObservation},
-    machine::LockedSource,
-    page::CommitSummary,
-    post, post_hashes,
+    mirror::{
+        deletion::{self, Gone},
+        entry,
+        intake::{self, IntakeContext, IntakeCounts, PostObservation},
+        machine::LockedSource,
+        page::CommitSummary,
+    },
+    post_hashes,
+    posts::post,
     text::without_nul,
 };
 
 /// The answer to a post's look-up, to commit, with the machine that requested it.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitLookUp<'a> {
-    /// The source; the write's root is [`crate::source::root`] of it.
+    /// The source; the write's root is [`crate::mirror::source::root`] of it.
     pub source: SourceId,
     /// The lease's fencing number, if there is a lease.
     pub fence: Option<i64>,

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use driftline_core::post::{Post, Visibility};
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{entry, text::without_nul};
+use crate::{mirror::entry, text::without_nul};
 
 /// A stored post, as far as it decides whether an answer is news.
 #[derive(Clone, Debug)]
@@ -236,7 +236,7 @@ pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbEr
     entry::alias(tx, &aliases)
 }
 
-/// Lists posts in the public timeline at other IDs than their own: see [`crate::backdate`]. The
+/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`]. The
 /// clock must be held.
 pub(crate) fn list_at(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
     if posts.is_empty() {

@@ -10,8 +10,8 @@ use driftline_id::window::Record;
 
 use crate::{
     error::StoreError,
-    node_lease::{Claim, NodeLeaseError, life_ms},
-    source_lease::now_ms,
+    mirror::source_lease::now_ms,
+    nodes::node_lease::{Claim, NodeLeaseError, life_ms},
 };
 
 /// A node that was leased at some time, for display.

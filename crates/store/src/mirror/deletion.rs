@@ -4,11 +4,13 @@ use driftline_core::upstream_id::UpstreamId;
 use driftline_db::Tx;
 
 use crate::{
-    clock, entry,
+    clock,
     error::StoreError,
-    history::{self, EndedBy},
-    machine::LockedSource,
-    post,
+    mirror::{entry, machine::LockedSource},
+    posts::{
+        history::{self, EndedBy},
+        post,
+    },
     text::without_nul,
 };
 

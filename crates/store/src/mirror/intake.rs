@@ -9,12 +9,15 @@ use driftline_core::{
 use driftline_db::{Dialect, Tx};
 
 use crate::{
-    account, backdate, clock, entry,
+    clock,
     error::StoreError,
-    history::{self, EndedBy},
-    machine::LockedSource,
-    post,
+    mirror::{backdate, entry, machine::LockedSource},
     post_hashes::PostHashes,
+    posts::{
+        account,
+        history::{self, EndedBy},
+        post,
+    },
     refresh::{self, NewFreshness},
     text::without_nul,
 };

@@ -7,8 +7,8 @@ use crate::{
     clock::{self, IdCounter},
     error::StoreError,
     ids::{CredentialId, InstanceId, from_sql, sql},
-    instance,
-    source::{self, NameRefused, TokenLocation},
+    mirror::source::{self, NameRefused, TokenLocation},
+    posts::instance,
 };
 
 /// A credential for requests to one upstream: a token, or none.

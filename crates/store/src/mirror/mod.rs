@@ -1,0 +1,20 @@
+//! Mirrored timelines: their sources, the entries of their posts, and the commits of answers.
+
+mod backdate;
+pub mod completeness;
+mod deletion;
+pub mod entry;
+mod gap;
+pub(crate) mod intake;
+mod look_up;
+pub mod machine;
+mod page;
+pub mod source;
+pub mod source_lease;
+mod source_removal;
+mod stream;
+
+pub use look_up::{CommitLookUp, commit_look_up};
+pub use machine::{CommitMachine, commit_machine};
+pub use page::{CommitPage, CommitSummary, commit_page};
+pub use stream::{CommitEvents, ReceivedEvent, commit_events};
