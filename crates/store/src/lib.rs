@@ -13,6 +13,7 @@
 //! wait for each other.
 
 pub mod clock;
+pub mod database_clock;
 mod error;
 mod ids;
 pub mod mirror;
@@ -30,8 +31,8 @@ pub use error::StoreError;
 pub use ids::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitSummary, ReceivedEvent,
-    commit_events, commit_look_up, commit_machine, commit_page, completeness, entry, machine,
-    source, source_lease,
+    commit_events, commit_look_up, commit_machine, commit_page, completeness, entry, listed_in,
+    machine, notify, source, source_lease, tracked,
 };
 pub use nodes::node_lease;
 pub use post_hashes::PageHashes;

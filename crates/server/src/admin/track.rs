@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use driftline_core::{api::Api, timeline::Settings};
 use driftline_store::{
     Store, StoreError, Tx, clock, instance,
-    refresh::{add_lookups, tracked_counts},
     source::{self, NameRefused, NewSource, Source},
+    tracked::{add_lookups, tracked_counts},
 };
 use driftline_upstream::{Address, is_post_id};
 use serde::{Deserialize, Serialize};

@@ -11,6 +11,8 @@ use driftline_db::{Column, DbError, Row, Tx};
 use crate::{
     error::StoreError,
     ids::{LocalId, SourceId, from_sql, sql},
+    posts::alias,
+    refresh::Look,
 };
 
 /// The stored post that a request may end at: of the entries at or below a position that a page
@@ -123,16 +125,6 @@ pub(crate) struct Known {
     pub(crate) stale: bool,
     /// Its post's last look-up, where that was requested.
     pub(crate) look: Option<Look>,
-}
-
-/// What the last look-up of a post found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
-    /// When the answer was requested, Unix ms.
-    pub(crate) at_ms: i64,
-    pub(crate) state_hash: Option<i64>,
-    /// Whether look-ups since then did not find the post.
-    pub(crate) in_doubt: bool,
 }
 
 /// The entries at those positions, by position.
@@ -307,23 +299,7 @@ pub(crate) fn insert(
         ],
     )?;
     let aliases = drafts.iter().filter(|d| d.id != d.post_id);
-    alias(tx, &aliases.map(|d| (d.id, d.post_id)).collect::<Vec<_>>())
-}
-
-/// Lets further IDs find posts. The clock must be held.
-pub(crate) fn alias(tx: &mut Tx<'_>, aliases: &[(i64, i64)]) -> Result<(), DbError> {
-    if aliases.is_empty() {
-        return Ok(());
-    }
-    // A post that returns may take the ID of the entry that shows it.
-    tx.execute_many_later(
-        "insert into entry_alias (id, post_id) {rows} on conflict (id) do nothing",
-        &[],
-        &[
-            Column::i64(aliases.iter().map(|(id, _)| *id)),
-            Column::i64(aliases.iter().map(|(_, post_id)| *post_id)),
-        ],
-    )
+    alias::add(tx, &aliases.map(|d| (d.id, d.post_id)).collect::<Vec<_>>())
 }
 
 /// A change of a stored entry.
@@ -389,7 +365,7 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
         ],
     )?;
     let aliases: Vec<_> = moved.iter().map(|(_, m)| (m.id, m.post_id)).collect();
-    alias(tx, &aliases)
+    alias::add(tx, &aliases)
 }
 
 /// Records that a page has shown entries that only a stream had shown before.

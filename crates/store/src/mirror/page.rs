@@ -220,7 +220,11 @@ fn listing<'a>(
         if observation.may_be_news() {
             observations.push(observation);
         } else {
-            recount_candidates.extend(RecountCandidate::of(&observation, page.headers.sent_at_ms));
+            let shown = (&listed.post, *hashes);
+            let candidate = observation.entry.as_ref().and_then(|entry| {
+                RecountCandidate::of(entry.post_id, shown, entry.look, page.headers.sent_at_ms)
+            });
+            recount_candidates.extend(candidate);
         }
     }
     Ok(Listing {

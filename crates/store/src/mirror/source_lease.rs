@@ -4,9 +4,10 @@
 //! has a larger fencing number than all before it, and what is committed with an older one is
 //! refused ([`StoreError::LeaseLost`]).
 
-use driftline_db::{Column, DbError, Dialect, Tx};
+use driftline_db::{Column, Tx};
 
 use crate::{
+    database_clock::now_sql,
     error::StoreError,
     ids::{SourceId, from_sql, sql},
 };
@@ -40,7 +41,7 @@ pub fn claim(
     holder: &str,
     ttl_ms: i64,
 ) -> Result<Option<Lease>, StoreError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let lease = tx.query_opt(
         &format!(
             "update source set lease_holder = $2, lease_fence = lease_fence + 1,
@@ -63,7 +64,7 @@ pub fn claim(
 /// Claims some source that is neither paused nor held, if there is one. To be written below
 /// [`driftline_db::Root::none`].
 pub fn claim_any(tx: &mut Tx<'_>, holder: &str, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let free = tx.query_opt(
         &format!(
             "select id from source
@@ -81,7 +82,7 @@ pub fn claim_any(tx: &mut Tx<'_>, holder: &str, ttl_ms: i64) -> Result<Option<Le
 
 /// The sources that are neither paused nor held.
 pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let free = tx.query(
         &format!(
             "select id from source
@@ -96,7 +97,7 @@ pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
 /// Lets a lease last `ttl_ms` from now; `None` if it is lost. A lease that has ended is
 /// not lost until another worker has claimed the source.
 pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let until_ms = tx.query_opt(
         &format!(
             "update source set lease_until_ms = {now} + $3
@@ -115,7 +116,7 @@ pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease
 /// A holder passes the leases that it still works under: the lease of work that has ended without
 /// giving it back then ends by itself, so that any worker can claim the source.
 pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<Lease>, StoreError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let renewed = tx.query_many(
         &format!(
             "update source set lease_until_ms = {now} + $1 from {{rows as r(source_id, held_fence)}}
@@ -147,19 +148,4 @@ pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
         &[&sql(lease.source), &lease.fence],
     )?;
     Ok(changed > 0)
-}
-
-/// The database's clock as it runs, Unix ms.
-pub fn database_now_ms(tx: &mut Tx<'_>) -> Result<i64, DbError> {
-    let now = now_ms(tx.dialect());
-    tx.query_one(&format!("select {now}"), &[], |row| row.i64(0))
-}
-
-/// The database's clock in SQL, Unix ms. Not the transaction's start: it may have waited for the
-/// row.
-pub(crate) fn now_ms(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => "cast(unixepoch('subsec') * 1000 as integer)",
-        Dialect::Postgres => "cast(extract(epoch from clock_timestamp()) * 1000 as bigint)",
-    }
 }

@@ -5,7 +5,6 @@ use driftline_db::{DbError, Tx};
 use crate::{
     error::StoreError,
     ids::{InstanceId, LocalId, from_sql, sql},
-    refresh::{RefreshState, refresh_state_of},
 };
 
 /// The post that a text identifies: by its local ID or that of one of its entries, by its address for
@@ -41,46 +40,6 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
         |row| from_sql(row.i64(0)?),
     )?;
     Ok(found.first().copied())
-}
-
-/// A requested post that is not stored: its look-up is pending or has failed.
-#[derive(Clone, Debug)]
-pub struct PendingPost {
-    /// The origin of its instance.
-    pub origin: String,
-    /// Its ID there.
-    pub upstream_id: String,
-    /// Whether its look-up is pending; else it has failed.
-    pub waits: bool,
-    /// The state of its look-up; its creation is that of the request.
-    pub refresh_state: RefreshState,
-}
-
-/// The post without a stored version that a text identifies as in [`post`], by an address that ends
-/// in its ID or by `INSTANCE/ID`.
-pub fn pending_post(tx: &mut Tx<'_>, text: &str) -> Result<Option<PendingPost>, StoreError> {
-    let text = crate::text::without_nul(text.trim());
-    let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
-        return Ok(None);
-    };
-    for (instance_id, origin) in instances_of(tx, instance)? {
-        let found = tx.query_opt(
-            "select lookup_id, waits from pending_lookup where upstream_id = $1 and instance_id = $2",
-            &[&upstream_id, &instance_id],
-            |row| Ok((row.i64(0)?, row.bool(1)?)),
-        )?;
-        let Some((lookup_id, waits)) = found else {
-            continue;
-        };
-        let refresh_state = refresh_state_of(tx, lookup_id)?;
-        return Ok(refresh_state.map(|refresh_state| PendingPost {
-            origin,
-            upstream_id: upstream_id.to_owned(),
-            waits,
-            refresh_state,
-        }));
-    }
-    Ok(None)
 }
 
 /// The instance that a post was seen through.
@@ -120,7 +79,9 @@ fn instances(tx: &mut Tx<'_>) -> Result<Vec<(i64, String)>, DbError> {
     })
 }
 
-fn instances_of(tx: &mut Tx<'_>, instance: &str) -> Result<Vec<(i64, String)>, DbError> {
+/// The instances, with their origins, that `instance` names: an origin, or a host with an optional
+/// path.
+pub(crate) fn instances_of(tx: &mut Tx<'_>, instance: &str) -> Result<Vec<(i64, String)>, DbError> {
     let mut all = instances(tx)?;
     all.retain(|(_, origin)| is_of(instance, origin));
     Ok(all)

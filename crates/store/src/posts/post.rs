@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use driftline_core::post::{Post, Visibility};
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{mirror::entry, text::without_nul};
+use crate::{posts::alias, text::without_nul};
 
 /// A stored post, as far as it decides whether an answer is news.
 #[derive(Clone, Debug)]
@@ -233,7 +233,7 @@ pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbEr
         ],
     )?;
     let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
-    entry::alias(tx, &aliases)
+    alias::add(tx, &aliases)
 }
 
 /// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`]. The
@@ -252,5 +252,5 @@ pub(crate) fn list_at(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbErr
         ],
     )?;
     let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
-    entry::alias(tx, &aliases)
+    alias::add(tx, &aliases)
 }

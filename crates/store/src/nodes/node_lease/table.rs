@@ -9,8 +9,8 @@ use driftline_id::Node;
 use driftline_id::window::Record;
 
 use crate::{
+    database_clock::now_sql,
     error::StoreError,
-    mirror::source_lease::now_ms,
     nodes::node_lease::{Claim, NodeLeaseError, life_ms},
 };
 
@@ -84,7 +84,7 @@ pub(super) fn take_lowest(
     now_us: i64,
 ) -> Result<(Node, Record), NodeLeaseError> {
     let max = Node::max(&claim.layout)?;
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     // As many rows as nodes were ever held at a time, plus those of nodes chosen by number.
     let stored = tx.query(
         &format!(
@@ -128,7 +128,7 @@ pub(super) fn take_node(
     node: &Node,
     now_us: i64,
 ) -> Result<Record, NodeLeaseError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let number = integer(node.number())?;
     // Twice at most: the first attempt has locked the row of a faster process.
     loop {
@@ -168,7 +168,7 @@ pub(super) fn renew(
     record: &str,
     life_ms: i64,
 ) -> Result<(), NodeLeaseError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let renewed = tx.execute(
         &format!(
             "update node_lease set record = $5, lease_until_ms = {now} + $6
@@ -222,7 +222,7 @@ fn begin(
     previous: Option<&str>,
     now_us: i64,
 ) -> Result<bool, NodeLeaseError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let key = Key::new(claim, record)?;
     let begun = tx.execute(
         &format!(
