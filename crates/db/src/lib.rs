@@ -45,7 +45,7 @@ pub use batch::Column;
 pub use db::Db;
 pub use dialect::Dialect;
 pub use error::DbError;
-pub use migrate::Migration;
+pub use migrate::{Migration, MigrationPlan, PendingMigration};
 pub use options::{Options, Root, SecretUrl, Target};
 pub use row::Row;
 pub use schema::{Index, Kind, Table, TableColumn, schema};

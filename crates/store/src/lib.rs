@@ -26,7 +26,7 @@ mod schema;
 mod store;
 mod text;
 
-pub use driftline_db::{Root, SecretUrl, Stats, Target, Tx};
+pub use driftline_db::{MigrationPlan, PendingMigration, Root, SecretUrl, Stats, Target, Tx};
 pub use error::StoreError;
 pub use ids::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
 pub use mirror::{
