@@ -36,7 +36,7 @@ fn a_dry_run_shows_what_would_run_and_changes_nothing() {
         planned.stdout.contains("\n  5 returns  entry: "),
         "{planned:?}"
     );
-    let json = data_dir.json(&["--json", "migrate", "--dry-run"]);
+    let json = data_dir.json(&["migrate", "--dry-run"]);
     assert_eq!(
         (&json["version"], &json["migrated"]),
         (&4.into(), &false.into())
@@ -49,7 +49,7 @@ fn a_dry_run_shows_what_would_run_and_changes_nothing() {
 #[test]
 fn what_has_run_is_said_and_runs_once() {
     let (data_dir, _) = older();
-    let json = data_dir.json(&["--json", "migrate"]);
+    let json = data_dir.json(&["migrate"]);
     assert_eq!(
         (&json["version"], &json["migrated"]),
         (&4.into(), &true.into())
