@@ -53,4 +53,10 @@ pub static MIGRATIONS: &[Migration] = &[
         compat_version: 8,
         sql: include_str!("../migrations/0008_words.sql"),
     },
+    Migration {
+        version: 9,
+        name: "post addresses",
+        compat_version: 8,
+        sql: include_str!("../migrations/0009_post_addresses.sql"),
+    },
 ];
