@@ -47,7 +47,7 @@ pub use dialect::Dialect;
 pub use error::DbError;
 pub use migrate::{Migration, MigrationPlan, PendingMigration};
 pub use options::{Options, Root, SecretUrl, Target};
-pub use row::Row;
+pub use row::{ColumnIndex, Row};
 pub use schema::{Index, Kind, Table, TableColumn, schema};
 pub use stats::Stats;
 pub use tx::Tx;

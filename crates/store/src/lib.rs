@@ -16,6 +16,7 @@ pub mod clock;
 pub mod database_clock;
 mod error;
 mod ids;
+mod library;
 pub mod mirror;
 pub mod nodes;
 mod post_hashes;

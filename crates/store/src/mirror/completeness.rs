@@ -6,6 +6,7 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     ids::{SourceId, sql},
+    library,
 };
 
 /// How much of a source is stored.
@@ -30,28 +31,23 @@ pub struct StoredCounts {
 /// Counts the entries of a source. Reads all of them.
 pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreError> {
     let id = sql(source);
-    let update_count = tx
-        .query_opt(
-            "select update_count from source where id = $1",
-            &[&id],
-            |row| row.i64(0),
-        )?
-        .ok_or(StoreError::NoSource)?;
+    let update_count = library::update_count(tx, source)?;
     let counts = tx.query_one(
-        "select count(*), count(case when not gone then 1 end),
-             count(case when not gone and usn <> first_usn then 1 end), min(position), max(position),
-             count(case when not gone and streamed then 1 end)
+        "select count(*) as entries, count(case when not gone then 1 end) as live,
+             count(case when not gone and usn <> first_usn then 1 end) as changed,
+             count(case when not gone and streamed then 1 end) as streamed,
+             min(position) as first, max(position) as last
          from entry where source_id = $1",
         &[&id],
         |row| {
             let key = |text: Option<&str>| text.map(Key::from_stored);
             Ok(StoredCounts {
-                entries: row.i64(0)?.unsigned_abs(),
-                live: row.i64(1)?.unsigned_abs(),
-                changed: row.i64(2)?.unsigned_abs(),
-                streamed: row.i64(5)?.unsigned_abs(),
-                first: key(row.opt_str(3)?),
-                last: key(row.opt_str(4)?),
+                entries: row.i64("entries")?.unsigned_abs(),
+                live: row.i64("live")?.unsigned_abs(),
+                changed: row.i64("changed")?.unsigned_abs(),
+                streamed: row.i64("streamed")?.unsigned_abs(),
+                first: key(row.opt_str("first")?),
+                last: key(row.opt_str("last")?),
                 update_count,
             })
         },

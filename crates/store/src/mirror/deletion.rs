@@ -60,7 +60,7 @@ pub(crate) fn take_in(
         .filter(|entry| !entry.gone)
         .map(|entry| entry::Change {
             id: entry.id,
-            usn: source.next_usn(),
+            usn: source.library.next_usn(),
             content_hash: known.content_hash,
             gone: true,
             listed: false,

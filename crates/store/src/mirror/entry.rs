@@ -135,22 +135,26 @@ pub(crate) fn at(
 ) -> Result<HashMap<String, Known>, DbError> {
     let found = tx.query_each(
         &format!(
-            "select {COLUMNS}, f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0
+            "select {COLUMNS}, f.state_hash, f.refreshed_at_ms,
+                 f.missing or f.failures > 0 as in_doubt
              from entry e left join freshness f on f.post_id = e.post_id
              where e.source_id = $1 and e.position = {{row 1}}"
         ),
         &[&source_id],
         &[Column::text(positions.iter().copied())],
         |row| {
-            let look = match row.opt_i64(COLUMN_COUNT + 1)? {
+            let look = match row.opt_i64("refreshed_at_ms")? {
                 Some(at_ms) => Some(Look {
                     at_ms,
-                    state_hash: row.opt_i64(COLUMN_COUNT)?,
-                    in_doubt: row.bool(COLUMN_COUNT + 2)?,
+                    state_hash: row.opt_i64("state_hash")?,
+                    in_doubt: row.bool("in_doubt")?,
                 }),
                 None => None,
             };
-            Ok(Known { look, ..read(row)? })
+            Ok(Known {
+                look,
+                ..from_row(row)?
+            })
         },
     )?;
     Ok(found
@@ -174,7 +178,7 @@ pub(crate) fn of_post(
              where e.source_id = $1 and e.post_id = $2 and e.id <> e.post_id"
         ),
         &[&source_id, &post_id],
-        read,
+        from_row,
     )
 }
 
@@ -195,7 +199,7 @@ pub(crate) fn of_posts(
              order by 1"
         ),
         &[&source_id, &ids],
-        read,
+        from_row,
     )
 }
 
@@ -381,28 +385,26 @@ pub(crate) fn mark_shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result
     )
 }
 
-fn read(row: &Row<'_>) -> Result<Known, DbError> {
+fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
     Ok(Known {
-        id: row.i64(0)?,
-        post_id: row.i64(1)?,
-        position: row.text(2)?,
-        content_hash: row.i64(3)?,
-        gone: row.bool(4)?,
-        streamed: row.bool(5)?,
-        returns: row.i64(6)?,
-        stale: row.bool(7)?,
+        id: row.i64("id")?,
+        post_id: row.i64("post_id")?,
+        position: row.text("position")?,
+        content_hash: row.i64("content_hash")?,
+        gone: row.bool("gone")?,
+        streamed: row.bool("streamed")?,
+        returns: row.i64("returns")?,
+        stale: row.bool("stale")?,
         look: None,
     })
 }
 
-/// The columns of `entry e` that [`read`] reads. Few posts are deleted or ever return, and their
+/// The columns of `entry e` that [`from_row`] reads. Few posts are deleted or ever return, and their
 /// index is small.
 const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,
     case when e.gone then -1 else e.returns end <> coalesce(
         (select case when p.deleted_at_ms is null then p.returns else -1 end from post p
-         where p.id = e.post_id and (p.returns > 0 or p.deleted_at_ms is not null)), 0)";
-/// How many these are.
-const COLUMN_COUNT: usize = 8;
+         where p.id = e.post_id and (p.returns > 0 or p.deleted_at_ms is not null)), 0) as stale";
 
 /// An upstream that answers a long range with one old post must not cause look-ups of the whole
 /// range.

@@ -13,10 +13,9 @@ use crate::error::StoreError;
 /// A source's ranges, in order.
 pub(crate) fn load(tx: &mut Tx<'_>, source_id: i64) -> Result<Vec<Gap>, DbError> {
     tx.query(
-        "select low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms
-         from gap where source_id = $1 order by low",
+        &format!("select {COLUMNS} from gap where source_id = $1 order by low"),
         &[&source_id],
-        read,
+        from_row,
     )
 }
 
@@ -50,16 +49,14 @@ pub(crate) fn save(
     if !changed.is_empty() {
         let cells = || changed.iter();
         tx.execute_many_later(
-            "insert into gap (source_id, low, high, kind, history, fill_requested, tries, read_age_ms,
-                 from_ms, until_ms)
-             select $1, r.low, r.high, r.kind, r.history, r.fill_requested, r.tries, r.read_age_ms,
-                 r.from_ms, r.until_ms
-             from {rows as r(low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms)}
-             where true
+            &format!(
+                "insert into gap (source_id, {COLUMNS})
+             select $1, {COLUMNS} from {{rows as r({COLUMNS})}} where true
              on conflict (source_id, low) do update set high = excluded.high, kind = excluded.kind,
                  history = excluded.history, fill_requested = excluded.fill_requested, tries = excluded.tries,
                  read_age_ms = excluded.read_age_ms, from_ms = excluded.from_ms,
-                 until_ms = excluded.until_ms",
+                 until_ms = excluded.until_ms"
+            ),
             &[&source_id],
             &[
                 Column::text(cells().map(|c| c.low)),
@@ -138,35 +135,39 @@ impl<'a> Cells<'a> {
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Gap, DbError> {
+fn from_row(row: &Row<'_>) -> Result<Gap, DbError> {
     let tries = || {
-        let tries = row.i64(5)?;
+        let tries = row.i64("tries")?;
         u32::try_from(tries).map_err(|_| DbError::invalid("a gap's tries"))
     };
-    let kind = match row.str(2)? {
+    let kind = match row.str("kind")? {
         OPEN => GapKind::Open {
-            history: row.bool(3)?,
+            history: row.bool("history")?,
             tries: tries()?,
-            fill_requested: row.bool(4)?,
+            fill_requested: row.bool("fill_requested")?,
         },
         PROVISIONAL => GapKind::Provisional {
-            read_age_ms: row.i64(6)?,
-            from_ms: row.i64(7)?,
-            until_ms: row.i64(8)?,
+            read_age_ms: row.i64("read_age_ms")?,
+            from_ms: row.i64("from_ms")?,
+            until_ms: row.i64("until_ms")?,
             tries: tries()?,
         },
         PASSED_OVER => GapKind::PassedOver {
-            read_age_ms: row.i64(6)?,
+            read_age_ms: row.i64("read_age_ms")?,
         },
         UNRECOVERABLE => GapKind::Unrecoverable,
         _ => return Err(DbError::invalid("a gap of an unknown kind")),
     };
     Ok(Gap {
-        low: Key::from_stored(row.str(0)?),
-        high: Key::from_stored(row.str(1)?),
+        low: Key::from_stored(row.str("low")?),
+        high: Key::from_stored(row.str("high")?),
         kind,
     })
 }
+
+/// The columns that [`Cells`] holds and [`from_row`] reads, in order.
+const COLUMNS: &str =
+    "low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms";
 
 const OPEN: &str = "open";
 const PROVISIONAL: &str = "provisional";

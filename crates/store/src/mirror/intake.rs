@@ -254,7 +254,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             id,
             post_id: known.id,
             position: observation.position,
-            usn: self.source.next_usn(),
+            usn: self.source.library.next_usn(),
             content_hash: known.content_hash,
             gone,
             listed: !gone && known.visibility == Visibility::Public,
@@ -310,7 +310,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         }
         self.changed_entries.push(entry::Change {
             id: entry.id,
-            usn: self.source.next_usn(),
+            usn: self.source.library.next_usn(),
             content_hash: known.content_hash,
             gone,
             listed: !gone && known.visibility == Visibility::Public,

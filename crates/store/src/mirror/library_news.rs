@@ -57,7 +57,7 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
             };
             changes.push(entry::Change {
                 id: entry.id,
-                usn: held.next_usn(),
+                usn: held.library.next_usn(),
                 content_hash: post.content_hash,
                 gone: post.gone,
                 listed: !post.gone && post.is_public,

@@ -6,6 +6,7 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     ids::{InstanceId, SourceId, sql},
+    library::Library,
     mirror::gap,
 };
 
@@ -70,8 +71,8 @@ pub(crate) struct LockedSource {
     /// The lowest ID that it ever showed, this transaction's included; `None` if it never had an
     /// entry.
     pub(crate) lowest_id: Option<i64>,
-    /// The last USN, this transaction's included.
-    pub(crate) update_count: i64,
+    /// Its library, from which its changes take their USNs.
+    pub(crate) library: Library,
 }
 
 impl LockedSource {
@@ -82,17 +83,17 @@ impl LockedSource {
         fence: Option<i64>,
     ) -> Result<LockedSource, StoreError> {
         let row = tx.query_opt(
-            "select instance_id, lowest_id, update_count, lease_holder is not null, lease_fence
+            "select instance_id, lowest_id, update_count, lease_holder is not null as is_leased, lease_fence
              from source where id = $1",
             &[&sql(source)],
             |row| {
                 let held = LockedSource {
                     id: sql(source),
-                    instance_id: row.i64(0)?,
-                    lowest_id: row.opt_i64(1)?,
-                    update_count: row.i64(2)?,
+                    instance_id: row.i64("instance_id")?,
+                    lowest_id: row.opt_i64("lowest_id")?,
+                    library: Library::of_source(sql(source), row)?,
                 };
-                Ok((held, row.bool(3)?, row.i64(4)?))
+                Ok((held, row.bool("is_leased")?, row.i64("lease_fence")?))
             },
         )?;
         let (held, is_leased, last_fence) = row.ok_or(StoreError::NoSource)?;
@@ -100,12 +101,6 @@ impl LockedSource {
             Some(fence) if !is_leased || fence != last_fence => Err(StoreError::LeaseLost),
             _ => Ok(held),
         }
-    }
-
-    /// The next USN.
-    pub(crate) fn next_usn(&mut self) -> i64 {
-        self.update_count += 1;
-        self.update_count
     }
 
     /// Lowers the lowest ID to that of a new entry.
@@ -117,7 +112,7 @@ impl LockedSource {
     pub(crate) fn save_usn(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         tx.execute_later(
             "update source set update_count = $2, lowest_id = $3 where id = $1",
-            &[&self.id, &self.update_count, &self.lowest_id],
+            &[&self.id, &self.library.update_count(), &self.lowest_id],
         )?;
         Ok(())
     }
@@ -144,7 +139,7 @@ impl LockedSource {
             &[
                 &self.id,
                 &json,
-                &self.update_count,
+                &self.library.update_count(),
                 &self.lowest_id,
                 &machine.is_readable(),
             ],

@@ -1,12 +1,12 @@
 //! Sources: upstream timelines that are mirrored.
 
 use driftline_core::{api::Api, timeline::Settings};
-use driftline_db::{DbError, Root, Row, Tx};
+use driftline_db::{DbError, Root, Row, ToValue, Tx};
 
 use crate::{
     clock::{self, IdCounter},
     error::StoreError,
-    ids::{InstanceId, SourceId, from_sql, sql},
+    ids::{SourceId, from_sql, sql},
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
 };
@@ -125,21 +125,18 @@ pub fn add(
 
 /// Every source, in order of their IDs.
 pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
-    let rows = tx.query(&select("order by s.id"), &[], read)?;
-    rows.into_iter().map(Stored::parse).collect()
+    select(tx, "order by s.id", &[])
 }
 
 /// The source of that name.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
     let name = crate::text::without_nul(name);
-    let row = tx.query_opt(&select("where s.name = $1"), &[&&*name], read)?;
-    row.map(Stored::parse).transpose()
+    Ok(select(tx, "where s.name = $1", &[&&*name])?.pop())
 }
 
 /// The source of that ID.
 pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError> {
-    let row = tx.query_opt(&select("where s.id = $1"), &[&sql(id)], read)?;
-    row.map(Stored::parse).transpose()
+    Ok(select(tx, "where s.id = $1", &[&sql(id)])?.pop())
 }
 
 /// Every instance, in order of their IDs.
@@ -273,83 +270,56 @@ fn settings_text(settings: &Settings) -> Result<String, StoreError> {
         .map_err(|error| StoreError::unreadable("a source's settings", &error))
 }
 
-fn select(rest: &str) -> String {
-    format!(
-        "select s.id, s.name, s.instance_id, i.origin, s.timeline, s.upstream, s.settings, s.token,
-             s.paused, s.readable, s.update_count, s.created_at_ms, s.lease_holder, s.lease_fence,
-             s.lease_until_ms, i.api
-         from source s join instance i on i.id = s.instance_id {rest}"
-    )
+fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<Source>, StoreError> {
+    let sql =
+        format!("select {COLUMNS} from source s join instance i on i.id = s.instance_id {rest}");
+    // Texts are parsed after the query, whose rows fail with the database's errors alone.
+    let rows = tx.query(&sql, params, |row| {
+        let texts = (row.text("settings")?, row.opt_text("token")?);
+        Ok((from_row(row)?, texts))
+    })?;
+    rows.into_iter()
+        .map(|(source, (settings, token))| {
+            Ok(Source {
+                settings: serde_json::from_str(&settings)
+                    .map_err(|error| StoreError::unreadable("a source's settings", &error))?,
+                token: token.as_deref().map(TokenLocation::from_text).transpose()?,
+                ..source
+            })
+        })
+        .collect()
 }
 
-/// A row whose JSON is still to be parsed.
-struct Stored {
-    id: SourceId,
-    name: String,
-    instance_id: InstanceId,
-    origin: String,
-    api: Api,
-    timeline: String,
-    upstream: String,
-    settings: String,
-    token: Option<String>,
-    paused: bool,
-    readable: bool,
-    update_count: i64,
-    created_at_ms: i64,
-    holding: Option<SourceHolder>,
-}
+/// The columns that [`from_row`] reads, and the texts of the settings and the token.
+const COLUMNS: &str = "s.id, s.name, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
+    s.settings, s.token, s.paused, s.readable, s.update_count, s.created_at_ms, s.lease_holder,
+    s.lease_fence, s.lease_until_ms";
 
-fn read(row: &Row<'_>) -> Result<Stored, DbError> {
-    let (fence, until_ms) = (row.i64(13)?, row.i64(14)?);
-    Ok(Stored {
-        id: from_sql(row.i64(0)?)?,
-        name: row.text(1)?,
-        instance_id: from_sql(row.i64(2)?)?,
-        origin: row.text(3)?,
-        api: instance::api(row.str(15)?)?,
-        timeline: row.text(4)?,
-        upstream: row.text(5)?,
-        settings: row.text(6)?,
-        token: row.opt_text(7)?,
-        paused: row.bool(8)?,
-        readable: row.bool(9)?,
-        update_count: row.i64(10)?,
-        created_at_ms: row.i64(11)?,
-        holding: row.opt_text(12)?.map(|holder| SourceHolder {
+/// A source without its settings and its token.
+fn from_row(row: &Row<'_>) -> Result<Source, DbError> {
+    let (fence, until_ms) = (row.i64("lease_fence")?, row.i64("lease_until_ms")?);
+    Ok(Source {
+        id: from_sql(row.i64("id")?)?,
+        name: row.text("name")?,
+        instance: Instance {
+            id: from_sql(row.i64("instance_id")?)?,
+            origin: row.text("origin")?,
+            api: instance::api(row.str("api")?)?,
+        },
+        timeline: row.text("timeline")?,
+        upstream: row.text("upstream")?,
+        settings: Settings::default(),
+        token: None,
+        paused: row.bool("paused")?,
+        readable: row.bool("readable")?,
+        update_count: row.i64("update_count")?,
+        created_at_ms: row.i64("created_at_ms")?,
+        holding: row.opt_text("lease_holder")?.map(|holder| SourceHolder {
             holder,
             fence,
             until_ms,
         }),
     })
-}
-
-impl Stored {
-    fn parse(self) -> Result<Source, StoreError> {
-        Ok(Source {
-            id: self.id,
-            name: self.name,
-            instance: Instance {
-                id: self.instance_id,
-                origin: self.origin,
-                api: self.api,
-            },
-            timeline: self.timeline,
-            upstream: self.upstream,
-            settings: serde_json::from_str(&self.settings)
-                .map_err(|error| StoreError::unreadable("a source's settings", &error))?,
-            token: self
-                .token
-                .as_deref()
-                .map(TokenLocation::from_text)
-                .transpose()?,
-            paused: self.paused,
-            readable: self.readable,
-            update_count: self.update_count,
-            created_at_ms: self.created_at_ms,
-            holding: self.holding,
-        })
-    }
 }
 
 const MAX_NAME_BYTES: usize = 64;

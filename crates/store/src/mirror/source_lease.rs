@@ -53,8 +53,8 @@ pub fn claim(
         |row| {
             Ok(Lease {
                 source,
-                fence: row.i64(0)?,
-                until_ms: row.i64(1)?,
+                fence: row.i64("lease_fence")?,
+                until_ms: row.i64("lease_until_ms")?,
             })
         },
     )?;
@@ -72,7 +72,7 @@ pub fn claim_any(tx: &mut Tx<'_>, holder: &str, ttl_ms: i64) -> Result<Option<Le
              order by lease_until_ms, id limit 1 {{skip_locked}}"
         ),
         &[],
-        |row| from_sql(row.i64(0)?),
+        |row| from_sql(row.i64("id")?),
     )?;
     match free {
         Some(source) => claim(tx, source, holder, ttl_ms),
@@ -89,7 +89,7 @@ pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
              where not paused and (lease_holder is null or lease_until_ms <= {now}) order by id"
         ),
         &[],
-        |row| from_sql(row.i64(0)?),
+        |row| from_sql(row.i64("id")?),
     )?;
     Ok(free)
 }
@@ -105,7 +105,7 @@ pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease
              returning lease_until_ms"
         ),
         &[&sql(lease.source), &lease.fence, &ttl_ms],
-        |row| row.i64(0),
+        |row| row.i64("lease_until_ms"),
     )?;
     Ok(until_ms.map(|until_ms| Lease { until_ms, ..*lease }))
 }
@@ -131,9 +131,9 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
         ],
         |row| {
             Ok(Lease {
-                source: from_sql(row.i64(0)?)?,
-                fence: row.i64(1)?,
-                until_ms: row.i64(2)?,
+                source: from_sql(row.i64("id")?)?,
+                fence: row.i64("lease_fence")?,
+                until_ms: row.i64("lease_until_ms")?,
             })
         },
     )?;

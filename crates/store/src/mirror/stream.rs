@@ -60,7 +60,6 @@ pub fn commit_events(
     commit: &CommitEvents<'_>,
 ) -> Result<CommitSummary, StoreError> {
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
-    let before = source.update_count;
     let mut summary = CommitSummary::default();
     let mut shown: Vec<ShownPost<'_>> = Vec::new();
     for arrived in commit.events {
@@ -87,10 +86,10 @@ pub fn commit_events(
         });
     }
     take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
-    if source.update_count != before {
+    if source.library.has_changed() {
         source.save_usn(tx)?;
     }
-    summary.update_count = source.update_count;
+    summary.update_count = source.library.update_count();
     Ok(summary)
 }
 

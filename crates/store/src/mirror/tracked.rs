@@ -136,7 +136,7 @@ fn adopt(
                 id,
                 post_id: post.id,
                 position: upstream_id,
-                usn: held.next_usn(),
+                usn: held.library.next_usn(),
                 content_hash: post.content_hash,
                 gone,
                 listed: !gone && post.visibility == Visibility::Public,

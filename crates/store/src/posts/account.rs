@@ -47,13 +47,13 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
         &[&ids],
         |row| {
             Ok(Account {
-                id: from_sql(row.i64(0)?)?,
-                instance: from_sql(row.i64(1)?)?,
-                upstream_id: row.text(2)?,
-                acct: row.text(3)?,
-                display_name: row.text(4)?,
-                url: row.opt_text(5)?,
-                raw: row.text(6)?,
+                id: from_sql(row.i64("id")?)?,
+                instance: from_sql(row.i64("instance_id")?)?,
+                upstream_id: row.text("upstream_id")?,
+                acct: row.text("acct")?,
+                display_name: row.text("display_name")?,
+                url: row.opt_text("url")?,
+                raw: row.text("raw")?,
             })
         },
     )?;
@@ -104,12 +104,12 @@ impl Known {
             &[upstream_ids],
             |row| {
                 let names = Names {
-                    id: row.i64(1)?,
-                    acct: row.text(2)?,
-                    display_name: row.text(3)?,
-                    url: row.opt_text(4)?,
+                    id: row.i64("id")?,
+                    acct: row.text("acct")?,
+                    display_name: row.text("display_name")?,
+                    url: row.opt_text("url")?,
                 };
-                Ok((row.text(0)?, names))
+                Ok((row.text("upstream_id")?, names))
             },
         )?;
         self.0.extend(found);

@@ -51,11 +51,9 @@ pub struct ExportPost {
 /// A stored post; a deleted one as its tombstone.
 pub fn post(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<ExportPost>, StoreError> {
     let found = tx.query_opt(
-        "select id, upstream_id, uri, url, created_at_ms, edited_at_ms, deleted_at_ms,
-             visibility, raw
-         from post where id = $1",
+        &format!("select {COLUMNS} from post where id = $1"),
         &[&sql(id)],
-        read,
+        from_row,
     )?;
     Ok(found.map(|(_, post)| post))
 }
@@ -73,22 +71,20 @@ pub fn rows(
         &[&sql(source), &after_first_usn, &limit],
         |row| {
             Ok((
-                from_sql(row.i64(0)?)?,
-                row.i64(1)?,
-                row.i64(2)?,
-                row.i64(3)?,
-                row.i64(4)?,
+                from_sql(row.i64("id")?)?,
+                row.i64("post_id")?,
+                row.i64("first_usn")?,
+                row.i64("usn")?,
+                row.i64("arrived_at_ms")?,
             ))
         },
     )?;
     let ids = Column::i64(entries.iter().map(|(_, post_id, ..)| *post_id));
     let posts: HashMap<i64, ExportPost> = tx
         .query(
-            "select id, upstream_id, uri, url, created_at_ms, edited_at_ms, deleted_at_ms,
-                 visibility, raw
-             from post where id {in $1}",
+            &format!("select {COLUMNS} from post where id {{in $1}}"),
             &[&ids],
-            read,
+            from_row,
         )?
         .into_iter()
         .collect();
@@ -111,16 +107,20 @@ pub fn rows(
         .collect()
 }
 
-fn read(row: &Row<'_>) -> Result<(i64, ExportPost), DbError> {
+/// The columns that [`from_row`] reads.
+const COLUMNS: &str = "id, upstream_id, uri, url, created_at_ms, edited_at_ms, deleted_at_ms,
+    visibility, raw";
+
+fn from_row(row: &Row<'_>) -> Result<(i64, ExportPost), DbError> {
     let post = ExportPost {
-        upstream_id: row.text(1)?,
-        uri: row.opt_text(2)?,
-        url: row.opt_text(3)?,
-        created_at_ms: row.opt_i64(4)?,
-        edited_at_ms: row.opt_i64(5)?,
-        deleted_at_ms: row.opt_i64(6)?,
-        visibility: Visibility::named_or_narrowest(row.str(7)?),
-        raw: row.opt_text(8)?,
+        upstream_id: row.text("upstream_id")?,
+        uri: row.opt_text("uri")?,
+        url: row.opt_text("url")?,
+        created_at_ms: row.opt_i64("created_at_ms")?,
+        edited_at_ms: row.opt_i64("edited_at_ms")?,
+        deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+        visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+        raw: row.opt_text("raw")?,
     };
-    Ok((row.i64(0)?, post))
+    Ok((row.i64("id")?, post))
 }

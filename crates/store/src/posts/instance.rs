@@ -45,9 +45,9 @@ pub(crate) fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, DbError> {
         &[],
         |row| {
             Ok(Instance {
-                id: from_sql(row.i64(0)?)?,
-                origin: row.text(1)?,
-                api: api(row.str(2)?)?,
+                id: from_sql(row.i64("id")?)?,
+                origin: row.text("origin")?,
+                api: api(row.str("api")?)?,
             })
         },
     )

@@ -81,20 +81,20 @@ fn with_upstream_ids(
 pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError> {
     tx.query(
         "select p.id, p.edited_at_ms,
-             {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)),
+             {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
              p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns
          from post p left join freshness f on f.post_id = p.id where p.id {in $1}",
         &[&Column::i64(ids.iter().copied())],
         |row| {
             Ok(Known {
-                id: row.i64(0)?,
-                edited_at_ms: row.opt_i64(1)?,
-                read_at_ms: row.i64(2)?,
-                content_hash: row.i64(3)?,
-                deleted_at_ms: row.opt_i64(4)?,
-                visibility: Visibility::named_or_narrowest(row.str(5)?),
-                listed: row.bool(6)?,
-                returns: row.i64(7)?,
+                id: row.i64("id")?,
+                edited_at_ms: row.opt_i64("edited_at_ms")?,
+                read_at_ms: row.i64("read_at_ms")?,
+                content_hash: row.i64("content_hash")?,
+                deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+                visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+                listed: row.bool("listed")?,
+                returns: row.i64("returns")?,
             })
         },
     )

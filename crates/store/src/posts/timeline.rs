@@ -77,7 +77,7 @@ pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, Store
             let order = bounds.order();
             tx.query(
                 &format!(
-                    "select coalesce(public_id, id), id from post
+                    "select coalesce(public_id, id) as listed_id, id from post
                      where listed and coalesce(public_id, id) > $1
                          and coalesce(public_id, id) < $2
                      order by coalesce(public_id, id) {order} limit $3"
@@ -85,8 +85,8 @@ pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, Store
                 &[&bounds.above, &bounds.below, &count],
                 |row| {
                     Ok(Place {
-                        id: row.i64(0)?,
-                        post_id: row.i64(1)?,
+                        id: row.i64("listed_id")?,
+                        post_id: row.i64("id")?,
                         returns: None,
                     })
                 },
@@ -119,9 +119,9 @@ pub fn source(
                 &[&sql(source), &bounds.above, &bounds.below, &count],
                 |row| {
                     Ok(Place {
-                        id: row.i64(0)?,
-                        post_id: row.i64(1)?,
-                        returns: Some(row.i64(2)?),
+                        id: row.i64("id")?,
+                        post_id: row.i64("post_id")?,
+                        returns: Some(row.i64("returns")?),
                     })
                 },
             )
@@ -291,36 +291,39 @@ fn read(
 /// Posts that are not deleted, by the IDs that the store knows them by.
 fn posts(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, Found>, DbError> {
     let found = tx.query(
-        "select id, instance_id, upstream_id, uri, url, account_id, created_at_ms, edited_at_ms,
-             visibility, boost_of_upstream_id, listed, raw, coalesce(public_id, id), returns
-         from post where id {in $1} and deleted_at_ms is null",
+        &format!("select {COLUMNS} from post where id {{in $1}} and deleted_at_ms is null"),
         &[&Column::i64(ids.iter().copied())],
-        read_post,
+        from_row,
     )?;
     Ok(found.into_iter().collect())
 }
 
-fn read_post(row: &Row<'_>) -> Result<(i64, Found), DbError> {
-    let id = row.i64(0)?;
+/// The columns that [`from_row`] reads.
+const COLUMNS: &str = "id, instance_id, upstream_id, uri, url, account_id, created_at_ms,
+    edited_at_ms, visibility, boost_of_upstream_id, listed, raw,
+    coalesce(public_id, id) as listed_id, returns";
+
+fn from_row(row: &Row<'_>) -> Result<(i64, Found), DbError> {
+    let id = row.i64("id")?;
     let post = TimelinePost {
         id: from_sql(id)?,
         post_id: from_sql(id)?,
-        public_id: from_sql(row.i64(12)?)?,
-        instance: from_sql(row.i64(1)?)?,
-        upstream_id: row.text(2)?,
-        uri: row.opt_text(3)?,
-        url: row.opt_text(4)?,
-        account: row.opt_i64(5)?.map(from_sql).transpose()?,
-        created_at_ms: row.opt_i64(6)?,
-        edited_at_ms: row.opt_i64(7)?,
-        visibility: Visibility::named_or_narrowest(row.str(8)?),
-        boost_of: row.opt_text(9)?,
-        raw: row.text(11)?,
+        public_id: from_sql(row.i64("listed_id")?)?,
+        instance: from_sql(row.i64("instance_id")?)?,
+        upstream_id: row.text("upstream_id")?,
+        uri: row.opt_text("uri")?,
+        url: row.opt_text("url")?,
+        account: row.opt_i64("account_id")?.map(from_sql).transpose()?,
+        created_at_ms: row.opt_i64("created_at_ms")?,
+        edited_at_ms: row.opt_i64("edited_at_ms")?,
+        visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+        boost_of: row.opt_text("boost_of_upstream_id")?,
+        raw: row.text("raw")?,
     };
     let found = Found {
         post,
-        listed: row.bool(10)?,
-        returns: row.i64(13)?,
+        listed: row.bool("listed")?,
+        returns: row.i64("returns")?,
     };
     Ok((id, found))
 }

@@ -202,13 +202,9 @@ fn select(
     params: &[&dyn driftline_db::ToValue],
 ) -> Result<Vec<Credential>, StoreError> {
     let rows = tx.query(
-        &format!(
-            "select id, instance_id, name, place, monthly_posts, quarantined_at_ms,
-                 quarantine_until_ms, quarantine_reason
-             from credential {rest}"
-        ),
+        &format!("select {COLUMNS} from credential {rest}"),
         params,
-        read,
+        |row| Ok((from_row(row)?, row.opt_text("place")?)),
     )?;
     rows.into_iter()
         .map(|(credential, place)| {
@@ -221,19 +217,26 @@ fn select(
         .collect()
 }
 
-fn read(row: &Row<'_>) -> Result<(Credential, Option<String>), DbError> {
-    let (until_ms, reason) = (row.opt_i64(6)?, row.opt_text(7)?);
-    let credential = Credential {
-        id: from_sql(row.i64(0)?)?,
-        instance: from_sql(row.i64(1)?)?,
-        name: row.text(2)?,
+/// The columns that [`from_row`] reads, and the text of the token's place.
+const COLUMNS: &str = "id, instance_id, name, place, monthly_posts, quarantined_at_ms,
+    quarantine_until_ms, quarantine_reason";
+
+/// A credential without its token's place.
+fn from_row(row: &Row<'_>) -> Result<Credential, DbError> {
+    let until_ms = row.opt_i64("quarantine_until_ms")?;
+    let reason = row.opt_text("quarantine_reason")?;
+    Ok(Credential {
+        id: from_sql(row.i64("id")?)?,
+        instance: from_sql(row.i64("instance_id")?)?,
+        name: row.text("name")?,
         place: None,
-        monthly_posts: row.opt_i64(4)?,
-        quarantine: row.opt_i64(5)?.map(|since_ms| Quarantine {
-            since_ms,
-            until_ms: until_ms.unwrap_or(since_ms),
-            reason: reason.unwrap_or_default(),
-        }),
-    };
-    Ok((credential, row.opt_text(3)?))
+        monthly_posts: row.opt_i64("monthly_posts")?,
+        quarantine: row
+            .opt_i64("quarantined_at_ms")?
+            .map(|since_ms| Quarantine {
+                since_ms,
+                until_ms: until_ms.unwrap_or(since_ms),
+                reason: reason.unwrap_or_default(),
+            }),
+    })
 }

@@ -5,7 +5,7 @@
 //! transaction, and a relay notifies each source in a transaction below the source's root. After a
 //! crash in between, the post is still in the outbox.
 
-use driftline_db::{Column, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
@@ -42,13 +42,7 @@ pub fn outbox(
             &above.map_or(i64::MIN, sql),
             &i64::from(limit),
         ],
-        |row| {
-            Ok(OutboxItem {
-                post: from_sql(row.i64(0)?)?,
-                counts: row.bool(1)?,
-                since_ms: row.i64(2)?,
-            })
-        },
+        from_row,
     )?;
     Ok(found)
 }
@@ -66,13 +60,7 @@ pub fn outbox_of(
             &sql(instance),
             &Column::i64(posts.iter().map(|post| sql(*post))),
         ],
-        |row| {
-            Ok(OutboxItem {
-                post: from_sql(row.i64(0)?)?,
-                counts: row.bool(1)?,
-                since_ms: row.i64(2)?,
-            })
-        },
+        from_row,
     )?;
     Ok(found)
 }
@@ -117,4 +105,12 @@ pub(crate) fn add_to_outbox(
         ],
     )?;
     Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> Result<OutboxItem, DbError> {
+    Ok(OutboxItem {
+        post: from_sql(row.i64("post_id")?)?,
+        counts: row.bool("counts")?,
+        since_ms: row.i64("since_ms")?,
+    })
 }

@@ -156,11 +156,11 @@ pub(crate) fn by_ids(
         &[&Column::i64(negative)],
         |row| {
             let lookup = PendingLookup {
-                upstream_id: row.text(1)?,
-                source_id: row.i64(2)?,
-                once: row.bool(3)?,
+                upstream_id: row.text("upstream_id")?,
+                source_id: row.i64("source_id")?,
+                once: row.bool("once")?,
             };
-            Ok((row.i64(0)?, lookup))
+            Ok((row.i64("lookup_id")?, lookup))
         },
     )?;
     Ok(rows.into_iter().collect())

@@ -39,7 +39,14 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<NodeHolding>, StoreError> {
         "select layout, record, lease_holder, lease_until_ms
          from node_lease order by layout, node",
         &[],
-        |row| Ok((row.text(0)?, row.text(1)?, row.opt_text(2)?, row.i64(3)?)),
+        |row| {
+            Ok((
+                row.text("layout")?,
+                row.text("record")?,
+                row.opt_text("lease_holder")?,
+                row.i64("lease_until_ms")?,
+            ))
+        },
     )?;
     let holding = |(layout, text, holder, lease_until_ms): (_, String, _, _)| {
         let record = Record::parse(&text)
@@ -88,11 +95,11 @@ pub(super) fn take_lowest(
     // As many rows as nodes were ever held at a time, plus those of nodes chosen by number.
     let stored = tx.query(
         &format!(
-            "select record, lease_holder, lease_until_ms - {now}, node
+            "select record, lease_holder, lease_until_ms - {now} as ends_in_ms, node
              from node_lease where layout = $1 order by node"
         ),
         &[&claim.layout.name()],
-        |row| Ok((row.i64(3)?, Stored::read(row)?)),
+        |row| Ok((row.i64("node")?, Stored::from_row(row)?)),
     )?;
     let mut stored = stored.into_iter().peekable();
     let mut behind = None;
@@ -134,11 +141,11 @@ pub(super) fn take_node(
     loop {
         let stored = tx.query_opt(
             &format!(
-                "select record, lease_holder, lease_until_ms - {now}
+                "select record, lease_holder, lease_until_ms - {now} as ends_in_ms
                  from node_lease where layout = $1 and node = $2"
             ),
             &[&claim.layout.name(), &number],
-            Stored::read,
+            Stored::from_row,
         )?;
         if let Some(Stored {
             holder: Some(holder),
@@ -204,7 +211,7 @@ fn check_changed(tx: &mut Tx<'_>, key: &Key, changed: u64) -> Result<(), NodeLea
     let holder = tx.query_opt(
         "select lease_holder from node_lease where layout = $1 and node = $2",
         &[&key.layout, &key.node],
-        |row| row.opt_text(0),
+        |row| row.opt_text("lease_holder"),
     )?;
     Err(NodeLeaseError::Lost {
         layout: key.layout,
@@ -254,11 +261,11 @@ struct Stored {
 }
 
 impl Stored {
-    fn read(row: &Row<'_>) -> Result<Self, DbError> {
+    fn from_row(row: &Row<'_>) -> Result<Self, DbError> {
         Ok(Self {
-            record: row.text(0)?,
-            holder: row.opt_text(1)?,
-            ends_in_ms: row.i64(2)?,
+            record: row.text("record")?,
+            holder: row.opt_text("lease_holder")?,
+            ends_in_ms: row.i64("ends_in_ms")?,
         })
     }
 
