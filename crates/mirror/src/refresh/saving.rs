@@ -6,10 +6,9 @@ use driftline_core::post::Post;
 use driftline_store::{
     SourceId, StoreError,
     instance::Instance,
-    refresh::{
-        AnsweredLookup, Claim, Found, LookupAnswer, LookupTarget, Save, hydrate as hydrate_posts,
-    },
+    refresh::{AnsweredLookup, Claim, LookupAnswer, LookupTarget, Save},
     source,
+    tracked::{Found, hydrate as hydrate_posts},
 };
 use metrics::counter;
 

@@ -11,9 +11,9 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     LocalId, Store, StoreError,
     export::{ExportPost, post},
-    find::{self, PendingPost},
+    find,
     history::{self, EndedBy, Version},
-    refresh::{CountsAt, bands, count_history, overdue, refresh_state},
+    refresh::{CountsAt, PendingPost, bands, count_history, overdue, pending_post, refresh_state},
     source,
 };
 use serde_json::{Value, json};
@@ -111,10 +111,7 @@ pub(super) async fn why(host: &Host, name: &str) -> Result<Value, CommandError> 
         // Its look-up may be pending.
         Err(unknown) => {
             let text = name.to_owned();
-            let pending = host
-                .store
-                .read(move |tx| find::pending_post(tx, &text))
-                .await?;
+            let pending = host.store.read(move |tx| pending_post(tx, &text)).await?;
             return pending
                 .map(|pending| why_pending(&pending, now))
                 .ok_or(unknown);

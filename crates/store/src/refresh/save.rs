@@ -18,11 +18,14 @@ use super::{
     stored::{self, Stored},
 };
 use crate::{
-    account, clock,
+    clock,
     error::StoreError,
-    history::{self, EndedBy},
     ids::{LocalId, sql},
-    post,
+    posts::{
+        account,
+        history::{self, EndedBy},
+        post,
+    },
     store::Store,
 };
 
@@ -84,7 +87,7 @@ pub struct Saved {
     /// The outcome for each post that had an answer.
     pub outcomes: Vec<(LookupTarget, LookupOutcome)>,
     /// Posts that libraries are to be notified of, each with whether its counts changed: see
-    /// [`super::notify`].
+    /// [`crate::mirror::notify`].
     pub news: Vec<(LocalId, bool)>,
     /// How many posts were rescheduled without a look-up, because the price rose.
     pub postponed: u64,

@@ -12,9 +12,8 @@ use driftline_id::{
     window::{BeginError, Lease, LeaseStore, RecordError, WindowConfig},
 };
 use driftline_store::{
-    Root, Store, StoreError, Tx,
+    Root, Store, StoreError, Tx, database_clock,
     node_lease::{self, LEASE_MARGIN_MS, NodeHolding, NodeLease, NodeLeaseError, NodeLeases},
-    source_lease,
 };
 
 use crate::world::on_both;
@@ -148,7 +147,7 @@ fn a_lease_outlasts_its_window_by_the_margin() {
     on_both(|store| {
         let ends_in_ms = || {
             let now_ms = store
-                .read_blocking(source_lease::database_now_ms)
+                .read_blocking(database_clock::now_ms)
                 .expect("the time");
             list(store)[0].lease_until_ms - now_ms
         };

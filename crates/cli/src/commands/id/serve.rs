@@ -202,7 +202,10 @@ async fn shared_store(
     if id_options.lease != Some(LeaseStore::Store) {
         return Ok(None);
     }
-    data_dir.open_shared().await.map(Some)
+    data_dir
+        .open_shared("use --lease file, or share a PostgreSQL database")
+        .await
+        .map(Some)
 }
 
 fn human_ms(text: &str) -> Result<HumanMs, String> {
