@@ -102,20 +102,34 @@ impl Rule {
 }
 
 const ANY: &[&str] = &["*"];
-const SHELLS: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "postgres"];
-const SQL: &[&str] = &["rusqlite", "postgres"];
+const SHELLS: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "tokio-postgres"];
+const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
 
 const RULES: [Rule; 10] = [
     Rule {
         name: "driftline-id",
         knows: &[],
-        never: &["tokio", "axum", "reqwest", "rusqlite", "postgres", "rand"],
+        never: &[
+            "tokio",
+            "axum",
+            "reqwest",
+            "rusqlite",
+            "tokio-postgres",
+            "rand",
+        ],
         never_in_tests: SHELLS,
     },
     Rule {
         name: "driftline-core",
         knows: &["driftline-id"],
-        never: &["tokio", "axum", "reqwest", "rusqlite", "postgres", "rand"],
+        never: &[
+            "tokio",
+            "axum",
+            "reqwest",
+            "rusqlite",
+            "tokio-postgres",
+            "rand",
+        ],
         never_in_tests: SHELLS,
     },
     Rule {
@@ -271,7 +285,9 @@ mod tests {
 
     #[test]
     fn the_binary_knows_no_sql() {
-        assert_eq!(offences("driftline", &[("rusqlite", false)]).len(), 1);
+        for driver in ["rusqlite", "tokio-postgres"] {
+            assert_eq!(offences("driftline", &[(driver, false)]).len(), 1);
+        }
         assert_eq!(offences("driftline-store", &[("reqwest", false)]).len(), 1);
     }
 

@@ -66,7 +66,6 @@ const OUTSIDE: &[&str] = &[
     "hyper",
     "reqwest",
     "rusqlite",
-    "postgres",
     "tokio-postgres",
     "rand",
     "getrandom",
