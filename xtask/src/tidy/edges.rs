@@ -330,7 +330,9 @@ mod tests {
 
     #[test]
     fn the_binary_knows_no_sql() {
-        assert_eq!(offences("driftline", &[("rusqlite", false)]).len(), 1);
+        for driver in ["rusqlite", "tokio-postgres"] {
+            assert_eq!(offences("driftline", &[(driver, false)]).len(), 1);
+        }
         assert_eq!(offences("driftline-store", &[("reqwest", false)]).len(), 1);
     }
 

@@ -162,29 +162,6 @@ pub fn resume(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
     Ok(changed > 0)
 }
 
-/// Gives a source another name. To be written below [`clock::root`], like [`add`].
-pub fn rename(
-    tx: &mut Tx<'_>,
-    id: SourceId,
-    name: &str,
-) -> Result<Result<(), NameRefused>, StoreError> {
-    if let Some(same) = by_id(tx, id)?
-        && same.name == name
-    {
-        return Ok(Ok(()));
-    }
-    if let Err(refused) = check_name(tx, name)? {
-        return Ok(Err(refused));
-    }
-    match tx.execute(
-        "update source set name = $2 where id = $1",
-        &[&sql(id), &name],
-    )? {
-        0 => Err(StoreError::NoSource),
-        _ => Ok(Ok(())),
-    }
-}
-
 /// Replaces a source's settings.
 pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Result<(), StoreError> {
     match tx.execute(

@@ -61,25 +61,6 @@ pub fn claim(
     Ok(lease)
 }
 
-/// Claims some source that is neither paused nor held, if there is one. To be written below
-/// [`driftline_db::Root::none`].
-pub fn claim_any(tx: &mut Tx<'_>, holder: &str, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
-    let now = now_sql(tx.dialect());
-    let free = tx.query_opt(
-        &format!(
-            "select id from source
-             where not paused and (lease_holder is null or lease_until_ms <= {now})
-             order by lease_until_ms, id limit 1 {{skip_locked}}"
-        ),
-        &[],
-        |row| from_sql(row.i64("id")?),
-    )?;
-    match free {
-        Some(source) => claim(tx, source, holder, ttl_ms),
-        None => Ok(None),
-    }
-}
-
 /// The sources that are neither paused nor held.
 pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
     let now = now_sql(tx.dialect());
