@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use driftline_runtime::metrics::{METRICS, Metric, MetricKind, Part};
 use driftline_sim::{
-    FaultsConfig, WorldConfig,
-    http::{Clock, ServerConfig, SimServer},
+    FaultsConfig, SpanMs, ThrottleRule, WorldConfig,
+    http::{Clock, SimServer},
 };
 use support::{DataDir, get, post, wait_for};
 
@@ -113,18 +113,17 @@ fn check_all(served: &BTreeMap<String, Family>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_listed_metric_is_served_and_no_other() {
-    let world = WorldConfig::punctual(20.0);
-    let sim = SimServer::start(world.clone(), 1, Clock::Real);
-    let sim = sim.await.unwrap();
     let faults = FaultsConfig {
-        throttled_share: 1.0,
+        throttles: vec![ThrottleRule::all(10_000, 60_000)],
+        throttled_share: 0.2,
+        throttled_reset_ms: SpanMs::new(500, 1_000),
         ..FaultsConfig::default()
     };
-    let config = ServerConfig {
-        world: WorldConfig { faults, ..world },
-        ..ServerConfig::default()
+    let world = WorldConfig {
+        faults,
+        ..WorldConfig::punctual(20.0)
     };
-    let throttled = SimServer::start(config, 2, Clock::Real).await.unwrap();
+    let sim = SimServer::start(world, 1, Clock::Real).await.unwrap();
     let data_dir = DataDir::new();
     data_dir.file(
         "driftline.toml",
@@ -145,10 +144,9 @@ async fn each_listed_metric_is_served_and_no_other() {
         );
     }
 
-    for (url, name) in [(sim.url(), "sim"), (throttled.url(), "throttled")] {
-        let add = ["source", "add", &url, "--no-check", "--name", name];
-        data_dir.json(&[&add[..], &["--every", "300ms"]].concat());
-    }
+    let url = sim.url();
+    let add = ["source", "add", &url, "--no-check", "--every", "300ms"];
+    data_dir.json(&add);
     assert_eq!(post(&format!("{base}/api/v1/ids")).0, 200);
     let mut missing = Vec::new();
     let is_complete = support::soon(|| {
