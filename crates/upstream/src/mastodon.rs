@@ -9,14 +9,18 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
-use reqwest::StatusCode;
+use driftline_net::Http;
+use http::StatusCode;
 use secrecy::SecretString;
 use serde::de::IgnoredAny;
 use url::Url;
 
 use crate::{
-    Address, Credential, Http, Timeline, TokenError, access::Access, body, headers, http::Answer,
-    json::Object, parse, segment,
+    Address, Credential, Timeline, TokenError,
+    access::{Access, Answer},
+    body, headers,
+    json::Object,
+    parse, segment,
 };
 
 /// A server that speaks the Mastodon API, read with one token or none.

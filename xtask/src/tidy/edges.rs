@@ -114,7 +114,7 @@ const PURE: &[&str] = &[
 const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
 const SQL_AND_CLIENT: &[&str] = &["rusqlite", "tokio-postgres", "reqwest"];
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     Rule {
         name: "driftline-id",
         knows: &[],
@@ -140,9 +140,15 @@ const RULES: [Rule; 14] = [
         never_in_tests: &[],
     },
     Rule {
+        name: "driftline-net",
+        knows: &[],
+        never: &["axum", "rusqlite", "tokio-postgres"],
+        never_in_tests: &[],
+    },
+    Rule {
         name: "driftline-upstream",
-        knows: &["driftline-core"],
-        never: SQL,
+        knows: &["driftline-core", "driftline-net"],
+        never: SQL_AND_CLIENT,
         never_in_tests: &[],
     },
     Rule {
@@ -167,11 +173,12 @@ const RULES: [Rule; 14] = [
         name: "driftline-mirror",
         knows: &[
             "driftline-core",
+            "driftline-net",
             "driftline-store",
             "driftline-upstream",
             "driftline-runtime",
         ],
-        never: SQL,
+        never: SQL_AND_CLIENT,
         never_in_tests: &[],
     },
     Rule {
