@@ -3,12 +3,12 @@
 
 mod support;
 
+use driftline_net::{Http, Options};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
 use driftline_store::{Store, Target, source};
-use driftline_upstream::{Http, Options};
 use support::{DataDir, lines, wait_for};
 
 async fn get(url: &str) -> (u16, String) {

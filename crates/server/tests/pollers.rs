@@ -9,13 +9,13 @@ use driftline_core::{
 };
 use driftline_db::testing::Fresh;
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
+use driftline_net::{Http, Options};
 use driftline_server::admin::{self, AddSource, Command, Host};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
 use driftline_store::{Root, SourceId, Store, StoreError, completeness, source};
-use driftline_upstream::{Http, Options};
 use tokio::time::{Instant, sleep};
 
 struct World {

@@ -10,14 +10,16 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_mastodon::RawObject;
-use reqwest::StatusCode;
+use driftline_net::Http;
+use http::StatusCode;
 use secrecy::SecretString;
 use serde::de::IgnoredAny;
 use url::Url;
 
 use crate::{
-    Address, Credential, Http, Timeline, TokenError, access::Access, body, headers, http::Answer,
-    parse, segment,
+    Address, Credential, Timeline, TokenError,
+    access::{Access, Answer},
+    body, headers, parse, segment,
 };
 
 /// A server that speaks the Mastodon API, read with one token or none.

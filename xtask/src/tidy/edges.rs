@@ -114,7 +114,7 @@ const PURE: &[&str] = &[
 const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
 const SQL_AND_CLIENT: &[&str] = &["rusqlite", "tokio-postgres", "reqwest"];
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     Rule {
         name: "driftline-id",
         knows: &[],
@@ -146,9 +146,15 @@ const RULES: [Rule; 15] = [
         never_in_tests: &[],
     },
     Rule {
+        name: "driftline-net",
+        knows: &[],
+        never: &["axum", "rusqlite", "tokio-postgres"],
+        never_in_tests: &[],
+    },
+    Rule {
         name: "driftline-upstream",
-        knows: &["driftline-core", "driftline-mastodon"],
-        never: SQL,
+        knows: &["driftline-core", "driftline-mastodon", "driftline-net"],
+        never: SQL_AND_CLIENT,
         never_in_tests: &[],
     },
     Rule {
@@ -173,11 +179,12 @@ const RULES: [Rule; 15] = [
         name: "driftline-mirror",
         knows: &[
             "driftline-core",
+            "driftline-net",
             "driftline-store",
             "driftline-upstream",
             "driftline-runtime",
         ],
-        never: SQL,
+        never: SQL_AND_CLIENT,
         never_in_tests: &[],
     },
     Rule {

@@ -10,6 +10,7 @@ use driftline_api::{
 };
 use driftline_core::timeline::{Backfill, Rung, Settings};
 use driftline_mirror::{Policies, Pollers, PollersOptions, UpstreamAccess};
+use driftline_net::{Http, Options};
 use driftline_server::admin::{self, AddSource, Command, Host};
 use driftline_server::{LocalMirror, api_description};
 use driftline_sim::{
@@ -19,7 +20,6 @@ use driftline_sim::{
 use driftline_store::{
     LocalId, SourceId, Store, StoreError, Target, completeness, machine, source, timeline,
 };
-use driftline_upstream::{Http, Options};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::Instant};
 
 pub(crate) struct Driftline {

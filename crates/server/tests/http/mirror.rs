@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use driftline_core::answer::{LookUp, PageRequest};
+use driftline_net::{Http, Options};
 use driftline_sim::Status;
-use driftline_upstream::{Address, Http, Mastodon, Options, Timeline};
+use driftline_upstream::{Address, Mastodon, Timeline};
 
 use crate::world::{World, status};
 

@@ -14,6 +14,7 @@ use driftline_mirror::{
     Policies, Pollers, PollersOptions, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
+use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
 use driftline_server::admin::{self, AddSource, Command, Host};
 use driftline_sim::{
@@ -23,7 +24,6 @@ use driftline_sim::{
 use driftline_store::{
     InstanceId, LocalId, Store, StoreError, find, refresh::RefreshState, source,
 };
-use driftline_upstream::{Http, Options};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 

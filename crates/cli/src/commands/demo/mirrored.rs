@@ -12,12 +12,12 @@ use driftline_mirror::{
     Policies, Session, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
+use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
 use driftline_server::admin::{self, AddCredential, AddSource, Command, Host, Token};
 use driftline_store::{
     SourceId, Store, StoreError, Target, export, refresh::refresh_state, source,
 };
-use driftline_upstream::{Http, Options};
 use tokio::{
     sync::watch,
     task::JoinHandle,

@@ -3,29 +3,24 @@
 use reqwest::header::HeaderValue;
 use url::Url;
 
-/// At most this many redirects are followed for one request.
-pub(crate) const MAX_REDIRECTS: usize = 5;
-
 /// Where a redirect leads, if it may be followed: to the same host and port,
 /// and never from `https` to `http`. The token goes along, so another port is
 /// another server, except where `http` turns into `https`.
-pub(crate) fn target(from: &Url, location: &HeaderValue) -> Result<Url, RefusedRedirect> {
+pub(crate) fn target(from: &Url, location: &HeaderValue) -> Result<Url, RedirectError> {
     let location =
-        std::str::from_utf8(location.as_bytes()).map_err(|_| RefusedRedirect::Unreadable)?;
-    let to = from
-        .join(location)
-        .map_err(|_| RefusedRedirect::Unreadable)?;
+        std::str::from_utf8(location.as_bytes()).map_err(|_| RedirectError::Unreadable)?;
+    let to = from.join(location).map_err(|_| RedirectError::Unreadable)?;
     if !matches!(to.scheme(), "http" | "https") {
-        return Err(RefusedRedirect::Scheme(to.scheme().to_owned()));
+        return Err(RedirectError::Scheme(to.scheme().to_owned()));
     }
     if !to.username().is_empty() || to.password().is_some() {
-        return Err(RefusedRedirect::UserInfo);
+        return Err(RedirectError::UserInfo);
     }
     if from.scheme() == "https" && to.scheme() == "http" {
-        return Err(RefusedRedirect::Downgrade);
+        return Err(RedirectError::Downgrade);
     }
     if to.host() != from.host() || to.port() != from.port() {
-        return Err(RefusedRedirect::OtherServer(
+        return Err(RedirectError::OtherServer(
             to.origin().ascii_serialization(),
         ));
     }
@@ -34,26 +29,35 @@ pub(crate) fn target(from: &Url, location: &HeaderValue) -> Result<Url, RefusedR
 
 /// A redirect that is not followed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RefusedRedirect {
+pub enum RedirectError {
+    /// To something that is no address.
     #[error("it redirects to an address that cannot be read")]
     Unreadable,
+    /// To a scheme other than `http` and `https`.
     #[error("it redirects to a {0}: address")]
     Scheme(String),
+    /// To an address with a user name or a password.
     #[error("it redirects to an address with a user name")]
     UserInfo,
+    /// From `https` to `http`.
     #[error("it redirects from https to http, which would show the token")]
     Downgrade,
-    #[error(
-        "it redirects to another server, {0}; if that is where the timeline now is, use that address for the source"
-    )]
+    /// To another host or port: its origin.
+    #[error("it redirects to another server, {0}")]
     OtherServer(String),
+    /// After too many others.
+    #[error("more than {MAX_REDIRECTS} redirects")]
+    TooMany,
 }
+
+/// At most this many redirects are followed for one request.
+pub(crate) const MAX_REDIRECTS: usize = 5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn follow(from: &str, location: &str) -> Result<String, RefusedRedirect> {
+    fn follow(from: &str, location: &str) -> Result<String, RedirectError> {
         target(
             &Url::parse(from).expect("a URL"),
             &HeaderValue::from_bytes(location.as_bytes()).expect("a value"),
@@ -93,26 +97,26 @@ mod tests {
     #[test]
     fn everything_else_is_refused() {
         for (location, refused) in [
-            ("http://a.example/", RefusedRedirect::Downgrade),
+            ("http://a.example/", RedirectError::Downgrade),
             (
                 "//b.example/",
-                RefusedRedirect::OtherServer("https://b.example".into()),
+                RedirectError::OtherServer("https://b.example".into()),
             ),
             (
                 "https://a.example:8443/",
-                RefusedRedirect::OtherServer("https://a.example:8443".into()),
+                RedirectError::OtherServer("https://a.example:8443".into()),
             ),
             (
                 "https://a.example.b.example/?t",
-                RefusedRedirect::OtherServer("https://a.example.b.example".into()),
+                RedirectError::OtherServer("https://a.example.b.example".into()),
             ),
             (
                 "https://169.254.169.254/x",
-                RefusedRedirect::OtherServer("https://169.254.169.254".into()),
+                RedirectError::OtherServer("https://169.254.169.254".into()),
             ),
-            ("https://me@a.example/", RefusedRedirect::UserInfo),
-            ("file:///etc/passwd", RefusedRedirect::Scheme("file".into())),
-            ("https://", RefusedRedirect::Unreadable),
+            ("https://me@a.example/", RedirectError::UserInfo),
+            ("file:///etc/passwd", RedirectError::Scheme("file".into())),
+            ("https://", RedirectError::Unreadable),
         ] {
             assert_eq!(
                 follow("https://a.example/x", location),

@@ -1,4 +1,4 @@
-//! A few words of an answer for a message.
+//! A few words of an answer for a message: at most 80 characters.
 
 /// At most this many characters of an answer reach a message.
 const MAX_CHARS: usize = 80;
@@ -7,12 +7,12 @@ const MAX_BYTES: usize = 8 * 1024;
 
 /// The first words of a text, on one line and without characters that would
 /// steer a terminal.
-pub(crate) fn words(bytes: &[u8]) -> String {
+pub fn words(bytes: &[u8]) -> String {
     one_line(&String::from_utf8_lossy(head(bytes)))
 }
 
 /// The title of an HTML page, or else its first words.
-pub(crate) fn html_words(bytes: &[u8]) -> String {
+pub fn html_words(bytes: &[u8]) -> String {
     let page = String::from_utf8_lossy(head(bytes));
     let lower = page.to_ascii_lowercase();
     let title = lower
