@@ -98,7 +98,8 @@ async fn a_broken_body_leaves_its_headers_and_shows_no_secret() {
 #[tokio::test]
 async fn an_open_answer_is_named_after_the_first_address() {
     let (url, _) = server().await;
-    let opened = http().open(url, HeaderMap::new(), StatusCode::OK, signed);
+    let http = http();
+    let opened = http.open(url, HeaderMap::new(), StatusCode::OK, signed);
     let Opened::Stream(mut answer) = opened.await.expect("an answer") else {
         panic!("it is open");
     };
