@@ -82,14 +82,14 @@ fn print_instance(instance: &InstanceRow) -> Result<(), CliError> {
     Ok(())
 }
 
-fn cells(band: &BandRow) -> [String; 6] {
+fn cells(row: &BandRow) -> [String; 6] {
     [
-        show_ms(band.below_ms),
-        show_ms(band.every_ms),
-        band.posts.to_string(),
-        band.overdue.to_string(),
-        show_ms(band.mean_staleness_ms),
-        show_ms(band.max_staleness_ms),
+        show_ms(row.band.below_ms),
+        show_ms(row.band.every_ms),
+        row.posts.to_string(),
+        row.overdue.to_string(),
+        show_ms(row.mean_staleness_ms),
+        show_ms(row.max_staleness_ms),
     ]
 }
 

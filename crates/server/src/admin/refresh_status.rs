@@ -59,8 +59,7 @@ pub(super) async fn status(
             .map(|refreshers| refreshers.refresh_stats(instance.id));
         let bands = table.bands().iter().zip(aged);
         let bands = bands.map(|(band, state)| BandRow {
-            below_ms: band.below_ms,
-            every_ms: band.every_ms,
+            band: *band,
             posts: state.posts,
             overdue: state.overdue,
             mean_staleness_ms: state.mean_staleness_ms,

@@ -4,8 +4,7 @@ mod list;
 
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
-    AddedSource, FillGap, ListSources, PauseSource, PausedSource, RemoveSource, RemovedSource,
-    Request, RequestedFill, VerifySource,
+    AddedSource, FillGap, ListSources, PauseSource, RemoveSource, Request, VerifySource,
 };
 
 use crate::{
@@ -72,36 +71,21 @@ impl Source {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         match self {
-            Self::Add(add) => output::reply(
-                json,
-                &add.run(config).await?,
-                |AddedSource { name, warning, .. }| {
-                    if let Some(warning) = warning {
-                        output::note(&format!("not tried: {warning}"));
-                    }
-                    output::line(&format!("{name} added; `driftline serve` reads it"))
-                },
-            ),
-            Self::List => output::reply(json, &existing(config, ListSources).await?, |sources| {
-                list::print(sources)
-            }),
+            Self::Add(add) => output::reply(json, &add.run(config).await?, print_added),
+            Self::List => {
+                let sources = existing(config, ListSources).await?;
+                output::reply(json, &sources, |sources| list::print(sources))
+            }
             Self::Pause(SourceName { name }) => pause(config, json, name, true).await,
             Self::Resume(SourceName { name }) => pause(config, json, name, false).await,
             Self::Remove(SourceName { name }) => {
                 let removed = existing(config, RemoveSource { name }).await?;
-                output::reply(
-                    json,
-                    &removed,
-                    |RemovedSource {
-                         name,
-                         entries,
-                         posts,
-                     }| {
-                        output::line(&format!(
-                            "{name} removed, with {entries} entries and {posts} posts"
-                        ))
-                    },
-                )
+                output::reply(json, &removed, |of| {
+                    output::line(&format!(
+                        "{} removed, with {} entries and {} posts",
+                        of.name, of.entries, of.posts
+                    ))
+                })
             }
             Self::Verify(SourceName { name }) => {
                 let report = existing(config, VerifySource { name }).await?;
@@ -109,8 +93,8 @@ impl Source {
             }
             Self::Fill(Fill { name, gap }) => {
                 let requested = existing(config, FillGap { name, gap }).await?;
-                output::reply(json, &requested, |RequestedFill { name, .. }| {
-                    output::line(&format!("{name} will fill the gap"))
+                output::reply(json, &requested, |of| {
+                    output::line(&format!("{} will fill the gap", of.name))
                 })
             }
         }
@@ -128,18 +112,23 @@ impl Add {
     }
 }
 
+fn print_added(AddedSource { name, warning, .. }: &AddedSource) -> Result<(), CliError> {
+    if let Some(warning) = warning {
+        output::note(&format!("not tried: {warning}"));
+    }
+    output::line(&format!("{name} added; `driftline serve` reads it"))
+}
+
 async fn pause(config: &Config, json: bool, name: String, paused: bool) -> Result<(), CliError> {
     let reply = existing(config, PauseSource { name, paused }).await?;
-    output::reply(json, &reply, |PausedSource { name, changed, .. }| {
-        output::line(&format!(
-            "{name} {}",
-            match (paused, changed) {
-                (true, true) => "paused",
-                (true, false) => "is paused already",
-                (false, true) => "resumed",
-                (false, false) => "is not paused",
-            }
-        ))
+    output::reply(json, &reply, |of| {
+        let what = match (of.paused, of.changed) {
+            (true, true) => "paused",
+            (true, false) => "is paused already",
+            (false, true) => "resumed",
+            (false, false) => "is not paused",
+        };
+        output::line(&format!("{} {what}", of.name))
     })
 }
 

@@ -214,35 +214,35 @@ pub struct ExportPage {
     pub next: Option<i64>,
 }
 
-/// An exported entry.
+/// An exported entry; its keys are written in alphabetical order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExportRow {
-    /// Its ID.
-    pub id: LocalId,
-    /// Its post's ID.
-    pub post_id: LocalId,
-    /// The post's ID at the upstream.
-    pub upstream_id: String,
     /// Its number in the order of arrival.
     pub arrival: i64,
-    /// Its last USN.
-    pub usn: i64,
     /// When it was stored.
     pub arrived_at_ms: i64,
     /// When its author says that it was written.
     pub created_at_ms: Option<i64>,
-    /// When it was last edited.
-    pub edited_at_ms: Option<i64>,
     /// When its deletion was noticed.
     pub deleted_at_ms: Option<i64>,
-    /// Who may see it at the upstream.
-    pub visibility: Visibility,
+    /// When it was last edited.
+    pub edited_at_ms: Option<i64>,
+    /// Its ID.
+    pub id: LocalId,
+    /// Its post's ID.
+    pub post_id: LocalId,
+    /// The post as the upstream wrote it; `None` for a tombstone.
+    pub status: Option<Box<RawValue>>,
+    /// The post's ID at the upstream.
+    pub upstream_id: String,
     /// Its name across servers.
     pub uri: Option<String>,
     /// Its address for people.
     pub url: Option<String>,
-    /// The post as the upstream wrote it; `None` for a tombstone.
-    pub status: Option<Box<RawValue>>,
+    /// Its last USN.
+    pub usn: i64,
+    /// Who may see it at the upstream.
+    pub visibility: Visibility,
 }
 
 #[cfg(test)]

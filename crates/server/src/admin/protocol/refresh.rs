@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use driftline_core::refresh::LookupOutcome;
+use driftline_core::refresh::{AgeBand, LookupOutcome};
 use driftline_mirror::refresh::RefreshStats;
 use serde::{Deserialize, Serialize};
 
@@ -57,10 +57,9 @@ pub struct InstanceRow {
 /// Scheduled posts of an age.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandRow {
-    /// They are younger than this, ms.
-    pub below_ms: i64,
-    /// The interval between refreshes that the table of ages gives them, ms.
-    pub every_ms: i64,
+    /// Their age, and the interval that the table of ages gives them.
+    #[serde(flatten)]
+    pub band: AgeBand,
     /// Their number.
     pub posts: u64,
     /// Those whose due time has passed.
