@@ -34,7 +34,12 @@ pub(crate) const SIMULATIONS: [SeededTest; 3] = [
 
 /// Other tests that draw more where they are told to: what the store does under leases, and the
 /// codec of the ID service under any bytes.
-pub(crate) const DRAWN: [SeededTest; 2] = [
+pub(crate) const DRAWN: [SeededTest; 3] = [
+    SeededTest {
+        package: "driftline-sim",
+        folder: "crates/sim",
+        name: "refresh_policies",
+    },
     SeededTest {
         package: "driftline-store",
         folder: "crates/store",

@@ -45,11 +45,8 @@ impl StoreAccess {
     /// holds it.
     pub async fn open(config: &Config, missing: Missing) -> Result<Self, CliError> {
         let data_dir = DataDir::new(&config.store)?;
-        if missing == Missing::Refuse && !data_dir.exists() {
-            return Err(CliError::usage(format!(
-                "there is no store in {}; add a source first, or name another folder with --data",
-                data_dir.data().display()
-            )));
+        if missing == Missing::Refuse {
+            data_dir.require()?;
         }
         let deadline = Instant::now() + TIMEOUT;
         loop {

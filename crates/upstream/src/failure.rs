@@ -3,12 +3,13 @@
 use std::{borrow::Cow, error::Error, io};
 
 use driftline_core::answer::{Failure, FailureKind};
+use driftline_mastodon::RawObject;
 use reqwest::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use url::Url;
 
-use crate::{excerpt, guard::PrivateAddressError, json::Object};
+use crate::{excerpt, guard::PrivateAddressError};
 
 /// Where a request went, for messages: no query, no token.
 pub(crate) fn location(url: &Url) -> String {
@@ -209,7 +210,7 @@ struct ErrorFields<'j> {
 /// What a problem document says (RFC 9457; X writes its own so). Any object
 /// may have these members, so only those of failed requests are read for them.
 fn said_by_problem(json: &[u8]) -> Option<String> {
-    let fields: Object<'_> = serde_json::from_slice(json).ok()?;
+    let fields: RawObject<'_> = serde_json::from_slice(json).ok()?;
     let text = fields.some_text("detail").or(fields.some_text("title"))?;
     Some(excerpt::words(text.as_bytes()))
 }

@@ -8,6 +8,7 @@
 
 mod access;
 mod address;
+mod bad_item;
 mod body;
 mod client;
 mod credential;
@@ -18,8 +19,6 @@ mod headers;
 #[cfg(test)]
 mod hostile;
 mod http;
-mod json;
-pub mod link;
 mod mastodon;
 mod oauth;
 pub mod parse;

@@ -9,6 +9,7 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
+use driftline_mastodon::RawObject;
 use reqwest::StatusCode;
 use secrecy::SecretString;
 use serde::de::IgnoredAny;
@@ -16,7 +17,7 @@ use url::Url;
 
 use crate::{
     Address, Credential, Http, Timeline, TokenError, access::Access, body, headers, http::Answer,
-    json::Object, parse, segment,
+    parse, segment,
 };
 
 /// A server that speaks the Mastodon API, read with one token or none.
@@ -272,7 +273,7 @@ impl Mastodon {
         self.access.url_with("/api/v1/statuses", &parameters)
     }
 
-    fn object_of<'a>(&self, answer: &'a Answer) -> Result<Object<'a>, Failure> {
+    fn object_of<'a>(&self, answer: &'a Answer) -> Result<RawObject<'a>, Failure> {
         body::object(&answer.body).map_err(|failure| self.access.body_failure(answer, failure))
     }
 }

@@ -114,7 +114,7 @@ const PURE: &[&str] = &[
 const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
 const SQL_AND_CLIENT: &[&str] = &["rusqlite", "tokio-postgres", "reqwest"];
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     Rule {
         name: "driftline-id",
         knows: &[],
@@ -134,6 +134,12 @@ const RULES: [Rule; 14] = [
         never_in_tests: &[],
     },
     Rule {
+        name: "driftline-mastodon",
+        knows: &["driftline-core"],
+        never: PURE,
+        never_in_tests: SHELLS,
+    },
+    Rule {
         name: "driftline-store",
         knows: &["driftline-core", "driftline-db", "driftline-id"],
         never: &["axum", "reqwest"],
@@ -141,7 +147,7 @@ const RULES: [Rule; 14] = [
     },
     Rule {
         name: "driftline-upstream",
-        knows: &["driftline-core"],
+        knows: &["driftline-core", "driftline-mastodon"],
         never: SQL,
         never_in_tests: &[],
     },
@@ -179,6 +185,7 @@ const RULES: [Rule; 14] = [
         knows: &[
             "driftline-core",
             "driftline-id",
+            "driftline-mastodon",
             "driftline-store",
             "driftline-runtime",
         ],
@@ -200,6 +207,7 @@ const RULES: [Rule; 14] = [
         name: "driftline-server",
         knows: &[
             "driftline-core",
+            "driftline-mastodon",
             "driftline-store",
             "driftline-upstream",
             "driftline-runtime",

@@ -15,8 +15,9 @@ use crate::{
 
 /// Prints a source's posts in order of arrival, one JSON object a line.
 ///
-/// `status` in it is the post as the upstream wrote it; a post known to be
-/// deleted has `deleted_at_ms`, and what was stored of it is gone.
+/// `status` in it is the post as the upstream wrote it, without what concerns
+/// the account whose token read it (`favourited`, a poll's `voted`…); a post
+/// known to be deleted has `deleted_at_ms`, and what was stored of it is gone.
 #[derive(Debug, Args)]
 pub struct Export {
     /// The source's name.

@@ -3,12 +3,10 @@
 mod timeline;
 
 use clap::{Args, Subcommand, ValueEnum};
-use driftline_core::refresh::{
-    ValueSettings,
-    simulation::{History, PolicyKind, PolicyOutcome, Quota, World, run},
-};
+use driftline_core::refresh::ValueSettings;
 use driftline_runtime::now_ms;
 use driftline_server::admin::{GrowthRow, ListGrowth};
+use driftline_sim::refresh_policies::{History, PolicyKind, PolicyOutcome, Quota, World, run};
 use driftline_store::LocalId;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use proptest::{collection::vec, prelude::*};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::simulation::{on_seed, seeds};
+use super::seeds::{on_seed, seeds};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;

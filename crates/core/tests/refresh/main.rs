@@ -1,6 +1,6 @@
 //! The refresh machine's parts.
 //!
-//! `DRIFTLINE_SEED=n` replays one seed of the simulations.
+//! `DRIFTLINE_SEED=n` replays one seed of the drawn tests.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod age_table;
@@ -12,5 +12,5 @@ mod growth;
 mod learned_state;
 mod price;
 mod search;
-mod simulation;
+mod seeds;
 mod value;

@@ -7,10 +7,9 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
-use driftline_runtime::now_ms;
+use driftline_runtime::{metrics::REFRESH_FAILURES, now_ms};
 use driftline_store::{StoreError, credential::Credential};
 use driftline_upstream::{ClientPurpose, Upstream, is_post_id};
-use metrics::counter;
 
 use super::Shared;
 use crate::quotas::{Charge, Permit, QuotaPurpose};
@@ -157,7 +156,7 @@ impl LookupClient {
         shared: &Shared,
         failure: &Failure,
     ) -> Result<(), StoreError> {
-        counter!("driftline_refresh_failures_total", "kind" => failure.kind.name()).increment(1);
+        REFRESH_FAILURES.with([failure.kind.name()]).increment(1);
         let quotas = &shared.access.quotas;
         quotas
             .failed(

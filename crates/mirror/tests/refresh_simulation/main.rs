@@ -28,10 +28,11 @@ use driftline_sim::{FaultsConfig, Growth, SpanMs, ThrottleRule, Upstream, WorldC
 use driftline_store::{
     CredentialId, InstanceId, SourceId, Store, StoreError, Target, clock, credential, quota,
     refresh::{
-        AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, Found, LookupAnswer,
-        LookupTarget, SHARDS, Save, add_lookups, hydrate, next_due_ms,
+        AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, LookupTarget,
+        SHARDS, Save, next_due_ms,
     },
     source,
+    tracked::{Found, add_lookups, hydrate},
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -2,6 +2,7 @@
 //! folder, through the server's local socket.
 
 mod credentials;
+mod export;
 mod growth;
 mod host;
 mod posts;
@@ -19,7 +20,7 @@ use driftline_mirror::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    CommitMachine, SourceId, Store, StoreError, commit_machine, export, machine,
+    CommitMachine, SourceId, Store, StoreError, commit_machine, machine,
     source::{self, Source},
     source_lease,
 };
@@ -76,7 +77,7 @@ commands! {
     "why": ExplainPost => PostState, posts::why;
     "history": ShowHistory => PostHistory, posts::history;
     "growth": ListGrowth => GrowthPage, growth::page;
-    "export": ExportPosts => ExportPage, export_page;
+    "export": ExportPosts => ExportPage, export::page;
 }
 
 async fn answer_to<R: Request>(
@@ -256,46 +257,4 @@ async fn track_posts(host: &Host, request: Track) -> Result<TrackResult, Command
 
 async fn count_tracked(host: &Host, request: CountTracked) -> Result<TrackedPosts, CommandError> {
     tracked_posts(&host.store, &request.instance).await
-}
-
-async fn export_page(host: &Host, request: ExportPosts) -> Result<ExportPage, CommandError> {
-    let ExportPosts {
-        name,
-        after,
-        since_ms,
-        limit,
-    } = request;
-    let id = find(&host.store, &name).await?.id;
-    let rows = host
-        .store
-        .read(move |tx| export::rows(tx, id, after, limit))
-        .await?;
-    let next = rows.last().map(|row| row.first_usn);
-    let rows = rows
-        .into_iter()
-        .filter(|row| since_ms.is_none_or(|since_ms| row.arrived_at_ms >= since_ms))
-        .map(|row| ExportRow {
-            id: row.id,
-            post_id: row.post_id,
-            upstream_id: row.post.upstream_id,
-            arrival: row.first_usn,
-            usn: row.usn,
-            arrived_at_ms: row.arrived_at_ms,
-            created_at_ms: row.post.created_at_ms,
-            edited_at_ms: row.post.edited_at_ms,
-            deleted_at_ms: row.post.deleted_at_ms,
-            visibility: row.post.visibility,
-            uri: row.post.uri,
-            url: row.post.url,
-            status: row.post.raw.as_deref().and_then(one_line),
-        })
-        .collect();
-    Ok(ExportPage { rows, next })
-}
-
-/// Stored JSON without line breaks, as the socket and JSON lines need it: they are only between
-/// its tokens.
-fn one_line(raw: &str) -> Option<Box<RawValue>> {
-    let text = raw.replace(['\n', '\r'], " ");
-    RawValue::from_string(text).ok()
 }

@@ -7,14 +7,14 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     LocalId, Store, StoreError,
     export::{ExportPost, post},
-    find::{self, PendingPost},
+    find,
     history::{self, EndedBy},
-    refresh::{CountsAt, count_history, refresh_state},
+    refresh::{CountsAt, PendingPost, count_history, pending_post, refresh_state},
 };
 
 use super::{
     CountsRow, ExplainPost, Host, PendingPostState, PendingState, PostHistory, PostState,
-    ShowHistory, StoredPostState, Version, VersionEnd, one_line, reason::reason,
+    ShowHistory, StoredPostState, Version, VersionEnd, export, reason::reason,
 };
 
 /// The refresh state of a post, and the reason for its due time.
@@ -26,7 +26,7 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
         Err(unknown) => {
             let pending = host
                 .store
-                .read(move |tx| find::pending_post(tx, &request.post))
+                .read(move |tx| pending_post(tx, &request.post))
                 .await?;
             return pending
                 .map(|pending| PostState::Pending(why_pending(pending, now)))
@@ -115,7 +115,7 @@ pub(super) async fn history(
         id,
         upstream_id: stored.upstream_id,
         counts: counts.into_iter().map(at).collect(),
-        versions: versions.iter().map(version).collect(),
+        versions: versions.into_iter().map(version).collect(),
         refreshed_at_ms: state.map(|state| state.freshness.refreshed_ms),
         outcome: state.and_then(|state| state.outcome),
         deleted_at_ms: stored.deleted_at_ms,
@@ -158,13 +158,13 @@ fn at(CountsAt { at_ms, counts }: CountsAt) -> CountsRow {
     CountsRow { at_ms, counts }
 }
 
-fn version(version: &history::Version) -> Version {
+fn version(version: history::Version) -> Version {
     Version {
         until_ms: version.at_ms,
         ended_by: match version.ended_by {
             EndedBy::Edit => VersionEnd::Edit,
             EndedBy::Deletion => VersionEnd::Deletion,
         },
-        status: one_line(&version.raw),
+        status: export::status(version.raw),
     }
 }

@@ -15,9 +15,8 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     SourceId, Store, StoreError, clock,
     credential::{self, Credential},
-    instance, machine,
+    database_clock, instance, machine,
     source::{self, NameRefused, NewSource, Source, TokenLocation},
-    source_lease,
 };
 use driftline_upstream::{Address, ClientPurpose, Timeline};
 
@@ -164,7 +163,7 @@ pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, 
             for source in sources.iter().filter(|source| is_read(source)) {
                 machines.insert(source.id, machine::load(tx, source.id)?);
             }
-            Ok::<_, StoreError>((sources, machines, source_lease::database_now_ms(tx)?))
+            Ok::<_, StoreError>((sources, machines, database_clock::now_ms(tx)?))
         })
         .await?;
     let machines = match &host.pollers {

@@ -20,8 +20,7 @@ use driftline_mirror::{Policies, SourceHealth};
 use driftline_server::{LocalMirror, api_description};
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{
-    CommitLookUp, CommitPage, PageHashes, SourceId, Store, Tx, clock, commit_look_up, commit_page,
-    machine,
+    CommitLookUp, CommitPage, SourceId, Store, Tx, clock, commit_look_up, commit_page, machine,
     source::{self, NewSource},
 };
 use reqwest::{Client, Response, StatusCode, header::LINK};
@@ -192,7 +191,10 @@ impl Feed {
         posts.sort_by_key(|post| std::cmp::Reverse(post.id.as_str().parse::<u64>().unwrap()));
         let listed = posts.into_iter().map(|post| Listed {
             position: post.id.clone(),
-            post,
+            post: Post {
+                hashes: driftline_mastodon::post_hashes(&post, &post.raw),
+                ..post
+            },
         });
         let page = Page {
             listed: listed.collect(),
@@ -213,7 +215,6 @@ impl Feed {
                 request: &request,
                 reading: &reading,
                 page: &page,
-                hashes: &PageHashes::of(&page),
                 policy: &Policy::default(),
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use driftline_core::{answer::LookUp, post::Visibility};
 use driftline_store::{
-    LocalId, Root, export, find,
-    refresh::{LookupAnswer, forget_relayed, notify, outbox},
+    LocalId, Root, export, find, notify,
+    refresh::{LookupAnswer, forget_relayed, outbox},
     source,
     timeline::{self, Range, TimelinePost, Viewer},
 };

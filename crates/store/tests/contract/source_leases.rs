@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use driftline_store::{
-    CommitMachine, Root, StoreError, commit_machine, source,
+    CommitMachine, Root, StoreError, commit_machine, database_clock, source,
     source_lease::{self, Lease},
 };
 
@@ -22,7 +22,7 @@ fn a_lease_is_held_until_it_ends_or_is_given_back() {
         let world = World::new(store, "home");
         let first = claim(&world, "one", LONG_MS).expect("a free source");
         assert_eq!(first.fence, 1);
-        let now_ms = world.write(|tx| Ok(source_lease::database_now_ms(tx)?));
+        let now_ms = world.write(|tx| Ok(database_clock::now_ms(tx)?));
         assert!((first.until_ms - LONG_MS - now_ms).abs() < 60_000);
         assert_eq!(claim(&world, "two", LONG_MS), None);
         assert_eq!(
@@ -116,7 +116,7 @@ fn only_leases_with_their_current_fence_are_renewed() {
         assert_eq!(claim(&worlds[0], "two", LONG_MS), None);
         let next = claim(&worlds[1], "two", LONG_MS).expect("it was not renewed");
         assert_eq!(next.fence, over.fence + 1);
-        let now_ms = worlds[2].write(|tx| Ok(source_lease::database_now_ms(tx)?));
+        let now_ms = worlds[2].write(|tx| Ok(database_clock::now_ms(tx)?));
         let held = worlds[2].read(move |tx| source::by_id(tx, taken.source));
         let held = held.expect("a source").holding.expect("held");
         assert_eq!(

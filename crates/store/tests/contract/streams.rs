@@ -12,7 +12,7 @@ use driftline_store::{
     source_lease,
 };
 
-use crate::world::{START_MS, World, names, on_both, post, posts};
+use crate::world::{START_MS, World, hashed, names, on_both, post, posts};
 
 const SCHEME: IdScheme = IdScheme::untimed(IdOrder::Numeric);
 
@@ -59,10 +59,10 @@ pub(crate) fn posted(id: u64) -> Event {
 }
 
 fn edited(id: u64, text: &str) -> Event {
-    Event::Edited(Box::new(Post {
+    Event::Edited(Box::new(hashed(Post {
         edited_at_ms: Some(START_MS),
         ..post(id, text)
-    }))
+    })))
 }
 
 pub(crate) fn deleted(id: u64) -> Event {

@@ -4,14 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Listed, LookUp, Page},
-    post::{Author, Counts, Post, Visibility},
+    post::{Author, Counts, Post, PostHashes, Visibility},
     refresh::Policy,
     timeline::{Machine, Reading, Request, RequestPurpose, Settings, Step},
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::databases;
 use driftline_store::{
-    CommitLookUp, CommitPage, CommitSummary, PageHashes, SourceId, Store, StoreError, Tx, clock,
+    CommitLookUp, CommitPage, CommitSummary, SourceId, Store, StoreError, Tx, clock,
     commit_look_up, commit_page, entry, export, machine,
     refresh::Claims,
     source::{self, NewSource},
@@ -63,7 +63,7 @@ pub(crate) fn new_source(name: &str) -> NewSource {
 
 pub(crate) fn post(id: impl std::fmt::Display, text: &str) -> Post {
     let id = format!("{id}");
-    Post {
+    hashed(Post {
         uri: Some(format!("https://sim.example/statuses/{id}")),
         url: None,
         created_at_ms: Some(START_MS - 1000),
@@ -78,9 +78,17 @@ pub(crate) fn post(id: impl std::fmt::Display, text: &str) -> Post {
         },
         boost_of: None,
         counts: Counts::default(),
+        hashes: PostHashes::default(),
+        viewer: None,
         raw: format!(r#"{{"id":"{id}","content":"{text}","favourites_count":0}}"#),
         id: UpstreamId::new(id),
-    }
+    })
+}
+
+/// The post as reading its JSON would give it, whatever a test has changed.
+pub(crate) fn hashed(mut post: Post) -> Post {
+    post.hashes = driftline_mastodon::post_hashes(&post, &post.raw);
+    post
 }
 
 pub(crate) fn posts(ids: impl IntoIterator<Item = u64>) -> Vec<Post> {
@@ -101,7 +109,7 @@ pub(crate) fn page(posts: Vec<Post>, now_ms: i64) -> Page {
         .into_iter()
         .map(|post| Listed {
             position: post.id.clone(),
-            post,
+            post: hashed(post),
         })
         .collect();
     Page {
@@ -197,7 +205,6 @@ impl World {
                     request: &request,
                     reading: &reading,
                     page: &page,
-                    hashes: &PageHashes::of(&page),
                     policy: &Policy::default(),
                     claims: &claims,
                     now_ms,
@@ -212,6 +219,10 @@ impl World {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
         let keep_deleted = self.keep_deleted;
+        let look_up = match look_up {
+            LookUp::Found(post) => LookUp::Found(Box::new(hashed(*post))),
+            LookUp::Gone => LookUp::Gone,
+        };
         let (machine, summary) = self
             .store
             .write_blocking(source::root(source), move |tx| {

@@ -13,6 +13,7 @@ use driftline_core::{
     answer::{Failure, FailureKind},
     timeline::Streaming,
 };
+use driftline_mastodon::RawObject;
 use futures_util::StreamExt;
 use reqwest::{
     Response, StatusCode, Upgraded,
@@ -31,7 +32,7 @@ use tokio_tungstenite::{
 };
 
 pub use self::{endpoint::StreamEndpoint, event::StreamMessage};
-use crate::{Mastodon, Timeline, access::Access, body, failure, http::Opened, json::Object};
+use crate::{Mastodon, Timeline, access::Access, body, failure, http::Opened};
 
 /// An open stream.
 pub struct Stream {
@@ -345,7 +346,7 @@ fn no_stream(name: &str) -> Failure {
 
 /// A text inside objects of an answer.
 fn named(answer: &[u8], path: &[&str], key: &str) -> Option<String> {
-    let mut object: Object<'_> = body::object(answer).ok()?;
+    let mut object: RawObject<'_> = body::object(answer).ok()?;
     for step in path {
         object = object.object(step);
     }

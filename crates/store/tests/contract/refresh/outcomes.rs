@@ -4,7 +4,8 @@ use driftline_core::refresh::LookupOutcome;
 use driftline_store::{
     Root, entry,
     history::{self, EndedBy},
-    refresh::{LookupAnswer, OutboxItem, count_history, forget_relayed, listed_in, notify, outbox},
+    listed_in, notify,
+    refresh::{LookupAnswer, OutboxItem, count_history, forget_relayed, outbox},
     source,
 };
 
