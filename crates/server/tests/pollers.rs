@@ -10,7 +10,7 @@ use driftline_core::{
 use driftline_db::testing::Fresh;
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
 use driftline_net::{Http, Options};
-use driftline_server::admin::{self, AddSource, Command, Host};
+use driftline_server::admin::{AddSource, Host, Request as _};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
@@ -36,7 +36,7 @@ impl World {
         let store = tokio::task::spawn_blocking(move || Store::open(target).unwrap());
         let store = store.await.unwrap();
         for timeline in ["public", "tag:rust"] {
-            let add = Command::Add(Box::new(AddSource {
+            let add = AddSource {
                 name: Some(timeline.replace(':', "-")),
                 address: sim.url(),
                 api: Api::Mastodon,
@@ -48,8 +48,9 @@ impl World {
                     backfill: Backfill::None,
                     ..Settings::default()
                 },
-            }));
-            admin::execute(&Host::of(&store), add).await.unwrap();
+                check: false,
+            };
+            add.execute(&Host::of(&store)).await.unwrap();
         }
         let all = store.read(source::list).await.unwrap();
         let sources = all.iter().map(|source| source.id).collect();

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write as _};
 
 use clap::{Args, ValueEnum};
 use driftline_runtime::now_ms;
-use driftline_server::admin::Command;
+use driftline_server::admin::{ExportPosts, ExportRow};
 
 use crate::{
     config::Config,
@@ -55,17 +55,15 @@ impl Export {
         let mut after = 0;
         loop {
             let page = store_access
-                .execute(Command::Export {
+                .execute(ExportPosts {
                     name: self.name.clone(),
                     after,
                     since_ms: self.since,
                     limit: PAGE,
                 })
                 .await?;
-            if let Some(lines) = page["lines"].as_array() {
-                print(lines).map_err(|error| output::broken(&error))?;
-            }
-            match page["next"].as_i64() {
+            print(&page.rows).map_err(|error| output::broken(&error))?;
+            match page.next {
                 Some(next) => after = next,
                 None => return Ok(()),
             }
@@ -73,10 +71,11 @@ impl Export {
     }
 }
 
-fn print(lines: &[serde_json::Value]) -> io::Result<()> {
+fn print(rows: &[ExportRow]) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    for line in lines.iter().filter_map(serde_json::Value::as_str) {
-        writeln!(out, "{line}")?;
+    for row in rows {
+        serde_json::to_writer(&mut out, row)?;
+        out.write_all(b"\n")?;
     }
     out.flush()
 }

@@ -1,78 +1,61 @@
 //! Exports, line by line.
 
 use driftline_mastodon::viewer;
-use driftline_store::{
-    Store,
-    export::{self, ExportRow},
-};
-use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
+use driftline_runtime::CommandError;
+use driftline_store::export;
+use serde_json::value::RawValue;
 
-use super::{CommandError, find};
+use super::{ExportPage, ExportPosts, ExportRow, Host, find};
 
-/// A page of lines; each is a text of its own, because a [`Value`] cannot hold every number.
-pub(super) async fn page(
-    store: &Store,
-    name: &str,
-    after: i64,
-    since_ms: Option<i64>,
-    limit: u32,
-) -> Result<Value, CommandError> {
-    let id = find(store, name).await?.id;
-    let rows = store
+/// A page of entries.
+pub(super) async fn page(host: &Host, request: ExportPosts) -> Result<ExportPage, CommandError> {
+    let ExportPosts {
+        name,
+        after,
+        since_ms,
+        limit,
+    } = request;
+    let id = find(&host.store, &name).await?.id;
+    let rows = host
+        .store
         .read(move |tx| export::rows(tx, id, after, limit))
         .await?;
     let next = rows.last().map(|row| row.first_usn);
-    let lines = rows
+    let rows = rows
         .into_iter()
         .filter(|row| since_ms.is_none_or(|since_ms| row.arrived_at_ms >= since_ms))
-        .map(line);
-    let lines: Vec<String> = lines
-        .collect::<Result<_, _>>()
-        .map_err(CommandError::failed)?;
-    Ok(json!({ "lines": lines, "next": next }))
+        .map(exported);
+    Ok(ExportPage {
+        rows: rows.collect(),
+        next,
+    })
 }
 
-/// An entry and its post, in the order of its keys.
-#[derive(Serialize)]
-struct Line<'a> {
-    arrival: i64,
-    arrived_at_ms: i64,
-    created_at_ms: Option<i64>,
-    deleted_at_ms: Option<i64>,
-    edited_at_ms: Option<i64>,
-    id: String,
-    post_id: String,
-    /// As the upstream wrote it, without what concerns the account whose token read it.
-    status: Option<&'a RawValue>,
-    upstream_id: &'a str,
-    uri: Option<&'a str>,
-    url: Option<&'a str>,
-    usn: i64,
-    visibility: &'a str,
-}
-
-fn line(row: ExportRow) -> Result<String, serde_json::Error> {
+fn exported(row: export::ExportRow) -> ExportRow {
     let post = row.post;
-    // Posts that were stored by earlier versions still hold it.
-    let raw = post.raw.map(viewer::without);
-    serde_json::to_string(&Line {
+    ExportRow {
         arrival: row.first_usn,
         arrived_at_ms: row.arrived_at_ms,
         created_at_ms: post.created_at_ms,
         deleted_at_ms: post.deleted_at_ms,
         edited_at_ms: post.edited_at_ms,
-        id: row.id.to_string(),
-        post_id: row.post_id.to_string(),
-        status: raw
-            .as_deref()
-            .and_then(|raw| serde_json::from_str(raw).ok()),
-        upstream_id: &post.upstream_id,
-        uri: post.uri.as_deref(),
-        url: post.url.as_deref(),
+        id: row.id,
+        post_id: row.post_id,
+        status: post.raw.and_then(status),
+        upstream_id: post.upstream_id,
+        uri: post.uri,
+        url: post.url,
         usn: row.usn,
-        visibility: post.visibility.name(),
-    })
+        visibility: post.visibility,
+    }
+}
+
+/// A stored status as the upstream wrote it, on one line and without what concerns the account whose
+/// token read it; `None` if it is not JSON. Posts that earlier versions stored still hold that.
+pub(super) fn status(raw: String) -> Option<Box<RawValue>> {
+    // In JSON, line breaks are only between tokens.
+    let line = viewer::without(raw).replace(['\n', '\r'], " ");
+    RawValue::from_string(line).ok()
 }
 
 #[cfg(test)]
@@ -93,7 +76,7 @@ mod tests {
             visibility: Visibility::Public,
             raw: raw.map(str::to_owned),
         };
-        let row = ExportRow {
+        let row = export::ExportRow {
             id: LocalId::new(1),
             post_id: LocalId::new(2),
             first_usn: 3,
@@ -101,7 +84,7 @@ mod tests {
             arrived_at_ms: 6,
             post,
         };
-        line(row).expect("a line")
+        serde_json::to_string(&exported(row)).expect("a line")
     }
 
     #[test]
@@ -123,5 +106,13 @@ mod tests {
         for raw in [None, Some(""), Some("{\"favourited\":")] {
             assert!(line_of(raw).contains(r#""status":null,"#), "{raw:?}");
         }
+    }
+    #[test]
+    fn a_status_of_several_lines_is_exported_on_one() {
+        let line = line_of(Some("{\r\n  \"content\": \"a\\nb\"\n}"));
+        assert!(
+            line.contains(r#""status":{    "content": "a\nb" },"#),
+            "{line}"
+        );
     }
 }

@@ -11,7 +11,7 @@ use driftline_api::{
 use driftline_core::timeline::{Backfill, Rung, Settings};
 use driftline_mirror::{Policies, Pollers, PollersOptions, UpstreamAccess};
 use driftline_net::{Http, Options};
-use driftline_server::admin::{self, AddSource, Command, Host};
+use driftline_server::admin::{AddSource, Host, Request as _};
 use driftline_server::{LocalMirror, api_description};
 use driftline_sim::{
     WorldConfig,
@@ -118,7 +118,7 @@ impl Driftline {
     pub(crate) async fn mirror(&self, address: &str, timeline: &str, settings: Settings) {
         let token_file = self._folder.path().join("token");
         std::fs::write(&token_file, "driftline").unwrap();
-        let add = Command::Add(Box::new(AddSource {
+        let add = AddSource {
             name: Some("mirrored".into()),
             address: address.into(),
             api: driftline_core::api::Api::Mastodon,
@@ -126,16 +126,13 @@ impl Driftline {
             token_env: None,
             token_file: Some(token_file.to_str().unwrap().into()),
             settings,
-        }));
-        admin::execute(
-            &Host {
-                pollers: Some(self.pollers.clone()),
-                ..Host::of(&self.store)
-            },
-            add,
-        )
-        .await
-        .unwrap();
+            check: false,
+        };
+        let host = Host {
+            pollers: Some(self.pollers.clone()),
+            ..Host::of(&self.store)
+        };
+        add.execute(&host).await.unwrap();
     }
 
     pub(crate) async fn source(&self) -> source::Source {

@@ -9,7 +9,7 @@ use std::{
 
 use driftline_db::testing::Cluster;
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
-use driftline_server::admin::{self, AddSource};
+use driftline_server::admin::{self, AddSource, Request as _};
 use driftline_sim::http::Timeline as SimTimeline;
 use driftline_store::{SecretUrl, Store, StoreError, Target, completeness, machine, source};
 use tokio::time::{Instant, sleep};
@@ -28,7 +28,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
         .unwrap();
     let store = open(cluster.url()).await;
     let sim = upstream(world(15_000)).await;
-    let add = admin::Command::Add(Box::new(AddSource {
+    let add = AddSource {
         name: Some("shared".into()),
         address: sim.url(),
         api: driftline_core::api::Api::Mastodon,
@@ -36,8 +36,9 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
         token_env: None,
         token_file: None,
         settings: settings(),
-    }));
-    admin::execute(&admin::Host::of(&store), add).await.unwrap();
+        check: false,
+    };
+    add.execute(&admin::Host::of(&store)).await.unwrap();
     let mut first = start_process(cluster.url());
     wait(&store, "the first process reads", |state| state.entries > 0).await;
     let before = state(&store).await;

@@ -16,7 +16,7 @@ use driftline_mirror::{
 };
 use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
-use driftline_server::admin::{self, AddSource, Command, Host};
+use driftline_server::admin::{AddSource, Host, Request};
 use driftline_sim::{
     FaultsConfig, Growth, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
@@ -24,7 +24,6 @@ use driftline_sim::{
 use driftline_store::{
     InstanceId, LocalId, Store, StoreError, find, refresh::RefreshState, source,
 };
-use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 pub(crate) struct World {
@@ -191,8 +190,9 @@ impl World {
                 backfill: Backfill::All,
                 ..Settings::default()
             },
+            check: false,
         };
-        self.run(Command::Add(Box::new(add))).await;
+        self.run(add).await;
     }
 
     /// Waits until so many posts were refreshed that often.
@@ -244,8 +244,8 @@ impl World {
             .unwrap();
     }
 
-    pub(crate) async fn run(&self, command: Command) -> Value {
-        admin::execute(&self.host, command).await.unwrap()
+    pub(crate) async fn run<R: Request>(&self, request: R) -> R::Reply {
+        request.execute(&self.host).await.unwrap()
     }
 
     pub(crate) async fn instance(&self) -> InstanceId {

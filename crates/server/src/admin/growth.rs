@@ -1,18 +1,20 @@
-//! Pages of count histories.
+//! The command that lists how the counts of posts grew.
 
 use driftline_runtime::CommandError;
-use driftline_store::{LocalId, Store, refresh::growth_histories, source};
-use serde_json::{Value, json};
+use driftline_store::{refresh::growth_histories, source};
 
-/// Posts created since `since_ms`, after the ID `after`; of the given instance, or of the only one.
-pub(super) async fn page(
-    store: &Store,
-    instance: Option<&str>,
-    since_ms: i64,
-    after: u64,
-    limit: u32,
-) -> Result<Value, CommandError> {
-    let all = store.read(source::instances).await?;
+use super::{GrowthPage, GrowthRow, Host, ListGrowth};
+
+/// A page of posts of the given instance, or of the only one.
+pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage, CommandError> {
+    let ListGrowth {
+        instance,
+        since_ms,
+        after,
+        limit,
+    } = request;
+    let instance = instance.as_deref();
+    let all = host.store.read(source::instances).await?;
     let is_it = |origin: &str| {
         let host = origin.split_once("://").map_or("", |(_, host)| host);
         instance.is_none_or(|name| name == origin || name == host)
@@ -35,19 +37,19 @@ pub(super) async fn page(
         }));
     };
     let id = instance.id;
-    let rows = store
-        .read(move |tx| growth_histories(tx, id, since_ms, LocalId::new(after), limit))
+    let rows = host
+        .store
+        .read(move |tx| growth_histories(tx, id, since_ms, after, limit))
         .await?;
-    let next = rows.last().map(|grown| grown.post.to_string());
-    let rows: Vec<Value> = rows
-        .into_iter()
-        .map(|grown| {
-            json!({
-                "created_at_ms": grown.created_at_ms,
-                "first_ms": grown.first_ms,
-                "totals": grown.totals,
-            })
-        })
-        .collect();
-    Ok(json!({ "instance": instance.origin, "rows": rows, "next": next }))
+    let next = rows.last().map(|grown| grown.post);
+    let rows = rows.into_iter().map(|grown| GrowthRow {
+        created_at_ms: grown.created_at_ms,
+        first_ms: grown.first_ms,
+        totals: grown.totals,
+    });
+    Ok(GrowthPage {
+        instance: instance.origin.clone(),
+        rows: rows.collect(),
+        next,
+    })
 }
