@@ -21,13 +21,12 @@ mod policy;
 mod quota_price;
 mod refresh_history;
 mod retry;
-mod search;
 pub mod simulation;
 mod value_policy;
 
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
 pub use batch_rule::{BatchRule, Fill};
-pub use bisection::{Bisection, Verdict};
+pub use bisection::{Bisection, Blame, may_blame_posts};
 pub use engagement::EngagementWeights;
 pub use freshness::{
     CountSample, Decision, Freshness, LookupOutcome, LookupResult, RequestContext,
@@ -38,5 +37,4 @@ pub use learned_state::{LearnedState, RefreshObservation, RefreshPlan};
 pub use policy::{Cause, Policy};
 pub use quota_price::{MAX_STEP, QuotaPrice, QuotaUse};
 pub use refresh_history::{EngagementSample, RefreshHistory};
-pub use search::{Blame, CanaryResult, Next, Search, is_silence, may_blame_posts};
 pub use value_policy::{ValuePolicy, ValueSettings};
