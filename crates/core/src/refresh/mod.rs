@@ -17,19 +17,17 @@ mod notification;
 mod policy;
 mod refresh_history;
 mod retry;
-mod search;
 mod value;
 
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
 pub use batch_rule::{BatchRule, Fill};
-pub use bisection::{Bisection, Verdict};
+pub use bisection::{Bisection, Blame, may_blame_posts};
 pub use engagement::EngagementWeights;
 pub use freshness::{
     CountSample, Decision, Freshness, LookupOutcome, LookupResult, RequestContext,
 };
 pub use policy::{Cause, Policy};
 pub use refresh_history::{EngagementSample, RefreshHistory};
-pub use search::{Blame, CanaryResult, Next, Search, is_silence, may_blame_posts};
 pub use value::{
     AGE_ENDS_MS, BINS, Growth, GrowthCurve, GrowthSums, LearnedState, MAX_STEP, QuotaPrice,
     QuotaUse, RefreshObservation, RefreshPlan, Scale, ValuePolicy, ValueSettings,

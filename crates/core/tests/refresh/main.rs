@@ -11,6 +11,5 @@ mod freshness;
 mod growth;
 mod learned_state;
 mod price;
-mod search;
 mod seeds;
 mod value;

@@ -122,14 +122,7 @@ impl LookupClient {
                         &found.headers,
                     )
                     .await?;
-                let shown = found
-                    .findings
-                    .iter()
-                    .find_map(|(id, finding)| match finding {
-                        Finding::Found(_) => Some(id),
-                        _ => None,
-                    });
-                shared.canaries.answered(self.credential.id, shown);
+                shared.refusals.answered(self.credential.id);
             }
             Err(failure) => {
                 self.settle_failed(shared, charge, failure).await?;

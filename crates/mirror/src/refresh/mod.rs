@@ -4,7 +4,6 @@
 //! worker holds a claim, and no transaction.
 
 mod batch_ability;
-mod canaries;
 mod configured_credentials;
 mod credential_pool;
 mod cross_check;
@@ -14,6 +13,7 @@ mod options;
 mod outbox_relay;
 mod refresh_capacity;
 mod refresh_stats;
+mod refusals;
 mod saving;
 #[cfg(test)]
 mod testing;
@@ -51,8 +51,8 @@ pub use configured_credentials::ConfiguredCredentials;
 pub(crate) use credential_pool::ANONYMOUS;
 
 use crate::upstream_access::UpstreamAccess;
-use canaries::Canaries;
 use configured_credentials::UnknownNames;
+use refusals::Refusals;
 use worker_pool::WorkerPool;
 
 /// The workers of this process. Clones are handles to the same ones.
@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     pub(crate) access: UpstreamAccess,
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
-    canaries: Canaries,
+    refusals: Refusals,
     /// Faults of an instance's workers, apart from outages of the whole store.
     faults: FaultLogs<InstanceId>,
     /// Credentials that this process cannot read.
@@ -113,7 +113,7 @@ impl Shared {
             claims: access.claims.clone(),
             access,
             options,
-            canaries: Canaries::default(),
+            refusals: Refusals::default(),
             faults: FaultLogs::default(),
             unusable: FaultLogs::default(),
             refresh_stats: std::sync::Mutex::default(),

@@ -10,7 +10,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{LocalId, SourceId, from_sql, sql},
+    ids::{SourceId, sql},
     posts::alias,
     refresh::Look,
 };
@@ -201,28 +201,6 @@ pub(crate) fn of_posts(
         &[&source_id, &ids],
         from_row,
     )
-}
-
-/// Which of these sources showed each post first.
-pub fn first_sources(
-    tx: &mut Tx<'_>,
-    sources: &[SourceId],
-    posts: &[LocalId],
-) -> Result<HashMap<LocalId, SourceId>, StoreError> {
-    let ids: Vec<i64> = posts.iter().map(|post| sql(*post)).collect();
-    let mut first: HashMap<i64, (i64, SourceId)> = HashMap::new();
-    for source in sources {
-        for entry in of_posts(tx, sql(*source), &ids)? {
-            let known = first.entry(entry.post_id).or_insert((entry.id, *source));
-            if entry.id < known.0 {
-                *known = (entry.id, *source);
-            }
-        }
-    }
-    first
-        .into_iter()
-        .map(|(post, (_, source))| Ok((from_sql(post)?, source)))
-        .collect()
 }
 
 /// The upstream IDs of posts that have a live entry in `[low, high)` but at none of the listed

@@ -31,7 +31,7 @@ mod stored;
 
 pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
 pub use count_history::{CountsAt, count_history};
-pub use due::{BandState, Overdue, bands, due_last, next_due_ms, overdue};
+pub use due::{BandState, Overdue, bands, next_due_ms, overdue};
 pub use freshness::{RefreshState, refresh_state};
 pub use growth_history::{GrowthHistory, growth_histories};
 pub use learned_state::{ObservationReport, learn, learned_state, root as learned_state_root};
