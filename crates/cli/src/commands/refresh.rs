@@ -41,7 +41,7 @@ fn print(status: &RefreshStatus) -> Result<(), CliError> {
     }
     for name in &status.unknown_credentials {
         output::line(&format!(
-            "refresh.credentials names {name}, and there is no such credential; `driftline credential list` shows the names"
+            "refresh.credentials names {name:?}, and there is no such credential; `driftline credential list` shows the names"
         ))?;
     }
     status.instances.iter().try_for_each(print_instance)?;

@@ -95,10 +95,12 @@ async fn a_plan_that_is_used_up_is_waited_for_and_told() {
         });
         let world = World::start(config, Api::X).await;
         wait("the credential rests", async || {
-            credential(&world).await.state == "resting"
+            credential(&world)
+                .await
+                .is_some_and(|row| row.state == "resting")
         })
         .await;
-        let shown = credential(&world).await;
+        let shown = credential(&world).await.unwrap();
         let reason = shown.reason.as_deref().unwrap();
         assert!(
             reason.contains("are used up") && reason.contains("Monthly"),
@@ -125,6 +127,6 @@ async fn a_plan_that_is_used_up_is_waited_for_and_told() {
     }
 }
 
-async fn credential(world: &World) -> CredentialRow {
-    world.run(ListCredentials).await.remove(0)
+async fn credential(world: &World) -> Option<CredentialRow> {
+    world.run(ListCredentials).await.into_iter().next()
 }
