@@ -2,7 +2,7 @@
 //! requests; in virtual time, so the same on every machine.
 
 use clap::Args;
-use driftline_core::refresh::simulation::{Baseline, PolicyOutcome, Scenario};
+use driftline_sim::refresh_policies::{Baseline, PolicyOutcome, Scenario};
 
 use crate::{
     Effort,

@@ -38,11 +38,17 @@ pub(crate) const SIMULATIONS: [SeededTest; 3] = [
 ];
 
 /// Other tests that run under a seed: replayed with the simulations.
-pub(crate) const SEEDED: [SeededTest; 2] = [
+pub(crate) const SEEDED: [SeededTest; 3] = [
     SeededTest {
         package: "driftline-core",
         folder: "crates/core",
         name: "refresh",
+        filter: "",
+    },
+    SeededTest {
+        package: "driftline-sim",
+        folder: "crates/sim",
+        name: "refresh_policies",
         filter: "",
     },
     SeededTest {
@@ -55,7 +61,13 @@ pub(crate) const SEEDED: [SeededTest; 2] = [
 
 /// Other tests that draw more where they are told to: what the store does under leases, and the
 /// codec of the ID service under any bytes.
-pub(crate) const DRAWN: [SeededTest; 2] = [
+pub(crate) const DRAWN: [SeededTest; 3] = [
+    SeededTest {
+        package: "driftline-sim",
+        folder: "crates/sim",
+        name: "refresh_policies",
+        filter: "",
+    },
     SeededTest {
         package: "driftline-store",
         folder: "crates/store",

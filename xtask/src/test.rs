@@ -180,7 +180,7 @@ const MORE_LANES: usize = 1;
 /// The packages whose tests wait for clocks and processes most of their time, and how many of their
 /// tests run at a time.
 const WAITING: [&str; 2] = ["cli/", "server/"];
-const THREADS_A_CORE: usize = 3;
+const THREADS_A_CORE: usize = 2;
 
 #[cfg(test)]
 mod tests {

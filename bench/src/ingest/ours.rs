@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{Machine, Reading, Settings, Step},
 };
 use driftline_store::{
-    CommitPage, PageHashes, SourceId, Store, Target, clock, commit_page,
+    CommitPage, SourceId, Store, Target, clock, commit_page,
     source::{self, NewSource},
 };
 use driftline_upstream::{Timeline, parse};
@@ -55,15 +55,15 @@ impl Intake {
             settings: Arc::default(),
             machine: Machine::default(),
         };
-        intake.commit(ReadPage::of(Page {
+        intake.commit(Page {
             headers: headers(first_ms - 1_000, 2),
             ..Page::default()
-        }))?;
+        })?;
         Ok(intake)
     }
 
     /// Commits a page.
-    pub(crate) fn commit(&mut self, page: ReadPage) -> Result<(), Failure> {
+    pub(crate) fn commit(&mut self, page: Page) -> Result<(), Failure> {
         let machine = std::mem::take(&mut self.machine);
         self.machine = take(&self.store, self.source, &self.settings, machine, page)?;
         keep_last_ranges(&mut self.machine);
@@ -76,27 +76,14 @@ impl Intake {
     }
 }
 
-/// A page with all that is read from its JSON.
-pub(crate) struct ReadPage {
-    page: Page,
-    hashes: PageHashes,
-}
-
-impl ReadPage {
-    fn of(page: Page) -> Self {
-        let hashes = PageHashes::of(&page);
-        Self { page, hashes }
-    }
-}
-
 /// A page as it was read.
-pub(crate) fn page(raw: &RawPage) -> Result<ReadPage, Failure> {
+pub(crate) fn page(raw: &RawPage) -> Result<Page, Failure> {
     let items = parse::page(&raw.body, &Timeline::Public)?;
-    Ok(ReadPage::of(Page {
+    Ok(Page {
         listed: items.listed,
         passed: items.passed,
         headers: headers(raw.at_ms, raw.body.len() as u64),
-    }))
+    })
 }
 
 /// Adds the source that the posts belong to; the peers need it too.
@@ -124,7 +111,7 @@ fn take(
     source: SourceId,
     settings: &Arc<Settings>,
     mut machine: Machine,
-    ReadPage { page, hashes }: ReadPage,
+    page: Page,
 ) -> Result<Machine, Failure> {
     let now_ms = page.headers.received_at_ms;
     // The step is not marked as sent, so that the next is a poll again.
@@ -146,7 +133,6 @@ fn take(
                 request: &request,
                 reading: &reading,
                 page: &page,
-                hashes: &hashes,
                 policy: &driftline_core::refresh::Policy::default(),
                 claims: &driftline_store::refresh::Claims::default(),
                 now_ms,

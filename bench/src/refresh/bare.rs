@@ -124,7 +124,7 @@ pub(super) fn answers(due: &[Due]) -> Result<Vec<Post>, Failure> {
     due.iter()
         .map(|due| {
             let number = made::number_of(&due.upstream_id)?;
-            Ok(made::answer(number, &due.upstream_id))
+            made::answer(number, &due.upstream_id)
         })
         .collect()
 }

@@ -7,6 +7,7 @@ use driftline_core::{
 use driftline_id::Layout;
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::refresh::LookupAnswer;
+use driftline_upstream::parse;
 
 use crate::{failure::Failure, pages::RawPage};
 
@@ -33,7 +34,7 @@ pub(super) fn number_of(upstream_id: &str) -> Result<u64, Failure> {
 /// What the upstream answers of a post that was stored as its template is: of ten posts seven are
 /// as they were, two have a few favourites more, and one has so many more that libraries are notified.
 /// No post is edited or deleted.
-pub(super) fn answer(number: u64, upstream_id: &str) -> Post {
+pub(super) fn answer(number: u64, upstream_id: &str) -> Result<Post, Failure> {
     let mut status = template(number % TEMPLATES);
     status.id = UpstreamId::new(upstream_id);
     status.favourites += match number % 10 {
@@ -41,7 +42,7 @@ pub(super) fn answer(number: u64, upstream_id: &str) -> Post {
         1 | 2 => 1,
         _ => 0,
     };
-    status.to_post()
+    Ok(parse::post(status.to_json().as_bytes())?)
 }
 
 /// Whether an answer shows other counts than are stored.
@@ -147,7 +148,7 @@ mod tests {
         for number in [0, 399, 1_000_003] {
             let id = upstream_id(number).expect("an ID").to_string();
             assert_eq!(number_of(&id).ok(), Some(number));
-            let bytes = answer(number, &id).raw.len();
+            let bytes = answer(number, &id).expect("a post").raw.len();
             assert!((1_000..2_100).contains(&bytes), "{bytes}");
         }
     }

@@ -73,7 +73,7 @@ impl Worker {
     pub(super) fn answers(&self, claim: &Claim) -> Result<Vec<AnsweredLookup>, Failure> {
         let answer = |due: &driftline_store::refresh::DuePost| {
             let number = made::number_of(&due.upstream_id)?;
-            let post = made::answer(number, &due.upstream_id);
+            let post = made::answer(number, &due.upstream_id)?;
             Ok(AnsweredLookup {
                 what: due.what,
                 answer: LookupAnswer::Found(Box::new(post)),
@@ -89,6 +89,7 @@ impl Worker {
         for answered in &mut answers {
             if let LookupAnswer::Found(post) = &mut answered.answer {
                 post.edited_at_ms = Some(self.now_ms);
+                post.hashes.content = post.hashes.content.wrapping_add(1);
             }
         }
         Ok(answers)

@@ -16,7 +16,7 @@ use driftline_store::{
     Store, Target, clock,
     source::{self, NewSource, TokenLocation},
 };
-use driftline_upstream::{Http, Options};
+use driftline_net::{Http, Options};
 use serde::Deserialize;
 use tokio::{
     runtime::Runtime,

@@ -15,7 +15,7 @@
 //!   or `null`.
 //! - Of an upstream's post only what Mastodon documents is shown, without what concerns the
 //!   account whose token mirrors it (`favourited`, a poll's `voted`…): unknown keys
-//!   might reveal something about it. Exports hold the whole JSON.
+//!   might reveal something about it. Exports hold all of the JSON but what concerns that account.
 //! - Posts are never written here, so `local=true` yields an empty page.
 
 pub mod auth;

@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     commands::{
-        credential, demo, export, history, id, mirror, refresh, serve, simulate, source, track, why,
+        credential, demo, export, history, id, migrate, mirror, refresh, serve, simulate, source,
+        track, why,
     },
     config::DatabaseUrl,
 };
@@ -75,6 +76,8 @@ pub enum Command {
     History(history::History),
     /// Replay the stored history of counts under another policy or quota.
     Simulate(simulate::Simulate),
+    /// Bring the database to this program's schema; every start does.
+    Migrate(migrate::Migrate),
     /// Make IDs, serve them, take them apart.
     #[command(subcommand)]
     Id(id::Id),

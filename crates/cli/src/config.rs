@@ -8,8 +8,8 @@ use std::{
 
 use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
+use driftline_net::{Http, Options};
 use driftline_store::{Store, refresh::Claims};
-use driftline_upstream::{Http, Options};
 use figment::{
     Figment,
     error::Kind,

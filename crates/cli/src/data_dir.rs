@@ -7,7 +7,7 @@ use std::{
 };
 
 use driftline_store::{
-    SecretUrl, Store, StoreError, Target, source,
+    MigrationPlan, SecretUrl, Store, StoreError, Target, source,
     source_lease::{self, Lease},
 };
 
@@ -82,12 +82,26 @@ impl DataDir {
         self.data.join("driftline.sock")
     }
 
-    /// Whether there may be anything to read here.
-    pub fn exists(&self) -> bool {
+    /// Checks that there may be anything to read here.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if there is no database.
+    pub fn require(&self) -> Result<(), CliError> {
         match &self.target {
-            Target::Sqlite { path } => path.exists(),
-            Target::Postgres { .. } => true,
+            Target::Sqlite { path } if !path.exists() => Err(CliError::usage(format!(
+                "there is no store in {}; add a source first, or name another folder with --data",
+                self.data.display()
+            ))),
+            _ => Ok(()),
         }
+    }
+
+    /// What opening the store would migrate. Changes nothing and needs no lock.
+    ///
+    /// # Errors
+    /// [`CliError::Failed`] if the store cannot be read, or not by this program.
+    pub async fn migration_plan(&self) -> Result<MigrationPlan, CliError> {
+        self.blocking(|target| Store::migration_plan(&target)).await
     }
 
     /// Makes the folder, for its owner only.
@@ -155,48 +169,48 @@ impl DataDir {
     /// # Errors
     /// [`CliError::Failed`] if it cannot be opened.
     pub async fn open(&self, _lock: &Lock) -> Result<Store, CliError> {
-        let target = self.target.clone();
-        let opened = tokio::task::spawn_blocking(move || Store::open(target))
-            .await
-            .map_err(|error| CliError::failed(format!("the store was not opened: {error}")))?;
-        let store = opened.map_err(|error| {
-            CliError::failed(format!(
-                "the store {} cannot be opened: {error}",
-                self.shown
-            ))
-        })?;
+        let store = self.blocking(Store::open).await?;
         if matches!(self.target, Target::Sqlite { .. }) {
             end_leases_of_the_dead(&store).await?;
         }
         Ok(store)
     }
 
-    /// Opens the store for leases of nodes, which other processes have too. A database file needs
-    /// the folder's lock, PostgreSQL does not.
+    /// Opens the store for work beside other processes, such as leases of nodes. A database file
+    /// needs the folder's lock, PostgreSQL does not; `remedy` says what to do if another process
+    /// has it.
     ///
     /// # Errors
     /// [`CliError::Failed`] if it cannot be opened, or is another process's file.
-    pub async fn open_shared(&self) -> Result<(Option<Lock>, Store), CliError> {
+    pub async fn open_shared(&self, remedy: &str) -> Result<(Option<Lock>, Store), CliError> {
         let lock = match self.target {
             Target::Sqlite { .. } => Some(self.try_lock()?.ok_or_else(|| {
                 CliError::failed(format!(
-                    "{} works with {} already; use --lease file, or share a PostgreSQL database",
+                    "{} works with {} already; {remedy}",
                     self.holder().0,
                     self.shown
                 ))
             })?),
             Target::Postgres { .. } => None,
         };
+        Ok((lock, self.blocking(Store::open).await?))
+    }
+
+    /// Does something with the store on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Target) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, CliError> {
         let target = self.target.clone();
-        let opened = tokio::task::spawn_blocking(move || Store::open(target)).await;
-        let opened = opened.map_err(|error| CliError::failed(error.to_string()))?;
-        let store = opened.map_err(|error| {
+        let done = tokio::task::spawn_blocking(move || work(target))
+            .await
+            .map_err(|error| CliError::failed(format!("the store was not opened: {error}")))?;
+        done.map_err(|error| {
             CliError::failed(format!(
                 "the store {} cannot be opened: {error}",
                 self.shown
             ))
-        })?;
-        Ok((lock, store))
+        })
     }
 }
 

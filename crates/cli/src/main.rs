@@ -24,6 +24,7 @@ mod source_options;
 mod source_reader;
 mod stop;
 mod store_access;
+mod table;
 
 use std::{process::ExitCode, time::Duration};
 

@@ -27,6 +27,18 @@ pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     line(&text)
 }
 
+/// Prints a command's reply, as JSON or for people.
+///
+/// # Errors
+/// As for [`line()`].
+pub fn reply<R: Serialize>(
+    as_json: bool,
+    reply: &R,
+    print: impl FnOnce(&R) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    if as_json { json(reply) } else { print(reply) }
+}
+
 /// Prints a message that is not a result on standard error.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");

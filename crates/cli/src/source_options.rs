@@ -97,7 +97,7 @@ impl From<Kind> for Api {
 }
 
 impl SourceOptions {
-    /// The command that adds the source.
+    /// The request to add the source, without a check.
     ///
     /// # Errors
     /// [`CliError::Usage`] for invalid times.
@@ -110,6 +110,7 @@ impl SourceOptions {
             token_env: self.token_env.clone(),
             token_file: self.token_file.as_deref().map(absolute).transpose()?,
             settings: self.settings(config)?,
+            check: false,
         })
     }
 

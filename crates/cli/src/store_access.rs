@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use driftline_mirror::UpstreamAccess;
-use driftline_server::admin::{self, Command, Host};
+use driftline_server::admin::{Host, Request};
 use driftline_store::Store;
-use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -46,11 +45,8 @@ impl StoreAccess {
     /// holds it.
     pub async fn open(config: &Config, missing: Missing) -> Result<Self, CliError> {
         let data_dir = DataDir::new(&config.store)?;
-        if missing == Missing::Refuse && !data_dir.exists() {
-            return Err(CliError::usage(format!(
-                "there is no store in {}; add a source first, or name another folder with --data",
-                data_dir.data().display()
-            )));
+        if missing == Missing::Refuse {
+            data_dir.require()?;
         }
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -90,11 +86,11 @@ impl StoreAccess {
     /// Executes a command.
     ///
     /// # Errors
-    /// [`CliError`] as for [`admin::execute`].
-    pub async fn execute(&mut self, command: Command) -> Result<Value, CliError> {
+    /// [`CliError`] as for [`Request::execute`].
+    pub async fn execute<R: Request>(&mut self, request: R) -> Result<R::Reply, CliError> {
         match self {
-            Self::Here { host, .. } => Ok(admin::execute(host, command).await?),
-            Self::Server(client) => client.execute(&command).await,
+            Self::Here { host, .. } => Ok(Box::pin(request.execute(host)).await?),
+            Self::Server(client) => client.execute(request).await,
         }
     }
 
@@ -111,9 +107,13 @@ impl StoreAccess {
 ///
 /// # Errors
 /// As for [`StoreAccess::open`] and [`StoreAccess::execute`].
-pub async fn once(config: &Config, missing: Missing, command: Command) -> Result<Value, CliError> {
+pub async fn once<R: Request>(
+    config: &Config,
+    missing: Missing,
+    request: R,
+) -> Result<R::Reply, CliError> {
     let mut store_access = StoreAccess::open(config, missing).await?;
-    let outcome = store_access.execute(command).await;
+    let outcome = store_access.execute(request).await;
     store_access.close().await;
     outcome
 }

@@ -3,12 +3,17 @@
 
 mod support;
 
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::net::UnixStream,
+};
+
+use driftline_net::{Http, Options};
 use driftline_sim::{
     WorldConfig,
     http::{Clock, SimServer},
 };
 use driftline_store::{Store, Target, source};
-use driftline_upstream::{Http, Options};
 use support::{DataDir, lines, wait_for};
 
 async fn get(url: &str) -> (u16, String) {
@@ -81,6 +86,28 @@ async fn a_server_takes_commands_and_ends_in_order() {
     });
     assert_eq!(holding.await.unwrap(), None, "the lease was given back");
     assert!(data_dir.export("sim").len() >= exported.len());
+}
+
+#[test]
+fn a_command_of_another_version_is_refused_and_the_conversation_goes_on() {
+    let data_dir = DataDir::new();
+    let (mut server, _) = data_dir.serve(&[]);
+    let socket = UnixStream::connect(data_dir.data().join("driftline.sock")).unwrap();
+    let mut answers = BufReader::new(&socket).lines();
+    let mut ask = |version: &str, command: &str| {
+        let call = serde_json::json!({ "version": version, "command": command, "request": null });
+        writeln!(&socket, "{call}").unwrap();
+        answers.next().unwrap().unwrap()
+    };
+    let refused = ask("0.0.0", "source_list");
+    assert!(refused.contains("driftline 0.0.0"), "{refused}");
+    assert!(refused.contains("use the same version"), "{refused}");
+    let version = env!("CARGO_PKG_VERSION");
+    let unknown = ask(version, "source_fly");
+    assert!(unknown.contains("unknown command"), "{unknown}");
+    assert_eq!(ask(version, "source_list"), r#"{"ok":[]}"#);
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(0));
 }
 
 #[test]

@@ -150,12 +150,13 @@ async fn the_list_shows_what_each_source_is_doing() {
     wait_for("the stalled source is reported", || {
         let (status, body) = support::get(&format!("{base}/readyz"));
         assert_eq!(status, 200);
-        body.contains("tokenless stands still") && body.contains("UNSET_TOKEN")
+        body.contains("tokenless is stalled for") && body.contains("UNSET_TOKEN")
     });
     wait_for("the metrics show that, too", || {
         let (_, metrics) = support::get(&format!("{base}/metrics"));
-        metrics.contains("driftline_source_standing_still{source=\"tokenless\"} 1")
-            && metrics.contains("driftline_source_standing_still{source=\"blocked\"} 0")
+        metrics.contains("driftline_source_stalled{source=\"tokenless\"} 1")
+            && metrics.contains("driftline_source_stalled{source=\"blocked\"} 0")
+            && metrics.contains("driftline_source_standing_still{source=\"tokenless\"} 1")
     });
     let lines = data_dir.log();
     for said in ["source=blocked", "source=tokenless"] {

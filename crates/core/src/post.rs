@@ -77,8 +77,24 @@ pub struct Post {
     pub boost_of: Option<Box<Post>>,
     /// Its counts, as far as the upstream reports them.
     pub counts: Counts,
-    /// The whole post as received, JSON.
+    /// Its hashes.
+    pub hashes: PostHashes,
+    /// The post as received, JSON, without [`Post::viewer`].
     pub raw: String,
+    /// What the answer said of the account with whose token the post was read (whether it has
+    /// favourited the post, how it has voted), JSON; for that account alone.
+    pub viewer: Option<String>,
+}
+
+/// Hashes that tell the versions of a post apart. They are stored, so their computation must never
+/// change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PostHashes {
+    /// A hash of what an author can edit: counts and whatever else changes by itself stay out.
+    pub content: i64,
+    /// A hash of all that may differ from one refresh to the next: the content, the counts, and a
+    /// poll's votes.
+    pub state: i64,
 }
 
 /// A post's counts at the upstream; `None` where it reports none.

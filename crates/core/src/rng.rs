@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 /// be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// A generator of this seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed ^ 0x6a09_e667_f3bc_c909)
     }
 
     /// Mixes a number into the state.
-    pub(crate) fn stir(&mut self, entropy: u64) {
+    pub fn stir(&mut self, entropy: u64) {
         self.0 = self.0.wrapping_add(entropy);
     }
 
@@ -27,23 +28,24 @@ impl Rng {
     }
 
     /// A number above 0 and below 1.
-    pub(crate) fn share(&mut self) -> f64 {
+    pub fn share(&mut self) -> f64 {
         ((self.bits() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
+    /// A number between these.
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.share()
     }
 
     /// Normally distributed with variance 1 (Box & Muller).
-    pub(crate) fn normal(&mut self) -> f64 {
+    pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.share().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.share()).cos()
     }
 
     /// A Poisson-distributed count with this mean (Knuth's method for small means, the normal
     /// approximation for large ones).
-    pub(crate) fn times(&mut self, expected: f64) -> u32 {
+    pub fn times(&mut self, expected: f64) -> u32 {
         if expected > 50.0 {
             return (expected + expected.sqrt() * self.normal())
                 .round()

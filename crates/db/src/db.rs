@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::job::Call;
-use crate::migrate::migrate;
+use crate::migrate::{self, Migration, MigrationPlan, migrate};
 use crate::options::{Options, Root, SecretUrl, Target};
 use crate::postgres::{self, Server, SessionPurpose};
 use crate::queue::Queue;
@@ -45,6 +45,19 @@ impl Db {
         let opening = spawn("driftline-db-open", move || Inner::open(&options))?;
         let inner = opening.join().map_err(|_| DbError::Panicked)??;
         Ok(Db(Arc::new(inner)))
+    }
+
+    /// What [`Db::open`] would migrate. Changes nothing and waits for no other process.
+    ///
+    /// # Errors
+    /// As of [`Db::open`], if the database cannot be read or would be refused.
+    pub fn migration_plan(
+        target: &Target,
+        migrations: &'static [Migration],
+    ) -> Result<MigrationPlan, DbError> {
+        let target = target.clone();
+        let planning = spawn("driftline-db-plan", move || plan(&target, migrations))?;
+        planning.join().map_err(|_| DbError::Panicked)?
     }
 
     /// Runs `job` in a transaction that may write, on one of the database's threads, and commits
@@ -266,6 +279,24 @@ impl Drop for Inner {
     /// Also ends the threads of a database whose opening failed half-way.
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+fn plan(target: &Target, migrations: &[Migration]) -> Result<MigrationPlan, DbError> {
+    match target {
+        Target::Sqlite { path } => {
+            let reader = sqlite::open_reader(path)?;
+            sqlite::command(&reader, "begin deferred")?;
+            migrate::plan(&mut Tx::sqlite(&reader), migrations)
+        }
+        Target::Postgres { url, schema } => {
+            let server = Server::new(url, schema.as_deref())?;
+            let mut session = server.connect(SessionPurpose::Migrate)?;
+            session.begin("begin isolation level repeatable read read only");
+            let plan = migrate::plan(&mut Tx::postgres(&mut session), migrations);
+            session.roll_back();
+            plan
+        }
     }
 }
 

@@ -83,14 +83,17 @@ pub enum DbError {
     #[error("the schema changed under a prepared statement")]
     StalePlan,
 
-    /// The database was migrated by a newer version of the program.
+    /// The database was migrated by a newer version of the program, so that this one cannot use it.
     #[error(
-        "the database has schema version {database}, newer than the {program} that this program \
-         knows: use a newer version of the program"
+        "the database has schema version {database}, which only programs of schema version \
+         {needed} or newer can use, and this program's is {program}: start a newer version of the \
+         program, or restore a backup from before the migration"
     )]
     Newer {
         /// The database's version.
         database: i64,
+        /// The oldest version whose program can use the database.
+        needed: i64,
         /// The newest version that the program knows.
         program: i64,
     },

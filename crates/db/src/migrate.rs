@@ -1,4 +1,10 @@
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::dialect::Dialect;
 use crate::error::DbError;
+use crate::schema::schema;
 use crate::tx::Tx;
 
 /// One step of the schema's history, in one text for both databases.
@@ -11,8 +17,32 @@ pub struct Migration {
     pub version: i64,
     /// Recorded with the version, to distinguish histories.
     pub name: &'static str,
+    /// The oldest version whose program may still use the database after this step: `version`
+    /// itself unless the step only adds what older programs need not know.
+    pub compat_version: i64,
     /// The statements.
     pub sql: &'static str,
+}
+
+/// What opening a database would migrate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigrationPlan {
+    /// The database's version; `None` if it is empty or does not exist.
+    pub version: Option<i64>,
+    /// The newest version that the program knows. The database's may be newer: the program may
+    /// use it nevertheless.
+    pub program: i64,
+    /// The steps to come, in order.
+    pub pending: Vec<PendingMigration>,
+}
+
+/// A migration that has not run yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingMigration {
+    /// The step.
+    pub migration: Migration,
+    /// The tables that it names, as far as they exist already, and how many rows each has.
+    pub tables: Vec<(String, i64)>,
 }
 
 /// Runs `transact` until every migration is applied; each call is one transaction, which must
@@ -25,15 +55,29 @@ pub(crate) fn migrate(
     if migrations.is_empty() {
         return Ok(());
     }
-    if !migrations.is_sorted_by(|a, b| a.version < b.version) {
-        return Err(DbError::Migration("versions must ascend".into()));
-    }
+    let mut first = None;
     let mut done = false;
     while !done {
         transact(&mut |tx| {
             tx.script(lock)?;
-            done = apply_next(tx, migrations)?;
-            Ok(())
+            let applied = Applied::read(tx)?;
+            let pending = applied.pending(migrations)?;
+            let Some(next) = pending.first() else {
+                applied.warn_if_newer(migrations);
+                done = true;
+                return Ok(());
+            };
+            let first = *first.get_or_insert(applied.rows.len());
+            let number = applied.rows.len() - first + 1;
+            let count = migrations.len() - first;
+            let Migration { version, name, .. } = next;
+            let what = format!("migrating to schema {version} ({number} of {count}): {name}");
+            tracing::info!("{what}");
+            while_reporting(
+                REPORT_EVERY,
+                |elapsed| tracing::warn!("{what}, for {} s so far", elapsed.as_secs()),
+                || applied.apply(tx, next),
+            )
         })?;
     }
     Ok(())
@@ -42,50 +86,230 @@ pub(crate) fn migrate(
 /// One transaction's work.
 pub(crate) type Step<'a> = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + 'a;
 
-/// Applies the first migration that is missing; returns whether none was.
-fn apply_next(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<bool, DbError> {
-    tx.script(
-        "create table if not exists migration (
-             version {i64} primary key not null,
-             name text not null
-         ) {strict}",
-    )?;
-    let applied = tx.query(
-        "select version, name from migration order by version",
-        &[],
-        |row| Ok((row.i64(0)?, row.text(1)?)),
-    )?;
-    let newest = migrations.last().map_or(0, |last| last.version);
-    for (n, (version, name)) in applied.iter().enumerate() {
-        if *version > newest {
-            return Err(DbError::Newer {
-                database: *version,
-                program: newest,
-            });
-        }
-        if !migrations
-            .get(n)
-            .is_some_and(|known| known.version == *version && known.name == name)
+/// What [`migrate`] would do to the database. Changes nothing.
+pub(crate) fn plan(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<MigrationPlan, DbError> {
+    let applied = Applied::read(tx)?;
+    let pending = applied.pending(migrations)?;
+    let tables = match pending {
+        [] => Vec::new(),
+        _ => schema(tx)?,
+    };
+    let mut counted = Vec::new();
+    for migration in pending {
+        let mut rows = Vec::new();
+        for table in tables
+            .iter()
+            .filter(|table| names(migration.sql, &table.name))
         {
-            return Err(DbError::Migration(format!(
+            let count = format!("select count(*) from {}", table.name);
+            rows.push((
+                table.name.clone(),
+                tx.query_one(&count, &[], |row| row.i64(0))?,
+            ));
+        }
+        counted.push(PendingMigration {
+            migration: *migration,
+            tables: rows,
+        });
+    }
+    Ok(MigrationPlan {
+        version: applied.rows.last().map(|row| row.version),
+        program: newest(migrations),
+        pending: counted,
+    })
+}
+
+/// The migrations that a database has recorded.
+#[derive(Default)]
+struct Applied {
+    rows: Vec<AppliedRow>,
+    /// Whether the table that records them exists, and has a column for the oldest program.
+    has_table: bool,
+    has_compat: bool,
+}
+
+struct AppliedRow {
+    version: i64,
+    name: String,
+    /// Unknown where the program that migrated did not record it yet.
+    compat_version: Option<i64>,
+}
+
+impl Applied {
+    /// Only reads, so that a database that is refused stays as it is.
+    fn read(tx: &mut Tx<'_>) -> Result<Applied, DbError> {
+        let columns = match tx.dialect() {
+            Dialect::Sqlite => "select name from pragma_table_info('migration')",
+            Dialect::Postgres => {
+                "select a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
+                 where c.relnamespace = current_schema()::regnamespace
+                     and c.relname = 'migration' and a.attnum > 0 and not a.attisdropped"
+            }
+        };
+        let columns = tx.query(columns, &[], |row| row.text(0))?;
+        let has_compat = columns.iter().any(|column| column == "compat_version");
+        let mut applied = Applied {
+            rows: Vec::new(),
+            has_table: !columns.is_empty(),
+            has_compat,
+        };
+        if applied.has_table {
+            let compat = match has_compat {
+                true => "compat_version",
+                false => "cast(null as {i64})",
+            };
+            applied.rows = tx.query(
+                &format!("select version, name, {compat} from migration order by version"),
+                &[],
+                |row| {
+                    Ok(AppliedRow {
+                        version: row.i64(0)?,
+                        name: row.text(1)?,
+                        compat_version: row.opt_i64(2)?,
+                    })
+                },
+            )?;
+        }
+        Ok(applied)
+    }
+
+    fn version(&self) -> i64 {
+        self.rows.last().map_or(0, |row| row.version)
+    }
+
+    /// The oldest version whose program may use the database.
+    fn compat_version(&self) -> i64 {
+        let compat = |row: &AppliedRow| row.compat_version.unwrap_or(row.version);
+        self.rows.iter().map(compat).max().unwrap_or(0)
+    }
+
+    /// The migrations to come; none if the database is newer and the program may use it.
+    fn pending<'m>(&self, migrations: &'m [Migration]) -> Result<&'m [Migration], DbError> {
+        if !migrations.is_sorted_by(|a, b| a.version < b.version) {
+            return Err(DbError::Migration("versions must ascend".into()));
+        }
+        let program = newest(migrations);
+        let is_known = |(row, known): &(&AppliedRow, &Migration)| {
+            known.version == row.version && known.name == row.name
+        };
+        let known = self
+            .rows
+            .iter()
+            .zip(migrations)
+            .take_while(is_known)
+            .count();
+        if self.version() > program {
+            let needed = self.compat_version();
+            return match known == migrations.len() && program >= needed {
+                true => Ok(&[]),
+                false => Err(DbError::Newer {
+                    database: self.version(),
+                    needed,
+                    program,
+                }),
+            };
+        }
+        match self.rows.get(known) {
+            Some(AppliedRow { version, name, .. }) => Err(DbError::Migration(format!(
                 "the database was migrated by `{name}` (version {version}), which is not in this \
                  program's history: is it another program's database?"
-            )));
+            ))),
+            None => Ok(&migrations[known..]),
         }
     }
-    let Some(next) = migrations.get(applied.len()) else {
-        return Ok(true);
-    };
-    tx.script(next.sql).map_err(|error| {
-        DbError::Migration(format!(
-            "`{}` (version {}) failed: {error}",
-            next.name, next.version
-        ))
-    })?;
-    tx.execute(
-        "insert into migration (version, name) values ($1, $2)",
-        &[&next.version, &next.name],
-    )?;
-    tracing::info!(version = next.version, name = next.name, "migrated");
-    Ok(false)
+
+    fn warn_if_newer(&self, migrations: &[Migration]) {
+        let (database, program) = (self.version(), newest(migrations));
+        if database > program {
+            tracing::warn!(
+                "the database has schema version {database}, newer than this program's {program}; \
+                 it can be used by this version too"
+            );
+        }
+    }
+
+    fn apply(&self, tx: &mut Tx<'_>, next: &Migration) -> Result<(), DbError> {
+        let Migration {
+            version,
+            name,
+            compat_version,
+            sql,
+        } = next;
+        if !self.has_table {
+            tx.script(
+                "create table migration (
+                     version {i64} primary key not null,
+                     name text not null,
+                     compat_version {i64}
+                 ) {strict}",
+            )?;
+        } else if !self.has_compat {
+            tx.script("alter table migration add column compat_version {i64}")?;
+        }
+        tx.script(sql).map_err(|error| {
+            DbError::Migration(format!("`{name}` (version {version}) failed: {error}"))
+        })?;
+        tx.execute(
+            "insert into migration (version, name, compat_version) values ($1, $2, $3)",
+            &[version, name, compat_version],
+        )?;
+        Ok(())
+    }
+}
+
+fn newest(migrations: &[Migration]) -> i64 {
+    migrations.last().map_or(0, |last| last.version)
+}
+
+/// Whether a text holds a name as a word.
+fn names(sql: &str, name: &str) -> bool {
+    sql.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .any(|word| word == name)
+}
+
+/// Does `work`, and reports every so often how long it has taken.
+fn while_reporting<T>(
+    every: Duration,
+    report: impl Fn(Duration) + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let reports = move || {
+            let started = Instant::now();
+            while is_done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                report(started.elapsed());
+            }
+        };
+        if let Err(error) = thread::Builder::new().spawn_scoped(scope, reports) {
+            tracing::debug!(%error, "a migration runs without reports");
+        }
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_work_is_reported_until_it_ends() {
+        let (report, reports) = mpsc::channel();
+        let report = move |elapsed| report.send(elapsed).expect("the test listens");
+        let times = while_reporting(Duration::from_millis(1), report, || {
+            [(); 3].map(|()| reports.recv().expect("a report"))
+        });
+        assert!(times.is_sorted());
+    }
+
+    #[test]
+    fn a_migration_names_tables_by_whole_words() {
+        let sql = "alter table post add column seen bool; update entry set x = 1;";
+        assert!(names(sql, "post") && names(sql, "entry"));
+        assert!(!names(sql, "pos") && !names(sql, "source"));
+    }
 }

@@ -1,13 +1,45 @@
+use std::fmt;
+
 use rusqlite::types::ValueRef as SqliteRef;
 use tokio_postgres::types::{FromSql, Type};
 
 use crate::error::DbError;
 
-/// One row of a query's answer, read by column index from 0.
+/// One row of a query's answer, read by column name or by index from 0.
+///
+/// A name is looked up in each row, which takes less than reading a text does.
 ///
 /// Every reader fails with [`DbError::Type`] when the column holds another type, and unless it
 /// starts with `opt_`, when it holds null.
 pub struct Row<'a>(Inner<'a>);
+
+/// A column of a row: its name, or its index from 0.
+pub trait ColumnIndex: Copy + fmt::Display {
+    /// Its index in this row.
+    ///
+    /// # Errors
+    /// [`DbError::Type`] if the row has no such column.
+    fn find(self, row: &Row<'_>) -> Result<usize, DbError>;
+}
+
+impl ColumnIndex for usize {
+    fn find(self, _: &Row<'_>) -> Result<usize, DbError> {
+        Ok(self)
+    }
+}
+
+impl ColumnIndex for &str {
+    fn find(self, row: &Row<'_>) -> Result<usize, DbError> {
+        let found = match row.0 {
+            Inner::Sqlite(row) => row.as_ref().column_index(self).ok(),
+            Inner::Postgres(row) => row
+                .columns()
+                .iter()
+                .position(|column| column.name() == self),
+        };
+        found.ok_or_else(|| no_column(self))
+    }
+}
 
 enum Inner<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
@@ -16,14 +48,15 @@ enum Inner<'a> {
 
 impl<'a> Row<'a> {
     /// An integer.
-    pub fn i64(&self, index: usize) -> Result<i64, DbError> {
+    pub fn i64(&self, index: impl ColumnIndex) -> Result<i64, DbError> {
         present(index, self.opt_i64(index)?)
     }
 
     /// An integer or null.
-    pub fn opt_i64(&self, index: usize) -> Result<Option<i64>, DbError> {
+    pub fn opt_i64(&self, index: impl ColumnIndex) -> Result<Option<i64>, DbError> {
+        let column = index.find(self)?;
         match self.0 {
-            Inner::Sqlite(row) => match sqlite(row, index)? {
+            Inner::Sqlite(row) => match sqlite(row, column)? {
                 SqliteRef::Null => Ok(None),
                 SqliteRef::Integer(value) => Ok(Some(value)),
                 other => Err(mismatch(
@@ -32,24 +65,25 @@ impl<'a> Row<'a> {
                     &other.data_type().to_string(),
                 )),
             },
-            Inner::Postgres(row) => match *column_type(row, index)? {
-                Type::INT8 => postgres(row, index),
-                Type::INT4 => Ok(postgres::<Option<i32>>(row, index)?.map(i64::from)),
-                Type::INT2 => Ok(postgres::<Option<i16>>(row, index)?.map(i64::from)),
+            Inner::Postgres(row) => match *column_type(row, column)? {
+                Type::INT8 => postgres(row, column),
+                Type::INT4 => Ok(postgres::<Option<i32>>(row, column)?.map(i64::from)),
+                Type::INT2 => Ok(postgres::<Option<i16>>(row, column)?.map(i64::from)),
                 ref other => Err(mismatch(index, "an integer", other.name())),
             },
         }
     }
 
     /// A truth value.
-    pub fn bool(&self, index: usize) -> Result<bool, DbError> {
+    pub fn bool(&self, index: impl ColumnIndex) -> Result<bool, DbError> {
         present(index, self.opt_bool(index)?)
     }
 
     /// A truth value or null.
-    pub fn opt_bool(&self, index: usize) -> Result<Option<bool>, DbError> {
+    pub fn opt_bool(&self, index: impl ColumnIndex) -> Result<Option<bool>, DbError> {
+        let column = index.find(self)?;
         match self.0 {
-            Inner::Sqlite(row) => match sqlite(row, index)? {
+            Inner::Sqlite(row) => match sqlite(row, column)? {
                 SqliteRef::Null => Ok(None),
                 SqliteRef::Integer(0) => Ok(Some(false)),
                 SqliteRef::Integer(1) => Ok(Some(true)),
@@ -59,32 +93,33 @@ impl<'a> Row<'a> {
                     &other.data_type().to_string(),
                 )),
             },
-            Inner::Postgres(row) => match *column_type(row, index)? {
-                Type::BOOL => postgres(row, index),
+            Inner::Postgres(row) => match *column_type(row, column)? {
+                Type::BOOL => postgres(row, column),
                 ref other => Err(mismatch(index, "a truth value", other.name())),
             },
         }
     }
 
     /// Text, owned.
-    pub fn text(&self, index: usize) -> Result<String, DbError> {
+    pub fn text(&self, index: impl ColumnIndex) -> Result<String, DbError> {
         self.str(index).map(str::to_owned)
     }
 
     /// Text or null, owned.
-    pub fn opt_text(&self, index: usize) -> Result<Option<String>, DbError> {
+    pub fn opt_text(&self, index: impl ColumnIndex) -> Result<Option<String>, DbError> {
         Ok(self.opt_str(index)?.map(str::to_owned))
     }
 
     /// Text, borrowed from the row.
-    pub fn str(&self, index: usize) -> Result<&'a str, DbError> {
+    pub fn str(&self, index: impl ColumnIndex) -> Result<&'a str, DbError> {
         present(index, self.opt_str(index)?)
     }
 
     /// Text or null, borrowed from the row.
-    pub fn opt_str(&self, index: usize) -> Result<Option<&'a str>, DbError> {
+    pub fn opt_str(&self, index: impl ColumnIndex) -> Result<Option<&'a str>, DbError> {
+        let column = index.find(self)?;
         match self.0 {
-            Inner::Sqlite(row) => match sqlite(row, index)? {
+            Inner::Sqlite(row) => match sqlite(row, column)? {
                 SqliteRef::Null => Ok(None),
                 SqliteRef::Text(bytes) => match std::str::from_utf8(bytes) {
                     Ok(text) => Ok(Some(text)),
@@ -92,38 +127,39 @@ impl<'a> Row<'a> {
                 },
                 other => Err(mismatch(index, "text", &other.data_type().to_string())),
             },
-            Inner::Postgres(row) => match *column_type(row, index)? {
-                Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => postgres(row, index),
+            Inner::Postgres(row) => match *column_type(row, column)? {
+                Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => postgres(row, column),
                 ref other => Err(mismatch(index, "text", other.name())),
             },
         }
     }
 
     /// Bytes, owned.
-    pub fn blob(&self, index: usize) -> Result<Vec<u8>, DbError> {
+    pub fn blob(&self, index: impl ColumnIndex) -> Result<Vec<u8>, DbError> {
         self.bytes(index).map(<[u8]>::to_vec)
     }
 
     /// Bytes or null, owned.
-    pub fn opt_blob(&self, index: usize) -> Result<Option<Vec<u8>>, DbError> {
+    pub fn opt_blob(&self, index: impl ColumnIndex) -> Result<Option<Vec<u8>>, DbError> {
         Ok(self.opt_bytes(index)?.map(<[u8]>::to_vec))
     }
 
     /// Bytes, borrowed from the row.
-    pub fn bytes(&self, index: usize) -> Result<&'a [u8], DbError> {
+    pub fn bytes(&self, index: impl ColumnIndex) -> Result<&'a [u8], DbError> {
         present(index, self.opt_bytes(index)?)
     }
 
     /// Bytes or null, borrowed from the row.
-    pub fn opt_bytes(&self, index: usize) -> Result<Option<&'a [u8]>, DbError> {
+    pub fn opt_bytes(&self, index: impl ColumnIndex) -> Result<Option<&'a [u8]>, DbError> {
+        let column = index.find(self)?;
         match self.0 {
-            Inner::Sqlite(row) => match sqlite(row, index)? {
+            Inner::Sqlite(row) => match sqlite(row, column)? {
                 SqliteRef::Null => Ok(None),
                 SqliteRef::Blob(bytes) => Ok(Some(bytes)),
                 other => Err(mismatch(index, "bytes", &other.data_type().to_string())),
             },
-            Inner::Postgres(row) => match *column_type(row, index)? {
-                Type::BYTEA => postgres(row, index),
+            Inner::Postgres(row) => match *column_type(row, column)? {
+                Type::BYTEA => postgres(row, column),
                 ref other => Err(mismatch(index, "bytes", other.name())),
             },
         }
@@ -154,16 +190,16 @@ fn postgres<'a, T: FromSql<'a>>(row: &'a tokio_postgres::Row, index: usize) -> R
         .map_err(|_| mismatch(index, "the declared type", "something else"))
 }
 
-fn present<T>(index: usize, value: Option<T>) -> Result<T, DbError> {
+fn present<T>(index: impl ColumnIndex, value: Option<T>) -> Result<T, DbError> {
     value.ok_or_else(|| DbError::Type(format!("column {index} is null")))
 }
 
-fn mismatch(index: usize, expected: &str, found: &str) -> DbError {
+fn mismatch(index: impl ColumnIndex, expected: &str, found: &str) -> DbError {
     DbError::Type(format!(
         "column {index} was read as {expected}, but is {found}"
     ))
 }
 
-fn no_column(index: usize) -> DbError {
+fn no_column(index: impl ColumnIndex) -> DbError {
     DbError::Type(format!("the row has no column {index}"))
 }

@@ -5,7 +5,8 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use metrics::{Counter, counter};
+use driftline_runtime::metrics::ID_ISSUED;
+use metrics::Counter;
 
 /// Whether a user agent is valid by the rule of the service of 2010: a letter, then letters, digits
 /// and hyphens, all ASCII.
@@ -47,7 +48,7 @@ impl Agents {
         };
         let new_counter = |name: &[u8]| {
             let agent = String::from_utf8_lossy(name).into_owned();
-            counter!("driftline_id_issued_total", "agent" => agent)
+            ID_ISSUED.with([agent])
         };
         if name == OTHERS {
             return counters

@@ -13,7 +13,8 @@ use driftline_id::{
     ClockPolicy, Layout, Node, NotNow, Refusal, Retired, SharedGenerator, StartError, Window,
     clock::Clock,
 };
-use metrics::{Counter, counter, histogram};
+use driftline_runtime::metrics::{ID_BATCH, ID_REFUSALS, ID_WAIT};
+use metrics::Counter;
 use tokio::sync::Semaphore;
 
 use super::agent::Agents;
@@ -144,7 +145,7 @@ impl Issuer {
             let made = self.take_turn(slice).await;
             ids.extend(made.map_err(IssueError::counted)?);
         }
-        histogram!("driftline_id_batch_seconds").record(asked.elapsed());
+        ID_BATCH.record(asked.elapsed());
         Ok(ids)
     }
 
@@ -198,7 +199,7 @@ impl Issuer {
         let asked = Instant::now();
         let deadline = tokio::time::Instant::now() + self.longest_wait();
         let made = self.generator.next_before(deadline).await;
-        histogram!("driftline_id_wait_seconds").record(asked.elapsed());
+        ID_WAIT.record(asked.elapsed());
         made.map_err(|error| match error {
             driftline_id::DeadlineError::Refused(refusal) => IssueError::Refused(refusal),
             driftline_id::DeadlineError::Deadline(wait) => wait
@@ -247,7 +248,7 @@ impl IssueError {
 
     /// Counts the error by its kind.
     pub(super) fn counted(self) -> Self {
-        counter!("driftline_id_refusals_total", "kind" => self.kind()).increment(1);
+        ID_REFUSALS.with([self.kind()]).increment(1);
         self
     }
 }

@@ -5,8 +5,14 @@ use std::{
     time::Duration,
 };
 
-use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
-use metrics::{counter, gauge};
+use driftline_runtime::{
+    FaultLog, Weight,
+    metrics::{
+        ID_CLOCK_OFFSET, ID_CLOCK_STEP, ID_LAYOUT_DAYS_LEFT, ID_LAYOUT_LEFT, ID_LEASE_HELD,
+        ID_WINDOW_FAILURES, ID_WINDOW_LEFT,
+    },
+    now_ms, show_ms,
+};
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval, sleep},
@@ -95,23 +101,24 @@ fn look(
     let now_us = issuer.now_us();
     let until_us = issuer.window_until_us();
     let left_us = until_us.saturating_sub(now_us);
-    gauge!("driftline_id_window_left_seconds").set(left_us as f64 / 1e6);
-    gauge!("driftline_id_lease_held").set(f64::from(u8::from(left_us > 0)));
+    ID_WINDOW_LEFT.set(left_us as f64 / 1e6);
+    ID_LEASE_HELD.set(f64::from(u8::from(left_us > 0)));
     let step_ms = offsets.step_ms(issuer);
-    gauge!("driftline_id_clock_step_seconds").set(step_ms as f64 / 1e3);
+    ID_CLOCK_STEP.set(step_ms as f64 / 1e3);
     // NaN where no peer answers: an old offset would look like a current one.
     let offset_ms = offsets.of_peers_ms().map_or(f64::NAN, |ms| ms as f64);
-    gauge!("driftline_id_clock_offset_seconds").set(offset_ms / 1e3);
+    ID_CLOCK_OFFSET.set(offset_ms / 1e3);
     let end_ms = issuer.layout().end_of_life_ms();
     let life_ms = end_ms.saturating_sub(now_us.div_euclid(1_000));
-    gauge!("driftline_id_layout_days_left").set(life_ms as f64 / MS_A_DAY);
+    ID_LAYOUT_LEFT.set(life_ms as f64 / 1e3);
+    ID_LAYOUT_DAYS_LEFT.set(life_ms as f64 / MS_A_DAY);
     let failure = held_node
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .as_ref()
         .and_then(HeldNode::take_failure);
     if failure.is_some() {
-        counter!("driftline_id_window_failures_total").increment(1);
+        ID_WINDOW_FAILURES.increment(1);
     }
     extending.looked(failure.as_ref(), until_us, now_ms());
     failure.is_some_and(|failure| failure.is_lost)

@@ -6,7 +6,7 @@ use driftline_core::{
     upstream_id::Key,
 };
 use driftline_store::{completeness::StoredCounts, source::Source};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The completeness of a source. Times are Unix ms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -78,7 +78,7 @@ pub struct GapReport {
 }
 
 /// Lateness as estimated from reading ranges again.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatenessReport {
     /// Posts in the estimate, each as often as it was read again; older ones count less.
     pub posts: u64,
@@ -95,7 +95,7 @@ pub struct LatenessReport {
 }
 
 /// The statistics of a rung.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RungReport {
     /// The age at which it reads, ms.
     pub age_ms: i64,

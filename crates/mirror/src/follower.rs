@@ -17,7 +17,10 @@ use driftline_core::{
     timeline::{IdScheme, Streaming, backoff_ms},
     upstream_id::UpstreamId,
 };
-use driftline_runtime::{now_ms, random};
+use driftline_runtime::{
+    metrics::{STREAM_CONNECTED, STREAM_EVENTS, STREAM_FAILURES, STREAM_RECONNECTS},
+    now_ms, random,
+};
 use driftline_store::{
     CommitEvents, CommitSummary, InstanceId, ReceivedEvent, SourceId, Store, StoreError,
     commit_events, credential::Credential, source,
@@ -25,7 +28,6 @@ use driftline_store::{
 use driftline_upstream::{
     ClientPurpose, Stream, StreamEndpoint, StreamMessage, Timeline, Upstream,
 };
-use metrics::{counter, gauge};
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -282,14 +284,14 @@ impl Follower {
 
     fn log_opened(&self, stream: &Stream, tried: u64) {
         if tried > 0 {
-            counter!("driftline_stream_reconnects_total").increment(1);
+            STREAM_RECONNECTS.increment(1);
         }
         tracing::info!(source = %self.name, way = stream.way(), "following its stream");
     }
 
     fn log_failure(&self, failure: &Failure, failures: u32) {
         let Failure { kind, message, .. } = failure;
-        counter!("driftline_stream_failures_total", "kind" => kind.name()).increment(1);
+        STREAM_FAILURES.with([kind.name()]).increment(1);
         if failures == 1 {
             tracing::info!(source = %self.name, %kind, "the stream failed, only polling for now: {message}");
         } else {
@@ -311,7 +313,7 @@ fn collect(
         StreamMessage::Other => "other",
         StreamMessage::Unusable => "unusable",
     };
-    counter!("driftline_stream_events_total", "kind" => kind).increment(1);
+    STREAM_EVENTS.with([kind]).increment(1);
     let StreamMessage::Event(event) = message else {
         return;
     };
@@ -356,7 +358,7 @@ struct OpenStreamGuard<'l>(&'l StreamState);
 
 impl<'l> OpenStreamGuard<'l> {
     fn new(stream_state: &'l StreamState) -> Self {
-        gauge!("driftline_stream_connected").increment(1.0);
+        STREAM_CONNECTED.add(1.0);
         stream_state.connection.send_modify(|connection| {
             connection.is_open = true;
             connection.times += 1;
@@ -367,7 +369,7 @@ impl<'l> OpenStreamGuard<'l> {
 
 impl Drop for OpenStreamGuard<'_> {
     fn drop(&mut self) {
-        gauge!("driftline_stream_connected").decrement(1.0);
+        STREAM_CONNECTED.add(-1.0);
         self.0
             .connection
             .send_modify(|connection| connection.is_open = false);

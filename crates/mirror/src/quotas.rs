@@ -15,13 +15,15 @@ use driftline_core::{
     answer::{AnswerHeaders, Failure, FailureKind},
     quota::{Grant, QuotaLedger, RequestKind, Unit, Use, WINDOW_EDGE_MS},
 };
-use driftline_runtime::{now_ms, random};
+use driftline_runtime::{
+    metrics::{QUOTA_REMAINING, THROTTLED},
+    now_ms, random,
+};
 use driftline_store::{
     CredentialId, Store, StoreError,
     credential::{self, Credential, Quarantine},
     quota,
 };
-use metrics::{counter, gauge};
 
 use self::request_block::{QuotaRequest, take_block};
 use crate::month;
@@ -333,8 +335,7 @@ impl Quotas {
         let (now, request_kind) = (now_ms(), purpose.request_kind());
         match failure.kind {
             FailureKind::Throttled => {
-                counter!("driftline_throttled_total", "credential" => credential.name.clone())
-                    .increment(1);
+                THROTTLED.with([credential.name.clone()]).increment(1);
                 let (throttle, retry_after_ms) = (failure.throttle, failure.retry_after_ms);
                 self.drop_blocks(credential.id, scope);
                 self.change(credential, scope, move |ledger| {
@@ -516,12 +517,9 @@ fn may_have_read(purpose: QuotaPurpose, kind: FailureKind) -> bool {
 
 fn show(credential: &Credential, scope: &'static str, ledger: &QuotaLedger) {
     for window in ledger.windows().iter().filter(|w| w.unit == Unit::Requests) {
-        gauge!(
-            "driftline_quota_remaining",
-            "credential" => credential.name.clone(),
-            "scope" => scope
-        )
-        .set(f64::from(window.remaining));
+        QUOTA_REMAINING
+            .with([credential.name.clone(), scope.to_owned()])
+            .set(f64::from(window.remaining));
     }
 }
 

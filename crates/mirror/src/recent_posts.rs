@@ -102,7 +102,7 @@ fn hash(item: &Listed) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::post::{Author, Counts, Post, Visibility};
+    use driftline_core::post::{Author, Counts, Post, PostHashes, Visibility};
     use driftline_store::LocalId;
 
     use super::*;
@@ -129,7 +129,9 @@ mod tests {
                 },
                 boost_of: None,
                 counts: Counts::default(),
+                hashes: PostHashes::default(),
                 raw: raw.to_owned(),
+                viewer: None,
             },
         }
     }

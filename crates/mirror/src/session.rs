@@ -10,9 +10,15 @@ use driftline_core::{
     },
     upstream_id::UpstreamId,
 };
-use driftline_runtime::{FaultLog, Weight, now_ms, random, show_ms};
+use driftline_runtime::{
+    FaultLog, Weight,
+    metrics::{
+        DELETIONS, EDITS, POSTS_FETCHED, POSTS_RECOUNTED, POSTS_STORED, REQUEST_FAILURES, REQUESTS,
+    },
+    now_ms, random, show_ms,
+};
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, PageHashes, Store, StoreError, clock,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, Store, StoreError, clock,
     commit_look_up, commit_machine, commit_page,
     credential::{self, Credential},
     entry, machine,
@@ -20,7 +26,6 @@ use driftline_store::{
     source::{self, Source},
 };
 use driftline_upstream::{ClientPurpose, Timeline, Upstream};
-use metrics::counter;
 use tokio::sync::watch;
 
 use crate::{
@@ -276,9 +281,8 @@ impl Session {
             .quotas
             .settle(&self.credential, charge, read)
             .await?;
-        counter!("driftline_requests_total", "purpose" => purpose_name(&request.purpose))
-            .increment(1);
-        counter!("driftline_posts_fetched_total").increment(page.listed.len() as u64);
+        REQUESTS.with([purpose_name(&request.purpose)]).increment(1);
+        POSTS_FETCHED.increment(page.listed.len() as u64);
         let known = self.machine.scheme().copied();
         match Reading::check(&page, &request, known, &self.settings) {
             Ok(reading) => self.commit(request, reading, page).await,
@@ -303,7 +307,6 @@ impl Session {
         let abilities = self.abilities();
         let settings = self.settings.clone();
         let before = self.machine.clone();
-        let hashes = PageHashes::of(&page);
         let claims = self.access.claims.clone();
         let page = Arc::new(page);
         let shared = Arc::clone(&page);
@@ -322,14 +325,13 @@ impl Session {
                         request: &request,
                         reading: &reading,
                         page: &shared,
-                        hashes: &hashes,
                         policy: &policy,
                         claims: &claims,
                         now_ms: now_ms(),
                     },
                 )?;
                 let shown = if is_poll || summary.recounted > 0 {
-                    rechecks_after(tx, source, &reading, &hashes)?
+                    rechecks_after(tx, source, &reading, &shared)?
                 } else {
                     Vec::new()
                 };
@@ -424,7 +426,7 @@ impl Session {
             .quotas
             .answered(&self.credential, scope, QuotaPurpose::Poll, &headers)
             .await?;
-        counter!("driftline_requests_total", "purpose" => "look_up").increment(1);
+        REQUESTS.with(["look_up"]).increment(1);
         if let LookUp::Found(post) = &look_up {
             tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
         }
@@ -462,7 +464,7 @@ impl Session {
         purpose: Option<&RequestPurpose>,
         failure: &Failure,
     ) -> Result<Done, SessionError> {
-        counter!("driftline_request_failures_total", "kind" => failure.kind.name()).increment(1);
+        REQUEST_FAILURES.with([failure.kind.name()]).increment(1);
         // The source's health logs a failure that lasts.
         tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
         // A refusal of one timeline proves nothing about the credential elsewhere.
@@ -580,8 +582,8 @@ fn purpose_name(purpose: &RequestPurpose) -> &'static str {
 }
 
 pub(crate) fn count(summary: &CommitSummary) {
-    counter!("driftline_posts_stored_total").increment(summary.new);
-    counter!("driftline_edits_total").increment(summary.edited);
-    counter!("driftline_posts_recounted_total").increment(summary.recounted);
-    counter!("driftline_deletions_total").increment(summary.deleted);
+    POSTS_STORED.increment(summary.new);
+    EDITS.increment(summary.edited);
+    POSTS_RECOUNTED.increment(summary.recounted);
+    DELETIONS.increment(summary.deleted);
 }

@@ -10,8 +10,8 @@ use driftline_core::{
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     Store, StoreError, Tx, clock, instance,
-    refresh::{add_lookups, tracked_counts},
     source::{self, NameRefused, NewSource, Source},
+    tracked::{add_lookups, tracked_counts},
 };
 use driftline_upstream::{Address, is_post_id};
 

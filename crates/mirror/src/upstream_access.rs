@@ -1,8 +1,9 @@
 //! State shared by every part of this process that sends requests to upstreams.
 
+use driftline_net::Http;
 use driftline_runtime::StoreFault;
 use driftline_store::{Store, refresh::Claims, source::TokenLocation};
-use driftline_upstream::{Credential, Http};
+use driftline_upstream::Credential;
 
 use crate::{
     cache_invalidations::CacheInvalidations,

@@ -1,9 +1,10 @@
-//! What every running part of Driftline shares: the local clock, fault logs, and the health of the
-//! store.
+//! What every running part of Driftline shares: the local clock, fault logs, the health of the store,
+//! and the list of metrics.
 
 mod clock;
 mod command_error;
 mod fault_log;
+pub mod metrics;
 mod span;
 mod stalled_source;
 mod store_fault;

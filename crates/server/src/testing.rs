@@ -12,7 +12,6 @@ use driftline_api::{
 };
 use driftline_mirror::{Policies, Pollers, PollersOptions, SourceHealth, UpstreamAccess};
 use driftline_store::Store;
-use driftline_upstream::{Http, Options};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -21,18 +20,6 @@ use tokio::{
 };
 
 use crate::{LocalMirror, api_description};
-
-/// A client of upstreams on this machine.
-///
-/// # Panics
-/// If it cannot be made.
-pub fn http_client() -> Http {
-    let options = Options {
-        allow_private: true,
-        ..Options::default()
-    };
-    Http::new(options).unwrap()
-}
 
 /// Pollers that notice new sources at once.
 pub fn start_pollers(store: &Store, access: UpstreamAccess) -> Pollers {

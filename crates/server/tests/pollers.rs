@@ -7,9 +7,10 @@ use driftline_core::{
 };
 use driftline_db::testing::Fresh;
 use driftline_mirror::{Pollers, UpstreamAccess};
+use driftline_net::testing::http_client;
 use driftline_server::{
-    admin::{self, AddSource, Command, Host},
-    testing::{http_client, start_pollers, wait as until},
+    admin::{AddSource, Host, Request as _},
+    testing::{start_pollers, wait as until},
 };
 use driftline_sim::{
     WorldConfig,
@@ -33,7 +34,7 @@ impl World {
         let fresh = Fresh::sqlite();
         let store = testing::open(&fresh);
         for timeline in ["public", "tag:rust"] {
-            let add = Command::Add(Box::new(AddSource {
+            let add = AddSource {
                 name: Some(timeline.replace(':', "-")),
                 address: sim.url(),
                 api: Api::Mastodon,
@@ -45,8 +46,9 @@ impl World {
                     backfill: Backfill::None,
                     ..Settings::default()
                 },
-            }));
-            admin::execute(&Host::of(&store), add).await.unwrap();
+                check: false,
+            };
+            add.execute(&Host::of(&store)).await.unwrap();
         }
         let all = store.read(source::list).await.unwrap();
         let sources = all.iter().map(|source| source.id).collect();

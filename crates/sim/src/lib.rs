@@ -18,6 +18,7 @@ mod presets;
 mod publisher;
 mod quota;
 mod record;
+pub mod refresh_policies;
 mod rng;
 pub mod seeds;
 mod status;

@@ -1,7 +1,9 @@
 //! A post as an answer shows it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use driftline_core::{
-    post::{Author, Counts, Post, Visibility},
+    post::{Author, Counts, Post, PostHashes, Visibility},
     upstream_id::UpstreamId,
 };
 
@@ -75,7 +77,30 @@ impl Status {
                 favourites: Some(self.favourites),
                 ..Counts::default()
             },
+            hashes: self.hashes(),
             raw: self.to_json(),
+            viewer: None,
+        }
+    }
+
+    /// Hashes of its own, which no other program's are compared with.
+    fn hashes(&self) -> PostHashes {
+        fn hashed(parts: impl Hash) -> i64 {
+            let mut hasher = DefaultHasher::new();
+            parts.hash(&mut hasher);
+            hasher.finish().cast_signed()
+        }
+        let boosted = self.boost_of.as_ref().map(|boosted| boosted.hashes());
+        let content = (
+            &self.content,
+            self.edited_at_ms,
+            self.visibility,
+            boosted.map(|hashes| hashes.content),
+        );
+        let counts = (self.replies, self.boosts, self.favourites);
+        PostHashes {
+            content: hashed(content),
+            state: hashed((content, counts, boosted.map(|hashes| hashes.state))),
         }
     }
 

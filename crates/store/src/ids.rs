@@ -1,7 +1,11 @@
 use driftline_db::DbError;
 use driftline_id::Id;
 
-use crate::{account::Account, credential::Credential, instance::Instance, source::Source};
+use crate::{
+    mirror::source::Source,
+    posts::{account::Account, instance::Instance},
+    quota::credential::Credential,
+};
 
 /// What local IDs name: posts, and entries whose ID is not their post's.
 #[derive(Debug)]

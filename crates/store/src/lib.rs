@@ -12,48 +12,32 @@
 //! accounts, aliases) are changed only while the clock is held, so that no two transactions can
 //! wait for each other.
 
-pub mod account;
-mod backdate;
 pub mod clock;
-pub mod completeness;
-pub mod credential;
-mod deletion;
-pub mod entry;
+pub mod database_clock;
 mod error;
-pub mod export;
-pub mod find;
-mod gap;
-pub mod history;
 mod ids;
-pub mod instance;
-mod intake;
-mod look_up;
-pub mod machine;
-pub mod node_lease;
-mod page;
-mod post;
-mod post_hashes;
+mod library;
+pub mod mirror;
+pub mod nodes;
+pub mod posts;
 pub mod quota;
 pub mod refresh;
 mod schema;
-pub mod source;
-pub mod source_lease;
-mod source_removal;
 mod store;
-mod stream;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod text;
-pub mod timeline;
 
-pub use driftline_db::{Root, SecretUrl, Stats, Target, Tx};
+pub use driftline_db::{MigrationPlan, PendingMigration, Root, SecretUrl, Stats, Target, Tx};
 pub use error::StoreError;
 pub use ids::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
-pub use instance::Instance;
-pub use look_up::{CommitLookUp, commit_look_up};
-pub use machine::{CommitMachine, commit_machine};
-pub use page::{CommitPage, CommitSummary, commit_page};
-pub use post_hashes::PageHashes;
+pub use mirror::{
+    CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitSummary, ReceivedEvent,
+    commit_events, commit_look_up, commit_machine, commit_page, completeness, entry, listed_in,
+    machine, notify, source, source_lease, tracked,
+};
+pub use nodes::node_lease;
+pub use posts::{account, export, find, history, instance, instance::Instance, timeline};
+pub use quota::credential;
 pub use schema::MIGRATIONS;
 pub use store::{Store, nonce, touch};
-pub use stream::{CommitEvents, ReceivedEvent, commit_events};

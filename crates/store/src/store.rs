@@ -1,4 +1,4 @@
-use driftline_db::{Db, DbError, Dialect, Options, Root, Stats, Target, Tx};
+use driftline_db::{Db, DbError, Dialect, MigrationPlan, Options, Root, Stats, Target, Tx};
 
 use crate::{error::StoreError, schema::MIGRATIONS};
 
@@ -20,6 +20,14 @@ impl Store {
         let db = Db::open(options)?;
         db.write_blocking(Root::none(), name_store)?;
         Ok(Store { db })
+    }
+
+    /// What [`Store::open`] would migrate. Changes nothing; blocks while it reads.
+    ///
+    /// # Errors
+    /// As of [`Store::open`], if the store cannot be read or would be refused.
+    pub fn migration_plan(target: &Target) -> Result<MigrationPlan, StoreError> {
+        Ok(Db::migration_plan(target, MIGRATIONS)?)
     }
 
     /// Runs `job` in a transaction that may write below `root`: see [`Db::write`].

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Event, Listed, LookUp, Page},
     api::Api,
-    post::{Author, Counts, Post, Visibility},
+    post::{Author, Counts, Post, PostHashes, Visibility},
     refresh::Policy,
     timeline::{AnchorQuery, IdScheme, Machine, Reading, Request, RequestPurpose, Settings, Step},
     upstream_id::{IdOrder, Key, UpstreamId},
@@ -15,9 +15,8 @@ use driftline_core::{
 use driftline_db::testing::{Fresh, databases};
 
 use crate::{
-    CommitEvents, CommitLookUp, CommitPage, CommitSummary, PageHashes, ReceivedEvent, SourceId,
-    Store, StoreError, Tx, clock, commit_events, commit_look_up, commit_page, entry, export,
-    machine,
+    CommitEvents, CommitLookUp, CommitPage, CommitSummary, ReceivedEvent, SourceId, Store,
+    StoreError, Tx, clock, commit_events, commit_look_up, commit_page, entry, export, machine,
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
@@ -86,7 +85,7 @@ pub fn new_source(name: &str) -> NewSource {
     }
 }
 
-/// A public post by `ann` with that text.
+/// A public post by `ann` with that text, without hashes: a [`Feed`] adds them.
 pub fn post(id: impl Display, text: &str) -> Post {
     let id = format!("{id}");
     Post {
@@ -104,6 +103,8 @@ pub fn post(id: impl Display, text: &str) -> Post {
         },
         boost_of: None,
         counts: Counts::default(),
+        hashes: PostHashes::default(),
+        viewer: None,
         raw: format!(r#"{{"id":"{id}","content":"{text}","favourites_count":0}}"#),
         id: UpstreamId::new(id),
     }
@@ -147,6 +148,9 @@ pub fn headers(now_ms: i64) -> AnswerHeaders {
     }
 }
 
+/// Hashes a post and its JSON, as the crate that reads the JSON does.
+pub type HashPost = fn(&Post, &str) -> PostHashes;
+
 /// A source and the state of the worker that reads it.
 #[derive(Debug)]
 pub struct Feed {
@@ -154,6 +158,8 @@ pub struct Feed {
     pub store: Store,
     /// The source.
     pub source: SourceId,
+    /// Makes the hashes of each post that is committed, of the post and its JSON.
+    pub hash: HashPost,
     /// As of the last commit.
     pub machine: Machine,
     /// Of the source.
@@ -170,23 +176,24 @@ pub struct Feed {
 
 impl Feed {
     /// A source that is being read for the first time: its first page is history.
-    pub fn new(store: &Store, name: &str) -> Feed {
+    pub fn new(store: &Store, name: &str, hash: HashPost) -> Feed {
         let new = new_source(name);
         let source = store
             .write_blocking(clock::root(), move |tx| source::add(tx, &new, START_MS))
             .expect("a write")
             .expect("a source");
-        Feed::of(store, source)
+        Feed::of(store, source, hash)
     }
 
     /// A source that is there already.
-    pub fn of(store: &Store, source: SourceId) -> Feed {
+    pub fn of(store: &Store, source: SourceId, hash: HashPost) -> Feed {
         let machine = store
             .read_blocking(move |tx| machine::load(tx, source))
             .expect("a machine");
         Feed {
             store: store.clone(),
             source,
+            hash,
             machine,
             settings: settings(),
             fence: None,
@@ -197,8 +204,8 @@ impl Feed {
     }
 
     /// A source that began empty, and so is readable.
-    pub fn readable(store: &Store, name: &str) -> Feed {
-        let mut feed = Feed::new(store, name);
+    pub fn readable(store: &Store, name: &str, hash: HashPost) -> Feed {
+        let mut feed = Feed::new(store, name, hash);
         feed.poll(Vec::new());
         feed
     }
@@ -230,12 +237,15 @@ impl Feed {
         &self,
         request: &Request,
         reading: Reading,
-        page: Page,
+        mut page: Page,
     ) -> impl FnMut(&mut Tx<'_>) -> Result<(Machine, CommitSummary), StoreError> + Send + 'static
     {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, settings) = (self.machine.clone(), self.settings.clone());
         let (request, claims) = (request.clone(), self.claims.clone());
+        for listed in &mut page.listed {
+            self.add_hashes(&mut listed.post);
+        }
         move |tx| {
             let commit = CommitPage {
                 source,
@@ -246,7 +256,6 @@ impl Feed {
                 request: &request,
                 reading: &reading,
                 page: &page,
-                hashes: &PageHashes::of(&page),
                 policy: &Policy::default(),
                 claims: &claims,
                 now_ms,
@@ -256,7 +265,10 @@ impl Feed {
     }
 
     /// Commits the look-up of a post.
-    pub fn look_up(&mut self, id: &str, look_up: LookUp) -> CommitSummary {
+    pub fn look_up(&mut self, id: &str, mut look_up: LookUp) -> CommitSummary {
+        if let LookUp::Found(post) = &mut look_up {
+            self.add_hashes(post);
+        }
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
         let keep_deleted = self.keep_deleted;
@@ -318,6 +330,11 @@ impl Feed {
             let page = page(posts(listed), self.now_ms);
             self.commit(&request, page).expect("a commit");
         }
+    }
+
+    /// The hashes that reading its JSON would give, whatever a test has changed.
+    fn add_hashes(&self, post: &mut Post) {
+        post.hashes = (self.hash)(post, &post.raw);
     }
 
     fn next_request(&mut self) -> Request {
@@ -396,9 +413,14 @@ impl Feed {
     /// [`Feed::stream`] that may fail.
     pub fn try_stream(&self, events: Vec<Event>) -> Result<CommitSummary, StoreError> {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
-        let arrived = |event| ReceivedEvent {
-            event,
-            received_at_ms: now_ms,
+        let arrived = |mut event| {
+            if let Event::Posted(post) | Event::Edited(post) = &mut event {
+                self.add_hashes(post);
+            }
+            ReceivedEvent {
+                event,
+                received_at_ms: now_ms,
+            }
         };
         let events: Vec<ReceivedEvent> = events.into_iter().map(arrived).collect();
         self.store.write_blocking(source::root(source), move |tx| {

@@ -1,22 +1,21 @@
 //! Access to one server: what the clients of every API do alike.
 
 use driftline_core::{
-    answer::{Failure, FailureKind},
+    answer::{AnswerHeaders, Failure, FailureKind},
     api::Api,
     upstream_id::UpstreamId,
 };
-use reqwest::{
+use driftline_net::{FetchError, Http, Opened, Options, location};
+use http::{
     StatusCode,
     header::{CONTENT_TYPE, HeaderMap},
 };
 use url::Url;
 
 use crate::{
-    Address, Http,
+    Address,
     credential::{Credential, TokenError},
-    excerpt, failure, headers,
-    http::{Answer, Opened, Options},
-    segment,
+    excerpt, failure, headers, segment,
 };
 
 /// A server and what it is shown. No failure that comes from here repeats a
@@ -26,6 +25,29 @@ pub(crate) struct Access {
     http: Http,
     address: Address,
     credential: Credential,
+}
+
+/// An answer of any status, its body read.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    pub(crate) metadata: AnswerHeaders,
+    /// Where it came from, for messages.
+    pub(crate) location: String,
+}
+
+impl From<driftline_net::Answer> for Answer {
+    fn from(answer: driftline_net::Answer) -> Self {
+        Self {
+            status: answer.status,
+            metadata: headers::metadata(&answer),
+            headers: answer.headers,
+            body: answer.body,
+            location: answer.location,
+        }
+    }
 }
 
 impl Access {
@@ -74,8 +96,12 @@ impl Access {
 
     /// Gets an address of the server.
     pub(crate) async fn fetch(&self, url: Url) -> Result<Answer, Failure> {
-        let location = failure::location(&url);
-        let outcome = self.http.fetch(url, &self.credential).await;
+        let location = location(&url);
+        let authorization = |url: &Url| self.credential.authorization(url);
+        let fetched = self.http.fetch(url, authorization).await;
+        let outcome = fetched
+            .map(Answer::from)
+            .map_err(|error| self.fetch_failure(&error));
         match &outcome {
             Ok(answer) => tracing::debug!(
                 %location,
@@ -86,7 +112,7 @@ impl Access {
             ),
             Err(failure) => tracing::debug!(%location, kind = %failure.kind, "upstream failed"),
         }
-        outcome.map_err(|failure| self.without_secrets(failure))
+        outcome
     }
 
     /// How upstreams are asked.
@@ -101,11 +127,14 @@ impl Access {
         headers: HeaderMap,
         expected: StatusCode,
     ) -> Result<Opened, Failure> {
-        let outcome = self
-            .http
-            .open(url, &self.credential, headers, expected)
-            .await;
-        outcome.map_err(|failure| self.without_secrets(failure))
+        let authorization = |url: &Url| self.credential.authorization(url);
+        let opened = self.http.open(url, headers, expected, authorization);
+        opened.await.map_err(|error| self.fetch_failure(&error))
+    }
+
+    /// The failure of a request without a whole answer.
+    pub(crate) fn fetch_failure(&self, error: &FetchError) -> Failure {
+        self.without_secrets(failure::of_fetching(error))
     }
 
     /// Gets an address of the server; any status but 200 is a failure.

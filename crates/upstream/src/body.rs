@@ -1,10 +1,10 @@
 //! Answers' bodies before they are read: what is no JSON, or an error.
 
 use driftline_core::answer::{Failure, FailureKind};
+use driftline_mastodon::RawObject;
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
-use crate::{excerpt, failure, json::Object};
+use crate::{excerpt, failure};
 
 /// The JSON in a body that may hold some.
 pub(crate) fn json(body: &[u8]) -> Result<&[u8], Failure> {
@@ -27,14 +27,12 @@ pub(crate) fn json(body: &[u8]) -> Result<&[u8], Failure> {
 }
 
 /// The members of a body that is to be an object.
-pub(crate) fn object(body: &[u8]) -> Result<Object<'_>, Failure> {
+pub(crate) fn object(body: &[u8]) -> Result<RawObject<'_>, Failure> {
     let body = json(body)?;
     if !body.starts_with(b"{") {
         return Err(not_what_was_asked(body, "an object"));
     }
-    serde_json::from_slice::<&RawValue>(body)
-        .and_then(Object::read)
-        .map_err(|error| unreadable(body, &error))
+    serde_json::from_slice(body).map_err(|error| unreadable(body, &error))
 }
 
 /// The failure of a body that does not begin as what was asked for does.

@@ -6,9 +6,10 @@ use driftline_core::{
     timeline::Streaming,
     upstream_id::UpstreamId,
 };
+use driftline_net::Http;
 
 use crate::{
-    Address, Credential, Http, Mastodon, Stream, StreamEndpoint, Timeline, TokenError, Twitter, X,
+    Address, Credential, Mastodon, Stream, StreamEndpoint, Timeline, TokenError, Twitter, X,
     segment, tweet,
 };
 

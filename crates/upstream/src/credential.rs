@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use driftline_core::api::Api;
-use reqwest::header::HeaderValue;
+use driftline_net::{Authorization, Options};
+use http::header::HeaderValue;
 use secrecy::{ExposeSecret as _, SecretString};
 use url::Url;
 
 use crate::{
-    Address, Options,
-    oauth::{NAMES, OAuth1, SigningError},
+    Address,
+    oauth::{NAMES, OAuth1},
 };
 
 /// What requests to an upstream carry.
@@ -96,7 +97,7 @@ impl Credential {
     }
 
     /// The `Authorization` header of a GET of this address.
-    pub(crate) fn authorization(&self, url: &Url) -> Result<Option<HeaderValue>, SigningError> {
+    pub(crate) fn authorization(&self, url: &Url) -> Authorization {
         let text = match self {
             Self::None => return Ok(None),
             Self::Bearer(token) => format!("Bearer {}", token.expose_secret()),

@@ -1,112 +1,48 @@
 //! Maps errors to failures.
 
-use std::{borrow::Cow, error::Error, io};
+use std::borrow::Cow;
 
 use driftline_core::answer::{Failure, FailureKind};
-use reqwest::StatusCode;
+use driftline_mastodon::RawObject;
+use driftline_net::{FetchError, FetchErrorKind, RedirectError};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use url::Url;
 
-use crate::{excerpt, guard::PrivateAddressError, json::Object};
+use crate::{excerpt, headers};
 
-/// Where a request went, for messages: no query, no token.
-pub(crate) fn location(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
-}
-
-/// The failure of a request that brought no answer's head.
-pub(crate) fn of_sending(url: &Url, error: &reqwest::Error) -> Failure {
-    let location = location(url);
-    let causes = causes(error);
-    if let Some(private) = find::<PrivateAddressError>(&causes) {
-        return Failure::new(
+/// The failure of a request without a whole answer.
+pub(crate) fn of_fetching(error: &FetchError) -> Failure {
+    use FetchErrorKind as Is;
+    const LATER: &str = "; it is tried again later";
+    let (kind, advice) = match &error.kind {
+        Is::Authorization(why) => return Failure::new(FailureKind::Unauthorized, why.to_string()),
+        Is::PrivateAddress(_) => (
             FailureKind::PrivateAddress,
-            format!("{location}: {private}"),
-        );
-    }
-    let cause = deepest(&causes);
-    if find::<rustls::Error>(&causes).is_some() {
-        return Failure::new(
-            FailureKind::Tls,
-            format!(
-                "{location}: TLS failed ({cause}); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock"
-            ),
-        );
-    }
-    if error.is_timeout() {
-        return Failure::new(
-            FailureKind::TimedOut,
-            format!("{location}: nothing came in time; it is tried again later"),
-        );
-    }
-    if error.is_dns() {
-        return Failure::new(
-            FailureKind::Unreachable,
-            format!(
-                "{location}: the name {} cannot be resolved ({cause}); check the address and this machine's network",
-                url.host_str().unwrap_or_default()
-            ),
-        );
-    }
-    // Connecting alone never ends a stream: it ended inside the handshake.
-    let ended = is_io(&causes, &[io::ErrorKind::UnexpectedEof]);
-    if error.is_connect() && ended && url.scheme() == "https" {
-        return Failure::new(
-            FailureKind::Tls,
-            format!(
-                "{location}: the server broke off the TLS handshake; check the address and port"
-            ),
-        );
-    }
-    if error.is_connect() {
-        return Failure::new(
-            FailureKind::Unreachable,
-            format!(
-                "{location}: no connection ({cause}); check that the server is up and the address is right"
-            ),
-        );
-    }
-    Failure::new(
-        FailureKind::Unreachable,
-        format!("{location}: the connection brought no answer ({cause}); it is tried again later"),
-    )
-}
-
-/// The failure of an answer whose body broke.
-pub(crate) fn of_reading(location: &str, error: &reqwest::Error) -> Failure {
-    let causes = causes(error);
-    if error.is_timeout() {
-        return Failure::new(
-            FailureKind::TimedOut,
-            format!("{location}: the answer stalled; it is tried again later"),
-        );
-    }
-    let cause = deepest(&causes);
-    let corrupt = is_io(
-        &causes,
-        &[io::ErrorKind::InvalidData, io::ErrorKind::InvalidInput],
-    );
-    if corrupt {
-        return Failure::new(
-            FailureKind::NotJson,
-            format!("{location}: the answer's compression is damaged ({cause})"),
-        );
-    }
-    Failure::new(
-        FailureKind::Truncated,
-        format!("{location}: the answer ended early ({cause}); it is tried again later"),
-    )
-}
-
-/// The failure of an answer whose body is larger than the cap.
-pub(crate) fn too_large(location: &str, max_body_bytes: usize) -> Failure {
-    Failure::new(
-        FailureKind::TooLarge,
-        format!(
-            "{location}: the answer is larger than {max_body_bytes} bytes; raise upstream.max_body_bytes if the server is right"
+            "; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it",
         ),
-    )
+        Is::Tls { .. } | Is::HandshakeEnded => (FailureKind::Tls, ""),
+        Is::UnknownName { .. } | Is::NoConnection { .. } => (FailureKind::Unreachable, ""),
+        Is::NoAnswer { .. } => (FailureKind::Unreachable, LATER),
+        Is::NothingInTime | Is::NoStreamInTime | Is::Stalled | Is::Incomplete(_) => {
+            (FailureKind::TimedOut, LATER)
+        }
+        Is::Redirect(RedirectError::OtherServer(_)) => (
+            FailureKind::Redirected,
+            "; if that is where the timeline now is, use that address for the source",
+        ),
+        Is::Redirect(_) => (FailureKind::Redirected, ""),
+        Is::TooLarge(_) => (
+            FailureKind::TooLarge,
+            "; raise upstream.max_body_bytes if the server is right",
+        ),
+        Is::Damaged { .. } => (FailureKind::NotJson, ""),
+        Is::EndedEarly { .. } => (FailureKind::Truncated, LATER),
+    };
+    Failure {
+        throttle: error.headers.as_deref().and_then(headers::throttle),
+        ..Failure::new(kind, format!("{error}{advice}"))
+    }
 }
 
 /// The failure that a status other than 200 means.
@@ -209,7 +145,7 @@ struct ErrorFields<'j> {
 /// What a problem document says (RFC 9457; X writes its own so). Any object
 /// may have these members, so only those of failed requests are read for them.
 fn said_by_problem(json: &[u8]) -> Option<String> {
-    let fields: Object<'_> = serde_json::from_slice(json).ok()?;
+    let fields: RawObject<'_> = serde_json::from_slice(json).ok()?;
     let text = fields.some_text("detail").or(fields.some_text("title"))?;
     Some(excerpt::words(text.as_bytes()))
 }
@@ -225,53 +161,135 @@ fn said(body: &[u8]) -> String {
     }
 }
 
-/// An error and all that it came from. An [`io::Error`] leaves the error it
-/// wraps out of its `source`, so it is unwrapped here.
-fn causes<'e>(error: &'e (dyn Error + 'static)) -> Vec<&'e (dyn Error + 'static)> {
-    let mut causes = vec![error];
-    let mut next = source(error);
-    while let Some(error) = next {
-        causes.push(error);
-        next = source(error);
-    }
-    causes
-}
-
-fn source<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
-    match error
-        .downcast_ref::<io::Error>()
-        .and_then(io::Error::get_ref)
-    {
-        Some(inner) => Some(inner),
-        None => error.source(),
-    }
-}
-
-fn find<'e, E: Error + 'static>(causes: &[&'e (dyn Error + 'static)]) -> Option<&'e E> {
-    causes.iter().find_map(|error| error.downcast_ref())
-}
-
-fn is_io(causes: &[&(dyn Error + 'static)], kinds: &[io::ErrorKind]) -> bool {
-    causes
-        .iter()
-        .filter_map(|error| error.downcast_ref::<io::Error>())
-        .any(|error| kinds.contains(&error.kind()))
-}
-
-/// The text of the first cause; those above it repeat it and may hold a URL
-/// with its query.
-fn deepest(causes: &[&(dyn Error + 'static)]) -> String {
-    causes
-        .last()
-        .filter(|error| !error.is::<reqwest::Error>())
-        .map_or_else(String::new, |error| {
-            excerpt::words(error.to_string().as_bytes())
-        })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use driftline_net::PrivateAddressError;
+    use http::header::{HeaderMap, HeaderName, HeaderValue};
+
     use super::*;
+
+    #[test]
+    fn each_fetch_error_has_its_kind_and_advice() {
+        use FetchErrorKind as Is;
+        let cause = || "why".to_owned();
+        let private = PrivateAddressError {
+            host: "a".to_owned(),
+            address: [10, 0, 0, 1].into(),
+        };
+        for (error, kind, message) in [
+            (
+                private.into(),
+                FailureKind::PrivateAddress,
+                "a leads to a private address (10.0.0.1), which is not allowed; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it",
+            ),
+            (
+                Is::Tls { cause: cause() },
+                FailureKind::Tls,
+                "TLS failed (why); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock",
+            ),
+            (
+                Is::HandshakeEnded,
+                FailureKind::Tls,
+                "the server broke off the TLS handshake; check the address and port",
+            ),
+            (
+                Is::UnknownName {
+                    host: "a".to_owned(),
+                    cause: cause(),
+                },
+                FailureKind::Unreachable,
+                "the name a cannot be resolved (why); check the address and this machine's network",
+            ),
+            (
+                Is::NoConnection { cause: cause() },
+                FailureKind::Unreachable,
+                "no connection (why); check that the server is up and the address is right",
+            ),
+            (
+                Is::NoAnswer { cause: cause() },
+                FailureKind::Unreachable,
+                "the connection brought no answer (why); it is tried again later",
+            ),
+            (
+                Is::NothingInTime,
+                FailureKind::TimedOut,
+                "nothing came in time; it is tried again later",
+            ),
+            (
+                Is::NoStreamInTime,
+                FailureKind::TimedOut,
+                "no stream in time; it is tried again later",
+            ),
+            (
+                Is::Stalled,
+                FailureKind::TimedOut,
+                "the answer stalled; it is tried again later",
+            ),
+            (
+                Is::Incomplete(Duration::from_millis(1500)),
+                FailureKind::TimedOut,
+                "the answer was not complete after 1.5 s; it is tried again later",
+            ),
+            (
+                RedirectError::OtherServer("https://b".to_owned()).into(),
+                FailureKind::Redirected,
+                "it redirects to another server, https://b; if that is where the timeline now is, use that address for the source",
+            ),
+            (
+                RedirectError::TooMany.into(),
+                FailureKind::Redirected,
+                "more than 5 redirects",
+            ),
+            (
+                Is::TooLarge(7),
+                FailureKind::TooLarge,
+                "the answer is larger than 7 bytes; raise upstream.max_body_bytes if the server is right",
+            ),
+            (
+                Is::Damaged { cause: cause() },
+                FailureKind::NotJson,
+                "the answer's compression is damaged (why)",
+            ),
+            (
+                Is::EndedEarly { cause: cause() },
+                FailureKind::Truncated,
+                "the answer ended early (why); it is tried again later",
+            ),
+        ] {
+            let failure = of_fetching(&FetchError {
+                location: "https://a/x".to_owned(),
+                kind: error,
+                headers: None,
+            });
+            assert_eq!(
+                (failure.kind, failure.message),
+                (kind, format!("https://a/x: {message}"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_broken_body_keeps_the_throttle_of_its_head() {
+        let header = |name: &'static str, value: &'static str| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        };
+        let headers = HeaderMap::from_iter([
+            header("x-ratelimit-limit", "300"),
+            header("x-ratelimit-remaining", "7"),
+            header("x-ratelimit-reset", "1755464400"),
+        ]);
+        let failure = of_fetching(&FetchError {
+            location: String::new(),
+            kind: FetchErrorKind::Stalled,
+            headers: Some(Box::new(headers)),
+        });
+        assert_eq!(failure.throttle.map(|throttle| throttle.remaining), Some(7));
+    }
 
     #[test]
     fn each_status_has_its_kind() {
@@ -330,11 +348,5 @@ mod tests {
                 .contains("“Usage cap exceeded”")
         );
         assert!(message(b"{\"errors\":[{\"code\":88}]}").contains("[{\"code\":88}]"));
-    }
-
-    #[test]
-    fn the_location_holds_neither_query_nor_user() {
-        let url = Url::parse("https://me:pw@a.example:8443/api?access_token=x#y").expect("a URL");
-        assert_eq!(location(&url), "https://a.example:8443/api");
     }
 }

@@ -3,8 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use driftline_core::answer::{AnswerHeaders, LookUps, Throttle};
+use driftline_net::Answer;
+use http::header::{DATE, HeaderMap, RETRY_AFTER};
 use jiff::Timestamp;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 /// The local wall clock, Unix ms.
 pub(crate) fn now_ms() -> i64 {
@@ -24,8 +25,20 @@ pub(crate) fn nothing_asked() -> LookUps {
     }
 }
 
+/// What an answer says apart from its body.
+pub(crate) fn metadata(answer: &Answer) -> AnswerHeaders {
+    AnswerHeaders {
+        sent_at_ms: answer.sent_at_ms,
+        received_at_ms: answer.received_at_ms,
+        round_trip_ms: answer.round_trip_ms,
+        date_ms: date_ms(&answer.headers),
+        throttle: throttle(&answer.headers),
+        body_bytes: answer.body.len() as u64,
+    }
+}
+
 /// The `Date` header, Unix ms.
-pub(crate) fn date_ms(headers: &HeaderMap) -> Option<i64> {
+fn date_ms(headers: &HeaderMap) -> Option<i64> {
     unix_ms(httpdate::parse_http_date(text(headers, DATE.as_str())?).ok()?)
 }
 
@@ -83,7 +96,7 @@ const EPOCH_SECONDS: std::ops::RangeInclusive<i64> = 1_000_000_000..=253_402_300
 
 #[cfg(test)]
 mod tests {
-    use reqwest::header::{HeaderName, HeaderValue};
+    use http::header::{HeaderName, HeaderValue};
 
     use super::*;
 

@@ -1,29 +1,23 @@
 //! Clients of the servers that timelines come from.
 //!
-//! [`Http`] holds the policy and the connections and is shared by every
-//! source; an [`Upstream`] is one server read with one [`Credential`], through
+//! The client of `driftline-net` is shared by every source; an [`Upstream`] is one server read with one [`Credential`], through
 //! [`Mastodon`], [`X`] or [`Twitter`]. Answers are read by pure code that knows
 //! no HTTP: [`parse`] for Mastodon, modules inside the other two. Whatever the
 //! API, a post's JSON is a Mastodon status; a tweet is kept whole inside it.
 
 mod access;
 mod address;
+mod bad_item;
 mod body;
 mod client;
 mod credential;
-mod excerpt;
 mod failure;
-mod guard;
 mod headers;
 #[cfg(test)]
 mod hostile;
-mod http;
-mod json;
-pub mod link;
 mod mastodon;
 mod oauth;
 pub mod parse;
-mod redirect;
 mod segment;
 mod stream;
 mod timeline;
@@ -32,11 +26,11 @@ mod tweet_html;
 mod twitter;
 mod x;
 
+use driftline_net::excerpt;
+
 pub use address::{Address, AddressError};
 pub use client::{ClientPurpose, Upstream, abilities, is_post_id, look_ups};
 pub use credential::{Credential, CredentialError, TokenError};
-pub use guard::is_private;
-pub use http::{Http, HttpError, Options};
 pub use mastodon::Mastodon;
 pub use oauth::OAuth1;
 pub use stream::{Stream, StreamEndpoint, StreamMessage};

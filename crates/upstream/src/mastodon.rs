@@ -9,14 +9,17 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
-use reqwest::StatusCode;
+use driftline_mastodon::RawObject;
+use driftline_net::Http;
+use http::StatusCode;
 use secrecy::SecretString;
 use serde::de::IgnoredAny;
 use url::Url;
 
 use crate::{
-    Address, Credential, Http, Timeline, TokenError, access::Access, body, headers, http::Answer,
-    json::Object, parse, segment,
+    Address, Credential, Timeline, TokenError,
+    access::{Access, Answer},
+    body, headers, parse, segment,
 };
 
 /// A server that speaks the Mastodon API, read with one token or none.
@@ -272,7 +275,7 @@ impl Mastodon {
         self.access.url_with("/api/v1/statuses", &parameters)
     }
 
-    fn object_of<'a>(&self, answer: &'a Answer) -> Result<Object<'a>, Failure> {
+    fn object_of<'a>(&self, answer: &'a Answer) -> Result<RawObject<'a>, Failure> {
         body::object(&answer.body).map_err(|failure| self.access.body_failure(answer, failure))
     }
 }

@@ -1,26 +1,23 @@
 //! Answers' bodies: from JSON to posts.
 //!
-//! Strict on what completeness rests on (the list, the IDs), tolerant on the
-//! rest: servers leave fields out, send `null`, or send another type. Every
-//! post keeps its JSON whole, so nothing that is not understood is lost.
+//! Strict on what completeness rests on (the list, the IDs). Every post keeps
+//! its JSON, so nothing that is not understood is lost.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use driftline_core::{
     answer::{Failure, Listed},
-    post::{Author, Counts, Post, Visibility},
+    post::Post,
     upstream_id::UpstreamId,
 };
+use driftline_mastodon::{Notification, StatusError, read_status};
 use serde::{
-    Deserialize, Deserializer as _,
+    Deserializer as _,
     de::{Error as _, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
-use crate::{
-    Timeline, body, failure,
-    json::{BadItem, count, id, is_object, text, time_ms},
-};
+use crate::{Timeline, bad_item::BadItem, body, failure};
 
 /// What a page of a timeline lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -64,15 +61,16 @@ pub fn post(body: &[u8]) -> Result<Post, Failure> {
     }
     let raw: &RawValue =
         serde_json::from_slice(body).map_err(|error| body::unreadable(body, &error))?;
-    let fields = StatusFields::read(raw).map_err(|error| body::unreadable(body, &error))?;
-    if fields.id.is_none()
-        && let Some(said) = failure::said_by_object(body)
-    {
-        return Err(body::error_object(&said));
-    }
-    fields
-        .post(raw, Boosts::Read)
-        .map_err(|bad| bad.failure("the post"))
+    read_status(raw).map_err(|error| {
+        let said = match error {
+            StatusError::Id { found: None } => failure::said_by_object(body),
+            _ => None,
+        };
+        match said {
+            Some(said) => body::error_object(&said),
+            None => BadItem::from(error).failure("the post"),
+        }
+    })
 }
 
 /// Reads a list item by item, so that a list of millions of nothings is left
@@ -116,132 +114,16 @@ enum Item {
 fn item(raw: &RawValue, timeline: &Timeline) -> Result<Item, BadItem> {
     let at = |position, post| Item::Post(Box::new(Listed { position, post }));
     if *timeline != Timeline::Mentions {
-        let post = StatusFields::read(raw)?.post(raw, Boosts::Read)?;
+        let post = read_status(raw)?;
         return Ok(at(post.id.clone(), post));
     }
-    let notification: NotificationFields<'_> = serde_json::from_str(raw.get())?;
-    let position = id(notification.id)?;
+    let notification = Notification::read(raw)?;
     // Servers that do not know `types[]` list every kind; a mention whose post
     // is gone lists none.
-    let kind = text(notification.kind).unwrap_or(Cow::Borrowed("mention"));
+    let is_mention = notification.kind.is_none_or(|kind| kind == "mention");
     match notification.status {
-        Some(status) if kind == "mention" => {
-            let post = StatusFields::read(status)?.post(status, Boosts::Read)?;
-            Ok(at(position, post))
-        }
-        _ => Ok(Item::Other(position)),
-    }
-}
-
-#[derive(Deserialize)]
-struct NotificationFields<'j> {
-    #[serde(borrow)]
-    id: Option<&'j RawValue>,
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'j RawValue>,
-    #[serde(borrow)]
-    status: Option<&'j RawValue>,
-}
-
-/// Whether a post's boosted post is read. Mastodon boosts no boosts, so one
-/// level is enough; a hostile answer could nest them without end.
-#[derive(Clone, Copy)]
-enum Boosts {
-    Read,
-    Leave,
-}
-
-#[derive(Deserialize)]
-struct StatusFields<'j> {
-    #[serde(borrow)]
-    id: Option<&'j RawValue>,
-    #[serde(borrow)]
-    uri: Option<&'j RawValue>,
-    #[serde(borrow)]
-    url: Option<&'j RawValue>,
-    #[serde(borrow)]
-    created_at: Option<&'j RawValue>,
-    #[serde(borrow)]
-    edited_at: Option<&'j RawValue>,
-    #[serde(borrow)]
-    visibility: Option<&'j RawValue>,
-    #[serde(borrow)]
-    account: Option<&'j RawValue>,
-    #[serde(borrow)]
-    reblog: Option<&'j RawValue>,
-    #[serde(borrow)]
-    replies_count: Option<&'j RawValue>,
-    #[serde(borrow)]
-    reblogs_count: Option<&'j RawValue>,
-    #[serde(borrow)]
-    favourites_count: Option<&'j RawValue>,
-    #[serde(borrow)]
-    quotes_count: Option<&'j RawValue>,
-}
-
-impl<'j> StatusFields<'j> {
-    fn read(raw: &'j RawValue) -> Result<Self, serde_json::Error> {
-        if !is_object(raw) {
-            return Err(serde_json::Error::custom("it is not an object"));
-        }
-        serde_json::from_str(raw.get())
-    }
-
-    fn post(&self, raw: &RawValue, boosts: Boosts) -> Result<Post, BadItem> {
-        let id = id(self.id)?;
-        let boost_of = match (boosts, self.reblog) {
-            (Boosts::Read, Some(reblog)) if is_object(reblog) => {
-                let boosted = StatusFields::read(reblog)?.post(reblog, Boosts::Leave)?;
-                Some(Box::new(boosted))
-            }
-            _ => None,
-        };
-        Ok(Post {
-            id,
-            uri: text(self.uri).map(Cow::into_owned),
-            url: text(self.url).map(Cow::into_owned),
-            created_at_ms: time_ms(self.created_at),
-            edited_at_ms: time_ms(self.edited_at),
-            visibility: Visibility::named_or_narrowest(&text(self.visibility).unwrap_or_default()),
-            author: author(self.account),
-            boost_of,
-            counts: Counts {
-                replies: count(self.replies_count),
-                boosts: count(self.reblogs_count),
-                favourites: count(self.favourites_count),
-                quotes: count(self.quotes_count),
-                views: None,
-            },
-            raw: raw.get().to_owned(),
-        })
-    }
-}
-
-#[derive(Deserialize, Default)]
-struct AccountFields<'j> {
-    #[serde(borrow)]
-    id: Option<&'j RawValue>,
-    #[serde(borrow)]
-    acct: Option<&'j RawValue>,
-    #[serde(borrow)]
-    display_name: Option<&'j RawValue>,
-    #[serde(borrow)]
-    url: Option<&'j RawValue>,
-}
-
-/// The author; one that the server leaves out has an empty ID, because a post
-/// without an author is still a post.
-fn author(raw: Option<&RawValue>) -> Author {
-    let raw = raw.filter(|raw| is_object(raw));
-    let fields: AccountFields<'_> = raw
-        .and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default();
-    Author {
-        id: id(fields.id).unwrap_or_else(|_| UpstreamId::from("")),
-        acct: text(fields.acct).unwrap_or_default().into_owned(),
-        display_name: text(fields.display_name).unwrap_or_default().into_owned(),
-        url: text(fields.url).map(Cow::into_owned),
-        raw: raw.map_or("{}", RawValue::get).to_owned(),
+        Some(status) if is_mention => Ok(at(notification.id, read_status(status)?)),
+        _ => Ok(Item::Other(notification.id)),
     }
 }
 

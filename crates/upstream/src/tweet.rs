@@ -8,11 +8,13 @@ use std::borrow::Cow;
 
 use driftline_core::{
     answer::{AnswerHeaders, Finding, Listed, LookUp, LookUps},
-    post::{Author, Counts, Post, Visibility},
+    post::{Author, Counts, Post, PostHashes, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
-use jiff::Timestamp;
-use serde::Serialize;
+use driftline_mastodon::{
+    Account, MediaAttachment, MediaMeta, MediaSize, Mention as MentionEntity, Status, Tag,
+    iso_8601, post_hashes,
+};
 use serde_json::value::RawValue;
 
 use crate::tweet_html::{self, Link, Target};
@@ -97,11 +99,20 @@ impl Media<'_> {
 }
 
 /// The JSON as it came, under the name of its API.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Original<'j> {
     X(&'j RawValue),
     Twitter(&'j RawValue),
+}
+
+impl<'j> Original<'j> {
+    /// As the members `x` and `twitter` of an entity.
+    fn members(self) -> (Option<&'j RawValue>, Option<&'j RawValue>) {
+        match self {
+            Self::X(raw) => (Some(raw), None),
+            Self::Twitter(raw) => (None, Some(raw)),
+        }
+    }
 }
 
 impl<'j> Tweet<'j> {
@@ -112,18 +123,22 @@ impl<'j> Tweet<'j> {
             None => None,
         };
         let status = self.status();
-        Ok(Post {
+        let mut post = Post {
             id: self.id.clone(),
-            uri: Some(status.uri.clone()),
-            url: Some(status.url.clone()),
+            uri: Some(status.uri.to_string()),
+            url: Some(status.url.to_string()),
             created_at_ms: self.created_at_ms,
             edited_at_ms: self.edited_at_ms,
             visibility: self.visibility(),
             author: self.author(status.account.as_ref())?,
             boost_of,
             counts: self.counts,
+            hashes: PostHashes::default(),
             raw: serde_json::to_string(&status)?,
-        })
+            viewer: None,
+        };
+        post.hashes = post_hashes(&post, &post.raw);
+        Ok(post)
     }
 
     /// A protected user's tweets are for their followers.
@@ -148,7 +163,7 @@ impl<'j> Tweet<'j> {
             id: user.id.clone(),
             acct: user.username.clone().into_owned(),
             display_name: user.name.clone().into_owned(),
-            url: Some(account.url.clone()),
+            url: Some(account.url.to_string()),
             raw: serde_json::to_string(account)?,
         })
     }
@@ -188,208 +203,103 @@ impl<'j> Tweet<'j> {
             }
             _ => format!("{SITE}/i/status/{}", self.id),
         };
+        let (x, twitter) = self.original.members();
         Status {
-            id: self.id.as_str(),
-            created_at: self.created_at_ms.and_then(iso_8601),
-            edited_at: self.edited_at_ms.and_then(iso_8601),
-            in_reply_to_id: self.replied_to.as_ref().map(UpstreamId::as_str),
-            in_reply_to_account_id: self.replied_user.as_ref().map(UpstreamId::as_str),
+            id: self.id.as_str().into(),
+            created_at: self.created_at_ms.map(iso_8601),
+            edited_at: self.edited_at_ms.map(iso_8601),
+            in_reply_to_id: self.replied_to.as_ref().map(|id| id.as_str().into()),
+            in_reply_to_account_id: self.replied_user.as_ref().map(|id| id.as_str().into()),
             sensitive: self.is_sensitive,
-            spoiler_text: "",
-            visibility: self.visibility().name(),
-            language: self.language.as_deref(),
-            uri: url.clone(),
-            url,
+            spoiler_text: "".into(),
+            visibility: self.visibility().name().into(),
+            language: self.language.as_deref().map(Cow::from),
+            uri: url.clone().into(),
+            url: url.into(),
             replies_count: self.counts.replies,
             reblogs_count: self.counts.boosts,
             favourites_count: self.counts.favourites,
             quotes_count: self.counts.quotes,
-            content: self.content(),
+            content: self.content().into(),
             reblog: self
                 .boost_of
                 .as_ref()
                 .map(|boosted| Box::new(boosted.status())),
-            account: self.user.as_ref().map(Account::of),
-            media_attachments: self.media.iter().map(Attachment::of).collect(),
-            mentions: self.mentions.iter().map(MentionEntity::of).collect(),
-            tags: self.hashtags.iter().map(Tag::of).collect(),
-            emojis: [],
+            account: self.user.as_ref().map(account),
+            media_attachments: self.media.iter().map(attachment).collect(),
+            mentions: self.mentions.iter().map(mention).collect(),
+            tags: self.hashtags.iter().map(tag).collect(),
+            emojis: Vec::new(),
             card: None,
             poll: None,
-            original: self.original,
+            x,
+            twitter,
         }
     }
 }
 
-/// Mastodon's entity `Status`.
-#[derive(Serialize)]
-struct Status<'t> {
-    id: &'t str,
-    created_at: Option<String>,
-    edited_at: Option<String>,
-    in_reply_to_id: Option<&'t str>,
-    in_reply_to_account_id: Option<&'t str>,
-    sensitive: bool,
-    spoiler_text: &'static str,
-    visibility: &'static str,
-    language: Option<&'t str>,
-    uri: String,
-    url: String,
-    replies_count: Option<i64>,
-    reblogs_count: Option<i64>,
-    favourites_count: Option<i64>,
-    quotes_count: Option<i64>,
-    content: String,
-    reblog: Option<Box<Status<'t>>>,
-    account: Option<Account<'t>>,
-    media_attachments: Vec<Attachment<'t>>,
-    mentions: Vec<MentionEntity<'t>>,
-    tags: Vec<Tag<'t>>,
-    emojis: [(); 0],
-    card: Option<()>,
-    poll: Option<()>,
-    #[serde(flatten)]
-    original: Original<'t>,
-}
-
-/// Mastodon's entity `Account`.
-#[derive(Serialize)]
-struct Account<'t> {
-    id: &'t str,
-    username: &'t str,
-    acct: &'t str,
-    display_name: &'t str,
-    locked: bool,
-    bot: bool,
-    created_at: Option<String>,
-    note: String,
-    url: String,
-    uri: String,
-    avatar: &'t str,
-    avatar_static: &'t str,
-    header: &'t str,
-    header_static: &'t str,
-    followers_count: Option<i64>,
-    following_count: Option<i64>,
-    statuses_count: Option<i64>,
-    emojis: [(); 0],
-    fields: [(); 0],
-    #[serde(flatten)]
-    original: Original<'t>,
-}
-
-impl<'t> Account<'t> {
-    fn of(user: &'t User<'_>) -> Self {
-        let url = profile(&user.username);
-        let avatar = user.avatar.as_deref().unwrap_or_default();
-        let header = user.header.as_deref().unwrap_or_default();
-        Self {
-            id: user.id.as_str(),
-            username: &user.username,
-            acct: &user.username,
-            display_name: &user.name,
-            locked: user.is_protected,
-            bot: false,
-            created_at: user.created_at_ms.and_then(iso_8601),
-            note: tweet_html::html(&user.description, &[]),
-            uri: url.clone(),
-            url,
-            avatar,
-            avatar_static: avatar,
-            header,
-            header_static: header,
-            followers_count: user.followers,
-            following_count: user.following,
-            statuses_count: user.tweets,
-            emojis: [],
-            fields: [],
-            original: user.original,
-        }
+fn account<'t>(user: &'t User<'_>) -> Account<'t> {
+    let url = profile(&user.username);
+    let avatar = user.avatar.as_deref().unwrap_or_default();
+    let header = user.header.as_deref().unwrap_or_default();
+    let (x, twitter) = user.original.members();
+    Account {
+        id: user.id.as_str().into(),
+        username: user.username.as_ref().into(),
+        acct: user.username.as_ref().into(),
+        display_name: user.name.as_ref().into(),
+        locked: user.is_protected,
+        bot: false,
+        created_at: user.created_at_ms.map(iso_8601),
+        note: tweet_html::html(&user.description, &[]).into(),
+        uri: url.clone().into(),
+        url: url.into(),
+        avatar: avatar.into(),
+        avatar_static: avatar.into(),
+        header: header.into(),
+        header_static: header.into(),
+        followers_count: user.followers,
+        following_count: user.following,
+        statuses_count: user.tweets,
+        emojis: Vec::new(),
+        fields: Vec::new(),
+        x,
+        twitter,
     }
 }
 
-/// Mastodon's entity `MediaAttachment`.
-#[derive(Serialize)]
-struct Attachment<'t> {
-    id: &'t str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    url: Option<&'t str>,
-    preview_url: Option<&'t str>,
-    remote_url: Option<&'t str>,
-    description: Option<&'t str>,
-    blurhash: Option<()>,
-    meta: AttachmentMeta,
-    #[serde(flatten)]
-    original: Original<'t>,
-}
-
-impl<'t> Attachment<'t> {
-    fn of(media: &'t Media<'_>) -> Self {
-        Self {
-            id: media.id.as_str(),
-            kind: media.kind,
-            url: media.url.as_deref(),
-            preview_url: media.preview.as_deref(),
-            remote_url: media.url.as_deref(),
-            description: media.description.as_deref(),
-            blurhash: None,
-            meta: AttachmentMeta {
-                original: media
-                    .width
-                    .zip(media.height)
-                    .map(|(width, height)| AttachmentSize { width, height }),
-            },
-            original: media.original,
-        }
+fn attachment<'t>(media: &'t Media<'_>) -> MediaAttachment<'t> {
+    let size = media.width.zip(media.height);
+    let (x, twitter) = media.original.members();
+    MediaAttachment {
+        id: media.id.as_str().into(),
+        kind: media.kind.into(),
+        url: media.url.as_deref().map(Cow::from),
+        preview_url: media.preview.as_deref().map(Cow::from),
+        remote_url: media.url.as_deref().map(Cow::from),
+        description: media.description.as_deref().map(Cow::from),
+        blurhash: None,
+        meta: MediaMeta {
+            original: size.map(|(width, height)| MediaSize { width, height }),
+        },
+        x,
+        twitter,
     }
 }
 
-#[derive(Serialize)]
-struct AttachmentMeta {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    original: Option<AttachmentSize>,
-}
-
-#[derive(Serialize)]
-struct AttachmentSize {
-    width: i64,
-    height: i64,
-}
-
-/// Mastodon's entity `Status::Mention`.
-#[derive(Serialize)]
-struct MentionEntity<'t> {
-    id: &'t str,
-    username: &'t str,
-    acct: &'t str,
-    url: String,
-}
-
-impl<'t> MentionEntity<'t> {
-    fn of(mention: &'t Mention<'_>) -> Self {
-        Self {
-            id: mention.id.as_ref().map_or("0", UpstreamId::as_str),
-            username: &mention.username,
-            acct: &mention.username,
-            url: profile(&mention.username),
-        }
+fn mention<'t>(mention: &'t Mention<'_>) -> MentionEntity<'t> {
+    MentionEntity {
+        id: mention.id.as_ref().map_or("0", UpstreamId::as_str).into(),
+        username: mention.username.as_ref().into(),
+        acct: mention.username.as_ref().into(),
+        url: profile(&mention.username).into(),
     }
 }
 
-/// Mastodon's entity `Status::Tag`.
-#[derive(Serialize)]
-struct Tag<'t> {
-    name: &'t str,
-    url: String,
-}
-
-impl<'t> Tag<'t> {
-    fn of(tag: &'t Hashtag<'_>) -> Self {
-        Self {
-            name: &tag.name,
-            url: hashtag(&tag.name),
-        }
+fn tag<'t>(tag: &'t Hashtag<'_>) -> Tag<'t> {
+    Tag {
+        name: tag.name.as_ref().into(),
+        url: hashtag(&tag.name).into(),
     }
 }
 
@@ -440,11 +350,6 @@ fn profile(username: &str) -> String {
 
 fn hashtag(name: &str) -> String {
     format!("{SITE}/hashtag/{}", crate::segment::encoded(name))
-}
-
-fn iso_8601(unix_ms: i64) -> Option<String> {
-    let time = Timestamp::from_millisecond(unix_ms).ok()?;
-    Some(format!("{time:.3}"))
 }
 
 /// The most of each kind of link that is read of a tweet; more are some attack.

@@ -8,14 +8,14 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
-use reqwest::StatusCode;
+use driftline_net::Http;
+use http::StatusCode;
 use url::Url;
 
 use crate::{
-    Address, ClientPurpose, Credential, Http, Timeline, TokenError,
-    access::Access,
+    Address, ClientPurpose, Credential, Timeline, TokenError,
+    access::{Access, Answer},
     headers,
-    http::Answer,
     tweet::{self, is_id, listed},
 };
 

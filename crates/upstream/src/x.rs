@@ -14,16 +14,16 @@ use driftline_core::{
     post::Post,
     upstream_id::{IdOrder, Key, UpstreamId},
 };
-use reqwest::StatusCode;
+use driftline_net::Http;
+use http::StatusCode;
 use tokio::sync::OnceCell;
 use url::Url;
 
 use self::{answer::Me, depth::Depths};
 use crate::{
-    Address, ClientPurpose, Credential, Http, Timeline, TokenError,
-    access::Access,
+    Address, ClientPurpose, Credential, Timeline, TokenError,
+    access::{Access, Answer},
     failure, headers,
-    http::Answer,
     tweet::{self, is_id, listed},
 };
 

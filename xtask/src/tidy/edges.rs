@@ -114,7 +114,7 @@ const PURE: &[&str] = &[
 const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
 const SQL_AND_CLIENT: &[&str] = &["rusqlite", "tokio-postgres", "reqwest"];
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 16] = [
     Rule {
         name: "driftline-id",
         knows: &[],
@@ -134,15 +134,27 @@ const RULES: [Rule; 14] = [
         never_in_tests: &[],
     },
     Rule {
+        name: "driftline-mastodon",
+        knows: &["driftline-core"],
+        never: PURE,
+        never_in_tests: SHELLS,
+    },
+    Rule {
         name: "driftline-store",
         knows: &["driftline-core", "driftline-db", "driftline-id"],
         never: &["axum", "reqwest"],
         never_in_tests: &[],
     },
     Rule {
+        name: "driftline-net",
+        knows: &[],
+        never: &["axum", "rusqlite", "tokio-postgres"],
+        never_in_tests: &[],
+    },
+    Rule {
         name: "driftline-upstream",
-        knows: &["driftline-core"],
-        never: SQL,
+        knows: &["driftline-core", "driftline-mastodon", "driftline-net"],
+        never: SQL_AND_CLIENT,
         never_in_tests: &[],
     },
     Rule {
@@ -167,11 +179,12 @@ const RULES: [Rule; 14] = [
         name: "driftline-mirror",
         knows: &[
             "driftline-core",
+            "driftline-net",
             "driftline-store",
             "driftline-upstream",
             "driftline-runtime",
         ],
-        never: SQL,
+        never: SQL_AND_CLIENT,
         never_in_tests: &[],
     },
     Rule {
@@ -179,6 +192,7 @@ const RULES: [Rule; 14] = [
         knows: &[
             "driftline-core",
             "driftline-id",
+            "driftline-mastodon",
             "driftline-store",
             "driftline-runtime",
         ],
@@ -200,6 +214,7 @@ const RULES: [Rule; 14] = [
         name: "driftline-server",
         knows: &[
             "driftline-core",
+            "driftline-mastodon",
             "driftline-store",
             "driftline-upstream",
             "driftline-runtime",
@@ -322,7 +337,9 @@ mod tests {
 
     #[test]
     fn the_binary_knows_no_sql() {
-        assert_eq!(offences("driftline", &[("rusqlite", false)]).len(), 1);
+        for driver in ["rusqlite", "tokio-postgres"] {
+            assert_eq!(offences("driftline", &[(driver, false)]).len(), 1);
+        }
         assert_eq!(offences("driftline-store", &[("reqwest", false)]).len(), 1);
     }
 

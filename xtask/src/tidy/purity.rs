@@ -67,7 +67,6 @@ const OUTSIDE: &[&str] = &[
     "reqwest",
     "rusqlite",
     "tokio-postgres",
-    "tokio-postgres",
     "rand",
     "getrandom",
 ];

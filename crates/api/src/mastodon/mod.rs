@@ -1,13 +1,9 @@
 //! Mastodon's API.
 
-mod account;
-mod entity;
 mod instance;
 mod link;
 mod lists;
 mod local_references;
-mod members;
-mod object;
 mod page_query;
 mod status;
 mod statuses;
@@ -18,6 +14,9 @@ use std::sync::Arc;
 use axum::{Router, routing::get};
 
 use crate::App;
+
+/// The content type of every entity.
+const JSON: &str = "application/json; charset=utf-8";
 
 /// The routes that Mastodon documents.
 pub(crate) fn routes() -> Router<Arc<App>> {

@@ -4,19 +4,15 @@ use std::borrow::Cow;
 
 use driftline_core::post::Visibility;
 use driftline_id::Layout;
+use driftline_mastodon::{
+    AccountNames, Copied, Kind, ObjectWriter, RawObject, copy, iso_8601, write_account, write_list,
+};
 use driftline_store::{
     history::{EndedBy, Version},
     timeline::TimelinePost,
 };
-use jiff::Timestamp;
 
-use super::{
-    account::{self, AccountNames},
-    entity::{Copied, Kind, copy, list},
-    local_references::LocalReferences,
-    members::Members,
-    object::Object,
-};
+use super::local_references::LocalReferences;
 
 /// A stored post with its JSON parsed.
 #[derive(Debug)]
@@ -29,13 +25,14 @@ pub(super) struct Status<'p> {
 impl<'p> Status<'p> {
     /// Parses a post's JSON. If that fails, the entity shows only the columns that the store has.
     pub(super) fn of(post: &'p TimelinePost) -> Self {
-        let members = Members::parse(&post.raw).unwrap_or_else(|| {
+        let members = RawObject::parse(&post.raw).unwrap_or_else(|_| {
             tracing::warn!(post = %post.post_id, "invalid JSON of a stored post: expected an object");
-            Members::default()
+            RawObject::default()
         });
         // A boost may be public although the boosted post is not.
         let boosted = members
-            .object("reblog")
+            .get("reblog")
+            .and_then(RawObject::of)
             .filter(is_for_anyone)
             .map(Entity::of);
         Self {
@@ -75,7 +72,7 @@ impl<'p> Status<'p> {
             post,
             origin: local.origin(post.instance),
         };
-        let mut object = Object::open(out);
+        let mut object = ObjectWriter::open(out);
         object.value("id", &post.id);
         object.value("created_at", &iso_8601(created_at_ms(post)));
         object.value("edited_at", &post.edited_at_ms.map(iso_8601));
@@ -88,7 +85,7 @@ impl<'p> Status<'p> {
         let account = post
             .account
             .map_or_else(|| NO_ACCOUNT.to_owned(), |id| id.to_string());
-        account::write(
+        write_account(
             object.key("account"),
             &self.entity.account,
             &account,
@@ -119,7 +116,8 @@ impl<'p> Status<'p> {
         local: &LocalReferences,
         version: &Version,
     ) -> bool {
-        let shown = Members::parse(&version.raw)
+        let shown = RawObject::parse(&version.raw)
+            .ok()
             .filter(|members| version.ended_by == EndedBy::Edit && is_for_anyone(members));
         let Some(members) = shown else { return false };
         let written = members
@@ -142,12 +140,12 @@ impl<'p> Status<'p> {
             .post
             .account
             .map_or_else(|| NO_ACCOUNT.to_owned(), |id| id.to_string());
-        let mut object = Object::open(out);
+        let mut object = ObjectWriter::open(out);
         object.value("created_at", written);
-        account::write(object.key("account"), &entity.account, &id, origin);
+        write_account(object.key("account"), &entity.account, &id, origin);
         copy(&mut object, &entity.members, COPIED_OF_EDIT);
-        if let Some(poll) = entity.members.object("poll") {
-            let mut poll_object = Object::open(object.key("poll"));
+        if let Some(poll) = entity.members.get("poll").and_then(RawObject::of) {
+            let mut poll_object = ObjectWriter::open(object.key("poll"));
             copy(&mut poll_object, &poll, COPIED_OF_EDITED_POLL);
             poll_object.close();
         }
@@ -158,8 +156,8 @@ impl<'p> Status<'p> {
 /// A post's JSON and its author's.
 #[derive(Debug)]
 struct Entity<'p> {
-    members: Members<'p>,
-    account: Members<'p>,
+    members: RawObject<'p>,
+    account: RawObject<'p>,
 }
 
 /// The post that an entity was seen in, and its local references.
@@ -180,15 +178,15 @@ impl Context<'_> {
 }
 
 impl<'p> Entity<'p> {
-    fn of(members: Members<'p>) -> Self {
+    fn of(members: RawObject<'p>) -> Self {
         Self {
-            account: members.object("account").unwrap_or_default(),
+            account: members.object("account"),
             members,
         }
     }
 
     /// The members that a post and a boosted post have in common.
-    fn write_rest(&self, object: &mut Object<'_>, context: &Context<'_>) {
+    fn write_rest(&self, object: &mut ObjectWriter<'_>, context: &Context<'_>) {
         let (members, instance) = (&self.members, context.post.instance);
         let replied_to = members
             .id("in_reply_to_id")
@@ -200,23 +198,23 @@ impl<'p> Entity<'p> {
         object.value("in_reply_to_id", &replied_to.map(|post| post.id));
         object.value("in_reply_to_account_id", &replied_account);
         copy(object, members, COPIED);
-        list(
+        write_list(
             object.key("mentions"),
-            &members.objects("mentions"),
+            members.objects("mentions"),
             |object, mention| {
                 write_mention(object, mention, context);
             },
         );
-        list(
+        write_list(
             object.key("tags"),
-            &members.objects("tags"),
+            members.objects("tags"),
             |object, tag| {
                 copy(object, tag, COPIED_OF_TAG);
             },
         );
-        match members.object("poll") {
+        match members.get("poll").and_then(RawObject::of) {
             Some(poll) => {
-                let mut poll_object = Object::open(object.key("poll"));
+                let mut poll_object = ObjectWriter::open(object.key("poll"));
                 if let Some(id) = poll.id("id") {
                     poll_object.value("id", &id);
                 }
@@ -231,7 +229,7 @@ impl<'p> Entity<'p> {
         let (members, instance) = (&self.members, context.post.instance);
         let upstream_id = members.id("id").unwrap_or_default();
         let local_post = context.local.post(instance, &upstream_id);
-        let mut object = Object::open(out);
+        let mut object = ObjectWriter::open(out);
         match local_post {
             Some(post) => object.value("id", &post.id),
             None => object.value("id", &upstream_id),
@@ -255,14 +253,14 @@ impl<'p> Entity<'p> {
             .or_else(|| context.local.account(instance, &account_id))
             .map(|id| Cow::Owned(id.to_string()));
         let id = local_id.unwrap_or(account_id);
-        account::write(object.key("account"), &self.account, &id, context.origin);
+        write_account(object.key("account"), &self.account, &id, context.origin);
         self.write_rest(&mut object, context);
         object.json("reblog", "null");
         object.close();
     }
 }
 
-fn write_mention(object: &mut Object<'_>, mention: &Members<'_>, context: &Context<'_>) {
+fn write_mention(object: &mut ObjectWriter<'_>, mention: &RawObject<'_>, context: &Context<'_>) {
     let upstream_id = mention.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
     match context.local.account(context.post.instance, &upstream_id) {
         Some(id) => object.value("id", &id),
@@ -274,11 +272,11 @@ fn write_mention(object: &mut Object<'_>, mention: &Members<'_>, context: &Conte
     object.value("url", &mention.text("url").unwrap_or_default());
 }
 
-fn visibility(status: &Members<'_>) -> Visibility {
+fn visibility(status: &RawObject<'_>) -> Visibility {
     Visibility::named_or_narrowest(&status.text("visibility").unwrap_or_default())
 }
 
-fn is_for_anyone(status: &Members<'_>) -> bool {
+fn is_for_anyone(status: &RawObject<'_>) -> bool {
     matches!(
         visibility(status),
         Visibility::Public | Visibility::Unlisted
@@ -289,11 +287,6 @@ fn is_for_anyone(status: &Members<'_>) -> bool {
 fn created_at_ms(post: &TimelinePost) -> i64 {
     post.created_at_ms
         .unwrap_or_else(|| Layout::PULSATE.time_ms(post.post_id.raw().into()))
-}
-
-fn iso_8601(unix_ms: i64) -> String {
-    let time = Timestamp::from_millisecond(unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-    format!("{time:.3}")
 }
 
 /// The ID of an author that the upstream leaves out.

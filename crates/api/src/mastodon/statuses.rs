@@ -12,7 +12,7 @@ use driftline_store::{
     timeline::{self, Viewer},
 };
 
-use super::{entity::JSON, local_references::LocalReferences, status::Status};
+use super::{JSON, local_references::LocalReferences, status::Status};
 use crate::{
     App,
     transport::{ApiError, PathId},

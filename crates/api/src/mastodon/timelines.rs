@@ -12,9 +12,7 @@ use driftline_store::{
     timeline::{self, Range, TimelinePost, Viewer},
 };
 
-use super::{
-    entity::JSON, link, local_references::LocalReferences, page_query::PageQuery, status::Status,
-};
+use super::{JSON, link, local_references::LocalReferences, page_query::PageQuery, status::Status};
 use crate::{
     App,
     auth::Operator,

@@ -63,7 +63,7 @@ fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {
         return String::new();
     }
     if !is_operator {
-        return format!("\nsources that stand still: {}", stalled.len());
+        return format!("\nstalled sources: {}", stalled.len());
     }
     let now = now_ms();
     stalled
@@ -71,7 +71,7 @@ fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {
         .map(|source| {
             let for_ms = now.saturating_sub(source.since_ms);
             let (name, reason) = (&source.name, &source.reason);
-            format!("\n{name} stands still for {}: {reason}", show_ms(for_ms))
+            format!("\n{name} is stalled for {}: {reason}", show_ms(for_ms))
         })
         .collect()
 }
@@ -101,11 +101,8 @@ mod tests {
         let text = stalled_lines(&stalled, true);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
-        assert!(lines[1].starts_with("a stands still for 35"), "{text}");
+        assert!(lines[1].starts_with("a is stalled for 35"), "{text}");
         assert!(lines[2].ends_with(": no token"), "{text}");
-        assert_eq!(
-            stalled_lines(&stalled, false),
-            "\nsources that stand still: 2"
-        );
+        assert_eq!(stalled_lines(&stalled, false), "\nstalled sources: 2");
     }
 }

@@ -3,12 +3,15 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::{Args, Subcommand};
+use driftline_core::{api::Api, quota::Unit};
 use driftline_runtime::now_ms;
-use driftline_server::admin::{AddCredential, Command, Token};
+use driftline_server::admin::{
+    AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
+    RemovedCredential, TestCredential, TestedCredential, Token,
+};
 use driftline_store::source::TokenLocation;
 use driftline_upstream::Address;
 use secrecy::SecretString;
-use serde_json::Value;
 
 use crate::{
     config::Config,
@@ -72,54 +75,53 @@ impl Credential {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let missing = match self {
-            Self::Add(_) => Missing::Make,
-            _ => Missing::Refuse,
-        };
-        let command = match &self {
-            Self::Add(add) => Command::CredentialAdd(Box::new(add.command(config)?)),
-            Self::List => Command::CredentialList,
-            Self::Test(CredentialName { name }) => Command::CredentialTest { name: name.clone() },
-            Self::Remove(CredentialName { name }) => {
-                Command::CredentialRemove { name: name.clone() }
-            }
-        };
-        let answer = once(config, missing, command).await?;
-        if json {
-            output::json(&answer)?;
-        } else if answer["good"] != false {
-            self.say(&answer)?;
-        }
-        match answer["reason"].as_str() {
-            Some(reason) if answer["good"] == false => Err(CliError::failed(format!(
-                "the credential is not good: {reason}"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    fn say(&self, answer: &Value) -> Result<(), CliError> {
-        let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
         match self {
-            Self::Add(_) => {
-                if let Some(warning) = answer["warning"].as_str() {
-                    output::note(&format!("its token cannot be read yet: {warning}"));
-                }
-                output::line(&format!(
-                    "{} added; `driftline credential test {}` asks the server whose it is",
-                    text("name"),
-                    text("name")
-                ))
+            Self::Add(add) => {
+                let added = once(config, Missing::Make, add.request(config)?).await?;
+                output::reply(json, &added, print_added)
             }
-            Self::List => print(answer),
-            Self::Test(_) => output::line(&format!("{} is good: {}", text("name"), text("who"))),
-            Self::Remove(_) => output::line(&format!("{} removed", text("name"))),
+            Self::List => {
+                let rows = once(config, Missing::Refuse, ListCredentials).await?;
+                output::reply(json, &rows, |rows| print(rows))
+            }
+            Self::Test(CredentialName { name }) => {
+                let tested = once(config, Missing::Refuse, TestCredential { name }).await?;
+                output::reply(json, &tested, print_tested)?;
+                match tested.reason {
+                    Some(reason) => Err(CliError::failed(format!(
+                        "the credential is not good: {reason}"
+                    ))),
+                    None => Ok(()),
+                }
+            }
+            Self::Remove(CredentialName { name }) => {
+                let removed = once(config, Missing::Refuse, RemoveCredential { name }).await?;
+                output::reply(json, &removed, |RemovedCredential { name }| {
+                    output::line(&format!("{name} removed"))
+                })
+            }
         }
     }
 }
 
+fn print_added(AddedCredential { name, warning, .. }: &AddedCredential) -> Result<(), CliError> {
+    if let Some(warning) = warning {
+        output::note(&format!("its token cannot be read yet: {warning}"));
+    }
+    output::line(&format!(
+        "{name} added; `driftline credential test {name}` asks the server whose it is"
+    ))
+}
+
+fn print_tested(TestedCredential { name, who, .. }: &TestedCredential) -> Result<(), CliError> {
+    match who {
+        Some(who) => output::line(&format!("{name} is good: {who}")),
+        None => Ok(()),
+    }
+}
+
 impl Add {
-    fn command(&self, config: &Config) -> Result<AddCredential, CliError> {
+    fn request(&self, config: &Config) -> Result<AddCredential, CliError> {
         let token = if self.stdin {
             sealed(config, &self.url)?
         } else if let Some(name) = &self.token_env {
@@ -171,9 +173,8 @@ fn sealed(config: &Config, url: &str) -> Result<Token, CliError> {
     }
 }
 
-/// Prints a table of credentials with their limits.
-pub fn print(answer: &Value) -> Result<(), CliError> {
-    let rows = answer.as_array().map(Vec::as_slice).unwrap_or_default();
+/// Prints credentials with their limits.
+pub fn print(rows: &[CredentialRow]) -> Result<(), CliError> {
     if rows.is_empty() {
         return output::line(
             "no credentials yet; `driftline credential add URL` adds one, and sources bring theirs",
@@ -181,16 +182,15 @@ pub fn print(answer: &Value) -> Result<(), CliError> {
     }
     let now = now_ms();
     for row in rows {
-        let text = |key: &str| row[key].as_str().unwrap_or("?");
         output::line(&format!(
             "{}  {} ({}), token: {}, {}",
-            text("name"),
-            text("instance"),
-            text("api"),
-            text("token"),
-            text("state")
+            row.name,
+            row.instance.as_deref().unwrap_or("?"),
+            row.api.map_or("?", Api::name),
+            row.token,
+            row.state
         ))?;
-        match (row["reason"].as_str(), row["until_ms"].as_i64()) {
+        match (&row.reason, row.until_ms) {
             (Some(reason), Some(until_ms)) => output::line(&format!(
                 "    rests for {}: {reason}",
                 show_ms((until_ms - now).max(0))
@@ -198,27 +198,28 @@ pub fn print(answer: &Value) -> Result<(), CliError> {
             (Some(reason), None) => output::line(&format!("    {reason}"))?,
             (None, _) => {}
         }
-        for limit in row["limits"].as_array().into_iter().flatten() {
-            let left_ms = limit["reset_at_ms"].as_i64().unwrap_or(now) - now;
-            let others = limit["used_by_others"].as_u64().unwrap_or(0);
-            let others = if others > 0 {
-                format!(", {others} used by others of the same token")
-            } else {
-                String::new()
-            };
-            output::line(&format!(
-                "    {}: {} of {} {} left{}{others}",
-                limit["scope"].as_str().unwrap_or("?"),
-                limit["remaining"],
-                limit["limit"],
-                limit["unit"].as_str().unwrap_or("?"),
-                if left_ms > 0 {
-                    format!(", for {}", show_ms(left_ms))
-                } else {
-                    String::new()
-                },
-            ))?;
+        for limit in &row.limits {
+            output::line(&limit_line(limit, now))?;
         }
     }
     Ok(())
+}
+
+fn limit_line(limit: &QuotaLimit, now_ms: i64) -> String {
+    let unit = match limit.unit {
+        Unit::Requests => "requests",
+        Unit::Posts => "posts",
+    };
+    let left = match limit.reset_at_ms - now_ms {
+        left_ms @ 1.. => format!(", for {}", show_ms(left_ms)),
+        _ => String::new(),
+    };
+    let others = match limit.used_by_others {
+        0 => String::new(),
+        others => format!(", {others} used by others of the same token"),
+    };
+    format!(
+        "    {}: {} of {} {unit} left{left}{others}",
+        limit.scope, limit.remaining, limit.limit
+    )
 }

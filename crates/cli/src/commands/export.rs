@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write as _};
 
 use clap::{Args, ValueEnum};
 use driftline_runtime::now_ms;
-use driftline_server::admin::Command;
+use driftline_server::admin::{ExportPosts, ExportRow};
 
 use crate::{
     config::Config,
@@ -15,8 +15,9 @@ use crate::{
 
 /// Prints a source's posts in order of arrival, one JSON object a line.
 ///
-/// `status` in it is the post as the upstream wrote it; a post known to be
-/// deleted has `deleted_at_ms`, and what was stored of it is gone.
+/// `status` in it is the post as the upstream wrote it, without what concerns
+/// the account whose token read it (`favourited`, a poll's `voted`…); a post
+/// known to be deleted has `deleted_at_ms`, and what was stored of it is gone.
 #[derive(Debug, Args)]
 pub struct Export {
     /// The source's name.
@@ -54,17 +55,15 @@ impl Export {
         let mut after = 0;
         loop {
             let page = store_access
-                .execute(Command::Export {
+                .execute(ExportPosts {
                     name: self.name.clone(),
                     after,
                     since_ms: self.since,
                     limit: PAGE,
                 })
                 .await?;
-            if let Some(rows) = page["rows"].as_array() {
-                print(rows).map_err(|error| output::broken(&error))?;
-            }
-            match page["next"].as_i64() {
+            print(&page.rows).map_err(|error| output::broken(&error))?;
+            match page.next {
                 Some(next) => after = next,
                 None => return Ok(()),
             }
@@ -72,7 +71,7 @@ impl Export {
     }
 }
 
-fn print(rows: &[serde_json::Value]) -> io::Result<()> {
+fn print(rows: &[ExportRow]) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     for row in rows {
         serde_json::to_writer(&mut out, row)?;

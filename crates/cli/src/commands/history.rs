@@ -1,8 +1,9 @@
 //! `history`: a post over time.
 
 use clap::Args;
-use driftline_server::admin::Command;
-use serde_json::Value;
+use driftline_core::{post::Counts, refresh::LookupOutcome};
+use driftline_server::admin::{PostHistory, ShowHistory, Version, VersionEnd};
+use serde::Deserialize;
 
 use crate::{
     config::Config,
@@ -28,67 +29,64 @@ impl History {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let post = self.post;
-        let answer = once(config, Missing::Refuse, Command::History { post }).await?;
-        if json {
-            return output::json(&answer);
-        }
-        if self.csv {
-            return csv(&answer);
-        }
-        print(&answer)
+        let history = once(config, Missing::Refuse, ShowHistory { post }).await?;
+        let print = if self.csv { csv } else { print };
+        output::reply(json, &history, print)
     }
 }
 
 /// Counts in words, those that the upstream does not count left out.
-pub fn counts(row: &Value) -> String {
-    let known = COUNTS.iter().filter_map(|name| {
-        let count = row[*name].as_i64()?;
-        Some(format!("{count} {name}"))
-    });
+pub fn counts(counts: &Counts) -> String {
+    let known = named(counts).into_iter();
+    let known = known.filter_map(|(name, count)| Some(format!("{} {name}", count?)));
     known.collect::<Vec<_>>().join(", ")
 }
 
-fn print(answer: &Value) -> Result<(), CliError> {
-    for line in timeline(answer) {
-        output::line(&line)?;
-    }
-    Ok(())
+fn named(counts: &Counts) -> [(&'static str, Option<i64>); 5] {
+    [
+        ("replies", counts.replies),
+        ("boosts", counts.boosts),
+        ("favourites", counts.favourites),
+        ("quotes", counts.quotes),
+        ("views", counts.views),
+    ]
+}
+
+fn print(history: &PostHistory) -> Result<(), CliError> {
+    timeline(history)
+        .iter()
+        .try_for_each(|line| output::line(line))
 }
 
 /// The events of a post, in order of time, and the open questions.
-fn timeline(answer: &Value) -> Vec<String> {
-    let rows = |key: &str| answer[key].as_array().map_or(&[][..], Vec::as_slice);
-    let deleted_at_ms = answer["deleted_at_ms"].as_i64();
-    let versions = rows("versions");
-    let is_deletion = |version: &&Value| version["ended_by"] != "edit";
+fn timeline(history: &PostHistory) -> Vec<String> {
+    let deleted_at_ms = history.deleted_at_ms;
     // A post that came back may have been deleted before; the last deletion is the valid one.
-    let last_deletion = versions
+    let last_deletion = history
+        .versions
         .iter()
-        .filter(is_deletion)
-        .max_by_key(|version| version["until_ms"].as_i64());
+        .filter(|version| version.ended_by == VersionEnd::Deletion)
+        .max_by_key(|version| version.until_ms);
     let current = last_deletion.filter(|_| deleted_at_ms.is_some());
-    let mut events: Vec<(i64, String)> = Vec::new();
-    for row in rows("counts") {
-        events.extend(row["at_ms"].as_i64().map(|at_ms| (at_ms, counts(row))));
-    }
-    for version in versions {
+    let rows = history.counts.iter();
+    let mut events: Vec<(i64, String)> = rows.map(|row| (row.at_ms, counts(&row.counts))).collect();
+    for version in &history.versions {
         if current.is_some_and(|current| std::ptr::eq(current, version)) {
             continue;
         }
-        let what = match version["ended_by"].as_str() {
-            Some("edit") => "edited",
-            _ => "deleted",
+        let what = match version.ended_by {
+            VersionEnd::Edit => "edited",
+            VersionEnd::Deletion => "deleted",
         };
-        let at_ms = version["until_ms"].as_i64();
-        events.extend(at_ms.map(|at_ms| (at_ms, format!("{what}; before: {}", content(version)))));
+        let before = content(version);
+        events.push((version.until_ms, format!("{what}; before: {before}")));
     }
-    let outcome = answer["outcome"].as_str();
-    match (deleted_at_ms, answer["refreshed_at_ms"].as_i64()) {
+    match (deleted_at_ms, history.refreshed_at_ms) {
         (Some(at_ms), _) => {
             let before = current.map(|version| format!("; before: {}", content(version)));
             events.push((at_ms, format!("deleted{}", before.unwrap_or_default())));
         }
-        (None, Some(at_ms)) if outcome == Some("hidden") => events.push((
+        (None, Some(at_ms)) if history.outcome == Some(LookupOutcome::Hidden) => events.push((
             at_ms,
             "hidden at the last answer: it exists, or may, but is not shown to us".to_owned(),
         )),
@@ -102,72 +100,91 @@ fn timeline(answer: &Value) -> Vec<String> {
     let mut lines: Vec<String> = lines
         .map(|(at_ms, what)| format!("{}  {what}", shown::time(at_ms)))
         .collect();
-    lines.extend(match outcome {
+    lines.extend(match history.outcome {
         _ if deleted_at_ms.is_some() => None,
-        Some("missing") => Some(
+        Some(LookupOutcome::Missing) => Some(
             "since then an answer left it out: it is asked for once more before it counts as deleted"
                 .to_owned(),
         ),
-        Some("failed") => Some("since then look-ups brought nothing".to_owned()),
+        Some(LookupOutcome::Failed) => Some("since then look-ups brought nothing".to_owned()),
         _ => None,
     });
     lines
 }
 
-fn content(version: &Value) -> &str {
-    version["status"]["content"].as_str().unwrap_or_default()
+/// The text of a version, if its upstream's posts have a `content`.
+fn content(version: &Version) -> String {
+    #[derive(Deserialize)]
+    struct Status {
+        content: String,
+    }
+    let status = version.status.as_ref();
+    status
+        .and_then(|status| serde_json::from_str(status.get()).ok())
+        .map_or_else(String::new, |Status { content }| content)
 }
 
-fn csv(answer: &Value) -> Result<(), CliError> {
-    output::line(&format!("at_ms,{}", COUNTS.join(",")))?;
-    for row in answer["counts"].as_array().into_iter().flatten() {
-        let cells = COUNTS.iter().map(|name| {
-            row[*name]
-                .as_i64()
-                .map_or_else(String::new, |n| n.to_string())
-        });
-        let cells: Vec<String> = cells.collect();
-        output::line(&format!("{},{}", row["at_ms"], cells.join(",")))?;
+fn csv(history: &PostHistory) -> Result<(), CliError> {
+    let names = named(&Counts::default()).map(|(name, _)| name);
+    output::line(&format!("at_ms,{}", names.join(",")))?;
+    for row in &history.counts {
+        let cells = named(&row.counts)
+            .map(|(_, count)| count.map_or_else(String::new, |count| count.to_string()));
+        output::line(&format!("{},{}", row.at_ms, cells.join(",")))?;
     }
     Ok(())
 }
 
-const COUNTS: [&str; 5] = ["replies", "boosts", "favourites", "quotes", "views"];
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use driftline_server::admin::CountsRow;
+    use driftline_store::LocalId;
+    use serde_json::value::to_raw_value;
 
     use super::*;
 
-    fn events(more: &Value) -> Vec<String> {
-        let mut answer = json!({
-            "counts": [
-                { "at_ms": 1_000, "boosts": 1 },
-                { "at_ms": 5_000, "boosts": 2 },
-            ],
-            "versions": [],
-            "refreshed_at_ms": 9_000,
-            "deleted_at_ms": null,
-            "outcome": "unchanged",
-        });
-        for (key, value) in more.as_object().unwrap() {
-            answer[key] = value.clone();
+    fn unchanged() -> PostHistory {
+        let boosts = |at_ms, boosts| CountsRow {
+            at_ms,
+            counts: Counts {
+                boosts: Some(boosts),
+                ..Counts::default()
+            },
+        };
+        PostHistory {
+            id: LocalId::new(1),
+            upstream_id: "1".into(),
+            counts: vec![boosts(1_000, 1), boosts(5_000, 2)],
+            versions: Vec::new(),
+            refreshed_at_ms: Some(9_000),
+            outcome: Some(LookupOutcome::Unchanged),
+            deleted_at_ms: None,
         }
-        let lines = timeline(&answer).into_iter();
+    }
+
+    fn events(history: &PostHistory) -> Vec<String> {
+        let lines = timeline(history).into_iter();
         // The day is the same in all of them.
         lines
             .map(|line| line.replace("1970-01-01 00:00:0", ""))
             .collect()
     }
 
-    fn version(until_ms: i64, ended_by: &str, content: &str) -> Value {
-        json!({ "until_ms": until_ms, "ended_by": ended_by, "status": { "content": content } })
+    fn version(until_ms: i64, ended_by: VersionEnd, content: &str) -> Version {
+        let status = to_raw_value(&serde_json::json!({ "content": content }));
+        Version {
+            until_ms,
+            ended_by,
+            status: Some(status.unwrap()),
+        }
     }
 
     #[test]
     fn edits_are_listed_between_the_counts_before_and_after_them() {
-        let edited = json!({ "versions": [version(3_000, "edit", "typo")] });
+        let edited = PostHistory {
+            versions: vec![version(3_000, VersionEnd::Edit, "typo")],
+            ..unchanged()
+        };
         let expected = [
             "1.000Z  1 boosts",
             "3.000Z  edited; before: typo",
@@ -179,11 +196,15 @@ mod tests {
 
     #[test]
     fn a_deletion_is_one_line_and_the_last() {
-        let deleted = json!({
-            "versions": [version(3_000, "deletion", "first"), version(9_100, "deletion", "last")],
-            "deleted_at_ms": 9_050,
-            "outcome": "deleted",
-        });
+        let deleted = PostHistory {
+            versions: vec![
+                version(3_000, VersionEnd::Deletion, "first"),
+                version(9_100, VersionEnd::Deletion, "last"),
+            ],
+            deleted_at_ms: Some(9_050),
+            outcome: Some(LookupOutcome::Deleted),
+            ..unchanged()
+        };
         let expected = [
             "1.000Z  1 boosts",
             "3.000Z  deleted; before: first",
@@ -191,17 +212,29 @@ mod tests {
             "9.050Z  deleted; before: last",
         ];
         assert_eq!(events(&deleted), expected);
-        let erased = events(&json!({ "deleted_at_ms": 9_050 }));
+        let erased = events(&PostHistory {
+            deleted_at_ms: Some(9_050),
+            ..unchanged()
+        });
         assert_eq!(erased[2], "9.050Z  deleted");
         assert_eq!(erased.len(), 3);
     }
 
     #[test]
     fn the_last_word_is_no_other_than_the_last_answers() {
-        let last = |outcome: &str| events(&json!({ "outcome": outcome })).pop().unwrap();
-        assert!(last("missing").starts_with("since then an answer left it out"));
-        assert!(last("failed").starts_with("since then look-ups brought nothing"));
-        assert!(last("hidden").starts_with("9.000Z  hidden at the last answer"));
-        assert!(last("updated").starts_with("9.000Z  still so"));
+        let last = |outcome| {
+            let outcome = Some(outcome);
+            let history = PostHistory {
+                outcome,
+                ..unchanged()
+            };
+            events(&history).pop().unwrap()
+        };
+        let missing = last(LookupOutcome::Missing);
+        assert!(missing.starts_with("since then an answer left it out"));
+        let failed = last(LookupOutcome::Failed);
+        assert!(failed.starts_with("since then look-ups brought nothing"));
+        assert!(last(LookupOutcome::Hidden).starts_with("9.000Z  hidden at the last answer"));
+        assert!(last(LookupOutcome::Updated).starts_with("9.000Z  still so"));
     }
 }

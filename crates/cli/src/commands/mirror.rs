@@ -4,7 +4,7 @@ mod progress;
 
 use clap::Args;
 use driftline_runtime::now_ms;
-use driftline_server::admin::{self, AddSource, Command, Host, report_on};
+use driftline_server::admin::{self, AddSource, Host, Request as _, report_on};
 use driftline_store::{
     Store,
     source::{self, Source},
@@ -101,23 +101,15 @@ impl Mirror {
         stopped: bool,
     ) -> Result<(), CliError> {
         let report = report_on(store, None, name).await?;
-        let value = serde_json::to_value(report)
-            .map_err(|error| CliError::failed(format!("the report is not JSON: {error}")))?;
-        let report: shown::ShownReport = serde_json::from_value(value.clone())
-            .map_err(|error| CliError::failed(format!("the report is not read: {error}")))?;
-        if json {
-            output::json(&value)?;
-        } else {
-            shown::print(&report)?;
-        }
-        if let Some(error) = report.never_fetched() {
+        output::reply(json, &report, shown::print)?;
+        if let Some(error) = shown::never_fetched(&report) {
             return Err(CliError::failed(format!(
                 "nothing was ever fetched: {}",
                 error.message
             )));
         }
         let settled = !self.no_settle && !stopped;
-        match report.open_gaps() {
+        match shown::open_gaps(&report) {
             gaps if gaps > 0 && settled => Err(CliError::failed(format!(
                 "{gaps} gaps are still open; mirror again to fill them"
             ))),
@@ -154,9 +146,8 @@ async fn find_or_add(store: &Store, add: &AddSource) -> Result<Source, CliError>
         }
         return Ok(source);
     }
-    let added = admin::execute(&Host::of(store), Command::Add(Box::new(add.clone()))).await?;
-    let name = added["name"].as_str().unwrap_or_default();
-    Ok(admin::find(store, name).await?)
+    let added = add.clone().execute(&Host::of(store)).await?;
+    Ok(admin::find(store, &added.name).await?)
 }
 
 const MAX_SETTLING_MS: i64 = 5 * 60_000;

@@ -5,6 +5,7 @@ pub mod demo;
 pub mod export;
 pub mod history;
 pub mod id;
+pub mod migrate;
 pub mod mirror;
 pub mod refresh;
 pub mod serve;
@@ -36,6 +37,7 @@ pub async fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Command::Simulate(simulate) => simulate.run(&config, json).await,
         Command::Why(why) => why.run(&config, json).await,
         Command::History(history) => history.run(&config, json).await,
+        Command::Migrate(migrate) => migrate.run(&config, json).await,
         Command::Id(id) => Box::pin(id.run(&config, json)).await,
         Command::Demo(demo) => Box::pin(demo.run(json)).await,
     }

@@ -11,9 +11,10 @@ use clap::Args;
 use driftline_api::transport;
 use driftline_id_service::RunningIdService;
 use driftline_mirror::{PollersOptions, UpstreamAccess};
+use driftline_runtime::metrics::{self, Part};
 use driftline_server::{Daemon, HttpOptions};
 use driftline_store::Store;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -97,7 +98,7 @@ impl Serve {
                 data_dir.data().display()
             )));
         };
-        let metrics = record_metrics()?;
+        let metrics = record_metrics(|part| part != Part::IdService || config.id.serve)?;
         let listener = listen::bind(address, "--listen").await?;
         let store = data_dir.open(&lock).await?;
         let options = PollersOptions::new(holder_name());
@@ -254,13 +255,12 @@ fn base(text: &str) -> Result<Url, CliError> {
         })
 }
 
-/// Records the process's metrics from now on.
+/// Records the process's metrics from now on, with those of the parts that run here at once.
 ///
 /// # Errors
 /// [`CliError::Failed`] if they are recorded already.
-pub fn record_metrics() -> Result<PrometheusHandle, CliError> {
-    let handle = PrometheusBuilder::new()
-        .install_recorder()
+pub fn record_metrics(runs_here: impl Fn(Part) -> bool) -> Result<PrometheusHandle, CliError> {
+    let handle = metrics::install(runs_here)
         .map_err(|error| CliError::failed(format!("metrics cannot be recorded: {error}")))?;
     let kept = handle.clone();
     tokio::spawn(async move {

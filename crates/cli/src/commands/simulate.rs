@@ -3,12 +3,11 @@
 mod timeline;
 
 use clap::{Args, Subcommand, ValueEnum};
-use driftline_core::refresh::{
-    ValueSettings,
-    simulation::{History, PolicyKind, PolicyOutcome, Quota, World, run},
-};
+use driftline_core::refresh::ValueSettings;
 use driftline_runtime::now_ms;
-use driftline_server::admin::Command;
+use driftline_server::admin::{GrowthRow, ListGrowth};
+use driftline_sim::refresh_policies::{History, PolicyKind, PolicyOutcome, Quota, World, run};
+use driftline_store::LocalId;
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     error::CliError,
     output,
     store_access::{Missing, StoreAccess},
+    table::{self, Column},
 };
 
 /// Replays the stored history of counts under a policy and a quota, and shows how stale counts would
@@ -125,25 +125,21 @@ impl Simulate {
         store_access: &mut StoreAccess,
         since_ms: i64,
     ) -> Result<(String, Vec<History>), CliError> {
-        let mut after = 0;
+        let mut after = LocalId::new(0);
         let mut histories = Vec::new();
         loop {
             let page = store_access
-                .execute(Command::Histories {
+                .execute(ListGrowth {
                     instance: self.instance.clone(),
                     since_ms,
                     after,
                     limit: PAGE,
                 })
                 .await?;
-            let rows = page["rows"].as_array().into_iter().flatten();
-            histories.extend(rows.map(|row| history(row, since_ms)));
-            match page["next"].as_str().and_then(|next| next.parse().ok()) {
+            histories.extend(page.rows.iter().map(|row| history(row, since_ms)));
+            match page.next {
                 Some(next) => after = next,
-                None => {
-                    let instance = page["instance"].as_str().unwrap_or_default();
-                    return Ok((instance.to_owned(), histories));
-                }
+                None => return Ok((page.instance, histories)),
             }
         }
     }
@@ -188,40 +184,43 @@ impl Simulate {
             show_ms(self.quota.in_ms),
             self.batch
         ))?;
-        output::line(
-            "POLICY   REFRESHES  REQUESTS   OF QUOTA  MEAN AGE OF COUNTS  LONGEST  UNSEEN, COUNT-HOURS",
-        )?;
-        for (name, outcome) in rows {
+        let cells = rows.iter().map(|(name, outcome)| {
             let part = 100.0 * sent(outcome) as f64 / outcome.requests.len().max(1) as f64;
-            output::line(&format!(
-                "{:<7}  {:>9}  {:>8}  {part:>8.1} %  {:>18}  {:>7}  {:>20.1}",
-                word(*name),
-                outcome.refreshes,
-                sent(outcome),
+            [
+                word(*name).to_owned(),
+                outcome.refreshes.to_string(),
+                sent(outcome).to_string(),
+                format!("{part:.1} %"),
                 show_ms(outcome.mean_age_ms),
                 show_ms(outcome.longest_ms),
-                outcome.unseen_h,
-            ))?;
-            if outcome.stretch > 1.01 {
-                output::line(&format!(
-                    "         the quota is short: intervals are {:.1} times as long at the end",
-                    outcome.stretch
-                ))?;
-            }
+                format!("{:.1}", outcome.unseen_h),
+            ]
+        });
+        let lines = table::lines(COLUMNS, cells);
+        let notes = rows.iter().map(|(_, outcome)| stretched(outcome));
+        for (line, note) in lines.iter().zip(std::iter::once(None).chain(notes)) {
+            output::line(line)?;
+            note.iter().try_for_each(|note| output::line(note))?;
         }
         Ok(())
     }
 }
 
-fn history(row: &Value, since_ms: i64) -> History {
-    let ms = |key: &str| row[key].as_i64().unwrap_or(since_ms) - since_ms;
-    let totals: Vec<(i64, i64)> = row["totals"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|pair| Some((pair[0].as_i64()? - since_ms, pair[1].as_i64()?)))
+fn stretched(outcome: &PolicyOutcome) -> Option<String> {
+    (outcome.stretch > 1.01).then(|| {
+        format!(
+            "         the quota is short: intervals are {:.1} times as long at the end",
+            outcome.stretch
+        )
+    })
+}
+
+fn history(row: &GrowthRow, since_ms: i64) -> History {
+    let totals = row.totals.iter();
+    let totals: Vec<(i64, i64)> = totals
+        .map(|(at_ms, total)| (at_ms - since_ms, *total))
         .collect();
-    let (created_at_ms, first_ms) = (ms("created_at_ms"), ms("first_ms"));
+    let created_at_ms = row.created_at_ms - since_ms;
     let first = totals
         .first()
         .map(|(_, total)| (created_at_ms, *total as f64));
@@ -234,7 +233,7 @@ fn history(row: &Value, since_ms: i64) -> History {
     });
     History {
         created_at_ms,
-        first_stored_ms: first_ms.max(0),
+        first_stored_ms: (row.first_ms - since_ms).max(0),
         changes: first.into_iter().chain(grown).collect(),
     }
 }
@@ -261,6 +260,15 @@ fn pace(text: &str) -> Result<Pace, String> {
     Ok(Pace { requests, in_ms })
 }
 
+const COLUMNS: [Column; 7] = [
+    Column::Left("POLICY"),
+    Column::Right("REFRESHES"),
+    Column::Right("REQUESTS"),
+    Column::Right("OF QUOTA"),
+    Column::Right("MEAN AGE OF COUNTS"),
+    Column::Right("LONGEST"),
+    Column::Right("UNSEEN, COUNT-HOURS"),
+];
 const DAY_MS: i64 = 86_400_000;
 const PAGE: u32 = 2_000;
 
@@ -280,11 +288,11 @@ mod tests {
 
     #[test]
     fn a_history_begins_with_what_was_first_seen() {
-        let row = json!({
-            "created_at_ms": 1_000,
-            "first_ms": 2_000,
-            "totals": [[2_000, 5], [4_000, 9], [6_000, 9], [8_000, 8]],
-        });
+        let row = GrowthRow {
+            created_at_ms: 1_000,
+            first_ms: 2_000,
+            totals: vec![(2_000, 5), (4_000, 9), (6_000, 9), (8_000, 8)],
+        };
         let history = history(&row, 1_000);
         assert_eq!(history.created_at_ms, 0);
         assert_eq!(history.first_stored_ms, 1_000);

@@ -8,12 +8,14 @@ use std::{
 };
 
 use clap::Args;
-use driftline_core::api::Api;
-use driftline_core::tracking::Track as Tracks;
+use driftline_core::{
+    api::Api,
+    tracking::{self, TrackResult, TrackedPosts},
+};
 use driftline_mirror::is_usable;
-use driftline_server::admin::Command;
+use driftline_server::admin::CountTracked;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{
@@ -65,19 +67,17 @@ struct Counts {
 
 impl Counts {
     /// Takes in what was answered to lines that were sent, in their order.
-    fn take<'i>(&mut self, answer: &Value, sent: impl Iterator<Item = (u64, &'i str)>) {
-        let number = |key: &str| answer[key].as_u64().unwrap_or(0);
-        self.new += number("new");
-        self.stored += number("stored");
-        self.known += number("waiting_or_missing");
-        self.repeated += number("repeated");
-        self.source = answer["source"].as_str().unwrap_or_default().to_owned();
+    fn take<'i>(&mut self, result: &TrackResult, sent: impl Iterator<Item = (u64, &'i str)>) {
+        self.new += result.new;
+        self.stored += result.stored;
+        self.known += result.waiting_or_missing;
+        self.repeated += result.repeated;
+        self.source.clone_from(&result.source);
         // What fits an ID need not fit one of that upstream; it comes back, perhaps cut.
-        let bad = answer["bad"].as_array().into_iter().flatten();
-        let mut bad = bad.filter_map(Value::as_str).peekable();
+        let mut bad = result.bad.iter().peekable();
         for (line, id) in sent {
             if bad
-                .next_if(|bad| !bad.is_empty() && id.starts_with(bad))
+                .next_if(|bad| !bad.is_empty() && id.starts_with(bad.as_str()))
                 .is_some()
             {
                 self.note_bad(line, id);
@@ -132,7 +132,12 @@ impl Track {
         if is_served && !self.no_wait && counts.lines > 0 {
             totals = self.wait(store_access, totals, &mut stop).await?;
         }
-        let (waiting, missing, found) = totals;
+        let TrackedPosts {
+            waiting,
+            missing,
+            found,
+            ..
+        } = totals;
         if json {
             return output::json(&json!({
                 "source": counts.source,
@@ -209,16 +214,16 @@ impl Track {
         counts: &mut Counts,
     ) -> Result<(), CliError> {
         let (lines, ids): (Vec<u64>, Vec<String>) = chunk.into_iter().unzip();
-        let answer = store_access
-            .execute(Command::Track(Box::new(Tracks {
+        let result = store_access
+            .execute(tracking::Track {
                 instance: self.instance.clone(),
                 api: self.kind.map(Api::from),
                 ids: ids.clone(),
                 once: self.once,
-            })))
+            })
             .await?;
         let sent = lines.into_iter().zip(ids.iter().map(String::as_str));
-        counts.take(&answer, sent);
+        counts.take(&result, sent);
         Ok(())
     }
 
@@ -226,13 +231,13 @@ impl Track {
     async fn wait(
         &self,
         store_access: &mut StoreAccess,
-        mut totals: (u64, u64, u64),
+        mut totals: TrackedPosts,
         stop: &mut watch::Receiver<bool>,
-    ) -> Result<(u64, u64, u64), CliError> {
-        let all = totals.0;
+    ) -> Result<TrackedPosts, CliError> {
+        let all = totals.waiting;
         let bar = bar("looking up", Some(all));
-        while totals.0 > 0 && !*stop.borrow() {
-            bar.set_position(all.saturating_sub(totals.0));
+        while totals.waiting > 0 && !*stop.borrow() {
+            bar.set_position(all.saturating_sub(totals.waiting));
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
                 _ = stop.changed() => {}
@@ -244,11 +249,9 @@ impl Track {
     }
 
     /// How many posts of the instance are waiting, missing and found.
-    async fn totals(&self, store_access: &mut StoreAccess) -> Result<(u64, u64, u64), CliError> {
+    async fn totals(&self, store_access: &mut StoreAccess) -> Result<TrackedPosts, CliError> {
         let instance = self.instance.clone();
-        let answer = store_access.execute(Command::Tracked { instance }).await?;
-        let number = |key: &str| answer[key].as_u64().unwrap_or(0);
-        Ok((number("waiting"), number("missing"), number("found")))
+        store_access.execute(CountTracked { instance }).await
     }
 }
 
@@ -345,15 +348,13 @@ mod tests {
         counts.note_bad(3, "a b");
         let long = "x".repeat(80);
         let sent = [(1, "12"), (2, "abc"), (4, "123"), (5, "abc"), (6, &long)];
-        let answer = json!({
-            "source": "x-tracked",
-            "new": 2,
-            "stored": 0,
-            "waiting_or_missing": 0,
-            "repeated": 0,
-            "bad": ["abc", "abc", "x".repeat(60)],
-        });
-        counts.take(&answer, sent.into_iter());
+        let result = TrackResult {
+            source: "x-tracked".into(),
+            new: 2,
+            bad: vec!["abc".into(), "abc".into(), "x".repeat(60)],
+            ..TrackResult::default()
+        };
+        counts.take(&result, sent.into_iter());
         assert_eq!((counts.new, counts.bad), (2, 4));
         let lines: Vec<u64> = counts.examples.iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [2, 3, 5, 6]);

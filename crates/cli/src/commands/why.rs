@@ -1,9 +1,9 @@
 //! `why`: the state of a post.
 
 use clap::Args;
+use driftline_core::refresh::LookupOutcome;
 use driftline_runtime::now_ms;
-use driftline_server::admin::Command;
-use serde_json::Value;
+use driftline_server::admin::{ExplainPost, PendingState, PostState};
 
 use super::history::counts;
 use crate::{
@@ -28,69 +28,76 @@ impl Why {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let post = self.post;
-        let answer = once(config, Missing::Refuse, Command::Why { post }).await?;
-        if json {
-            return output::json(&answer);
-        }
-        print(&answer)
+        let state = once(config, Missing::Refuse, ExplainPost { post }).await?;
+        output::reply(json, &state, print)
     }
 }
 
-fn print(answer: &Value) -> Result<(), CliError> {
-    let time = |key: &str| answer[key].as_i64().map(shown::time);
-    let text = |key: &str| answer[key].as_str().unwrap_or("-");
-    if answer["id"].is_null() {
-        let (id, instance) = (text("upstream_id"), text("instance"));
-        output::line(&format!(
-            "{id} of {instance}, not stored ({})",
-            text("state")
-        ))?;
-    } else {
-        output::line(&format!("post {} ({})", text("id"), text("url")))?;
-    }
-    for (what, key) in [
-        ("named", "named_at_ms"),
-        ("written", "created_at_ms"),
-        ("edited", "edited_at_ms"),
-        ("deleted", "deleted_at_ms"),
-        ("last answer", "refreshed_at_ms"),
-        ("due", "due_at_ms"),
-    ] {
-        if let (Some(at), Some(at_ms)) = (time(key), answer[key].as_i64()) {
-            let ago_ms = now_ms() - at_ms;
-            let ago = if ago_ms >= 0 {
-                format!("{} ago", show_ms(ago_ms))
-            } else {
-                format!("in {}", show_ms(-ago_ms))
-            };
-            output::line(&format!("    {what:<12} {at}  ({ago})"))?;
+fn print(state: &PostState) -> Result<(), CliError> {
+    let why = match state {
+        PostState::Stored(post) => {
+            let url = post.url.as_deref().unwrap_or("-");
+            output::line(&format!("post {} ({url})", post.id))?;
+            print_times([
+                ("written", post.created_at_ms),
+                ("edited", post.edited_at_ms),
+                ("deleted", post.deleted_at_ms),
+                ("last answer", post.refreshed_at_ms),
+                ("due", post.due_at_ms),
+            ])?;
+            if let Some(refreshes) = post.refreshes {
+                let refreshed = refreshed(refreshes, post.outcome);
+                output::line(&format!("    refreshed    {refreshed}"))?;
+            }
+            if let Some(now) = &post.counts {
+                output::line(&format!("    counts       {}", counts(now)))?;
+            }
+            for row in &post.history {
+                let at = shown::time(row.at_ms);
+                output::line(&format!("        {at}  {}", counts(&row.counts)))?;
+            }
+            &post.why
         }
+        PostState::Pending(post) => {
+            let state = match post.state {
+                PendingState::Waiting => "waiting",
+                PendingState::Missing => "missing",
+            };
+            output::line(&format!(
+                "{} of {}, not stored ({state})",
+                post.upstream_id, post.instance
+            ))?;
+            print_times([("named", Some(post.named_at_ms)), ("due", post.due_at_ms)])?;
+            &post.why
+        }
+    };
+    output::line(&format!("    why          {why}"))
+}
+
+fn print_times<const N: usize>(times: [(&str, Option<i64>); N]) -> Result<(), CliError> {
+    for (what, at_ms) in times {
+        let Some(at_ms) = at_ms else { continue };
+        let ago_ms = now_ms() - at_ms;
+        let ago = if ago_ms >= 0 {
+            format!("{} ago", show_ms(ago_ms))
+        } else {
+            format!("in {}", show_ms(-ago_ms))
+        };
+        let at = shown::time(at_ms);
+        output::line(&format!("    {what:<12} {at}  ({ago})"))?;
     }
-    if let Some(refreshes) = answer["refreshes"].as_u64() {
-        output::line(&format!(
-            "    refreshed    {}",
-            refreshed(refreshes, answer["outcome"].as_str())
-        ))?;
-    }
-    if !answer["counts"].is_null() {
-        output::line(&format!("    counts       {}", counts(&answer["counts"])))?;
-    }
-    for row in answer["history"].as_array().into_iter().flatten() {
-        let at = row["at_ms"].as_i64().map_or_else(String::new, shown::time);
-        output::line(&format!("        {at}  {}", counts(row)))?;
-    }
-    output::line(&format!("    why          {}", text("why")))
+    Ok(())
 }
 
 /// How often look-ups have refreshed a post, and the last outcome.
-fn refreshed(times: u64, outcome: Option<&str>) -> String {
+fn refreshed(times: u32, outcome: Option<LookupOutcome>) -> String {
     let times = match times {
         0 => "not yet by a look-up".to_owned(),
         1 => "once".to_owned(),
         times => format!("{times} times"),
     };
     match outcome {
-        Some(outcome) => format!("{times}, the last outcome: {outcome}"),
+        Some(outcome) => format!("{times}, the last outcome: {}", outcome.name()),
         None => times,
     }
 }
@@ -103,13 +110,13 @@ mod tests {
     fn refreshes_are_counted_in_words() {
         assert_eq!(refreshed(0, None), "not yet by a look-up");
         assert_eq!(
-            refreshed(1, Some("updated")),
+            refreshed(1, Some(LookupOutcome::Updated)),
             "once, the last outcome: updated"
         );
         let failed = "not yet by a look-up, the last outcome: failed";
-        assert_eq!(refreshed(0, Some("failed")), failed);
+        assert_eq!(refreshed(0, Some(LookupOutcome::Failed)), failed);
         assert_eq!(
-            refreshed(2, Some("hidden")),
+            refreshed(2, Some(LookupOutcome::Hidden)),
             "2 times, the last outcome: hidden"
         );
     }

@@ -1,93 +1,49 @@
 //! The completeness report as text.
 
-use driftline_core::{
-    answer::Throttle,
-    timeline::{Counters, Ladder, LastError, RungStats},
-};
-use serde::Deserialize;
+use std::ops::Deref;
+
+use driftline_core::timeline::LastError;
+use driftline_mirror::{CompletenessReport, GapReport};
 
 use super::{histogram, time::time};
 use crate::{duration::show_ms, error::CliError, output};
-
-/// A report (`driftline_mirror::CompletenessReport`) as it comes from a store here or
-/// through the socket.
-#[derive(Debug, Clone, Deserialize)]
-pub struct ShownReport {
-    name: String,
-    upstream: String,
-    timeline: String,
-    complete: bool,
-    settled: bool,
-    readable: bool,
-    posts: u64,
-    deleted: u64,
-    streamed: u64,
-    covered_from: Option<String>,
-    covered_to: Option<String>,
-    gaps: Vec<ShownGap>,
-    lateness: ShownLateness,
-    clock_lead_ms: Option<i64>,
-    plan: ShownPlan,
-    rungs: Vec<ShownRung>,
-    counters: Counters,
-    fetched_per_post: Option<f64>,
-    throttle: Option<Throttle>,
-    last_error: Option<LastError>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct ShownProof {
-    is_enough: bool,
-    above_ms: i64,
-    up_to_ms: i64,
-    page_fulls: u64,
-    bound: f64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct ShownGap {
-    low: Option<String>,
-    high: String,
-    low_ms: Option<i64>,
-    high_ms: Option<i64>,
-    kind: String,
-    rung: Option<usize>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct ShownLateness {
-    posts: u64,
-    ahead: u64,
-    longest_ms: i64,
-    quantiles: Vec<(f64, i64)>,
-    bins: Vec<(i64, f64)>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct ShownPlan {
-    overlap_ms: i64,
-    every_ms: i64,
-    ladder: Ladder,
-    proof: ShownProof,
-    reasons: Vec<String>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct ShownRung {
-    age_ms: i64,
-    #[serde(flatten)]
-    found: RungStats,
-}
 
 /// Prints a report for people.
 ///
 /// # Errors
 /// As for [`output::line`].
-pub fn print(report: &ShownReport) -> Result<(), CliError> {
-    output::line(report.text().trim_end())
+pub fn print(report: &CompletenessReport) -> Result<(), CliError> {
+    output::line(Shown(report).text().trim_end())
 }
 
-impl ShownReport {
+/// Open ranges, history included, that have not been read.
+pub fn open_gaps(report: &CompletenessReport) -> usize {
+    let gaps = report.gaps.iter();
+    gaps.filter(|gap| matches!(gap.kind, "open" | "history"))
+        .count()
+}
+
+/// The ongoing error, if nothing was ever fetched.
+pub fn never_fetched(report: &CompletenessReport) -> Option<&LastError> {
+    let counters = &report.counters;
+    report
+        .last_error
+        .as_ref()
+        .filter(|error| !error.over && counters.requests == counters.failures)
+}
+
+/// A report as text.
+struct Shown<'r>(&'r CompletenessReport);
+
+impl Deref for Shown<'_> {
+    type Target = CompletenessReport;
+
+    fn deref(&self) -> &CompletenessReport {
+        self.0
+    }
+}
+
+impl Shown<'_> {
     fn text(&self) -> String {
         let mut text = Text::default();
         text.line(&format!(
@@ -183,7 +139,7 @@ impl ShownReport {
             ("passed_over", "passed over"),
             ("unrecoverable", "lost"),
         ] {
-            let gaps: Vec<&ShownGap> = self.gaps.iter().filter(|gap| gap.kind == kind).collect();
+            let gaps: Vec<&GapReport> = self.gaps.iter().filter(|gap| gap.kind == kind).collect();
             if gaps.is_empty() {
                 if kind == "open" {
                     text.item(title, "none");
@@ -197,10 +153,10 @@ impl ShownReport {
                 _ => "not read yet; `source fill` asks for one by its first ID",
             };
             text.item(title, &format!("{}, {what}", gaps.len()));
-            text.list(gaps.iter().map(|gap| gap.range()));
+            text.list(gaps.iter().map(|gap| range(gap)));
         }
         for rung in 0..=self.rungs.len() {
-            let waiting: Vec<&ShownGap> = self
+            let waiting: Vec<&GapReport> = self
                 .gaps
                 .iter()
                 .filter(|gap| gap.rung == Some(rung))
@@ -341,34 +297,14 @@ impl ShownReport {
             );
         }
     }
-
-    /// Open ranges, history included, that have not been read.
-    pub fn open_gaps(&self) -> usize {
-        self.gaps
-            .iter()
-            .filter(|gap| matches!(gap.kind.as_str(), "open" | "history"))
-            .count()
-    }
-
-    /// The ongoing error, if nothing was ever fetched.
-    pub fn never_fetched(&self) -> Option<&LastError> {
-        let counters = &self.counters;
-        self.last_error
-            .as_ref()
-            .filter(|error| !error.over && counters.requests == counters.failures)
-    }
 }
 
-impl ShownGap {
-    fn range(&self) -> String {
-        let low = self.low.as_deref().unwrap_or("the beginning");
-        match (self.low_ms, self.high_ms) {
-            (Some(from), Some(to)) => {
-                format!("{low} to {} ({} to {})", self.high, time(from), time(to))
-            }
-            (None, Some(to)) => format!("{low} to {} (until {})", self.high, time(to)),
-            _ => format!("{low} to {}", self.high),
-        }
+fn range(gap: &GapReport) -> String {
+    let (low, high) = (gap.low.as_deref().unwrap_or("the beginning"), &gap.high);
+    match (gap.low_ms, gap.high_ms) {
+        (Some(from), Some(to)) => format!("{low} to {high} ({} to {})", time(from), time(to)),
+        (None, Some(to)) => format!("{low} to {high} (until {})", time(to)),
+        _ => format!("{low} to {high}"),
     }
 }
 

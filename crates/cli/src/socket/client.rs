@@ -2,8 +2,7 @@
 
 use std::{io, path::Path};
 
-use driftline_server::admin::Command;
-use serde_json::Value;
+use driftline_server::admin::Request;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::{
@@ -12,7 +11,7 @@ use tokio::{
     },
 };
 
-use super::Answer;
+use super::{Answer, Call, VERSION};
 use crate::error::CliError;
 
 /// A conversation with the process that holds the data folder.
@@ -38,7 +37,7 @@ impl Client {
     ///
     /// # Errors
     /// [`CliError`] as the other process says, or if it ends meanwhile.
-    pub async fn execute(&mut self, command: &Command) -> Result<Value, CliError> {
+    pub async fn execute<R: Request>(&mut self, request: R) -> Result<R::Reply, CliError> {
         let gone = |error: io::Error| {
             CliError::failed(format!(
                 "the server ended before it answered ({error}); look at its log and try again"
@@ -49,7 +48,12 @@ impl Client {
                 "the server's answer is not understood ({error}); use the same version of driftline for both"
             ))
         };
-        let mut text = serde_json::to_string(command).map_err(not_json)?;
+        let call = Call {
+            version: VERSION.to_owned(),
+            command: R::NAME.to_owned(),
+            request,
+        };
+        let mut text = serde_json::to_string(&call).map_err(not_json)?;
         text.push('\n');
         self.write.write_all(text.as_bytes()).await.map_err(gone)?;
         let mut line = String::new();
@@ -57,7 +61,7 @@ impl Client {
             return Err(gone(io::ErrorKind::UnexpectedEof.into()));
         }
         match serde_json::from_str(&line).map_err(not_json)? {
-            Answer::Ok(value) => Ok(value),
+            Answer::Ok(reply) => Ok(reply),
             Answer::Error(error) => Err(error.into()),
         }
     }

@@ -1,9 +1,7 @@
 //! The local socket through which the command line reaches the process that
 //! holds the data folder.
 //!
-//! One line of JSON in, an [`driftline_server::admin::Command`]; one line out,
-//! `{"ok": value}` or `{"error": CommandError}`; as many pairs as the client
-//! likes.
+//! One line of JSON in, a [`Call`]; one line out, an [`Answer`]; as many pairs as the client likes.
 
 mod client;
 mod server;
@@ -13,15 +11,26 @@ pub use server::Listening;
 
 use driftline_runtime::CommandError;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+/// A call's line: a request to a process of the same version.
+#[derive(Debug, Serialize, Deserialize)]
+struct Call<R> {
+    /// The caller's version of driftline.
+    version: String,
+    /// The request's [`driftline_server::admin::Request::NAME`].
+    command: String,
+    request: R,
+}
 
 /// An answer's line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
-    Ok(Value),
+enum Answer<R> {
+    Ok(R),
     Error(CommandError),
 }
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Longer lines are no commands.
 const MAX_COMMAND: u64 = 1024 * 1024;

@@ -7,13 +7,14 @@ use std::{
 
 use driftline_runtime::{CommandError, FaultLog, Weight, now_ms, show_ms};
 use driftline_server::admin::{self, Host};
+use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{UnixListener, UnixStream},
     task::{JoinHandle, JoinSet},
 };
 
-use super::{Answer, MAX_COMMAND};
+use super::{Answer, Call, MAX_COMMAND, VERSION};
 use crate::error::CliError;
 
 /// A socket that is listened on until it is closed.
@@ -94,17 +95,8 @@ async fn converse(stream: UnixStream, host: Host) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let answer = match serde_json::from_str(&line) {
-            Ok(command) => admin::execute(&host, command).await,
-            Err(error) => Err(CommandError {
-                message: format!(
-                    "the server does not understand the command ({error}); use the same version of driftline for both"
-                ),
-                usage: true,
-            }),
-        };
-        let answer = match answer {
-            Ok(value) => Answer::Ok(value),
+        let answer = match answer(&host, &line).await {
+            Ok(reply) => Answer::Ok(reply),
             Err(error) => Answer::Error(error),
         };
         let Ok(mut text) = serde_json::to_string(&answer) else {
@@ -115,4 +107,15 @@ async fn converse(stream: UnixStream, host: Host) {
             return;
         }
     }
+}
+
+async fn answer(host: &Host, line: &str) -> Result<Box<RawValue>, CommandError> {
+    let call: Call<Box<RawValue>> = serde_json::from_str(line).map_err(admin::not_understood)?;
+    if call.version != VERSION {
+        return Err(admin::not_understood(format!(
+            "it is of driftline {}, the server of {VERSION}",
+            call.version
+        )));
+    }
+    admin::answer(host, &call.command, &call.request).await
 }

@@ -9,7 +9,7 @@ use std::{
 
 use driftline_id::{Layout, window::Record};
 use driftline_id_service::thrift::Client;
-use driftline_upstream::{Http, Options};
+use driftline_net::{Http, Options};
 use serde_json::Value;
 
 use crate::support::{DataDir, Ended, Running, soon};

@@ -226,13 +226,22 @@ impl Drop for Running {
 
 /// What a server answers to a request, its status and body.
 pub fn get(url: &str) -> (u16, String) {
+    request("GET", url)
+}
+
+/// The same for a POST without a body.
+pub fn post(url: &str) -> (u16, String) {
+    request("POST", url)
+}
+
+fn request(method: &str, url: &str) -> (u16, String) {
     let (host, path) = url
         .strip_prefix("http://")
         .unwrap()
         .split_once('/')
         .unwrap();
     let mut stream = std::net::TcpStream::connect(host).unwrap();
-    let request = format!("GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    let request = format!("{method} /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -1,230 +1,195 @@
-/// Finds the posts for which an upstream refuses a batch, by halving it until they are alone.
+use crate::answer::FailureKind;
+
+/// Looks up the posts of a claim, and finds those that make requests fail by halving.
 ///
-/// A batch of n posts with k culprits takes about 2 k log2 n requests. Where the quota ends earlier,
-/// each remaining suspect counts one more failure and stays due as before, and the next batch that
-/// holds it begins with parts of half the size: the search continues where it ended, in any process.
-/// Where everything is refused, the upstream is at fault and not the posts: see
-/// [`Bisection::is_outage`]. After an earlier outage it begins with a probe: see
-/// [`Bisection::with_probe`].
+/// Posts whose last look-ups failed are requested apart from the others, in parts that halve with
+/// each failure: the search survives claims and processes, however few requests a quota allows. A
+/// part that fails is halved in turn, until posts that fail are alone. A few failures in a row end
+/// it, since the upstream may be down: two if nothing was answered before, one after a turn without
+/// an answer, and then at most one post is blamed. So an outage costs one post's timeout a turn, and
+/// no post stays at the head of a schedule for ever.
 #[derive(Debug, Clone)]
 pub struct Bisection<T> {
     /// The parts still to be requested, the next one last.
     open: Vec<Part<T>>,
-    culprits: Vec<T>,
-    accepted: u32,
-    /// How many culprits there were at the last accepted part.
-    proven: usize,
-    outage_check: OutageCheck,
-    probe: Probe,
-}
-
-/// The state of the probe, posts that are requested before the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Probe {
-    /// There is none.
-    None,
-    /// It is the next part.
-    Pending,
-    /// It was refused.
-    Refused,
-}
-
-/// Whether the upstream itself may be at fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OutageCheck {
-    /// Nothing suggests it.
-    None,
-    /// The largest remaining part is requested next, to find out.
-    Pending,
-    /// That part was refused as well.
-    Confirmed,
+    /// Posts that failed alone.
+    culprits: Vec<(T, FailureKind)>,
+    has_answers: bool,
+    /// Whether every failure so far was a 403.
+    is_forbidden: bool,
+    /// How many more failures in a row end it.
+    tolerated: u32,
+    is_after_silence: bool,
 }
 
 #[derive(Debug, Clone)]
 struct Part<T> {
     posts: Vec<T>,
-    /// Whether it is part of a refused batch.
+    /// Whether it is part of a request that failed.
     is_suspect: bool,
 }
 
-/// The result of a [`Bisection`].
+/// The posts without an answer, by cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict<T> {
-    /// Posts that were refused alone.
-    pub culprits: Vec<T>,
-    /// Posts that were refused with others and not cleared since.
+pub struct Blame<T> {
+    /// Posts that got no usable answer when they were requested alone.
+    pub failed: Vec<T>,
+    /// Posts that got a 403 when they were requested alone: they are hidden, or the credential is
+    /// rejected.
+    pub forbidden: Vec<T>,
+    /// Posts that were requested with others, one of which may be at fault.
     pub suspects: Vec<T>,
-    /// Posts that were not requested.
-    pub unasked: Vec<T>,
+    /// Whether some posts are left without blame: they stay due as before.
+    pub is_cut_short: bool,
 }
 
 impl<T> Bisection<T> {
-    /// Begins with a batch. Posts whose last look-ups failed, `failures` times in a row, are requested
-    /// apart from the others, in parts that halve with each failure. The part of the batch's first
-    /// post comes first: if the quota ends between two parts, the other is first the next time.
-    pub fn new(batch: Vec<T>, failures: impl Fn(&T) -> u32) -> Self {
+    /// Begins with a batch of posts and their consecutive failures. The part of the batch's first
+    /// post comes first: if the quota ends between two parts, the other is first the next time. After
+    /// a turn without an answer (`is_after_silence`), a post that failed least is requested alone
+    /// before all others.
+    pub fn new(mut batch: Vec<T>, failures: impl Fn(&T) -> u32, is_after_silence: bool) -> Self {
         let size = batch.len();
-        Self::of(batch, size, failures)
-    }
-
-    /// Begins with posts of a batch of that size.
-    fn of(posts: Vec<T>, size: usize, failures: impl Fn(&T) -> u32) -> Self {
+        let least = batch
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, post)| failures(post));
+        let probe = least
+            .map(|(at, _)| at)
+            .filter(|_| is_after_silence)
+            .map(|at| vec![batch.remove(at)]);
         let mut parts: Vec<(u32, Vec<T>)> = Vec::new();
-        for post in posts {
+        for post in batch {
             let failed = failures(&post);
-            let most = part_size(size, failed);
+            let most = (size >> failed.min(u32::BITS - 1)).max(1);
             let fits = |(of, part): &&mut (u32, Vec<T>)| *of == failed && part.len() < most;
             match parts.iter_mut().find(fits) {
                 Some((_, part)) => part.push(post),
                 None => parts.push((failed, vec![post])),
             }
         }
-        let part = |(_, posts)| Part {
+        let parts = parts.into_iter().map(|(_, posts)| posts);
+        let part = |posts| Part {
             posts,
             is_suspect: false,
         };
+        let mut open: Vec<Part<T>> = probe.into_iter().chain(parts).map(part).collect();
+        open.reverse();
         Self {
-            open: parts.into_iter().rev().map(part).collect(),
+            open,
             culprits: Vec::new(),
-            accepted: 0,
-            proven: 0,
-            outage_check: OutageCheck::None,
-            probe: Probe::None,
+            has_answers: false,
+            is_forbidden: true,
+            tolerated: if is_after_silence { 1 } else { 2 },
+            is_after_silence,
         }
     }
 
-    /// As [`Bisection::new`], for an upstream without recent answers: the posts that failed least,
-    /// up to `most` of them and at most one part, are requested before all others. If they are
-    /// refused, the upstream seems to be down, and no more requests are made; but a post that was
-    /// requested alone counts as a culprit and makes room for another probe. So any schedule
-    /// distinguishes upstream and posts in the end, and an outage costs one post's timeout a turn.
-    pub fn with_probe(batch: Vec<T>, failures: impl Fn(&T) -> u32, most: usize) -> Self {
-        let Some(least) = batch.iter().map(&failures).min() else {
-            return Self::new(batch, failures);
-        };
-        let most = most.min(part_size(batch.len(), least));
-        let (mut posts, mut others) = (Vec::new(), Vec::new());
-        let size = batch.len();
-        for post in batch {
-            if posts.len() < most && failures(&post) == least {
-                posts.push(post);
-            } else {
-                others.push(post);
-            }
-        }
-        let mut bisection = Self::of(others, size, failures);
-        let is_suspect = false;
-        bisection.open.push(Part { posts, is_suspect });
-        bisection.probe = Probe::Pending;
-        bisection
-    }
-
-    /// The next part to request; `None` when nothing is left.
+    /// The next part to request; `None` when nothing is left, or the upstream seems to be down.
     pub fn part(&self) -> Option<&[T]> {
-        self.open.last().map(|part| part.posts.as_slice())
+        let next = self.open.last().filter(|_| self.tolerated > 0);
+        next.map(|part| part.posts.as_slice())
     }
 
     /// The part was answered; returns it.
-    pub fn accepted(&mut self) -> Vec<T> {
-        self.accepted = self.accepted.saturating_add(1);
-        self.proven = self.culprits.len();
-        self.outage_check = OutageCheck::None;
-        self.probe = Probe::None;
+    pub fn answered(&mut self) -> Vec<T> {
+        self.has_answers = true;
+        self.tolerated = TOLERATED_AFTER_ANSWER;
         self.open.pop().map_or_else(Vec::new, |part| part.posts)
     }
 
-    /// The part was refused: it is halved, or a single post is a culprit.
-    pub fn refused(&mut self) {
+    /// The request for the part failed.
+    pub fn failed(&mut self, kind: FailureKind) {
+        self.is_forbidden &= kind == FailureKind::Forbidden;
+        if !may_blame_posts(kind) {
+            self.tolerated = 0;
+            return;
+        }
         let Some(Part { mut posts, .. }) = self.open.pop() else {
             return;
         };
-        if self.outage_check == OutageCheck::Pending {
-            self.outage_check = OutageCheck::Confirmed;
-        }
-        if self.probe == Probe::Pending {
-            self.probe = Probe::Refused;
-        }
-        if posts.len() == 1 {
-            self.culprits.append(&mut posts);
-            self.check_for_outage();
-            return;
-        }
-        let second = posts.split_off(posts.len() / 2);
-        for posts in [second, posts] {
+        let is_alone = posts.len() == 1;
+        if is_alone {
+            self.culprits.extend(posts.pop().map(|post| (post, kind)));
+        } else {
+            let second = posts.split_off(posts.len() / 2);
             let is_suspect = true;
-            self.open.push(Part { posts, is_suspect });
+            let halves = [second, posts].map(|posts| Part { posts, is_suspect });
+            self.open.extend(halves);
         }
-    }
-
-    /// Whether so much was refused, with nothing accepted since, that the upstream itself is at
-    /// fault: two single posts and the largest part of the rest.
-    pub fn is_outage(&self) -> bool {
-        let is_all = self.accepted == 0 && self.open.is_empty();
-        let is_confirmed = self.outage_check == OutageCheck::Confirmed || is_all;
-        self.culprits.len() - self.proven >= 2 && is_confirmed
-    }
-
-    /// Whether the probe was refused: the upstream is thought to be down.
-    pub fn is_probe_refused(&self) -> bool {
-        self.probe == Probe::Refused && self.accepted == 0
-    }
-
-    /// After two culprits without an answer since, the largest remaining part decides whether the
-    /// upstream is at fault.
-    fn check_for_outage(&mut self) {
-        if self.culprits.len() - self.proven != 2 {
-            return;
-        }
-        let sizes = self.open.iter().map(|part| part.posts.len()).enumerate();
-        if let Some((largest, _)) = sizes.max_by_key(|(_, size)| *size) {
-            let part = self.open.remove(largest);
-            self.open.push(part);
-            self.outage_check = OutageCheck::Pending;
+        // A refused batch is halved at once: the upstream works. A request that cannot even be sent
+        // says nothing of the upstream.
+        let may_be_down = is_alone || (is_silence(kind) && !self.has_answers);
+        if may_be_down && kind != FailureKind::BadId {
+            self.tolerated = self.tolerated.saturating_sub(1);
         }
     }
 
     /// Whether anything was answered.
     pub fn has_answers(&self) -> bool {
-        self.accepted > 0
+        self.has_answers
     }
 
-    /// How many posts were refused alone.
-    pub fn culprits(&self) -> usize {
-        self.culprits.len()
+    /// Whether all requests got a 403.
+    pub fn is_forbidden(&self) -> bool {
+        !self.has_answers && self.is_forbidden
     }
 
-    /// Ends it where the upstream is thought to be at fault: only posts refused before the last
-    /// accepted part are surely culprits. One more counts as a culprit, so that it makes room.
-    pub fn end_in_outage(mut self) -> Verdict<T> {
-        let kept = self.culprits.len().min(self.proven + 1);
-        let mut unasked = self.culprits.split_off(kept);
-        unasked.extend(self.open.into_iter().flat_map(|part| part.posts));
-        Verdict {
-            culprits: self.culprits,
+    /// Ends it, whether or not all posts were answered.
+    pub fn end(mut self) -> Blame<T> {
+        let mut blame = Blame {
+            failed: Vec::new(),
+            forbidden: Vec::new(),
             suspects: Vec::new(),
-            unasked,
-        }
-    }
-
-    /// Ends it.
-    pub fn end(self) -> Verdict<T> {
-        let mut verdict = Verdict {
-            culprits: self.culprits,
-            suspects: Vec::new(),
-            unasked: Vec::new(),
+            is_cut_short: !self.open.is_empty(),
         };
-        for part in self.open {
-            if part.is_suspect {
-                verdict.suspects.extend(part.posts);
-            } else {
-                verdict.unasked.extend(part.posts);
+        let mut is_blamed = false;
+        let (has_answers, is_unsent) = (self.has_answers, |kind| kind == FailureKind::BadId);
+        self.culprits.retain(|(_, kind)| {
+            has_answers || is_unsent(*kind) || !std::mem::replace(&mut is_blamed, true)
+        });
+        for (post, kind) in self.culprits {
+            match kind {
+                FailureKind::Forbidden => blame.forbidden.push(post),
+                _ => blame.failed.push(post),
             }
         }
-        verdict
+        // After silence, nothing is known of posts that were requested together.
+        if self.has_answers || !self.is_after_silence {
+            let suspects = self.open.into_iter().filter(|part| part.is_suspect);
+            blame.suspects = suspects.flat_map(|part| part.posts).collect();
+        }
+        blame
     }
 }
 
-/// The size of a part of posts that failed so often, in a batch of that size.
-fn part_size(size: usize, failed: u32) -> usize {
-    (size >> failed.min(u32::BITS - 1)).max(1)
+/// How many posts may fail alone in a row after an answer before the upstream may be down.
+const TOLERATED_AFTER_ANSWER: u32 = 3;
+
+/// Whether a failure may be the fault of a requested post.
+pub fn may_blame_posts(kind: FailureKind) -> bool {
+    is_silence(kind)
+        || matches!(
+            kind,
+            FailureKind::Refused
+                | FailureKind::Forbidden
+                | FailureKind::Redirected
+                | FailureKind::UnexpectedStatus
+                | FailureKind::NotJson
+                | FailureKind::BadJson
+                | FailureKind::ErrorBody
+                | FailureKind::TooLarge
+                | FailureKind::BadId
+        )
+}
+
+/// Whether the upstream gave no complete answer, or failed itself.
+fn is_silence(kind: FailureKind) -> bool {
+    matches!(
+        kind,
+        FailureKind::TimedOut
+            | FailureKind::Truncated
+            | FailureKind::Unreachable
+            | FailureKind::ServerError
+    )
 }

@@ -6,37 +6,29 @@
 //!
 //! There are two policies ([`Policy`]): the seed's age table, and one by the value of a
 //! refresh ([`ValuePolicy`]), from a learned growth curve ([`GrowthSums`]) and a price that follows
-//! the quota ([`QuotaPrice`]). [`simulation`] compares them.
+//! the quota ([`QuotaPrice`]). `driftline-sim` compares them.
 
 mod age_table;
 mod batch_rule;
 mod bisection;
 mod engagement;
 mod freshness;
-mod growth_curve;
-mod growth_sums;
-mod learned_state;
 mod notification;
 mod policy;
-mod quota_price;
 mod refresh_history;
 mod retry;
-mod search;
-pub mod simulation;
-mod value_policy;
+mod value;
 
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
 pub use batch_rule::{BatchRule, Fill};
-pub use bisection::{Bisection, Verdict};
+pub use bisection::{Bisection, Blame, may_blame_posts};
 pub use engagement::EngagementWeights;
 pub use freshness::{
     CountSample, Decision, Freshness, LookupOutcome, LookupResult, RequestContext,
 };
-pub use growth_curve::{AGE_ENDS_MS, BINS, GrowthCurve};
-pub use growth_sums::{Growth, GrowthSums, Scale};
-pub use learned_state::{LearnedState, RefreshObservation, RefreshPlan};
 pub use policy::{Cause, Policy};
-pub use quota_price::{MAX_STEP, QuotaPrice, QuotaUse};
 pub use refresh_history::{EngagementSample, RefreshHistory};
-pub use search::{Blame, CanaryResult, Next, Search, is_silence, may_blame_posts};
-pub use value_policy::{ValuePolicy, ValueSettings};
+pub use value::{
+    AGE_ENDS_MS, BINS, Growth, GrowthCurve, GrowthSums, LearnedState, MAX_STEP, QuotaPrice,
+    QuotaUse, RefreshObservation, RefreshPlan, Scale, ValuePolicy, ValueSettings,
+};

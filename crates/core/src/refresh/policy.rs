@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     age_table::{AgeTable, Due},
     refresh_history::RefreshHistory,
-    value_policy::ValuePolicy,
+    value::ValuePolicy,
 };
 
 /// How posts share the quota.

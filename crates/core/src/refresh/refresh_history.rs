@@ -1,4 +1,4 @@
-use super::growth_sums::Growth;
+use super::value::Growth;
 
 /// The refreshes of a stored post so far: the input for planning the next one.
 #[derive(Debug, Clone, Copy, PartialEq)]

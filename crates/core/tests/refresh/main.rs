@@ -1,6 +1,6 @@
 //! The refresh machine's parts.
 //!
-//! `DRIFTLINE_SEED=n` replays one seed of the simulations.
+//! `DRIFTLINE_SEED=n` replays one seed of the drawn tests.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod age_table;
@@ -11,6 +11,4 @@ mod freshness;
 mod growth;
 mod learned_state;
 mod price;
-mod search;
-mod simulation;
 mod value;

@@ -3,7 +3,7 @@
 
 use driftline_core::{
     answer::{AnswerHeaders, Listed, Page, PageRequest},
-    post::{Author, Counts, Post, Visibility},
+    post::{Author, Counts, Post, PostHashes, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_id::Layout;
@@ -279,7 +279,9 @@ impl World {
                 },
                 boost_of: None,
                 counts: Counts::default(),
+                hashes: PostHashes::default(),
                 raw: "{}".into(),
+                viewer: None,
             },
         }
     }

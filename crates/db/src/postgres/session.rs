@@ -1,7 +1,10 @@
 use std::collections::HashMap;
+use std::future::{Future, poll_fn};
 use std::mem;
+use std::pin::pin;
+use std::task::Poll;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::maybe_done;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row as ServerRow, Statement};
 
@@ -147,9 +150,29 @@ impl Session {
         question: impl AsyncFnOnce(&Client) -> Result<T, Error>,
     ) -> Result<T, DbError> {
         let waiting = mem::take(&mut self.waiting);
-        let (before, answer) = self.wire.wait(|client| {
-            let before = join_all(waiting.iter().map(|waiting| waiting.run(client)));
-            join(before, question(client))
+        let (before, answer) = self.wire.wait(async |client| {
+            let mut requests: Vec<_> = waiting
+                .iter()
+                .map(|waiting| Box::pin(maybe_done(waiting.run(client))))
+                .collect();
+            let mut question = pin!(maybe_done(question(client)));
+            // A request is sent when it is first polled, and answers come in the same order.
+            poll_fn(|context| {
+                for request in &mut requests {
+                    let _ = request.as_mut().poll(context);
+                }
+                let _ = question.as_mut().poll(context);
+                Poll::Ready(())
+            })
+            .await;
+            let mut before = Vec::with_capacity(requests.len());
+            for request in &mut requests {
+                request.as_mut().await;
+                before.extend(request.as_mut().take_output());
+            }
+            question.as_mut().await;
+            let answer = question.as_mut().take_output().expect("it was awaited");
+            (before, answer)
         });
         for (waiting, outcome) in waiting.into_iter().zip(before) {
             let rows = outcome.map_err(|error| self.failed(&error))?;
@@ -172,7 +195,6 @@ impl Session {
         columns: &[Column<'_>],
         else_missing: Option<DbError>,
     ) -> Result<(), DbError> {
-        // More would be sent in no fixed order: see `join_all`.
         if self.waiting.len() >= MAX_WAITING {
             self.settle()?;
         }
@@ -270,5 +292,5 @@ fn references<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 
 /// A program has fewer statements than this; if not, they are all prepared again.
 const STATEMENTS: usize = 256;
-/// `join_all` polls, and so sends, up to 30 in order.
+/// Bounds what waits in memory.
 const MAX_WAITING: usize = 24;

@@ -24,6 +24,7 @@ use driftline_db::{Db, DbError, Migration, Root, Tx};
 static TABLES: &[Migration] = &[Migration {
     version: 1,
     name: "tables",
+    compat_version: 1,
     sql: "
         create table source (id {i64} primary key not null, cursor {i64} not null) {strict};
         create table post (

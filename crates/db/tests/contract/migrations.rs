@@ -1,23 +1,26 @@
 use std::thread;
 
-use driftline_db::testing::databases;
-use driftline_db::{Db, DbError, Migration};
+use driftline_db::testing::{databases, dump};
+use driftline_db::{Db, DbError, Migration, Root, Target};
 
 use crate::read;
 
 static FIRST: Migration = Migration {
     version: 1,
     name: "first",
+    compat_version: 1,
     sql: "create table a (id {i64} primary key not null) {strict}; insert into a values (1);",
 };
 static SECOND: Migration = Migration {
     version: 3,
     name: "second",
+    compat_version: 3,
     sql: "alter table a add column body text;",
 };
 static BROKEN: Migration = Migration {
     version: 3,
     name: "second",
+    compat_version: 3,
     sql: "create table b (id {i64} not null) {strict}; insert into nowhere values (1);",
 };
 
@@ -67,9 +70,136 @@ fn a_newer_database_is_refused() {
             error,
             DbError::Newer {
                 database: 3,
+                needed: 3,
                 program: 1
             }
         );
+        let message = error.to_string();
+        for part in [
+            "has schema version 3",
+            "this program's is 1",
+            "start a newer version",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}
+
+/// A step that programs of version 3 need not know.
+static ADDITIVE: Migration = Migration {
+    version: 5,
+    name: "additive",
+    compat_version: 3,
+    sql: "create index a_body on a (body);",
+};
+/// A step that they cannot live with.
+static BREAKING: Migration = Migration {
+    version: 6,
+    name: "breaking",
+    compat_version: 6,
+    sql: "alter table a rename column body to text;",
+};
+static THREE: &[Migration] = &[FIRST, SECOND, ADDITIVE];
+static FOUR: &[Migration] = &[FIRST, SECOND, ADDITIVE, BREAKING];
+/// An additive step after a breaking one does not make old programs fit again.
+static FIVE: &[Migration] = &[
+    FIRST,
+    SECOND,
+    ADDITIVE,
+    BREAKING,
+    Migration {
+        version: 7,
+        name: "additive again",
+        compat_version: 6,
+        sql: "create index a_text on a (text);",
+    },
+];
+
+#[test]
+fn a_newer_database_opens_with_a_program_that_it_still_fits() {
+    for fresh in databases() {
+        fresh.open(THREE).close_blocking();
+        let older = fresh.open(TWO);
+        let written = older.write_blocking(Root::none(), |tx| {
+            tx.execute("insert into a (id, body) values (2, 'old')", &[])
+        });
+        assert_eq!(written, Ok(1));
+        assert_eq!(versions(&older), [1, 3, 5]);
+        older.close_blocking();
+        let error = Db::open(fresh.options(ONE)).expect_err("too old");
+        let (database, needed) = (5, 3);
+        assert_eq!(error, newer(database, needed, 1), "{}", fresh.name);
+        fresh.open(THREE).close_blocking();
+    }
+}
+
+#[test]
+fn a_newer_database_that_no_longer_fits_is_refused_and_left_as_it_is() {
+    for fresh in databases() {
+        for (migrations, database) in [(FOUR, 6), (FIVE, 7)] {
+            fresh.open(migrations).close_blocking();
+            let before = dump(&fresh.target);
+            for program in [TWO, THREE] {
+                let version = program[program.len() - 1].version;
+                let error = Db::open(fresh.options(program)).expect_err("too old");
+                assert_eq!(error, newer(database, 6, version), "{}", fresh.name);
+                let error = Db::migration_plan(&fresh.target, program).expect_err("too old");
+                assert_eq!(error, newer(database, 6, version), "{}", fresh.name);
+            }
+            assert_eq!(dump(&fresh.target), before);
+        }
+    }
+}
+
+fn newer(database: i64, needed: i64, program: i64) -> DbError {
+    DbError::Newer {
+        database,
+        needed,
+        program,
+    }
+}
+
+/// Before programs recorded it, each version was taken to need its own program.
+#[test]
+fn what_a_database_needs_is_recorded_from_the_next_migration_on() {
+    for fresh in databases() {
+        let older = fresh.open(TWO);
+        let altered = older.write_blocking(Root::none(), |tx| {
+            tx.execute("alter table migration drop column compat_version", &[])
+        });
+        assert!(altered.is_ok(), "{altered:?}");
+        older.close_blocking();
+        fresh.open(TWO).close_blocking();
+        let error = Db::open(fresh.options(ONE)).expect_err("too old");
+        assert_eq!(error, newer(3, 3, 1), "{}", fresh.name);
+        fresh.open(THREE).close_blocking();
+        fresh.open(TWO).close_blocking();
+    }
+}
+
+#[test]
+fn a_plan_says_what_would_run_and_changes_nothing() {
+    for fresh in databases() {
+        if let Target::Postgres { .. } = fresh.target {
+            let plan = Db::migration_plan(&fresh.target, TWO).expect("a plan");
+            assert_eq!((plan.version, plan.program), (None, 3));
+            assert_eq!(plan.pending.len(), 2);
+        }
+        fresh.open(ONE).close_blocking();
+        let before = dump(&fresh.target);
+        let plan = Db::migration_plan(&fresh.target, THREE).expect("a plan");
+        assert_eq!((plan.version, plan.program), (Some(1), 5));
+        let names = plan
+            .pending
+            .iter()
+            .map(|step| (step.migration.version, step.migration.name));
+        assert_eq!(names.collect::<Vec<_>>(), [(3, "second"), (5, "additive")]);
+        assert_eq!(plan.pending[0].tables, [("a".to_owned(), 1)]);
+        assert_eq!(dump(&fresh.target), before, "{}", fresh.name);
+        fresh.open(THREE).close_blocking();
+        let done = Db::migration_plan(&fresh.target, TWO).expect("a plan");
+        assert_eq!((done.version, done.program), (Some(5), 3));
+        assert_eq!(done.pending, []);
     }
 }
 
@@ -79,6 +209,7 @@ fn another_history_is_refused() {
         Migration {
             version: 1,
             name: "other",
+            compat_version: 1,
             sql: "",
         },
         SECOND,
@@ -88,6 +219,7 @@ fn another_history_is_refused() {
         Migration {
             version: 2,
             name: "new",
+            compat_version: 2,
             sql: "",
         },
         SECOND,

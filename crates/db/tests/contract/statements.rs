@@ -173,6 +173,7 @@ fn the_schema_is_the_same_on_both() {
 static INDEXED: &[driftline_db::Migration] = &[driftline_db::Migration {
     version: 1,
     name: "indexed",
+    compat_version: 1,
     sql: "
         create table library (id {i64} primary key not null, name text) {strict};
         create table entry (

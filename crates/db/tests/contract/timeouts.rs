@@ -108,6 +108,7 @@ fn a_migration_may_take_longer() {
     static SLOW: &[Migration] = &[Migration {
         version: 1,
         name: "slow",
+        compat_version: 1,
         sql: "create table slow (id {i64} primary key not null); select pg_sleep(0.5)",
     }];
     let (_fresh, options) = with("statement_timeout=100ms");
@@ -185,6 +186,7 @@ static LOCKS: &[Migration] = &[
     Migration {
         version: 2,
         name: "locks",
+        compat_version: 2,
         sql: "
             lock table post;
             do $$ begin

@@ -1,6 +1,6 @@
 use driftline_db::{Column, DbError, Row, Value};
 
-use crate::{on_both, read, write};
+use crate::{insert, on_both, read, write};
 
 #[test]
 fn text_with_nul_is_refused_alike() {
@@ -73,6 +73,28 @@ fn values_of_every_type_are_bound_and_read() {
             )
         });
         assert_eq!(row, Ok((i64::MIN, true, i64::MAX, i64::MAX)));
+    });
+}
+
+#[test]
+fn columns_are_read_by_name() {
+    on_both(|db| {
+        write(db, |tx| insert(tx, 7)).expect("a write");
+        let row = read(db, |tx| {
+            tx.query_one(
+                "select p.source_id, p.id, p.body, count(*) as number from post p
+                 group by p.source_id, p.id, p.body",
+                &[],
+                |row| {
+                    let unknown = row.i64("likes");
+                    assert!(matches!(&unknown, Err(DbError::Type(text)) if text.contains("likes")));
+                    let null = row.text("body");
+                    assert!(matches!(&null, Err(DbError::Type(text)) if text.contains("body")));
+                    Ok((row.i64("id")?, row.opt_text("body")?, row.i64("number")?))
+                },
+            )
+        });
+        assert_eq!(row, Ok((7, None, 1)));
     });
 }
 

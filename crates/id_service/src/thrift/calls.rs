@@ -10,7 +10,8 @@ use std::{
     time::Instant,
 };
 
-use metrics::{Counter, counter};
+use driftline_runtime::metrics::{ID_CONNECTIONS_ENDED, ID_REFUSALS};
+use metrics::Counter;
 use tokio::{
     io::{AsyncRead, AsyncWriteExt as _, ReadBuf},
     net::TcpStream,
@@ -102,7 +103,7 @@ impl Calls {
                 Ended::Slow => "slow",
                 Ended::Unread => "unread",
             };
-            counter!("driftline_id_connections_ended_total", "reason" => reason).increment(1);
+            ID_CONNECTIONS_ENDED.with([reason]).increment(1);
             tracing::debug!(%ended, "a Thrift connection ended");
         }
     }
@@ -232,7 +233,7 @@ impl Calls {
         };
         if !known {
             let Some(agent) = agent.filter(|agent| is_agent(agent)) else {
-                counter!("driftline_id_refusals_total", "kind" => "user_agent").increment(1);
+                ID_REFUSALS.with(["user_agent"]).increment(1);
                 return Ok(Err(AGENT_RULE.to_owned()));
             };
             // Longer names are looked up each time, so that they cannot fill the memory.

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use metrics::{counter, gauge};
+use driftline_runtime::metrics::{ID_CONNECTIONS, ID_CONNECTIONS_ENDED};
 use tokio::sync::Notify;
 
 /// All open connections of one thread.
@@ -58,7 +58,7 @@ impl OpenConnections {
         self.open
             .borrow_mut()
             .insert(number, Rc::clone(&connection));
-        gauge!("driftline_id_connections").set(self.len() as f64);
+        ID_CONNECTIONS.set(self.len() as f64);
         ConnectionSlot {
             number,
             connection,
@@ -76,7 +76,7 @@ impl OpenConnections {
         let Some((&number, entry)) = silent else {
             return;
         };
-        counter!("driftline_id_connections_ended_total", "reason" => "room").increment(1);
+        ID_CONNECTIONS_ENDED.with(["room"]).increment(1);
         entry.evicted.notify_one();
         drop(open);
         // The connection ends when it is polled next; it must not be chosen again until then.
@@ -98,7 +98,7 @@ impl OpenConnections {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.all.open.borrow_mut().remove(&self.number);
-        gauge!("driftline_id_connections").set(self.all.len() as f64);
+        ID_CONNECTIONS.set(self.all.len() as f64);
         self.all.ended.notify_one();
     }
 }

@@ -7,18 +7,20 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{answer::FailureKind, refresh::LookupOutcome};
+use driftline_core::{
+    answer::{Failure, FailureKind},
+    refresh::LookupOutcome,
+};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    LocalId, SourceId, StoreError, entry,
-    refresh::{AnsweredLookup, Claim, DuePost, LookupAnswer, LookupTarget, refresh_state},
-    source::{self, TokenLocation},
+    StoreError,
+    refresh::{AnsweredLookup, Claim, DuePost, LookupAnswer, LookupTarget},
 };
 
 use super::{
     Shared,
     credential_pool::CredentialPool,
-    look_up::{Deadlines, look_up},
+    look_up::{Deadlines, last_outcomes, look_up},
     lookup_client::LookupClient,
 };
 use crate::quotas::Permit;
@@ -33,12 +35,13 @@ pub(super) async fn confirm(
     mut answers: Vec<AnsweredLookup>,
     deadlines: Deadlines,
 ) -> Result<Vec<AnsweredLookup>, StoreError> {
-    let before = last_outcomes(shared, claim, &answers).await?;
-    let dues: HashMap<LookupTarget, &DuePost> =
-        claim.posts.iter().map(|due| (due.what, due)).collect();
+    let may_be_known =
+        |answer: &LookupAnswer| matches!(answer, LookupAnswer::Hidden | LookupAnswer::Missing);
+    let unseen = answers.iter().filter(|of| may_be_known(&of.answer));
+    let before = last_outcomes(shared, unseen.map(|of| of.what).collect()).await?;
     let mut unconfirmed: Vec<&DuePost> = Vec::new();
     for answered in &mut answers {
-        let Some(due) = dues.get(&answered.what) else {
+        let Some(due) = claim.posts.iter().find(|due| due.what == answered.what) else {
             continue;
         };
         let before = before.get(&answered.what).copied();
@@ -52,67 +55,26 @@ pub(super) async fn confirm(
     if unconfirmed.is_empty() {
         return Ok(answers);
     }
-    let mut others = credential_pool.others(shared, first.credential.id).await?;
-    sort_by_first_source(shared, claim, &unconfirmed, &mut others).await?;
     let mut unreached: Vec<LookupTarget> = Vec::new();
-    for lookup_client in &others {
+    for other in credential_pool.others(shared, first.credential.id).await? {
         if unconfirmed.is_empty() {
             break;
         }
-        // Without time for a request, no quota is taken: the others stay unreached.
-        if deadlines.have_passed() {
-            unreached.extend(unconfirmed.iter().map(|due| due.what));
-            break;
-        }
-        // A post that an answer left out is requested alone.
-        let is_alone = unconfirmed.first().is_some_and(|due| due.freshness.missing);
-        let posts = if is_alone { 1 } else { unconfirmed.len() };
-        let charge = match lookup_client.take(shared, posts).await? {
-            Permit::Sent(charge) => charge,
-            Permit::Until(free_ms) => {
-                // Credentials with a long wait are not waited for.
-                if free_ms.saturating_sub(now_ms()) <= SOON_MS {
-                    unreached.extend(unconfirmed.iter().map(|due| due.what));
-                }
-                continue;
-            }
+        let asked = ask(shared, credential_pool, &other, &unconfirmed, deadlines).await?;
+        let Some(mut usable) = asked else {
+            continue;
         };
-        let found = look_up(shared, lookup_client, charge, &unconfirmed, deadlines, 0).await?;
-        let mut usable: HashMap<LookupTarget, AnsweredLookup> = found
-            .answers
-            .into_iter()
-            .filter(|answered| answered.answer.is_usable())
-            .map(|answered| (answered.what, answered))
-            .collect();
-        if !usable.is_empty() && lookup_client.credential.quarantine.is_some() {
-            shared
-                .access
-                .quotas
-                .restore(&lookup_client.credential)
-                .await?;
-        }
-        let is_refused = found
-            .failure
-            .is_some_and(|failure| failure.kind == FailureKind::Unauthorized);
-        if is_refused {
-            credential_pool.forget(lookup_client.credential.id);
-        }
-        for answered in &mut answers {
-            let Some(position) = unconfirmed.iter().position(|due| due.what == answered.what)
-            else {
-                continue;
+        unconfirmed.retain(|due| {
+            let Some(said) = usable.remove(&due.what) else {
+                unreached.push(due.what);
+                return true;
             };
-            match usable.remove(&answered.what) {
-                Some(other) => {
-                    if matches!(other.answer, LookupAnswer::Found(_)) {
-                        unconfirmed.remove(position);
-                    }
-                    *answered = stronger(answered.clone(), other);
-                }
-                None if !is_refused => unreached.push(answered.what),
-                None => {}
+            let is_found = matches!(said.answer, LookupAnswer::Found(_));
+            if let Some(answered) = answers.iter_mut().find(|of| of.what == due.what) {
+                *answered = stronger(answered.clone(), said);
             }
-        }
+            !is_found
+        });
     }
     // A tombstone waits until every available credential was asked.
     for answered in &mut answers {
@@ -124,39 +86,45 @@ pub(super) async fn confirm(
     Ok(answers)
 }
 
-/// The outcomes of the last look-ups of the posts that were not found now.
-async fn last_outcomes(
+/// The usable answers to another credential; `None` if it is passed over, because it is rejected or
+/// has no quota for long.
+async fn ask(
     shared: &Shared,
-    claim: &Claim,
-    answers: &[AnsweredLookup],
-) -> Result<HashMap<LookupTarget, LookupOutcome>, StoreError> {
-    let posts: Vec<LocalId> = answers
-        .iter()
-        .filter(|answered| {
-            matches!(
-                answered.answer,
-                LookupAnswer::Hidden | LookupAnswer::Missing
-            )
-        })
-        .filter_map(|answered| match answered.what {
-            LookupTarget::Stored(post) => Some(post),
-            LookupTarget::Pending { .. } => None,
-        })
-        .collect();
-    if posts.is_empty() || claim.posts.is_empty() {
-        return Ok(HashMap::new());
+    credential_pool: &mut CredentialPool,
+    other: &LookupClient,
+    posts: &[&DuePost],
+    deadlines: Deadlines,
+) -> Result<Option<HashMap<LookupTarget, AnsweredLookup>>, StoreError> {
+    // Without time for a request, no quota is taken.
+    if deadlines.have_passed() {
+        return Ok(Some(HashMap::new()));
     }
-    shared
-        .read(move |tx| {
-            let mut before = HashMap::new();
-            for post in &posts {
-                let outcome =
-                    refresh_state(tx, *post)?.and_then(|refresh_state| refresh_state.outcome);
-                before.extend(outcome.map(|outcome| (LookupTarget::Stored(*post), outcome)));
-            }
-            Ok(before)
-        })
-        .await
+    // A post that an answer left out is requested alone.
+    let is_alone = posts.first().is_some_and(|due| due.freshness.missing);
+    let size = if is_alone { 1 } else { posts.len() };
+    let charge = match other.take(shared, size).await? {
+        Permit::Sent(charge) => charge,
+        Permit::Until(free_ms) => {
+            let is_soon = free_ms.saturating_sub(now_ms()) <= SOON_MS;
+            return Ok(is_soon.then(HashMap::new));
+        }
+    };
+    let found = look_up(shared, other, charge, posts, deadlines, false).await?;
+    let mut usable = found.answers;
+    usable.retain(|answered| answered.answer.is_usable());
+    if !usable.is_empty() && other.credential.quarantine.is_some() {
+        let quotas = &shared.access.quotas;
+        quotas.restore(&other.credential).await?;
+    }
+    let is_rejected = |failure: &Failure| failure.kind == FailureKind::Unauthorized;
+    if found.failure.as_ref().is_some_and(is_rejected) {
+        credential_pool.forget(other.credential.id);
+        if usable.is_empty() {
+            return Ok(None);
+        }
+    }
+    let usable = usable.into_iter().map(|answered| (answered.what, answered));
+    Ok(Some(usable.collect()))
 }
 
 /// Whether an answer only repeats that a post is hidden. For a post that anyone may see, being left out
@@ -200,51 +168,12 @@ fn stronger(one: AnsweredLookup, other: AnsweredLookup) -> AnsweredLookup {
     }
 }
 
-/// Sorts the credentials whose sources were the first to show most of the posts to the front: they are
-/// the likeliest to see them.
-async fn sort_by_first_source(
-    shared: &Shared,
-    claim: &Claim,
-    posts: &[&DuePost],
-    lookup_clients: &mut [LookupClient],
-) -> Result<(), StoreError> {
-    if lookup_clients.len() < 2 {
-        return Ok(());
-    }
-    let instance = claim.instance;
-    let stored: Vec<LocalId> = posts
-        .iter()
-        .filter_map(|due| match due.what {
-            LookupTarget::Stored(post) => Some(post),
-            LookupTarget::Pending { .. } => None,
-        })
-        .collect();
-    let shown: Vec<Option<TokenLocation>> = shared
-        .read(move |tx| {
-            let mut sources = source::list(tx)?;
-            sources.retain(|source| source.instance.id == instance);
-            let ids: Vec<SourceId> = sources.iter().map(|source| source.id).collect();
-            let first = entry::first_sources(tx, &ids, &stored)?;
-            let token = |id: &SourceId| {
-                let source = sources.iter().find(|source| source.id == *id);
-                source.and_then(|source| source.token.clone())
-            };
-            Ok::<_, StoreError>(first.values().map(token).collect())
-        })
-        .await?;
-    lookup_clients.sort_by_cached_key(|lookup_client| {
-        let place = &lookup_client.credential.place;
-        std::cmp::Reverse(shown.iter().filter(|shown| *shown == place).count())
-    });
-    Ok(())
-}
-
 /// The longest wait for a quota, ms: longer than the windows of most upstreams.
 const SOON_MS: i64 = 20 * 60_000;
 
 #[cfg(test)]
 mod tests {
-    use driftline_store::quota;
+    use driftline_store::{LocalId, quota};
 
     use super::{super::testing::World, *};
 

@@ -7,10 +7,9 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
-use driftline_runtime::now_ms;
+use driftline_runtime::{metrics::REFRESH_FAILURES, now_ms};
 use driftline_store::{StoreError, credential::Credential};
 use driftline_upstream::{ClientPurpose, Upstream, is_post_id};
-use metrics::counter;
 
 use super::Shared;
 use crate::quotas::{Charge, Permit, QuotaPurpose};
@@ -123,14 +122,7 @@ impl LookupClient {
                         &found.headers,
                     )
                     .await?;
-                let shown = found
-                    .findings
-                    .iter()
-                    .find_map(|(id, finding)| match finding {
-                        Finding::Found(_) => Some(id),
-                        _ => None,
-                    });
-                shared.canaries.answered(self.credential.id, shown);
+                shared.refusals.answered(self.credential.id);
             }
             Err(failure) => {
                 self.settle_failed(shared, charge, failure).await?;
@@ -157,7 +149,7 @@ impl LookupClient {
         shared: &Shared,
         failure: &Failure,
     ) -> Result<(), StoreError> {
-        counter!("driftline_refresh_failures_total", "kind" => failure.kind.name()).increment(1);
+        REFRESH_FAILURES.with([failure.kind.name()]).increment(1);
         let quotas = &shared.access.quotas;
         quotas
             .failed(

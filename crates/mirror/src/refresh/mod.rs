@@ -4,7 +4,6 @@
 //! worker holds a claim, and no transaction.
 
 mod batch_ability;
-mod canaries;
 mod configured_credentials;
 mod credential_pool;
 mod cross_check;
@@ -14,6 +13,7 @@ mod options;
 mod outbox_relay;
 mod refresh_capacity;
 mod refresh_stats;
+mod refusals;
 mod saving;
 #[cfg(test)]
 mod testing;
@@ -25,14 +25,19 @@ use std::{
 };
 
 use driftline_core::refresh::RefreshObservation;
-use driftline_runtime::{FaultLog, FaultLogs, Weight, now_ms, show_ms};
+use driftline_runtime::{
+    FaultLog, FaultLogs, Weight,
+    metrics::{
+        REFRESH_OLDEST_OVERDUE, REFRESH_OVERDUE_POSTS, REFRESH_SCHEDULED_POSTS, REFRESH_STALENESS,
+    },
+    now_ms, show_ms,
+};
 use driftline_store::{
     CredentialId, InstanceId, Store, StoreError, Tx,
     instance::Instance,
     refresh::{Claims, bands, next_due_ms, overdue},
     source,
 };
-use metrics::gauge;
 use tokio::{
     sync::{Mutex, watch},
     task::JoinHandle,
@@ -46,8 +51,8 @@ pub use configured_credentials::ConfiguredCredentials;
 pub(crate) use credential_pool::ANONYMOUS;
 
 use crate::upstream_access::UpstreamAccess;
-use canaries::Canaries;
 use configured_credentials::UnknownNames;
+use refusals::Refusals;
 use worker_pool::WorkerPool;
 
 /// The workers of this process. Clones are handles to the same ones.
@@ -63,7 +68,7 @@ pub(crate) struct Shared {
     pub(crate) access: UpstreamAccess,
     pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
-    canaries: Canaries,
+    refusals: Refusals,
     /// Faults of an instance's workers, apart from outages of the whole store.
     faults: FaultLogs<InstanceId>,
     /// Credentials that this process cannot read.
@@ -108,7 +113,7 @@ impl Shared {
             claims: access.claims.clone(),
             access,
             options,
-            canaries: Canaries::default(),
+            refusals: Refusals::default(),
             faults: FaultLogs::default(),
             unusable: FaultLogs::default(),
             refresh_stats: std::sync::Mutex::default(),
@@ -205,8 +210,8 @@ async fn scan_instance(shared: &Arc<Shared>, instance: &Instance) -> Result<(), 
     let (id, now) = (instance.id, now_ms());
     let first_due_ms = shared.read(move |tx| next_due_ms(tx, id, now)).await?;
     let oldest_ms = first_due_ms.map_or(0, |due_ms| now.saturating_sub(due_ms).max(0));
-    let labels = [("instance", instance.origin.clone())];
-    gauge!("driftline_refresh_oldest_overdue_seconds", &labels).set(oldest_ms as f64 / 1000.0);
+    let oldest = REFRESH_OLDEST_OVERDUE.with([instance.origin.clone()]);
+    oldest.set(oldest_ms as f64 / 1000.0);
     share_learned(shared, instance).await?;
     shared.access.outbox_relay.relay_what_is_left(id, now).await
 }
@@ -239,9 +244,13 @@ async fn share_observation(
 ) -> Result<(), StoreError> {
     let id = instance.id;
     let behind = shared.read(move |tx| overdue(tx, id, now)).await?;
-    let labels = [("instance", instance.origin.clone())];
-    gauge!("driftline_refresh_overdue_posts", &labels).set(behind.overdue as f64);
-    gauge!("driftline_refresh_scheduled_posts", &labels).set(behind.scheduled as f64);
+    let origin = || [instance.origin.clone()];
+    REFRESH_OVERDUE_POSTS
+        .with(origin())
+        .set(behind.overdue as f64);
+    REFRESH_SCHEDULED_POSTS
+        .with(origin())
+        .set(behind.scheduled as f64);
     show_staleness(shared, instance, now).await?;
     let offered_per_ms = refresh_capacity::posts_per_ms(shared, id).await?;
     let policies = &shared.access.policies;
@@ -267,11 +276,9 @@ async fn show_staleness(
     let table = ages.clone();
     let band_states = shared.read(move |tx| bands(tx, id, &table, now)).await?;
     for (band, state) in ages.bands().iter().zip(band_states) {
-        let labels = [
-            ("instance", instance.origin.clone()),
-            ("younger_than", format!("{}s", band.below_ms / 1000)),
-        ];
-        gauge!("driftline_refresh_staleness_seconds", &labels)
+        let younger_than = format!("{}s", band.below_ms / 1000);
+        REFRESH_STALENESS
+            .with([instance.origin.clone(), younger_than])
             .set(state.mean_staleness_ms as f64 / 1000.0);
     }
     Ok(())

@@ -7,8 +7,8 @@ use std::{
 
 use driftline_runtime::{FaultLogs, Weight, now_ms, show_ms};
 use driftline_store::{
-    InstanceId, LocalId, Root, SourceId, Store, StoreError,
-    refresh::{OutboxItem, forget_relayed, listed_in, notify, outbox, outbox_of},
+    InstanceId, LocalId, Root, SourceId, Store, StoreError, listed_in, notify,
+    refresh::{OutboxItem, forget_relayed, outbox, outbox_of},
     source,
 };
 

@@ -1,5 +1,7 @@
 use driftline_core::refresh::{LookupOutcome, RefreshObservation};
-use metrics::counter;
+use driftline_runtime::metrics::{
+    REFRESH_LOST_LEASES, REFRESH_REQUESTED_POSTS, REFRESH_REQUESTS, REFRESHED_POSTS,
+};
 use serde::Serialize;
 
 /// The work of this process's workers for an instance.
@@ -34,9 +36,11 @@ impl RefreshStats {
     pub(crate) fn asked(&mut self, posts: usize) {
         self.requests += 1;
         self.posts += posts as u64;
-        let labels = [("instance", self.origin.clone())];
-        counter!("driftline_refresh_requests_total", &labels).increment(1);
-        counter!("driftline_refresh_requested_posts_total", &labels).increment(posts as u64);
+        let origin = || [self.origin.clone()];
+        REFRESH_REQUESTS.with(origin()).increment(1);
+        REFRESH_REQUESTED_POSTS
+            .with(origin())
+            .increment(posts as u64);
     }
 
     /// The observation, if it is due to be shared. If sharing fails, the caller adds it back.
@@ -55,7 +59,7 @@ impl RefreshStats {
         if let Some(kept) = at.and_then(|at| self.outcomes.get_mut(at)) {
             *kept += 1;
         }
-        counter!("driftline_refreshed_posts_total", "outcome" => outcome.name()).increment(1);
+        REFRESHED_POSTS.with([outcome.name()]).increment(1);
     }
 
     /// How many answers left open whether the post still exists.
@@ -70,7 +74,7 @@ impl RefreshStats {
 
     pub(crate) fn lost(&mut self) {
         self.lost_leases += 1;
-        counter!("driftline_refresh_lost_leases_total").increment(1);
+        REFRESH_LOST_LEASES.increment(1);
     }
 }
 
@@ -91,7 +95,9 @@ const SHARED_EVERY_MS: i64 = 180_000;
 
 #[cfg(test)]
 mod tests {
+    use driftline_core::answer::FailureKind;
     use driftline_core::refresh::{LearnedState, RefreshHistory, RefreshPlan};
+    use driftline_runtime::metrics::{LabelValues, METRICS};
 
     use super::*;
 
@@ -116,6 +122,25 @@ mod tests {
         ] {
             assert!(rendered.contains(line), "{rendered}");
         }
+    }
+
+    fn listed(metric: &str) -> Vec<&'static str> {
+        let metric = METRICS.iter().find(|listed| listed.name == metric);
+        match metric.unwrap().labels[0].values {
+            LabelValues::Closed(values) => values.to_vec(),
+            LabelValues::Open(_) => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_outcome_and_each_kind_of_failure_has_its_series() {
+        let outcomes = LookupOutcome::ALL.map(LookupOutcome::name);
+        assert_eq!(listed("driftline_refreshed_posts_total"), outcomes);
+        // The error names all kinds, in backticks, after the unknown one.
+        let unknown = serde_json::from_str::<FailureKind>("\"none\"").unwrap_err();
+        let unknown = unknown.to_string();
+        let kinds: Vec<_> = unknown.split('`').skip(3).step_by(2).collect();
+        assert_eq!(listed("driftline_request_failures_total"), kinds);
     }
 
     #[test]

@@ -6,15 +6,16 @@ use driftline_core::post::Post;
 use driftline_store::{
     SourceId, StoreError,
     instance::Instance,
-    refresh::{
-        AnsweredLookup, Claim, Found, LookupAnswer, LookupTarget, Save, hydrate as hydrate_posts,
-    },
+    refresh::{AnsweredLookup, Claim, LookupAnswer, LookupTarget, Save},
     source,
+    tracked::{Found, hydrate as hydrate_posts},
 };
-use metrics::counter;
 
 use super::{RefreshStats, Shared, outbox_relay};
-use driftline_runtime::{now_ms, random};
+use driftline_runtime::{
+    metrics::{POSTS_HYDRATED, REFRESH_POSTPONED},
+    now_ms, random,
+};
 
 /// Saves answers, schedules the posts again, and notifies libraries.
 pub(super) async fn save(
@@ -41,7 +42,7 @@ pub(super) async fn save(
         }
         Err(error) => return Err(error),
     };
-    counter!("driftline_refresh_postponed_total").increment(saved.postponed);
+    REFRESH_POSTPONED.increment(saved.postponed);
     let policy = shared.access.policies.of(instance.id);
     shared.count(instance.id, |refresh_stats| {
         for (_, outcome) in &saved.outcomes {
@@ -99,7 +100,7 @@ async fn hydrate(
             })
             .await;
         match stored {
-            Ok(new) => counter!("driftline_posts_hydrated_total").increment(new),
+            Ok(new) => POSTS_HYDRATED.increment(new),
             // The source was removed, so the post is dropped.
             Err(StoreError::NoSource) => {}
             Err(error) => return Err(error),

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use driftline_core::{api::Api, refresh::BatchRule, tracking::Track};
+use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
 use driftline_store::{
     CredentialId, Store, Target, clock,
@@ -11,7 +12,6 @@ use driftline_store::{
     refresh::{Claim, ClaimRequest, Claimed},
     source::{self, TokenLocation},
 };
-use driftline_upstream::{Http, Options};
 
 use super::{RefreshOptions, Shared};
 use crate::upstream_access::UpstreamAccess;

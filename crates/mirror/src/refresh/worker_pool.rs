@@ -19,7 +19,7 @@ use driftline_runtime::{Weight, now_ms, random, show_ms};
 use driftline_store::{
     Root, StoreError,
     instance::{Instance, forget_batch_look_up, has_batch_look_up, set_batch_look_up},
-    refresh::{Claim, ClaimRequest, Claimed, SHARDS, next_due_ms},
+    refresh::{Claim, ClaimRequest, Claimed, next_due_ms},
 };
 use driftline_upstream::Upstream;
 use tokio::{sync::watch, task::JoinHandle};
@@ -29,7 +29,7 @@ use super::{
     batch_ability::BatchAbility,
     credential_pool::CredentialPool,
     cross_check,
-    look_up::{self, Deadlines},
+    look_up::{self, Deadlines, LookupAnswers},
     lookup_client::LookupClient,
     saving::save,
 };
@@ -74,9 +74,6 @@ struct Worker {
     batch: BatchAbility,
     /// Failures of the upstream in a row.
     failures: u32,
-    /// The same for each shard: posts at the head of one may look like an outage of the upstream while
-    /// other shards are answered.
-    suspicion: [u32; SHARDS as usize],
     /// The end of the pause after a failure, Unix ms.
     paused_until_ms: i64,
     credential_pool: CredentialPool,
@@ -102,7 +99,6 @@ impl Worker {
             shard: random(),
             batch: BatchAbility::default(),
             failures: 0,
-            suspicion: [0; SHARDS as usize],
             paused_until_ms: 0,
             credential_pool: CredentialPool::new(instance),
         }
@@ -268,7 +264,6 @@ impl Worker {
             .any(|answered| answered.answer.is_usable());
         if !is_silent {
             self.failures = 0;
-            *self.suspicion() = 0;
             if credential.quarantine.is_some() {
                 self.shared.access.quotas.restore(credential).await?;
             }
@@ -287,8 +282,7 @@ impl Worker {
         claim: &Claim,
         lookup_client: &LookupClient,
         charge: Charge,
-    ) -> Result<look_up::LookupAnswers, StoreError> {
-        let silent = self.failures.max(*self.suspicion());
+    ) -> Result<LookupAnswers, StoreError> {
         let (shared, now) = (&self.shared, now_ms());
         let time_ms = |share: f64| {
             let time = shared.options.lease.mul_f64(share);
@@ -299,8 +293,19 @@ impl Worker {
             over_ms: now.saturating_add(time_ms(LOOK_UP_SHARE)),
         };
         let posts: Vec<_> = claim.posts.iter().collect();
-        let found =
-            look_up::look_up(shared, lookup_client, charge, &posts, deadlines, silent).await?;
+        let is_after_silence = self.failures > 0;
+        let found = look_up::look_up(
+            shared,
+            lookup_client,
+            charge,
+            &posts,
+            deadlines,
+            is_after_silence,
+        )
+        .await?;
+        if let Some(refused) = self.quarantine(lookup_client, &found).await? {
+            return Ok(refused);
+        }
         deadlines.last_ms = deadlines.over_ms;
         let credential_pool = &mut self.credential_pool;
         let answers = cross_check::confirm(
@@ -312,7 +317,32 @@ impl Worker {
             deadlines,
         )
         .await?;
-        Ok(look_up::LookupAnswers { answers, ..found })
+        Ok(LookupAnswers { answers, ..found })
+    }
+
+    /// Quarantines a credential that was refused (403) too many posts in a row, and blames none of them.
+    async fn quarantine(
+        &self,
+        lookup_client: &LookupClient,
+        found: &LookupAnswers,
+    ) -> Result<Option<LookupAnswers>, StoreError> {
+        let (refusals, id) = (&self.shared.refusals, lookup_client.credential.id);
+        let Some(failure) = &found.failure else {
+            return Ok(None);
+        };
+        if found.refused.is_empty() || !refusals.are_too_many(id, &found.refused) {
+            return Ok(None);
+        }
+        refusals.answered(id);
+        let failure = Failure {
+            kind: FailureKind::Unauthorized,
+            ..failure.clone()
+        };
+        lookup_client.failed(&self.shared, &failure).await?;
+        Ok(Some(LookupAnswers {
+            failure: Some(failure),
+            ..LookupAnswers::default()
+        }))
     }
 
     /// Loads what other workers found out about the look-up of several posts.
@@ -449,16 +479,9 @@ impl Worker {
             Some(FailureKind::Throttled | FailureKind::Capped | FailureKind::Unauthorized) => 0,
             _ => {
                 self.failures = self.failures.saturating_add(1);
-                let suspicion = self.suspicion();
-                *suspicion = suspicion.saturating_add(1);
                 self.pause()
             }
         }
-    }
-
-    /// The suspicion of the shard of the last claim.
-    fn suspicion(&mut self) -> &mut u32 {
-        &mut self.suspicion[(self.shard % SHARDS as u64) as usize]
     }
 
     /// Begins a pause; returns its end, Unix ms.

@@ -8,9 +8,12 @@ use std::{
 };
 
 use driftline_core::timeline::Machine;
-use driftline_runtime::{FaultLog, StalledSource, Weight, show_ms};
+use driftline_runtime::{
+    FaultLog, StalledSource, Weight,
+    metrics::{SOURCE_FAILING, SOURCE_LAST_SUCCESS, SOURCE_STALLED, SOURCE_STANDING_STILL},
+    show_ms,
+};
 use driftline_store::SourceId;
-use metrics::gauge;
 
 use crate::session::Done;
 
@@ -229,13 +232,13 @@ impl Record {
     }
 
     fn show(&self, fails: bool, is_stalled: bool) {
-        let labels = [("source", self.name.clone())];
+        let name = || [self.name.clone()];
         let number = |is_so: bool| f64::from(u8::from(is_so));
-        gauge!("driftline_source_failing", &labels).set(number(fails));
-        gauge!("driftline_source_standing_still", &labels).set(number(is_stalled));
+        SOURCE_FAILING.with(name()).set(number(fails));
+        SOURCE_STALLED.with(name()).set(number(is_stalled));
+        SOURCE_STANDING_STILL.with(name()).set(number(is_stalled));
         if let Some(at_ms) = self.succeeded_at_ms {
-            gauge!("driftline_source_last_success_timestamp_seconds", &labels)
-                .set(at_ms as f64 / 1e3);
+            SOURCE_LAST_SUCCESS.with(name()).set(at_ms as f64 / 1e3);
         }
     }
 
@@ -243,8 +246,7 @@ impl Record {
     /// fires for a source that another process reads.
     fn hide(&self) {
         self.show(false, false);
-        let labels = [("source", self.name.clone())];
-        gauge!("driftline_source_last_success_timestamp_seconds", &labels).set(f64::NAN);
+        SOURCE_LAST_SUCCESS.with([self.name.clone()]).set(f64::NAN);
     }
 }
 

@@ -32,7 +32,11 @@ impl Simulation {
         self.upstream
             .change_faults(|faults| faults.throttles.clear());
         let poison = |upstream: &mut Upstream, id: &UpstreamId| {
-            let kinds = [FailureKind::ServerError, FailureKind::Refused];
+            let kinds = [
+                FailureKind::ServerError,
+                FailureKind::Refused,
+                FailureKind::Unreachable,
+            ];
             match upstream.look_up(end_ms, "token", id) {
                 Err(failure) => kinds.contains(&failure.kind),
                 Ok(_) => false,

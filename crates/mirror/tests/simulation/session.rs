@@ -13,7 +13,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, PageHashes, StoreError, commit_look_up,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, StoreError, commit_look_up,
     commit_machine, commit_page, entry, source, source_lease::Lease,
 };
 use rand::RngExt;
@@ -308,7 +308,6 @@ impl Simulation {
             Arc::clone(&self.refresher.policy),
             self.refresher.claims.clone(),
         );
-        let hashes = PageHashes::of(&page);
         move |tx| {
             let commit = CommitPage {
                 source,
@@ -319,7 +318,6 @@ impl Simulation {
                 request: &request,
                 reading: &reading,
                 page: &page,
-                hashes: &hashes,
                 policy: &policy,
                 claims: &claims,
                 now_ms,

@@ -1,9 +1,11 @@
 //! Commands about credentials.
 
+use std::collections::HashMap;
+
 use driftline_core::{
     answer::FailureKind,
     api::Api,
-    quota::{Grant, QuotaLedger, Unit, Use},
+    quota::{Grant, QuotaLedger, Use},
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
@@ -13,61 +15,23 @@ use driftline_store::{
     source::{self, NameRefused, TokenLocation},
 };
 use driftline_upstream::{Address, Upstream, look_ups};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::Host;
+use super::{
+    AddCredential, AddedCredential, CredentialRow, Host, ListCredentials, QuotaLimit,
+    RemoveCredential, RemovedCredential, TestCredential, TestedCredential, Token,
+};
 use driftline_mirror::{
     quotas::{MONTH, QuotaPurpose, capped},
     same_api,
 };
 
-/// A credential to add.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AddCredential {
-    /// Its name; made from the address if not given.
-    pub name: Option<String>,
-    /// The server's address as the operator typed it.
-    pub address: String,
-    /// The API that it speaks.
-    pub api: Api,
-    /// The location of its token.
-    pub token: Token,
-    /// The most posts that it may read in a calendar month.
-    pub monthly_posts: Option<u32>,
-}
-
-/// The location of a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Token {
-    /// In an environment variable.
-    Environment(String),
-    /// In a file.
-    File(String),
-    /// Sealed, in the store.
-    Sealed(String),
-    /// No token: only public posts are requested.
-    None,
-}
-
-impl Token {
-    fn place(self) -> Option<TokenLocation> {
-        match self {
-            Self::Environment(name) => Some(TokenLocation::Environment(name)),
-            Self::File(path) => Some(TokenLocation::File(path)),
-            Self::Sealed(sealed) => Some(TokenLocation::Sealed(sealed)),
-            Self::None => None,
-        }
-    }
-}
-
-pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, CommandError> {
+/// Adds a credential.
+pub(super) async fn add(host: &Host, new: AddCredential) -> Result<AddedCredential, CommandError> {
     let store = &host.store;
     let address = Address::parse(&new.address).map_err(CommandError::usage)?;
     let origin = address.to_string();
     same_api(store, &origin, new.api).await?;
-    let place = new.token.place();
+    let place = location(new.token);
     if place.is_none() && new.api != Api::Mastodon {
         return Err(CommandError::usage(format!(
             "{} needs a token; say where it is with --token-env, --token-file or --stdin",
@@ -95,7 +59,7 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, Comman
         })
         .await?;
     match added {
-        Ok(id) => Ok(json!({ "name": name, "id": id.to_string(), "warning": warning })),
+        Ok(id) => Ok(AddedCredential { name, id, warning }),
         Err(Refused::Known(known)) => Err(CommandError::usage(format!(
             "the credential {known:?} has the same token, or none too, for that server: two would count its limits apart; use that one, or remove it first"
         ))),
@@ -105,6 +69,15 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<Value, Comman
         Err(Refused::Name(NameRefused::Bad)) => Err(CommandError::usage(
             "a credential's name is 1 to 64 letters, digits, `-`, `_` and `.`",
         )),
+    }
+}
+
+fn location(token: Token) -> Option<TokenLocation> {
+    match token {
+        Token::Environment(name) => Some(TokenLocation::Environment(name)),
+        Token::File(path) => Some(TokenLocation::File(path)),
+        Token::Sealed(sealed) => Some(TokenLocation::Sealed(sealed)),
+        Token::None => None,
     }
 }
 
@@ -134,85 +107,78 @@ fn unreadable(host: &Host, place: Option<&TokenLocation>, origin: &str) -> Optio
     read.err().map(|error| error.to_string())
 }
 
-pub(super) async fn list(host: &Host) -> Result<Value, CommandError> {
+/// The credentials with what is left of their quotas.
+pub(super) async fn list(
+    host: &Host,
+    _: ListCredentials,
+) -> Result<Vec<CredentialRow>, CommandError> {
     let (credentials, instances, ledgers) = host
         .store
         .read(|tx| {
-            let mut instances = Vec::new();
+            let mut instances = HashMap::new();
             for instance in source::instances(tx)? {
                 let has_batch = instance::has_batch_look_up(tx, instance.id)?;
-                instances.push((instance, has_batch.unwrap_or(false)));
+                instances.insert(instance.id, (instance, has_batch.unwrap_or(false)));
             }
             Ok::<_, StoreError>((credential::list(tx)?, instances, quota::all(tx)?))
         })
         .await?;
     let now = now_ms();
-    let rows: Vec<Value> = credentials
-        .iter()
-        .map(|credential| {
-            let id = credential.instance;
-            let of = instances.iter().find(|(instance, _)| instance.id == id);
-            let batch = of.map_or(1, |(of, has_batch)| look_ups(of.api, *has_batch).1);
-            let limits: Vec<Value> = ledgers
+    let rows = credentials.iter().map(|credential| {
+        let of = instances.get(&credential.instance);
+        let own = ledgers.iter().filter(|(id, ..)| *id == credential.id);
+        let own: Vec<_> = own.map(|(_, scope, ledger)| (scope, ledger)).collect();
+        let rest = credential
+            .quarantine
+            .as_ref()
+            .filter(|rest| rest.until_ms > now)
+            .map(|rest| (rest.reason.clone(), rest.until_ms));
+        let month = own.iter().find(|(scope, _)| *scope == MONTH);
+        let batch = of.map_or(1, |(of, has_batch)| look_ups(of.api, *has_batch).1);
+        let held_back = credential.monthly_posts.and_then(|cap| {
+            let ledger = month.map(|(_, ledger)| (*ledger).clone());
+            held_back(capped(ledger.unwrap_or_default(), cap, now), batch, now)
+        });
+        let place = credential.place.as_ref();
+        let unreadable = of.and_then(|(of, _)| unreadable(host, place, &of.origin));
+        let (state, why) = match (unreadable, rest, held_back) {
+            (Some(reason), ..) => ("unreadable", Some((reason, None))),
+            (_, Some((reason, until_ms)), _) => ("resting", Some((reason, Some(until_ms)))),
+            (.., Some((reason, until_ms))) => ("held back", Some((reason, Some(until_ms)))),
+            _ => ("in use", None),
+        };
+        let (reason, until_ms) = why.unzip();
+        CredentialRow {
+            name: credential.name.clone(),
+            instance: of.map(|(instance, _)| instance.origin.clone()),
+            api: of.map(|(instance, _)| instance.api),
+            token: shown(credential),
+            monthly_posts: credential.monthly_posts,
+            state: state.to_owned(),
+            reason,
+            until_ms: until_ms.flatten(),
+            limits: own
                 .iter()
-                .filter(|(id, ..)| *id == credential.id)
-                .flat_map(|(_, scope, ledger)| {
-                    ledger.windows().iter().map(move |window| {
-                        let over = window.reset_at_ms <= now;
-                        json!({
-                            "scope": scope,
-                            "unit": match window.unit {
-                                Unit::Requests => "requests",
-                                Unit::Posts => "posts",
-                            },
-                            "limit": window.limit,
-                            "remaining": if over { window.limit } else { window.remaining },
-                            "reset_at_ms": window.reset_at_ms,
-                            "used_by_others": if over { 0 } else { window.others },
-                        })
-                    })
-                })
-                .collect();
-            let rest = credential
-                .quarantine
-                .as_ref()
-                .filter(|rest| rest.until_ms > now)
-                .map(|rest| (rest.reason.clone(), rest.until_ms));
-            let month = ledgers
-                .iter()
-                .find(|(id, scope, _)| *id == credential.id && scope == MONTH);
-            let held_back = credential.monthly_posts.and_then(|cap| {
-                let ledger = month.map(|(.., ledger)| ledger.clone());
-                held_back(capped(ledger.unwrap_or_default(), cap, now), batch, now)
-            });
-            let place = credential.place.as_ref();
-            let unreadable = of.and_then(|(of, _)| unreadable(host, place, &of.origin));
-            let state = match (&unreadable, &rest, &held_back) {
-                (Some(_), ..) => "unreadable",
-                (_, Some(_), _) => "resting",
-                (_, _, Some(_)) => "held back",
-                _ => "in use",
-            };
-            let why = match unreadable {
-                Some(reason) => Some((reason, None)),
-                None => rest
-                    .or(held_back)
-                    .map(|(reason, until_ms)| (reason, Some(until_ms))),
-            };
-            json!({
-                "name": credential.name,
-                "instance": of.map(|(instance, _)| &instance.origin),
-                "api": of.map(|(instance, _)| instance.api.name()),
-                "token": shown(credential),
-                "monthly_posts": credential.monthly_posts,
-                "state": state,
-                "reason": why.as_ref().map(|(reason, _)| reason),
-                "until_ms": why.as_ref().and_then(|(_, until_ms)| *until_ms),
-                "limits": limits,
-            })
-        })
-        .collect();
-    Ok(Value::Array(rows))
+                .flat_map(|(scope, ledger)| limits(scope, ledger, now))
+                .collect(),
+        }
+    });
+    Ok(rows.collect())
+}
+
+/// The limits of a ledger; a window that is over counts as full.
+fn limits(scope: &str, ledger: &QuotaLedger, now_ms: i64) -> impl Iterator<Item = QuotaLimit> {
+    ledger.windows().iter().map(move |window| {
+        let over = window.reset_at_ms <= now_ms;
+        QuotaLimit {
+            scope: scope.to_owned(),
+            unit: window.unit,
+            limit: window.limit,
+            remaining: if over { window.limit } else { window.remaining },
+            reset_at_ms: window.reset_at_ms,
+            used_by_others: if over { 0 } else { window.others },
+        }
+    })
 }
 
 /// Why a cap on posts delays a look-up of a full batch, and until when, as the ledger would decide.
@@ -233,13 +199,18 @@ fn held_back(mut month: QuotaLedger, batch: usize, now_ms: i64) -> Option<(Strin
     Some((reason, until_ms))
 }
 
-pub(super) async fn test(host: &Host, name: &str) -> Result<Value, CommandError> {
+/// Asks a credential's upstream for the account.
+pub(super) async fn test(
+    host: &Host,
+    request: TestCredential,
+) -> Result<TestedCredential, CommandError> {
+    let TestCredential { name } = request;
     let Some(access) = &host.access else {
         return Err(CommandError::usage(
             "this process asks no upstreams; test the credential with `driftline credential test`",
         ));
     };
-    let credential = find(&host.store, name).await?;
+    let credential = find(&host.store, &name).await?;
     let id = credential.instance;
     let instances = host.store.read(source::instances).await?;
     let Some(instance) = instances.into_iter().find(|instance| instance.id == id) else {
@@ -256,7 +227,13 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, CommandError>
     match client.verify().await {
         Ok(who) => {
             access.quotas.restore(&credential).await?;
-            Ok(json!({ "name": name, "good": true, "who": who }))
+            Ok(TestedCredential {
+                name,
+                good: true,
+                who: Some(who),
+                kind: None,
+                reason: None,
+            })
         }
         Err(failure) => {
             if failure.kind == FailureKind::Unauthorized {
@@ -266,21 +243,28 @@ pub(super) async fn test(host: &Host, name: &str) -> Result<Value, CommandError>
                     .failed(&credential, scope, QuotaPurpose::Refresh, &failure)
                     .await?;
             }
-            Ok(json!({
-                "name": name,
-                "good": false,
-                "kind": failure.kind.name(),
-                "reason": failure.message,
-            }))
+            Ok(TestedCredential {
+                name,
+                good: false,
+                who: None,
+                kind: Some(failure.kind),
+                reason: Some(failure.message),
+            })
         }
     }
 }
 
-pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, CommandError> {
-    let credential = find(store, name).await?;
+/// Removes a credential that no source is read with.
+pub(super) async fn remove(
+    host: &Host,
+    request: RemoveCredential,
+) -> Result<RemovedCredential, CommandError> {
+    let RemoveCredential { name } = request;
+    let credential = find(&host.store, &name).await?;
     let id = credential.id;
     // In the same transaction: a source that is added meanwhile finds the credential gone.
-    let used = store
+    let used = host
+        .store
         .write(clock::root(), move |tx| {
             let mut sources = source::list(tx)?.into_iter();
             let user = sources.find(|source| {
@@ -295,7 +279,7 @@ pub(super) async fn remove(store: &Store, name: &str) -> Result<Value, CommandEr
         })
         .await?;
     match used {
-        None => Ok(json!({ "name": name })),
+        None => Ok(RemovedCredential { name }),
         Some(source) => Err(CommandError::usage(format!(
             "the source {source:?} is read with the same token, so what is known of its limits is kept; remove the source first, or give it another token; `refresh.credentials` says which credentials posts are refreshed with"
         ))),

@@ -2,187 +2,98 @@
 //! folder, through the server's local socket.
 
 mod credentials;
-mod fresh;
-mod histories;
+mod export;
+mod growth;
 mod host;
+mod posts;
+mod protocol;
 mod reason;
+mod refresh_status;
 mod sources;
 
-use driftline_core::{api::Api, timeline::Settings, tracking::Track, upstream_id::UpstreamId};
+use driftline_core::{
+    tracking::{Track, TrackResult, TrackedPosts},
+    upstream_id::UpstreamId,
+};
+use driftline_mirror::{
+    CompletenessReport, Pollers, completeness_report, request_fill, track, tracked_posts,
+};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    CommitMachine, Store, StoreError, commit_machine, export, machine,
+    CommitMachine, SourceId, Store, StoreError, commit_machine, machine,
     source::{self, Source},
     source_lease,
 };
 use driftline_upstream::abilities;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::value::{RawValue, to_raw_value};
 
-use driftline_mirror::{
-    CompletenessReport, Pollers, completeness_report, request_fill, track, tracked_posts,
-};
-
-pub use credentials::{AddCredential, Token};
 pub use host::Host;
+pub use protocol::*;
 
-/// A command on a store.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "snake_case")]
-pub enum Command {
-    /// Add a source.
-    Add(Box<AddSource>),
-    /// Test a source before it is added: request its timeline once.
-    Check(Box<AddSource>),
-    /// List the sources with their states.
-    List,
-    /// Stop reading a source until it is resumed.
-    Pause {
-        /// Its name.
-        name: String,
-    },
-    /// Read a source again.
-    Resume {
-        /// Its name.
-        name: String,
-    },
-    /// Remove a source and the posts that no other source has.
-    Remove {
-        /// Its name.
-        name: String,
-    },
-    /// Report on a source's completeness.
-    Verify {
-        /// Its name.
-        name: String,
-    },
-    /// Fill an open gap.
-    Fill {
-        /// The source's name.
-        name: String,
-        /// The gap's lowest ID, as a report shows it.
-        gap: String,
-    },
-    /// Add a credential.
-    CredentialAdd(Box<AddCredential>),
-    /// List the credentials with their remaining quotas.
-    CredentialList,
-    /// Test a credential: ask its upstream for the account.
-    CredentialTest {
-        /// Its name.
-        name: String,
-    },
-    /// Remove a credential.
-    CredentialRemove {
-        /// Its name.
-        name: String,
-    },
-    /// Show the state of refreshing.
-    RefreshStatus,
-    /// Show the refresh state of a post, and the reason for its due time.
-    Why {
-        /// The post's ID, address or INSTANCE/ID.
-        post: String,
-    },
-    /// Show a post's counts over time, its edits and its deletion.
-    History {
-        /// The post's ID, address or INSTANCE/ID.
-        post: String,
-    },
-    /// A page of count histories.
-    Histories {
-        /// The instance, if the store knows several.
-        instance: Option<String>,
-        /// Only posts that were created since, Unix ms.
-        since_ms: i64,
-        /// Only posts after the one of this ID.
-        after: u64,
-        /// The page size in posts.
-        limit: u32,
-    },
-    /// Track posts by their IDs.
-    Track(Box<Track>),
-    /// Count the tracked posts of an instance by state.
-    Tracked {
-        /// The instance.
-        instance: String,
-    },
-    /// A page of entries in order of arrival.
-    Export {
-        /// The source's name.
-        name: String,
-        /// Only entries that arrived after the one of this number.
-        after: i64,
-        /// Only entries stored at or after this time, Unix ms.
-        since_ms: Option<i64>,
-        /// The page size in entries.
-        limit: u32,
-    },
+/// Gives each request its name, its reply and the function that executes it.
+macro_rules! commands {
+    ($($name:literal: $request:ty => $reply:ty, $function:path;)*) => {
+        $(impl Request for $request {
+            const NAME: &'static str = $name;
+            type Reply = $reply;
+
+            async fn execute(self, host: &Host) -> Result<$reply, CommandError> {
+                $function(host, self).await
+            }
+        })*
+
+        /// Executes the command of that name for a caller that sent its request, and wants its reply,
+        /// as JSON.
+        ///
+        /// # Errors
+        /// As for [`Request::execute`], and [`CommandError`] for an unknown name or request.
+        pub async fn answer(
+            host: &Host,
+            name: &str,
+            request: &RawValue,
+        ) -> Result<Box<RawValue>, CommandError> {
+            match name {
+                $($name => Box::pin(answer_to::<$request>(host, request)).await,)*
+                _ => Err(not_understood(format!("unknown command {name:?}"))),
+            }
+        }
+    };
 }
 
-/// A source to add.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AddSource {
-    /// Its name; made from the address and the timeline if not given.
-    pub name: Option<String>,
-    /// The server's address as the operator typed it.
-    pub address: String,
-    /// The API that it speaks.
-    pub api: Api,
-    /// The timeline as the operator typed it.
-    pub timeline: String,
-    /// The environment variable that holds the token.
-    pub token_env: Option<String>,
-    /// The file that holds the token.
-    pub token_file: Option<String>,
-    /// The source's settings.
-    pub settings: Settings,
+commands! {
+    "source_add": AddSource => AddedSource, sources::add;
+    "source_list": ListSources => Vec<SourceRow>, sources::list;
+    "source_pause": PauseSource => PausedSource, pause;
+    "source_remove": RemoveSource => RemovedSource, remove;
+    "source_verify": VerifySource => SourceReport, verify;
+    "source_fill": FillGap => RequestedFill, fill;
+    "credential_add": AddCredential => AddedCredential, credentials::add;
+    "credential_list": ListCredentials => Vec<CredentialRow>, credentials::list;
+    "credential_test": TestCredential => TestedCredential, credentials::test;
+    "credential_remove": RemoveCredential => RemovedCredential, credentials::remove;
+    "refresh_status": ShowRefreshStatus => RefreshStatus, refresh_status::status;
+    "track": Track => TrackResult, track_posts;
+    "tracked": CountTracked => TrackedPosts, count_tracked;
+    "why": ExplainPost => PostState, posts::why;
+    "history": ShowHistory => PostHistory, posts::history;
+    "growth": ListGrowth => GrowthPage, growth::page;
+    "export": ExportPosts => ExportPage, export::page;
 }
 
-/// Executes a command. The answer is what `--json` prints.
-///
-/// # Errors
-/// [`CommandError`]: nothing was changed.
-pub async fn execute(host: &Host, command: Command) -> Result<Value, CommandError> {
-    let (store, pollers) = (&host.store, host.pollers.as_ref());
-    match command {
-        Command::CredentialAdd(new) => credentials::add(host, *new).await,
-        Command::CredentialList => credentials::list(host).await,
-        Command::CredentialTest { name } => credentials::test(host, &name).await,
-        Command::CredentialRemove { name } => credentials::remove(store, &name).await,
-        Command::RefreshStatus => fresh::status(host).await,
-        Command::Why { post } => fresh::why(host, &post).await,
-        Command::History { post } => fresh::history(store, &post).await,
-        Command::Histories {
-            instance,
-            since_ms,
-            after,
-            limit,
-        } => histories::page(store, instance.as_deref(), since_ms, after, limit).await,
-        Command::Track(request) => {
-            let policies = host.access.as_ref().map(|access| access.policies.clone());
-            let result = track(store, &policies.unwrap_or_default(), *request).await?;
-            serde_json::to_value(result).map_err(CommandError::failed)
-        }
-        Command::Tracked { instance } => {
-            let posts = tracked_posts(store, &instance).await?;
-            serde_json::to_value(posts).map_err(CommandError::failed)
-        }
-        Command::Add(new) => sources::add(store, *new).await,
-        Command::Check(new) => sources::check(host, *new).await,
-        Command::List => sources::list(host).await,
-        Command::Pause { name } => pause(store, pollers, &name, true).await,
-        Command::Resume { name } => pause(store, pollers, &name, false).await,
-        Command::Remove { name } => remove(store, pollers, &name).await,
-        Command::Verify { name } => verify(store, pollers, &name).await,
-        Command::Fill { name, gap } => fill(store, pollers, &name, &gap).await,
-        Command::Export {
-            name,
-            after,
-            since_ms,
-            limit,
-        } => export_page(store, &name, after, since_ms, limit).await,
-    }
+async fn answer_to<R: Request>(
+    host: &Host,
+    request: &RawValue,
+) -> Result<Box<RawValue>, CommandError> {
+    let request: R = serde_json::from_str(request.get()).map_err(not_understood)?;
+    let reply = request.execute(host).await?;
+    to_raw_value(&reply).map_err(CommandError::failed)
+}
+
+/// The error of a request that this version does not know.
+pub fn not_understood(error: impl std::fmt::Display) -> CommandError {
+    CommandError::usage(format!(
+        "the server does not understand the command ({error}); use the same version of driftline for both"
+    ))
 }
 
 /// The source of that name.
@@ -240,14 +151,11 @@ pub async fn report_on(
     ))
 }
 
-async fn pause(
-    store: &Store,
-    pollers: Option<&Pollers>,
-    name: &str,
-    paused: bool,
-) -> Result<Value, CommandError> {
-    let id = find(store, name).await?.id;
-    let changed = store
+async fn pause(host: &Host, request: PauseSource) -> Result<PausedSource, CommandError> {
+    let PauseSource { name, paused } = request;
+    let id = find(&host.store, &name).await?.id;
+    let changed = host
+        .store
         .write(source::root(id), move |tx| {
             if paused {
                 source::pause(tx, id)
@@ -256,52 +164,51 @@ async fn pause(
             }
         })
         .await?;
-    if paused && let Some(pollers) = pollers {
+    if paused && let Some(pollers) = &host.pollers {
         pollers.release(id).await;
     }
-    Ok(json!({ "name": name, "paused": paused, "changed": changed }))
+    Ok(PausedSource {
+        name,
+        paused,
+        changed,
+    })
 }
 
-async fn remove(
-    store: &Store,
-    pollers: Option<&Pollers>,
-    name: &str,
-) -> Result<Value, CommandError> {
-    pause(store, pollers, name, true).await?;
-    let id = find(store, name).await?.id;
-    let removed = store
+async fn remove(host: &Host, request: RemoveSource) -> Result<RemovedSource, CommandError> {
+    let RemoveSource { name } = request;
+    let paused = true;
+    let PausedSource { name, .. } = pause(host, PauseSource { name, paused }).await?;
+    let id = find(&host.store, &name).await?.id;
+    let removed = host
+        .store
         .write(source::root(id), move |tx| source::remove(tx, id, now_ms()))
         .await?;
-    Ok(json!({ "name": name, "entries": removed.entries, "posts": removed.posts }))
+    Ok(RemovedSource {
+        name,
+        entries: removed.entries,
+        posts: removed.posts,
+    })
 }
 
-async fn verify(
-    store: &Store,
-    pollers: Option<&Pollers>,
-    name: &str,
-) -> Result<Value, CommandError> {
-    let report = report_on(store, pollers, name).await?;
-    serde_json::to_value(report).map_err(CommandError::usage)
+async fn verify(host: &Host, request: VerifySource) -> Result<SourceReport, CommandError> {
+    let report = report_on(&host.store, host.pollers.as_ref(), &request.name).await?;
+    Ok(SourceReport(report))
 }
 
-async fn fill(
-    store: &Store,
-    pollers: Option<&Pollers>,
-    name: &str,
-    gap: &str,
-) -> Result<Value, CommandError> {
-    let id = find(store, name).await?.id;
-    let low = UpstreamId::new(gap);
-    let requested = match pollers {
+async fn fill(host: &Host, request: FillGap) -> Result<RequestedFill, CommandError> {
+    let FillGap { name, gap } = request;
+    let id = find(&host.store, &name).await?.id;
+    let low = UpstreamId::new(gap.as_str());
+    let requested = match &host.pollers {
         Some(pollers) => pollers.fill(id, low.clone()).await,
         None => None,
     };
-    let requested = match requested {
+    let wanted = match requested {
         Some(requested) => requested,
-        None => request_fill_in_store(store, id, low).await?,
+        None => request_fill_in_store(&host.store, id, low).await?,
     };
-    if requested {
-        Ok(json!({ "name": name, "gap": gap, "wanted": true }))
+    if wanted {
+        Ok(RequestedFill { name, gap, wanted })
     } else {
         Err(CommandError::usage(format!(
             "{name} has no open gap that begins at {gap:?}; `driftline source verify {name}` lists them"
@@ -312,7 +219,7 @@ async fn fill(
 /// Under a lease of its own, so that no session overwrites the request.
 async fn request_fill_in_store(
     store: &Store,
-    id: driftline_store::SourceId,
+    id: SourceId,
     low: UpstreamId,
 ) -> Result<bool, CommandError> {
     let requested = store
@@ -336,48 +243,18 @@ async fn request_fill_in_store(
             Ok::<_, StoreError>(Some(requested))
         })
         .await?;
-    requested.ok_or_else(|| CommandError {
-        message: "another process reads this source; run the command on that server, with its --data folder"
-            .into(),
-        usage: false,
+    requested.ok_or_else(|| {
+        CommandError::failed(
+            "another process reads this source; run the command on that server, with its --data folder",
+        )
     })
 }
 
-async fn export_page(
-    store: &Store,
-    name: &str,
-    after: i64,
-    since_ms: Option<i64>,
-    limit: u32,
-) -> Result<Value, CommandError> {
-    let id = find(store, name).await?.id;
-    let rows = store
-        .read(move |tx| export::rows(tx, id, after, limit))
-        .await?;
-    let next = rows.last().map(|row| row.first_usn);
-    let rows: Vec<Value> =
-        rows.into_iter()
-            .filter(|row| since_ms.is_none_or(|since_ms| row.arrived_at_ms >= since_ms))
-            .map(|row| {
-                let status = row.post.raw.as_deref().and_then(|raw| {
-                    serde_json::from_str::<Box<serde_json::value::RawValue>>(raw).ok()
-                });
-                json!({
-                    "id": row.id.to_string(),
-                    "post_id": row.post_id.to_string(),
-                    "upstream_id": row.post.upstream_id,
-                    "arrival": row.first_usn,
-                    "usn": row.usn,
-                    "arrived_at_ms": row.arrived_at_ms,
-                    "created_at_ms": row.post.created_at_ms,
-                    "edited_at_ms": row.post.edited_at_ms,
-                    "deleted_at_ms": row.post.deleted_at_ms,
-                    "visibility": row.post.visibility.name(),
-                    "uri": row.post.uri,
-                    "url": row.post.url,
-                    "status": status,
-                })
-            })
-            .collect();
-    Ok(json!({ "rows": rows, "next": next }))
+async fn track_posts(host: &Host, request: Track) -> Result<TrackResult, CommandError> {
+    let policies = host.access.as_ref().map(|access| access.policies.clone());
+    track(&host.store, &policies.unwrap_or_default(), request).await
+}
+
+async fn count_tracked(host: &Host, request: CountTracked) -> Result<TrackedPosts, CommandError> {
+    tracked_posts(&host.store, &request.instance).await
 }

@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{GapKind, Machine},
 };
 use driftline_mirror::{
-    SourceFault, SourceHealth, client_of_new,
+    Pollers, SourceFault, SourceHealth, client_of_new,
     quotas::{Permit, QuotaPurpose},
     same_api,
 };
@@ -15,23 +15,28 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     SourceId, Store, StoreError, clock,
     credential::{self, Credential},
-    instance, machine,
+    database_clock, instance, machine,
     source::{self, NameRefused, NewSource, Source, TokenLocation},
-    source_lease,
 };
 use driftline_upstream::{Address, ClientPurpose, Timeline};
-use serde_json::{Value, json};
 
-use super::{AddSource, Host};
+use super::{AddSource, AddedSource, Host, ListSources, SourceRow, SourceState};
 
-pub(super) async fn add(store: &Store, new: AddSource) -> Result<Value, CommandError> {
-    let row = row_of(store, new).await?;
+/// Adds a source.
+pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, CommandError> {
+    let is_checked = new.check;
+    let row = row_of(&host.store, new).await?;
+    let warning = match is_checked {
+        true => check(host, &row).await?,
+        false => None,
+    };
     let name = row.name.clone();
-    let added = store
+    let added = host
+        .store
         .write(clock::root(), move |tx| source::add(tx, &row, now_ms()))
         .await?;
     match added {
-        Ok(id) => Ok(json!({ "name": name, "id": id.to_string() })),
+        Ok(id) => Ok(AddedSource { name, id, warning }),
         Err(NameRefused::Taken) => Err(taken(&name)),
         Err(refused) => Err(CommandError::usage(refused)),
     }
@@ -44,9 +49,9 @@ fn taken(name: &str) -> CommandError {
 }
 
 /// Requests the timeline once, as a session will, so that errors in the address, the timeline or the
-/// token show before the source is added.
-pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, CommandError> {
-    let row = row_of(&host.store, new).await?;
+/// token show before the source is added. Returns why it was not requested, or not answered, if that
+/// is no such error.
+async fn check(host: &Host, row: &NewSource) -> Result<Option<String>, CommandError> {
     let name = row.name.clone();
     let is_taken = host.store.read(move |tx| source::by_name(tx, &name));
     if is_taken.await?.is_some() {
@@ -55,11 +60,10 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, CommandE
     let Some(access) = &host.access else {
         return Err(CommandError::failed("this process cannot reach upstreams"));
     };
-    let (client, timeline) = client_of_new(&row, access)
+    let (client, timeline) = client_of_new(row, access)
         .map_err(|error| CommandError::usage(format!("{error}; {UNCHECKED}")))?;
-    let untried = |why: &str| json!({ "posts": null, "warning": why });
     let scope = client.scope(ClientPurpose::Page(&timeline));
-    let known = credential_of(&host.store, &row).await?;
+    let known = credential_of(&host.store, row).await?;
     let charge = match &known {
         None => None,
         Some(known) => {
@@ -67,7 +71,9 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, CommandE
             let taken = access.quotas.take(known, scope, QuotaPurpose::Poll, posts);
             match taken.await? {
                 Permit::Sent(charge) => Some(charge),
-                Permit::Until(_) => return Ok(untried("the token's quota is used up for now")),
+                Permit::Until(_) => {
+                    return Ok(Some("the token's quota is used up for now".to_owned()));
+                }
             }
         }
     };
@@ -90,10 +96,10 @@ pub(super) async fn check(host: &Host, new: AddSource) -> Result<Value, CommandE
         }
     }
     match answer {
-        Ok(page) => Ok(json!({ "posts": page.listed.len(), "warning": null })),
+        Ok(_) => Ok(None),
         // The server knows the timeline and the token.
         Err(failure) if matches!(failure.kind, FailureKind::Throttled | FailureKind::Capped) => {
-            Ok(untried(&failure.message))
+            Ok(Some(failure.message))
         }
         Err(failure) => Err(CommandError::failed(format!(
             "{}; {UNCHECKED}",
@@ -147,7 +153,8 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
     })
 }
 
-pub(super) async fn list(host: &Host) -> Result<Value, CommandError> {
+/// The sources with their states.
+pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, CommandError> {
     let (sources, stored, now_ms) = host
         .store
         .read(|tx| {
@@ -156,45 +163,39 @@ pub(super) async fn list(host: &Host) -> Result<Value, CommandError> {
             for source in sources.iter().filter(|source| is_read(source)) {
                 machines.insert(source.id, machine::load(tx, source.id)?);
             }
-            Ok::<_, StoreError>((sources, machines, source_lease::database_now_ms(tx)?))
+            Ok::<_, StoreError>((sources, machines, database_clock::now_ms(tx)?))
         })
         .await?;
-    let states = match &host.pollers {
-        Some(pollers) => SourceStates {
-            machines: pollers
-                .progress()
-                .await
-                .into_iter()
-                .map(|progress| (progress.source.id, (*progress.machine).clone()))
-                .collect(),
-            health: Some(pollers.health()),
-            stored,
-            now_ms,
-        },
-        None => SourceStates {
-            machines: HashMap::new(),
-            health: None,
-            stored,
-            now_ms,
-        },
+    let machines = match &host.pollers {
+        Some(pollers) => pollers.progress().await,
+        None => Vec::new(),
     };
-    let rows = sources.iter().map(|source| {
-        let state = states.state(source);
-        json!({
-            "id": source.id.to_string(),
-            "name": source.name,
-            "upstream": source.upstream,
-            "timeline": source.timeline,
-            "paused": source.paused,
-            "readable": source.readable,
-            "update_count": source.update_count,
-            "every_ms": source.settings.every_ms,
-            "state": state.name(),
-            "state_text": state.text(),
-            "fault": state.fault(),
-        })
+    let states = SourceStates {
+        machines: machines
+            .into_iter()
+            .map(|progress| (progress.source.id, (*progress.machine).clone()))
+            .collect(),
+        health: host.pollers.as_ref().map(Pollers::health),
+        stored,
+        now_ms,
+    };
+    let rows = sources.into_iter().map(|source| {
+        let (state, text, fault) = states.state(&source);
+        SourceRow {
+            id: source.id,
+            name: source.name,
+            upstream: source.upstream,
+            timeline: source.timeline,
+            paused: source.paused,
+            readable: source.readable,
+            update_count: source.update_count,
+            every_ms: source.settings.every_ms,
+            state,
+            state_text: text,
+            fault: fault.map(Into::into),
+        }
     });
-    Ok(Value::Array(rows.collect()))
+    Ok(rows.collect())
 }
 
 /// The states of sources at one time, Unix ms by the database's clock.
@@ -206,26 +207,15 @@ struct SourceStates {
     now_ms: i64,
 }
 
-/// The state of a source.
-enum State {
-    Paused,
-    /// Its posts are looked up, and no timeline is read.
-    Tracked,
-    Failing(SourceFault),
-    /// Not read: no server runs, or none has claimed it yet.
-    NotRead,
-    /// Its history is being fetched; the number of its posts stored so far.
-    History(u64),
-    Reading,
-}
-
 impl SourceStates {
-    fn state(&self, source: &Source) -> State {
+    /// The state of a source, the state in words, and its fault.
+    fn state(&self, source: &Source) -> (SourceState, String, Option<SourceFault>) {
+        let without_fault = |state, text: &str| (state, text.to_owned(), None);
         if source.paused {
-            return State::Paused;
+            return without_fault(SourceState::Paused, "paused");
         }
         if source.timeline == source::TRACKED {
-            return State::Tracked;
+            return without_fault(SourceState::Tracked, "tracked");
         }
         let is_held = source
             .holding
@@ -233,7 +223,7 @@ impl SourceStates {
             .is_some_and(|holding| holding.until_ms > self.now_ms);
         let here = self.machines.get(&source.id);
         let Some(machine) = here.or_else(|| self.stored.get(&source.id)) else {
-            return State::NotRead;
+            return without_fault(SourceState::NotRead, "not read");
         };
         let fault = match &self.health {
             Some(health) if health.is_read(source.id).is_some() => health.fault(source.id),
@@ -250,39 +240,16 @@ impl SourceStates {
             .iter()
             .any(|gap| matches!(gap.kind, GapKind::Open { history: true, .. }));
         match fault {
-            Some(fault) => State::Failing(fault),
-            None if here.is_none() && !is_held => State::NotRead,
-            None if fetches_history => State::History(machine.counters().history),
-            None => State::Reading,
-        }
-    }
-}
-
-impl State {
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::Paused => "paused",
-            Self::Tracked => "tracked",
-            Self::Failing(_) => "failing",
-            Self::NotRead => "not_read",
-            Self::History(_) => "history",
-            Self::Reading => "reading",
-        }
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::Failing(fault) => format!("failing: {}", fault.summary),
-            Self::History(posts) => format!("history {} posts", grouped(*posts)),
-            Self::NotRead => "not read".to_owned(),
-            state => state.name().to_owned(),
-        }
-    }
-
-    const fn fault(&self) -> Option<&SourceFault> {
-        match self {
-            Self::Failing(fault) => Some(fault),
-            _ => None,
+            Some(fault) => {
+                let text = format!("failing: {}", fault.summary);
+                (SourceState::Failing, text, Some(fault))
+            }
+            None if here.is_none() && !is_held => without_fault(SourceState::NotRead, "not read"),
+            None if fetches_history => {
+                let posts = grouped(machine.counters().history);
+                without_fault(SourceState::History, &format!("history {posts} posts"))
+            }
+            None => without_fault(SourceState::Reading, "reading"),
         }
     }
 }

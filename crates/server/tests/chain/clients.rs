@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use driftline_core::upstream_id::UpstreamId;
+use driftline_net::testing::http_client;
 use driftline_runtime::now_ms;
-use driftline_server::testing::http_client;
 use driftline_sim::baseline::Poller;
 use driftline_store::export;
 use driftline_upstream::{Address, Mastodon, Timeline};

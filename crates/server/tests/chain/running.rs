@@ -5,9 +5,10 @@ use std::time::Duration;
 use driftline_core::timeline::{Backfill, Rung, Settings};
 use driftline_db::testing::Fresh;
 use driftline_mirror::{Pollers, UpstreamAccess};
+use driftline_net::testing::http_client;
 use driftline_server::{
-    admin::{self, AddSource, Command, Host},
-    testing::{Served, app, http_client, start_pollers},
+    admin::{AddSource, Host, Request as _},
+    testing::{Served, app, start_pollers},
 };
 use driftline_sim::{
     WorldConfig,
@@ -69,7 +70,7 @@ impl Driftline {
     pub(crate) async fn mirror(&self, address: &str, timeline: &str, settings: Settings) {
         let token_file = self._folder.path().join("token");
         std::fs::write(&token_file, "driftline").unwrap();
-        let add = Command::Add(Box::new(AddSource {
+        let add = AddSource {
             name: Some("mirrored".into()),
             address: address.into(),
             api: driftline_core::api::Api::Mastodon,
@@ -77,16 +78,13 @@ impl Driftline {
             token_env: None,
             token_file: Some(token_file.to_str().unwrap().into()),
             settings,
-        }));
-        admin::execute(
-            &Host {
-                pollers: Some(self.pollers.clone()),
-                ..Host::of(&self.store)
-            },
-            add,
-        )
-        .await
-        .unwrap();
+            check: false,
+        };
+        let host = Host {
+            pollers: Some(self.pollers.clone()),
+            ..Host::of(&self.store)
+        };
+        add.execute(&host).await.unwrap();
     }
 
     pub(crate) async fn source(&self) -> source::Source {

@@ -9,10 +9,8 @@ use std::{
 
 use driftline_db::testing::postgres_database;
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
-use driftline_server::{
-    admin::{self, AddSource},
-    testing::http_client,
-};
+use driftline_net::testing::http_client;
+use driftline_server::admin::{self, AddSource, Request as _};
 use driftline_sim::http::Timeline as SimTimeline;
 use driftline_store::{SecretUrl, Store, StoreError, Target, completeness, machine, source};
 use tokio::time::{Instant, sleep};
@@ -29,7 +27,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
     let url = postgres_database();
     let store = open(&url);
     let sim = upstream(world(15_000)).await;
-    let add = admin::Command::Add(Box::new(AddSource {
+    let add = AddSource {
         name: Some("shared".into()),
         address: sim.url(),
         api: driftline_core::api::Api::Mastodon,
@@ -37,8 +35,9 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
         token_env: None,
         token_file: None,
         settings: settings(),
-    }));
-    admin::execute(&admin::Host::of(&store), add).await.unwrap();
+        check: false,
+    };
+    add.execute(&admin::Host::of(&store)).await.unwrap();
     let mut first = start_process(&url);
     wait(&store, "the first process reads", |state| state.entries > 0).await;
     let before = state(&store).await;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use driftline_core::answer::{LookUp, PageRequest};
+use driftline_net::testing::http_client;
 use driftline_sim::Status;
-use driftline_upstream::{Address, Http, Mastodon, Options, Timeline};
+use driftline_upstream::{Address, Mastodon, Timeline};
 
 use crate::world::{World, status};
 
@@ -16,13 +17,8 @@ async fn the_public_timeline_can_be_mirrored() {
         let statuses: Vec<Status> = (turn * 30..turn * 30 + 30).map(status).collect();
         feed.poll(&statuses).await;
     }
-    let options = Options {
-        allow_private: true,
-        ..Options::default()
-    };
-    let http = Http::new(options).unwrap();
     let address = Address::parse(&world.base).unwrap();
-    let client = Mastodon::new(http, address, None).unwrap();
+    let client = Mastodon::new(http_client(), address, None).unwrap();
     let timeline: Timeline = "public".parse().unwrap();
     let mut uris = BTreeSet::new();
     let mut min_id = "0".into();

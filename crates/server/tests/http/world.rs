@@ -9,6 +9,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
+use driftline_mastodon::post_hashes;
 use driftline_mirror::SourceHealth;
 use driftline_server::testing::{Served, app};
 use driftline_sim::{SimAuthor, Status};
@@ -62,7 +63,7 @@ impl World {
 
     /// A source that is being read for the first time.
     pub(crate) async fn new_feed(&self, name: &str) -> Feed {
-        Feed(testing::Feed::new(&self.store, name))
+        Feed(testing::Feed::new(&self.store, name, post_hashes))
     }
 
     pub(crate) async fn answer(&self, path: &str) -> Response {

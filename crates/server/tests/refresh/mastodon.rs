@@ -4,7 +4,9 @@ use driftline_core::{
     api::Api,
     refresh::{LookupOutcome, RefreshPlan, ValueSettings},
 };
-use driftline_server::admin::Command;
+use driftline_server::admin::{
+    CountTracked, ExplainPost, ListCredentials, PostState, ShowHistory, ShowRefreshStatus,
+};
 use driftline_sim::{BatchAbility, ThrottleRule, WorldConfig};
 
 use crate::{
@@ -42,8 +44,7 @@ async fn check_counts(world: &World) {
         }
     }
     assert!(compared > 20, "{compared}");
-    let status = world.run(Command::RefreshStatus).await;
-    let overdue = status["instances"][0]["overdue"].as_u64().unwrap();
+    let overdue = world.run(ShowRefreshStatus).await.instances[0].overdue;
     assert!(overdue < world.posts().await.len() as u64, "{overdue}");
 }
 
@@ -108,25 +109,14 @@ async fn edits_and_deletions_are_noticed_by_look_up_alone() {
         .find(format!("{host}/{id}"))
         .await
         .expect("found by INSTANCE/ID");
-    let why = world
-        .run(Command::Why {
-            post: post.to_string(),
-        })
-        .await;
+    let name = post.to_string();
+    let state = world.run(ExplainPost { post: name.clone() }).await;
     assert!(
-        why["why"].as_str().is_some_and(|why| !why.is_empty()),
-        "{why}"
+        matches!(&state, PostState::Stored(state) if state.id == post && !state.why.is_empty()),
+        "{state:?}"
     );
-    let history = world
-        .run(Command::History {
-            post: post.to_string(),
-        })
-        .await;
-    assert!(
-        history["counts"]
-            .as_array()
-            .is_some_and(|rows| !rows.is_empty())
-    );
+    let history = world.run(ShowHistory { post: name }).await;
+    assert!(!history.counts.is_empty());
     world.stop().await;
 }
 
@@ -198,9 +188,9 @@ async fn look_ups_are_not_charged_to_the_limit_of_pages() {
     ];
     let world = World::start(config, Api::Mastodon).await;
     wait("the limit of pages is reported", async || {
-        let all = world.run(Command::CredentialList).await;
-        let limits = all[0]["limits"].as_array().cloned().unwrap_or_default();
-        limits.iter().any(|row| row["limit"] == 24)
+        let all = world.run(ListCredentials).await;
+        let mut limits = all.iter().take(1).flat_map(|row| &row.limits);
+        limits.any(|limit| limit.limit == 24)
     })
     .await;
     wait("more look-ups are sent than that", async || {
@@ -235,22 +225,14 @@ async fn named_posts_are_looked_up_and_kept() {
         ids,
         once: false,
     };
-    let tracked = world.run(Command::Track(Box::new(track))).await;
-    assert_eq!(tracked["new"], 46, "{tracked}");
-    assert_eq!(tracked["stored"], 3, "{tracked}");
-    assert_eq!(tracked["repeated"], 1, "{tracked}");
-    assert_eq!(
-        tracked["bad"].as_array().map(Vec::len),
-        Some(1),
-        "{tracked}"
-    );
+    let tracked = world.run(track).await;
+    assert_eq!(tracked.new, 46, "{tracked:?}");
+    assert_eq!(tracked.stored, 3, "{tracked:?}");
+    assert_eq!(tracked.repeated, 1, "{tracked:?}");
+    assert_eq!(tracked.bad.len(), 1, "{tracked:?}");
     wait("the named posts are found", async || {
-        let state = world
-            .run(Command::Tracked {
-                instance: world.sim.url(),
-            })
-            .await;
-        state["found"].as_u64() >= Some(40)
+        let instance = world.sim.url();
+        world.run(CountTracked { instance }).await.found >= 40
     })
     .await;
     world.stop().await;

@@ -6,13 +6,12 @@ use driftline_core::tracking::Track;
 use driftline_core::{
     answer::Throttle,
     api::Api,
-    quota::{QuotaLedger, RequestKind, WINDOW_EDGE_MS},
+    quota::{QuotaLedger, RequestKind, Unit, WINDOW_EDGE_MS},
 };
 use driftline_mirror::refresh::RefreshOptions;
-use driftline_server::admin::{AddCredential, Command, Token};
+use driftline_server::admin::{AddCredential, CredentialRow, ShowRefreshStatus, Token};
 use driftline_sim::{FaultsConfig, ThrottleRule, Traffic, WorldConfig, http::Timeline};
 use driftline_store::{StoreError, credential, quota};
-use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::world::{World, growing, now, plan, wait};
@@ -37,14 +36,13 @@ async fn next_window(window_ms: i64) {
     sleep(Duration::from_millis(left_ms.unsigned_abs())).await;
 }
 
-async fn credential(world: &World) -> Value {
-    let status = world.run(Command::RefreshStatus).await;
-    status["credentials"][0].clone()
+async fn credential(world: &World) -> Option<CredentialRow> {
+    let status = world.run(ShowRefreshStatus).await;
+    status.credentials.into_iter().next()
 }
 
 async fn is_behind(world: &World) -> bool {
-    let status = world.run(Command::RefreshStatus).await;
-    status["instances"][0]["overdue"].as_u64() > Some(40)
+    world.run(ShowRefreshStatus).await.instances[0].overdue > 40
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,9 +52,8 @@ async fn use_by_others_is_noticed_and_leads_to_no_storm_of_refusals() {
     let world = World::start(throttled(rule), Api::Mastodon).await;
     wait("use by others is told", async || {
         let credential = credential(&world).await;
-        let limits = credential["limits"].as_array().cloned();
-        let mut limits = limits.unwrap_or_default().into_iter();
-        limits.any(|limit| limit["used_by_others"].as_u64() >= Some(10))
+        let mut limits = credential.iter().flat_map(|row| &row.limits);
+        limits.any(|limit| limit.used_by_others >= 10)
     })
     .await;
     next_window(WINDOW_MS).await;
@@ -106,7 +103,7 @@ async fn add_credential(world: &World, api: Api, name: &str, monthly_posts: Opti
         token: Token::File(world.token_file()),
         monthly_posts,
     };
-    world.run(Command::CredentialAdd(Box::new(add))).await;
+    world.run(add).await;
 }
 
 async fn track(world: &World, api: Api, posts: usize) {
@@ -122,7 +119,7 @@ async fn track(world: &World, api: Api, posts: usize) {
         ids: ids.collect(),
         once: false,
     };
-    world.run(Command::Track(Box::new(track))).await;
+    world.run(track).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,10 +145,10 @@ async fn requests_that_fail_leave_a_monthly_cap_as_it_was() {
     })
     .await;
     wait("nothing is charged for it", async || {
-        let shown = credential(&world).await;
-        let limits = shown["limits"].as_array().unwrap();
-        let month = limits.iter().find(|limit| limit["unit"] == "posts");
-        month.unwrap()["remaining"] == CAP
+        let shown = credential(&world).await.unwrap();
+        let mut limits = shown.limits.iter();
+        let month = limits.find(|limit| limit.unit == Unit::Posts);
+        u64::from(month.unwrap().remaining) == CAP
     })
     .await;
     world.stop().await;
@@ -208,11 +205,11 @@ async fn a_monthly_cap_holds_refreshing_back_and_says_so() {
         world.sim.traffic() == before
     })
     .await;
-    let shown = credential(&world).await;
-    assert_eq!(shown["state"], "held back", "{shown}");
-    let reason = shown["reason"].as_str().unwrap();
-    assert!(reason.contains("cap of 400 posts a month"), "{shown}");
-    assert!(shown["until_ms"].as_i64() > Some(now()), "{shown}");
+    let shown = credential(&world).await.unwrap();
+    assert_eq!(shown.state, "held back", "{shown:?}");
+    let reason = shown.reason.as_deref().unwrap();
+    assert!(reason.contains("cap of 400 posts a month"), "{shown:?}");
+    assert!(shown.until_ms > Some(now()), "{shown:?}");
     let traffic = world.sim.traffic();
     assert!(traffic.posts_refreshed <= u64::from(CAP), "{traffic:?}");
     world.stop().await;

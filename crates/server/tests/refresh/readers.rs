@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use driftline_core::{api::Api, refresh::LookupOutcome, upstream_id::UpstreamId};
 use driftline_mirror::refresh::RefreshOptions;
-use driftline_server::admin::Command;
+use driftline_server::admin::{ListCredentials, RemoveCredential, RemoveSource, Request as _};
 use driftline_sim::{BatchAbility, FaultsConfig, Hiding, PoisonAnswer, SpanMs, WorldConfig};
 use driftline_store::{LocalId, StoreError, source};
 
@@ -118,10 +118,8 @@ async fn a_post_counts_as_deleted_when_no_credential_sees_it() {
 }
 
 async fn state(world: &World, name: &str) -> String {
-    let all = world.run(Command::CredentialList).await;
-    let all = all.as_array().unwrap();
-    let found = all.iter().find(|row| row["name"] == name).unwrap();
-    found["state"].as_str().unwrap().to_owned()
+    let mut all = world.run(ListCredentials).await.into_iter();
+    all.find(|row| row.name == name).unwrap().state
 }
 
 async fn a_forbidden_post_is_hidden(ability: BatchAbility) {
@@ -281,13 +279,13 @@ async fn the_ledger_of_a_sources_token_is_not_removed() {
     .await;
     let remove = |name: &str| {
         let name = name.to_owned();
-        driftline_server::admin::execute(&world.host, Command::CredentialRemove { name })
+        RemoveCredential { name }.execute(&world.host)
     };
     let refused = remove("mirrored").await.expect_err("in use");
     assert!(refused.to_string().contains("\"mirrored\""), "{refused}");
     assert_eq!(state(&world, "mirrored").await, "in use");
     let name = "mirrored".to_owned();
-    world.run(Command::Remove { name }).await;
+    world.run(RemoveSource { name }).await;
     remove("mirrored").await.expect("no source uses it");
     world.stop().await;
 }

@@ -14,11 +14,12 @@ use driftline_mirror::{
     Policies, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
+use driftline_net::testing::http_client;
 use driftline_runtime::now_ms;
 pub(crate) use driftline_server::testing::wait;
 use driftline_server::{
-    admin::{self, AddSource, Command, Host},
-    testing::{http_client, start_pollers},
+    admin::{AddSource, Host, Request},
+    testing::start_pollers,
 };
 use driftline_sim::{
     FaultsConfig, Growth, WorldConfig,
@@ -27,7 +28,6 @@ use driftline_sim::{
 use driftline_store::{
     InstanceId, LocalId, Store, StoreError, find, refresh::RefreshState, source, testing,
 };
-use serde_json::Value;
 
 pub(crate) struct World {
     pub(crate) sim: SimServer,
@@ -178,8 +178,9 @@ impl World {
                 backfill: Backfill::All,
                 ..Settings::default()
             },
+            check: false,
         };
-        self.run(Command::Add(Box::new(add))).await;
+        self.run(add).await;
     }
 
     /// Waits until so many posts were refreshed that often.
@@ -231,8 +232,8 @@ impl World {
             .unwrap();
     }
 
-    pub(crate) async fn run(&self, command: Command) -> Value {
-        admin::execute(&self.host, command).await.unwrap()
+    pub(crate) async fn run<R: Request>(&self, request: R) -> R::Reply {
+        request.execute(&self.host).await.unwrap()
     }
 
     pub(crate) async fn instance(&self) -> InstanceId {

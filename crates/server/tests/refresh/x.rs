@@ -6,10 +6,9 @@ use driftline_core::{
     timeline::{Plan, Settings},
 };
 use driftline_mirror::refresh::RefreshOptions;
-use driftline_server::admin::{self, AddSource, Command};
+use driftline_server::admin::{self, AddSource, CredentialRow, ListCredentials, TestCredential};
 use driftline_sim::{PostsCap, ThrottleRule};
 use driftline_store::machine;
-use serde_json::Value;
 
 use crate::world::{World, growing, now, plan, wait};
 
@@ -49,8 +48,9 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
                 second_look_period_ms: 60_000,
                 ..Settings::default()
             },
+            check: false,
         };
-        world.run(Command::Add(Box::new(add))).await;
+        world.run(add).await;
         let pollers = world.host.pollers.as_ref().unwrap();
         // A page fills within the longest period, twelve times the least.
         wait("the rate is known", async || {
@@ -95,22 +95,22 @@ async fn a_plan_that_is_used_up_is_waited_for_and_told() {
         });
         let world = World::start(config, Api::X).await;
         wait("the credential rests", async || {
-            credential(&world).await["state"] == "resting"
+            credential(&world)
+                .await
+                .is_some_and(|row| row.state == "resting")
         })
         .await;
-        let shown = credential(&world).await;
-        let reason = shown["reason"].as_str().unwrap();
+        let shown = credential(&world).await.unwrap();
+        let reason = shown.reason.as_deref().unwrap();
         assert!(
             reason.contains("are used up") && reason.contains("Monthly"),
             "{reason}"
         );
-        let limits = shown["limits"].as_array().unwrap();
+        let limits = &shown.limits;
         assert!(!limits.is_empty());
         assert!(
-            limits
-                .iter()
-                .all(|limit| limit["used_by_others"].as_u64() < Some(20)),
-            "{shown}"
+            limits.iter().all(|limit| limit.used_by_others < 20),
+            "{shown:?}"
         );
         // One look-up or two that were on their way, and a poll.
         let failures = world.sim.traffic().failures;
@@ -118,8 +118,7 @@ async fn a_plan_that_is_used_up_is_waited_for_and_told() {
 
         world.faults(|faults| faults.posts_cap = None);
         let before = world.refresh_stats().await.posts;
-        let name = shown["name"].as_str().unwrap().to_owned();
-        world.run(Command::CredentialTest { name }).await;
+        world.run(TestCredential { name: shown.name }).await;
         wait("posts are refreshed again", async || {
             world.refresh_stats().await.posts > before + 100
         })
@@ -128,7 +127,6 @@ async fn a_plan_that_is_used_up_is_waited_for_and_told() {
     }
 }
 
-async fn credential(world: &World) -> Value {
-    let list = world.run(Command::CredentialList).await;
-    list[0].clone()
+async fn credential(world: &World) -> Option<CredentialRow> {
+    world.run(ListCredentials).await.into_iter().next()
 }

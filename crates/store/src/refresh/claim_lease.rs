@@ -3,7 +3,7 @@
 use driftline_db::{DbError, Tx};
 
 use super::schedule::{self, Slot};
-use crate::source_lease::now_ms;
+use crate::database_clock::now_sql;
 
 /// How a claim locks an instance against other claims until its transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) fn take(
 
 /// Ends a lease, for its holder only and only before its time is over; `false` if it is lost.
 pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let ended = tx.execute(
         &format!("delete from claim_lease where bucket = $1 and id = $2 and until_ms > {now}"),
         &[&bucket, &id],
@@ -60,7 +60,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError
 
 /// Puts the posts of ended leases back onto the schedule; returns how many.
 pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<usize, DbError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let ended = tx.query(
         &format!(
             "delete from claim_lease where bucket = $1 and id in
@@ -88,7 +88,7 @@ pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<
 
 /// How long until the first lease of the bucket ends, ms; 0 if it has.
 pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
-    let now = now_ms(tx.dialect());
+    let now = now_sql(tx.dialect());
     let left_ms = tx.query_opt(
         &format!(
             "select until_ms - {now} from claim_lease where bucket = $1 order by until_ms limit 1"

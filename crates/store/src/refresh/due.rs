@@ -87,27 +87,6 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
     Ok(found)
 }
 
-/// The upstream IDs of some stored posts of an instance, at least `at_least` if so many are
-/// scheduled: those that are due last, for which the upstream has answered recently.
-pub fn due_last(
-    tx: &mut Tx<'_>,
-    instance: InstanceId,
-    at_least: u32,
-) -> Result<Vec<String>, StoreError> {
-    let base = sql(instance) * SHARDS;
-    let each = i64::from(at_least).div_euclid(SHARDS) + 1;
-    let mut ids = Vec::new();
-    for bucket in base..base + SHARDS {
-        ids.extend(tx.query(
-            "select p.upstream_id from schedule s join post p on p.id = s.post_id
-             where s.bucket = $1 order by s.due_at_ms desc, s.post_id desc limit $2",
-            &[&bucket, &each],
-            |row| row.text(0),
-        )?);
-    }
-    Ok(ids)
-}
-
 /// The state of the posts of one age band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BandState {

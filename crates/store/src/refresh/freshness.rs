@@ -77,8 +77,8 @@ pub(crate) fn by_ids(
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
-            let (post_id, mut refresh_state) = read(row)?;
-            let source = row.opt_i64(COLUMN_COUNT)?;
+            let (post_id, mut refresh_state) = from_row(row)?;
+            let source = row.opt_i64("first_source_id")?;
             refresh_state.freshness.source = source.map(i64::cast_unsigned);
             Ok((post_id, refresh_state))
         },
@@ -316,47 +316,48 @@ const MOVING: [&str; 16] = [
     "notified_total",
 ];
 
-/// The columns that [`read`] reads: all but the source, which is the post's.
+/// The columns that [`from_row`] reads: all but the source, which is the post's.
 pub(crate) const COLUMNS: &str =
     "post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
     due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts, favourites,
     quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
-/// How many these are.
-pub(crate) const COLUMN_COUNT: usize = 20;
 
-pub(crate) fn read(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
-    let small = |index| row.i64(index).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    let before_total = row.i64(17)?;
+pub(crate) fn from_row(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
+    let small = |column| {
+        row.i64(column)
+            .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+    };
+    let before_total = row.i64("before_total")?;
     let freshness = Freshness {
-        created_at_ms: row.opt_i64(2)?,
-        first_ms: row.i64(3)?,
-        refreshed_ms: row.i64(4)?,
-        refreshes: small(6)?,
-        failures: small(7)?,
-        missing: row.bool(8)?,
+        created_at_ms: row.opt_i64("post_created_at_ms")?,
+        first_ms: row.i64("first_at_ms")?,
+        refreshed_ms: row.i64("refreshed_at_ms")?,
+        refreshes: small("refreshes")?,
+        failures: small("failures")?,
+        missing: row.bool("missing")?,
         counts: Counts {
-            replies: row.opt_i64(11)?,
-            boosts: row.opt_i64(12)?,
-            favourites: row.opt_i64(13)?,
-            quotes: row.opt_i64(14)?,
-            views: row.opt_i64(15)?,
+            replies: row.opt_i64("replies")?,
+            boosts: row.opt_i64("boosts")?,
+            favourites: row.opt_i64("favourites")?,
+            quotes: row.opt_i64("quotes")?,
+            views: row.opt_i64("views")?,
         },
-        before: row.opt_i64(16)?.map(|at_ms| CountSample {
+        before: row.opt_i64("before_at_ms")?.map(|at_ms| CountSample {
             at_ms,
             total: before_total,
         }),
         notified: CountSample {
-            at_ms: row.i64(18)?,
-            total: row.i64(19)?,
+            at_ms: row.i64("notified_at_ms")?,
+            total: row.i64("notified_total")?,
         },
         source: None,
     };
     let refresh_state = RefreshState {
         freshness,
-        due_at_ms: row.opt_i64(5)?,
-        outcome: row.opt_str(9)?.and_then(LookupOutcome::named),
-        bucket: row.i64(1)?,
-        state_hash: row.opt_i64(10)?,
+        due_at_ms: row.opt_i64("due_at_ms")?,
+        outcome: row.opt_str("outcome")?.and_then(LookupOutcome::named),
+        bucket: row.i64("bucket")?,
+        state_hash: row.opt_i64("state_hash")?,
     };
-    Ok((row.i64(0)?, refresh_state))
+    Ok((row.i64("post_id")?, refresh_state))
 }

@@ -6,6 +6,8 @@
 //! find less than a batch. On SQLite one process does all the work: its claims are in memory, the
 //! schedule stays as it is until the save, and so a crash leaves every post due.
 //!
+//! Nothing here knows how timelines are mirrored: `mirror` uses this room, never the reverse.
+//!
 //! A save is one transaction: posts, their history, their freshness, their next due times, and the
 //! outbox, from which their sources' libraries are notified. It changes nothing if the claim has
 //! ended.
@@ -20,7 +22,7 @@ mod freshness;
 mod growth_history;
 mod learned_state;
 mod outbox;
-mod pending_lookup;
+pub(crate) mod pending_lookup;
 mod recheck;
 mod recount;
 mod save;
@@ -29,20 +31,18 @@ mod stored;
 
 pub use claim::{Claim, ClaimRequest, Claimed, Claims, DuePost, LookupTarget};
 pub use count_history::{CountsAt, count_history};
-pub use due::{BandState, Overdue, bands, due_last, next_due_ms, overdue};
+pub use due::{BandState, Overdue, bands, next_due_ms, overdue};
 pub use freshness::{RefreshState, refresh_state};
 pub use growth_history::{GrowthHistory, growth_histories};
 pub use learned_state::{ObservationReport, learn, learned_state, root as learned_state_root};
-pub use outbox::{OutboxItem, forget_relayed, listed_in, notify, outbox, outbox_of};
-pub use pending_lookup::{
-    AddedLookups, Found, TrackedCounts, add_lookups, hydrate, tracked_counts,
-};
+pub use outbox::{OutboxItem, forget_relayed, outbox, outbox_of};
+pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
 pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};
 
 pub(crate) use freshness::{NewFreshness, insert_new, refresh_state_of, revive, unschedule};
 pub(crate) use outbox::add_to_outbox;
-pub(crate) use recount::{RecountCandidate, RecountContext};
+pub(crate) use recount::{Look, RecountCandidate, RecountContext};
 
 /// How many buckets an instance has. Claims in different buckets need not wait for each other.
 pub const SHARDS: i64 = 8;

@@ -5,16 +5,11 @@
 //! transaction, and a relay notifies each source in a transaction below the source's root. After a
 //! crash in between, the post is still in the outbox.
 
-use std::collections::{HashMap, HashSet};
-
-use driftline_core::post::Visibility;
-use driftline_db::{Column, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
-    clock, entry,
     error::StoreError,
-    ids::{InstanceId, LocalId, SourceId, from_sql, sql},
-    machine::LockedSource,
+    ids::{InstanceId, LocalId, from_sql, sql},
 };
 
 /// A changed post that libraries are to be notified of.
@@ -47,13 +42,7 @@ pub fn outbox(
             &above.map_or(i64::MIN, sql),
             &i64::from(limit),
         ],
-        |row| {
-            Ok(OutboxItem {
-                post: from_sql(row.i64(0)?)?,
-                counts: row.bool(1)?,
-                since_ms: row.i64(2)?,
-            })
-        },
+        from_row,
     )?;
     Ok(found)
 }
@@ -71,111 +60,9 @@ pub fn outbox_of(
             &sql(instance),
             &Column::i64(posts.iter().map(|post| sql(*post))),
         ],
-        |row| {
-            Ok(OutboxItem {
-                post: from_sql(row.i64(0)?)?,
-                counts: row.bool(1)?,
-                since_ms: row.i64(2)?,
-            })
-        },
+        from_row,
     )?;
     Ok(found)
-}
-
-/// Notifies a source's library: each of its entries of these posts that differs from the post, or
-/// whose counts have changed, takes the next USN. An entry whose post has returned moves to a new
-/// ID, above all that readers have seen. To be written below [`crate::source::root`] of the source.
-/// Returns how many entries took a USN.
-pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result<u64, StoreError> {
-    let mut held = LockedSource::load(tx, source, None)?;
-    let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
-    let entries = entry::of_posts(tx, held.id, &ids)?;
-    if entries.is_empty() {
-        return Ok(0);
-    }
-    let newest_ms = items.iter().map(|item| item.since_ms).max();
-    let now_ms = newest_ms.unwrap_or_default();
-    // Entries that move to a new ID take it while the clock is held, as they would in a commit of
-    // the source's own.
-    if entries.iter().any(|entry| entry.gone || entry.stale) {
-        clock::take(tx, now_ms, 0)?;
-    }
-    let now = posts_now(tx, &ids)?;
-    let recounted: HashSet<i64> = items
-        .iter()
-        .filter(|item| item.counts)
-        .map(|item| sql(item.post))
-        .collect();
-    let mut changes = Vec::new();
-    for entry in entries {
-        let Some(post) = now.get(&entry.post_id) else {
-            continue;
-        };
-        let moves = !post.gone && (entry.gone || entry.returns != post.returns);
-        let differs = entry.content_hash != post.content_hash || entry.gone != post.gone;
-        let has_counts = recounted.contains(&entry.post_id) && !post.gone;
-        if moves || differs || has_counts {
-            let moved = if moves {
-                Some(entry::Moved {
-                    id: clock::take(tx, now_ms, 1)?,
-                    post_id: entry.post_id,
-                    returns: post.returns,
-                })
-            } else {
-                None
-            };
-            changes.push(entry::Change {
-                id: entry.id,
-                usn: held.next_usn(),
-                content_hash: post.content_hash,
-                gone: post.gone,
-                listed: !post.gone && post.is_public,
-                moved,
-            });
-        }
-    }
-    entry::change(tx, held.id, &changes)?;
-    held.save_usn(tx)?;
-    Ok(changes.len() as u64)
-}
-
-struct PostNow {
-    content_hash: i64,
-    gone: bool,
-    is_public: bool,
-    returns: i64,
-}
-
-fn posts_now(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, PostNow>, StoreError> {
-    let posts = tx.query(
-        "select id, content_hash, deleted_at_ms is not null, visibility, returns from post
-         where id {in $1}",
-        &[&Column::i64(ids.iter().copied())],
-        |row| {
-            let post = PostNow {
-                content_hash: row.i64(1)?,
-                gone: row.bool(2)?,
-                is_public: Visibility::named_or_narrowest(row.str(3)?) == Visibility::Public,
-                returns: row.i64(4)?,
-            };
-            Ok((row.i64(0)?, post))
-        },
-    )?;
-    Ok(posts.into_iter().collect())
-}
-
-/// Which of these posts a source lists, so that it is to be notified of them.
-pub fn listed_in(
-    tx: &mut Tx<'_>,
-    source: SourceId,
-    items: &[OutboxItem],
-) -> Result<HashSet<LocalId>, StoreError> {
-    let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
-    let entries = entry::of_posts(tx, sql(source), &ids)?;
-    entries
-        .iter()
-        .map(|entry| Ok(from_sql(entry.post_id)?))
-        .collect()
 }
 
 /// Removes items that every source was notified of; a post that was added again since stays.
@@ -218,4 +105,12 @@ pub(crate) fn add_to_outbox(
         ],
     )?;
     Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> Result<OutboxItem, DbError> {
+    Ok(OutboxItem {
+        post: from_sql(row.i64("post_id")?)?,
+        counts: row.bool("counts")?,
+        since_ms: row.i64("since_ms")?,
+    })
 }

@@ -1,108 +1,71 @@
 //! Pending look-ups: posts that were requested by their upstream ID and are not stored yet.
 //!
 //! Each is scheduled under a *look-up ID*, a negative number, so that it is claimed, leased and
-//! retried as stored posts are. Once the post is found, it is stored with an entry in the source of
-//! tracked posts, and the look-up is removed; if it is not, the look-up stays as the record of that.
+//! retried as stored posts are. Once the post is found, the look-up is removed; if it is not, the
+//! look-up stays as the record of that.
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{
-    post::{Post, Visibility},
-    refresh::Policy,
-};
 use driftline_db::{Column, DbError, Tx};
 
 use super::{
-    bucket, revive,
+    RefreshState, bucket, refresh_state_of,
     schedule::{self, Slot},
 };
-use crate::{
-    clock, entry,
-    error::StoreError,
-    ids::{SourceId, sql},
-    intake::{self, IntakeContext, PostObservation},
-    machine::LockedSource,
-    post, post_hashes,
-    text::without_nul,
-};
+use crate::{clock, error::StoreError, posts::find, text};
 
-/// What became of requested IDs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AddedLookups {
-    /// IDs that will be looked up.
-    pub new: u64,
-    /// IDs whose post is stored already.
-    pub stored: u64,
-    /// IDs that were requested before: their look-up is pending or has failed.
-    pub known: u64,
+/// A requested post that is not stored: its look-up is pending or has failed.
+#[derive(Clone, Debug)]
+pub struct PendingPost {
+    /// The origin of its instance.
+    pub origin: String,
+    /// Its ID there.
+    pub upstream_id: String,
+    /// Whether its look-up is pending; else it has failed.
+    pub waits: bool,
+    /// The state of its look-up; its creation is that of the request.
+    pub refresh_state: RefreshState,
 }
 
-/// How many posts a source of tracked posts has, by state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrackedCounts {
-    /// IDs whose look-up is pending.
-    pub waiting: u64,
-    /// IDs whose look-up has failed.
-    pub missing: u64,
-    /// Posts that are stored.
-    pub found: u64,
-}
-
-/// A post that a pending look-up found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found<'a> {
-    /// The look-up's ID.
-    pub lookup_id: i64,
-    /// The post.
-    pub post: &'a Post,
-    /// When it was requested, Unix ms.
-    pub asked_at_ms: i64,
-}
-
-/// Adds look-ups of upstream IDs, each at most once. They are due at once, and what they find is
-/// stored in that source; with `once` it is not refreshed afterwards. A post that is stored already
-/// gets an entry there, if it has none, and without `once` a due time, if the policy has one for it.
-/// To be written below [`crate::source::root`] of the source.
-pub fn add_lookups(
-    tx: &mut Tx<'_>,
-    source: SourceId,
-    upstream_ids: &[String],
-    once: bool,
-    policy: &Policy,
-    now_ms: i64,
-) -> Result<AddedLookups, StoreError> {
-    let mut held = LockedSource::load(tx, source, None)?;
-    let instance_id = held.instance_id;
-    // Another source of the instance may be storing the same posts.
-    clock::take(tx, now_ms, 0)?;
-    let cleaned: Vec<_> = upstream_ids.iter().map(|id| without_nul(id)).collect();
-    let ids: Vec<&str> = cleaned.iter().map(|id| &**id).collect();
-    let stored = post::known(tx, instance_id, &ids)?;
-    let known = known_lookups(tx, instance_id, &ids)?;
-    adopt(tx, &mut held, &stored, now_ms)?;
-    if !once {
-        let alive = stored.values().filter(|post| post.deleted_at_ms.is_none());
-        let alive: Vec<i64> = alive.map(|post| post.id).collect();
-        // No request was sent, so their last answers stay the last.
-        revive(tx, policy, i64::MIN, &alive)?;
-    }
-    let mut once_each = HashSet::new();
-    let new: Vec<&str> = ids
-        .into_iter()
-        .filter(|id| !stored.contains_key(*id) && !known.contains(*id) && once_each.insert(*id))
-        .collect();
-    let added = AddedLookups {
-        new: new.len() as u64,
-        stored: stored.len() as u64,
-        // A source may have stored a post while its look-up was pending.
-        known: known.iter().filter(|id| !stored.contains_key(*id)).count() as u64,
+/// The post without a stored version that a text identifies as in [`find::post`], by an address that ends
+/// in its ID or by `INSTANCE/ID`.
+pub fn pending_post(tx: &mut Tx<'_>, text: &str) -> Result<Option<PendingPost>, StoreError> {
+    let text = text::without_nul(text.trim());
+    let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
+        return Ok(None);
     };
-    if new.is_empty() {
-        return Ok(added);
+    for (instance_id, origin) in find::instances_of(tx, instance)? {
+        let found = tx.query_opt(
+            "select lookup_id, waits from pending_lookup where upstream_id = $1 and instance_id = $2",
+            &[&upstream_id, &instance_id],
+            |row| Ok((row.i64(0)?, row.bool(1)?)),
+        )?;
+        let Some((lookup_id, waits)) = found else {
+            continue;
+        };
+        let refresh_state = refresh_state_of(tx, lookup_id)?;
+        return Ok(refresh_state.map(|refresh_state| PendingPost {
+            origin,
+            upstream_id: upstream_id.to_owned(),
+            waits,
+            refresh_state,
+        }));
     }
-    let first = clock::take_numbers(tx, clock::IdCounter::Lookup, new.len())?;
+    Ok(None)
+}
+
+/// Stores look-ups of upstream IDs that have none, due at once; a source takes what they find, and
+/// with `once` it is not refreshed afterwards.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    (instance_id, source_id): (i64, i64),
+    upstream_ids: &[&str],
+    once: bool,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let first = clock::take_numbers(tx, clock::IdCounter::Lookup, upstream_ids.len())?;
     let lookup_ids: Vec<i64> = (first..)
-        .take(new.len())
+        .take(upstream_ids.len())
         .map(|lookup_id| -lookup_id)
         .collect();
     let slots: Vec<Slot> = lookup_ids
@@ -117,12 +80,12 @@ pub fn add_lookups(
         "insert into pending_lookup (upstream_id, instance_id, lookup_id, source_id, once, waits) {rows}",
         &[],
         &[
-            Column::text(new.iter().copied()),
-            Column::i64(new.iter().map(|_| instance_id)),
+            Column::text(upstream_ids.iter().copied()),
+            Column::i64(upstream_ids.iter().map(|_| instance_id)),
             Column::i64(lookup_ids.iter().copied()),
-            Column::i64(new.iter().map(|_| sql(source))),
-            Column::bool(new.iter().map(|_| once)),
-            Column::bool(new.iter().map(|_| true)),
+            Column::i64(upstream_ids.iter().map(|_| source_id)),
+            Column::bool(upstream_ids.iter().map(|_| once)),
+            Column::bool(upstream_ids.iter().map(|_| true)),
         ],
     )?;
     // Created now, so that failures are retried for as long as those of a post of today.
@@ -146,150 +109,19 @@ pub fn add_lookups(
         ],
     )?;
     schedule::insert(tx, &slots)?;
-    Ok(added)
+    Ok(())
 }
 
-/// Gives stored posts that have no entry in the source one.
-fn adopt(
-    tx: &mut Tx<'_>,
-    held: &mut LockedSource,
-    stored: &HashMap<String, post::Known>,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    if stored.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<i64> = stored.values().map(|post| post.id).collect();
-    let known = entry::of_posts(tx, held.id, &ids)?;
-    let known: HashSet<i64> = known.iter().map(|entry| entry.post_id).collect();
-    let mut missing: Vec<(&String, &post::Known)> = stored
-        .iter()
-        .filter(|(_, post)| !known.contains(&post.id))
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    missing.sort_by_key(|(_, post)| post.id);
-    let first = clock::take(tx, now_ms, missing.len())?;
-    held.shows(first);
-    let drafts: Vec<entry::Draft<'_>> = (first..)
-        .zip(&missing)
-        .map(|(id, (upstream_id, post))| {
-            let gone = post.deleted_at_ms.is_some();
-            entry::Draft {
-                id,
-                post_id: post.id,
-                position: upstream_id,
-                usn: held.next_usn(),
-                content_hash: post.content_hash,
-                gone,
-                listed: !gone && post.visibility == Visibility::Public,
-                streamed: false,
-                returns: post.returns,
-            }
-        })
-        .collect();
-    entry::insert(tx, held.id, now_ms, &drafts)?;
-    held.save_usn(tx)
-}
-
-/// Stores the posts that pending look-ups of one source found, and removes these look-ups. To be
-/// written below [`crate::source::root`] of the source. Returns how many posts the source did not
-/// have.
-pub fn hydrate(
-    tx: &mut Tx<'_>,
-    source: SourceId,
-    found: &[Found<'_>],
-    policy: &Policy,
-    now_ms: i64,
-) -> Result<u64, StoreError> {
-    let mut held = LockedSource::load(tx, source, None)?;
-    let ids: Vec<i64> = found.iter().map(|found| found.lookup_id).collect();
-    let lookups = by_ids(tx, &ids)?;
-    let of_this: Vec<(&Found<'_>, &PendingLookup)> = found
-        .iter()
-        .filter_map(|found| Some((found, lookups.get(&found.lookup_id)?)))
-        .filter(|(_, lookup)| lookup.source_id == held.id)
-        .collect();
-    let mut new = 0;
-    for once in [false, true] {
-        let part: Vec<&Found<'_>> = of_this
-            .iter()
-            .filter(|(_, lookup)| lookup.once == once)
-            .map(|(found, _)| *found)
-            .collect();
-        let never = Policy::Never {
-            ages: policy.ages().clone(),
-        };
-        let policy = if once { &never } else { policy };
-        new += take_in(tx, &mut held, &part, policy, now_ms)?;
-    }
-    held.save_usn(tx)?;
-    let done: Vec<i64> = of_this.iter().map(|(found, _)| found.lookup_id).collect();
+/// Removes look-ups that have found their posts.
+pub(crate) fn remove(tx: &mut Tx<'_>, lookup_ids: &[i64]) -> Result<(), DbError> {
     for sql in [
         "delete from pending_lookup where (upstream_id, instance_id) in
              (select upstream_id, instance_id from pending_lookup where lookup_id {in $1})",
         "delete from freshness where post_id {in $1}",
     ] {
-        tx.execute_later(sql, &[&Column::i64(done.iter().copied())])?;
+        tx.execute_later(sql, &[&Column::i64(lookup_ids.iter().copied())])?;
     }
-    Ok(new)
-}
-
-fn take_in(
-    tx: &mut Tx<'_>,
-    held: &mut LockedSource,
-    found: &[&Found<'_>],
-    policy: &Policy,
-    now_ms: i64,
-) -> Result<u64, StoreError> {
-    let mut new = 0;
-    let mut by_time: HashMap<i64, Vec<&Post>> = HashMap::new();
-    for found in found {
-        by_time
-            .entry(found.asked_at_ms)
-            .or_default()
-            .push(found.post);
-    }
-    for (asked_at_ms, posts) in by_time {
-        let positions: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
-        let mut known = entry::at(tx, held.id, &positions)?;
-        let observations: Vec<PostObservation<'_>> = posts
-            .iter()
-            .map(|post| {
-                let position = post.id.as_str();
-                PostObservation::new(
-                    (post, post_hashes::of(post)),
-                    position,
-                    None,
-                    known.remove(position),
-                )
-            })
-            .filter(PostObservation::may_be_news)
-            .collect();
-        let when = IntakeContext {
-            asked_at_ms,
-            now_ms,
-            streamed: false,
-            policy,
-        };
-        new += intake::take_in(tx, held, &observations, when)?.new;
-    }
-    Ok(new)
-}
-
-/// Counts the rows of a source of tracked posts.
-pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, StoreError> {
-    let id = sql(source);
-    let mut count = |what: &str| {
-        let sql = format!("select count(*) from {what}");
-        tx.query_one(&sql, &[&id], |row| row.i64(0))
-    };
-    Ok(TrackedCounts {
-        waiting: count("pending_lookup where source_id = $1 and waits")?.cast_unsigned(),
-        missing: count("pending_lookup where source_id = $1 and not waits")?.cast_unsigned(),
-        found: count("entry where source_id = $1")?.cast_unsigned(),
-    })
+    Ok(())
 }
 
 /// Marks look-ups as failed, so that they are no longer due.
@@ -307,7 +139,7 @@ pub(crate) fn give_up(tx: &mut Tx<'_>, lookup_ids: &[i64]) -> Result<(), DbError
 pub(crate) struct PendingLookup {
     pub(crate) upstream_id: String,
     pub(crate) source_id: i64,
-    once: bool,
+    pub(crate) once: bool,
 }
 
 /// The look-ups among these IDs, which may be posts' too.
@@ -324,18 +156,18 @@ pub(crate) fn by_ids(
         &[&Column::i64(negative)],
         |row| {
             let lookup = PendingLookup {
-                upstream_id: row.text(1)?,
-                source_id: row.i64(2)?,
-                once: row.bool(3)?,
+                upstream_id: row.text("upstream_id")?,
+                source_id: row.i64("source_id")?,
+                once: row.bool("once")?,
             };
-            Ok((row.i64(0)?, lookup))
+            Ok((row.i64("lookup_id")?, lookup))
         },
     )?;
     Ok(rows.into_iter().collect())
 }
 
 /// The IDs among these that have a look-up, pending or failed.
-fn known_lookups(
+pub(crate) fn known(
     tx: &mut Tx<'_>,
     instance_id: i64,
     ids: &[&str],

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use driftline_core::timeline::Reading;
+use driftline_core::{answer::Page, timeline::Reading};
 use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
     ids::{LocalId, SourceId, from_sql, sql},
-    post_hashes::PageHashes,
     refresh::recount::RECOUNT_PAUSE_MS,
 };
 
@@ -28,7 +27,7 @@ pub fn rechecks_after(
     tx: &mut Tx<'_>,
     source: SourceId,
     reading: &Reading,
-    hashes: &PageHashes,
+    page: &Page,
 ) -> Result<Vec<Option<RecheckAfter>>, StoreError> {
     let found = tx.query_each(
         "select e.position, e.post_id, f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0
@@ -45,11 +44,11 @@ pub fn rechecks_after(
         },
     )?;
     let found: HashMap<String, (i64, Option<i64>, i64, bool)> = found.into_iter().collect();
-    let posts = reading.keys.iter().zip(hashes.all()).map(|(key, hashes)| {
+    let posts = reading.keys.iter().zip(&page.listed).map(|(key, listed)| {
         let Some(&(post_id, state_hash, looked_ms, in_doubt)) = found.get(key.as_str()) else {
             return Ok(None);
         };
-        let differs = state_hash != Some(hashes.state);
+        let differs = state_hash != Some(listed.post.hashes.state);
         Ok(Some(RecheckAfter {
             post: from_sql(post_id)?,
             recheck_at_ms: (differs || in_doubt)

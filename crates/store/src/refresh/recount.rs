@@ -16,14 +16,22 @@ use super::{
     schedule::{self, Slot},
     stored,
 };
-use crate::{entry::Look, error::StoreError, intake::PostObservation, post};
+use crate::{error::StoreError, posts::post};
+
+/// What the last look-up of a post found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// When the answer was requested, Unix ms.
+    pub(crate) at_ms: i64,
+    pub(crate) state_hash: Option<i64>,
+    /// Whether look-ups since then did not find the post.
+    pub(crate) in_doubt: bool,
+}
 
 /// A stored post that a page shows again, with its content unchanged and other counts.
 pub(crate) struct RecountCandidate<'a> {
     post_id: i64,
     post: &'a Post,
-    content_hash: i64,
-    state_hash: i64,
 }
 
 /// What recounts of a page's posts need to know.
@@ -39,26 +47,23 @@ pub(crate) struct RecountContext<'p> {
 }
 
 impl<'a> RecountCandidate<'a> {
-    /// `None` if the page shows nothing new, or if the post's last look-up was a moment ago: a poll
-    /// every second must not cause a write every second.
+    /// A post that a page shows, and what its last look-up found. `None` if
+    /// the page shows nothing new, or if that look-up was a moment ago: a poll every second must not
+    /// cause a write every second.
     pub(crate) fn of(
-        observation: &PostObservation<'a>,
+        post_id: i64,
+        post: &'a Post,
+        look: Option<Look>,
         asked_at_ms: i64,
     ) -> Option<RecountCandidate<'a>> {
-        let entry = observation.entry.as_ref()?;
         let Look {
             at_ms,
             state_hash,
             in_doubt,
-        } = entry.look?;
+        } = look?;
         let is_due = asked_at_ms >= at_ms.saturating_add(RECOUNT_PAUSE_MS);
-        let differs = is_due && state_hash != Some(observation.state_hash);
-        (differs || in_doubt).then_some(RecountCandidate {
-            post_id: entry.post_id,
-            post: observation.post,
-            content_hash: observation.content_hash,
-            state_hash: observation.state_hash,
-        })
+        let differs = is_due && state_hash != Some(post.hashes.state);
+        (differs || in_doubt).then_some(RecountCandidate { post_id, post })
     }
 }
 
@@ -155,7 +160,7 @@ impl<'a, 'p> Recounts<'a, 'p> {
         };
         let result = LookupResult::Seen {
             counts: candidate.post.counts,
-            changed: refresh_state.state_hash != Some(candidate.state_hash),
+            changed: refresh_state.state_hash != Some(candidate.post.hashes.state),
         };
         let mut seen =
             refresh_state.without_first_growth(before.take(policy, result, asked), now_ms);
@@ -179,13 +184,12 @@ impl<'a, 'p> Recounts<'a, 'p> {
             freshness: seen.freshness,
             due_at_ms,
             outcome: Some(seen.outcome),
-            state_hash: Some(candidate.state_hash),
+            state_hash: Some(candidate.post.hashes.state),
         });
         self.drafts.push(post::Draft {
             id: candidate.post_id,
             upstream_id: Cow::Borrowed(""),
             post: candidate.post,
-            content_hash: candidate.content_hash,
             listed: false,
         });
     }

@@ -18,12 +18,14 @@ use super::{
     stored::{self, Stored},
 };
 use crate::{
-    account, clock,
+    clock,
     error::StoreError,
-    history::{self, EndedBy},
     ids::{LocalId, sql},
-    post,
-    post_hashes::{self, PostHashes},
+    posts::{
+        account,
+        history::{self, EndedBy},
+        post,
+    },
     store::Store,
 };
 
@@ -85,7 +87,7 @@ pub struct Saved {
     /// The outcome for each post that had an answer.
     pub outcomes: Vec<(LookupTarget, LookupOutcome)>,
     /// Posts that libraries are to be notified of, each with whether its counts changed: see
-    /// [`super::notify`].
+    /// [`crate::mirror::notify`].
     pub news: Vec<(LocalId, bool)>,
     /// How many posts were rescheduled without a look-up, because the price rose.
     pub postponed: u64,
@@ -101,12 +103,12 @@ impl Claims {
     /// [`StoreError::LeaseLost`] if it had ended before, and [`StoreError::Db`]; then nothing is
     /// changed, and the posts are due as they were once the claim's time is over.
     pub async fn save(&self, store: &Store, save: Save) -> Result<Saved, StoreError> {
-        let (claims, work) = (self.clone(), Arc::new(Work::of(save)));
-        let shared = Arc::clone(&work);
+        let (claims, save) = (self.clone(), Arc::new(save));
+        let shared = Arc::clone(&save);
         let saved = store
             .write(Root::none(), move |tx| write(tx, &claims, &shared))
             .await;
-        self.forget(&work.save.claim);
+        self.forget(&save.claim);
         saved
     }
 
@@ -115,36 +117,15 @@ impl Claims {
     /// # Errors
     /// As there.
     pub fn save_blocking(&self, store: &Store, save: Save) -> Result<Saved, StoreError> {
-        let (claims, work) = (self.clone(), Arc::new(Work::of(save)));
-        let shared = Arc::clone(&work);
+        let (claims, save) = (self.clone(), Arc::new(save));
+        let shared = Arc::clone(&save);
         let saved = store.write_blocking(Root::none(), move |tx| write(tx, &claims, &shared));
-        self.forget(&work.save.claim);
+        self.forget(&save.claim);
         saved
     }
 }
 
-/// A save with the hashes of the posts found: parsing their JSON takes a while, so it is done before
-/// the transaction begins.
-struct Work {
-    save: Save,
-    hashes: HashMap<LookupTarget, PostHashes>,
-}
-
-impl Work {
-    fn of(save: Save) -> Work {
-        let found = save.answers.iter().filter_map(|answered| {
-            let LookupAnswer::Found(post) = &answered.answer else {
-                return None;
-            };
-            Some((answered.what, post_hashes::of(post)))
-        });
-        let hashes = found.collect();
-        Work { save, hashes }
-    }
-}
-
-fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreError> {
-    let save = &work.save;
+fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreError> {
     if !claims.redeem(tx, &save.claim, save.now_ms)? {
         return Err(StoreError::LeaseLost);
     }
@@ -152,7 +133,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
     let mut known = stored::by_ids(tx, &ids)?;
     let retires = !save.claim.idle.is_empty() || loses_a_post(save, &known);
-    if retires || may_change_content(work, &known) {
+    if retires || may_change_content(save, &known) {
         // What sources share is decided while the clock is held, so that no poll changes it
         // meanwhile: neither a post's content nor whether it exists.
         clock::take(tx, save.now_ms, 0)?;
@@ -193,7 +174,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, work: &Work) -> Result<Saved, StoreEr
         match (answers.remove(&due.what), due.what, stored) {
             (None, ..) => changes.put_back(due, refresh_state),
             (Some(answered), LookupTarget::Stored(post), Some(stored)) => {
-                changes.take(work, (due, post), (refresh_state, stored), answered);
+                changes.take(save, (due, post), (refresh_state, stored), answered);
             }
             (Some(answered), LookupTarget::Pending { .. }, _) => {
                 changes.take_pending(save, due, refresh_state, answered);
@@ -214,8 +195,8 @@ fn loses_a_post(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)
 }
 
 /// Whether an answer may change more of a post than its counts.
-fn may_change_content(work: &Work, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
-    work.save.answers.iter().any(|answered| {
+fn may_change_content(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
+    save.answers.iter().any(|answered| {
         let LookupTarget::Stored(post) = answered.what else {
             return false;
         };
@@ -223,10 +204,8 @@ fn may_change_content(work: &Work, known: &HashMap<i64, (RefreshState, Option<St
             .get(&sql(post))
             .and_then(|(_, stored)| stored.as_ref());
         match &answered.answer {
-            LookupAnswer::Found(_) => stored.is_some_and(|stored| {
-                let hashes = work.hashes.get(&answered.what);
-                stored.deleted_at_ms.is_some()
-                    || hashes.is_none_or(|hashes| hashes.content != stored.content_hash)
+            LookupAnswer::Found(post) => stored.is_some_and(|stored| {
+                stored.deleted_at_ms.is_some() || post.hashes.content != stored.content_hash
             }),
             LookupAnswer::Missing | LookupAnswer::Gone => true,
             LookupAnswer::Hidden | LookupAnswer::Nothing | LookupAnswer::Suspect => false,
@@ -265,7 +244,7 @@ fn asked(save: &Save, due: &DuePost, answered: &AnsweredLookup) -> RequestContex
 impl<'a> Changes<'a> {
     fn take(
         &mut self,
-        Work { save, hashes }: &'a Work,
+        save: &'a Save,
         (due, local): (&DuePost, LocalId),
         (refresh_state, known): (&RefreshState, &Stored),
         answered: &'a AnsweredLookup,
@@ -279,8 +258,10 @@ impl<'a> Changes<'a> {
             refreshed_ms: refresh_state.freshness.refreshed_ms.max(newest_ms),
             ..refresh_state.freshness
         };
-        let hashes = hashes.get(&answered.what).copied();
-        let state_hash = hashes.map_or(refresh_state.state_hash, |hashes| Some(hashes.state));
+        let state_hash = match &answered.answer {
+            LookupAnswer::Found(post) => Some(post.hashes.state),
+            _ => refresh_state.state_hash,
+        };
         let result = match &answered.answer {
             LookupAnswer::Found(post) => LookupResult::Seen {
                 counts: post.counts,
@@ -296,16 +277,16 @@ impl<'a> Changes<'a> {
             .without_first_growth(before.take(&save.policy, result, asked), save.now_ms);
         self.saved.outcomes.push((due.what, refreshed.outcome));
         let mut notify = refreshed.notify.then_some(true);
-        match (&answered.answer, hashes, refreshed.outcome) {
-            (LookupAnswer::Found(post), Some(hashes), LookupOutcome::Updated) => {
+        match (&answered.answer, refreshed.outcome) {
+            (LookupAnswer::Found(post), LookupOutcome::Updated) => {
                 let rows = count_history::between(&before, &refreshed.freshness);
                 let id = due.slot.post_id;
                 self.counts.extend(rows.into_iter().map(|row| (id, row)));
-                if self.version(due, (post, hashes.content), known, answered.asked_at_ms) {
+                if self.version(due, post, known, answered.asked_at_ms) {
                     notify = notify.or(Some(false));
                 }
             }
-            (_, _, LookupOutcome::Deleted) if known.deleted_at_ms.is_none() => {
+            (_, LookupOutcome::Deleted) if known.deleted_at_ms.is_none() => {
                 self.deleted.push((due.slot.post_id, answered.asked_at_ms));
                 notify = Some(false);
             }
@@ -365,17 +346,16 @@ impl<'a> Changes<'a> {
     fn version(
         &mut self,
         due: &DuePost,
-        (found, content_hash): (&'a Post, i64),
+        found: &'a Post,
         known: &Stored,
         asked_at_ms: i64,
     ) -> bool {
         let returns = known.deleted_at_ms.is_some();
-        let is_edit = content_hash != known.content_hash;
+        let is_edit = found.hashes.content != known.content_hash;
         let draft = post::Draft {
             id: due.slot.post_id,
             upstream_id: Cow::Borrowed(""),
             post: found,
-            content_hash,
             // Readers have passed its ID, so a post that was not listed there stays unlisted. A post
             // that returns takes a new ID.
             listed: (known.listed || returns) && found.visibility == Visibility::Public,

@@ -2,7 +2,7 @@
 
 use driftline_db::{Column, DbError, Dialect, Tx};
 
-use crate::source_lease::now_ms;
+use crate::database_clock::now_sql;
 
 /// A row of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +80,7 @@ pub(crate) fn first(
     let now_ms = match tx.dialect() {
         // Claims in memory go by the process's clock.
         Dialect::Sqlite => "0",
-        Dialect::Postgres => now_ms(Dialect::Postgres),
+        Dialect::Postgres => now_sql(Dialect::Postgres),
     };
     tx.query(
         &format!(

@@ -6,7 +6,7 @@ use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Dialect, Tx};
 
 use super::freshness::{self, RefreshState};
-use crate::{post, text::without_nul};
+use crate::{posts::post, text::without_nul};
 
 /// A stored post, as far as a refresh needs it.
 pub(crate) struct Stored {
@@ -34,19 +34,18 @@ pub(crate) fn by_ids(
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
-            let (post_id, mut refresh_state) = freshness::read(row)?;
-            let first = freshness::COLUMN_COUNT;
-            let Some(upstream_id) = row.opt_str(first)? else {
+            let (post_id, mut refresh_state) = freshness::from_row(row)?;
+            let Some(upstream_id) = row.opt_str("upstream_id")? else {
                 return Ok((post_id, (refresh_state, None)));
             };
-            refresh_state.freshness.source = Some(row.i64(first + 6)?.cast_unsigned());
+            refresh_state.freshness.source = Some(row.i64("first_source_id")?.cast_unsigned());
             let stored = Stored {
                 upstream_id: upstream_id.to_owned(),
-                visibility: Visibility::named_or_narrowest(row.str(first + 1)?),
-                read_at_ms: row.i64(first + 2)?,
-                content_hash: row.i64(first + 3)?,
-                deleted_at_ms: row.opt_i64(first + 4)?,
-                listed: row.bool(first + 5)?,
+                visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+                read_at_ms: row.i64("read_at_ms")?,
+                content_hash: row.i64("content_hash")?,
+                deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+                listed: row.bool("listed")?,
             };
             Ok((post_id, (refresh_state, Some(stored))))
         },
@@ -76,7 +75,7 @@ pub(crate) fn replace(
                 &found.edited_at_ms,
                 &read_at_ms,
                 &found.visibility.name(),
-                &draft.content_hash,
+                &draft.post.hashes.content,
                 &draft.listed,
                 &&*without_nul(&found.raw),
             ],
@@ -98,7 +97,7 @@ pub(crate) fn recount(
         .collect();
     let columns = [
         Column::i64(drafts.iter().map(|draft| draft.id)),
-        Column::i64(drafts.iter().map(|draft| draft.content_hash)),
+        Column::i64(drafts.iter().map(|draft| draft.post.hashes.content)),
         Column::text(raws.iter().map(|raw| &**raw)),
     ];
     let sql = match tx.dialect() {
@@ -107,7 +106,7 @@ pub(crate) fn recount(
             for ((draft, raw), hash) in drafts
                 .iter()
                 .zip(&raws)
-                .zip(drafts.iter().map(|d| d.content_hash))
+                .zip(drafts.iter().map(|d| d.post.hashes.content))
             {
                 tx.execute(RECOUNT_ONE, &[&draft.id, &hash, &&**raw, &read_at_ms])?;
             }

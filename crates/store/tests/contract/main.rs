@@ -5,6 +5,7 @@ mod anchors;
 mod clock;
 mod deletions;
 mod edits;
+mod find;
 mod fixtures;
 mod gaps;
 mod history;

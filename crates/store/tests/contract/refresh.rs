@@ -30,7 +30,7 @@ use driftline_store::{
     source,
 };
 
-use crate::world::{World, post};
+use crate::world::{World, hashed, post};
 
 pub(crate) const MINUTE_MS: i64 = 60_000;
 pub(crate) const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -46,7 +46,7 @@ pub(crate) fn liked(id: u64, favourites: i64) -> Post {
     post.raw = post
         .raw
         .replace("_count\":0", &format!("_count\":{favourites}"));
-    post
+    hashed(post)
 }
 
 /// A readable source after a poll of these posts, and its workers.
@@ -135,9 +135,13 @@ impl Workers {
         let answers = answers
             .iter()
             .filter_map(|(id, answer)| {
+                let mut answer = answer.clone();
+                if let LookupAnswer::Found(post) = &mut answer {
+                    **post = hashed((**post).clone());
+                }
                 Some(AnsweredLookup {
                     what: *by_id.get(&id.to_string())?,
-                    answer: answer.clone(),
+                    answer,
                     asked_at_ms,
                 })
             })

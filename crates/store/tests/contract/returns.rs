@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use driftline_core::{answer::LookUp, post::Visibility};
 use driftline_store::{
-    LocalId, Root, export, find,
-    refresh::{LookupAnswer, forget_relayed, notify, outbox},
+    LocalId, Root, export, find, notify,
+    refresh::{LookupAnswer, forget_relayed, outbox},
     source,
     timeline::{self, Range, TimelinePost, Viewer},
 };
@@ -295,7 +295,8 @@ fn a_post_that_is_listed_twice_returns_in_both_places() {
         let before = world.timeline();
         assert_eq!(world.look_up("1", LookUp::Gone).deleted, 2);
         world.now_ms += 1_000;
-        let again = world.commit(&request, page(world.now_ms));
+        let again = page(world.now_ms);
+        let again = world.commit(&request, again);
         assert_eq!(again.expect("a commit").revived, 2);
         let after = world.timeline();
         assert_eq!(after.len(), 2);

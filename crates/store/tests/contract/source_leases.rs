@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use driftline_store::{
-    CommitMachine, Root, StoreError, commit_machine, source,
+    CommitMachine, Root, SourceId, StoreError, commit_machine, database_clock, source,
     source_lease::{self, Lease},
 };
 
@@ -22,7 +22,7 @@ fn a_lease_is_held_until_it_ends_or_is_given_back() {
         let world = World::new(store, "home");
         let first = claim(&world, "one", LONG_MS).expect("a free source");
         assert_eq!(first.fence, 1);
-        let now_ms = world.write(|tx| Ok(source_lease::database_now_ms(tx)?));
+        let now_ms = world.write(|tx| Ok(database_clock::now_ms(tx)?));
         assert!((first.until_ms - LONG_MS - now_ms).abs() < 60_000);
         assert_eq!(claim(&world, "two", LONG_MS), None);
         assert_eq!(
@@ -116,7 +116,7 @@ fn only_leases_with_their_current_fence_are_renewed() {
         assert_eq!(claim(&worlds[0], "two", LONG_MS), None);
         let next = claim(&worlds[1], "two", LONG_MS).expect("it was not renewed");
         assert_eq!(next.fence, over.fence + 1);
-        let now_ms = worlds[2].write(|tx| Ok(source_lease::database_now_ms(tx)?));
+        let now_ms = worlds[2].write(|tx| Ok(database_clock::now_ms(tx)?));
         let held = worlds[2].read(move |tx| source::by_id(tx, taken.source));
         let held = held.expect("a source").holding.expect("held");
         assert_eq!(
@@ -131,7 +131,7 @@ fn only_leases_with_their_current_fence_are_renewed() {
 }
 
 #[test]
-fn any_free_source_is_claimed_once_and_paused_ones_are_skipped() {
+fn each_free_source_is_claimed_once_and_paused_ones_are_not_free() {
     on_both(|store| {
         let worlds = ["a", "b", "c", "d"].map(|name| World::new(store, name));
         let paused = worlds[1].source;
@@ -140,35 +140,27 @@ fn any_free_source_is_claimed_once_and_paused_ones_are_skipped() {
         assert_eq!(free, [worlds[0].source, worlds[2].source, worlds[3].source]);
         let claimers: Vec<_> = (0..8)
             .map(|_| {
-                let store = store.clone();
+                let (store, free) = (store.clone(), free.clone());
                 thread::spawn(move || {
-                    store
-                        .write_blocking(Root::none(), |tx| {
-                            source_lease::claim_any(tx, "any", LONG_MS)
-                        })
-                        .expect("a claim")
+                    let claim = |source: &SourceId| {
+                        let source = *source;
+                        store
+                            .write_blocking(Root::none(), move |tx| {
+                                source_lease::claim(tx, source, "any", LONG_MS)
+                            })
+                            .expect("a claim")
+                    };
+                    free.iter().filter_map(claim).collect::<Vec<Lease>>()
                 })
             })
             .collect();
         let mut claimed: Vec<_> = claimers
             .into_iter()
-            .filter_map(|claimer| claimer.join().expect("a claimer"))
+            .flat_map(|claimer| claimer.join().expect("a claimer"))
             .map(|lease| lease.source)
             .collect();
         claimed.sort_unstable();
-        let mut most = claimed.clone();
-        most.dedup();
-        assert_eq!(claimed, most, "claimed twice");
-        // A claimer passes over what another is just claiming, so some may have found nothing.
-        while let Some(lease) = store
-            .write_blocking(Root::none(), |tx| {
-                source_lease::claim_any(tx, "any", LONG_MS)
-            })
-            .expect("a claim")
-        {
-            claimed.push(lease.source);
-        }
-        claimed.sort_unstable();
-        assert_eq!(claimed, free);
+        assert_eq!(claimed, free, "each is claimed once");
+        assert_eq!(worlds[0].read(source_lease::free), []);
     });
 }

@@ -81,16 +81,7 @@ fn bad_and_taken_names_are_refused() {
         for bad in ["", "a b", "é", "a/b", "a\0", &long] {
             assert_eq!(add(store, bad), Err(NameRefused::Bad), "{bad:?}");
         }
-        let id = add(store, &"x".repeat(64)).expect("a good name");
-        let rename = |name: &'static str| {
-            store
-                .write_blocking(clock::root(), move |tx| source::rename(tx, id, name))
-                .expect("a write")
-        };
-        assert_eq!(rename("a.b-C_9"), Err(NameRefused::Taken));
-        assert_eq!(rename("?"), Err(NameRefused::Bad));
-        assert_eq!(rename("new"), Ok(()));
-        assert_eq!(rename("new"), Ok(()));
+        add(store, &"x".repeat(64)).expect("a good name");
     });
 }
 

@@ -1,6 +1,51 @@
 //! The test kit under the names that this suite uses.
 
+use std::ops::{Deref, DerefMut};
+
+use driftline_core::post::Post;
+use driftline_mastodon::post_hashes;
 pub(crate) use driftline_store::testing::{
-    EVERYTHING, Feed as World, START_MS, headers, names, new_source, newest_page, on_both, open,
-    page, post, posts, settings,
+    EVERYTHING, START_MS, headers, names, new_source, newest_page, on_both, open, page, post,
+    posts, settings,
 };
+use driftline_store::{SourceId, Store, testing::Feed};
+
+/// A feed of statuses of Mastodon.
+pub(crate) struct World(Feed);
+
+impl World {
+    /// [`Feed::new`].
+    pub(crate) fn new(store: &Store, name: &str) -> World {
+        World(Feed::new(store, name, post_hashes))
+    }
+
+    /// [`Feed::of`].
+    pub(crate) fn of(store: &Store, source: SourceId) -> World {
+        World(Feed::of(store, source, post_hashes))
+    }
+
+    /// [`Feed::readable`].
+    pub(crate) fn readable(store: &Store, name: &str) -> World {
+        World(Feed::readable(store, name, post_hashes))
+    }
+}
+
+impl Deref for World {
+    type Target = Feed;
+
+    fn deref(&self) -> &Feed {
+        &self.0
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Feed {
+        &mut self.0
+    }
+}
+
+/// The post as reading its JSON would give it, whatever a test has changed.
+pub(crate) fn hashed(mut post: Post) -> Post {
+    post.hashes = post_hashes(&post, &post.raw);
+    post
+}

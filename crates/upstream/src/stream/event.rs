@@ -7,7 +7,7 @@ use driftline_core::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{excerpt, failure, json, parse, segment};
+use crate::{excerpt, failure, parse, segment};
 
 /// One parsed event of a stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,7 @@ pub(super) fn read_message(message: &str) -> Result<StreamMessage, String> {
     let Ok(fields) = serde_json::from_str::<Message<'_>>(message) else {
         return Ok(StreamMessage::Unusable);
     };
-    let Some(name) = json::text(fields.event) else {
+    let Some(name) = fields.event.and_then(driftline_mastodon::text) else {
         return match failure::said_by_object(message.as_bytes()) {
             Some(said) => Err(excerpt::words(said.as_bytes())),
             None => Ok(StreamMessage::Other),

@@ -13,9 +13,11 @@ use driftline_core::{
     answer::{Failure, FailureKind},
     timeline::Streaming,
 };
+use driftline_mastodon::RawObject;
+use driftline_net::{OpenAnswer, Opened, Upgraded, location};
 use futures_util::StreamExt;
-use reqwest::{
-    Response, StatusCode, Upgraded,
+use http::{
+    StatusCode,
     header::{
         ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue,
         SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -31,7 +33,11 @@ use tokio_tungstenite::{
 };
 
 pub use self::{endpoint::StreamEndpoint, event::StreamMessage};
-use crate::{Mastodon, Timeline, access::Access, body, failure, http::Opened, json::Object};
+use crate::{
+    Mastodon, Timeline,
+    access::{Access, Answer},
+    body, failure,
+};
 
 /// An open stream.
 pub struct Stream {
@@ -52,7 +58,7 @@ impl fmt::Debug for Stream {
 }
 
 enum Wire {
-    Sse(Box<(Response, sse::Parser)>),
+    Sse(Box<(OpenAnswer, sse::Parser)>),
     WebSocket(Box<WebSocketStream<Upgraded>>),
 }
 
@@ -144,10 +150,10 @@ impl Mastodon {
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         ]);
         let access = self.access();
-        let name = failure::location(&url);
+        let name = location(&url);
         let response = match access.open(url, headers, StatusCode::OK).await? {
             Opened::Stream(response) => response,
-            Opened::Refused(answer) => return refused(access, &answer),
+            Opened::Refused(answer) => return refused(access, &answer.into()),
         };
         let declared = response.headers().get(CONTENT_TYPE);
         let is_stream = declared.is_some_and(|declared| {
@@ -171,7 +177,7 @@ impl Mastodon {
         let url = endpoint.url("/api/v1/streaming", &parameters);
         let key = generate_key();
         let Ok(sent_key) = HeaderValue::from_str(&key) else {
-            return Ok(Offer::None(no_stream(&failure::location(&url))));
+            return Ok(Offer::None(no_stream(&location(&url))));
         };
         let headers = HeaderMap::from_iter([
             (CONNECTION, HeaderValue::from_static("Upgrade")),
@@ -180,14 +186,14 @@ impl Mastodon {
             (SEC_WEBSOCKET_KEY, sent_key),
         ]);
         let access = self.access();
-        let name = failure::location(&url);
+        let name = location(&url);
         let expected = StatusCode::SWITCHING_PROTOCOLS;
         let response = match access.open(url, headers, expected).await? {
             Opened::Stream(response) => response,
             Opened::Refused(answer) if answer.status == StatusCode::OK => {
                 return Ok(Offer::None(no_stream(&name)));
             }
-            Opened::Refused(answer) => return refused(access, &answer),
+            Opened::Refused(answer) => return refused(access, &answer.into()),
         };
         let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
         if accepted.map(HeaderValue::as_bytes) != Some(derive_accept_key(key.as_bytes()).as_bytes())
@@ -197,7 +203,7 @@ impl Mastodon {
         let upgraded = response
             .upgrade()
             .await
-            .map_err(|error| access.without_secrets(failure::of_reading(&name, &error)))?;
+            .map_err(|error| access.fetch_failure(&error))?;
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             .max_message_size(Some(MAX_EVENT_BYTES))
@@ -273,11 +279,11 @@ impl Wire {
                 let (response, parser) = &mut **sse;
                 match response.chunk().await {
                     Ok(Some(bytes)) => {
-                        parser.feed(&bytes);
+                        parser.feed(bytes.as_ref());
                         Ok(None)
                     }
                     Ok(None) => Err(ended("")),
-                    Err(error) => Err(failure::of_reading(name, &error)),
+                    Err(error) => Err(failure::of_fetching(&error)),
                 }
             }
             Self::WebSocket(socket) => match socket.next().await {
@@ -328,7 +334,7 @@ impl<'t> Channel<'t> {
 }
 
 /// What an answer's status means for this way of streaming.
-fn refused(access: &Access, answer: &crate::http::Answer) -> Result<Offer, Failure> {
+fn refused(access: &Access, answer: &Answer) -> Result<Offer, Failure> {
     let failure = access.status_failure(answer);
     match answer.status.as_u16() {
         400 | 404 | 405 | 406 | 410 | 426 | 501 => Ok(Offer::None(failure)),
@@ -345,7 +351,7 @@ fn no_stream(name: &str) -> Failure {
 
 /// A text inside objects of an answer.
 fn named(answer: &[u8], path: &[&str], key: &str) -> Option<String> {
-    let mut object: Object<'_> = body::object(answer).ok()?;
+    let mut object: RawObject<'_> = body::object(answer).ok()?;
     for step in path {
         object = object.object(step);
     }

@@ -10,14 +10,11 @@ use driftline_core::{
     post::Post,
     upstream_id::UpstreamId,
 };
+use driftline_mastodon::RawObject;
 use serde_json::value::RawValue;
 
 use super::tweet_json::tweet;
-use crate::{
-    body, excerpt,
-    json::{BadItem, Object},
-    tweet::is_id,
-};
+use crate::{bad_item::BadItem, body, excerpt, tweet::is_id};
 
 /// Reads a page of a timeline.
 ///
@@ -53,7 +50,7 @@ pub(super) fn findings(
         items(body)?
     } else {
         let answer = body::object(body)?;
-        match answer.get("id").and_then(Object::of) {
+        match answer.get("id").and_then(RawObject::of) {
             Some(map) => map
                 .members()
                 .map(|(_, raw)| raw)
@@ -132,7 +129,7 @@ pub(super) fn kind(body: &[u8]) -> Option<FailureKind> {
 /// A [`Failure`] without an address.
 pub(super) fn me(body: &[u8]) -> Result<(UpstreamId, String), Failure> {
     let user = body::object(body)?;
-    match user.id("id_str") {
+    match user.text_id("id_str") {
         Some(id) => Ok((
             id,
             user.text("screen_name").unwrap_or_default().into_owned(),
@@ -166,10 +163,10 @@ fn refusal(body: &[u8], asked: &str) -> Failure {
 
 /// The first error of an answer: its code and its words.
 fn error(body: &[u8]) -> Option<(Option<i64>, String)> {
-    let answer: Object<'_> = serde_json::from_slice(body).ok()?;
+    let answer: RawObject<'_> = serde_json::from_slice(body).ok()?;
     let error = answer.objects("errors").next()?;
     let said = error.text("message").unwrap_or_default();
-    Some((error.count("code"), excerpt::words(said.as_bytes())))
+    Some((error.whole("code"), excerpt::words(said.as_bytes())))
 }
 
 #[cfg(test)]

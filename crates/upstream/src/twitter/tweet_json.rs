@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use driftline_core::post::Counts;
+use driftline_mastodon::RawObject;
 use jiff::fmt::strtime;
 use serde_json::value::RawValue;
 
 use crate::{
+    bad_item::{BadItem, id},
     excerpt,
-    json::{BadItem, Object, count, id},
     tweet::{
         Hashtag, MAX_ENTITIES, MAX_MEDIA, MAX_VERSIONS, Media, Mention, Original, Tweet, User,
         edited_at_ms,
@@ -33,8 +34,8 @@ enum Boosts {
 }
 
 fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {
-    let tweet = Object::read(raw)?;
-    let Some(tweet_id) = tweet.id("id_str") else {
+    let tweet = RawObject::parse(raw.get())?;
+    let Some(tweet_id) = tweet.text_id("id_str") else {
         return Err(BadItem::Id(tweet.get("id_str").map_or_else(
             || "missing: Twitter's IDs are read from id_str".to_owned(),
             |raw| excerpt::words(raw.get().as_bytes()),
@@ -96,15 +97,15 @@ fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {
         edited_at_ms: edited_at_ms(&versions),
         language: tweet.some_text("lang").filter(|lang| lang != "und"),
         is_sensitive: tweet.flag("possibly_sensitive"),
-        replied_to: tweet.id("in_reply_to_status_id_str"),
-        replied_user: tweet.id("in_reply_to_user_id_str"),
+        replied_to: tweet.text_id("in_reply_to_status_id_str"),
+        replied_user: tweet.text_id("in_reply_to_user_id_str"),
         user: tweet.get("user").and_then(user),
         media,
         counts: Counts {
-            replies: tweet.count("reply_count"),
-            boosts: tweet.count("retweet_count"),
-            favourites: tweet.count("favorite_count"),
-            quotes: tweet.count("quote_count"),
+            replies: tweet.whole("reply_count"),
+            boosts: tweet.whole("retweet_count"),
+            favourites: tweet.whole("favorite_count"),
+            quotes: tweet.whole("quote_count"),
             views: None,
         },
         boost_of: match (boosts, tweet.get("retweeted_status")) {
@@ -116,9 +117,9 @@ fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {
 }
 
 fn user(raw: &RawValue) -> Option<User<'_>> {
-    let user = Object::of(raw)?;
+    let user = RawObject::of(raw)?;
     Some(User {
-        id: user.id("id_str")?,
+        id: user.text_id("id_str")?,
         username: user.text("screen_name").unwrap_or_default(),
         name: user.text("name").unwrap_or_default(),
         description: user.text("description").unwrap_or_default(),
@@ -126,36 +127,36 @@ fn user(raw: &RawValue) -> Option<User<'_>> {
         header: user.some_text("profile_banner_url"),
         is_protected: user.flag("protected"),
         created_at_ms: user.text("created_at").and_then(|time| time_ms(&time)),
-        followers: user.count("followers_count"),
-        following: user.count("friends_count"),
-        tweets: user.count("statuses_count"),
+        followers: user.whole("followers_count"),
+        following: user.whole("friends_count"),
+        tweets: user.whole("statuses_count"),
         original: Original::Twitter(raw),
     })
 }
 
 fn media(raw: &RawValue) -> Option<Media<'_>> {
-    let media = Object::of(raw)?;
+    let media = RawObject::of(raw)?;
     let picture = media.some_text("media_url_https");
     let film = media
         .object("video_info")
         .objects("variants")
         .filter(|variant| variant.text("content_type").as_deref() == Some("video/mp4"))
-        .max_by_key(|variant| variant.count("bitrate"))
+        .max_by_key(|variant| variant.whole("bitrate"))
         .and_then(|variant| variant.some_text("url"));
     let size = media.object("original_info");
     Some(Media {
-        id: media.id("id_str")?,
+        id: media.text_id("id_str")?,
         kind: Media::kind(&media.text("type").unwrap_or_default()),
         url: film.or_else(|| picture.clone()),
         preview: picture,
         description: media.some_text("ext_alt_text"),
-        width: size.count("width"),
-        height: size.count("height"),
+        width: size.whole("width"),
+        height: size.whole("height"),
         original: Original::Twitter(raw),
     })
 }
 
-fn address<'j>(entity: &Object<'j>) -> Option<Link<'j>> {
+fn address<'j>(entity: &RawObject<'j>) -> Option<Link<'j>> {
     let written = entity.some_text("url")?;
     let href = entity.some_text("expanded_url");
     Some(Link {
@@ -171,24 +172,24 @@ fn address<'j>(entity: &Object<'j>) -> Option<Link<'j>> {
     })
 }
 
-fn mention<'j>(entity: &Object<'j>) -> Option<Mention<'j>> {
+fn mention<'j>(entity: &RawObject<'j>) -> Option<Mention<'j>> {
     Some(Mention {
-        id: entity.id("id_str"),
+        id: entity.text_id("id_str"),
         username: entity.some_text("screen_name")?,
         range: range(entity),
     })
 }
 
-fn hashtag<'j>(entity: &Object<'j>) -> Option<Hashtag<'j>> {
+fn hashtag<'j>(entity: &RawObject<'j>) -> Option<Hashtag<'j>> {
     Some(Hashtag {
         name: entity.some_text("text")?,
         range: range(entity),
     })
 }
 
-fn range(entity: &Object<'_>) -> Option<Range<usize>> {
+fn range(entity: &RawObject<'_>) -> Option<Range<usize>> {
     let indices = entity.list("indices");
-    let index = |at: usize| usize::try_from(count(indices.get(at).copied())?).ok();
+    let index = |at: usize| usize::try_from(driftline_mastodon::whole(indices.get(at)?)?).ok();
     Some(index(0)?..index(1)?)
 }
 

@@ -10,14 +10,11 @@ use driftline_core::{
     post::Post,
     upstream_id::UpstreamId,
 };
+use driftline_mastodon::RawObject;
 use serde_json::value::RawValue;
 
 use super::tweet_json::{Includes, versions};
-use crate::{
-    body, excerpt,
-    json::{BadItem, Object},
-    tweet::is_id,
-};
+use crate::{bad_item::BadItem, body, excerpt, tweet::is_id};
 
 /// A page of a timeline.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +35,7 @@ pub(super) fn page(body: &[u8]) -> Result<TweetPage, Failure> {
     let items = match answer.get("data") {
         Some(data) => items(data)?,
         // An empty page has no data, only a count.
-        None if meta.count("result_count") == Some(0) => Vec::new(),
+        None if meta.whole("result_count") == Some(0) => Vec::new(),
         None => return Err(refusal(&answer, "a page of posts")),
     };
     let includes = Includes::of(&answer.object("includes"));
@@ -86,7 +83,7 @@ pub(super) fn findings(
     for (index, raw) in items.into_iter().enumerate() {
         let bad = |bad: BadItem| bad.failure(&format!("item {} of the answer", index + 1));
         let tweet = includes.tweet(raw).map_err(bad)?;
-        let members = Object::read(raw).map_err(|error| bad(error.into()))?;
+        let members = RawObject::parse(raw.get()).map_err(|error| bad(error.into()))?;
         for version in versions(&members).filter(|version| *version != tweet.id) {
             newer.entry(version).or_insert(raw);
         }
@@ -124,7 +121,7 @@ pub(super) struct Me {
 pub(super) fn me(body: &[u8]) -> Result<Me, Failure> {
     let answer = body::object(body)?;
     let data = answer.object("data");
-    match data.id("id").filter(is_id) {
+    match data.text_id("id").filter(is_id) {
         Some(id) => Ok(Me {
             id,
             username: data.text("username").unwrap_or_default().into_owned(),
@@ -161,19 +158,19 @@ fn items(data: &RawValue) -> Result<Vec<&RawValue>, Failure> {
 }
 
 /// The ID that a partial error concerns.
-fn subject(error: &Object<'_>) -> Option<UpstreamId> {
+fn subject(error: &RawObject<'_>) -> Option<UpstreamId> {
     let of_tweet = error
         .text("resource_type")
         .is_none_or(|kind| kind == "tweet");
     error
-        .id("resource_id")
-        .or_else(|| error.id("value"))
+        .text_id("resource_id")
+        .or_else(|| error.text_id("value"))
         .filter(|_| of_tweet)
 }
 
 /// What a partial error says of its ID; nothing, if it is about something
 /// else than whether the post is available.
-fn finding_of(error: &Object<'_>) -> Option<Finding> {
+fn finding_of(error: &RawObject<'_>) -> Option<Finding> {
     match problem(error).as_str() {
         "resource-not-found" => Some(Finding::Gone),
         "not-authorized-for-resource" | "disallowed-resource" | "resource-unavailable" => {
@@ -184,7 +181,7 @@ fn finding_of(error: &Object<'_>) -> Option<Finding> {
 }
 
 /// The kind of a problem: the last segment of its `type`, an address.
-fn problem(error: &Object<'_>) -> String {
+fn problem(error: &RawObject<'_>) -> String {
     let address = error.text("type").unwrap_or_default();
     let name = address.rsplit('/').next().unwrap_or_default();
     name.to_owned()
@@ -192,7 +189,7 @@ fn problem(error: &Object<'_>) -> String {
 
 /// The failure of a 200 without what was asked for. X answers so where a whole
 /// timeline is unavailable.
-fn refusal(answer: &Object<'_>, asked: &str) -> Failure {
+fn refusal(answer: &RawObject<'_>, asked: &str) -> Failure {
     let Some(error) = answer.objects("errors").next() else {
         return Failure::new(
             FailureKind::BadJson,

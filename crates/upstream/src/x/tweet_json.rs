@@ -3,10 +3,11 @@
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use driftline_core::{post::Counts, upstream_id::UpstreamId};
+use driftline_mastodon::RawObject;
 use serde_json::value::RawValue;
 
 use crate::{
-    json::{BadItem, Object, id, time_ms},
+    bad_item::{BadItem, id},
     tweet::{
         Hashtag, MAX_ENTITIES, MAX_MEDIA, MAX_VERSIONS, Media, Mention, Original, Tweet, User,
         edited_at_ms,
@@ -23,11 +24,11 @@ pub(super) struct Includes<'j> {
     media: Index<'j>,
 }
 
-type Index<'j> = HashMap<Cow<'j, str>, (&'j RawValue, Object<'j>)>;
+type Index<'j> = HashMap<Cow<'j, str>, (&'j RawValue, RawObject<'j>)>;
 
 impl<'j> Includes<'j> {
     /// Reads the member `includes` of an answer.
-    pub(super) fn of(includes: &Object<'j>) -> Self {
+    pub(super) fn of(includes: &RawObject<'j>) -> Self {
         let index = |list, key| {
             let items = includes
                 .list(list)
@@ -36,7 +37,7 @@ impl<'j> Includes<'j> {
                     if raw.get().len() > MAX_INCLUDED_BYTES {
                         return None;
                     }
-                    let object = Object::of(raw)?;
+                    let object = RawObject::of(raw)?;
                     Some((object.some_text(key)?, (raw, object)))
                 });
             items.collect()
@@ -50,13 +51,13 @@ impl<'j> Includes<'j> {
 
     /// Reads a tweet.
     pub(super) fn tweet(&self, raw: &'j RawValue) -> Result<Tweet<'j>, BadItem> {
-        self.read(raw, &Object::read(raw)?, Boosts::Read)
+        self.read(raw, &RawObject::parse(raw.get())?, Boosts::Read)
     }
 
     fn read(
         &self,
         raw: &'j RawValue,
-        tweet: &Object<'j>,
+        tweet: &RawObject<'j>,
         boosts: Boosts,
     ) -> Result<Tweet<'j>, BadItem> {
         let long = tweet.object("note_tweet");
@@ -86,21 +87,21 @@ impl<'j> Includes<'j> {
                 .take(MAX_ENTITIES)
                 .filter_map(|entity| hashtag(&entity))
                 .collect(),
-            created_at_ms: time_ms(tweet.get("created_at")),
+            created_at_ms: tweet.time_ms("created_at"),
             edited_at_ms: edited_at_ms(&versions),
             // X's word for a text whose language it does not know.
             language: tweet.some_text("lang").filter(|lang| lang != "und"),
             is_sensitive: tweet.flag("possibly_sensitive"),
             replied_to: referenced(tweet, "replied_to"),
-            replied_user: tweet.id("in_reply_to_user_id"),
+            replied_user: tweet.text_id("in_reply_to_user_id"),
             user: self.users.get(&author).and_then(user),
             media: self.media(tweet),
             counts: Counts {
-                replies: metrics.count("reply_count"),
-                boosts: metrics.count("retweet_count"),
-                favourites: metrics.count("like_count"),
-                quotes: metrics.count("quote_count"),
-                views: metrics.count("impression_count"),
+                replies: metrics.whole("reply_count"),
+                boosts: metrics.whole("retweet_count"),
+                favourites: metrics.whole("like_count"),
+                quotes: metrics.whole("quote_count"),
+                views: metrics.whole("impression_count"),
             },
             boost_of: match boosts {
                 Boosts::Read => self.boosted(tweet),
@@ -112,13 +113,13 @@ impl<'j> Includes<'j> {
 
     /// The tweet that one passes on, if the answer includes it: it leaves out
     /// what this reader may not see.
-    fn boosted(&self, tweet: &Object<'j>) -> Option<Box<Tweet<'j>>> {
+    fn boosted(&self, tweet: &RawObject<'j>) -> Option<Box<Tweet<'j>>> {
         let id = referenced(tweet, "retweeted")?;
         let (raw, boosted) = self.tweets.get(id.as_str())?;
         self.read(raw, boosted, Boosts::Leave).ok().map(Box::new)
     }
 
-    fn media(&self, tweet: &Object<'j>) -> Vec<Media<'j>> {
+    fn media(&self, tweet: &RawObject<'j>) -> Vec<Media<'j>> {
         let keys = tweet.object("attachments").list("media_keys");
         keys.into_iter()
             .take(MAX_MEDIA)
@@ -131,7 +132,7 @@ impl<'j> Includes<'j> {
 
 /// The IDs of every version of a tweet, with its own. A tweet stands in for
 /// its earlier versions, so how many they may be bounds how often it is copied.
-pub(super) fn versions<'j>(tweet: &Object<'j>) -> impl Iterator<Item = UpstreamId> + use<'j> {
+pub(super) fn versions<'j>(tweet: &RawObject<'j>) -> impl Iterator<Item = UpstreamId> + use<'j> {
     let versions = tweet.list("edit_history_tweet_ids");
     versions
         .into_iter()
@@ -147,52 +148,52 @@ enum Boosts {
     Leave,
 }
 
-fn referenced(tweet: &Object<'_>, how: &str) -> Option<UpstreamId> {
+fn referenced(tweet: &RawObject<'_>, how: &str) -> Option<UpstreamId> {
     tweet
         .objects("referenced_tweets")
         .find(|reference| reference.text("type").as_deref() == Some(how))?
-        .id("id")
+        .text_id("id")
 }
 
-fn user<'j>((raw, user): &(&'j RawValue, Object<'j>)) -> Option<User<'j>> {
+fn user<'j>((raw, user): &(&'j RawValue, RawObject<'j>)) -> Option<User<'j>> {
     let metrics = user.object("public_metrics");
     Some(User {
-        id: user.id("id")?,
+        id: user.text_id("id")?,
         username: user.text("username").unwrap_or_default(),
         name: user.text("name").unwrap_or_default(),
         description: user.text("description").unwrap_or_default(),
         avatar: user.some_text("profile_image_url"),
         header: user.some_text("profile_banner_url"),
         is_protected: user.flag("protected"),
-        created_at_ms: time_ms(user.get("created_at")),
-        followers: metrics.count("followers_count"),
-        following: metrics.count("following_count"),
-        tweets: metrics.count("tweet_count"),
+        created_at_ms: user.time_ms("created_at"),
+        followers: metrics.whole("followers_count"),
+        following: metrics.whole("following_count"),
+        tweets: metrics.whole("tweet_count"),
         original: Original::X(raw),
     })
 }
 
-fn media<'j>((raw, media): &(&'j RawValue, Object<'j>)) -> Option<Media<'j>> {
+fn media<'j>((raw, media): &(&'j RawValue, RawObject<'j>)) -> Option<Media<'j>> {
     let preview = media.some_text("preview_image_url");
     let film = media
         .objects("variants")
         .filter(|variant| variant.text("content_type").as_deref() == Some("video/mp4"))
-        .max_by_key(|variant| variant.count("bit_rate"))
+        .max_by_key(|variant| variant.whole("bit_rate"))
         .and_then(|variant| variant.some_text("url"));
     let url = media.some_text("url").or(film);
     Some(Media {
-        id: media.id("media_key")?,
+        id: media.text_id("media_key")?,
         kind: Media::kind(&media.text("type").unwrap_or_default()),
         preview: preview.or_else(|| url.clone()),
         url,
         description: media.some_text("alt_text"),
-        width: media.count("width"),
-        height: media.count("height"),
+        width: media.whole("width"),
+        height: media.whole("height"),
         original: Original::X(raw),
     })
 }
 
-fn address<'j>(entity: &Object<'j>) -> Option<Link<'j>> {
+fn address<'j>(entity: &RawObject<'j>) -> Option<Link<'j>> {
     let written = entity.some_text("url")?;
     let target = if entity.get("media_key").is_some() {
         Target::Nothing
@@ -213,23 +214,23 @@ fn address<'j>(entity: &Object<'j>) -> Option<Link<'j>> {
     })
 }
 
-fn mention<'j>(entity: &Object<'j>) -> Option<Mention<'j>> {
+fn mention<'j>(entity: &RawObject<'j>) -> Option<Mention<'j>> {
     Some(Mention {
-        id: entity.id("id"),
+        id: entity.text_id("id"),
         username: entity.some_text("username")?,
         range: range(entity),
     })
 }
 
-fn hashtag<'j>(entity: &Object<'j>) -> Option<Hashtag<'j>> {
+fn hashtag<'j>(entity: &RawObject<'j>) -> Option<Hashtag<'j>> {
     Some(Hashtag {
         name: entity.some_text("tag")?,
         range: range(entity),
     })
 }
 
-fn range(entity: &Object<'_>) -> Option<Range<usize>> {
-    let index = |key| usize::try_from(entity.count(key)?).ok();
+fn range(entity: &RawObject<'_>) -> Option<Range<usize>> {
+    let index = |key| usize::try_from(entity.whole(key)?).ok();
     Some(index("start")?..index("end")?)
 }
 

@@ -7,7 +7,8 @@ use driftline_core::{
     api::Api,
     upstream_id::UpstreamId,
 };
-use driftline_upstream::{ClientPurpose, Credential, Http, Timeline, TokenError, Upstream};
+use driftline_net::{Http, Options};
+use driftline_upstream::{ClientPurpose, Credential, Timeline, TokenError, Upstream};
 
 fn ids<const N: usize>(ids: [&str; N]) -> Vec<UpstreamId> {
     ids.map(UpstreamId::from).to_vec()
@@ -246,7 +247,7 @@ async fn limits_abilities_and_scopes() {
 #[tokio::test]
 async fn credentials_that_cannot_be_sent_are_refused() {
     let make = |api, address: &str, credential: &str| {
-        let http = Http::new(driftline_upstream::Options::default()).expect("a client");
+        let http = Http::new(Options::default()).expect("a client");
         let address = address.parse().expect("an address");
         let credential = Credential::parse(credential).expect("a credential");
         Upstream::new(api, http, address, credential).map(drop)

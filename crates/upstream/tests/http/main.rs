@@ -1,7 +1,8 @@
 //! The clients against servers on loopback.
 
-mod client;
+mod fetch;
 mod look_up;
+mod page;
 mod secret;
 mod server;
 mod stream;

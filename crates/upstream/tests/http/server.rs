@@ -5,8 +5,12 @@ use std::{
     time::Duration,
 };
 
-use driftline_core::api::Api;
-use driftline_upstream::{Credential, Http, Mastodon, Options, Upstream};
+use driftline_core::{
+    answer::{Failure, Page, PageRequest},
+    api::Api,
+};
+use driftline_net::{Http, Options};
+use driftline_upstream::{Credential, Mastodon, Timeline, Upstream};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -16,6 +20,10 @@ use tokio::{
 /// A credential of OAuth 1.0a.
 pub(crate) const OAUTH: &str =
     "consumer_key=ck\nconsumer_secret=cs\naccess_token=7-at\naccess_token_secret=ts";
+
+/// A page of two posts.
+pub(crate) const PAGE: &str = r#"[{"id":"2","created_at":"2025-08-17T18:46:55.745Z","visibility":"public","account":{"id":"7","acct":"x"}},{"id":"1","account":{"id":"7"}}]"#;
+pub(crate) const JSON: &str = "Content-Type: application/json; charset=utf-8";
 
 /// What the server does once it has read a request.
 pub(crate) enum Reply {
@@ -133,6 +141,29 @@ pub(crate) fn client(address: &str, options: Options, token: Option<&str>) -> Ma
         token.map(|token| token.to_owned().into()),
     )
     .expect("a token")
+}
+
+/// Reads the first page of the home timeline.
+pub(crate) async fn home(client: &Mastodon) -> Result<Page, Failure> {
+    client.page(&Timeline::Home, &first_page()).await
+}
+
+pub(crate) fn first_page() -> PageRequest {
+    PageRequest {
+        limit: 40,
+        ..PageRequest::default()
+    }
+}
+
+/// The failure of a page from a server that sends these bytes.
+pub(crate) async fn failure_of(bytes: impl Into<Vec<u8>>) -> Failure {
+    let server = Server::sending(bytes).await;
+    home(&server.client()).await.expect_err("a failure")
+}
+
+/// The positions of a page's posts.
+pub(crate) fn ids(page: &Page) -> Vec<&str> {
+    page.listed.iter().map(|l| l.position.as_str()).collect()
 }
 
 /// Private addresses allowed, short timeouts.

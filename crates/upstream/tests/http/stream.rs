@@ -6,7 +6,8 @@ use driftline_core::{
     answer::{Event, FailureKind},
     timeline::Streaming,
 };
-use driftline_upstream::{Mastodon, Options, Stream, StreamEndpoint, StreamMessage, Timeline};
+use driftline_net::Options;
+use driftline_upstream::{Mastodon, Stream, StreamEndpoint, StreamMessage, Timeline};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

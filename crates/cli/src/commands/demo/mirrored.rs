@@ -12,12 +12,12 @@ use driftline_mirror::{
     Policies, Session, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
+use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
-use driftline_server::admin::{self, AddCredential, AddSource, Command, Host, Token};
+use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _, Token};
 use driftline_store::{
     SourceId, Store, StoreError, Target, export, refresh::refresh_state, source,
 };
-use driftline_upstream::{Http, Options};
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -90,8 +90,9 @@ impl Mirrored {
             token_env: None,
             token_file: Some(token_file.to_string_lossy().into_owned()),
             settings: scene.settings(),
+            check: false,
         };
-        admin::execute(&Host::of(&store), Command::Add(Box::new(add))).await?;
+        add.execute(&Host::of(&store)).await?;
         let source = admin::find(&store, "demo").await?;
         let id = source.id;
         let access = UpstreamAccess {
@@ -169,7 +170,7 @@ async fn refresh(
         token: Token::File(token_file.to_string_lossy().into_owned()),
         monthly_posts: None,
     };
-    admin::execute(&Host::of(store), Command::CredentialAdd(Box::new(add))).await?;
+    add.execute(&Host::of(store)).await?;
     let options = RefreshOptions {
         credentials: vec![FRESH.into()],
         buffer_ttl: Duration::from_millis(500),

@@ -4,7 +4,10 @@ use super::{
     scene::Scene,
     score::{Published, Score},
 };
-use crate::duration::show_ms;
+use crate::{
+    duration::show_ms,
+    table::{self, Column},
+};
 
 /// One line a poller, below a head; and what does not count.
 pub(super) fn lines(
@@ -12,22 +15,6 @@ pub(super) fn lines(
     scene: &Scene,
     scores: &[(&str, &Score)],
 ) -> Vec<String> {
-    let row = |cells: [String; 8]| {
-        let [name, cells @ ..] = cells;
-        cells.iter().fold(format!("{name:<10}"), |row, cell| {
-            row + &format!("{cell:>11}")
-        })
-    };
-    let head = [
-        "",
-        "published",
-        "stored",
-        "missed",
-        "duplicates",
-        "requests",
-        "delay p50",
-        "delay p99",
-    ];
     let ms = |ms: Option<i64>| ms.map_or_else(|| "-".to_owned(), show_ms);
     let caught: Vec<String> = scores
         .iter()
@@ -41,19 +28,30 @@ pub(super) fn lines(
             caught.join(", ")
         )
     });
-    std::iter::once(row(head.map(str::to_owned)))
-        .chain(scores.iter().map(|(name, score)| {
-            row([
-                (*name).to_owned(),
-                published.counted.len().to_string(),
-                score.stored.to_string(),
-                score.missed.to_string(),
-                score.redundant.to_string(),
-                score.requests.to_string(),
-                ms(score.delay_p50_ms),
-                ms(score.delay_p99_ms),
-            ])
-        }))
-        .chain(short_lived)
-        .collect()
+    let rows = scores.iter().map(|(name, score)| {
+        [
+            (*name).to_owned(),
+            published.counted.len().to_string(),
+            score.stored.to_string(),
+            score.missed.to_string(),
+            score.redundant.to_string(),
+            score.requests.to_string(),
+            ms(score.delay_p50_ms),
+            ms(score.delay_p99_ms),
+        ]
+    });
+    let mut lines = table::lines(COLUMNS, rows);
+    lines.extend(short_lived);
+    lines
 }
+
+const COLUMNS: [Column; 8] = [
+    Column::Left(""),
+    Column::Right("published"),
+    Column::Right("stored"),
+    Column::Right("missed"),
+    Column::Right("duplicates"),
+    Column::Right("requests"),
+    Column::Right("delay p50"),
+    Column::Right("delay p99"),
+];

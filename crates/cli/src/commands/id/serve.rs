@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::Args;
 use driftline_api::transport;
 use driftline_id_service::{self as ids, RunningIdService};
+use driftline_runtime::metrics::Part;
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
@@ -84,7 +85,7 @@ impl Serve {
             Some(address) => {
                 let listener = listen::bind(address, "--listen-http").await?;
                 // Before the first client: counters made earlier count nowhere.
-                Some((listener, record_metrics()?))
+                Some((listener, record_metrics(|part| part == Part::IdService)?))
             }
             None => None,
         };
@@ -202,7 +203,10 @@ async fn shared_store(
     if id_options.lease != Some(LeaseStore::Store) {
         return Ok(None);
     }
-    data_dir.open_shared().await.map(Some)
+    data_dir
+        .open_shared("use --lease file, or share a PostgreSQL database")
+        .await
+        .map(Some)
 }
 
 fn human_ms(text: &str) -> Result<HumanMs, String> {

@@ -13,6 +13,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output, parse,
+    table::{self, Column},
 };
 
 /// Draws a timeline with your own figures and reads it in virtual time, next to baseline pollers:
@@ -113,16 +114,23 @@ fn row_json(name: &str, of: &PollerOutcome) -> Value {
 }
 
 fn print(rows: &[(&str, PollerOutcome)]) -> Result<(), CliError> {
-    output::line(
-        "POLLER         POSTS    MISSED    LISTED   REQUESTS  FETCHES/POST   PROVEN  DELAY P50      P99    P99.9",
-    )?;
-    for (name, of) in rows {
-        let proven = of.proven_after_ms.map_or_else(|| "-".to_owned(), show_ms);
+    let cells = rows.iter().map(|(name, of)| {
         let [p50, p99, p999] = SHARES.map(|share| show_ms(of.delays.quantile_ms(share)));
-        output::line(&format!(
-            "{name:<10} {:>9} {:>9} {:>9} {:>10} {:>13.2} {proven:>8}  {p50:>9} {p99:>8} {p999:>8}",
-            of.posts, of.missed, of.listed, of.requests, of.fetches_after
-        ))?;
+        [
+            (*name).to_owned(),
+            of.posts.to_string(),
+            of.missed.to_string(),
+            of.listed.to_string(),
+            of.requests.to_string(),
+            format!("{:.2}", of.fetches_after),
+            of.proven_after_ms.map_or_else(|| "-".to_owned(), show_ms),
+            p50,
+            p99,
+            p999,
+        ]
+    });
+    for line in table::lines(COLUMNS, cells) {
+        output::line(&line)?;
     }
     if let Some(plan) = rows.first().and_then(|(_, of)| of.plans.last()) {
         let looks: Vec<String> = plan.looks_ms.iter().map(|ms| show_ms(*ms)).collect();
@@ -166,6 +174,18 @@ fn late(text: &str) -> Result<Tail, String> {
     })
 }
 
+const COLUMNS: [Column; 10] = [
+    Column::Left("POLLER"),
+    Column::Right("POSTS"),
+    Column::Right("MISSED"),
+    Column::Right("LISTED"),
+    Column::Right("REQUESTS"),
+    Column::Right("FETCHES/POST"),
+    Column::Right("PROVEN"),
+    Column::Right("DELAY P50"),
+    Column::Right("P99"),
+    Column::Right("P99.9"),
+];
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 const DAY_MS: i64 = 86_400_000;
 const MAX_POSTS: f64 = 40_000_000.0;

@@ -3,15 +3,16 @@
 mod list;
 
 use clap::{Args, Subcommand};
-use driftline_server::admin::Command;
-use serde_json::Value;
+use driftline_server::admin::{
+    AddedSource, FillGap, ListSources, PauseSource, RemoveSource, Request, VerifySource,
+};
 
 use crate::{
     config::Config,
     error::CliError,
     output, shown,
     source_options::SourceOptions,
-    store_access::{Missing, StoreAccess, once},
+    store_access::{Missing, once},
 };
 
 /// What can be done with sources.
@@ -69,85 +70,69 @@ impl Source {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let answer = match &self {
-            Self::Add(add) => add.run(config).await?,
-            other => once(config, Missing::Refuse, other.command()).await?,
-        };
-        if json {
-            return output::json(&answer);
-        }
         match self {
-            Self::Add(_) => {
-                if let Some(warning) = answer["warning"].as_str() {
-                    output::note(&format!("not tried: {warning}"));
-                }
-                said(&answer, "added; `driftline serve` reads it")
+            Self::Add(add) => output::reply(json, &add.run(config).await?, print_added),
+            Self::List => {
+                let sources = existing(config, ListSources).await?;
+                output::reply(json, &sources, |sources| list::print(sources))
             }
-            Self::List => list::print(&answer),
-            Self::Pause(_) if answer["changed"] == false => said(&answer, "is paused already"),
-            Self::Pause(_) => said(&answer, "paused"),
-            Self::Resume(_) if answer["changed"] == false => said(&answer, "is not paused"),
-            Self::Resume(_) => said(&answer, "resumed"),
-            Self::Remove(_) => said(
-                &answer,
-                &format!(
-                    "removed, with {} entries and {} posts",
-                    answer["entries"], answer["posts"]
-                ),
-            ),
-            Self::Fill(_) => said(&answer, "will fill the gap"),
-            Self::Verify(_) => {
-                let report = serde_json::from_value(answer).map_err(|error| {
-                    CliError::failed(format!(
-                        "the server's report is not understood ({error}); use the same version of driftline for both"
+            Self::Pause(SourceName { name }) => pause(config, json, name, true).await,
+            Self::Resume(SourceName { name }) => pause(config, json, name, false).await,
+            Self::Remove(SourceName { name }) => {
+                let removed = existing(config, RemoveSource { name }).await?;
+                output::reply(json, &removed, |of| {
+                    output::line(&format!(
+                        "{} removed, with {} entries and {} posts",
+                        of.name, of.entries, of.posts
                     ))
-                })?;
-                shown::print(&report)
+                })
             }
-        }
-    }
-
-    /// The command that another than `add` is.
-    fn command(&self) -> Command {
-        match self {
-            Self::Add(_) | Self::List => Command::List,
-            Self::Pause(SourceName { name }) => Command::Pause { name: name.clone() },
-            Self::Resume(SourceName { name }) => Command::Resume { name: name.clone() },
-            Self::Remove(SourceName { name }) => Command::Remove { name: name.clone() },
-            Self::Verify(SourceName { name }) => Command::Verify { name: name.clone() },
-            Self::Fill(Fill { name, gap }) => Command::Fill {
-                name: name.clone(),
-                gap: gap.clone(),
-            },
+            Self::Verify(SourceName { name }) => {
+                let report = existing(config, VerifySource { name }).await?;
+                output::reply(json, &report, |report| shown::print(&report.0))
+            }
+            Self::Fill(Fill { name, gap }) => {
+                let requested = existing(config, FillGap { name, gap }).await?;
+                output::reply(json, &requested, |of| {
+                    output::line(&format!("{} will fill the gap", of.name))
+                })
+            }
         }
     }
 }
 
 impl Add {
-    /// Asks the server for the timeline, and adds the source if it answers.
-    async fn run(&self, config: &Config) -> Result<Value, CliError> {
-        let source = Box::new(self.source.add_source(config)?);
+    /// Adds the source, unless it is to be checked and the server does not answer with the timeline.
+    async fn run(&self, config: &Config) -> Result<AddedSource, CliError> {
+        let mut request = self.source.add_source(config)?;
+        request.check = !self.no_check;
         let mut config = config.clone();
         config.upstream.allow_private |= self.allow_private;
-        let mut store_access = StoreAccess::open(&config, Missing::Make).await?;
-        let outcome = async {
-            let checked = match self.no_check {
-                true => Value::Null,
-                false => store_access.execute(Command::Check(source.clone())).await?,
-            };
-            let mut added = store_access.execute(Command::Add(source)).await?;
-            added["warning"] = checked["warning"].clone();
-            Ok(added)
-        };
-        let outcome = outcome.await;
-        store_access.close().await;
-        outcome
+        once(&config, Missing::Make, request).await
     }
 }
 
-fn said(answer: &Value, what: &str) -> Result<(), CliError> {
-    output::line(&format!(
-        "{} {what}",
-        answer["name"].as_str().unwrap_or_default()
-    ))
+fn print_added(AddedSource { name, warning, .. }: &AddedSource) -> Result<(), CliError> {
+    if let Some(warning) = warning {
+        output::note(&format!("not tried: {warning}"));
+    }
+    output::line(&format!("{name} added; `driftline serve` reads it"))
+}
+
+async fn pause(config: &Config, json: bool, name: String, paused: bool) -> Result<(), CliError> {
+    let reply = existing(config, PauseSource { name, paused }).await?;
+    output::reply(json, &reply, |of| {
+        let what = match (of.paused, of.changed) {
+            (true, true) => "paused",
+            (true, false) => "is paused already",
+            (false, true) => "resumed",
+            (false, false) => "is not paused",
+        };
+        output::line(&format!("{} {what}", of.name))
+    })
+}
+
+/// Executes a command on a store that exists.
+async fn existing<R: Request>(config: &Config, request: R) -> Result<R::Reply, CliError> {
+    once(config, Missing::Refuse, request).await
 }

@@ -2,9 +2,10 @@
 
 use driftline_core::refresh::LookupOutcome;
 use driftline_store::{
-    Root, entry,
+    Root,
     history::{self, EndedBy},
-    refresh::{LookupAnswer, OutboxItem, count_history, forget_relayed, listed_in, notify, outbox},
+    listed_in, notify,
+    refresh::{LookupAnswer, OutboxItem, count_history, forget_relayed, outbox},
     source,
 };
 
@@ -240,27 +241,6 @@ fn every_source_of_a_post_is_notified() {
         }
         assert_eq!(one.usns(), [(1, 2)]);
         assert_eq!(two.usns(), [(1, 3), (2, 2)]);
-    });
-}
-
-#[test]
-fn a_posts_first_source_is_the_one_that_showed_it_first() {
-    on_both(|store| {
-        let mut one = World::readable(store, "one");
-        let mut two = World::readable(store, "two");
-        two.poll(vec![liked(1, 7)]);
-        one.poll(vec![liked(2, 0), liked(1, 7)]);
-        two.poll(vec![liked(2, 0), liked(1, 7)]);
-        let posts = [local(&one, 1), local(&one, 2)];
-        let (first, second) = (one.source, two.source);
-        let shown = |sources: Vec<_>| {
-            let found = one.read(move |tx| entry::first_sources(tx, &sources, &posts));
-            posts.map(|post| found.get(&post).copied())
-        };
-        assert_eq!(shown(vec![first, second]), [Some(second), Some(first)]);
-        assert_eq!(shown(vec![second, first]), [Some(second), Some(first)]);
-        assert_eq!(shown(vec![first]), [Some(first), Some(first)]);
-        assert_eq!(shown(vec![]), [None, None]);
     });
 }
 

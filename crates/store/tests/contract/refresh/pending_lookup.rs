@@ -6,11 +6,9 @@ use driftline_core::{
 };
 use driftline_store::{
     Store,
-    refresh::{
-        AddedLookups, Claim, Claimed, Found, LookupAnswer, LookupTarget, Overdue, TrackedCounts,
-        add_lookups, hydrate, overdue, tracked_counts,
-    },
+    refresh::{Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue},
     source,
+    tracked::{AddedLookups, Found, TrackedCounts, add_lookups, hydrate, tracked_counts},
 };
 
 use super::{MINUTE_MS, Workers, check_schedule, found, liked};

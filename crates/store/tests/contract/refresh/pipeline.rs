@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use driftline_core::refresh::{LearnedState, LookupOutcome, RefreshPlan, ValueSettings};
 use driftline_store::{
     StoreError,
-    refresh::{Claim, Claimed, LookupTarget, count_history, due_last},
+    refresh::{Claim, Claimed, LookupTarget, count_history},
     source,
 };
 
@@ -29,30 +29,6 @@ fn a_new_post_has_its_first_due_time_with_its_row() {
         assert_eq!(state_of(&world, 2).due_at_ms, None, "too old");
         assert_eq!(state_of(&world, 1).due_at_ms, None, "without a time");
         assert_eq!(check_schedule(store), 1);
-    });
-}
-
-#[test]
-fn posts_that_are_due_last_were_answered_recently() {
-    on_both(|store| {
-        let (world, workers) = polled(store, (1..=40).rev().map(|id| liked(id, 0)).collect());
-        let instance = workers.instance;
-        let last = move |world: &World, most| {
-            let mut ids = world.read(move |tx| due_last(tx, instance, most));
-            ids.sort_unstable();
-            ids
-        };
-        assert_eq!(last(&world, 100).len(), 40);
-        let now_ms = START_MS + 4 * MINUTE_MS;
-        let answers: Vec<_> = (1..=40)
-            .filter(|id| id % 5 == 0)
-            .map(|id| found(id, 1))
-            .collect();
-        workers.refresh(&answers, now_ms);
-        let fresh = last(&world, 7);
-        assert!((7..=8).contains(&fresh.len()), "{fresh:?}");
-        let is_answered = |id: &String| id.ends_with('0') || id.ends_with('5');
-        assert!(fresh.iter().all(is_answered), "{fresh:?}");
     });
 }
 

@@ -8,7 +8,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    PageHashes, history,
+    history,
     refresh::{count_history, rechecks_after},
 };
 
@@ -100,8 +100,7 @@ fn recheck_times(world: &World, posts: &[Post]) -> Vec<Option<i64>> {
     let page = page(posts.to_vec(), world.now_ms);
     let (known, source) = (world.machine.scheme().copied(), world.source);
     let reading = Reading::check(&page, &newest_page(), known, &settings()).expect("a good page");
-    let hashes = PageHashes::of(&page);
-    let rechecks = world.read(move |tx| rechecks_after(tx, source, &reading, &hashes));
+    let rechecks = world.read(move |tx| rechecks_after(tx, source, &reading, &page));
     let scheduled = rechecks
         .iter()
         .map(|recheck| recheck.expect("it is refreshed"));

@@ -124,9 +124,9 @@ fn every_field_is_read() {
 #[test]
 fn the_json_reads_back_as_the_same_post() {
     for post in read(&recorded()).expect("a page").posts {
-        let views = post.counts.views;
         let mut back = crate::parse::post(post.raw.as_bytes()).expect("a status");
-        back.counts.views = views;
+        back.counts.views = post.counts.views;
+        back.hashes = driftline_mastodon::post_hashes(&back, &back.raw);
         assert_eq!(back, post);
     }
 }

@@ -1,0 +1,92 @@
+//! `migrate`: brings the database's schema up to date.
+
+use clap::Args;
+use driftline_store::{MigrationPlan, PendingMigration};
+use serde_json::{Value, json};
+
+use crate::{config::Config, data_dir::DataDir, error::CliError, output};
+
+/// Brings the database to the schema of this program, as every start does.
+#[derive(Debug, Args)]
+pub struct Migrate {
+    /// Only print what would run, with the rows of each table that it names.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Migrate {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] if there is no store, if another process holds its file, or if a migration
+    /// fails.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let data_dir = DataDir::new(&config.store)?;
+        data_dir.require()?;
+        let plan = data_dir.migration_plan().await?;
+        let is_done = !(self.dry_run || plan.pending.is_empty());
+        if is_done {
+            let (lock, store) = data_dir
+                .open_shared("stop it first, or let it migrate when it next starts")
+                .await?;
+            store.close().await;
+            drop(lock);
+        }
+        if json {
+            return output::json(&as_json(&plan, data_dir.shown(), is_done));
+        }
+        let lines = lines(&plan, data_dir.shown(), is_done);
+        lines.iter().try_for_each(|line| output::line(line))
+    }
+}
+
+fn lines(plan: &MigrationPlan, database: &str, is_done: bool) -> Vec<String> {
+    let (version, program) = (plan.version.unwrap_or(0), plan.program);
+    if plan.pending.is_empty() {
+        let nothing = "there is nothing to migrate";
+        return vec![match version > program {
+            true => format!(
+                "{database} has schema version {version}, newer than this program's {program}, \
+                 which can use it: {nothing}"
+            ),
+            false => format!("{database} has schema version {version}: {nothing}"),
+        }];
+    }
+    let first = match is_done {
+        true => format!("{database} is migrated from schema version {version} to {program}"),
+        false => format!("{database} would be migrated from schema version {version} to {program}"),
+    };
+    let steps = plan.pending.iter().map(|step| {
+        let PendingMigration { migration, tables } = step;
+        let tables = tables
+            .iter()
+            .map(|(table, rows)| format!("{table}: {rows} rows"));
+        let tables = tables.collect::<Vec<_>>().join(", ");
+        let line = format!("  {} {}  {tables}", migration.version, migration.name);
+        line.trim_end().to_owned()
+    });
+    std::iter::once(first).chain(steps).collect()
+}
+
+fn as_json(plan: &MigrationPlan, database: &str, is_done: bool) -> Value {
+    let steps = plan
+        .pending
+        .iter()
+        .map(|PendingMigration { migration, tables }| {
+            let tables = tables
+                .iter()
+                .map(|(table, rows)| (table.clone(), json!(rows)));
+            json!({
+                "version": migration.version,
+                "name": migration.name,
+                "tables": tables.collect::<serde_json::Map<_, _>>(),
+            })
+        });
+    json!({
+        "database": database,
+        "version": plan.version,
+        "program_version": plan.program,
+        "migrated": is_done,
+        "migrations": steps.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,13 @@
+//! Text from outside, in a form that every database accepts.
+
+use std::borrow::Cow;
+
+/// The text with U+FFFD in place of U+0000, which PostgreSQL cannot store. Left out, it would make
+/// one text of two: a name with it could pass for another.
+pub fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.as_bytes().contains(&0) {
+        Cow::Owned(text.replace('\0', "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}

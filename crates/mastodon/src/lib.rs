@@ -1,0 +1,28 @@
+//! The JSON of the Mastodon API, read and written.
+//!
+//! What servers send is read tolerantly, through [`RawObject`]; whatever is not understood stays in
+//! the raw JSON that a post carries. Entities with a fixed form are typed and derive both ways;
+//! posts that are passed on are copied member by member ([`Copied`]) by an [`ObjectWriter`].
+
+mod account;
+mod copied;
+mod list;
+mod notification;
+mod object_writer;
+mod post_hashes;
+mod raw_object;
+mod read_status;
+mod status;
+mod time;
+pub mod viewer;
+
+pub use account::{Account, AccountNames, write_account};
+pub use copied::{Copied, Kind, copy, write_list};
+pub use list::List;
+pub use notification::Notification;
+pub use object_writer::ObjectWriter;
+pub use post_hashes::post_hashes;
+pub use raw_object::{RawObject, id, text, whole};
+pub use read_status::{StatusError, read_status};
+pub use status::{MediaAttachment, MediaMeta, MediaSize, Mention, Status, Tag};
+pub use time::{iso_8601, parse_time_ms};

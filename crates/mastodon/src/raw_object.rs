@@ -1,0 +1,263 @@
+//! JSON values without guaranteed types.
+
+use std::{borrow::Cow, fmt};
+
+use driftline_core::{text::without_nul, upstream_id::UpstreamId};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::time::parse_time_ms;
+
+/// A JSON object whose members are kept as they were written: their order, repetitions, and the
+/// text of every value.
+///
+/// Values are not parsed before they are asked for, so neither endless nesting nor a value of an
+/// unexpected type breaks the rest. A member that is missing, `null`, or of another type than asked
+/// for reads as nothing; of repeated ones the last counts.
+#[derive(Debug, Clone, Default)]
+pub struct RawObject<'j>(Vec<(Key<'j>, &'j RawValue)>);
+
+impl<'j> RawObject<'j> {
+    /// Parses an object.
+    ///
+    /// # Errors
+    /// The text is not one JSON object.
+    pub fn parse(json: &'j str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    /// Parses a value; `None` if it is not an object.
+    pub fn of(value: &'j RawValue) -> Option<Self> {
+        Self::parse(value.get()).ok()
+    }
+
+    /// A member's value.
+    pub fn get(&self, name: &str) -> Option<&'j RawValue> {
+        let (_, value) = self.0.iter().rev().find(|(key, _)| key.name == name)?;
+        (value.get() != "null").then_some(*value)
+    }
+
+    /// Each member's name and value, in the order written.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &'j RawValue)> {
+        self.0.iter().map(|(key, value)| (&*key.name, *value))
+    }
+
+    /// Each member's name, its name as it was written (JSON, with its quotes), and its value.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&str, &'j str, &'j RawValue)> {
+        let members = self.0.iter();
+        members.map(|(key, value)| (&*key.name, key.written, *value))
+    }
+
+    /// A text: see [`text`].
+    pub fn text(&self, name: &str) -> Option<Cow<'j, str>> {
+        text(self.get(name)?)
+    }
+
+    /// A text that is not empty.
+    pub fn some_text(&self, name: &str) -> Option<Cow<'j, str>> {
+        self.text(name).filter(|text| !text.is_empty())
+    }
+
+    /// An ID: a text that is not empty, or a whole number, whose digits are kept as written.
+    pub fn id(&self, name: &str) -> Option<Cow<'j, str>> {
+        id(self.get(name)?)
+    }
+
+    /// An ID that is written as a text.
+    pub fn text_id(&self, name: &str) -> Option<UpstreamId> {
+        let text = self.some_text(name)?;
+        Some(UpstreamId::new(text.into_owned()))
+    }
+
+    /// A whole number.
+    pub fn whole(&self, name: &str) -> Option<i64> {
+        whole(self.get(name)?)
+    }
+
+    /// Whether a member is `true`.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value.get() == "true")
+    }
+
+    /// A time in ISO 8601, Unix ms: see [`parse_time_ms`].
+    pub fn time_ms(&self, name: &str) -> Option<i64> {
+        parse_time_ms(&self.text(name)?)
+    }
+
+    /// An object; without members if there is none.
+    pub fn object(&self, name: &str) -> Self {
+        self.get(name).and_then(Self::of).unwrap_or_default()
+    }
+
+    /// The items of a list; none if there is no list.
+    pub fn list(&self, name: &str) -> Vec<&'j RawValue> {
+        let json = self.get(name).map_or("[]", RawValue::get);
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    /// The objects among the items of a list.
+    pub fn objects(&self, name: &str) -> impl Iterator<Item = Self> + use<'j> {
+        self.list(name).into_iter().filter_map(Self::of)
+    }
+}
+
+/// A value that is a text. U+0000, which databases refuse, becomes U+FFFD: see [`without_nul`].
+pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+    let json = value.get();
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(Cow::Borrowed(inner));
+    }
+    let text: String = serde_json::from_str(json).ok()?;
+    Some(Cow::Owned(without_nul(&text).into_owned()))
+}
+
+/// A value that is an ID: a text that is not empty, or a whole number, whose digits are kept as
+/// written. A float would round those above 2^53.
+pub fn id(value: &RawValue) -> Option<Cow<'_, str>> {
+    let json = value.get();
+    if json.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Cow::Borrowed(json));
+    }
+    text(value).filter(|id| !id.is_empty())
+}
+
+/// A value that is a whole number.
+pub fn whole(value: &RawValue) -> Option<i64> {
+    value.get().parse().ok()
+}
+
+/// Whether a value is an object, by its first character.
+pub(crate) fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
+}
+
+impl<'de: 'j, 'j> Deserialize<'de> for RawObject<'j> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor).map(Self)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Vec<(Key<'de>, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::with_capacity(DEFAULT_MEMBERS);
+        while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+            members.push((Key::of(key.get())?, value));
+        }
+        Ok(members)
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Key<'j> {
+    name: Cow<'j, str>,
+    /// JSON, with its quotes.
+    written: &'j str,
+}
+
+impl<'j> Key<'j> {
+    fn of<E: serde::de::Error>(written: &'j str) -> Result<Self, E> {
+        let inner = &written[1..written.len() - 1];
+        let name = match inner.contains('\\') {
+            true => Cow::Owned(serde_json::from_str(written).map_err(E::custom)?),
+            false => Cow::Borrowed(inner),
+        };
+        Ok(Self { name, written })
+    }
+}
+
+/// About as many members as a status has.
+const DEFAULT_MEMBERS: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(json: &str) -> RawObject<'_> {
+        RawObject::parse(json).expect("an object")
+    }
+
+    #[test]
+    fn what_is_of_another_type_reads_as_nothing() {
+        let odd = object(
+            r#"{"t":1,"c":"1","f":"true","o":[],"l":{},"i":7,"e":"","n":null,"n2":1,"n2":null}"#,
+        );
+        assert_eq!(odd.text("t"), None);
+        assert_eq!(odd.whole("c"), None);
+        assert!(!odd.flag("f"));
+        assert_eq!(odd.object("o").members().count(), 0);
+        assert_eq!(odd.list("l").len(), 0);
+        assert_eq!((odd.text_id("i"), odd.text_id("e")), (None, None));
+        assert_eq!((odd.id("i").as_deref(), odd.id("e")), (Some("7"), None));
+        assert_eq!(odd.time_ms("i"), None);
+        assert!(odd.get("n").is_none() && odd.get("n2").is_none() && odd.get("x").is_none());
+    }
+
+    #[test]
+    fn members_are_read_by_their_type() {
+        let o = object(
+            r#"{"t":"a\u0000\"","c":-3,"f":true,"o":{"k":"v"},"l":[1,{"k":"w"}],"a\u0062":"x"}"#,
+        );
+        assert_eq!(o.text("t").as_deref(), Some("a\u{fffd}\""));
+        assert_eq!(o.whole("c"), Some(-3));
+        assert!(o.flag("f"));
+        assert_eq!(o.object("o").text("k").as_deref(), Some("v"));
+        assert_eq!(o.list("l").len(), 2);
+        let inner: Vec<_> = o.objects("l").filter_map(|o| o.text_id("k")).collect();
+        assert_eq!(inner, [UpstreamId::from("w")]);
+        assert_eq!(o.text("ab").as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn members_are_kept_as_written() {
+        let o = object(r#"{ "b" : 1e400, "a\u0062":18446744073709551616 , "b":[ 1 ] }"#);
+        let written: Vec<_> = o.written().map(|(n, w, v)| (n, w, v.get())).collect();
+        assert_eq!(
+            written,
+            [
+                ("b", r#""b""#, "1e400"),
+                ("ab", r#""a\u0062""#, "18446744073709551616"),
+                ("b", r#""b""#, "[ 1 ]"),
+            ]
+        );
+        assert_eq!(o.get("b").map(RawValue::get), Some("[ 1 ]"));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for json in [
+            "[]",
+            "null",
+            "7",
+            "\"{}\"",
+            "{",
+            "{}}",
+            r#"{"\ud800":1}"#,
+            "",
+        ] {
+            assert!(RawObject::parse(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn nesting_without_end_breaks_nothing() {
+        let depth = 100_000;
+        let json = format!(
+            r#"{{"deep":{}1{},"id":"1"}}"#,
+            "[".repeat(depth),
+            "]".repeat(depth)
+        );
+        assert_eq!(object(&json).text_id("id"), Some("1".into()));
+    }
+}

@@ -1,0 +1,121 @@
+//! From statuses to posts.
+//!
+//! Strict on what completeness rests on (the IDs), tolerant on the rest: servers leave fields out,
+//! send `null`, or send another type.
+
+use std::borrow::Cow;
+
+use driftline_core::{
+    post::{Author, Counts, Post, PostHashes, Visibility},
+    upstream_id::UpstreamId,
+};
+use serde::de::Error as _;
+use serde_json::value::RawValue;
+
+use crate::{
+    post_hashes,
+    raw_object::{RawObject, id, is_object},
+    viewer,
+};
+
+/// Why JSON is not a post.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// It is not an object.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It has no usable ID.
+    #[error("no usable ID; IDs are texts or whole numbers")]
+    Id {
+        /// What is there instead, JSON, as the server wrote it.
+        found: Option<String>,
+    },
+}
+
+/// Reads a post.
+///
+/// # Errors
+/// It, or the post that it boosts, is not an object with an ID.
+pub fn read_status(json: &RawValue) -> Result<Post, StatusError> {
+    read(json, Boosts::Read)
+}
+
+/// An ID that must be there.
+pub(crate) fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> {
+    let read = value.and_then(id);
+    read.map(|id| UpstreamId::new(id.into_owned()))
+        .ok_or_else(|| StatusError::Id {
+            found: value.map(|value| value.get().to_owned()),
+        })
+}
+
+/// Whether a post's boosted post is read. Mastodon boosts no boosts, so one level is enough; a
+/// hostile answer could nest them without end.
+#[derive(Clone, Copy)]
+enum Boosts {
+    Read,
+    Leave,
+}
+
+fn read(json: &RawValue, boosts: Boosts) -> Result<Post, StatusError> {
+    if !is_object(json) {
+        return Err(serde_json::Error::custom("it is not an object").into());
+    }
+    let status = RawObject::parse(json.get())?;
+    let id = required_id(status.get("id"))?;
+    let boost_of = match (boosts, status.get("reblog")) {
+        (Boosts::Read, Some(reblog)) if is_object(reblog) => {
+            Some(Box::new(read(reblog, Boosts::Leave)?))
+        }
+        _ => None,
+    };
+    let (raw, viewer) = match viewer::split_status(&status) {
+        Some(split) => (split.status, Some(split.viewer)),
+        None => (json.get().to_owned(), None),
+    };
+    let text = |name| status.text(name).map(Cow::into_owned);
+    let visibility = status.text("visibility").unwrap_or_default();
+    let mut post = Post {
+        id,
+        uri: text("uri"),
+        url: text("url"),
+        created_at_ms: status.time_ms("created_at"),
+        edited_at_ms: status.time_ms("edited_at"),
+        visibility: Visibility::named_or_narrowest(&visibility),
+        author: author(status.get("account")),
+        boost_of,
+        counts: Counts {
+            replies: status.whole("replies_count"),
+            boosts: status.whole("reblogs_count"),
+            favourites: status.whole("favourites_count"),
+            quotes: status.whole("quotes_count"),
+            views: None,
+        },
+        hashes: PostHashes::default(),
+        raw,
+        viewer,
+    };
+    post.hashes = post_hashes::of_status(&post, json.get(), Some(&status));
+    Ok(post)
+}
+
+/// The author; one that the server leaves out has an empty ID, because a post without an author is
+/// still a post.
+fn author(account: Option<&RawValue>) -> Author {
+    let members = account.and_then(RawObject::of);
+    let raw = match (&members, account) {
+        (Some(_), Some(account)) => account.get(),
+        _ => "{}",
+    };
+    let account = members.unwrap_or_default();
+    Author {
+        id: UpstreamId::new(account.id("id").unwrap_or_default().into_owned()),
+        acct: account.text("acct").unwrap_or_default().into_owned(),
+        display_name: account
+            .text("display_name")
+            .unwrap_or_default()
+            .into_owned(),
+        url: account.text("url").map(Cow::into_owned),
+        raw: raw.to_owned(),
+    }
+}

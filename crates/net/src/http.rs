@@ -1,0 +1,259 @@
+//! The one HTTP client.
+
+use std::{
+    error::Error,
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use reqwest::{
+    Response, StatusCode,
+    header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION},
+};
+use url::Url;
+
+use crate::{
+    Answer, FetchError, FetchErrorKind, OpenAnswer, Opened, Options, RedirectError, answer, guard,
+    location::location, redirect,
+};
+
+/// The `Authorization` header of a request of one address, if it has one, or
+/// why it cannot be made. It is asked for again for each redirect, because a
+/// signature holds for one address.
+pub type Authorization = Result<Option<HeaderValue>, Box<dyn Error + Send + Sync>>;
+
+/// A client with its policy and its connections. Clones share both: build one
+/// and give it to all that fetches.
+#[derive(Debug, Clone)]
+pub struct Http {
+    client: reqwest::Client,
+    /// For streams: each has a connection of its own, which may be upgraded.
+    streams: reqwest::Client,
+    options: Arc<Options>,
+}
+
+impl Http {
+    /// Builds the client. TLS is verified against the platform's certificates;
+    /// proxies of the environment are not used, because a proxy would connect
+    /// to addresses that were not checked.
+    ///
+    /// # Errors
+    /// [`HttpError`] if the platform has no usable certificates or the user
+    /// agent is not a header's text.
+    pub fn new(options: Options) -> Result<Self, HttpError> {
+        // The process may have chosen a provider already: that one serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || Self::builder(&options);
+        let client = builder().read_timeout(options.read_timeout).build();
+        let streams = builder().http1_only().pool_max_idle_per_host(0).build();
+        Ok(Self {
+            client: client.map_err(HttpError)?,
+            streams: streams.map_err(HttpError)?,
+            options: Arc::new(options),
+        })
+    }
+
+    fn builder(options: &Options) -> reqwest::ClientBuilder {
+        reqwest::Client::builder()
+            .user_agent(&options.user_agent)
+            .default_headers(HeaderMap::from_iter([(
+                ACCEPT,
+                HeaderValue::from_static("application/json"),
+            )]))
+            .redirect(reqwest::redirect::Policy::none())
+            .dns_resolver(Arc::new(guard::GuardedResolver {
+                allow_private: options.allow_private,
+            }))
+            .connect_timeout(options.connect_timeout)
+            .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+            .http1_ignore_invalid_headers_in_responses(true)
+            .gzip(true)
+            .brotli(true)
+            .referer(false)
+            .no_proxy()
+    }
+
+    /// The policy.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Gets an address, following redirects of the same server. Answers of any
+    /// status are answers.
+    ///
+    /// # Errors
+    /// A [`FetchError`] unless a whole answer came within the limits.
+    pub async fn fetch(
+        &self,
+        url: Url,
+        authorization: impl Fn(&Url) -> Authorization,
+    ) -> Result<Answer, FetchError> {
+        let total = self.options.total_timeout;
+        let location = location(&url);
+        match tokio::time::timeout(total, self.follow(url, &authorization)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(FetchError::at(location, FetchErrorKind::Incomplete(total))),
+        }
+    }
+
+    async fn follow(
+        &self,
+        mut url: Url,
+        authorization: &impl Fn(&Url) -> Authorization,
+    ) -> Result<Answer, FetchError> {
+        let none = HeaderMap::new();
+        for _ in 0..=redirect::MAX_REDIRECTS {
+            let sent = self.send(&self.client, &url, authorization, &none).await?;
+            let Some(target) = redirect_of(&sent.response) else {
+                return self.read(sent).await;
+            };
+            url = redirect::target(&url, target).map_err(|why| FetchError::new(&url, why))?;
+        }
+        Err(FetchError::new(&url, RedirectError::TooMany))
+    }
+
+    /// Opens a stream, following redirects of the same server: an answer of
+    /// the expected status stays open, any other is read. Each answer's head has
+    /// `read_timeout` to come.
+    ///
+    /// # Errors
+    /// A [`FetchError`] unless an answer came within the limits.
+    pub async fn open(
+        &self,
+        mut url: Url,
+        headers: HeaderMap,
+        expected: StatusCode,
+        authorization: impl Fn(&Url) -> Authorization,
+    ) -> Result<Opened, FetchError> {
+        let location = location(&url);
+        for _ in 0..=redirect::MAX_REDIRECTS {
+            let sent = self.send(&self.streams, &url, &authorization, &headers);
+            let Ok(sent) = tokio::time::timeout(self.options.read_timeout, sent).await else {
+                return Err(FetchError::new(&url, FetchErrorKind::NoStreamInTime));
+            };
+            let sent = sent?;
+            if sent.response.status() == expected {
+                let response = sent.response;
+                return Ok(Opened::Stream(OpenAnswer { response, location }));
+            }
+            let Some(target) = redirect_of(&sent.response) else {
+                return self.refused(sent).await.map(Opened::Refused);
+            };
+            url = redirect::target(&url, target).map_err(|why| FetchError::new(&url, why))?;
+        }
+        Err(FetchError::new(&url, RedirectError::TooMany))
+    }
+
+    /// An answer that is no stream. A body with the status 200 may never end:
+    /// it is not read.
+    async fn refused(&self, sent: Sent) -> Result<Answer, FetchError> {
+        if sent.response.status() == StatusCode::OK {
+            return Ok(sent.into_answer().0);
+        }
+        let url = sent.response.url().clone();
+        match tokio::time::timeout(self.options.read_timeout, self.read(sent)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(FetchError::new(&url, FetchErrorKind::NoStreamInTime)),
+        }
+    }
+
+    async fn send(
+        &self,
+        client: &reqwest::Client,
+        url: &Url,
+        authorization: &impl Fn(&Url) -> Authorization,
+        headers: &HeaderMap,
+    ) -> Result<Sent, FetchError> {
+        let failed = |kind| FetchError::new(url, kind);
+        guard::check_literal(url, self.options.allow_private)
+            .map_err(|error| failed(error.into()))?;
+        let authorization =
+            authorization(url).map_err(|error| failed(FetchErrorKind::Authorization(error)))?;
+        let mut request = client.get(url.clone()).headers(headers.clone());
+        if let Some(value) = authorization {
+            request = request.header(AUTHORIZATION, value);
+        }
+        let sent_at_ms = now_ms();
+        let sent = Instant::now();
+        let response = request
+            .send()
+            .await
+            .map_err(|error| failed(FetchErrorKind::of_sending(url, &error)))?;
+        Ok(Sent {
+            response,
+            sent_at_ms,
+            round_trip_ms: i64::try_from(sent.elapsed().as_millis()).unwrap_or(i64::MAX),
+        })
+    }
+
+    async fn read(&self, sent: Sent) -> Result<Answer, FetchError> {
+        let (mut answer, mut response) = sent.into_answer();
+        if answer.status == StatusCode::OK {
+            let announced = answer::announced(&answer.headers);
+            let cap = self.options.max_body_bytes;
+            match answer::body(&mut response, announced, cap).await {
+                Ok(body) => answer.body = body,
+                Err(kind) => {
+                    let headers = Some(Box::new(answer.headers));
+                    let error = FetchError::at(answer.location, kind);
+                    return Err(FetchError { headers, ..error });
+                }
+            }
+        } else {
+            // Only words for a message come from this body: without it there
+            // are fewer words.
+            answer.body = answer::body(&mut response, None, MAX_ERROR_BODY_BYTES)
+                .await
+                .unwrap_or_default();
+        }
+        answer.received_at_ms = now_ms();
+        Ok(answer)
+    }
+}
+
+/// A request that was sent, and the head of its answer.
+struct Sent {
+    response: Response,
+    sent_at_ms: i64,
+    round_trip_ms: i64,
+}
+
+impl Sent {
+    /// The answer so far, and the response that its body comes from.
+    fn into_answer(mut self) -> (Answer, Response) {
+        let answer = Answer {
+            status: self.response.status(),
+            headers: std::mem::take(self.response.headers_mut()),
+            body: Vec::new(),
+            location: location(self.response.url()),
+            sent_at_ms: self.sent_at_ms,
+            received_at_ms: self.sent_at_ms,
+            round_trip_ms: self.round_trip_ms,
+        };
+        (answer, self.response)
+    }
+}
+
+/// A client that could not be built.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the HTTP client cannot be built; check that the system's certificates are installed (for example the package ca-certificates) and that the user agent is plain text"
+)]
+pub struct HttpError(#[source] reqwest::Error);
+
+/// Where an answer redirects to, if it does.
+fn redirect_of(response: &Response) -> Option<&HeaderValue> {
+    let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    is_redirect.then(|| response.headers().get(LOCATION))?
+}
+
+/// The local wall clock, Unix ms.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
+const MAX_IDLE_PER_HOST: usize = 2;
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;

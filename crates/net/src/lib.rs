@@ -1,0 +1,26 @@
+//! The HTTP client for all that fetches.
+//!
+//! [`Http`] holds the policy ([`Options`]) and the connections, and is shared by
+//! all that sends requests. It connects only to addresses that the policy allows, follows
+//! redirects only within one server, and bounds sizes and times. What an answer
+//! means is for its users to say.
+
+mod answer;
+pub mod excerpt;
+mod fetch_error;
+mod guard;
+mod http;
+mod location;
+mod options;
+mod redirect;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use answer::{Answer, OpenAnswer, Opened};
+pub use fetch_error::{FetchError, FetchErrorKind};
+pub use guard::PrivateAddressError;
+pub use http::{Authorization, Http, HttpError};
+pub use location::location;
+pub use options::Options;
+pub use redirect::RedirectError;
+pub use reqwest::Upgraded;

@@ -1,0 +1,128 @@
+//! Which redirects are followed.
+
+use reqwest::header::HeaderValue;
+use url::Url;
+
+/// Where a redirect leads, if it may be followed: to the same host and port,
+/// and never from `https` to `http`. The token goes along, so another port is
+/// another server, except where `http` turns into `https`.
+pub(crate) fn target(from: &Url, location: &HeaderValue) -> Result<Url, RedirectError> {
+    let location =
+        std::str::from_utf8(location.as_bytes()).map_err(|_| RedirectError::Unreadable)?;
+    let to = from.join(location).map_err(|_| RedirectError::Unreadable)?;
+    if !matches!(to.scheme(), "http" | "https") {
+        return Err(RedirectError::Scheme(to.scheme().to_owned()));
+    }
+    if !to.username().is_empty() || to.password().is_some() {
+        return Err(RedirectError::UserInfo);
+    }
+    if from.scheme() == "https" && to.scheme() == "http" {
+        return Err(RedirectError::Downgrade);
+    }
+    if to.host() != from.host() || to.port() != from.port() {
+        return Err(RedirectError::OtherServer(
+            to.origin().ascii_serialization(),
+        ));
+    }
+    Ok(to)
+}
+
+/// A redirect that is not followed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RedirectError {
+    /// To something that is no address.
+    #[error("it redirects to an address that cannot be read")]
+    Unreadable,
+    /// To a scheme other than `http` and `https`.
+    #[error("it redirects to a {0}: address")]
+    Scheme(String),
+    /// To an address with a user name or a password.
+    #[error("it redirects to an address with a user name")]
+    UserInfo,
+    /// From `https` to `http`.
+    #[error("it redirects from https to http, which would show the token")]
+    Downgrade,
+    /// To another host or port: its origin.
+    #[error("it redirects to another server, {0}")]
+    OtherServer(String),
+    /// After too many others.
+    #[error("more than {MAX_REDIRECTS} redirects")]
+    TooMany,
+}
+
+/// At most this many redirects are followed for one request.
+pub(crate) const MAX_REDIRECTS: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follow(from: &str, location: &str) -> Result<String, RedirectError> {
+        target(
+            &Url::parse(from).expect("a URL"),
+            &HeaderValue::from_bytes(location.as_bytes()).expect("a value"),
+        )
+        .map(String::from)
+    }
+
+    #[test]
+    fn the_same_server_is_followed() {
+        for (from, location, to) in [
+            ("https://a.example/x?y", "/z", "https://a.example/z"),
+            (
+                "https://a.example/x/y",
+                "z?q=1",
+                "https://a.example/x/z?q=1",
+            ),
+            (
+                "http://a.example/x",
+                "https://A.example/x",
+                "https://a.example/x",
+            ),
+            (
+                "http://a.example:1/x",
+                "http://a.example:1/y",
+                "http://a.example:1/y",
+            ),
+            (
+                "https://a.example/x",
+                "https://a.example:443/y",
+                "https://a.example/y",
+            ),
+        ] {
+            assert_eq!(follow(from, location).as_deref(), Ok(to));
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for (location, refused) in [
+            ("http://a.example/", RedirectError::Downgrade),
+            (
+                "//b.example/",
+                RedirectError::OtherServer("https://b.example".into()),
+            ),
+            (
+                "https://a.example:8443/",
+                RedirectError::OtherServer("https://a.example:8443".into()),
+            ),
+            (
+                "https://a.example.b.example/?t",
+                RedirectError::OtherServer("https://a.example.b.example".into()),
+            ),
+            (
+                "https://169.254.169.254/x",
+                RedirectError::OtherServer("https://169.254.169.254".into()),
+            ),
+            ("https://me@a.example/", RedirectError::UserInfo),
+            ("file:///etc/passwd", RedirectError::Scheme("file".into())),
+            ("https://", RedirectError::Unreadable),
+        ] {
+            assert_eq!(
+                follow("https://a.example/x", location),
+                Err(refused),
+                "{location}"
+            );
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! A client for tests.
+#![allow(clippy::unwrap_used)]
+
+use crate::{Http, Options};
+
+/// A client of servers on this machine.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn http_client() -> Http {
+    let options = Options {
+        allow_private: true,
+        ..Options::default()
+    };
+    Http::new(options).unwrap()
+}

@@ -1,0 +1,55 @@
+//! The command that lists how the counts of posts grew.
+
+use driftline_runtime::CommandError;
+use driftline_store::{refresh::growth_histories, source};
+
+use super::{GrowthPage, GrowthRow, Host, ListGrowth};
+
+/// A page of posts of the given instance, or of the only one.
+pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage, CommandError> {
+    let ListGrowth {
+        instance,
+        since_ms,
+        after,
+        limit,
+    } = request;
+    let instance = instance.as_deref();
+    let all = host.store.read(source::instances).await?;
+    let is_it = |origin: &str| {
+        let host = origin.split_once("://").map_or("", |(_, host)| host);
+        instance.is_none_or(|name| name == origin || name == host)
+    };
+    let found: Vec<_> = all.iter().filter(|known| is_it(&known.origin)).collect();
+    let [instance] = found.as_slice() else {
+        let names: Vec<&str> = all.iter().map(|known| known.origin.as_str()).collect();
+        let names = names.join(", ");
+        return Err(CommandError::usage(match instance {
+            _ if all.is_empty() => {
+                "the store knows no server yet; `driftline source add URL` adds a timeline of one"
+                    .to_owned()
+            }
+            Some(name) if found.is_empty() => {
+                format!(
+                    "the store knows no server {name:?}; name one of these with --instance: {names}"
+                )
+            }
+            _ => format!("name one server with --instance; the store knows {names}"),
+        }));
+    };
+    let id = instance.id;
+    let rows = host
+        .store
+        .read(move |tx| growth_histories(tx, id, since_ms, after, limit))
+        .await?;
+    let next = rows.last().map(|grown| grown.post);
+    let rows = rows.into_iter().map(|grown| GrowthRow {
+        created_at_ms: grown.created_at_ms,
+        first_ms: grown.first_ms,
+        totals: grown.totals,
+    });
+    Ok(GrowthPage {
+        instance: instance.origin.clone(),
+        rows: rows.collect(),
+        next,
+    })
+}

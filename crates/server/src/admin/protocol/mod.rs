@@ -1,0 +1,44 @@
+//! The requests of the admin commands and their replies, as the command line, the local socket and
+//! tests see them. Times are Unix ms.
+
+mod completeness;
+mod credentials;
+mod posts;
+mod refresh;
+mod sources;
+
+use driftline_runtime::CommandError;
+use serde::{Serialize, de::DeserializeOwned};
+
+pub use completeness::SourceReport;
+pub use credentials::{
+    AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
+    RemovedCredential, TestCredential, TestedCredential, Token,
+};
+pub use posts::{
+    CountTracked, CountsRow, ExplainPost, ExportPage, ExportPosts, ExportRow, GrowthPage,
+    GrowthRow, ListGrowth, PendingPostState, PendingState, PostHistory, PostState, ShowHistory,
+    StoredPostState, Version, VersionEnd,
+};
+pub use refresh::{BandRow, InstanceRow, RefreshStatus, ShowRefreshStatus, WorkerStats};
+pub use sources::{
+    AddSource, AddedSource, Fault, FillGap, ListSources, PauseSource, PausedSource, RemoveSource,
+    RemovedSource, RequestedFill, SourceRow, SourceState, VerifySource,
+};
+
+use super::Host;
+
+/// A request to execute a command.
+pub trait Request: Serialize + DeserializeOwned + Send + Sync {
+    /// The command's name on the socket.
+    const NAME: &'static str;
+    /// The result, which is what `--json` prints.
+    type Reply: Serialize + DeserializeOwned + Send;
+
+    /// Executes it.
+    ///
+    /// # Errors
+    /// [`CommandError`]: nothing was changed.
+    fn execute(self, host: &Host)
+    -> impl Future<Output = Result<Self::Reply, CommandError>> + Send;
+}

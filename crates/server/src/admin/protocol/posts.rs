@@ -1,0 +1,277 @@
+//! Requests about posts.
+
+use driftline_core::{
+    post::{Counts, Visibility},
+    refresh::LookupOutcome,
+};
+use driftline_store::LocalId;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Show the refresh state of a post, and the reason for its due time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExplainPost {
+    /// The post's ID, address or INSTANCE/ID.
+    pub post: String,
+}
+
+/// The refresh state of a post.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PostState {
+    /// Of a stored post.
+    Stored(Box<StoredPostState>),
+    /// Of a tracked post that is not stored.
+    Pending(PendingPostState),
+}
+
+/// The refresh state of a stored post.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredPostState {
+    /// Its ID.
+    pub id: LocalId,
+    /// Its ID at the upstream.
+    pub upstream_id: String,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// When its author says that it was written.
+    pub created_at_ms: Option<i64>,
+    /// When it was last edited.
+    pub edited_at_ms: Option<i64>,
+    /// When its deletion was noticed.
+    pub deleted_at_ms: Option<i64>,
+    /// Who may see it at the upstream.
+    pub visibility: Visibility,
+    /// When it is refreshed next.
+    pub due_at_ms: Option<i64>,
+    /// The reason for the due time or for its lack.
+    pub why: String,
+    /// The last answer with it.
+    pub refreshed_at_ms: Option<i64>,
+    /// How often look-ups have refreshed it.
+    pub refreshes: Option<u32>,
+    /// Failed look-ups since the last answer.
+    pub failures: Option<u32>,
+    /// The outcome of its last look-up.
+    pub outcome: Option<LookupOutcome>,
+    /// Its counts.
+    pub counts: Option<Counts>,
+    /// Its counts after each change, the oldest first.
+    pub history: Vec<CountsRow>,
+}
+
+/// The state of the look-up of a tracked post that is not stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingPostState {
+    /// It has no ID here: null.
+    pub id: (),
+    /// Its ID at the upstream.
+    pub upstream_id: String,
+    /// The origin of its server.
+    pub instance: String,
+    /// Whether its look-up is pending.
+    pub state: PendingState,
+    /// When it was first requested.
+    pub named_at_ms: i64,
+    /// When it is looked up next.
+    pub due_at_ms: Option<i64>,
+    /// Failed look-ups.
+    pub failures: u32,
+    /// The outcome of its last look-up.
+    pub outcome: Option<LookupOutcome>,
+    /// The reason for its state.
+    pub why: String,
+}
+
+/// Whether a tracked post's look-up is pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingState {
+    /// It is pending.
+    Waiting,
+    /// It found nothing.
+    Missing,
+}
+
+/// A post's counts at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountsRow {
+    /// When the answer was requested.
+    pub at_ms: i64,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// Show a post's counts over time, its edits and its deletion.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ShowHistory {
+    /// The post's ID, address or INSTANCE/ID.
+    pub post: String,
+}
+
+/// A post over time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PostHistory {
+    /// Its ID.
+    pub id: LocalId,
+    /// Its ID at the upstream.
+    pub upstream_id: String,
+    /// Its counts after each change, the oldest first.
+    pub counts: Vec<CountsRow>,
+    /// Its earlier versions, the oldest first.
+    pub versions: Vec<Version>,
+    /// The last answer with it.
+    pub refreshed_at_ms: Option<i64>,
+    /// The outcome of its last look-up.
+    pub outcome: Option<LookupOutcome>,
+    /// When its deletion was noticed.
+    pub deleted_at_ms: Option<i64>,
+}
+
+/// A version of a post that is no longer shown.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Version {
+    /// When its end was noticed.
+    pub until_ms: i64,
+    /// What ended it.
+    pub ended_by: VersionEnd,
+    /// The post as it was.
+    pub status: Option<Box<RawValue>>,
+}
+
+/// What ended a version of a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VersionEnd {
+    /// An edit.
+    Edit,
+    /// The post's deletion.
+    Deletion,
+}
+
+/// List how the counts of posts grew, a page at a time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListGrowth {
+    /// The instance, if the store knows several.
+    pub instance: Option<String>,
+    /// Only posts that were created since.
+    pub since_ms: i64,
+    /// Only posts after the one of this ID.
+    pub after: LocalId,
+    /// The page size in posts.
+    pub limit: u32,
+}
+
+/// A page of the growth of posts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrowthPage {
+    /// The instance's origin.
+    pub instance: String,
+    /// The posts, in order of their IDs.
+    pub rows: Vec<GrowthRow>,
+    /// The last post's ID, which the next page begins after; `None` at the end.
+    pub next: Option<LocalId>,
+}
+
+/// How a post's counts grew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrowthRow {
+    /// When it was written.
+    pub created_at_ms: i64,
+    /// When it was first seen.
+    pub first_ms: i64,
+    /// Its total at each answer, the earliest first: Unix ms, and [`Counts::total`].
+    pub totals: Vec<(i64, i64)>,
+}
+
+/// Count the tracked posts of an instance by state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CountTracked {
+    /// The instance.
+    pub instance: String,
+}
+
+/// Export entries in order of arrival, a page at a time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExportPosts {
+    /// The source's name.
+    pub name: String,
+    /// Only entries that arrived after the one of this number.
+    pub after: i64,
+    /// Only entries stored at or after this time.
+    pub since_ms: Option<i64>,
+    /// The page size in entries.
+    pub limit: u32,
+}
+
+/// A page of exported entries.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExportPage {
+    /// The entries, in order of arrival.
+    pub rows: Vec<ExportRow>,
+    /// The number that the next page begins after; `None` at the end.
+    pub next: Option<i64>,
+}
+
+/// An exported entry; its keys are written in alphabetical order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExportRow {
+    /// Its number in the order of arrival.
+    pub arrival: i64,
+    /// When it was stored.
+    pub arrived_at_ms: i64,
+    /// When its author says that it was written.
+    pub created_at_ms: Option<i64>,
+    /// When its deletion was noticed.
+    pub deleted_at_ms: Option<i64>,
+    /// When it was last edited.
+    pub edited_at_ms: Option<i64>,
+    /// Its ID.
+    pub id: LocalId,
+    /// Its post's ID.
+    pub post_id: LocalId,
+    /// The post as the upstream wrote it; `None` for a tombstone.
+    pub status: Option<Box<RawValue>>,
+    /// The post's ID at the upstream.
+    pub upstream_id: String,
+    /// Its name across servers.
+    pub uri: Option<String>,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// Its last USN.
+    pub usn: i64,
+    /// Who may see it at the upstream.
+    pub visibility: Visibility,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_as_it_was_written() {
+        let stored = json!({
+            "id": LocalId::new(7), "upstream_id": "1", "url": null, "created_at_ms": 1,
+            "edited_at_ms": null, "deleted_at_ms": null, "visibility": "public", "due_at_ms": 2,
+            "why": "of age", "refreshed_at_ms": 1, "refreshes": 0, "failures": 0,
+            "outcome": "updated", "counts": null,
+            "history": [{
+                "at_ms": 1, "replies": null, "boosts": 2, "favourites": null, "quotes": null,
+                "views": null,
+            }],
+        });
+        let pending = json!({
+            "id": null, "upstream_id": "1", "instance": "https://a.example", "state": "waiting",
+            "named_at_ms": 1, "due_at_ms": null, "failures": 0, "outcome": null, "why": "pending",
+        });
+        let read = |value: &serde_json::Value| from_value::<PostState>(value.clone()).unwrap();
+        assert!(matches!(read(&stored), PostState::Stored(_)));
+        assert!(matches!(read(&pending), PostState::Pending(_)));
+        for value in [stored, pending] {
+            assert_eq!(to_value(read(&value)).unwrap(), value);
+        }
+    }
+}

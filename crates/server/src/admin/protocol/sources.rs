@@ -1,0 +1,176 @@
+//! Requests about sources.
+
+use driftline_core::{api::Api, timeline::Settings};
+use driftline_mirror::SourceFault;
+use driftline_store::SourceId;
+use serde::{Deserialize, Serialize};
+
+/// Add a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AddSource {
+    /// Its name; made from the address and the timeline if not given.
+    pub name: Option<String>,
+    /// The server's address as the operator typed it.
+    pub address: String,
+    /// The API that it speaks.
+    pub api: Api,
+    /// The timeline as the operator typed it.
+    pub timeline: String,
+    /// The environment variable that holds the token.
+    pub token_env: Option<String>,
+    /// The file that holds the token.
+    pub token_file: Option<String>,
+    /// The source's settings.
+    pub settings: Settings,
+    /// Whether to request its timeline once before, so that a source that cannot be read is refused.
+    pub check: bool,
+}
+
+/// A source was added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedSource {
+    /// Its name.
+    pub name: String,
+    /// Its ID.
+    pub id: SourceId,
+    /// Why its timeline was not requested, although it was to be.
+    pub warning: Option<String>,
+}
+
+/// List the sources with their states.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ListSources;
+
+/// A source with its state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceRow {
+    /// Its ID.
+    pub id: SourceId,
+    /// Its name.
+    pub name: String,
+    /// The upstream's address.
+    pub upstream: String,
+    /// The timeline there.
+    pub timeline: String,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Whether the requested history is stored.
+    pub readable: bool,
+    /// Its last USN.
+    pub update_count: i64,
+    /// The configured time between two polls, ms.
+    pub every_ms: i64,
+    /// Its state.
+    pub state: SourceState,
+    /// The state in words.
+    pub state_text: String,
+    /// Its fault while it fails.
+    pub fault: Option<Fault>,
+}
+
+/// The state of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceState {
+    /// It is not read until it is resumed.
+    Paused,
+    /// Its posts are looked up, and no timeline is read.
+    Tracked,
+    /// It has a fault.
+    Failing,
+    /// Not read: no server runs, or none has claimed it yet.
+    NotRead,
+    /// Its history is being fetched.
+    History,
+    /// Its timeline is read.
+    Reading,
+}
+
+/// The fault of a source. Never holds a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// As for [`SourceFault::kind`].
+    pub kind: String,
+    /// The fault in a few words.
+    pub summary: String,
+    /// The fault, its place and the remedy.
+    pub message: String,
+    /// Since when.
+    pub since_ms: Option<i64>,
+}
+
+impl From<SourceFault> for Fault {
+    fn from(fault: SourceFault) -> Self {
+        Self {
+            kind: fault.kind.to_owned(),
+            summary: fault.summary,
+            message: fault.message,
+            since_ms: fault.since_ms,
+        }
+    }
+}
+
+/// Stop reading a source, or read it again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PauseSource {
+    /// Its name.
+    pub name: String,
+    /// Whether it is to be paused; else it is resumed.
+    pub paused: bool,
+}
+
+/// A source is paused, or is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PausedSource {
+    /// Its name.
+    pub name: String,
+    /// Whether it is paused now.
+    pub paused: bool,
+    /// Whether it was otherwise before.
+    pub changed: bool,
+}
+
+/// Remove a source and the posts that no other source has.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RemoveSource {
+    /// Its name.
+    pub name: String,
+}
+
+/// A source was removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedSource {
+    /// Its name.
+    pub name: String,
+    /// The number of its entries.
+    pub entries: u64,
+    /// The number of their posts that no other source has.
+    pub posts: u64,
+}
+
+/// Report on a source's completeness.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct VerifySource {
+    /// Its name.
+    pub name: String,
+}
+
+/// Fill an open gap.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FillGap {
+    /// The source's name.
+    pub name: String,
+    /// The gap's lowest ID, as a report shows it.
+    pub gap: String,
+}
+
+/// An open gap will be filled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedFill {
+    /// The source's name.
+    pub name: String,
+    /// The gap's lowest ID.
+    pub gap: String,
+    /// Always true.
+    pub wanted: bool,
+}

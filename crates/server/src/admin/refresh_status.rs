@@ -1,0 +1,89 @@
+//! The command that shows the state of refreshing.
+
+use driftline_core::refresh::AgeTable;
+use driftline_mirror::{
+    UpstreamAccess,
+    refresh::{ConfiguredCredentials, RefreshStats},
+};
+use driftline_runtime::{CommandError, now_ms};
+use driftline_store::{
+    StoreError,
+    refresh::{bands, overdue},
+    source,
+};
+
+use super::{
+    BandRow, Host, InstanceRow, ListCredentials, RefreshStatus, ShowRefreshStatus, credentials,
+};
+
+/// The state of refreshing.
+pub(super) async fn status(
+    host: &Host,
+    _: ShowRefreshStatus,
+) -> Result<RefreshStatus, CommandError> {
+    let now = now_ms();
+    let table = host
+        .access
+        .as_ref()
+        .map_or_else(AgeTable::default, |access| access.policies.ages().clone());
+    let ages = table.clone();
+    let states = host
+        .store
+        .read(move |tx| {
+            let mut states = Vec::new();
+            for instance in source::instances(tx)? {
+                let behind = overdue(tx, instance.id, now)?;
+                let aged = bands(tx, instance.id, &ages, now)?;
+                states.push((instance, behind, aged));
+            }
+            Ok::<_, StoreError>(states)
+        })
+        .await?;
+    let by_value = |access: &UpstreamAccess| access.policies.plan().by_value.is_some();
+    let policy = match &host.access {
+        Some(access) if by_value(access) => "value",
+        _ => "age",
+    };
+    let configured = match &host.refreshers {
+        Some(refreshers) => refreshers.configured_credentials().await?,
+        None => ConfiguredCredentials::default(),
+    };
+    let since_ms = |first_ms: Option<i64>| {
+        let first_ms = first_ms.unwrap_or(now);
+        now.saturating_sub(first_ms).max(0)
+    };
+    let instances = states.into_iter().map(|(instance, behind, aged)| {
+        let refresh_stats = host
+            .refreshers
+            .as_ref()
+            .map(|refreshers| refreshers.refresh_stats(instance.id));
+        let bands = table.bands().iter().zip(aged);
+        let bands = bands.map(|(band, state)| BandRow {
+            band: *band,
+            posts: state.posts,
+            overdue: state.overdue,
+            mean_staleness_ms: state.mean_staleness_ms,
+            max_staleness_ms: state.max_staleness_ms,
+        });
+        InstanceRow {
+            without_credential: configured.leaves_out(instance.id),
+            instance: instance.origin,
+            scheduled: behind.scheduled,
+            overdue: behind.overdue,
+            oldest_overdue_ms: since_ms(behind.first_due_ms),
+            pending_lookups: behind.pending_lookups,
+            oldest_pending_ms: since_ms(behind.first_pending_ms),
+            leased: behind.leased,
+            bands: bands.collect(),
+            mean_posts_a_request: refresh_stats.as_ref().and_then(RefreshStats::mean_posts),
+            since_start: refresh_stats.as_ref().map(Into::into),
+            policy: policy.to_owned(),
+        }
+    });
+    Ok(RefreshStatus {
+        instances: instances.collect(),
+        credentials: credentials::list(host, ListCredentials).await?,
+        unknown_credentials: configured.unknown(),
+        running: host.refreshers.is_some(),
+    })
+}

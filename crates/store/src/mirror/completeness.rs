@@ -1,0 +1,56 @@
+//! Counts of a source's entries, for the report on its completeness.
+
+use driftline_core::upstream_id::Key;
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    ids::{SourceId, sql},
+    library,
+};
+
+/// How much of a source is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredCounts {
+    /// Entries, tombstones included.
+    pub entries: u64,
+    /// Entries that are not tombstones.
+    pub live: u64,
+    /// Live entries whose post has changed since it was stored.
+    pub changed: u64,
+    /// Live entries that only a stream has shown, and no page.
+    pub streamed: u64,
+    /// The lowest position.
+    pub first: Option<Key>,
+    /// The highest position.
+    pub last: Option<Key>,
+    /// The last USN of the source's library.
+    pub update_count: i64,
+}
+
+/// Counts the entries of a source. Reads all of them.
+pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreError> {
+    let id = sql(source);
+    let update_count = library::update_count(tx, source)?;
+    let counts = tx.query_one(
+        "select count(*) as entries, count(case when not gone then 1 end) as live,
+             count(case when not gone and usn <> first_usn then 1 end) as changed,
+             count(case when not gone and streamed then 1 end) as streamed,
+             min(position) as first, max(position) as last
+         from entry where source_id = $1",
+        &[&id],
+        |row| {
+            let key = |text: Option<&str>| text.map(Key::from_stored);
+            Ok(StoredCounts {
+                entries: row.i64("entries")?.unsigned_abs(),
+                live: row.i64("live")?.unsigned_abs(),
+                changed: row.i64("changed")?.unsigned_abs(),
+                streamed: row.i64("streamed")?.unsigned_abs(),
+                first: key(row.opt_str("first")?),
+                last: key(row.opt_str("last")?),
+                update_count,
+            })
+        },
+    )?;
+    Ok(counts)
+}

@@ -1,0 +1,72 @@
+//! Tombstones: deleted posts are kept, but no longer shown.
+
+use driftline_core::upstream_id::UpstreamId;
+use driftline_db::Tx;
+
+use crate::{
+    clock,
+    error::StoreError,
+    mirror::{entry, machine::LockedSource},
+    posts::{
+        history::{self, EndedBy},
+        post,
+    },
+    text::without_nul,
+};
+
+/// An upstream's statement that a post is gone.
+#[derive(Clone, Copy)]
+pub(crate) struct Gone<'a> {
+    pub(crate) id: &'a UpstreamId,
+    /// When it was requested, Unix ms by the local clock.
+    pub(crate) asked_at_ms: i64,
+    /// When it was received, likewise.
+    pub(crate) received_at_ms: i64,
+    /// Whether the post's content is kept in its history.
+    pub(crate) keep: bool,
+    pub(crate) now_ms: i64,
+}
+
+/// Deletes a post that the upstream says is gone. Returns how many entries of the source became
+/// tombstones.
+pub(crate) fn take_in(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    gone: Gone<'_>,
+) -> Result<u64, StoreError> {
+    clock::take(tx, gone.now_ms, 0)?;
+    let upstream_id = without_nul(gone.id.as_str());
+    let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
+    let Some(known) = known.get(&*upstream_id) else {
+        return Ok(0);
+    };
+    if known.deleted_at_ms.is_none() {
+        // A newer answer showed it alive.
+        if known.read_at_ms > gone.asked_at_ms {
+            return Ok(0);
+        }
+        if gone.keep {
+            history::keep(tx, &[known.id], EndedBy::Deletion, gone.now_ms)?;
+        } else {
+            history::erase(tx, &[known.id])?;
+        }
+        tx.execute(
+            "update post set deleted_at_ms = $2, listed = false, raw = null where id = $1",
+            &[&known.id, &gone.received_at_ms],
+        )?;
+    }
+    let changes: Vec<entry::Change> = entry::of_post(tx, source.id, known.id)?
+        .into_iter()
+        .filter(|entry| !entry.gone)
+        .map(|entry| entry::Change {
+            id: entry.id,
+            usn: source.library.next_usn(),
+            content_hash: known.content_hash,
+            gone: true,
+            listed: false,
+            moved: None,
+        })
+        .collect();
+    entry::change(tx, source.id, &changes)?;
+    Ok(changes.len() as u64)
+}

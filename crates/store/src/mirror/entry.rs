@@ -1,0 +1,389 @@
+//! Entries: the posts of a source, each at its position.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    timeline::{Anchor, AnchorQuery},
+    upstream_id::{Key, UpstreamId},
+};
+use driftline_db::{Column, DbError, Row, Tx};
+
+use crate::{
+    error::StoreError,
+    ids::{SourceId, sql},
+    posts::alias,
+    refresh::Look,
+};
+
+/// The stored post that a request may end at: of the entries at or below a position that a page
+/// has shown and that are not known to be deleted, the newest after those to skip. Posts that only
+/// a stream has shown do not count: pages need not show them.
+pub fn anchor(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    query: &AnchorQuery,
+) -> Result<Option<Anchor>, StoreError> {
+    match query {
+        AnchorQuery::Newest { at_most, skip } => newest(tx, source, at_most, *skip),
+        AnchorQuery::Oldest { at_least, skip } => oldest(tx, source, at_least, *skip),
+        AnchorQuery::Drawn {
+            low,
+            high,
+            per_million,
+        } => drawn(tx, source, (low, high), *per_million),
+    }
+}
+
+fn newest(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    at_most: &Key,
+    skip: u32,
+) -> Result<Option<Anchor>, StoreError> {
+    let found = tx.query(
+        "select position from entry
+         where source_id = $1 and position <= $2 and not gone and not streamed
+         order by position desc limit 2 offset $3",
+        &[&sql(source), &at_most.as_str(), &skip],
+        |row| Ok(Key::from_stored(row.str(0)?)),
+    )?;
+    Ok(first_of(found))
+}
+
+fn oldest(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    at_least: &Key,
+    skip: u32,
+) -> Result<Option<Anchor>, StoreError> {
+    let found = tx.query(
+        "select position from entry
+         where source_id = $1 and position >= $2 and not gone and not streamed
+         order by position limit 2 offset $3",
+        &[&sql(source), &at_least.as_str(), &skip],
+        |row| Ok(Key::from_stored(row.str(0)?)),
+    )?;
+    Ok(first_of(found))
+}
+
+fn first_of(found: Vec<Key>) -> Option<Anchor> {
+    let mut found = found.into_iter();
+    found.next().map(|key| Anchor {
+        key,
+        before: found.next(),
+    })
+}
+
+/// One of a range's entries, by what part of them lies below it: each is as likely as any other.
+fn drawn(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    (low, high): (&Key, &Key),
+    per_million: u32,
+) -> Result<Option<Anchor>, StoreError> {
+    let range = "from entry
+         where source_id = $1 and position >= $2 and position < $3 and not gone and not streamed";
+    let (id, low, high) = (sql(source), low.as_str(), high.as_str());
+    let count = tx.query_one(
+        &format!("select count(*) {range}"),
+        &[&id, &low, &high],
+        |row| row.i64(0),
+    )?;
+    let below = count * i64::from(per_million) / 1_000_000;
+    let found = tx.query_opt(
+        &format!("select position {range} order by position limit 1 offset $4"),
+        &[&id, &low, &high, &below],
+        |row| Ok(Key::from_stored(row.str(0)?)),
+    )?;
+    Ok(found.map(|key| Anchor { key, before: None }))
+}
+
+/// The highest position of a source's entries.
+pub(crate) fn newest_position(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<String>, DbError> {
+    tx.query_one(
+        "select max(position) from entry where source_id = $1",
+        &[&source_id],
+        |row| row.opt_text(0),
+    )
+}
+
+/// A stored entry, as far as an observation of its post can change it.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) id: i64,
+    pub(crate) post_id: i64,
+    pub(crate) position: String,
+    /// The version of the post that this source's library last reported.
+    pub(crate) content_hash: i64,
+    pub(crate) gone: bool,
+    /// Only a stream has shown it, no page.
+    pub(crate) streamed: bool,
+    /// How often its post had returned when it took its ID.
+    pub(crate) returns: i64,
+    /// Its post was deleted or has returned and this source has not noticed yet: the entry is not
+    /// shown at its ID.
+    pub(crate) stale: bool,
+    /// Its post's last look-up, where that was requested.
+    pub(crate) look: Option<Look>,
+}
+
+/// The entries at those positions, by position.
+pub(crate) fn at(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    positions: &[&str],
+) -> Result<HashMap<String, Known>, DbError> {
+    let found = tx.query_each(
+        &format!(
+            "select {COLUMNS}, f.state_hash, f.refreshed_at_ms,
+                 f.missing or f.failures > 0 as in_doubt
+             from entry e left join freshness f on f.post_id = e.post_id
+             where e.source_id = $1 and e.position = {{row 1}}"
+        ),
+        &[&source_id],
+        &[Column::text(positions.iter().copied())],
+        |row| {
+            let look = match row.opt_i64("refreshed_at_ms")? {
+                Some(at_ms) => Some(Look {
+                    at_ms,
+                    state_hash: row.opt_i64("state_hash")?,
+                    in_doubt: row.bool("in_doubt")?,
+                }),
+                None => None,
+            };
+            Ok(Known {
+                look,
+                ..from_row(row)?
+            })
+        },
+    )?;
+    Ok(found
+        .into_iter()
+        .map(|entry| (entry.position.clone(), entry))
+        .collect())
+}
+
+/// The entries of a post in a source: one, or several where the source lists it more than once.
+pub(crate) fn of_post(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    post_id: i64,
+) -> Result<Vec<Known>, DbError> {
+    tx.query(
+        &format!(
+            "select {COLUMNS} from entry e
+             where e.source_id = $1 and e.id = $2 and e.post_id = $2
+             union all
+             select {COLUMNS} from entry e
+             where e.source_id = $1 and e.post_id = $2 and e.id <> e.post_id"
+        ),
+        &[&source_id, &post_id],
+        from_row,
+    )
+}
+
+/// The entries of posts in a source, in order of their IDs.
+pub(crate) fn of_posts(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    post_ids: &[i64],
+) -> Result<Vec<Known>, DbError> {
+    let ids = Column::i64(post_ids.iter().copied());
+    tx.query(
+        &format!(
+            "select {COLUMNS} from entry e
+             where e.source_id = $1 and e.id {{in $2}} and e.id = e.post_id
+             union all
+             select {COLUMNS} from entry e
+             where e.source_id = $1 and e.post_id {{in $2}} and e.id <> e.post_id
+             order by 1"
+        ),
+        &[&source_id, &ids],
+        from_row,
+    )
+}
+
+/// The upstream IDs of posts that have a live entry in `[low, high)` but at none of the listed
+/// positions. Posts that a stream has shown since the page was requested, Unix ms, need not be
+/// listed.
+pub(crate) fn absent(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    (low, high): (&Key, &Key),
+    listed: &[Key],
+    asked_at_ms: i64,
+) -> Result<Vec<UpstreamId>, DbError> {
+    let (low, high) = (low.as_str(), high.as_str());
+    let live = tx.query(
+        "select position, post_id from entry
+         where source_id = $1 and position >= $2 and position < $3 and not gone
+             and (not streamed or arrived_at_ms < $4)
+         order by position desc limit $5",
+        &[&source_id, &low, &high, &asked_at_ms, &MAX_ABSENT],
+        |row| Ok((Key::from_stored(row.str(0)?), row.i64(1)?)),
+    )?;
+    let listed: std::collections::HashSet<&Key> = listed.iter().collect();
+    let missing: Vec<i64> = live
+        .iter()
+        .filter(|(position, _)| !listed.contains(position))
+        .map(|(_, post_id)| *post_id)
+        .collect();
+    if missing.is_empty() {
+        return Ok(Vec::new());
+    }
+    tx.query(
+        "select upstream_id from post where id {in $1}",
+        &[&Column::i64(missing)],
+        |row| Ok(UpstreamId::new(row.str(0)?)),
+    )
+}
+
+/// An entry to store.
+pub(crate) struct Draft<'a> {
+    pub(crate) id: i64,
+    pub(crate) post_id: i64,
+    pub(crate) position: &'a str,
+    pub(crate) usn: i64,
+    pub(crate) content_hash: i64,
+    pub(crate) gone: bool,
+    pub(crate) listed: bool,
+    pub(crate) streamed: bool,
+    pub(crate) returns: i64,
+}
+
+/// Stores entries that are new. The clock must be held.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    source_id: i64,
+    arrived_at_ms: i64,
+    drafts: &[Draft<'_>],
+) -> Result<(), DbError> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
+             content_hash, gone, listed, streamed, returns) {rows}",
+        &[],
+        &[
+            Column::i64(drafts.iter().map(|_| source_id)),
+            Column::i64(drafts.iter().map(|d| d.id)),
+            Column::i64(drafts.iter().map(|d| d.post_id)),
+            Column::text(drafts.iter().map(|d| d.position)),
+            Column::i64(drafts.iter().map(|d| d.usn)),
+            Column::i64(drafts.iter().map(|d| d.usn)),
+            Column::i64(drafts.iter().map(|_| arrived_at_ms)),
+            Column::i64(drafts.iter().map(|d| d.content_hash)),
+            Column::bool(drafts.iter().map(|d| d.gone)),
+            Column::bool(drafts.iter().map(|d| d.listed)),
+            Column::bool(drafts.iter().map(|d| d.streamed)),
+            Column::i64(drafts.iter().map(|d| d.returns)),
+        ],
+    )?;
+    let aliases = drafts.iter().filter(|d| d.id != d.post_id);
+    alias::add(tx, &aliases.map(|d| (d.id, d.post_id)).collect::<Vec<_>>())
+}
+
+/// A change of a stored entry.
+pub(crate) struct Change {
+    pub(crate) id: i64,
+    pub(crate) usn: i64,
+    pub(crate) content_hash: i64,
+    pub(crate) gone: bool,
+    pub(crate) listed: bool,
+    /// Its new ID, if it moves.
+    pub(crate) moved: Option<Moved>,
+}
+
+/// The new ID of an entry whose post has returned.
+#[derive(Clone, Copy)]
+pub(crate) struct Moved {
+    pub(crate) id: i64,
+    pub(crate) post_id: i64,
+    pub(crate) returns: i64,
+}
+
+/// Notifies a source's library of new versions of its posts. The clock must be held if one of them
+/// moves to another ID.
+pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Result<(), DbError> {
+    let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.moved.is_some());
+    if !stay.is_empty() {
+        tx.execute_many_later(
+            "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
+                 listed = r.listed
+             from {rows as r(id, usn, content_hash, gone, listed)}
+             where entry.source_id = $1 and entry.id = r.id",
+            &[&source_id],
+            &[
+                Column::i64(stay.iter().map(|c| c.id)),
+                Column::i64(stay.iter().map(|c| c.usn)),
+                Column::i64(stay.iter().map(|c| c.content_hash)),
+                Column::bool(stay.iter().map(|c| c.gone)),
+                Column::bool(stay.iter().map(|c| c.listed)),
+            ],
+        )?;
+    }
+    let moved: Vec<(&Change, Moved)> = moved
+        .into_iter()
+        .filter_map(|change| Some((change, change.moved?)))
+        .collect();
+    if moved.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update entry set id = r.new_id, usn = r.usn, content_hash = r.content_hash,
+             gone = r.gone, listed = r.listed, returns = r.returns
+         from {rows as r(id, new_id, usn, content_hash, gone, listed, returns)}
+         where entry.source_id = $1 and entry.id = r.id",
+        &[&source_id],
+        &[
+            Column::i64(moved.iter().map(|(c, _)| c.id)),
+            Column::i64(moved.iter().map(|(_, moved)| moved.id)),
+            Column::i64(moved.iter().map(|(c, _)| c.usn)),
+            Column::i64(moved.iter().map(|(c, _)| c.content_hash)),
+            Column::bool(moved.iter().map(|(c, _)| c.gone)),
+            Column::bool(moved.iter().map(|(c, _)| c.listed)),
+            Column::i64(moved.iter().map(|(_, moved)| moved.returns)),
+        ],
+    )?;
+    let aliases: Vec<_> = moved.iter().map(|(_, m)| (m.id, m.post_id)).collect();
+    alias::add(tx, &aliases)
+}
+
+/// Records that a page has shown entries that only a stream had shown before.
+pub(crate) fn mark_shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result<(), DbError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update entry set streamed = false from {rows as r(id)}
+         where entry.source_id = $1 and entry.id = r.id",
+        &[&source_id],
+        &[Column::i64(ids.iter().copied())],
+    )
+}
+
+fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
+    Ok(Known {
+        id: row.i64("id")?,
+        post_id: row.i64("post_id")?,
+        position: row.text("position")?,
+        content_hash: row.i64("content_hash")?,
+        gone: row.bool("gone")?,
+        streamed: row.bool("streamed")?,
+        returns: row.i64("returns")?,
+        stale: row.bool("stale")?,
+        look: None,
+    })
+}
+
+/// The columns of `entry e` that [`from_row`] reads. Few posts are deleted or ever return, and their
+/// index is small.
+const COLUMNS: &str = "e.id, e.post_id, e.position, e.content_hash, e.gone, e.streamed, e.returns,
+    case when e.gone then -1 else e.returns end <> coalesce(
+        (select case when p.deleted_at_ms is null then p.returns else -1 end from post p
+         where p.id = e.post_id and (p.returns > 0 or p.deleted_at_ms is not null)), 0) as stale";
+
+/// An upstream that answers a long range with one old post must not cause look-ups of the whole
+/// range.
+const MAX_ABSENT: i64 = 1000;

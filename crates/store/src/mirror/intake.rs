@@ -1,0 +1,473 @@
+//! Takes observations of posts into a source: what is new, what was edited, what came back.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use driftline_core::{
+    post::{Author, Post, Visibility},
+    refresh::{Freshness, Policy},
+};
+use driftline_db::{Dialect, Tx};
+
+use crate::{
+    clock,
+    error::StoreError,
+    mirror::{backdate, entry, machine::LockedSource},
+    posts::{
+        account,
+        history::{self, EndedBy},
+        post,
+    },
+    refresh::{self, NewFreshness},
+    text::without_nul,
+};
+
+/// A post at its position in the source, as an answer showed it.
+pub(crate) struct PostObservation<'a> {
+    pub(crate) post: &'a Post,
+    pub(crate) upstream_id: Cow<'a, str>,
+    pub(crate) position: &'a str,
+    /// The time in its position, where there is one, Unix ms.
+    pub(crate) position_ms: Option<i64>,
+    /// Whether it is history: a new entry's ID then comes from the time of creation, and is below
+    /// all that the source has shown.
+    pub(crate) is_history: bool,
+    /// The entry that the source has at this position.
+    pub(crate) entry: Option<entry::Known>,
+}
+
+/// How observations are taken in.
+#[derive(Clone, Copy)]
+pub(crate) struct IntakeContext<'p> {
+    /// When the answer was requested, Unix ms by the local clock.
+    pub(crate) asked_at_ms: i64,
+    pub(crate) now_ms: i64,
+    /// Whether a stream and no page showed them: then they revive no post, because events may come
+    /// out of order.
+    pub(crate) streamed: bool,
+    /// How posts are scheduled.
+    pub(crate) policy: &'p Policy,
+}
+
+/// How many entries an intake has changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IntakeCounts {
+    pub(crate) new: u64,
+    pub(crate) edited: u64,
+    pub(crate) revived: u64,
+}
+
+impl<'a> PostObservation<'a> {
+    pub(crate) fn new(
+        post: &'a Post,
+        position: &'a str,
+        position_ms: Option<i64>,
+        entry: Option<entry::Known>,
+    ) -> PostObservation<'a> {
+        PostObservation {
+            post,
+            upstream_id: without_nul(post.id.as_str()),
+            position,
+            position_ms,
+            is_history: false,
+            entry,
+        }
+    }
+
+    /// Whether it may hold news for the source's library.
+    pub(crate) fn may_be_news(&self) -> bool {
+        self.entry.as_ref().is_none_or(|entry| {
+            entry.gone || entry.stale || entry.content_hash != self.post.hashes.content
+        })
+    }
+}
+
+/// Takes in observations that may be news, at different positions, the oldest first.
+///
+/// Holds the clock before it reads the stored posts, because another source of the instance may be
+/// taking in the same ones.
+pub(crate) fn take_in(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    observations: &[PostObservation<'_>],
+    context: IntakeContext<'_>,
+) -> Result<IntakeCounts, StoreError> {
+    if observations.is_empty() {
+        return Ok(IntakeCounts::default());
+    }
+    let authors = observations
+        .iter()
+        .map(|observation| &observation.post.author);
+    let authors = account::Known::load(tx, source.instance_id, authors)?;
+    let (ids, known) = hold_clock(tx, source, observations, context)?;
+    let mut ids = ids.into_iter();
+    let mut intake = Intake::new(source, context, known, authors);
+    for observation in observations {
+        match &observation.entry {
+            None => {
+                let id = ids.next().ok_or_else(|| {
+                    StoreError::unreadable("the local clock", &"it gave too few IDs")
+                })?;
+                intake.new_entry(tx, observation, id)?;
+            }
+            Some(entry) => intake.old_entry(tx, observation, entry)?,
+        }
+    }
+    intake.list_history(tx)?;
+    intake.write(tx)
+}
+
+/// Holds the clock. Returns an ID for each observation without an entry, in their order, and the
+/// stored posts.
+fn hold_clock(
+    tx: &mut Tx<'_>,
+    source: &LockedSource,
+    observations: &[PostObservation<'_>],
+    context: IntakeContext<'_>,
+) -> Result<(Vec<i64>, HashMap<String, post::Known>), StoreError> {
+    let new = || observations.iter().filter(|s| s.entry.is_none());
+    let upstream_ids: Vec<&str> = observations.iter().map(|s| &*s.upstream_id).collect();
+    let count = new().filter(|s| !s.is_history).count();
+    let (first, known) = match tx.dialect() {
+        Dialect::Sqlite => (
+            clock::take(tx, context.now_ms, count)?,
+            post::known(tx, source.instance_id, &upstream_ids)?,
+        ),
+        // One round trip instead of two, while other sources wait for the clock.
+        Dialect::Postgres => {
+            clock::take_later(tx, context.now_ms, count)?;
+            let (last, known) = post::known_by_clock(tx, source.instance_id, &upstream_ids)?;
+            (last - count as i64 + 1, known)
+        }
+    };
+    let mut live = first..;
+    let times_ms = new().filter(|s| s.is_history).map(|s| {
+        let created_at_ms = s.post.created_at_ms.or(s.position_ms);
+        created_at_ms.unwrap_or(context.now_ms)
+    });
+    let ideal = backdate::ideal_ids(times_ms.rev(), context.now_ms);
+    let history = backdate::take_below(tx, source.lowest_id, &ideal, &[], context.now_ms)?;
+    let mut history = history.into_iter().rev();
+    let ids = new().map(|observation| match observation.is_history {
+        true => history.next(),
+        false => live.next(),
+    });
+    Ok((ids.flatten().collect(), known))
+}
+
+/// The changes of one commit, gathered before any is written.
+struct Intake<'s, 'a> {
+    source: &'s mut LockedSource,
+    context: IntakeContext<'a>,
+    posts: HashMap<String, CurrentPost>,
+    new_posts: Vec<post::Draft<'a>>,
+    /// New posts of history that the public timeline shows, the oldest first.
+    new_history: Vec<i64>,
+    new_freshness: Vec<NewFreshness>,
+    revived_posts: Vec<i64>,
+    /// Posts that have returned, with their new IDs in the public timeline.
+    returned_posts: Vec<(i64, i64)>,
+    /// New posts with an ID in the public timeline that is not their own.
+    relisted_posts: Vec<(i64, i64)>,
+    replaced_posts: Vec<post::Draft<'a>>,
+    /// Replaced posts whose previous version is kept, as one that an edit ended.
+    edited_posts: Vec<i64>,
+    authors: Vec<&'a Author>,
+    known_authors: account::Known,
+    new_entries: Vec<entry::Draft<'a>>,
+    changed_entries: Vec<entry::Change>,
+    counts: IntakeCounts,
+}
+
+/// A post with the changes gathered so far.
+struct CurrentPost {
+    known: post::Known,
+    /// Whether this commit has written it already; a second observation in one answer is no edit.
+    settled: bool,
+    /// The ID that it has taken because it returned, until an entry of the source takes it over.
+    return_id: Option<i64>,
+}
+
+impl<'s, 'a> Intake<'s, 'a> {
+    fn new(
+        source: &'s mut LockedSource,
+        context: IntakeContext<'a>,
+        known: HashMap<String, post::Known>,
+        known_authors: account::Known,
+    ) -> Intake<'s, 'a> {
+        Intake {
+            source,
+            context,
+            posts: known
+                .into_iter()
+                .map(|(upstream_id, known)| {
+                    let now = CurrentPost {
+                        known,
+                        settled: false,
+                        return_id: None,
+                    };
+                    (upstream_id, now)
+                })
+                .collect(),
+            new_posts: Vec::new(),
+            new_history: Vec::new(),
+            new_freshness: Vec::new(),
+            revived_posts: Vec::new(),
+            returned_posts: Vec::new(),
+            relisted_posts: Vec::new(),
+            replaced_posts: Vec::new(),
+            edited_posts: Vec::new(),
+            authors: Vec::new(),
+            known_authors,
+            new_entries: Vec::new(),
+            changed_entries: Vec::new(),
+            counts: IntakeCounts::default(),
+        }
+    }
+
+    fn new_entry(
+        &mut self,
+        tx: &mut Tx<'_>,
+        observation: &'a PostObservation<'a>,
+        id: i64,
+    ) -> Result<(), StoreError> {
+        if self.posts.contains_key(&*observation.upstream_id) {
+            // History has its ID from the time of creation, below what readers have passed.
+            self.refresh(
+                tx,
+                observation,
+                Some(id).filter(|_| !observation.is_history),
+            )?;
+        } else {
+            self.new_post(observation, id);
+        }
+        let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
+            return Ok(());
+        };
+        let gone = known.deleted_at_ms.is_some();
+        self.source.shows(id);
+        self.new_entries.push(entry::Draft {
+            id,
+            post_id: known.id,
+            position: observation.position,
+            usn: self.source.library.next_usn(),
+            content_hash: known.content_hash,
+            gone,
+            listed: !gone && known.visibility == Visibility::Public,
+            streamed: self.context.streamed,
+            returns: known.returns,
+        });
+        self.counts.new += 1;
+        Ok(())
+    }
+
+    fn old_entry(
+        &mut self,
+        tx: &mut Tx<'_>,
+        observation: &'a PostObservation<'a>,
+        entry: &entry::Known,
+    ) -> Result<(), StoreError> {
+        // An entry never changes its post, so another post at its position is not taken in.
+        let is_its_post = |now: &CurrentPost| now.known.id == entry.post_id;
+        if !self
+            .posts
+            .get(&*observation.upstream_id)
+            .is_some_and(is_its_post)
+        {
+            return Ok(());
+        }
+        self.refresh(tx, observation, None)?;
+        let Some(CurrentPost {
+            known, return_id, ..
+        }) = self.posts.get_mut(&*observation.upstream_id)
+        else {
+            return Ok(());
+        };
+        let gone = known.deleted_at_ms.is_some();
+        let moves = !gone && (entry.gone || entry.returns != known.returns);
+        if !moves && known.content_hash == entry.content_hash && gone == entry.gone {
+            return Ok(());
+        }
+        let mut moved = None;
+        if moves {
+            self.counts.revived += 1;
+            // Readers have passed its ID.
+            let id = match return_id.take() {
+                Some(id) => id,
+                None => clock::take(tx, self.context.now_ms, 1)?,
+            };
+            moved = Some(entry::Moved {
+                id,
+                post_id: known.id,
+                returns: known.returns,
+            });
+        } else if !gone {
+            self.counts.edited += 1;
+        }
+        self.changed_entries.push(entry::Change {
+            id: entry.id,
+            usn: self.source.library.next_usn(),
+            content_hash: known.content_hash,
+            gone,
+            listed: !gone && known.visibility == Visibility::Public,
+            moved,
+        });
+        Ok(())
+    }
+
+    fn new_post(&mut self, observation: &'a PostObservation<'a>, id: i64) {
+        let post = observation.post;
+        let listed = post.visibility == Visibility::Public;
+        if listed && observation.is_history {
+            self.new_history.push(id);
+        }
+        self.new_posts.push(post::Draft {
+            id,
+            upstream_id: Cow::Borrowed(&*observation.upstream_id),
+            post,
+            listed,
+        });
+        self.authors.push(&post.author);
+        let created_at_ms = post.created_at_ms.or(observation.position_ms);
+        self.new_freshness.push(NewFreshness {
+            post_id: id,
+            freshness: Freshness {
+                source: Some(self.source.id.cast_unsigned()),
+                ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
+            },
+            state_hash: observation.post.hashes.state,
+        });
+        let known = post::Known {
+            id,
+            edited_at_ms: post.edited_at_ms,
+            read_at_ms: self.context.asked_at_ms,
+            content_hash: observation.post.hashes.content,
+            deleted_at_ms: None,
+            visibility: post.visibility,
+            listed,
+            returns: 0,
+        };
+        let now = CurrentPost {
+            known,
+            settled: true,
+            return_id: None,
+        };
+        self.posts.insert(observation.upstream_id.to_string(), now);
+    }
+
+    /// Replaces the stored version if the observation's is newer: the newest answer wins. A post that
+    /// returns takes the ID of its new entry, or a new one of its own, in the public timeline.
+    fn refresh(
+        &mut self,
+        tx: &mut Tx<'_>,
+        observation: &'a PostObservation<'a>,
+        new_entry: Option<i64>,
+    ) -> Result<(), StoreError> {
+        let asked_at_ms = self.context.asked_at_ms;
+        let post = observation.post;
+        let Some(now) = self.posts.get_mut(&*observation.upstream_id) else {
+            return Ok(());
+        };
+        let known = &mut now.known;
+        let returns = known
+            .deleted_at_ms
+            .is_some_and(|deleted_at_ms| !self.context.streamed && asked_at_ms >= deleted_at_ms);
+        let is_newer = post.edited_at_ms > known.edited_at_ms
+            || (post.edited_at_ms == known.edited_at_ms
+                && observation.post.hashes.content != known.content_hash
+                && asked_at_ms >= known.read_at_ms);
+        let is_edit = known.deleted_at_ms.is_none() && is_newer;
+        if now.settled || !(returns || is_edit) {
+            return Ok(());
+        }
+        let is_public = post.visibility == Visibility::Public;
+        let listed = if returns {
+            self.revived_posts.push(known.id);
+            let public_id = match new_entry {
+                Some(id) => id,
+                None => *now
+                    .return_id
+                    .insert(clock::take(tx, self.context.now_ms, 1)?),
+            };
+            self.returned_posts.push((known.id, public_id));
+            known.returns += 1;
+            is_public
+        } else {
+            // Readers have passed its ID, so a post that was not listed there stays unlisted.
+            self.edited_posts.push(known.id);
+            is_public && known.listed
+        };
+        now.settled = true;
+        known.edited_at_ms = post.edited_at_ms;
+        known.read_at_ms = asked_at_ms;
+        known.content_hash = observation.post.hashes.content;
+        known.deleted_at_ms = None;
+        known.visibility = post.visibility;
+        known.listed = listed;
+        self.authors.push(&post.author);
+        self.replaced_posts.push(post::Draft {
+            id: known.id,
+            upstream_id: Cow::Borrowed(&*observation.upstream_id),
+            post,
+            listed,
+        });
+        Ok(())
+    }
+
+    /// Lists new history below all that the public timeline has shown of any source.
+    fn list_history(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        if self.new_history.is_empty() {
+            return Ok(());
+        }
+        self.new_history.reverse();
+        let lowest = clock::lowest_listed(tx)?;
+        let ids = &self.new_history;
+        let public_ids = match lowest {
+            Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
+                let given: Vec<i64> = self.new_entries.iter().map(|entry| entry.id).collect();
+                backdate::take_below(tx, Some(lowest), ids, &given, self.context.now_ms)?
+            }
+            _ => ids.clone(),
+        };
+        if let Some(lowest) = public_ids.iter().min() {
+            clock::lists_below(tx, *lowest)?;
+        }
+        let pairs = ids.iter().copied().zip(public_ids);
+        self.relisted_posts = pairs.filter(|(id, public_id)| id != public_id).collect();
+        Ok(())
+    }
+
+    fn write(self, tx: &mut Tx<'_>) -> Result<IntakeCounts, StoreError> {
+        let IntakeContext {
+            asked_at_ms,
+            now_ms,
+            policy,
+            ..
+        } = self.context;
+        let source = self.source;
+        if !self.authors.is_empty() {
+            let accounts =
+                account::store(tx, source.instance_id, self.known_authors, self.authors)?;
+            post::insert(
+                tx,
+                source.instance_id,
+                source.id,
+                asked_at_ms,
+                &self.new_posts,
+                &accounts,
+            )?;
+        }
+        history::keep(tx, &self.edited_posts, EndedBy::Edit, now_ms)?;
+        let replaced: Vec<&post::Draft<'_>> = self.replaced_posts.iter().collect();
+        post::replace(tx, asked_at_ms, &replaced)?;
+        refresh::insert_new(tx, source.instance_id, policy, &self.new_freshness)?;
+        refresh::revive(tx, policy, asked_at_ms, &self.revived_posts)?;
+        post::returned(tx, &self.returned_posts)?;
+        post::list_at(tx, &self.relisted_posts)?;
+        // Other sources that have them move their entries below their own roots.
+        let news = self.returned_posts.iter().map(|(id, _)| (*id, false));
+        refresh::add_to_outbox(tx, source.instance_id, now_ms, &news.collect::<Vec<_>>())?;
+        entry::insert(tx, source.id, now_ms, &self.new_entries)?;
+        entry::change(tx, source.id, &self.changed_entries)?;
+        Ok(self.counts)
+    }
+}

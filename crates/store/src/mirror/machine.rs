@@ -1,0 +1,149 @@
+//! The stored timeline machine of a source.
+
+use driftline_core::timeline::{Gap, Lateness, Machine};
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    ids::{InstanceId, SourceId, sql},
+    library::Library,
+    mirror::gap,
+};
+
+/// A source's machine, with the ranges of its ledger.
+pub fn load(tx: &mut Tx<'_>, source: SourceId) -> Result<Machine, StoreError> {
+    let json = tx
+        .query_opt(
+            "select machine from source where id = $1",
+            &[&sql(source)],
+            |row| row.text(0),
+        )?
+        .ok_or(StoreError::NoSource)?;
+    let mut machine: Machine = serde_json::from_str(&json)
+        .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
+    machine.restore_gaps(gap::load(tx, sql(source))?);
+    Ok(machine)
+}
+
+/// The lateness that other sources of an instance have measured, the source with the most posts
+/// first.
+pub fn lateness_of_others(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    instance: InstanceId,
+) -> Result<Vec<Lateness>, StoreError> {
+    let machines = tx.query(
+        "select machine from source where instance_id = $1 and id <> $2
+         order by update_count desc limit 3",
+        &[&sql(instance), &sql(source)],
+        |row| row.text(0),
+    )?;
+    let lateness = |json: &String| {
+        let machine: Result<Machine, _> = serde_json::from_str(json);
+        machine
+            .map(|machine| machine.lateness().clone())
+            .map_err(|error| StoreError::unreadable("a source's machine", &error))
+    };
+    machines.iter().map(lateness).collect()
+}
+
+/// A machine to store that changed without a page: a request failed, or a fill was requested.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitMachine<'a> {
+    /// The source; the write's root is [`crate::mirror::source::root`] of it.
+    pub source: SourceId,
+    /// The lease's fencing number, if there is a lease.
+    pub fence: Option<i64>,
+    /// The machine.
+    pub machine: &'a Machine,
+}
+
+/// Stores a machine.
+pub fn commit_machine(tx: &mut Tx<'_>, commit: &CommitMachine<'_>) -> Result<(), StoreError> {
+    let held = LockedSource::load(tx, commit.source, commit.fence)?;
+    held.save(tx, commit.machine)
+}
+
+/// A source whose row this transaction holds.
+pub(crate) struct LockedSource {
+    pub(crate) id: i64,
+    pub(crate) instance_id: i64,
+    /// The lowest ID that it ever showed, this transaction's included; `None` if it never had an
+    /// entry.
+    pub(crate) lowest_id: Option<i64>,
+    /// Its library, from which its changes take their USNs.
+    pub(crate) library: Library,
+}
+
+impl LockedSource {
+    /// Reads the row that the write's root has locked, and checks the fencing number.
+    pub(crate) fn load(
+        tx: &mut Tx<'_>,
+        source: SourceId,
+        fence: Option<i64>,
+    ) -> Result<LockedSource, StoreError> {
+        let row = tx.query_opt(
+            "select instance_id, lowest_id, update_count, lease_holder is not null as is_leased, lease_fence
+             from source where id = $1",
+            &[&sql(source)],
+            |row| {
+                let held = LockedSource {
+                    id: sql(source),
+                    instance_id: row.i64("instance_id")?,
+                    lowest_id: row.opt_i64("lowest_id")?,
+                    library: Library::of_source(sql(source), row)?,
+                };
+                Ok((held, row.bool("is_leased")?, row.i64("lease_fence")?))
+            },
+        )?;
+        let (held, is_leased, last_fence) = row.ok_or(StoreError::NoSource)?;
+        match fence {
+            Some(fence) if !is_leased || fence != last_fence => Err(StoreError::LeaseLost),
+            _ => Ok(held),
+        }
+    }
+
+    /// Lowers the lowest ID to that of a new entry.
+    pub(crate) fn shows(&mut self, id: i64) {
+        self.lowest_id = Some(self.lowest_id.map_or(id, |lowest| lowest.min(id)));
+    }
+
+    /// Stores the USN and the lowest ID alone.
+    pub(crate) fn save_usn(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        tx.execute_later(
+            "update source set update_count = $2, lowest_id = $3 where id = $1",
+            &[&self.id, &self.library.update_count(), &self.lowest_id],
+        )?;
+        Ok(())
+    }
+
+    /// Stores the machine, the USN and the lowest ID.
+    pub(crate) fn save(&self, tx: &mut Tx<'_>, machine: &Machine) -> Result<(), StoreError> {
+        let gaps = gap::load(tx, self.id)?;
+        self.save_over(tx, gaps, machine)
+    }
+
+    /// [`LockedSource::save`] with the stored ranges already loaded.
+    pub(crate) fn save_over(
+        &self,
+        tx: &mut Tx<'_>,
+        stored: Vec<Gap>,
+        machine: &Machine,
+    ) -> Result<(), StoreError> {
+        let json = serde_json::to_string(machine)
+            .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
+        tx.execute_later(
+            "update source set machine = $2, update_count = $3, lowest_id = $4,
+                 readable = (readable or $5)
+             where id = $1",
+            &[
+                &self.id,
+                &json,
+                &self.library.update_count(),
+                &self.lowest_id,
+                &machine.is_readable(),
+            ],
+        )?;
+        gap::save(tx, self.id, stored, machine.ledger().gaps())
+    }
+}

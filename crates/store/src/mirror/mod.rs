@@ -1,0 +1,23 @@
+//! Mirrored timelines: their sources, the entries of their posts, and the commits of answers.
+
+mod backdate;
+pub mod completeness;
+mod deletion;
+pub mod entry;
+mod gap;
+mod intake;
+mod library_news;
+mod look_up;
+pub mod machine;
+mod page;
+pub mod source;
+pub mod source_lease;
+mod source_removal;
+mod stream;
+pub mod tracked;
+
+pub use library_news::{listed_in, notify};
+pub use look_up::{CommitLookUp, commit_look_up};
+pub use machine::{CommitMachine, commit_machine};
+pub use page::{CommitPage, CommitSummary, commit_page};
+pub use stream::{CommitEvents, ReceivedEvent, commit_events};

@@ -1,0 +1,241 @@
+use std::collections::HashSet;
+
+use driftline_core::{
+    answer::{Abilities, Page},
+    refresh::Policy,
+    timeline::{AnchorQuery, Machine, Reading, Request, RequestPurpose, Settings, Stored},
+    upstream_id::Key,
+};
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    ids::SourceId,
+    mirror::{
+        entry, gap,
+        intake::{self, IntakeContext, PostObservation},
+        machine::LockedSource,
+    },
+    refresh::{Claims, RecountCandidate, RecountContext},
+};
+
+/// A page to commit, with the machine that requested it.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitPage<'a> {
+    /// The source; the write's root is [`crate::mirror::source::root`] of it.
+    pub source: SourceId,
+    /// The lease's fencing number, if there is a lease.
+    pub fence: Option<i64>,
+    /// The machine as it stands before the page.
+    pub machine: &'a Machine,
+    /// The source's settings.
+    pub settings: &'a Settings,
+    /// What the upstream's timeline can do.
+    pub abilities: Abilities,
+    /// The request.
+    pub request: &'a Request,
+    /// The page's checked IDs.
+    pub reading: &'a Reading,
+    /// The page.
+    pub page: &'a Page,
+    /// How posts are refreshed from now on.
+    pub policy: &'a Policy,
+    /// The claims of this process's workers, to which a page leaves the claimed posts.
+    pub claims: &'a Claims,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+}
+
+/// How much a commit has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitSummary {
+    /// Entries that the source had not had.
+    pub new: u64,
+    /// Entries whose post was edited.
+    pub edited: u64,
+    /// Entries whose post had been deleted and has returned.
+    pub revived: u64,
+    /// Entries whose post is now known to be deleted.
+    pub deleted: u64,
+    /// Stored posts that the page should list and does not, to be looked up.
+    pub absent: u64,
+    /// Stored posts that the page showed with other counts.
+    pub recounted: u64,
+    /// The last USN of the source's library.
+    pub update_count: i64,
+}
+
+/// Commits a page: its posts, what it says about stored ones, the ledger and the machine. Returns
+/// the machine after the page.
+pub fn commit_page(
+    tx: &mut Tx<'_>,
+    commit: &CommitPage<'_>,
+) -> Result<(Machine, CommitSummary), StoreError> {
+    let CommitPage {
+        request,
+        reading,
+        page,
+        ..
+    } = *commit;
+    let (posts, keys) = (page.listed.len(), reading.keys.len());
+    if posts != keys {
+        return Err(StoreError::PageMismatch { posts, keys });
+    }
+    let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
+    let is_history = commit.machine.is_history(request, reading);
+    let Listing {
+        observations,
+        recount_candidates,
+        new,
+        shown,
+    } = listing(tx, &source, commit, is_history)?;
+    let absent = match commit.machine.absence_range(request, reading) {
+        Some((low, high)) => entry::absent(
+            tx,
+            source.id,
+            (&low, &high),
+            &reading.keys,
+            page.headers.sent_at_ms,
+        )?,
+        None => Vec::new(),
+    };
+    let gaps = gap::load(tx, source.id)?;
+    let context = IntakeContext {
+        asked_at_ms: page.headers.sent_at_ms,
+        now_ms: commit.now_ms,
+        streamed: false,
+        policy: commit.policy,
+    };
+    let recount = RecountContext {
+        instance_id: source.instance_id,
+        policy: commit.policy,
+        claims: commit.claims,
+        asked_at_ms: page.headers.sent_at_ms,
+        now_ms: commit.now_ms,
+    };
+    let recounts = recount.look(tx, &recount_candidates)?;
+    // From here on the local clock may be held, for which other sources wait: all reads that can be
+    // done before it are done.
+    entry::mark_shown(tx, source.id, &shown)?;
+    let taken = intake::take_in(tx, &mut source, &observations, context)?;
+    let recounted = recounts.write(tx)?;
+    let live_below = match commit.machine.nothing_below(request, reading) {
+        Some(high) => entry::anchor(tx, commit.source, &AnchorQuery::below(high))?
+            .and_then(|anchor| anchor.below(high)),
+        None => None,
+    };
+    let stored = Stored {
+        live_below,
+        new,
+        edited: taken.edited,
+        absent,
+    };
+    let mut machine = commit.machine.clone();
+    machine.page(
+        commit.settings,
+        commit.abilities,
+        request,
+        reading,
+        &page.headers,
+        &stored,
+    );
+    if is_history && let Some(newest_ms) = newest_created_at_ms(page) {
+        machine.history_reached(reading, newest_ms);
+    }
+    source.save_over(tx, gaps, &machine)?;
+    let summary = CommitSummary {
+        new: taken.new,
+        edited: taken.edited,
+        revived: taken.revived,
+        deleted: 0,
+        absent: stored.absent.len() as u64,
+        recounted,
+        update_count: source.library.update_count(),
+    };
+    Ok((machine, summary))
+}
+
+/// The posts of a page, sorted by what becomes of them.
+struct Listing<'a> {
+    /// Posts that may be news, the oldest first and each position once.
+    observations: Vec<PostObservation<'a>>,
+    /// Stored posts whose content has not changed.
+    recount_candidates: Vec<RecountCandidate<'a>>,
+    /// For each listed post, whether no page of the source had shown it.
+    new: Vec<bool>,
+    /// The entries that only a stream had shown.
+    shown: Vec<i64>,
+}
+
+fn listing<'a>(
+    tx: &mut Tx<'_>,
+    source: &LockedSource,
+    commit: &CommitPage<'a>,
+    is_history: bool,
+) -> Result<Listing<'a>, StoreError> {
+    let CommitPage { reading, page, .. } = *commit;
+    // A first page of history may hold posts above what a stream has shown already: those are new.
+    let is_first = matches!(commit.request.purpose, RequestPurpose::Poll);
+    let newest = match is_history && is_first {
+        true => entry::newest_position(tx, source.id)?,
+        false => None,
+    };
+    let is_below = |key: &Key| {
+        newest
+            .as_deref()
+            .is_none_or(|newest| key.as_str() <= newest)
+    };
+    // The page above a range in doubt begins above it.
+    let end = match &commit.request.purpose {
+        RequestPurpose::Fill { high, .. } => Some(high),
+        _ => None,
+    };
+    let mut once = HashSet::with_capacity(reading.keys.len());
+    let is_once: Vec<bool> = reading.keys.iter().map(|key| once.insert(key)).collect();
+    let positions: Vec<&str> = once.into_iter().map(Key::as_str).collect();
+    let mut entries = entry::at(tx, source.id, &positions)?;
+    let mut observations = Vec::new();
+    let mut recount_candidates = Vec::new();
+    let mut shown = Vec::new();
+    let mut new = vec![false; reading.keys.len()];
+    let listed = reading.keys.iter().zip(&page.listed);
+    for (index, (key, listed)) in listed.enumerate().rev() {
+        if !is_once[index] {
+            continue;
+        }
+        let entry = entries.remove(key.as_str());
+        let streamed = entry.as_ref().filter(|entry| entry.streamed);
+        shown.extend(streamed.map(|entry| entry.id));
+        new[index] = streamed.is_some() || entry.is_none();
+        let position_ms = reading.scheme.and_then(|scheme| scheme.time_ms(key));
+        let mut observation = PostObservation::new(&listed.post, key.as_str(), position_ms, entry);
+        observation.is_history = is_history && is_below(key) && end.is_none_or(|end| key < end);
+        if observation.may_be_news() {
+            observations.push(observation);
+        } else {
+            let candidate = observation.entry.as_ref().and_then(|entry| {
+                RecountCandidate::of(
+                    entry.post_id,
+                    &listed.post,
+                    entry.look,
+                    page.headers.sent_at_ms,
+                )
+            });
+            recount_candidates.extend(candidate);
+        }
+    }
+    Ok(Listing {
+        observations,
+        recount_candidates,
+        new,
+        shown,
+    })
+}
+
+/// The newest, so that one backdated post does not end a history early.
+fn newest_created_at_ms(page: &Page) -> Option<i64> {
+    page.listed
+        .iter()
+        .filter_map(|listed| listed.post.created_at_ms)
+        .max()
+}

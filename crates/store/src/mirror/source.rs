@@ -1,0 +1,302 @@
+//! Sources: upstream timelines that are mirrored.
+
+use driftline_core::{api::Api, timeline::Settings};
+use driftline_db::{DbError, Root, Row, ToValue, Tx};
+
+use crate::{
+    clock::{self, IdCounter},
+    error::StoreError,
+    ids::{SourceId, from_sql, sql},
+    mirror::source_lease::SourceHolder,
+    posts::instance::{self, Instance},
+};
+
+pub use crate::mirror::source_removal::{Removed, remove};
+
+/// The root of writes to a source and what hangs below it.
+pub fn root(source: SourceId) -> Root {
+    Root::row("source", "id", sql(source))
+}
+
+/// An upstream timeline that is mirrored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// Its ID; also the ID of its list in the Mastodon API.
+    pub id: SourceId,
+    /// Its name, unique here.
+    pub name: String,
+    /// The server that it comes from.
+    pub instance: Instance,
+    /// Which timeline of the server, as the upstream crate writes it.
+    pub timeline: String,
+    /// The address of the server's API, as the upstream crate writes it.
+    pub upstream: String,
+    /// What its operator decided.
+    pub settings: Settings,
+    /// Where its token is.
+    pub token: Option<TokenLocation>,
+    /// Whether fetching is paused.
+    pub paused: bool,
+    /// Whether a first page of it is stored, so that others may read its entries. Its history may
+    /// still be on its way.
+    pub readable: bool,
+    /// The last USN of its library.
+    pub update_count: i64,
+    /// When it was added, Unix ms.
+    pub created_at_ms: i64,
+    /// Who fetches for it, or did last.
+    pub holding: Option<SourceHolder>,
+}
+
+/// Where a token is kept; the store never holds the token itself as it is sent.
+#[derive(Clone, PartialEq, Eq)]
+pub enum TokenLocation {
+    /// The environment variable of that name.
+    Environment(String),
+    /// The file at that path.
+    File(String),
+    /// Here, sealed with a key that is not in the store.
+    Sealed(String),
+}
+
+/// The timeline of a source without polls: its posts are requested one by one, and looked up.
+pub const TRACKED: &str = "tracked";
+
+/// A source to add.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSource {
+    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Its server's origin: scheme, host and port. Sources of one origin share their posts.
+    pub origin: String,
+    /// The API that it speaks.
+    pub api: Api,
+    /// Which timeline of the server.
+    pub timeline: String,
+    /// The address of the server's API.
+    pub upstream: String,
+    /// What its operator decided.
+    pub settings: Settings,
+    /// Where its token is.
+    pub token: Option<TokenLocation>,
+}
+
+/// Why a name was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameRefused {
+    /// Another source has it.
+    #[error("another source has that name; choose another one")]
+    Taken,
+    /// It is invalid.
+    #[error("a source's name is 1 to 64 letters, digits, `-`, `_` and `.`")]
+    Bad,
+}
+
+/// Adds a source. To be written below [`clock::root`].
+pub fn add(
+    tx: &mut Tx<'_>,
+    new: &NewSource,
+    now_ms: i64,
+) -> Result<Result<SourceId, NameRefused>, StoreError> {
+    if let Err(refused) = check_name(tx, &new.name)? {
+        return Ok(Err(refused));
+    }
+    let instance = instance::find_or_add(tx, &new.origin, new.api)?;
+    let id = clock::take_numbers(tx, IdCounter::Source, 1)?;
+    tx.execute(
+        "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
+             readable, update_count, created_at_ms, lease_holder, lease_fence, lease_until_ms,
+             machine)
+         values ($1, $2, $3, $4, $5, $6, $7, false, $9, 0, $8, null, 0, 0, '{}')",
+        &[
+            &id,
+            &instance,
+            &new.name,
+            &new.timeline,
+            &new.upstream,
+            &settings_text(&new.settings)?,
+            &new.token.as_ref().map(TokenLocation::to_text),
+            &now_ms,
+            &(new.timeline == TRACKED),
+        ],
+    )?;
+    Ok(Ok(from_sql(id)?))
+}
+
+/// Every source, in order of their IDs.
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
+    select(tx, "order by s.id", &[])
+}
+
+/// The source of that name.
+pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
+    let name = crate::text::without_nul(name);
+    Ok(select(tx, "where s.name = $1", &[&&*name])?.pop())
+}
+
+/// The source of that ID.
+pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError> {
+    Ok(select(tx, "where s.id = $1", &[&sql(id)])?.pop())
+}
+
+/// Every instance, in order of their IDs.
+pub fn instances(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
+    Ok(instance::all(tx)?)
+}
+
+/// Stops fetching for a source until it is resumed; `false` if it was paused already.
+pub fn pause(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "update source set paused = true where id = $1 and not paused",
+        &[&sql(id)],
+    )?;
+    Ok(changed > 0)
+}
+
+/// Fetches for a source again; `false` if it was not paused.
+pub fn resume(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "update source set paused = false where id = $1 and paused",
+        &[&sql(id)],
+    )?;
+    Ok(changed > 0)
+}
+
+/// Replaces a source's settings.
+pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Result<(), StoreError> {
+    match tx.execute(
+        "update source set settings = $2 where id = $1",
+        &[&sql(id), &settings_text(settings)?],
+    )? {
+        0 => Err(StoreError::NoSource),
+        _ => Ok(()),
+    }
+}
+
+/// Sets where a source's token is.
+pub fn set_token(
+    tx: &mut Tx<'_>,
+    id: SourceId,
+    token: Option<&TokenLocation>,
+) -> Result<(), StoreError> {
+    match tx.execute(
+        "update source set token = $2 where id = $1",
+        &[&sql(id), &token.map(TokenLocation::to_text)],
+    )? {
+        0 => Err(StoreError::NoSource),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text is a valid name of a source.
+pub fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+impl std::fmt::Debug for TokenLocation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TokenLocation::Environment(name) => write!(f, "Environment({name:?})"),
+            TokenLocation::File(path) => write!(f, "File({path:?})"),
+            TokenLocation::Sealed(_) => f.write_str("Sealed(…)"),
+        }
+    }
+}
+
+impl TokenLocation {
+    pub(crate) fn to_text(&self) -> String {
+        match self {
+            TokenLocation::Sealed(sealed) => format!("sealed:{sealed}"),
+            TokenLocation::Environment(name) => format!("env:{name}"),
+            TokenLocation::File(path) => format!("file:{path}"),
+        }
+    }
+
+    pub(crate) fn from_text(text: &str) -> Result<TokenLocation, StoreError> {
+        match text.split_once(':') {
+            Some(("env", name)) => Ok(TokenLocation::Environment(name.to_owned())),
+            Some(("sealed", sealed)) => Ok(TokenLocation::Sealed(sealed.to_owned())),
+            Some(("file", path)) => Ok(TokenLocation::File(path.to_owned())),
+            _ => Err(StoreError::unreadable(
+                "a token's location",
+                &"unknown kind",
+            )),
+        }
+    }
+}
+
+fn check_name(tx: &mut Tx<'_>, name: &str) -> Result<Result<(), NameRefused>, StoreError> {
+    if !is_name(name) {
+        return Ok(Err(NameRefused::Bad));
+    }
+    let taken = tx.query_opt("select id from source where name = $1", &[&name], |row| {
+        row.i64(0)
+    })?;
+    Ok(if taken.is_some() {
+        Err(NameRefused::Taken)
+    } else {
+        Ok(())
+    })
+}
+
+fn settings_text(settings: &Settings) -> Result<String, StoreError> {
+    serde_json::to_string(settings)
+        .map_err(|error| StoreError::unreadable("a source's settings", &error))
+}
+
+fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<Source>, StoreError> {
+    let sql =
+        format!("select {COLUMNS} from source s join instance i on i.id = s.instance_id {rest}");
+    // Texts are parsed after the query, whose rows fail with the database's errors alone.
+    let rows = tx.query(&sql, params, |row| {
+        let texts = (row.text("settings")?, row.opt_text("token")?);
+        Ok((from_row(row)?, texts))
+    })?;
+    rows.into_iter()
+        .map(|(source, (settings, token))| {
+            Ok(Source {
+                settings: serde_json::from_str(&settings)
+                    .map_err(|error| StoreError::unreadable("a source's settings", &error))?,
+                token: token.as_deref().map(TokenLocation::from_text).transpose()?,
+                ..source
+            })
+        })
+        .collect()
+}
+
+/// The columns that [`from_row`] reads, and the texts of the settings and the token.
+const COLUMNS: &str = "s.id, s.name, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
+    s.settings, s.token, s.paused, s.readable, s.update_count, s.created_at_ms, s.lease_holder,
+    s.lease_fence, s.lease_until_ms";
+
+/// A source without its settings and its token.
+fn from_row(row: &Row<'_>) -> Result<Source, DbError> {
+    let (fence, until_ms) = (row.i64("lease_fence")?, row.i64("lease_until_ms")?);
+    Ok(Source {
+        id: from_sql(row.i64("id")?)?,
+        name: row.text("name")?,
+        instance: Instance {
+            id: from_sql(row.i64("instance_id")?)?,
+            origin: row.text("origin")?,
+            api: instance::api(row.str("api")?)?,
+        },
+        timeline: row.text("timeline")?,
+        upstream: row.text("upstream")?,
+        settings: Settings::default(),
+        token: None,
+        paused: row.bool("paused")?,
+        readable: row.bool("readable")?,
+        update_count: row.i64("update_count")?,
+        created_at_ms: row.i64("created_at_ms")?,
+        holding: row.opt_text("lease_holder")?.map(|holder| SourceHolder {
+            holder,
+            fence,
+            until_ms,
+        }),
+    })
+}
+
+const MAX_NAME_BYTES: usize = 64;

@@ -1,0 +1,132 @@
+//! Source leases: which worker fetches for a source.
+//!
+//! A lease ends by the database's own clock, so that the workers' clocks do not matter. Each claim
+//! has a larger fencing number than all before it, and what is committed with an older one is
+//! refused ([`StoreError::LeaseLost`]).
+
+use driftline_db::{Column, Tx};
+
+use crate::{
+    database_clock::now_sql,
+    error::StoreError,
+    ids::{SourceId, from_sql, sql},
+};
+
+/// A claim on a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The source.
+    pub source: SourceId,
+    /// The fencing number to commit with.
+    pub fence: i64,
+    /// When it ends unless it is renewed, Unix ms by the database's clock.
+    pub until_ms: i64,
+}
+
+/// The worker that holds a source, or held it last if the time is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceHolder {
+    /// The worker's name.
+    pub holder: String,
+    /// Its fencing number.
+    pub fence: i64,
+    /// When its lease ends or ended, Unix ms by the database's clock.
+    pub until_ms: i64,
+}
+
+/// Claims a source, paused or not; `None` if another lease on it has not ended.
+pub fn claim(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    holder: &str,
+    ttl_ms: i64,
+) -> Result<Option<Lease>, StoreError> {
+    let now = now_sql(tx.dialect());
+    let lease = tx.query_opt(
+        &format!(
+            "update source set lease_holder = $2, lease_fence = lease_fence + 1,
+                 lease_until_ms = {now} + $3
+             where id = $1 and (lease_holder is null or lease_until_ms <= {now})
+             returning lease_fence, lease_until_ms"
+        ),
+        &[&sql(source), &holder, &ttl_ms],
+        |row| {
+            Ok(Lease {
+                source,
+                fence: row.i64("lease_fence")?,
+                until_ms: row.i64("lease_until_ms")?,
+            })
+        },
+    )?;
+    Ok(lease)
+}
+
+/// The sources that are neither paused nor held.
+pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
+    let now = now_sql(tx.dialect());
+    let free = tx.query(
+        &format!(
+            "select id from source
+             where not paused and (lease_holder is null or lease_until_ms <= {now}) order by id"
+        ),
+        &[],
+        |row| from_sql(row.i64("id")?),
+    )?;
+    Ok(free)
+}
+
+/// Lets a lease last `ttl_ms` from now; `None` if it is lost. A lease that has ended is
+/// not lost until another worker has claimed the source.
+pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
+    let now = now_sql(tx.dialect());
+    let until_ms = tx.query_opt(
+        &format!(
+            "update source set lease_until_ms = {now} + $3
+             where id = $1 and lease_fence = $2 and lease_holder is not null
+             returning lease_until_ms"
+        ),
+        &[&sql(lease.source), &lease.fence, &ttl_ms],
+        |row| row.i64("lease_until_ms"),
+    )?;
+    Ok(until_ms.map(|until_ms| Lease { until_ms, ..*lease }))
+}
+
+/// Lets these leases last `ttl_ms` from now, each as [`renew`] does, and returns those that are not
+/// lost. To be written below [`driftline_db::Root::none`].
+///
+/// A holder passes the leases that it still works under: the lease of work that has ended without
+/// giving it back then ends by itself, so that any worker can claim the source.
+pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<Lease>, StoreError> {
+    let now = now_sql(tx.dialect());
+    let renewed = tx.query_many(
+        &format!(
+            "update source set lease_until_ms = {now} + $1 from {{rows as r(source_id, held_fence)}}
+             where id = r.source_id and lease_fence = r.held_fence
+                 and lease_holder is not null
+             returning id, lease_fence, lease_until_ms"
+        ),
+        &[&ttl_ms],
+        &[
+            Column::i64(leases.iter().map(|lease| sql(lease.source))),
+            Column::i64(leases.iter().map(|lease| lease.fence)),
+        ],
+        |row| {
+            Ok(Lease {
+                source: from_sql(row.i64("id")?)?,
+                fence: row.i64("lease_fence")?,
+                until_ms: row.i64("lease_until_ms")?,
+            })
+        },
+    )?;
+    Ok(renewed)
+}
+
+/// Gives a lease back; `false` if it was lost.
+pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "update source set lease_holder = null
+         where id = $1 and lease_fence = $2 and lease_holder is not null",
+        &[&sql(lease.source), &lease.fence],
+    )?;
+    Ok(changed > 0)
+}

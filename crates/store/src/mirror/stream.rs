@@ -1,0 +1,169 @@
+use driftline_core::{
+    answer::Event,
+    post::Post,
+    refresh::Policy,
+    timeline::IdScheme,
+    upstream_id::{Key, UpstreamId},
+};
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    ids::SourceId,
+    mirror::{
+        deletion::{self, Gone},
+        entry,
+        intake::{self, IntakeContext, PostObservation},
+        machine::LockedSource,
+        page::CommitSummary,
+    },
+};
+
+/// An event of a stream, with the time when it was received.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReceivedEvent {
+    /// The event.
+    pub event: Event,
+    /// When it was received, Unix ms by the local clock.
+    pub received_at_ms: i64,
+}
+
+/// Events to commit, in the order in which they were received.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitEvents<'a> {
+    /// The source; the write's root is [`crate::mirror::source::root`] of it.
+    pub source: SourceId,
+    /// The lease's fencing number, if there is a lease.
+    pub fence: Option<i64>,
+    /// How the source orders its IDs.
+    pub scheme: &'a IdScheme,
+    /// The events.
+    pub events: &'a [ReceivedEvent],
+    /// How posts are refreshed from now on.
+    pub policy: &'a Policy,
+    /// Whether a deleted post's content is kept in its history; else it is erased.
+    pub keep_deleted: bool,
+    /// The time, Unix ms.
+    pub now_ms: i64,
+}
+
+/// Commits a stream's events. Their posts are stored with their entries at once, but they prove
+/// nothing: the machine and its ledger stay as they are, and to both a post is new until a page
+/// shows it.
+///
+/// Edits and deletions of posts that the source does not have are ignored: pages bring what is
+/// missing. No event revives a post, because events may come out of
+/// order; a page does.
+pub fn commit_events(
+    tx: &mut Tx<'_>,
+    commit: &CommitEvents<'_>,
+) -> Result<CommitSummary, StoreError> {
+    let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
+    let mut summary = CommitSummary::default();
+    let mut shown: Vec<ShownPost<'_>> = Vec::new();
+    for arrived in commit.events {
+        let (post, posted) = match &arrived.event {
+            Event::Posted(post) => (post, true),
+            Event::Edited(post) => (post, false),
+            Event::Deleted(id) => {
+                take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+                summary.deleted += delete(tx, &mut source, commit, id, arrived.received_at_ms)?;
+                continue;
+            }
+        };
+        let Ok(key) = commit.scheme.key(&post.id) else {
+            continue;
+        };
+        if shown.iter().any(|other| other.key == key) {
+            take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+        }
+        shown.push(ShownPost {
+            key,
+            post,
+            posted,
+            received_at_ms: arrived.received_at_ms,
+        });
+    }
+    take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
+    if source.library.has_changed() {
+        source.save_usn(tx)?;
+    }
+    summary.update_count = source.library.update_count();
+    Ok(summary)
+}
+
+/// A post that an event shows.
+struct ShownPost<'a> {
+    key: Key,
+    post: &'a Post,
+    /// Whether it appeared, so that it may be stored; else it was edited.
+    posted: bool,
+    received_at_ms: i64,
+}
+
+fn take_in(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    commit: &CommitEvents<'_>,
+    shown: &mut Vec<ShownPost<'_>>,
+    summary: &mut CommitSummary,
+) -> Result<(), StoreError> {
+    let shown = std::mem::take(shown);
+    let Some(asked_at_ms) = shown.iter().map(|shown| shown.received_at_ms).min() else {
+        return Ok(());
+    };
+    let positions: Vec<&str> = shown.iter().map(|shown| shown.key.as_str()).collect();
+    let mut entries = entry::at(tx, source.id, &positions)?;
+    let observations: Vec<PostObservation<'_>> = shown
+        .iter()
+        .filter_map(|shown| {
+            let position = shown.key.as_str();
+            let entry = entries.remove(position);
+            if entry.is_none() && !shown.posted {
+                return None;
+            }
+            let position_ms = commit.scheme.time_ms(&shown.key);
+            Some(PostObservation::new(
+                shown.post,
+                position,
+                position_ms,
+                entry,
+            ))
+        })
+        .filter(PostObservation::may_be_news)
+        .collect();
+    let context = IntakeContext {
+        asked_at_ms,
+        now_ms: commit.now_ms,
+        streamed: true,
+        policy: commit.policy,
+    };
+    let taken = intake::take_in(tx, source, &observations, context)?;
+    summary.new += taken.new;
+    summary.edited += taken.edited;
+    summary.revived += taken.revived;
+    Ok(())
+}
+
+fn delete(
+    tx: &mut Tx<'_>,
+    source: &mut LockedSource,
+    commit: &CommitEvents<'_>,
+    id: &UpstreamId,
+    received_at_ms: i64,
+) -> Result<u64, StoreError> {
+    let Ok(key) = commit.scheme.key(id) else {
+        return Ok(0);
+    };
+    if entry::at(tx, source.id, &[key.as_str()])?.is_empty() {
+        return Ok(0);
+    }
+    let gone = Gone {
+        id,
+        asked_at_ms: received_at_ms,
+        received_at_ms,
+        keep: commit.keep_deleted,
+        now_ms: commit.now_ms,
+    };
+    deletion::take_in(tx, source, gone)
+}

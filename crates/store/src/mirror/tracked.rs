@@ -1,0 +1,237 @@
+//! Tracked posts: posts that were requested by their upstream ID, and the entries that they get in a
+//! source of tracked posts once they are found.
+
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::{
+    post::{Post, Visibility},
+    refresh::Policy,
+};
+use driftline_db::Tx;
+
+use super::{
+    entry,
+    intake::{self, IntakeContext, PostObservation},
+    machine::LockedSource,
+};
+use crate::{
+    clock,
+    error::StoreError,
+    ids::{SourceId, sql},
+    posts::post,
+    refresh::{
+        self,
+        pending_lookup::{self, PendingLookup},
+    },
+    text::without_nul,
+};
+
+/// What became of requested IDs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddedLookups {
+    /// IDs that will be looked up.
+    pub new: u64,
+    /// IDs whose post is stored already.
+    pub stored: u64,
+    /// IDs that were requested before: their look-up is pending or has failed.
+    pub known: u64,
+}
+
+/// How many posts a source of tracked posts has, by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrackedCounts {
+    /// IDs whose look-up is pending.
+    pub waiting: u64,
+    /// IDs whose look-up has failed.
+    pub missing: u64,
+    /// Posts that are stored.
+    pub found: u64,
+}
+
+/// A post that a pending look-up found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found<'a> {
+    /// The look-up's ID.
+    pub lookup_id: i64,
+    /// The post.
+    pub post: &'a Post,
+    /// When it was requested, Unix ms.
+    pub asked_at_ms: i64,
+}
+
+/// Adds look-ups of upstream IDs, each at most once. They are due at once, and what they find is
+/// stored in that source; with `once` it is not refreshed afterwards. A post that is stored already
+/// gets an entry there, if it has none, and without `once` a due time, if the policy has one for it.
+/// To be written below [`crate::mirror::source::root`] of the source.
+pub fn add_lookups(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    upstream_ids: &[String],
+    once: bool,
+    policy: &Policy,
+    now_ms: i64,
+) -> Result<AddedLookups, StoreError> {
+    let mut held = LockedSource::load(tx, source, None)?;
+    let instance_id = held.instance_id;
+    // Another source of the instance may be storing the same posts.
+    clock::take(tx, now_ms, 0)?;
+    let cleaned: Vec<_> = upstream_ids.iter().map(|id| without_nul(id)).collect();
+    let ids: Vec<&str> = cleaned.iter().map(|id| &**id).collect();
+    let stored = post::known(tx, instance_id, &ids)?;
+    let known = pending_lookup::known(tx, instance_id, &ids)?;
+    adopt(tx, &mut held, &stored, now_ms)?;
+    if !once {
+        let alive = stored.values().filter(|post| post.deleted_at_ms.is_none());
+        let alive: Vec<i64> = alive.map(|post| post.id).collect();
+        // No request was sent, so their last answers stay the last.
+        refresh::revive(tx, policy, i64::MIN, &alive)?;
+    }
+    let mut once_each = HashSet::new();
+    let new: Vec<&str> = ids
+        .into_iter()
+        .filter(|id| !stored.contains_key(*id) && !known.contains(*id) && once_each.insert(*id))
+        .collect();
+    let added = AddedLookups {
+        new: new.len() as u64,
+        stored: stored.len() as u64,
+        // A source may have stored a post while its look-up was pending.
+        known: known.iter().filter(|id| !stored.contains_key(*id)).count() as u64,
+    };
+    if new.is_empty() {
+        return Ok(added);
+    }
+    pending_lookup::insert(tx, (instance_id, held.id), &new, once, now_ms)?;
+    Ok(added)
+}
+
+/// Gives stored posts that have no entry in the source one.
+fn adopt(
+    tx: &mut Tx<'_>,
+    held: &mut LockedSource,
+    stored: &HashMap<String, post::Known>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if stored.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<i64> = stored.values().map(|post| post.id).collect();
+    let known = entry::of_posts(tx, held.id, &ids)?;
+    let known: HashSet<i64> = known.iter().map(|entry| entry.post_id).collect();
+    let mut missing: Vec<(&String, &post::Known)> = stored
+        .iter()
+        .filter(|(_, post)| !known.contains(&post.id))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    missing.sort_by_key(|(_, post)| post.id);
+    let first = clock::take(tx, now_ms, missing.len())?;
+    held.shows(first);
+    let drafts: Vec<entry::Draft<'_>> = (first..)
+        .zip(&missing)
+        .map(|(id, (upstream_id, post))| {
+            let gone = post.deleted_at_ms.is_some();
+            entry::Draft {
+                id,
+                post_id: post.id,
+                position: upstream_id,
+                usn: held.library.next_usn(),
+                content_hash: post.content_hash,
+                gone,
+                listed: !gone && post.visibility == Visibility::Public,
+                streamed: false,
+                returns: post.returns,
+            }
+        })
+        .collect();
+    entry::insert(tx, held.id, now_ms, &drafts)?;
+    held.save_usn(tx)
+}
+
+/// Stores the posts that pending look-ups of one source found, and removes these look-ups. To be
+/// written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
+/// have.
+pub fn hydrate(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    found: &[Found<'_>],
+    policy: &Policy,
+    now_ms: i64,
+) -> Result<u64, StoreError> {
+    let mut held = LockedSource::load(tx, source, None)?;
+    let ids: Vec<i64> = found.iter().map(|found| found.lookup_id).collect();
+    let lookups = pending_lookup::by_ids(tx, &ids)?;
+    let of_this: Vec<(&Found<'_>, &PendingLookup)> = found
+        .iter()
+        .filter_map(|found| Some((found, lookups.get(&found.lookup_id)?)))
+        .filter(|(_, lookup)| lookup.source_id == held.id)
+        .collect();
+    let mut new = 0;
+    for once in [false, true] {
+        let part: Vec<&Found<'_>> = of_this
+            .iter()
+            .filter(|(_, lookup)| lookup.once == once)
+            .map(|(found, _)| *found)
+            .collect();
+        let never = Policy::Never {
+            ages: policy.ages().clone(),
+        };
+        let policy = if once { &never } else { policy };
+        new += take_in(tx, &mut held, &part, policy, now_ms)?;
+    }
+    held.save_usn(tx)?;
+    let done: Vec<i64> = of_this.iter().map(|(found, _)| found.lookup_id).collect();
+    pending_lookup::remove(tx, &done)?;
+    Ok(new)
+}
+
+fn take_in(
+    tx: &mut Tx<'_>,
+    held: &mut LockedSource,
+    found: &[&Found<'_>],
+    policy: &Policy,
+    now_ms: i64,
+) -> Result<u64, StoreError> {
+    let mut new = 0;
+    let mut by_time: HashMap<i64, Vec<&Post>> = HashMap::new();
+    for found in found {
+        by_time
+            .entry(found.asked_at_ms)
+            .or_default()
+            .push(found.post);
+    }
+    for (asked_at_ms, posts) in by_time {
+        let positions: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
+        let mut known = entry::at(tx, held.id, &positions)?;
+        let observations: Vec<PostObservation<'_>> = posts
+            .iter()
+            .map(|post| {
+                let position = post.id.as_str();
+                PostObservation::new(post, position, None, known.remove(position))
+            })
+            .filter(PostObservation::may_be_news)
+            .collect();
+        let when = IntakeContext {
+            asked_at_ms,
+            now_ms,
+            streamed: false,
+            policy,
+        };
+        new += intake::take_in(tx, held, &observations, when)?.new;
+    }
+    Ok(new)
+}
+
+/// Counts the rows of a source of tracked posts.
+pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, StoreError> {
+    let id = sql(source);
+    let mut count = |what: &str| {
+        let sql = format!("select count(*) from {what}");
+        tx.query_one(&sql, &[&id], |row| row.i64(0))
+    };
+    Ok(TrackedCounts {
+        waiting: count("pending_lookup where source_id = $1 and waits")?.cast_unsigned(),
+        missing: count("pending_lookup where source_id = $1 and not waits")?.cast_unsigned(),
+        found: count("entry where source_id = $1")?.cast_unsigned(),
+    })
+}

@@ -1,0 +1,226 @@
+//! Authors of stored posts.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
+use driftline_core::post::Author;
+use driftline_db::{Column, DbError, Tx};
+
+use crate::{
+    clock::{self, IdCounter},
+    error::StoreError,
+    ids::{AccountId, InstanceId, from_sql, sql},
+    text::without_nul,
+};
+
+/// An account of an instance as it was last seen with a post that was new or edited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its local ID.
+    pub id: AccountId,
+    /// The instance that it was seen through.
+    pub instance: InstanceId,
+    /// Its ID there.
+    pub upstream_id: String,
+    /// `name`, or `name@host`.
+    pub acct: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// The account object as it came, JSON. Counts and pictures in it are as old as the last
+    /// change of a name; the posts' own JSON is newer.
+    pub raw: String,
+}
+
+/// The accounts of those IDs, in no order.
+pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = Column::i64(ids.iter().map(|id| sql(*id)));
+    let accounts = tx.query(
+        "select id, instance_id, upstream_id, acct, display_name, url, raw
+         from account where id {in $1}",
+        &[&ids],
+        |row| {
+            Ok(Account {
+                id: from_sql(row.i64("id")?)?,
+                instance: from_sql(row.i64("instance_id")?)?,
+                upstream_id: row.text("upstream_id")?,
+                acct: row.text("acct")?,
+                display_name: row.text("display_name")?,
+                url: row.opt_text("url")?,
+                raw: row.text("raw")?,
+            })
+        },
+    )?;
+    Ok(accounts)
+}
+
+/// Authors as they are stored, by upstream ID.
+#[derive(Default)]
+pub(crate) struct Known(HashMap<String, Names>);
+
+struct Names {
+    id: i64,
+    acct: String,
+    display_name: String,
+    url: Option<String>,
+}
+
+impl Known {
+    /// Looks authors up. Of what is found, only names ever change.
+    pub(crate) fn load<'a>(
+        tx: &mut Tx<'_>,
+        instance_id: i64,
+        authors: impl IntoIterator<Item = &'a Author>,
+    ) -> Result<Known, DbError> {
+        let mut known = Known::default();
+        let ids = authors
+            .into_iter()
+            .map(|author| without_nul(author.id.as_str()));
+        let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
+        known.add(tx, instance_id, ids.iter().map(|id| &**id))?;
+        Ok(known)
+    }
+
+    fn add<'a>(
+        &mut self,
+        tx: &mut Tx<'_>,
+        instance_id: i64,
+        upstream_ids: impl Iterator<Item = &'a str>,
+    ) -> Result<(), DbError> {
+        let upstream_ids = Column::text(upstream_ids);
+        if upstream_ids.is_empty() {
+            return Ok(());
+        }
+        let found = tx.query_each(
+            "select upstream_id, id, acct, display_name, url from account
+             where upstream_id = {row 1} and instance_id = $1",
+            &[&instance_id],
+            &[upstream_ids],
+            |row| {
+                let names = Names {
+                    id: row.i64("id")?,
+                    acct: row.text("acct")?,
+                    display_name: row.text("display_name")?,
+                    url: row.opt_text("url")?,
+                };
+                Ok((row.text("upstream_id")?, names))
+            },
+        )?;
+        self.0.extend(found);
+        Ok(())
+    }
+}
+
+/// Stores authors that are new or have changed their names; returns their local IDs by upstream ID.
+/// An author whom the upstream left out has no ID and no account. The clock must be held; authors
+/// that are missing in `known` are looked up again.
+pub(crate) fn store<'a>(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    mut known: Known,
+    authors: impl IntoIterator<Item = &'a Author>,
+) -> Result<HashMap<String, i64>, DbError> {
+    let mut unstored: HashMap<String, Fields<'a>> = HashMap::new();
+    for author in authors {
+        let upstream_id = without_nul(author.id.as_str());
+        if !upstream_id.is_empty() {
+            unstored.insert(upstream_id.into_owned(), Fields::of(author));
+        }
+    }
+    let unknown = unstored.keys().filter(|id| !known.0.contains_key(*id));
+    let unknown: Vec<String> = unknown.cloned().collect();
+    known.add(tx, instance_id, unknown.iter().map(String::as_str))?;
+    let mut ids = HashMap::with_capacity(unstored.len());
+    let mut changed: Vec<(i64, Fields<'a>)> = Vec::new();
+    for (upstream_id, names) in known.0 {
+        if let Some(fields) = unstored.remove(&upstream_id)
+            && (fields.acct != names.acct
+                || fields.display_name != names.display_name
+                || fields.url.as_deref() != names.url.as_deref())
+        {
+            changed.push((names.id, fields));
+        }
+        ids.insert(upstream_id, names.id);
+    }
+    update(tx, &changed)?;
+    let new: Vec<(String, Fields<'a>)> = unstored.into_iter().collect();
+    insert(tx, instance_id, &new, &mut ids)?;
+    Ok(ids)
+}
+
+struct Fields<'a> {
+    acct: Cow<'a, str>,
+    display_name: Cow<'a, str>,
+    url: Option<Cow<'a, str>>,
+    raw: Cow<'a, str>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(author: &'a Author) -> Fields<'a> {
+        Fields {
+            acct: without_nul(&author.acct),
+            display_name: without_nul(&author.display_name),
+            url: author.url.as_deref().map(without_nul),
+            raw: without_nul(&author.raw),
+        }
+    }
+}
+
+fn update(tx: &mut Tx<'_>, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let fields = || changed.iter().map(|(_, fields)| fields);
+    tx.execute_many_later(
+        "update account set acct = r.acct, display_name = r.display_name, url = r.url, raw = r.raw
+         from {rows as r(id, acct, display_name, url, raw)} where account.id = r.id",
+        &[],
+        &[
+            Column::i64(changed.iter().map(|(id, _)| *id)),
+            Column::text(fields().map(|f| &*f.acct)),
+            Column::text(fields().map(|f| &*f.display_name)),
+            Column::text(fields().map(|f| f.url.as_deref())),
+            Column::text(fields().map(|f| &*f.raw)),
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    new: &[(String, Fields<'_>)],
+    ids: &mut HashMap<String, i64>,
+) -> Result<(), DbError> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let first = clock::take_numbers(tx, IdCounter::Account, new.len())?;
+    let fields = || new.iter().map(|(_, fields)| fields);
+    tx.execute_many_later(
+        "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)
+         select r.id, $1, r.upstream_id, r.acct, r.display_name, r.url, r.raw
+         from {rows as r(id, upstream_id, acct, display_name, url, raw)}",
+        &[&instance_id],
+        &[
+            Column::i64(first..first + new.len() as i64),
+            Column::text(new.iter().map(|(upstream_id, _)| upstream_id.as_str())),
+            Column::text(fields().map(|f| &*f.acct)),
+            Column::text(fields().map(|f| &*f.display_name)),
+            Column::text(fields().map(|f| f.url.as_deref())),
+            Column::text(fields().map(|f| &*f.raw)),
+        ],
+    )?;
+    ids.extend(
+        (first..)
+            .zip(new)
+            .map(|(id, (upstream_id, _))| (upstream_id.clone(), id)),
+    );
+    Ok(())
+}

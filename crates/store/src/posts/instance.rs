@@ -1,0 +1,101 @@
+//! Instances: the servers that timelines come from.
+
+use driftline_core::api::Api;
+use driftline_db::{DbError, Tx};
+
+use crate::{
+    clock::{self, IdCounter},
+    error::StoreError,
+    ids::{InstanceId, from_sql, sql},
+};
+
+/// A server that timelines come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Its ID here.
+    pub id: InstanceId,
+    /// Its origin: scheme, host and port.
+    pub origin: String,
+    /// The API that it speaks.
+    pub api: Api,
+}
+
+/// The instance of that origin, added if it is unknown; a known one keeps its API. The clock
+/// must be held.
+pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64, DbError> {
+    let known = tx.query_opt(
+        "select id from instance where origin = $1",
+        &[&origin],
+        |row| row.i64(0),
+    )?;
+    if let Some(id) = known {
+        return Ok(id);
+    }
+    let id = clock::take_numbers(tx, IdCounter::Instance, 1)?;
+    tx.execute(
+        "insert into instance (id, origin, api) values ($1, $2, $3)",
+        &[&id, &origin, &api.name()],
+    )?;
+    Ok(id)
+}
+
+pub(crate) fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, DbError> {
+    tx.query(
+        "select id, origin, api from instance order by id",
+        &[],
+        |row| {
+            Ok(Instance {
+                id: from_sql(row.i64("id")?)?,
+                origin: row.text("origin")?,
+                api: api(row.str("api")?)?,
+            })
+        },
+    )
+}
+
+/// The instance of that origin.
+pub fn by_origin(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Instance>, StoreError> {
+    Ok(all(tx)?
+        .into_iter()
+        .find(|instance| instance.origin == origin))
+}
+
+/// Whether the upstream looks several posts up at once; `None` while that is unknown.
+pub fn has_batch_look_up(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+) -> Result<Option<bool>, StoreError> {
+    let known = tx.query_opt(
+        "select batch_look_up from instance where id = $1",
+        &[&sql(instance)],
+        |row| row.opt_bool(0),
+    )?;
+    Ok(known.flatten())
+}
+
+/// Stores whether the upstream looks several posts up at once.
+pub fn set_batch_look_up(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    has_it: bool,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "update instance set batch_look_up = $2 where id = $1",
+        &[&sql(instance), &has_it],
+    )?;
+    Ok(())
+}
+
+/// Forgets whether the upstream looks several posts up at once.
+pub fn forget_batch_look_up(tx: &mut Tx<'_>, instance: InstanceId) -> Result<(), StoreError> {
+    tx.execute(
+        "update instance set batch_look_up = null where id = $1",
+        &[&sql(instance)],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn api(name: &str) -> Result<Api, DbError> {
+    name.parse()
+        .map_err(|_| DbError::invalid("an instance of an unknown API"))
+}

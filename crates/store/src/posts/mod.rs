@@ -1,0 +1,10 @@
+//! Stored posts with their authors, instances and earlier versions, and how they are read.
+
+pub mod account;
+pub(crate) mod alias;
+pub mod export;
+pub mod find;
+pub mod history;
+pub mod instance;
+pub(crate) mod post;
+pub mod timeline;

@@ -1,0 +1,255 @@
+//! Posts, which the sources of an instance share.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use driftline_core::post::{Post, Visibility};
+use driftline_db::{Column, DbError, Tx};
+
+use crate::{posts::alias, text::without_nul};
+
+/// A stored post, as far as it decides whether an answer is news.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) id: i64,
+    pub(crate) edited_at_ms: Option<i64>,
+    /// When the newest answer that showed the stored version was requested, Unix ms.
+    pub(crate) read_at_ms: i64,
+    pub(crate) content_hash: i64,
+    pub(crate) deleted_at_ms: Option<i64>,
+    pub(crate) visibility: Visibility,
+    pub(crate) listed: bool,
+    /// How often it has returned after a deletion.
+    pub(crate) returns: i64,
+}
+
+/// The posts of those upstream IDs that are stored, by upstream ID.
+pub(crate) fn known(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: &[&str],
+) -> Result<HashMap<String, Known>, DbError> {
+    let seen = tx.query_each(
+        "select post_id, upstream_id from upstream_post
+         where upstream_id = {row 1} and instance_id = $1",
+        &[&instance_id],
+        &[Column::text(upstream_ids.iter().copied())],
+        |row| Ok((row.i64(0)?, row.text(1)?)),
+    )?;
+    with_upstream_ids(tx, seen)
+}
+
+/// [`known`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
+/// same round trip to the database. Fails when there are no upstream IDs.
+pub(crate) fn known_by_clock(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    upstream_ids: &[&str],
+) -> Result<(i64, HashMap<String, Known>), DbError> {
+    let found = tx.query_each(
+        "select c.last_id, s.post_id, s.upstream_id from local_clock c
+         left join upstream_post s on s.upstream_id = {row 1} and s.instance_id = $1
+         where c.one = 1",
+        &[&instance_id],
+        &[Column::text(upstream_ids.iter().copied())],
+        |row| Ok((row.i64(0)?, row.opt_i64(1)?, row.opt_text(2)?)),
+    )?;
+    let last_id = found
+        .first()
+        .ok_or_else(|| DbError::invalid("a store without its clock"))?
+        .0;
+    let seen = found
+        .into_iter()
+        .filter_map(|(_, post_id, upstream_id)| Some((post_id?, upstream_id?)));
+    Ok((last_id, with_upstream_ids(tx, seen.collect())?))
+}
+
+fn with_upstream_ids(
+    tx: &mut Tx<'_>,
+    seen: Vec<(i64, String)>,
+) -> Result<HashMap<String, Known>, DbError> {
+    if seen.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let seen: HashMap<i64, String> = seen.into_iter().collect();
+    let posts = by_ids(tx, &seen.keys().copied().collect::<Vec<_>>())?;
+    Ok(posts
+        .into_iter()
+        .filter_map(|post| Some((seen.get(&post.id)?.clone(), post)))
+        .collect())
+}
+
+pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError> {
+    tx.query(
+        "select p.id, p.edited_at_ms,
+             {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
+             p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns
+         from post p left join freshness f on f.post_id = p.id where p.id {in $1}",
+        &[&Column::i64(ids.iter().copied())],
+        |row| {
+            Ok(Known {
+                id: row.i64("id")?,
+                edited_at_ms: row.opt_i64("edited_at_ms")?,
+                read_at_ms: row.i64("read_at_ms")?,
+                content_hash: row.i64("content_hash")?,
+                deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+                visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+                listed: row.bool("listed")?,
+                returns: row.i64("returns")?,
+            })
+        },
+    )
+}
+
+/// A post to write, as an answer showed it.
+pub(crate) struct Draft<'a> {
+    pub(crate) id: i64,
+    pub(crate) upstream_id: Cow<'a, str>,
+    pub(crate) post: &'a Post,
+    pub(crate) listed: bool,
+}
+
+/// A draft's texts, without NUL characters.
+struct Texts<'a> {
+    uri: Option<Cow<'a, str>>,
+    url: Option<Cow<'a, str>>,
+    boost_of: Option<Cow<'a, str>>,
+    raw: Cow<'a, str>,
+}
+
+impl<'a> Texts<'a> {
+    fn of(post: &'a Post) -> Texts<'a> {
+        Texts {
+            uri: post.uri.as_deref().map(without_nul),
+            url: post.url.as_deref().map(without_nul),
+            boost_of: post
+                .boost_of
+                .as_ref()
+                .map(|boosted| without_nul(boosted.id.as_str())),
+            raw: without_nul(&post.raw),
+        }
+    }
+}
+
+/// Stores posts that are new. The clock must be held.
+///
+/// What all rows share is sent as columns too: plain `values` are what SQLite inserts fastest.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    source_id: i64,
+    read_at_ms: i64,
+    drafts: &[Draft<'_>],
+    accounts: &HashMap<String, i64>,
+) -> Result<(), DbError> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    let texts: Vec<Texts<'_>> = drafts.iter().map(|draft| Texts::of(draft.post)).collect();
+    tx.execute_many_later(
+        "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
+             created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
+             content_hash, listed, raw) {rows}",
+        &[],
+        &[
+            Column::i64(drafts.iter().map(|d| d.id)),
+            Column::i64(drafts.iter().map(|_| instance_id)),
+            Column::text(drafts.iter().map(|d| &*d.upstream_id)),
+            Column::text(texts.iter().map(|t| t.uri.as_deref())),
+            Column::text(texts.iter().map(|t| t.url.as_deref())),
+            Column::i64(drafts.iter().map(|d| {
+                accounts
+                    .get(&*without_nul(d.post.author.id.as_str()))
+                    .copied()
+            })),
+            Column::i64(drafts.iter().map(|_| source_id)),
+            Column::i64(drafts.iter().map(|d| d.post.created_at_ms)),
+            Column::i64(drafts.iter().map(|d| d.post.edited_at_ms)),
+            Column::i64(drafts.iter().map(|_| read_at_ms)),
+            Column::text(drafts.iter().map(|d| d.post.visibility.name())),
+            Column::text(texts.iter().map(|t| t.boost_of.as_deref())),
+            Column::i64(drafts.iter().map(|d| d.post.hashes.content)),
+            Column::bool(drafts.iter().map(|d| d.listed)),
+            Column::text(texts.iter().map(|t| &*t.raw)),
+        ],
+    )?;
+    tx.execute_many_later(
+        "insert into upstream_post (upstream_id, instance_id, post_id) {rows}",
+        &[],
+        &[
+            Column::text(drafts.iter().map(|d| &*d.upstream_id)),
+            Column::i64(drafts.iter().map(|_| instance_id)),
+            Column::i64(drafts.iter().map(|d| d.id)),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Replaces stored versions by newer ones, which are not deleted. The clock must be held.
+pub(crate) fn replace(
+    tx: &mut Tx<'_>,
+    read_at_ms: i64,
+    drafts: &[&Draft<'_>],
+) -> Result<(), DbError> {
+    if drafts.is_empty() {
+        return Ok(());
+    }
+    let texts: Vec<Texts<'_>> = drafts.iter().map(|draft| Texts::of(draft.post)).collect();
+    tx.execute_many_later(
+        "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms, read_at_ms = $1,
+             visibility = r.visibility, content_hash = r.content_hash, deleted_at_ms = null,
+             listed = r.listed, raw = r.raw
+         from {rows as r(id, uri, url, edited_at_ms, visibility, content_hash, listed, raw)}
+         where post.id = r.id",
+        &[&read_at_ms],
+        &[
+            Column::i64(drafts.iter().map(|d| d.id)),
+            Column::text(texts.iter().map(|t| t.uri.as_deref())),
+            Column::text(texts.iter().map(|t| t.url.as_deref())),
+            Column::i64(drafts.iter().map(|d| d.post.edited_at_ms)),
+            Column::text(drafts.iter().map(|d| d.post.visibility.name())),
+            Column::i64(drafts.iter().map(|d| d.post.hashes.content)),
+            Column::bool(drafts.iter().map(|d| d.listed)),
+            Column::text(texts.iter().map(|t| &*t.raw)),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Records that posts have returned after their deletion, each with its new ID in the public
+/// timeline: readers have passed the old one. Every source that has one of them moves its entry
+/// when it is notified. The clock, which gave the IDs, must be held.
+pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update post set public_id = r.public_id, returns = returns + 1
+         from {rows as r(id, public_id)} where post.id = r.id",
+        &[],
+        &[
+            Column::i64(posts.iter().map(|(id, _)| *id)),
+            Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
+        ],
+    )?;
+    let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
+    alias::add(tx, &aliases)
+}
+
+/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`]. The
+/// clock must be held.
+pub(crate) fn list_at(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    tx.execute_many_later(
+        "update post set public_id = r.public_id from {rows as r(id, public_id)}
+         where post.id = r.id",
+        &[],
+        &[
+            Column::i64(posts.iter().map(|(id, _)| *id)),
+            Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
+        ],
+    )?;
+    let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
+    alias::add(tx, &aliases)
+}

@@ -1,0 +1,329 @@
+//! Reads timelines.
+
+use std::collections::HashMap;
+
+use driftline_core::post::Visibility;
+use driftline_db::{Column, DbError, Row, Tx};
+
+use crate::{
+    error::StoreError,
+    ids::{AccountId, InstanceId, LocalId, SourceId, from_sql, sql},
+};
+
+/// A part of a timeline, with Mastodon's bounds.
+///
+/// Without `min` these are the newest posts within the bounds; with `min`, those just above it.
+/// The newest post comes first either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// Only IDs above this one.
+    pub since: Option<LocalId>,
+    /// Only IDs above this one, the lowest of them.
+    pub min: Option<LocalId>,
+    /// Only IDs below this one.
+    pub max: Option<LocalId>,
+    /// The most posts.
+    pub limit: u16,
+}
+
+/// Who views a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewer {
+    /// Anyone: only public posts.
+    Anyone,
+    /// A client that may see all that the sources' tokens may see.
+    Trusted,
+}
+
+/// A post in a timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimelinePost {
+    /// Its ID in this timeline: its entry's, or its public one. For a post requested by one of its
+    /// IDs, that one.
+    pub id: LocalId,
+    /// The ID that the store knows it by: that of its first entry.
+    pub post_id: LocalId,
+    /// Its ID in the public timeline, by which other posts refer to it: that of its first entry,
+    /// and a new one each time that it returned after a deletion.
+    pub public_id: LocalId,
+    /// The instance that it was seen through.
+    pub instance: InstanceId,
+    /// Its ID there.
+    pub upstream_id: String,
+    /// Its name across servers.
+    pub uri: Option<String>,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// Its author's local ID; `None` if the upstream left the author out.
+    pub account: Option<AccountId>,
+    /// When its author says that it was written, Unix ms.
+    pub created_at_ms: Option<i64>,
+    /// When it was last edited, Unix ms.
+    pub edited_at_ms: Option<i64>,
+    /// Who may see it at the upstream.
+    pub visibility: Visibility,
+    /// The upstream ID of the post that it boosts.
+    pub boost_of: Option<String>,
+    /// The post as it came, JSON.
+    pub raw: String,
+}
+
+/// The public timeline of all sources.
+pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, StoreError> {
+    read(
+        tx,
+        range,
+        |tx, bounds, count| {
+            let order = bounds.order();
+            tx.query(
+                &format!(
+                    "select coalesce(public_id, id) as listed_id, id from post
+                     where listed and coalesce(public_id, id) > $1
+                         and coalesce(public_id, id) < $2
+                     order by coalesce(public_id, id) {order} limit $3"
+                ),
+                &[&bounds.above, &bounds.below, &count],
+                |row| {
+                    Ok(Place {
+                        id: row.i64("listed_id")?,
+                        post_id: row.i64("id")?,
+                        returns: None,
+                    })
+                },
+            )
+        },
+        |found| found.listed && found.post.visibility == Visibility::Public,
+    )
+}
+
+/// The timeline of a source; empty if there is no such source.
+pub fn source(
+    tx: &mut Tx<'_>,
+    source: SourceId,
+    range: &Range,
+    viewer: Viewer,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    let is_trusted = viewer == Viewer::Trusted;
+    let which = if is_trusted { "not gone" } else { "listed" };
+    read(
+        tx,
+        range,
+        |tx, bounds, count| {
+            let order = bounds.order();
+            tx.query(
+                &format!(
+                    "select id, post_id, returns from entry
+                     where source_id = $1 and {which} and id > $2 and id < $3
+                     order by id {order} limit $4"
+                ),
+                &[&sql(source), &bounds.above, &bounds.below, &count],
+                |row| {
+                    Ok(Place {
+                        id: row.i64("id")?,
+                        post_id: row.i64("post_id")?,
+                        returns: Some(row.i64("returns")?),
+                    })
+                },
+            )
+        },
+        |found| is_trusted || found.post.visibility == Visibility::Public,
+    )
+}
+
+/// A post by its own ID or by the ID of one of its entries; `None` if it is deleted or this
+/// viewer may not see it.
+pub fn status(
+    tx: &mut Tx<'_>,
+    id: LocalId,
+    viewer: Viewer,
+) -> Result<Option<TimelinePost>, StoreError> {
+    let raw_id = sql(id);
+    let mut found = posts(tx, &[raw_id])?.remove(&raw_id);
+    if found.is_none() {
+        let post_id = tx.query_opt(
+            "select post_id from entry_alias where id = $1",
+            &[&raw_id],
+            |row| row.opt_i64(0),
+        )?;
+        if let Some(post_id) = post_id.flatten() {
+            found = posts(tx, &[post_id])?.remove(&post_id);
+        }
+    }
+    Ok(found
+        .filter(|found| found.listed || viewer == Viewer::Trusted)
+        .map(|found| TimelinePost { id, ..found.post }))
+}
+
+/// A post that anyone may see, without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicPost {
+    /// Its ID at its instance.
+    pub upstream_id: String,
+    /// Its ID in the public timeline.
+    pub id: LocalId,
+    /// Its author.
+    pub account: Option<AccountId>,
+}
+
+/// The stored posts among these of an instance that anyone may see. Runs two statements, however
+/// many posts there are.
+pub fn public_posts(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    upstream_ids: &[&str],
+) -> Result<Vec<PublicPost>, StoreError> {
+    if upstream_ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let seen = tx.query(
+        "select post_id, upstream_id from upstream_post where upstream_id {in $1} and instance_id = $2",
+        &[&Column::text(upstream_ids.iter().copied()), &sql(instance)],
+        |row| Ok((row.i64(0)?, row.text(1)?)),
+    )?;
+    let mut names: HashMap<i64, String> = seen.into_iter().collect();
+    let posts = tx.query(
+        "select id, account_id, coalesce(public_id, id) from post where id {in $1} and listed",
+        &[&Column::i64(names.keys().copied())],
+        |row| Ok((row.i64(0)?, row.opt_i64(1)?, row.i64(2)?)),
+    )?;
+    let found = posts.into_iter().filter_map(|(id, account, public_id)| {
+        let upstream_id = names.remove(&id)?;
+        Some((upstream_id, public_id, account))
+    });
+    found
+        .map(|(upstream_id, id, account)| {
+            Ok(PublicPost {
+                upstream_id,
+                id: from_sql(id)?,
+                account: account.map(from_sql).transpose()?,
+            })
+        })
+        .collect()
+}
+
+/// Exclusive bounds of what is still to be read, and the end to start from.
+#[derive(Clone, Copy)]
+struct Bounds {
+    above: i64,
+    below: i64,
+    upward: bool,
+}
+
+impl Bounds {
+    fn of(range: &Range) -> Bounds {
+        let above = range.since.max(range.min).map_or(i64::MIN, sql);
+        Bounds {
+            above,
+            below: range.max.map_or(i64::MAX, sql),
+            upward: range.min.is_some(),
+        }
+    }
+
+    fn order(&self) -> &'static str {
+        if self.upward { "asc" } else { "desc" }
+    }
+
+    fn go_on_from(&mut self, id: i64) {
+        if self.upward {
+            self.above = id;
+        } else {
+            self.below = id;
+        }
+    }
+}
+
+/// Where a post stands in a timeline.
+struct Place {
+    id: i64,
+    post_id: i64,
+    /// In a source: how often the post had returned when it took this place. After another return
+    /// it is no longer shown there.
+    returns: Option<i64>,
+}
+
+/// A post that is not deleted.
+struct Found {
+    post: TimelinePost,
+    /// Whether the public timeline shows it.
+    listed: bool,
+    returns: i64,
+}
+
+/// Reads IDs, then posts, until there are enough that may be shown: a source need not have noticed
+/// yet that a post of its was deleted, and a page that is short for that reason would look like
+/// the timeline's end.
+fn read(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    mut ids: impl FnMut(&mut Tx<'_>, Bounds, i64) -> Result<Vec<Place>, DbError>,
+    may_show: impl Fn(&Found) -> bool,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    let mut bounds = Bounds::of(range);
+    let mut shown = Vec::with_capacity(usize::from(range.limit));
+    while shown.len() < usize::from(range.limit) {
+        let count = i64::from(range.limit) - shown.len() as i64;
+        let places = ids(tx, bounds, count)?;
+        let Some(last) = places.last() else { break };
+        bounds.go_on_from(last.id);
+        let post_ids: Vec<i64> = places.iter().map(|place| place.post_id).collect();
+        let posts = posts(tx, &post_ids)?;
+        for place in &places {
+            if let Some(found) = posts.get(&place.post_id)
+                && place.returns.is_none_or(|returns| returns == found.returns)
+                && may_show(found)
+            {
+                shown.push(TimelinePost {
+                    id: from_sql(place.id)?,
+                    ..found.post.clone()
+                });
+            }
+        }
+        if (places.len() as i64) < count {
+            break;
+        }
+    }
+    if bounds.upward {
+        shown.reverse();
+    }
+    Ok(shown)
+}
+
+/// Posts that are not deleted, by the IDs that the store knows them by.
+fn posts(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, Found>, DbError> {
+    let found = tx.query(
+        &format!("select {COLUMNS} from post where id {{in $1}} and deleted_at_ms is null"),
+        &[&Column::i64(ids.iter().copied())],
+        from_row,
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+/// The columns that [`from_row`] reads.
+const COLUMNS: &str = "id, instance_id, upstream_id, uri, url, account_id, created_at_ms,
+    edited_at_ms, visibility, boost_of_upstream_id, listed, raw,
+    coalesce(public_id, id) as listed_id, returns";
+
+fn from_row(row: &Row<'_>) -> Result<(i64, Found), DbError> {
+    let id = row.i64("id")?;
+    let post = TimelinePost {
+        id: from_sql(id)?,
+        post_id: from_sql(id)?,
+        public_id: from_sql(row.i64("listed_id")?)?,
+        instance: from_sql(row.i64("instance_id")?)?,
+        upstream_id: row.text("upstream_id")?,
+        uri: row.opt_text("uri")?,
+        url: row.opt_text("url")?,
+        account: row.opt_i64("account_id")?.map(from_sql).transpose()?,
+        created_at_ms: row.opt_i64("created_at_ms")?,
+        edited_at_ms: row.opt_i64("edited_at_ms")?,
+        visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+        boost_of: row.opt_text("boost_of_upstream_id")?,
+        raw: row.text("raw")?,
+    };
+    let found = Found {
+        post,
+        listed: row.bool("listed")?,
+        returns: row.i64("returns")?,
+    };
+    Ok((id, found))
+}

@@ -1,0 +1,242 @@
+//! Credentials for requests to upstreams.
+
+use driftline_core::api::Api;
+use driftline_db::{DbError, Root, Row, Tx};
+
+use crate::{
+    clock::{self, IdCounter},
+    error::StoreError,
+    ids::{CredentialId, InstanceId, from_sql, sql},
+    mirror::source::{self, NameRefused, TokenLocation},
+    posts::instance,
+};
+
+/// A credential for requests to one upstream: a token, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// Its ID.
+    pub id: CredentialId,
+    /// The upstream.
+    pub instance: InstanceId,
+    /// Its name, unique here.
+    pub name: String,
+    /// Where its token is; `None` for requests without one.
+    pub place: Option<TokenLocation>,
+    /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
+    pub monthly_posts: Option<i64>,
+    /// Its quarantine, if it is in one.
+    pub quarantine: Option<Quarantine>,
+}
+
+/// Why and how long a credential is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantine {
+    /// Since when, Unix ms.
+    pub since_ms: i64,
+    /// When it is tried again, Unix ms.
+    pub until_ms: i64,
+    /// What the upstream said. Never holds a secret.
+    pub reason: String,
+}
+
+/// A credential to add.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCredential {
+    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// The upstream's origin.
+    pub origin: String,
+    /// The API that it speaks, if it is not known yet.
+    pub api: Api,
+    /// Where its token is.
+    pub place: Option<TokenLocation>,
+    /// See [`Credential::monthly_posts`].
+    pub monthly_posts: Option<i64>,
+}
+
+/// The root of writes to a credential and its quotas.
+pub fn root(credential: CredentialId) -> Root {
+    Root::row("credential", "id", sql(credential))
+}
+
+/// Adds a credential. To be written below [`clock::root`].
+pub fn add(
+    tx: &mut Tx<'_>,
+    new: &NewCredential,
+    now_ms: i64,
+) -> Result<Result<CredentialId, NameRefused>, StoreError> {
+    if !source::is_name(&new.name) {
+        return Ok(Err(NameRefused::Bad));
+    }
+    if by_name(tx, &new.name)?.is_some() {
+        return Ok(Err(NameRefused::Taken));
+    }
+    let instance = instance::find_or_add(tx, &new.origin, new.api)?;
+    let id = insert(tx, instance, new, now_ms)?;
+    Ok(Ok(id))
+}
+
+/// The credential that a source is read with: the one of its instance with the same token. Added if
+/// there is none, so that the source's requests count. To be written below [`clock::root`].
+pub fn of_place(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    place: Option<&TokenLocation>,
+    name: &str,
+    now_ms: i64,
+) -> Result<Credential, StoreError> {
+    if let Some(known) = find_place(tx, instance, place)? {
+        return Ok(known);
+    }
+    let mut new = NewCredential {
+        name: name.to_owned(),
+        origin: String::new(),
+        api: Api::default(),
+        place: place.cloned(),
+        monthly_posts: None,
+    };
+    let mut number = 1;
+    while by_name(tx, &new.name)?.is_some() {
+        number += 1;
+        new.name = format!("{name}-{number}");
+    }
+    let id = insert(tx, sql(instance), &new, now_ms)?;
+    by_id(tx, id)?.ok_or_else(|| StoreError::unreadable("a credential", &"it was just added"))
+}
+
+/// The credential of an instance with that token.
+pub fn find_place(
+    tx: &mut Tx<'_>,
+    instance: InstanceId,
+    place: Option<&TokenLocation>,
+) -> Result<Option<Credential>, StoreError> {
+    let all = of_instance(tx, instance)?;
+    Ok(all.into_iter().find(|known| known.place.as_ref() == place))
+}
+
+/// Every credential, in order of their IDs.
+pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Credential>, StoreError> {
+    select(tx, "order by id", &[])
+}
+
+/// The credentials of an instance, in order of their IDs.
+pub fn of_instance(tx: &mut Tx<'_>, instance: InstanceId) -> Result<Vec<Credential>, StoreError> {
+    select(tx, "where instance_id = $1 order by id", &[&sql(instance)])
+}
+
+/// The credential of that name.
+pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Credential>, StoreError> {
+    let name = crate::text::without_nul(name);
+    Ok(select(tx, "where name = $1", &[&&*name])?.pop())
+}
+
+/// The credential of that ID.
+pub fn by_id(tx: &mut Tx<'_>, id: CredentialId) -> Result<Option<Credential>, StoreError> {
+    Ok(select(tx, "where id = $1", &[&sql(id)])?.pop())
+}
+
+/// Removes a credential with its quotas; `false` if there is none. To be written below
+/// [`clock::root`].
+pub fn remove(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
+    tx.execute("delete from quota where credential_id = $1", &[&sql(id)])?;
+    Ok(tx.execute("delete from credential where id = $1", &[&sql(id)])? > 0)
+}
+
+/// Puts a credential into quarantine, or prolongs it.
+pub fn quarantine(
+    tx: &mut Tx<'_>,
+    id: CredentialId,
+    quarantine: &Quarantine,
+) -> Result<(), StoreError> {
+    let Quarantine {
+        since_ms,
+        until_ms,
+        reason,
+    } = quarantine;
+    let reason = crate::text::without_nul(reason);
+    tx.execute(
+        "update credential set quarantined_at_ms = coalesce(quarantined_at_ms, $2),
+             quarantine_until_ms = $3, quarantine_reason = $4
+         where id = $1",
+        &[&sql(id), since_ms, until_ms, &&*reason],
+    )?;
+    Ok(())
+}
+
+/// Ends a credential's quarantine; `false` if it was in none.
+pub fn restore(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "update credential set quarantined_at_ms = null, quarantine_until_ms = null,
+             quarantine_reason = null
+         where id = $1 and quarantined_at_ms is not null",
+        &[&sql(id)],
+    )?;
+    Ok(changed > 0)
+}
+
+fn insert(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    new: &NewCredential,
+    now_ms: i64,
+) -> Result<CredentialId, StoreError> {
+    let id = clock::take_numbers(tx, IdCounter::Credential, 1)?;
+    tx.execute(
+        "insert into credential (id, instance_id, name, place, monthly_posts, created_at_ms)
+         values ($1, $2, $3, $4, $5, $6)",
+        &[
+            &id,
+            &instance_id,
+            &new.name,
+            &new.place.as_ref().map(TokenLocation::to_text),
+            &new.monthly_posts,
+            &now_ms,
+        ],
+    )?;
+    Ok(from_sql(id)?)
+}
+
+fn select(
+    tx: &mut Tx<'_>,
+    rest: &str,
+    params: &[&dyn driftline_db::ToValue],
+) -> Result<Vec<Credential>, StoreError> {
+    let rows = tx.query(
+        &format!("select {COLUMNS} from credential {rest}"),
+        params,
+        |row| Ok((from_row(row)?, row.opt_text("place")?)),
+    )?;
+    rows.into_iter()
+        .map(|(credential, place)| {
+            let place = place.as_deref().map(TokenLocation::from_text).transpose()?;
+            Ok(Credential {
+                place,
+                ..credential
+            })
+        })
+        .collect()
+}
+
+/// The columns that [`from_row`] reads, and the text of the token's place.
+const COLUMNS: &str = "id, instance_id, name, place, monthly_posts, quarantined_at_ms,
+    quarantine_until_ms, quarantine_reason";
+
+/// A credential without its token's place.
+fn from_row(row: &Row<'_>) -> Result<Credential, DbError> {
+    let until_ms = row.opt_i64("quarantine_until_ms")?;
+    let reason = row.opt_text("quarantine_reason")?;
+    Ok(Credential {
+        id: from_sql(row.i64("id")?)?,
+        instance: from_sql(row.i64("instance_id")?)?,
+        name: row.text("name")?,
+        place: None,
+        monthly_posts: row.opt_i64("monthly_posts")?,
+        quarantine: row
+            .opt_i64("quarantined_at_ms")?
+            .map(|since_ms| Quarantine {
+                since_ms,
+                until_ms: until_ms.unwrap_or(since_ms),
+                reason: reason.unwrap_or_default(),
+            }),
+    })
+}

@@ -1,0 +1,60 @@
+//! The ledgers of credentials' quotas, which processes share.
+//!
+//! Every write is below [`crate::quota::credential::root`] of the credential, so that processes take quota
+//! one after the other. What a process has taken is gone for all others before it sends the
+//! request.
+
+use driftline_core::quota::QuotaLedger;
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    ids::{CredentialId, from_sql, sql},
+};
+
+/// A credential's ledger in a scope of its upstream's limits; a new one if it has none.
+pub fn load(
+    tx: &mut Tx<'_>,
+    credential: CredentialId,
+    scope: &str,
+) -> Result<QuotaLedger, StoreError> {
+    let json = tx.query_opt(
+        "select ledger from quota where credential_id = $1 and scope = $2",
+        &[&sql(credential), &scope],
+        |row| row.text(0),
+    )?;
+    json.map_or_else(|| Ok(QuotaLedger::default()), |json| parse(&json))
+}
+
+/// Stores a ledger. To be written below [`crate::quota::credential::root`].
+pub fn store(
+    tx: &mut Tx<'_>,
+    credential: CredentialId,
+    scope: &str,
+    ledger: &QuotaLedger,
+) -> Result<(), StoreError> {
+    let json = serde_json::to_string(ledger)
+        .map_err(|error| StoreError::unreadable("a ledger of quotas", &error))?;
+    tx.execute(
+        "insert into quota (credential_id, scope, ledger) values ($1, $2, $3)
+         on conflict (credential_id, scope) do update set ledger = excluded.ledger",
+        &[&sql(credential), &scope, &json],
+    )?;
+    Ok(())
+}
+
+/// Every ledger: of which credential, in which scope.
+pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, QuotaLedger)>, StoreError> {
+    let rows = tx.query(
+        "select credential_id, scope, ledger from quota order by credential_id, scope",
+        &[],
+        |row| Ok((from_sql(row.i64(0)?)?, row.text(1)?, row.text(2)?)),
+    )?;
+    rows.into_iter()
+        .map(|(credential, scope, json)| Ok((credential, scope, parse(&json)?)))
+        .collect()
+}
+
+fn parse(json: &str) -> Result<QuotaLedger, StoreError> {
+    serde_json::from_str(json).map_err(|error| StoreError::unreadable("a ledger of quotas", &error))
+}

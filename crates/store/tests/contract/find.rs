@@ -1,0 +1,88 @@
+//! Posts found by what a person gives.
+
+use driftline_db::{Dialect, testing::databases};
+use driftline_store::{Store, StoreError, Tx, clock, find};
+
+/// Posts with addresses, as many as no plan reads for one.
+fn add_posts(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    tx.execute(
+        "insert into post (id, instance_id, upstream_id, uri, url, first_source_id, read_at_ms,
+             visibility, content_hash, listed)
+         with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000)
+         select i, 1, cast(i as text), 'tag:' || i, 'https://a.example/@a/' || i, 1, 1,
+             'public', 1, true
+         from n",
+        &[],
+    )?;
+    tx.execute("analyze post", &[])?;
+    Ok(())
+}
+
+#[test]
+fn posts_are_found_by_their_addresses_through_an_index() {
+    for fresh in databases() {
+        let store = Store::open(fresh.target.clone()).expect("a store");
+        store
+            .write_blocking(clock::root(), add_posts)
+            .expect("posts");
+        for (sql, address, index) in [
+            (find::BY_ADDRESS[0], "https://a.example/@a/7", "post_url"),
+            (find::BY_ADDRESS[1], "tag:7", "post_uri"),
+        ] {
+            let plan = store
+                .read_blocking(move |tx| plan(tx, sql, address))
+                .expect("a plan");
+            assert!(plan.contains(index), "{}: {plan}", fresh.name);
+        }
+        for text in ["https://a.example/@a/7", "tag://7"] {
+            let found = store.read_blocking(move |tx| find::post(tx, text));
+            let expected = text.starts_with("https").then_some(7);
+            assert_eq!(found.expect("a read").map(u64::from), expected);
+        }
+        store.close_blocking();
+    }
+}
+
+/// An address that PostgreSQL would refuse as a key is stored and found like any other.
+#[test]
+fn a_long_address_is_found() {
+    for fresh in databases() {
+        let store = Store::open(fresh.target.clone()).expect("a store");
+        store
+            .write_blocking(clock::root(), add_posts)
+            .expect("posts");
+        let random =
+            (0..20_000_u32).map(|n| char::from(b'a' + (n.wrapping_mul(n) % 1009 % 26) as u8));
+        let long = format!("https://a.example/{}/end?", random.collect::<String>());
+        let stored = long.clone();
+        store
+            .write_blocking(clock::root(), move |tx: &mut Tx<'_>| {
+                tx.execute("update post set url = $1 where id = 9", &[&stored])?;
+                tx.execute(
+                    "update post set url = $1 || 'other' where id = 8",
+                    &[&stored],
+                )?;
+                Ok::<_, StoreError>(())
+            })
+            .expect("a write");
+        let found = store.read_blocking(move |tx| find::post(tx, &long));
+        assert_eq!(
+            found.expect("a read").map(u64::from),
+            Some(9),
+            "{}",
+            fresh.name
+        );
+        store.close_blocking();
+    }
+}
+
+fn plan(tx: &mut Tx<'_>, sql: &str, address: &str) -> Result<String, StoreError> {
+    let (explain, column) = match tx.dialect() {
+        Dialect::Sqlite => ("explain query plan", 3),
+        Dialect::Postgres => ("explain", 0),
+    };
+    let lines = tx.query(&format!("{explain} {sql}"), &[&address], |row| {
+        row.text(column)
+    })?;
+    Ok(lines.join("\n"))
+}
