@@ -2,42 +2,63 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
+    cell::RefCell,
     io::{self, Write},
-    sync::{Arc, Mutex},
+    rc::Rc,
+    sync::Once,
 };
-
-use tracing::subscriber::DefaultGuard;
 
 /// The warnings that this thread logs.
 #[derive(Clone, Default)]
-pub struct Warnings(Arc<Mutex<Vec<u8>>>);
+pub struct Warnings(Rc<RefCell<Vec<u8>>>);
+
+/// Ends the capture when it is dropped.
+pub struct Capture(());
+
+thread_local! {
+    static CAPTURED: RefCell<Option<Warnings>> = const { RefCell::new(None) };
+}
 
 impl Warnings {
     /// Captures what this thread logs until the guard is dropped.
-    pub fn listen() -> (Self, DefaultGuard) {
+    pub fn listen() -> (Self, Capture) {
+        // One subscriber for all threads: what `tracing` remembers of a call site is wrong for a moment
+        // while subscribers of single threads come and go.
+        static INSTALLED: Once = Once::new();
+        INSTALLED.call_once(|| {
+            let subscriber = tracing_subscriber::fmt()
+                .with_max_level(tracing::Level::WARN)
+                .with_ansi(false)
+                .without_time()
+                .with_writer(|| ThreadWriter);
+            tracing::subscriber::set_global_default(subscriber.finish()).unwrap();
+        });
         let warnings = Self::default();
-        let writer = warnings.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::WARN)
-            .with_ansi(false)
-            .without_time()
-            .with_writer(move || writer.clone());
-        (
-            warnings,
-            tracing::subscriber::set_default(subscriber.finish()),
-        )
+        CAPTURED.set(Some(warnings.clone()));
+        (warnings, Capture(()))
     }
 
     /// How many lines contain the text.
     pub fn times(&self, expected: &str) -> usize {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(self.0.borrow().clone()).unwrap();
         text.lines().filter(|line| line.contains(expected)).count()
     }
 }
 
-impl Write for Warnings {
+impl Drop for Capture {
+    fn drop(&mut self) {
+        CAPTURED.set(None);
+    }
+}
+
+struct ThreadWriter;
+
+impl Write for ThreadWriter {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(part)
+        CAPTURED.with_borrow(|captured| match captured {
+            Some(warnings) => warnings.0.borrow_mut().write(part),
+            None => Ok(part.len()),
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {

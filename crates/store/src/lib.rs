@@ -15,7 +15,7 @@
 pub mod clock;
 pub mod database_clock;
 mod error;
-mod ids;
+mod id_types;
 mod library;
 pub mod mirror;
 pub mod nodes;
@@ -30,7 +30,7 @@ mod text;
 
 pub use driftline_db::{MigrationPlan, PendingMigration, Root, SecretUrl, Stats, Target, Tx};
 pub use error::StoreError;
-pub use ids::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
+pub use id_types::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitSummary, ReceivedEvent,
     commit_events, commit_look_up, commit_machine, commit_page, completeness, entry, listed_in,

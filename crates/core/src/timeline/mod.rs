@@ -14,7 +14,7 @@ mod gap_ledger;
 mod ladder;
 mod lateness;
 mod machine;
-mod optimum;
+mod overlap;
 mod plan;
 mod probes;
 mod request;

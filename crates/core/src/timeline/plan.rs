@@ -6,7 +6,7 @@ use super::{
     evidence::{Evidence, MAX_AGE_MS, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of},
     ladder::{Ladder, Rung},
     lateness::{Distribution, Lateness},
-    optimum::{self, Basis, Choice, YOUNG_PROBES},
+    overlap::{self, Basis, Choice, YOUNG_PROBES},
     settings::{Overlap, Settings},
     trials::Trials,
 };
@@ -95,7 +95,7 @@ pub(super) fn choose(settings: &Settings, measured: Measured<'_>) -> Choice {
         rungs.push(last);
     }
     rungs.sort_unstable_by_key(|rung| rung.age_ms);
-    optimum::choose(&Basis {
+    overlap::choose(&Basis {
         lateness: distribution.as_ref(),
         evidence: measured.evidence,
         every_ms: interval_ms(settings, measured),

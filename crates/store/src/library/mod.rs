@@ -7,7 +7,7 @@ use driftline_db::{DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{SourceId, sql},
+    id_types::{SourceId, sql},
 };
 
 /// A library, whose USNs this transaction alone takes.

@@ -5,7 +5,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    ids::{SourceId, sql},
+    id_types::{SourceId, sql},
     library,
 };
 

@@ -10,7 +10,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{SourceId, sql},
+    id_types::{SourceId, sql},
     posts::alias,
     refresh::Look,
 };

@@ -9,7 +9,7 @@ use super::{entry, machine::LockedSource};
 use crate::{
     clock,
     error::StoreError,
-    ids::{LocalId, SourceId, from_sql, sql},
+    id_types::{LocalId, SourceId, from_sql, sql},
     refresh::OutboxItem,
 };
 

@@ -5,7 +5,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    ids::{InstanceId, SourceId, sql},
+    id_types::{InstanceId, SourceId, sql},
     library::Library,
     mirror::gap,
 };

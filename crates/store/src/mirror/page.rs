@@ -10,7 +10,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    ids::SourceId,
+    id_types::SourceId,
     mirror::{
         entry, gap,
         intake::{self, IntakeContext, PostObservation},

@@ -6,7 +6,7 @@ use driftline_db::{DbError, Root, Row, ToValue, Tx};
 use crate::{
     clock::{self, IdCounter},
     error::StoreError,
-    ids::{SourceId, from_sql, sql},
+    id_types::{SourceId, from_sql, sql},
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
 };

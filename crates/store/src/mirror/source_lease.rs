@@ -9,7 +9,7 @@ use driftline_db::{Column, Tx};
 use crate::{
     database_clock::now_sql,
     error::StoreError,
-    ids::{SourceId, from_sql, sql},
+    id_types::{SourceId, from_sql, sql},
 };
 
 /// A claim on a source.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{clock, error::StoreError, ids::SourceId, mirror::machine::LockedSource, refresh};
+use crate::{clock, error::StoreError, id_types::SourceId, mirror::machine::LockedSource, refresh};
 
 /// How much was removed with a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    ids::SourceId,
+    id_types::SourceId,
     mirror::{
         deletion::{self, Gone},
         entry,

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     clock,
     error::StoreError,
-    ids::{SourceId, sql},
+    id_types::{SourceId, sql},
     posts::post,
     refresh::{
         self,

@@ -11,7 +11,7 @@ use driftline_db::{Column, DbError, Tx};
 use crate::{
     clock::{self, IdCounter},
     error::StoreError,
-    ids::{AccountId, InstanceId, from_sql, sql},
+    id_types::{AccountId, InstanceId, from_sql, sql},
     text::without_nul,
 };
 

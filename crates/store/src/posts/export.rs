@@ -7,7 +7,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{LocalId, SourceId, from_sql, sql},
+    id_types::{LocalId, SourceId, from_sql, sql},
 };
 
 /// An entry with its post, to export.

@@ -4,7 +4,7 @@ use driftline_db::{DbError, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{InstanceId, LocalId, from_sql, sql},
+    id_types::{InstanceId, LocalId, from_sql, sql},
 };
 
 /// The post that a text identifies: by its local ID or that of one of its entries, by its address for

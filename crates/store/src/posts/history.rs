@@ -4,7 +4,7 @@ use driftline_db::{Column, DbError, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{LocalId, sql},
+    id_types::{LocalId, sql},
 };
 
 /// A version of a post that is no longer shown.

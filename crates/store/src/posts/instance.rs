@@ -6,7 +6,7 @@ use driftline_db::{DbError, Tx};
 use crate::{
     clock::{self, IdCounter},
     error::StoreError,
-    ids::{InstanceId, from_sql, sql},
+    id_types::{InstanceId, from_sql, sql},
 };
 
 /// A server that timelines come from.

@@ -7,7 +7,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{AccountId, InstanceId, LocalId, SourceId, from_sql, sql},
+    id_types::{AccountId, InstanceId, LocalId, SourceId, from_sql, sql},
 };
 
 /// A part of a timeline, with Mastodon's bounds.

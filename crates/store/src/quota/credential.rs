@@ -6,7 +6,7 @@ use driftline_db::{DbError, Root, Row, Tx};
 use crate::{
     clock::{self, IdCounter},
     error::StoreError,
-    ids::{CredentialId, InstanceId, from_sql, sql},
+    id_types::{CredentialId, InstanceId, from_sql, sql},
     mirror::source::{self, NameRefused, TokenLocation},
     posts::instance,
 };

@@ -9,7 +9,7 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    ids::{CredentialId, from_sql, sql},
+    id_types::{CredentialId, from_sql, sql},
 };
 
 /// A credential's ledger in a scope of its upstream's limits; a new one if it has none.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    ids::{InstanceId, LocalId, SourceId, from_sql, sql},
+    id_types::{InstanceId, LocalId, SourceId, from_sql, sql},
     store::Store,
 };
 

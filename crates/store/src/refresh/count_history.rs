@@ -5,7 +5,7 @@ use driftline_db::{Column, DbError, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{LocalId, sql},
+    id_types::{LocalId, sql},
 };
 
 /// A post's counts as an answer showed them.

@@ -6,7 +6,7 @@ use driftline_db::Tx;
 use super::{SHARDS, claim_lease, schedule};
 use crate::{
     error::StoreError,
-    ids::{InstanceId, sql},
+    id_types::{InstanceId, sql},
 };
 
 /// How much of an instance is overdue.

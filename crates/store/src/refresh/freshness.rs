@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    ids::{LocalId, sql},
+    id_types::{LocalId, sql},
 };
 
 /// A post that is stored for the first time.

@@ -7,7 +7,7 @@ use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{InstanceId, LocalId, from_sql, sql},
+    id_types::{InstanceId, LocalId, from_sql, sql},
 };
 
 /// How a post's counts grew, as far as answers showed it.

@@ -5,7 +5,7 @@ use driftline_db::{Root, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{InstanceId, sql},
+    id_types::{InstanceId, sql},
 };
 
 /// The root of writes to an instance's learned state.

@@ -9,7 +9,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{InstanceId, LocalId, from_sql, sql},
+    id_types::{InstanceId, LocalId, from_sql, sql},
 };
 
 /// A changed post that libraries are to be notified of.

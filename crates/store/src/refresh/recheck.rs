@@ -7,7 +7,7 @@ use driftline_db::{Column, Tx};
 
 use crate::{
     error::StoreError,
-    ids::{LocalId, SourceId, from_sql, sql},
+    id_types::{LocalId, SourceId, from_sql, sql},
     refresh::recount::RECOUNT_PAUSE_MS,
 };
 

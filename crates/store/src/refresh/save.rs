@@ -20,7 +20,7 @@ use super::{
 use crate::{
     clock,
     error::StoreError,
-    ids::{LocalId, sql},
+    id_types::{LocalId, sql},
     posts::{
         account,
         history::{self, EndedBy},

@@ -16,7 +16,7 @@ use super::{
     gap_ledger::{Gap, GapKind, GapLedger},
     ladder::{Rung, RungStats},
     lateness::Lateness,
-    optimum::Choice,
+    overlap::Choice,
     plan::{self, Measured, Plan},
     probes::Probes,
     request::Fetch,
