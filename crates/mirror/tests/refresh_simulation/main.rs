@@ -39,7 +39,7 @@ use workers::Worker;
 
 #[test]
 fn every_post_stays_fresh_whatever_dies() {
-    seeds::run(200, |seed| Simulation::new(seed).run());
+    seeds::run(60, |seed| Simulation::new(seed).run());
 }
 
 #[test]
