@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{post::Post, upstream_id::UpstreamId};
 
 /// One page of a timeline to ask for. All bounds are exclusive; a client of
-/// an upstream whose `max_id` is inclusive converts (see [`MaxIdBound`]).
+/// an upstream whose `max_id` is inclusive (Twitter's v1.1) converts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PageRequest {
     /// Only posts above this ID, the newest first.
@@ -17,16 +17,6 @@ pub struct PageRequest {
     pub min_id: Option<UpstreamId>,
     /// The most posts to answer with.
     pub limit: u16,
-}
-
-/// Whether an upstream's `max_id` includes the ID it names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MaxIdBound {
-    /// Mastodon.
-    Exclusive,
-    /// Twitter's v1.1.
-    Inclusive,
 }
 
 /// What an upstream's timeline can do.

@@ -1,5 +1,3 @@
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// How often posts are refreshed by their age.
@@ -33,16 +31,25 @@ pub enum Due {
 }
 
 /// An invalid table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AgeTableError {
     /// There are no bands.
+    #[error("the table is empty: expected at least one age")]
     Empty,
     /// A band does not end after the one before it, or its interval is not above zero.
+    #[error(
+        "age {} must lie above the one before it and have an interval above zero",
+        .at + 1
+    )]
     Band {
         /// The band's index, from 0.
         at: usize,
     },
     /// Older posts would be refreshed more often than younger ones.
+    #[error(
+        "age {} has a shorter interval than a younger one; intervals grow with age",
+        .at + 1
+    )]
     Shrinks {
         /// The older band's index, from 0.
         at: usize,
@@ -139,26 +146,6 @@ impl Default for AgeTable {
         }
     }
 }
-
-impl fmt::Display for AgeTableError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => write!(f, "the table is empty: expected at least one age"),
-            Self::Band { at } => write!(
-                f,
-                "age {} must lie above the one before it and have an interval above zero",
-                at + 1
-            ),
-            Self::Shrinks { at } => write!(
-                f,
-                "age {} has a shorter interval than a younger one; intervals grow with age",
-                at + 1
-            ),
-        }
-    }
-}
-
-impl std::error::Error for AgeTableError {}
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;

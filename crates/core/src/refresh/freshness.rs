@@ -145,7 +145,6 @@ impl Freshness {
                 at_ms: before.at_ms,
                 total: before.total as f64,
             }),
-            weight: 1.0,
             source: self.source,
         }
     }
@@ -153,120 +152,80 @@ impl Freshness {
     /// Applies the result of a look-up.
     pub fn take(&self, policy: &Policy, result: LookupResult, context: RequestContext) -> Decision {
         let is_late = context.at_ms < self.refreshed_ms;
-        match result {
-            LookupResult::Nothing => self.failed(policy, context),
-            LookupResult::Suspect => self.suspected(policy, context),
-            _ if is_late => self.stays(policy, LookupOutcome::Superseded),
-            LookupResult::Seen { counts, changed } => self.seen(policy, counts, changed, context),
-            LookupResult::Missing if !self.missing => self.missed(context),
-            LookupResult::Missing if context.is_open => self.ended(context),
-            LookupResult::Gone => self.ended(context),
-            LookupResult::Missing | LookupResult::Hidden => self.hidden(policy, context),
-        }
-    }
-
-    fn seen(
-        &self,
-        policy: &Policy,
-        counts: Counts,
-        changed: bool,
-        context: RequestContext,
-    ) -> Decision {
-        let mut freshness = self.answered(context);
-        freshness.counts = counts;
-        freshness.missing = false;
-        let notify = is_worth_notifying(policy.ages(), &freshness, context.now_ms);
+        let (mut freshness, outcome) = match result {
+            LookupResult::Nothing | LookupResult::Suspect => {
+                let failures = self.failures.saturating_add(1);
+                (Self { failures, ..*self }, LookupOutcome::Failed)
+            }
+            _ if is_late => (*self, LookupOutcome::Superseded),
+            LookupResult::Seen { counts, changed } => {
+                let seen = Self {
+                    counts,
+                    missing: false,
+                    ..self.answered(context)
+                };
+                let outcome = if changed {
+                    LookupOutcome::Updated
+                } else {
+                    LookupOutcome::Unchanged
+                };
+                (seen, outcome)
+            }
+            LookupResult::Missing if !self.missing => {
+                let missing = true;
+                (Self { missing, ..*self }, LookupOutcome::Missing)
+            }
+            LookupResult::Missing if !context.is_open => self.hidden(context),
+            LookupResult::Hidden => self.hidden(context),
+            LookupResult::Missing | LookupResult::Gone => {
+                (self.answered(context), LookupOutcome::Deleted)
+            }
+        };
+        let is_seen = matches!(outcome, LookupOutcome::Updated | LookupOutcome::Unchanged);
+        let notify = is_seen && is_worth_notifying(policy.ages(), &freshness, context.now_ms);
         if notify {
             freshness.notified = CountSample {
                 at_ms: context.now_ms,
-                total: counts.total(),
+                total: freshness.counts.total(),
             };
         }
+        let due = match outcome {
+            LookupOutcome::Missing => Due::At(context.now_ms.saturating_add(CONFIRM_MS)),
+            LookupOutcome::Deleted => Due::Retired,
+            LookupOutcome::Failed => {
+                freshness.retry(policy, result == LookupResult::Suspect, context)
+            }
+            _ => policy.due(&freshness.refresh_history()),
+        };
         Decision {
             freshness,
-            outcome: if changed {
-                LookupOutcome::Updated
-            } else {
-                LookupOutcome::Unchanged
-            },
-            due: policy.due(&freshness.refresh_history()),
+            outcome,
+            due,
             notify,
         }
     }
 
-    fn missed(&self, context: RequestContext) -> Decision {
-        Decision {
-            freshness: Self {
-                missing: true,
-                ..*self
-            },
-            outcome: LookupOutcome::Missing,
-            due: Due::At(context.now_ms.saturating_add(CONFIRM_MS)),
-            notify: false,
+    /// When a post without an answer is due again: a suspect as it was.
+    fn retry(&self, policy: &Policy, is_suspect: bool, context: RequestContext) -> Due {
+        let (ages, now_ms) = (policy.ages(), context.now_ms);
+        if !ages.holds(self.created_at_ms, now_ms) {
+            return Due::Retired;
         }
+        if is_suspect {
+            return Due::At(context.due_ms);
+        }
+        let age_ms = now_ms.saturating_sub(self.created_at_ms.unwrap_or(now_ms));
+        let every_ms = ages.every_ms(age_ms).unwrap_or(0);
+        let retry_ms = retry_ms(self.failures, every_ms, context.random);
+        Due::At(now_ms.saturating_add(retry_ms))
     }
 
-    fn ended(&self, context: RequestContext) -> Decision {
-        Decision {
-            freshness: self.answered(context),
-            outcome: LookupOutcome::Deleted,
-            due: Due::Retired,
-            notify: false,
-        }
-    }
-
-    fn hidden(&self, policy: &Policy, context: RequestContext) -> Decision {
-        let freshness = Self {
+    fn hidden(&self, context: RequestContext) -> (Self, LookupOutcome) {
+        let hidden = Self {
             missing: false,
             ..self.answered(context)
         };
-        Decision {
-            freshness,
-            outcome: LookupOutcome::Hidden,
-            due: policy.due(&freshness.refresh_history()),
-            notify: false,
-        }
-    }
-
-    fn failed(&self, policy: &Policy, context: RequestContext) -> Decision {
-        let failures = self.failures.saturating_add(1);
-        let freshness = Self { failures, ..*self };
-        let age_ms = context
-            .now_ms
-            .saturating_sub(self.created_at_ms.unwrap_or(context.now_ms));
-        let every_ms = policy.ages().every_ms(age_ms).unwrap_or(0);
-        let retry_ms = retry_ms(failures, every_ms, context.random);
-        let due = if policy.ages().holds(self.created_at_ms, context.now_ms) {
-            Due::At(context.now_ms.saturating_add(retry_ms))
-        } else {
-            Due::Retired
-        };
-        Decision {
-            freshness,
-            outcome: LookupOutcome::Failed,
-            due,
-            notify: false,
-        }
-    }
-
-    fn suspected(&self, policy: &Policy, context: RequestContext) -> Decision {
-        let failed = self.failed(policy, context);
-        Decision {
-            due: match failed.due {
-                Due::At(_) => Due::At(context.due_ms),
-                other => other,
-            },
-            ..failed
-        }
-    }
-
-    fn stays(&self, policy: &Policy, outcome: LookupOutcome) -> Decision {
-        Decision {
-            freshness: *self,
-            outcome,
-            due: policy.due(&self.refresh_history()),
-            notify: false,
-        }
+        (hidden, LookupOutcome::Hidden)
     }
 
     fn answered(&self, context: RequestContext) -> Self {

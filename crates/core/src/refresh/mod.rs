@@ -11,7 +11,6 @@
 mod age_table;
 mod batch_rule;
 mod bisection;
-mod engagement;
 mod freshness;
 mod notification;
 mod policy;
@@ -22,7 +21,6 @@ mod value;
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
 pub use batch_rule::{BatchRule, Fill};
 pub use bisection::{Bisection, Blame, may_blame_posts};
-pub use engagement::EngagementWeights;
 pub use freshness::{
     CountSample, Decision, Freshness, LookupOutcome, LookupResult, RequestContext,
 };

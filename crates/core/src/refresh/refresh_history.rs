@@ -13,8 +13,6 @@ pub struct RefreshHistory {
     pub total: f64,
     /// The engagement at the look before that.
     pub before: Option<EngagementSample>,
-    /// The value of a change of this post's counts relative to others'; 1 by default.
-    pub weight: f64,
     /// The source whose growth curve applies: the first to store it, by its number in the store;
     /// `None` if unknown.
     pub source: Option<u64>,
@@ -29,7 +27,6 @@ impl RefreshHistory {
             refreshes: 0,
             total,
             before: None,
-            weight: 1.0,
             source: None,
         }
     }

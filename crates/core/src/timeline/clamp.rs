@@ -67,35 +67,27 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn agrees_with_the_stated_formulas_on_twitter_ids(
-            latest in 1u64..(1 << 63),
-            near_ms in -5_000i64..5_000,
-            far in any::<bool>(),
-            far_ms in 0i64..(1 << 42),
-            k_ms in 0i64..20_000,
-        ) {
-            let id_ms = i64::try_from(latest >> 22).expect("41 bits") + TWEPOCH;
-            let retrieved = if far { far_ms } else { id_ms + near_ms };
-            prop_assert_eq!(
-                ours(Layout::TWITTER, latest, retrieved, k_ms),
-                stated(latest.into(), retrieved.into(), k_ms.into(), TWEPOCH.into(), 22)
-            );
-        }
+        #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
-        fn agrees_with_the_stated_formulas_on_mastodon_ids(
+        fn agrees_with_the_stated_formulas(
+            is_twitter in any::<bool>(),
             latest in 1u64..(1 << 63),
             near_ms in -5_000i64..5_000,
             far in any::<bool>(),
             far_ms in 0i64..(1 << 42),
             k_ms in 0i64..20_000,
         ) {
-            let id_ms = i64::try_from(latest >> 16).expect("48 bits");
+            let (layout, epoch_ms, shift) = if is_twitter {
+                (Layout::TWITTER, TWEPOCH, 22)
+            } else {
+                (Layout::MASTODON, 0, 16)
+            };
+            let id_ms = i64::try_from(latest >> shift).expect("at most 48 bits") + epoch_ms;
             let retrieved = if far { far_ms } else { id_ms + near_ms };
             prop_assert_eq!(
-                ours(Layout::MASTODON, latest, retrieved, k_ms),
-                stated(latest.into(), retrieved.into(), k_ms.into(), 0, 16)
+                ours(layout, latest, retrieved, k_ms),
+                stated(latest.into(), retrieved.into(), k_ms.into(), epoch_ms.into(), shift)
             );
         }
 

@@ -52,6 +52,13 @@ pub enum GapKind {
     Unrecoverable,
 }
 
+impl Gap {
+    /// Whether part of it lies between `low` and `high`.
+    pub(super) fn overlaps(&self, low: &Key, high: &Key) -> bool {
+        self.low < *high && self.high > *low
+    }
+}
+
 impl GapKind {
     /// An open range without history in it, not tried yet.
     pub const fn open() -> Self {
@@ -181,11 +188,9 @@ impl GapLedger {
 
     /// Lets the provisional parts of a range come of age without another read.
     pub fn pass_over(&mut self, low: &Key, high: &Key, ladder: &Ladder) {
-        self.rewrite(low, high, |mut part| {
-            if let GapKind::Provisional { read_age_ms, .. } = part.kind {
-                part.kind = GapKind::PassedOver { read_age_ms };
-            }
-            vec![part]
+        self.change(low, high, |kind| match kind {
+            GapKind::Provisional { read_age_ms, .. } => GapKind::PassedOver { read_age_ms },
+            other => other,
         });
         self.join(ladder);
     }
@@ -219,22 +224,18 @@ impl GapLedger {
     /// Opens the provisional parts of a range again: the overlap of a poll whose page did not reach
     /// down to it is read with the gap above.
     pub fn reopen(&mut self, low: &Key, high: &Key) {
-        self.rewrite(low, high, |mut part| {
-            if matches!(part.kind, GapKind::Provisional { .. }) {
-                part.kind = GapKind::open();
-            }
-            vec![part]
+        self.change(low, high, |kind| match kind {
+            GapKind::Provisional { .. } => GapKind::open(),
+            other => other,
         });
         self.join_open();
     }
 
     /// Marks the open parts of a range as beyond the upstream's depth.
     pub fn give_up(&mut self, low: &Key, high: &Key) {
-        self.rewrite(low, high, |mut part| {
-            if matches!(part.kind, GapKind::Open { .. }) {
-                part.kind = GapKind::Unrecoverable;
-            }
-            vec![part]
+        self.change(low, high, |kind| match kind {
+            GapKind::Open { .. } => GapKind::Unrecoverable,
+            other => other,
         });
     }
 
@@ -250,43 +251,31 @@ impl GapLedger {
 
     /// Counts a request for a range that made no progress.
     pub fn tried(&mut self, low: &Key, high: &Key) {
-        for gap in &mut self.gaps {
-            if gap.low < *high
-                && gap.high > *low
-                && let GapKind::Open { tries, .. } | GapKind::Provisional { tries, .. } =
-                    &mut gap.kind
-            {
-                *tries += 1;
-            }
-        }
+        self.tries_of(low, high).for_each(|tries| *tries += 1);
     }
 
     /// Resets the tries in a range: a request made progress.
     pub fn progressed(&mut self, low: &Key, high: &Key) {
-        for gap in &mut self.gaps {
-            if gap.low < *high
-                && gap.high > *low
-                && let GapKind::Open { tries, .. } | GapKind::Provisional { tries, .. } =
-                    &mut gap.kind
-            {
-                *tries = 0;
-            }
-        }
+        self.tries_of(low, high).for_each(|tries| *tries = 0);
+    }
+
+    fn tries_of(&mut self, low: &Key, high: &Key) -> impl Iterator<Item = &mut u32> {
+        let gaps = self.gaps.iter_mut().filter(|gap| gap.overlaps(low, high));
+        gaps.filter_map(|gap| match &mut gap.kind {
+            GapKind::Open { tries, .. } | GapKind::Provisional { tries, .. } => Some(tries),
+            GapKind::PassedOver { .. } | GapKind::Unrecoverable => None,
+        })
     }
 
     /// Requests that an open range be filled although the source does not fill
     /// gaps by itself. `false` if there is none at `low`.
     pub fn request_fill(&mut self, low: &Key) -> bool {
-        let mut found = false;
-        for gap in &mut self.gaps {
-            if gap.low == *low
-                && let GapKind::Open { fill_requested, .. } = &mut gap.kind
-            {
-                *fill_requested = true;
-                found = true;
-            }
-        }
-        found
+        let gap = self.gaps.iter_mut().find(|gap| gap.low == *low);
+        let Some(GapKind::Open { fill_requested, .. }) = gap.map(|gap| &mut gap.kind) else {
+            return false;
+        };
+        *fill_requested = true;
+        true
     }
 
     /// Joins open neighbours of the same state, so that one walk fills them.
@@ -302,12 +291,22 @@ impl GapLedger {
         });
     }
 
+    /// Changes the kind of what lies between `low` and `high`.
+    fn change(&mut self, low: &Key, high: &Key, kind: impl Fn(GapKind) -> GapKind) {
+        self.rewrite(low, high, |part| {
+            vec![Gap {
+                kind: kind(part.kind),
+                ..part
+            }]
+        });
+    }
+
     /// Replaces what lies between `low` and `high` by what `change` makes of
     /// each part; the rest stays.
     fn rewrite(&mut self, low: &Key, high: &Key, mut change: impl FnMut(Gap) -> Vec<Gap>) {
         let old = std::mem::take(&mut self.gaps);
         for gap in old {
-            if gap.high <= *low || gap.low >= *high {
+            if !gap.overlaps(low, high) {
                 self.gaps.push(gap);
                 continue;
             }

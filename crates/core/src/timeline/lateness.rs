@@ -1,18 +1,18 @@
 //! How late posts become visible: an estimate from what reads did and did not show.
 //!
-//! Polling measures a post's lateness only as an interval. A range that was read at one age and is
-//! read again at another shows, of all posts that are visible by the second age, which were not
-//! yet visible by the first. Reads without a find count as much as those with one. The estimate
-//! is Turnbull's self-consistent one for censored and truncated data (JRSS B 38, 1976) over bins of
-//! half an octave, by expectation and maximisation of the hazards in reversed time: of the posts
-//! that are visible by a bin's end, the share that became so in it.
+//! Polling measures a post's lateness only as an interval. When a range is read at one age and again
+//! at another, the second read shows which of the posts visible by then were not yet visible at the
+//! first. Reads without a find count as much as those with one. The estimate is Turnbull's
+//! self-consistent one for censored and truncated data (JRSS B 38, 1976) over bins of half an octave.
+//! Expectation maximisation finds the hazards in reversed time: for each bin the share, of the posts
+//! visible by its end, that became visible in it.
 
 use serde::{Deserialize, Serialize};
 
 use super::age_bins::{BINS, edge_ms, middle_ms, nearest};
 
-/// A source's lateness as measured by its reads. Old reads fade, by half in twelve hours, down to
-/// what a slow source needs.
+/// A source's lateness as measured by its reads. Old reads fade by half in twelve hours, but a slow
+/// source keeps as many as it needs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lateness {
@@ -26,13 +26,13 @@ pub struct Lateness {
     /// The recent share of new posts whose ID was ahead of the server's time by more than is
     /// tolerated.
     pub(super) ahead_share: f32,
-    /// The greatest certain lateness of a post, ms: the age at which its range had been read without
-    /// it.
+    /// The greatest proven lateness of a post, ms: the age at which its range was read and did not
+    /// show it.
     pub longest_ms: i64,
 }
 
-/// Ranges that were read at one age and again at another. Kept as a tuple: a source has a hundred of
-/// them, and they are written with each page.
+/// Ranges that were read at one age and again at another. They are stored as tuples, since a source
+/// has a hundred of them and they are written with each page.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(u8, u8, f32, f32)", into = "(u8, u8, f32, f32)")]
 struct Reads {
@@ -42,13 +42,13 @@ struct Reads {
     age: u8,
     /// Posts that this read showed.
     posts: f32,
-    /// Of these, posts that the read before had not shown.
+    /// How many of these the earlier read had not shown.
     found: f32,
 }
 
 impl From<(u8, u8, f32, f32)> for Reads {
     fn from((before, age, posts, found): (u8, u8, f32, f32)) -> Self {
-        // A bin that the grid does not have could not be counted.
+        // A bin outside the grid could not be counted.
         let last = (BINS - 1) as u8;
         Self {
             before: before.min(last),
@@ -69,13 +69,13 @@ impl From<Reads> for (u8, u8, f32, f32) {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
     shares: Vec<f64>,
-    /// Posts that the reads showed which it rests on, faded.
+    /// The number of posts that it rests on, after fading.
     pub posts: f64,
 }
 
 impl Lateness {
-    /// Counts a range: it was read at `before_ms`, a lower bound, and again at `age_ms`, an upper
-    /// one; this read showed so many posts, and so many of these that the one before had not.
+    /// Counts a range that was read at `before_ms` (a lower bound) and again at `age_ms` (an upper
+    /// bound): this read showed `posts` posts, `found` of which the earlier one had not.
     pub fn read_again(&mut self, before_ms: i64, age_ms: i64, posts: u64, found: u64) {
         let (before, age) = (nearest(before_ms) as u8, nearest(age_ms) as u8);
         if found > 0 {
@@ -88,15 +88,7 @@ impl Lateness {
             .reads
             .binary_search_by_key(&(before, age), |reads| (reads.before, reads.age));
         let index = at.unwrap_or_else(|index| {
-            self.reads.insert(
-                index,
-                Reads {
-                    before,
-                    age,
-                    posts: 0.0,
-                    found: 0.0,
-                },
-            );
+            self.reads.insert(index, (before, age, 0.0, 0.0).into());
             index
         });
         let reads = &mut self.reads[index];
@@ -104,7 +96,7 @@ impl Lateness {
         reads.found += found as f32;
     }
 
-    /// Lets what was counted before fade, at this time, Unix ms.
+    /// Lets older counts fade; `now_ms` is the time, Unix ms.
     pub fn fade(&mut self, now_ms: i64) {
         let since_ms = now_ms - self.faded_at_ms;
         if self.faded_at_ms == 0 || since_ms < 0 {
@@ -115,7 +107,7 @@ impl Lateness {
             return;
         }
         self.faded_at_ms = now_ms;
-        let all: f32 = self.reads.iter().map(|reads| reads.posts).sum();
+        let all = self.posts();
         let by_time = 0.5_f64.powf(since_ms as f64 / HALF_LIFE_MS) as f32;
         let kept = by_time.max(KEPT_POSTS / all.max(1.0)).min(1.0);
         for reads in &mut self.reads {
@@ -125,11 +117,11 @@ impl Lateness {
         self.reads.retain(|reads| reads.posts >= 0.5);
     }
 
-    /// The lateness of another source of the same instance, as a prior with the weight of `posts`
-    /// posts. It shapes a plan; it is never part of a proof.
+    /// This lateness as a prior for another source of the same instance, with the weight of `posts`
+    /// posts. It shapes a plan and is never part of a proof.
     #[must_use]
     pub fn as_prior(&self, posts: f32) -> Self {
-        let all: f32 = self.reads.iter().map(|reads| reads.posts).sum();
+        let all = self.posts();
         let share = if all > posts { posts / all } else { 1.0 };
         let scaled = |reads: &Reads| Reads {
             posts: reads.posts * share,
@@ -142,6 +134,10 @@ impl Lateness {
         }
     }
 
+    fn posts(&self) -> f32 {
+        self.reads.iter().map(|reads| reads.posts).sum()
+    }
+
     /// Whether no read has been counted yet.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty()
@@ -149,8 +145,8 @@ impl Lateness {
 
     /// The estimate; `None` while no range was read twice.
     ///
-    /// What no read reached is not in it: the shares are of posts that are visible by the oldest
-    /// age that was read.
+    /// It covers only what reads could show: its shares are of the posts visible by the greatest age
+    /// that was read.
     pub fn distribution(&self) -> Option<Distribution> {
         let oldest = self
             .reads
@@ -179,12 +175,12 @@ impl Lateness {
         Some(Distribution { shares, posts })
     }
 
-    /// For each bin, of the posts that are visible by its end the share that is expected to be of
-    /// that bin, given the shares that are visible by each bin's end.
+    /// For each bin, the expected share of the posts visible by its end that belong to it, given the
+    /// shares `up_to` that are visible by each bin's end.
     ///
-    /// What a read finds is of one of the bins between its two ages, in proportion to what is there
-    /// by the shares; what it only shows again was visible before them all. So nothing has to be
-    /// said of posts that no read could show yet.
+    /// A find belongs to one of the bins between its two ages, in proportion to their shares. A post
+    /// that is only shown again was visible before them all. So posts that no read could show yet need
+    /// no assumption.
     fn hazards(&self, up_to: &[f64]) -> Vec<f64> {
         let mut events = vec![0.0; up_to.len()];
         let mut exposed = vec![0.0; up_to.len()];
@@ -210,7 +206,7 @@ impl Lateness {
     }
 }
 
-/// The share that is visible by each bin's end, where all is by the last one's.
+/// The share that is visible by each bin's end; by the last one's, everything is.
 fn product(hazards: &[f64]) -> Vec<f64> {
     let mut up_to = vec![1.0; hazards.len()];
     for bin in (1..hazards.len()).rev() {
@@ -225,14 +221,14 @@ impl Distribution {
         self.shares.get(bin).copied().unwrap_or(0.0)
     }
 
-    /// The share of posts that are later than this, ms.
+    /// The share of posts whose lateness exceeds `ms`.
     pub fn later_than(&self, ms: i64) -> f64 {
         let bin = nearest(ms);
         self.shares.iter().skip(bin + 1).sum()
     }
 
-    /// A bound that this share of the posts does not pass, ms: the upper edge of the bin where the
-    /// quantile lies.
+    /// The lateness that this share of the posts does not exceed, ms: the upper edge of the
+    /// quantile's bin.
     pub fn quantile_ms(&self, share: f64) -> i64 {
         let mut sum = 0.0;
         let last = self.shares.iter().rposition(|share| *share > TINY);
@@ -245,15 +241,15 @@ impl Distribution {
         edge_ms(BINS - 1)
     }
 
-    /// The bins that hold a share: upper edge in ms, and share.
+    /// The bins that are not empty: upper edge, ms, and share.
     pub fn bins(&self) -> impl Iterator<Item = (i64, f64)> + '_ {
         let held = |(_, share): &(usize, &f64)| **share > 1e-9;
         let bins = self.shares.iter().enumerate().filter(held);
         bins.map(|(bin, &share)| (edge_ms(bin), share))
     }
 
-    /// The mean delay, ms, of the posts between two bins (the first left out) that are stored at an
-    /// age, weighted by their share.
+    /// The delay, ms, of the posts between two bins (the first excluded) that are stored at an age,
+    /// times their share.
     pub(super) fn delay_ms(&self, after: Option<usize>, to: usize, stored_at_ms: f64) -> f64 {
         let from = after.map_or(0, |bin| bin + 1);
         (from..=to)
@@ -267,7 +263,7 @@ const ROUNDS: usize = 100;
 const CONVERGED: f64 = 1e-6;
 const TINY: f64 = 1e-12;
 const HALF_LIFE_MS: f64 = 12.0 * 3_600_000.0;
-/// A slow source's reads do not fade below so many posts.
+/// A slow source's reads do not fade below this many posts.
 const KEPT_POSTS: f32 = 20_000.0;
 const FADE_EVERY_MS: i64 = 15 * 60_000;
 

@@ -4,43 +4,57 @@ use super::{
     age_bins::{edge_ms, nearest},
     evidence::{Evidence, PROVEN_PAGE_FULLS},
     ladder::Rung,
-    lateness::Distribution,
+    lateness::{Distribution, Lateness},
     trials::Trials,
 };
 
-/// The inputs of a choice.
+/// The inputs of a plan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Basis<'a> {
-    /// The estimate of lateness, if there is enough of one.
-    pub(super) lateness: Option<&'a Distribution>,
+pub(super) struct Measured<'a> {
+    /// The source's lateness.
+    pub(super) lateness: &'a Lateness,
     /// Evidence from reading again without result.
     pub(super) evidence: &'a Evidence,
-    /// The time between two polls, ms.
-    pub(super) every_ms: i64,
-    /// An overlap that the operator has set, ms.
-    pub(super) overlap_ms: Option<i64>,
-    /// How much later than its page was read a poll may take its time to be, on average, ms: it
-    /// costs as much as that much more overlap.
-    pub(super) slack_ms: i64,
-    /// Fetches a post that polls, looks and probes may take together.
-    pub(super) budget: f64,
-    /// Fetches a post that probes at the last age take to keep the proof; `None` where there are
-    /// too few posts to ever prove anything.
-    pub(super) upkeep: Option<f64>,
-    /// The second look's least age and how much of the timeline it takes together.
-    pub(super) second_look: Rung,
-    /// The rungs above the second look, the last one included.
-    pub(super) rungs: &'a [Rung],
-    /// Rungs of these ages stay for the edits and deletions that they find.
+    /// The ages, ms, of rungs that have found edits or deletions in the last 30 days: they stay.
     pub(super) kept_ms: &'a [i64],
     /// The candidates for shorter last looks.
     pub(super) trials: &'a Trials,
     /// The age of the look that is on trial, ms: the trial goes on until it is proven or refuted.
     pub(super) trial_ms: Option<i64>,
-    /// New posts a second.
+    /// New posts a second, lately.
     pub(super) rate_per_s: f64,
+    /// New posts a second, averaged over a day: it determines how much evidence accumulates.
+    pub(super) daily_rate_per_s: f64,
+    /// The most posts that one page holds.
+    pub(super) page_limit: u16,
+    /// The time between two requests that the throttles leave, ms.
+    pub(super) throttle_spacing_ms: i64,
+    /// Whether the source's IDs carry time.
+    pub(super) timed: bool,
     /// The time, Unix ms.
     pub(super) now_ms: i64,
+}
+
+/// The inputs of a choice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Basis<'a> {
+    /// Everything that was measured.
+    pub(super) measured: Measured<'a>,
+    /// The estimate of lateness, once it rests on enough posts.
+    pub(super) lateness: Option<&'a Distribution>,
+    /// The time between two polls, ms.
+    pub(super) every_ms: i64,
+    /// An overlap that the operator has set, ms.
+    pub(super) overlap_ms: Option<i64>,
+    /// The fetches per post that polls, looks and probes may take together.
+    pub(super) budget: f64,
+    /// The fetches per post of the probes at the last age that keep the proof; `None` where too few
+    /// posts come to ever prove anything.
+    pub(super) upkeep: Option<f64>,
+    /// The second look's minimum age, and how much of the timeline one such look covers.
+    pub(super) second_look: Rung,
+    /// The rungs above the second look, the last one included.
+    pub(super) rungs: &'a [Rung],
 }
 
 /// Overlap and looks, and their cost.
@@ -59,8 +73,8 @@ pub(super) struct Choice {
     pub(super) delay_ms: Option<f64>,
 }
 
-/// The choice of least delay within the budget. Until the bound is proven every rung reads
-/// everything; if the budget cannot keep the bound, the bound wins.
+/// The choice of least delay within the budget. Until the bound is proven, every rung reads
+/// everything. If the budget is too small for the bound, the bound wins.
 pub(super) fn choose(basis: &Basis<'_>) -> Choice {
     match proven(basis) {
         Some(choice) if !is_nearly_proven_shorter(basis, &choice) => choice,
@@ -75,115 +89,73 @@ fn is_nearly_proven_shorter(basis: &Basis<'_>, choice: &Choice) -> bool {
     let (Some(longest), Some(last)) = (choice.looks.last(), basis.rungs.last()) else {
         return false;
     };
-    let second_look_ms = unproven(basis)
-        .looks
-        .first()
-        .map_or(i64::MAX, |look| look.age_ms);
-    let page_fulls = basis
-        .evidence
-        .page_fulls(second_look_ms, last.age_ms, basis.now_ms);
+    let unproven = unproven(basis);
+    let second_look_ms = unproven.looks.first().map_or(i64::MAX, |look| look.age_ms);
+    let page_fulls = basis.page_fulls(second_look_ms, last);
     let is_near = page_fulls * 10 >= PROVEN_PAGE_FULLS * 8 && page_fulls < PROVEN_PAGE_FULLS;
     choice.trial_ms.is_none() && second_look_ms < longest.age_ms && is_near
 }
 
-/// Every rung reads everything: what is chosen is the overlap and the second look's age.
+/// Every rung reads everything; the overlap and the second look's age are chosen.
 fn unproven(basis: &Basis<'_>) -> Choice {
-    let least = basis.second_look;
-    let second_looks = match basis.lateness {
-        // The first rung above it is left room.
-        Some(_) => {
-            let longest_ms = basis
-                .rungs
-                .first()
-                .map_or(least.age_ms, |rung| rung.age_ms / 2);
-            ages_from(least.age_ms, longest_ms)
-        }
-        None => vec![least.age_ms],
-    };
-    let choices = second_looks.into_iter().map(|age_ms| {
+    let least_ms = basis.second_look.age_ms;
+    let first_rung = basis.rungs.first().filter(|_| basis.lateness.is_some());
+    // The first rung is left some distance.
+    let longest_ms = first_rung.map_or(least_ms, |rung| rung.age_ms / 2);
+    let choice = |age_ms: i64| {
         let mut looks = vec![basis.look(age_ms)];
         looks.extend(basis.rungs.iter().filter(|rung| rung.age_ms > age_ms));
         // The rungs are not paid from the budget: the bound wins.
         let cost = 1.0 + basis.look_cost(&looks[0]);
-        Choice {
-            is_proven: false,
-            ..basis.with_overlap(looks, cost)
-        }
-    });
-    best(choices, WORTH).unwrap_or_else(|| basis.with_overlap(vec![least], 0.0))
+        basis.with_overlap(looks, cost)
+    };
+    let choices = ages_from(least_ms, longest_ms).into_iter().map(choice);
+    best_within(basis.budget, choices.collect()).unwrap_or_else(|| choice(least_ms))
 }
 
 /// The best plan whose bound is proven, if there is one.
 fn proven(basis: &Basis<'_>) -> Option<Choice> {
     let (upkeep, last) = (basis.upkeep?, basis.rungs.last()?);
     basis.lateness?;
-    let is_proven = |age_ms: i64| {
-        let page_fulls = basis.evidence.page_fulls(age_ms, last.age_ms, basis.now_ms);
-        page_fulls >= PROVEN_PAGE_FULLS
-    };
-    let mut ages: Vec<i64> = basis.rungs.iter().map(|rung| rung.age_ms).collect();
-    for age_ms in ages_from(basis.second_look.age_ms, last.age_ms - 1) {
-        // A configured rung replaces the grid's age next to it.
-        if ages
-            .iter()
-            .all(|rung_ms| nearest(*rung_ms) != nearest(age_ms))
-        {
-            ages.push(age_ms);
-        }
-    }
-    ages.retain(|age_ms| *age_ms < last.age_ms);
-    ages.sort_unstable();
+    let is_enough = |age_ms: &i64| basis.page_fulls(*age_ms, last) >= PROVEN_PAGE_FULLS;
+    let ages = look_ages(basis, last);
     // Longer looks are proven where shorter ones are.
-    let least = ages.iter().position(|age_ms| is_proven(*age_ms))?;
+    let least = ages.iter().position(is_enough)?;
+    let without_looks = 1.0 + upkeep + YOUNG_PROBES;
     let mut choices = Vec::new();
-    let mut consider = |looks: &[i64]| {
-        let mut looks = looks.to_vec();
-        looks.extend_from_slice(basis.kept_ms);
-        looks.sort_unstable();
-        looks.dedup();
-        let looks: Vec<Rung> = looks.into_iter().map(|age_ms| basis.look(age_ms)).collect();
-        let probes = upkeep + YOUNG_PROBES;
-        let cost = 1.0 + probes + looks.iter().map(|look| basis.look_cost(look)).sum::<f64>();
-        // One look may be dearer than the budget: the bound wins.
-        if cost > basis.budget && looks.len() > 1 + basis.kept_ms.len() {
-            return;
-        }
-        choices.push(Choice {
-            is_proven: true,
-            ..basis.with_overlap(looks, cost)
-        });
-    };
     for (index, &last_ms) in ages.iter().enumerate().skip(least) {
-        consider(&[last_ms]);
+        choices.extend(basis.with_looks(&[last_ms], without_looks));
         for (second, &before_ms) in ages[..index].iter().enumerate() {
-            consider(&[before_ms, last_ms]);
+            choices.extend(basis.with_looks(&[before_ms, last_ms], without_looks));
             for &first_ms in &ages[..second] {
-                consider(&[first_ms, before_ms, last_ms]);
+                let looks_ms = [first_ms, before_ms, last_ms];
+                choices.extend(basis.with_looks(&looks_ms, without_looks));
             }
         }
     }
     // With long intervals an overlap that is proven by itself may cost less than any look.
-    if basis.overlap_ms.is_none() && basis.kept_ms.is_empty() {
+    if basis.overlap_ms.is_none() && basis.measured.kept_ms.is_empty() {
         let overlaps = ages_from(MIN_OVERLAP_MS, last.age_ms - 1);
-        let cost = 1.0 + upkeep + YOUNG_PROBES;
-        let alone = overlaps.into_iter().filter(|ms| is_proven(*ms));
-        choices.extend(alone.map(|overlap_ms| Choice {
-            is_proven: true,
-            ..basis.costed(overlap_ms, Vec::new(), cost)
-        }));
+        let alone = overlaps.into_iter().filter(is_enough);
+        choices.extend(alone.map(|ms| basis.costed(ms, Vec::new(), without_looks)));
     }
-    let within = choices
-        .iter()
-        .filter(|choice| choice.fetches <= basis.budget);
-    let choice = best(within.cloned(), WORTH).or_else(|| {
-        let fetches = |choice: &Choice| choice.fetches;
-        let least = choices.iter().map(fetches).fold(f64::INFINITY, f64::min);
-        let cheap = choices
-            .iter()
-            .filter(|choice| choice.fetches <= least + CHEAP);
-        best(cheap.cloned(), WORTH)
-    })?;
+    let choice = Choice {
+        is_proven: true,
+        ..best_within(basis.budget, choices)?
+    };
     Some(tried(basis, choice, &ages))
+}
+
+/// The ages that a look may have below the last rung's, ms: the rungs' and the grid's. A rung
+/// replaces the grid's age next to it.
+fn look_ages(basis: &Basis<'_>, last: &Rung) -> Vec<i64> {
+    let mut ages: Vec<i64> = basis.rungs.iter().map(|rung| rung.age_ms).collect();
+    let mut grid = ages_from(basis.second_look.age_ms, last.age_ms - 1);
+    grid.retain(|age_ms| ages.iter().all(|ms| nearest(*ms) != nearest(*age_ms)));
+    ages.extend(grid);
+    ages.retain(|age_ms| *age_ms < last.age_ms);
+    ages.sort_unstable();
+    ages
 }
 
 /// The choice with an additional shorter look, if probes suggest that it would be enough: what it
@@ -194,8 +166,9 @@ fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
         return choice;
     };
     let mut shorter = ages_ms.iter().filter(|age_ms| **age_ms < longest.age_ms);
-    let is_on = |age_ms: i64| basis.trial_ms == Some(age_ms) && basis.trials.goes_on(age_ms);
-    let is_worth_it = |age_ms: &&i64| is_on(**age_ms) || basis.trials.may_be_enough(**age_ms);
+    let (trials, trial_ms) = (basis.measured.trials, basis.measured.trial_ms);
+    let is_on = |age_ms: i64| trial_ms == Some(age_ms) && trials.goes_on(age_ms);
+    let is_worth_it = |age_ms: &&i64| is_on(**age_ms) || trials.may_be_enough(**age_ms);
     let Some(&trial_ms) = shorter.find(is_worth_it) else {
         return choice;
     };
@@ -209,23 +182,44 @@ fn tried(basis: &Basis<'_>, choice: Choice, ages_ms: &[i64]) -> Choice {
     looks.insert(0, look);
     Choice {
         trial_ms: Some(trial_ms),
-        is_proven: true,
-        ..basis.costed(
-            choice.overlap_ms,
-            looks,
-            choice.fetches + 1.0 - basis.overlap_cost(choice.overlap_ms),
-        )
+        fetches: choice.fetches + 1.0,
+        delay_ms: basis.delay_ms(choice.overlap_ms, &looks),
+        looks,
+        ..choice
     }
 }
 
-/// The cheapest of those whose delay is within this share of the least.
-fn best(choices: impl Iterator<Item = Choice>, margin: f64) -> Option<Choice> {
-    let choices: Vec<Choice> = choices.collect();
+/// The best of those within the budget or, without any, of the cheapest.
+fn best_within(budget: f64, mut choices: Vec<Choice>) -> Option<Choice> {
+    let least = least(&choices, |choice| choice.fetches);
+    let max = if least <= budget {
+        budget
+    } else {
+        least + CHEAP
+    };
+    choices.retain(|choice| choice.fetches <= max);
+    best(choices, WORTH)
+}
+
+/// Of the choices whose delay is within this share of the least, the cheapest; among those that cost
+/// about as much, the one that looks soonest. Where no post has been late, every plan has the same
+/// delay, and the first late post should not have to wait.
+fn best(mut choices: Vec<Choice>, margin: f64) -> Option<Choice> {
     let delay = |choice: &Choice| choice.delay_ms.unwrap_or(0.0);
-    let least = choices.iter().map(delay).fold(f64::INFINITY, f64::min);
-    let enough = |choice: &Choice| delay(choice) <= least * (1.0 + margin) + 0.5;
-    let enough = choices.into_iter().filter(enough);
-    enough.min_by(|a, b| a.fetches.total_cmp(&b.fetches))
+    let max_ms = least(&choices, delay) * (1.0 + margin) + 0.5;
+    choices.retain(|choice| delay(choice) <= max_ms);
+    let max = least(&choices, |choice| choice.fetches) + CHEAP;
+    choices.retain(|choice| choice.fetches <= max);
+    choices.into_iter().min_by(|a, b| {
+        let first_ms = |choice: &Choice| choice.looks.first().map(|look| look.age_ms);
+        first_ms(a)
+            .cmp(&first_ms(b))
+            .then(a.fetches.total_cmp(&b.fetches))
+    })
+}
+
+fn least(choices: &[Choice], of: impl Fn(&Choice) -> f64) -> f64 {
+    choices.iter().map(of).fold(f64::INFINITY, f64::min)
 }
 
 impl Basis<'_> {
@@ -240,7 +234,27 @@ impl Basis<'_> {
 
     /// Fetches a post that a look takes: one, and an anchor for each stretch.
     fn look_cost(&self, look: &Rung) -> f64 {
-        1.0 + 1.0 / (self.rate_per_s * look.period_ms as f64 / 1000.0).max(1.0)
+        // By the day's rate as well: a quiet night is no reason for another plan.
+        let rate_per_s = self.measured.rate_per_s.max(self.measured.daily_rate_per_s);
+        1.0 + 1.0 / (rate_per_s * look.period_ms as f64 / 1000.0).max(1.0)
+    }
+
+    /// How many page-fulls show that nothing comes later than an age, as far as the last rung sees.
+    fn page_fulls(&self, age_ms: i64, last: &Rung) -> u64 {
+        let (evidence, now_ms) = (self.measured.evidence, self.measured.now_ms);
+        evidence.page_fulls(age_ms, last.age_ms, now_ms)
+    }
+
+    /// A plan of looks at these ages and those that stay, for the cost of everything else; `None`
+    /// for several looks beyond the budget. A single one may be dearer: the bound wins.
+    fn with_looks(&self, looks_ms: &[i64], cost: f64) -> Option<Choice> {
+        let mut ages = [looks_ms, self.measured.kept_ms].concat();
+        ages.sort_unstable();
+        ages.dedup();
+        let looks: Vec<Rung> = ages.into_iter().map(|age_ms| self.look(age_ms)).collect();
+        let cost = cost + looks.iter().map(|look| self.look_cost(look)).sum::<f64>();
+        let is_least = looks.len() <= 1 + self.measured.kept_ms.len();
+        (cost <= self.budget || is_least).then(|| self.with_overlap(looks, cost))
     }
 
     /// The looks with the overlap that the rest of the budget pays for and that is worth it.
@@ -248,7 +262,7 @@ impl Basis<'_> {
         if let Some(fixed_ms) = self.overlap_ms {
             return self.costed(fixed_ms, looks, cost);
         }
-        let affordable_ms = (self.budget - cost) * self.every_ms as f64 - self.slack_ms as f64;
+        let affordable_ms = (self.budget - cost) * self.every_ms as f64 - DATE_SLACK_MS as f64;
         let longest_ms = looks.first().map_or(self.every_ms, |look| look.age_ms);
         let max_ms = (affordable_ms as i64).clamp(MIN_OVERLAP_MS, longest_ms.max(MIN_OVERLAP_MS));
         let Some(_) = self.lateness else {
@@ -260,7 +274,7 @@ impl Basis<'_> {
             .into_iter()
             .map(|overlap_ms| self.costed(overlap_ms, looks.clone(), cost));
         // The budget is there to be spent.
-        let best = best(choices, OVERLAP_WORTH);
+        let best = best(choices.collect(), OVERLAP_WORTH);
         best.unwrap_or_else(|| self.costed(MIN_OVERLAP_MS, looks.clone(), cost))
     }
 
@@ -277,7 +291,7 @@ impl Basis<'_> {
 
     /// Fetches a post that polls take in addition to the first.
     fn overlap_cost(&self, overlap_ms: i64) -> f64 {
-        (overlap_ms + self.slack_ms).max(0) as f64 / self.every_ms.max(1) as f64
+        (overlap_ms + DATE_SLACK_MS).max(0) as f64 / self.every_ms.max(1) as f64
     }
 
     /// From visible to stored on average, of the posts that the last look shows, ms.
@@ -311,6 +325,9 @@ fn ages_from(min_ms: i64, max_ms: i64) -> Vec<i64> {
 
 /// Fetches a post of the probes at ages between the last look's and the last rung's.
 pub(super) const YOUNG_PROBES: f64 = 0.14;
+/// `Date` is floored to a second and a round trip old: on average a poll takes its time to be so much
+/// earlier, which costs as much as that much more overlap, ms.
+const DATE_SLACK_MS: i64 = 600;
 /// The ID service's own bound, until lateness is measured.
 const FIRST_OVERLAP_MS: i64 = 1_000;
 const MIN_OVERLAP_MS: i64 = 50;
@@ -324,8 +341,28 @@ const CHEAP: f64 = 0.1;
 const TRIAL_GAIN: f64 = 0.9;
 
 #[cfg(test)]
+impl<'a> Measured<'a> {
+    /// Of a source with 20 posts a second.
+    pub(super) fn of(lateness: &'a Lateness, evidence: &'a Evidence, trials: &'a Trials) -> Self {
+        Self {
+            lateness,
+            evidence,
+            kept_ms: &[],
+            trials,
+            trial_ms: None,
+            rate_per_s: 20.0,
+            daily_rate_per_s: 20.0,
+            page_limit: 40,
+            throttle_spacing_ms: 0,
+            timed: true,
+            now_ms: 0,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
-    use super::super::{evidence::PAGE_FULL, lateness::Lateness, trials::TRIAL_PAGE_FULLS};
+    use super::super::{evidence::PAGE_FULL, trials::TRIAL_PAGE_FULLS};
     use super::*;
 
     const DAY_MS: i64 = 86_400_000;
@@ -366,34 +403,27 @@ mod tests {
         evidence
     }
 
-    fn basis<'a>(
-        lateness: Option<&'a Distribution>,
-        evidence: &'a Evidence,
-        trials: &'a Trials,
-        rungs: &'a [Rung],
-    ) -> Basis<'a> {
-        Basis {
-            lateness,
-            evidence,
+    fn chosen(lateness: &Lateness, evidence: &Evidence, change: impl Fn(&mut Basis<'_>)) -> Choice {
+        chosen_after(lateness, evidence, &Trials::default(), change)
+    }
+
+    fn chosen_after(
+        lateness: &Lateness,
+        evidence: &Evidence,
+        trials: &Trials,
+        change: impl Fn(&mut Basis<'_>),
+    ) -> Choice {
+        let distribution = lateness.distribution();
+        let mut basis = Basis {
+            measured: Measured::of(lateness, evidence, trials),
+            lateness: distribution.as_ref(),
             every_ms: 3_000,
             overlap_ms: None,
-            slack_ms: 600,
             budget: 2.5,
             upkeep: Some(0.03),
             second_look: rung(15_000, 5_000),
-            rungs,
-            kept_ms: &[],
-            trials,
-            trial_ms: None,
-            rate_per_s: 20.0,
-            now_ms: 0,
-        }
-    }
-
-    fn chosen(lateness: &Lateness, evidence: &Evidence, change: impl Fn(&mut Basis<'_>)) -> Choice {
-        let distribution = lateness.distribution();
-        let (rungs, trials) = (rungs(), Trials::default());
-        let mut basis = basis(distribution.as_ref(), evidence, &trials, &rungs);
+            rungs: &rungs(),
+        };
         change(&mut basis);
         choose(&basis)
     }
@@ -442,6 +472,14 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_is_late_the_shortest_look_wins() {
+        for evidence in [Evidence::default(), proven_above(15_000)] {
+            let choice = chosen(&seen(|_| 1.0), &evidence, |_| ());
+            assert_eq!(choice.looks[0].age_ms, 15_000, "{choice:?}");
+        }
+    }
+
+    #[test]
     fn the_bound_wins_over_the_budget_and_edits_keep_their_rungs() {
         let dear = chosen(&seen(tweets), &proven_above(15_000), |basis| {
             basis.budget = 1.5;
@@ -451,7 +489,7 @@ mod tests {
             "{dear:?}"
         );
         let kept = chosen(&seen(tweets), &proven_above(15_000), |basis| {
-            basis.kept_ms = &[7_200_000];
+            basis.measured.kept_ms = &[7_200_000];
         });
         assert!(kept.looks.iter().any(|look| look.age_ms == 7_200_000));
     }
@@ -477,11 +515,8 @@ mod tests {
         let mut evidence = proven_above(512_000);
         let mut trials = Trials::default();
         let choose = |evidence: &Evidence, trials: &Trials, trial_ms: Option<i64>| {
-            let (lateness, rungs) = (seen(tweets).distribution(), rungs());
-            super::choose(&Basis {
-                trials,
-                trial_ms,
-                ..basis(lateness.as_ref(), evidence, trials, &rungs)
+            chosen_after(&seen(tweets), evidence, trials, |basis| {
+                basis.measured.trial_ms = trial_ms;
             })
         };
         let ages =

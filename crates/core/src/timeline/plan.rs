@@ -3,12 +3,11 @@
 use serde::Serialize;
 
 use super::{
-    evidence::{Evidence, MAX_AGE_MS, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of},
+    evidence::{MAX_AGE_MS, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of},
     ladder::{Ladder, Rung},
-    lateness::{Distribution, Lateness},
-    overlap::{self, Basis, Choice, YOUNG_PROBES},
+    lateness::Distribution,
+    overlap::{self, Basis, Choice, Measured, YOUNG_PROBES},
     settings::{Overlap, Settings},
-    trials::Trials,
 };
 
 /// The current plan of a source, with its reasons.
@@ -41,11 +40,11 @@ pub struct Probe {
     pub share: f64,
 }
 
-/// What reading again has proven: of the page-fulls that came later than `above_ms`, as far as
-/// they were visible at `up_to_ms`, at most the share `bound` lacks a post, at 95%.
+/// What reading again has proven, at 95%: at most the share `bound` of the page-fulls lacks a post
+/// that came later than `above_ms` and was visible at `up_to_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Proof {
-    /// Whether it is enough to leave later looks out.
+    /// Whether later looks may be left out.
     pub is_enough: bool,
     /// The age of the last look that reads everything but the last rung, ms.
     pub above_ms: i64,
@@ -53,72 +52,33 @@ pub struct Proof {
     pub up_to_ms: i64,
     /// Page-fulls of 40 posts that were read again since the last find, within thirty days.
     pub page_fulls: u64,
-    /// The bound that follows.
+    /// The upper bound that follows, from 0 to 1.
     pub bound: f64,
 }
 
-/// The inputs of a plan.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Measured<'a> {
-    /// The source's lateness.
-    pub(super) lateness: &'a Lateness,
-    /// Evidence from reading again without result.
-    pub(super) evidence: &'a Evidence,
-    /// Rungs of these ages have found edits or deletions in the last 30 days.
-    pub(super) kept_ms: &'a [i64],
-    /// The candidates for shorter last looks.
-    pub(super) trials: &'a Trials,
-    /// The age of the look that is on trial, ms.
-    pub(super) trial_ms: Option<i64>,
-    /// New posts a second, lately.
-    pub(super) rate_per_s: f64,
-    /// New posts a second, over a day: what evidence comes to.
-    pub(super) daily_rate_per_s: f64,
-    /// The most posts that one page holds.
-    pub(super) page_limit: u16,
-    /// The time between two requests that the throttles leave, ms.
-    pub(super) throttle_spacing_ms: i64,
-    /// Whether the source's IDs carry time.
-    pub(super) timed: bool,
-    /// The time, Unix ms.
-    pub(super) now_ms: i64,
-}
-
-/// Decides overlap and looks; the rest of a plan follows from it.
+/// Chooses overlap and looks; the rest of a plan follows from them.
 pub(super) fn choose(settings: &Settings, measured: Measured<'_>) -> Choice {
-    let distribution = enough(measured);
-    let upkeep = upkeep(measured);
-    let last = last_rung(settings, measured);
+    let second_look = second_look(settings, measured);
     let mut rungs = settings.rungs.clone();
     rungs.retain(|rung| rung.age_ms > settings.second_look_ms);
     if rungs.is_empty() {
-        rungs.push(last);
+        rungs.push(last_rung(settings, measured));
     }
     rungs.sort_unstable_by_key(|rung| rung.age_ms);
     overlap::choose(&Basis {
-        lateness: distribution.as_ref(),
-        evidence: measured.evidence,
+        measured,
+        lateness: enough(measured).as_ref(),
         every_ms: interval_ms(settings, measured),
         overlap_ms: match settings.overlap {
             Overlap::Fixed(ms) => Some(ms),
             Overlap::Adaptive if !measured.timed => Some(0),
             Overlap::Adaptive => None,
         },
-        slack_ms: DATE_SLACK_MS,
         // Gaps have anchors, and some requests fail.
         budget: f64::from(settings.fetches_percent) / 100.0 * SPENT,
-        upkeep,
-        second_look: Rung {
-            age_ms: settings.second_look_ms,
-            period_ms: second_look_period_ms(settings, measured),
-        },
+        upkeep: upkeep(measured),
+        second_look,
         rungs: &rungs,
-        kept_ms: measured.kept_ms,
-        trials: measured.trials,
-        trial_ms: measured.trial_ms,
-        // Over a day: a quiet night is no reason for another plan.
-        rate_per_s: measured.rate_per_s.max(measured.daily_rate_per_s),
-        now_ms: measured.now_ms,
     })
 }
 
@@ -132,7 +92,7 @@ pub(super) fn of_choice(
     let every_ms = interval_ms(settings, measured);
     let last = last_rung(settings, measured);
     let is_full = |rung: &&Rung| rung.age_ms < last.age_ms;
-    // What a quota leaves is not spent on placing looks: each probe also cuts a look in parts.
+    // A short quota is not spent on placing looks: each probe also splits a look.
     let quota_binds = measured.throttle_spacing_ms > settings.spacing_ms;
     let full = || choice.looks.iter().filter(is_full).map(|rung| rung.age_ms);
     let above_ms = full().max().unwrap_or(choice.overlap_ms);
@@ -182,9 +142,10 @@ pub(super) fn of_choice(
 
 /// Makes the plan for what was measured, with its reasons if `explain`.
 ///
-/// Polls every `T` with overlap `k` fetch each post `1 + k/T` times, each look once more. Of all
-/// overlaps and looks within the budget, those are taken that store posts soonest on average; until
-/// it is proven that nothing comes later than the last of them, every rung reads everything.
+/// Polls every `T` with overlap `k` fetch each post `1 + k/T` times, and each look fetches it once
+/// more. The plan takes the overlap and looks within the budget that store posts soonest on average.
+/// Until it is proven that nothing comes later than the last of these looks, every rung reads
+/// everything.
 pub(super) fn make(settings: &Settings, measured: Measured<'_>, explain: bool) -> Plan {
     of_choice(settings, measured, &choose(settings, measured), explain)
 }
@@ -199,16 +160,13 @@ fn unpaid(choice: &Choice) -> f64 {
 
 /// The last rung: what was read at its age is complete.
 fn last_rung(settings: &Settings, measured: Measured<'_>) -> Rung {
-    let second = Rung {
-        age_ms: settings.second_look_ms,
-        period_ms: second_look_period_ms(settings, measured),
-    };
-    let rungs = settings.rungs.iter().copied().chain([second]);
-    rungs.max_by_key(|rung| rung.age_ms).unwrap_or(second)
+    let second_look = second_look(settings, measured);
+    let rungs = settings.rungs.iter().copied().chain([second_look]);
+    rungs.max_by_key(|rung| rung.age_ms).unwrap_or(second_look)
 }
 
-/// Fetches a post of the probes that renew the proof before it is too old; `None` where the posts
-/// of thirty days cannot prove it, or would have to be read again by half and more.
+/// The fetches per post of the probes that renew the proof before it is too old; `None` where the
+/// posts of thirty days are too few for a proof, or more than half of them would have to be read again.
 fn upkeep(measured: Measured<'_>) -> Option<f64> {
     let page_fulls_per_ms = measured.daily_rate_per_s / 1000.0 / PAGE_FULL as f64;
     let came = page_fulls_per_ms * MAX_AGE_MS as f64 * UPKEEP_MARGIN;
@@ -216,14 +174,14 @@ fn upkeep(measured: Measured<'_>) -> Option<f64> {
     (measured.timed && share <= MAX_UPKEEP).then_some(share.max(MIN_UPKEEP))
 }
 
-/// Probes at ages a factor of about two apart, closer below a look, where a shorter one may be
-/// enough. Above it a probe shows whatever is late by less than its age, but not before that: most
-/// are made where a tail that grows is shown within minutes.
+/// Probes at ages about a factor of two apart, and one close below the look, where a shorter look may
+/// be enough. A probe above the look shows all that is late by less than its age, but only at that
+/// age: most are made where they show a growing tail within minutes.
 fn young(from_ms: i64, look_ms: i64, until_ms: i64) -> Vec<Probe> {
     let twice = |age_ms: &i64| Some(age_ms * 2);
     let above = std::iter::successors(Some(look_ms.max(1_000) * 2), twice);
     let above: Vec<i64> = above.take_while(|age_ms| *age_ms < until_ms).collect();
-    // From the shortest look that there may be.
+    // From the shortest possible look on.
     let below = std::iter::successors(Some(from_ms.max(1)), twice);
     let below = below.take_while(|age_ms| *age_ms <= look_ms / 2);
     let nearest_below = Some(look_ms * 1000 / 1414).filter(|age_ms| *age_ms >= from_ms);
@@ -247,14 +205,15 @@ fn enough(measured: Measured<'_>) -> Option<Distribution> {
     (distribution.posts >= ENOUGH_POSTS).then_some(distribution)
 }
 
-/// The quota binds on the interval first: a longer one costs delay, not posts.
+/// The time between two polls, ms. When the quota binds, this grows first: that costs delay, not
+/// posts.
 pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     let every_ms = settings.every_ms.max(1);
     if measured.throttle_spacing_ms <= settings.spacing_ms {
         return every_ms;
     }
     // Of the requests that are left, polls take what second looks do not.
-    let period_s = second_look_period_ms(settings, measured) as f64 / 1000.0;
+    let period_s = second_look(settings, measured).period_ms as f64 / 1000.0;
     let page = f64::from(measured.page_limit.max(1));
     let looks_per_s = measured.rate_per_s / page + 1.0 / period_s;
     let allowed_per_s = 1000.0 / measured.throttle_spacing_ms as f64;
@@ -262,16 +221,19 @@ pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     every_ms.max((1000.0 / for_polls_per_s).ceil() as i64)
 }
 
-/// As long as it takes to fill a page, within reason: a look's anchor then
-/// costs little.
-fn second_look_period_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
+/// The second look at its minimum age. It takes as much of the timeline together as fills a page,
+/// within limits: its anchor then costs little.
+fn second_look(settings: &Settings, measured: Measured<'_>) -> Rung {
     let page_ms = if measured.rate_per_s > 0.0 {
         (f64::from(measured.page_limit) * 0.9 / measured.rate_per_s * 1000.0) as i64
     } else {
         i64::MAX
     };
     let min_ms = settings.second_look_period_ms.max(1);
-    page_ms.clamp(min_ms, min_ms * MAX_SECOND_LOOK_PERIODS)
+    Rung {
+        age_ms: settings.second_look_ms,
+        period_ms: page_ms.clamp(min_ms, min_ms * MAX_SECOND_LOOK_PERIODS),
+    }
 }
 
 fn reasons(
@@ -281,83 +243,93 @@ fn reasons(
     plan: &Plan,
 ) -> Vec<String> {
     let mut reasons = Vec::new();
-    let mut say = |reason: String| reasons.push(reason);
     if plan.every_ms > settings.every_ms.max(1) {
-        say(format!(
-            "The quota leaves a poll every {} ms instead of every {} ms: posts are seen {} ms later at the median; none is missed by it.",
+        reasons.push(format!(
+            "The quota allows one poll every {} ms instead of every {} ms: posts are seen {} ms later at the median, but none is missed.",
             plan.every_ms,
             settings.every_ms,
             (plan.every_ms - settings.every_ms) / 2
         ));
     }
     if let Some((needed, allowed)) = overload(measured, choice) {
-        say(format!(
-            "This quota cannot keep up: one request every {} ms is allowed, and reading {:.1} posts/s as planned takes one every {} ms. Polls and the second look come first; what the later looks leave out is listed as passed over, and what no poll reaches in time as a gap.",
+        reasons.push(format!(
+            "This quota cannot keep up: it allows one request every {} ms, but reading {:.1} posts/s as planned takes one every {} ms. Polls and the second look come first. What later looks leave out is listed as passed over, and what no poll reaches in time as a gap.",
             (1000.0 / allowed) as i64,
             measured.rate_per_s,
             (1000.0 / needed) as i64
         ));
     }
-    match (settings.overlap, enough(measured)) {
-        (Overlap::Fixed(ms), _) => say(format!("The overlap of {ms} ms is set by the operator.")),
-        (Overlap::Adaptive, _) if !measured.timed => say(
-            "The IDs carry no known time: polls read from the newest ID, and the second look finds what comes late.".into(),
-        ),
-        (Overlap::Adaptive, Some(lateness)) => say(format!(
-            "The overlap is {} ms: an estimated {:.2}% of the posts come later than that and wait for a look; {:.2} fetches a post are the budget.",
-            plan.overlap_ms,
-            lateness.later_than(plan.overlap_ms) * 100.0,
-            f64::from(settings.fetches_percent) / 100.0
-        )),
-        (Overlap::Adaptive, None) => say(format!(
-            "The overlap is {} ms until {ENOUGH_POSTS} posts have been read again.",
-            plan.overlap_ms
-        )),
-    }
-    if let (Some(delay_ms), Some(look)) = (plan.delay_ms, choice.looks.first()) {
-        say(format!(
-            "The second look at {} ms makes the mean delay from visible to stored {delay_ms:.0} ms, the least for {:.2} fetches a post.",
-            look.age_ms, plan.fetched_per_post
-        ));
-    }
-    if let (None, Some(look)) = (plan.delay_ms, choice.looks.first()) {
-        say(format!(
-            "The second look is taken at {} ms, its least age, until more is measured.",
-            look.age_ms
-        ));
+    reasons.push(overlap_reason(settings, measured, plan));
+    if let Some(look) = choice.looks.first() {
+        reasons.push(match plan.delay_ms {
+            Some(delay_ms) => format!(
+                "With the second look at {} ms, a post is stored {delay_ms:.0} ms after it becomes visible on average, the least for {:.2} fetches per post.",
+                look.age_ms, plan.fetched_per_post
+            ),
+            None => format!(
+                "The second look is taken at {} ms, its minimum age, until more is measured.",
+                look.age_ms
+            ),
+        });
     }
     let budget = f64::from(settings.fetches_percent) / 100.0;
     if choice.is_proven && choice.fetches > budget {
-        say(format!(
-            "Keeping the bound takes {:.2} fetches a post, more than the budget of {budget:.2}: the bound wins.",
+        reasons.push(format!(
+            "Keeping the bound takes {:.2} fetches per post, more than the budget of {budget:.2}: the bound wins.",
             choice.fetches
         ));
     }
     if let Some(trial_ms) = choice.trial_ms {
-        say(format!(
-            "A look at {trial_ms} ms may be enough: it is tried alongside the one at {} ms until {PROVEN_PAGE_FULLS} pages have shown so.",
+        reasons.push(format!(
+            "A look at {trial_ms} ms may be enough: it is taken in addition to the one at {} ms until {PROVEN_PAGE_FULLS} pages have confirmed it.",
             plan.proof.above_ms
         ));
     }
     if !measured.kept_ms.is_empty() && choice.is_proven {
-        say("Rungs that find edits and deletions which refreshing does not cover stay.".into());
+        reasons.push(
+            "Rungs that find edits and deletions which refreshing does not cover are kept.".into(),
+        );
     }
     if !choice.is_proven {
-        say(match upkeep(measured) {
-            None if measured.timed => format!(
-                "Every rung reads everything: thirty days bring too few posts to prove that less is enough ({PROVEN_PAGE_FULLS} pages read again without result)."
-            ),
-            None => "Every rung reads everything: IDs without time give no lateness.".to_owned(),
-            Some(_) => format!(
-                "Every rung reads everything until {PROVEN_PAGE_FULLS} pages were read again without result; {} so far.",
-                plan.proof.page_fulls
-            ),
-        });
+        reasons.push(unproven_reason(measured, plan));
     }
     reasons
 }
 
-/// Requests a second that the plan takes and that the throttles leave, if that is less.
+fn overlap_reason(settings: &Settings, measured: Measured<'_>, plan: &Plan) -> String {
+    let overlap_ms = plan.overlap_ms;
+    match (settings.overlap, enough(measured)) {
+        (Overlap::Fixed(ms), _) => format!("The operator has set the overlap to {ms} ms."),
+        (Overlap::Adaptive, _) if !measured.timed => {
+            "The IDs carry no known time: polls start at the newest ID, and the second look finds late posts.".into()
+        }
+        (Overlap::Adaptive, Some(lateness)) => format!(
+            "The overlap is {overlap_ms} ms: an estimated {:.2}% of the posts come later than that and wait for a look. The budget is {:.2} fetches per post.",
+            lateness.later_than(overlap_ms) * 100.0,
+            f64::from(settings.fetches_percent) / 100.0
+        ),
+        (Overlap::Adaptive, None) => format!(
+            "The overlap is {overlap_ms} ms until {ENOUGH_POSTS} posts have been read again."
+        ),
+    }
+}
+
+fn unproven_reason(measured: Measured<'_>, plan: &Plan) -> String {
+    match upkeep(measured) {
+        None if measured.timed => format!(
+            "Every rung reads everything: thirty days bring too few posts to prove that less is enough ({PROVEN_PAGE_FULLS} pages read again without result)."
+        ),
+        None => {
+            "Every rung reads everything: without time in IDs, lateness cannot be measured.".into()
+        }
+        Some(_) => format!(
+            "Every rung reads everything until {PROVEN_PAGE_FULLS} pages have been read again without result; {} so far.",
+            plan.proof.page_fulls
+        ),
+    }
+}
+
+/// The requests a second that the plan takes and those that the throttles allow, if they are fewer.
 fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
     if measured.throttle_spacing_ms <= 0 {
         return None;
@@ -369,43 +341,35 @@ fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
 }
 
 const ENOUGH_POSTS: f64 = 200.0;
-/// The part of the budget to plan with.
+/// The share of the budget to plan with.
 const SPENT: f64 = 0.97;
-/// A slow source's second look waits for so many least periods at most.
+/// A slow source's second look covers at most this many of its minimum periods.
 const MAX_SECOND_LOOK_PERIODS: i64 = 12;
-/// `Date` is floored to a second and a round trip old: a poll takes its time to be so much earlier.
-const DATE_SLACK_MS: i64 = 600;
-/// Evidence is renewed a fifth before it is too old.
+/// Evidence is renewed when a fifth of its lifetime is left.
 const UPKEEP_MARGIN: f64 = 0.8;
-/// What the first ages above a look weigh; the others weigh 1.
+/// The weights of the first ages above a look; the others weigh 1.
 const ABOVE_WEIGHTS: [f64; 5] = [12.0, 16.0, 24.0, 40.0, 24.0];
 const MIN_UPKEEP: f64 = 0.01;
 /// The youngest age that is probed, ms.
 const FIRST_PROBE_MS: i64 = 4_000;
-/// From this share on a rung may as well read everything.
+/// Above this share, a rung may as well read everything.
 const MAX_UPKEEP: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{evidence::Evidence, lateness::Lateness, trials::Trials},
+        *,
+    };
 
     const DAY_MS: i64 = 86_400_000;
-    static NO_TRIALS: std::sync::LazyLock<Trials> = std::sync::LazyLock::new(Trials::default);
 
-    fn measured<'a>(lateness: &'a Lateness, evidence: &'a Evidence) -> Measured<'a> {
-        Measured {
-            lateness,
-            evidence,
-            kept_ms: &[],
-            trials: &NO_TRIALS,
-            trial_ms: None,
-            rate_per_s: 20.0,
-            daily_rate_per_s: 20.0,
-            page_limit: 40,
-            throttle_spacing_ms: 0,
-            timed: true,
-            now_ms: 0,
-        }
+    /// The plan with default settings, of a source with 20 posts a second but for the changes.
+    fn plan(lateness: &Lateness, evidence: &Evidence, change: impl Fn(&mut Measured<'_>)) -> Plan {
+        let trials = Trials::default();
+        let mut measured = Measured::of(lateness, evidence, &trials);
+        change(&mut measured);
+        make(&Settings::default(), measured, true)
     }
 
     fn tweets() -> Lateness {
@@ -424,15 +388,9 @@ mod tests {
 
     #[test]
     fn the_interval_grows_when_the_quota_binds_and_the_delay_is_reported() {
-        let (lateness, evidence) = (tweets(), Evidence::default());
-        let plan = make(
-            &Settings::default(),
-            Measured {
-                throttle_spacing_ms: 3_000,
-                ..measured(&lateness, &evidence)
-            },
-            true,
-        );
+        let plan = plan(&tweets(), &Evidence::default(), |measured| {
+            measured.throttle_spacing_ms = 3_000;
+        });
         assert!(plan.every_ms > 3_000, "{plan:?}");
         let says = |text: &str| plan.reasons.iter().any(|reason| reason.contains(text));
         assert!(
@@ -443,8 +401,7 @@ mod tests {
 
     #[test]
     fn a_proven_plan_probes_the_last_age_most_and_ages_two_apart() {
-        let (lateness, evidence) = (tweets(), proven());
-        let plan = make(&Settings::default(), measured(&lateness, &evidence), true);
+        let plan = plan(&tweets(), &proven(), |_| ());
         assert!(plan.proof.is_enough && plan.proof.bound <= 1e-4, "{plan:?}");
         assert!(plan.fetched_per_post <= 2.5, "{plan:?}");
         let last = plan.probes.last().expect("probes");
@@ -465,25 +422,19 @@ mod tests {
 
     #[test]
     fn a_quiet_source_reads_everything_for_ever() {
-        let (lateness, evidence) = (tweets(), proven());
-        let quiet = Measured {
-            rate_per_s: 100.0 / 86_400.0,
-            daily_rate_per_s: 100.0 / 86_400.0,
-            ..measured(&lateness, &evidence)
-        };
-        let plan = make(&Settings::default(), quiet, true);
+        let plan = plan(&tweets(), &proven(), |measured| {
+            measured.rate_per_s = 100.0 / 86_400.0;
+            measured.daily_rate_per_s = 100.0 / 86_400.0;
+        });
         assert!(!plan.proof.is_enough && plan.probes.is_empty());
         assert_eq!(plan.ladder.len(), 4, "{plan:?}");
     }
 
     #[test]
     fn without_time_in_ids_there_is_no_overlap() {
-        let (lateness, evidence) = (Lateness::default(), Evidence::default());
-        let untimed = Measured {
-            timed: false,
-            ..measured(&lateness, &evidence)
-        };
-        let plan = make(&Settings::default(), untimed, true);
+        let plan = plan(&Lateness::default(), &Evidence::default(), |measured| {
+            measured.timed = false;
+        });
         assert_eq!(plan.overlap_ms, 0);
         assert_eq!(plan.ladder.age_ms(0), Some(15_000));
     }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::{
     gap_ledger::Stretch,
     scheme::{IdScheme, detect_layout, detect_order},
-    server_time::answered_by_ms,
+    server_time::{answered_by_ms, read_at_ms, retrieved_at_ms},
     settings::Settings,
 };
 use crate::{
     answer::{AnswerHeaders, Failure, FailureKind, Page, PageRequest},
-    upstream_id::{IdOrder, Key, UpstreamId},
+    upstream_id::{Key, UpstreamId},
 };
 
 /// A page to request, before its anchor is looked up.
@@ -212,32 +212,28 @@ impl Fetch {
                 .and_then(|scheme| scheme.predecessor(&anchor.key))
                 .or_else(|| anchor.before.clone())
         });
-        let mut ceiling = None;
-        let (since_id, max_id, min_id) = match self.bounds {
+        let (mut since_id, mut max_id, mut min_id, mut ceiling) = (None, None, None, None);
+        match self.bounds {
             Bounds::Head {
-                since_id,
+                since_id: since,
                 ceiling: above,
-            } => {
-                ceiling = above;
-                (since_id, None, None)
-            }
-            Bounds::Back { max_id, .. } => (under_anchor, Some(max_id), None),
+            } => (since_id, ceiling) = (since, above),
+            Bounds::Back { max_id: below, .. } => (since_id, max_id) = (under_anchor, Some(below)),
             Bounds::Forward { else_max_id, .. } => match under_anchor {
-                Some(key) => (None, None, Some(key)),
-                None => (None, Some(else_max_id), None),
+                None => max_id = Some(else_max_id),
+                under => min_id = under,
             },
             Bounds::Under { else_max_id, .. } => {
                 let drawn = anchor.map(|anchor| anchor.key.clone());
-                (None, Some(drawn.unwrap_or(else_max_id)), None)
+                max_id = drawn.or(Some(else_max_id));
             }
             Bounds::Above(_) => {
-                let over = anchor.and_then(|anchor| {
+                max_id = anchor.and_then(|anchor| {
                     let above = scheme.and_then(|scheme| scheme.successor(&anchor.key));
                     above.or_else(|| anchor.before.clone())
                 });
-                (None, over, None)
             }
-        };
+        }
         let id = |key: &Option<Key>| {
             let scheme = scheme?;
             key.as_ref().map(|key| scheme.id(key))
@@ -310,16 +306,8 @@ impl Reading {
         settings: &Settings,
     ) -> Result<Self, Failure> {
         let scheme = known.or_else(|| find_scheme(page, settings));
-        let (keys, passed) = match scheme {
-            Some(scheme) => {
-                let listed = page.listed.iter().map(|item| &item.position);
-                (
-                    keys_of(listed, scheme.order)?,
-                    keys_of(page.passed.iter(), scheme.order)?,
-                )
-            }
-            None => (Vec::new(), Vec::new()),
-        };
+        let listed = page.listed.iter().map(|item| &item.position);
+        let (keys, passed) = (keys_of(listed, scheme)?, keys_of(&page.passed, scheme)?);
         let name = |key: &Key| scheme.map_or_else(String::new, |scheme| scheme.id(key).to_string());
         for pair in keys.windows(2).chain(passed.windows(2)) {
             if pair[0] <= pair[1] {
@@ -345,44 +333,29 @@ impl Reading {
                 format!("the page lists {}, outside the requested bounds", name(key)),
             ));
         }
-        let answered_by_ms = answered_by_ms(&page.headers);
-        let is_ahead = |key: &&Key| {
-            scheme
-                .and_then(|scheme| scheme.time_ms(key))
-                .is_some_and(|time_ms| time_ms > answered_by_ms)
-        };
-        let ahead = keys.iter().take_while(is_ahead).count();
-        let passed = match &passed[passed.iter().take_while(is_ahead).count()..] {
-            [newest, .., oldest] => Some((newest.clone(), oldest.clone())),
-            [only] => Some((only.clone(), only.clone())),
-            [] => None,
-        };
-        Ok(Self {
-            scheme,
-            keys,
-            passed,
-            retrieved_at_ms: super::server_time::retrieved_at_ms(&page.headers),
-            read_at_ms: super::server_time::read_at_ms(&page.headers),
-            answered_by_ms,
-            ahead,
-        })
+        Ok(Self::of_keys(keys, &passed, scheme, &page.headers))
     }
 
     /// A page whose keys are known to be right, newest first.
-    pub(super) fn of_keys(keys: Vec<Key>, scheme: IdScheme, headers: &AnswerHeaders) -> Self {
+    pub(super) fn of_keys(
+        keys: Vec<Key>,
+        passed: &[Key],
+        scheme: Option<IdScheme>,
+        headers: &AnswerHeaders,
+    ) -> Self {
         let answered_by_ms = answered_by_ms(headers);
         let is_ahead = |key: &&Key| {
-            scheme
-                .time_ms(key)
-                .is_some_and(|time_ms| time_ms > answered_by_ms)
+            let time_ms = scheme.and_then(|scheme| scheme.time_ms(key));
+            time_ms.is_some_and(|time_ms| time_ms > answered_by_ms)
         };
+        let passed = &passed[passed.iter().take_while(is_ahead).count()..];
         Self {
-            scheme: Some(scheme),
+            scheme,
             ahead: keys.iter().take_while(is_ahead).count(),
             keys,
-            passed: None,
-            retrieved_at_ms: super::server_time::retrieved_at_ms(headers),
-            read_at_ms: super::server_time::read_at_ms(headers),
+            passed: passed.first().cloned().zip(passed.last().cloned()),
+            retrieved_at_ms: retrieved_at_ms(headers),
+            read_at_ms: read_at_ms(headers),
             answered_by_ms,
         }
     }
@@ -407,10 +380,7 @@ impl Reading {
     /// Nothing is proven beyond its last post, however short the page.
     pub(super) fn stretch(&self, request: &Request) -> Option<Stretch> {
         let oldest = self.oldest()?.clone();
-        let high = match (&request.purpose, &request.max_id) {
-            (_, Some(below)) => below.clone(),
-            _ => self.newest()?.clone(),
-        };
+        let high = request.max_id.as_ref().or(self.newest())?.clone();
         (oldest < high).then_some(Stretch {
             low: oldest,
             high,
@@ -430,13 +400,13 @@ fn find_scheme(page: &Page, settings: &Settings) -> Option<IdScheme> {
 }
 
 fn keys_of<'a>(
-    ids: impl Iterator<Item = &'a UpstreamId>,
-    order: IdOrder,
+    ids: impl IntoIterator<Item = &'a UpstreamId>,
+    scheme: Option<IdScheme>,
 ) -> Result<Vec<Key>, Failure> {
-    ids.map(|id| {
-        order
-            .key(id)
-            .map_err(|error| Failure::new(FailureKind::BadId, error.to_string()))
-    })
-    .collect()
+    let Some(scheme) = scheme else {
+        return Ok(Vec::new());
+    };
+    let bad = |error| Failure::new(FailureKind::BadId, format!("{error}"));
+    let keys = ids.into_iter().map(|id| scheme.key(id).map_err(bad));
+    keys.collect()
 }

@@ -56,35 +56,22 @@ impl IdScheme {
     /// The ID just below another; `None` where it cannot be computed, because
     /// the text has no known number behind it, or nothing is below it.
     pub fn predecessor(&self, key: &Key) -> Option<Key> {
-        if let Some((layout, raw)) = self.raw(key) {
-            return self.print(&layout, raw.checked_sub(1)?);
-        }
-        match self.order {
-            IdOrder::Numeric => {
-                let number: u128 = self.id(key).as_str().parse().ok()?;
-                self.order
-                    .key(&UpstreamId::new(number.checked_sub(1)?.to_string()))
-                    .ok()
-            }
-            IdOrder::LengthThenText | IdOrder::Text => None,
-        }
+        self.neighbour(key, |number| number.checked_sub(1))
     }
 
     /// The ID just above another; `None` where it cannot be computed.
     pub fn successor(&self, key: &Key) -> Option<Key> {
+        self.neighbour(key, |number| number.checked_add(1))
+    }
+
+    fn neighbour(&self, key: &Key, of: impl Fn(u128) -> Option<u128>) -> Option<Key> {
         if let Some((layout, raw)) = self.raw(key) {
-            let above = raw.checked_add(1).filter(|above| *above <= layout.max())?;
-            return self.print(&layout, above);
+            let number = of(raw).filter(|number| *number <= layout.max())?;
+            return self.print(&layout, number);
         }
-        match self.order {
-            IdOrder::Numeric => {
-                let number: u128 = self.id(key).as_str().parse().ok()?;
-                self.order
-                    .key(&UpstreamId::new(number.checked_add(1)?.to_string()))
-                    .ok()
-            }
-            IdOrder::LengthThenText | IdOrder::Text => None,
-        }
+        let is_number = self.order == IdOrder::Numeric;
+        let number: u128 = self.id(key).as_str().parse().ok().filter(|_| is_number)?;
+        self.key(&UpstreamId::new(of(number)?.to_string())).ok()
     }
 
     /// The layout and the number of an ID that carries time.

@@ -6,9 +6,9 @@
 mod age_table;
 mod batch_rule;
 mod bisection;
-mod engagement;
 mod freshness;
 mod growth;
 mod learned_state;
 mod price;
+mod refresh_history;
 mod value;

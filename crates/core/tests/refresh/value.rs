@@ -41,15 +41,14 @@ fn wait_ms(policy: &Policy, history: &RefreshHistory) -> i64 {
 fn live() -> impl Strategy<Value = RefreshHistory> {
     let looks = (0..30 * DAY_MS, any::<bool>(), 0.0..1.0);
     let totals = (prop_oneof![0.0..50.0, 0.0..1e6], 0.0..1.0);
-    (looks, totals, 0..5_u32, 0.1..10.0).prop_map(
-        |((age_ms, has_before, share), (total, part), refreshes, weight): (_, (f64, f64), _, _)| {
+    (looks, totals, 0..5_u32).prop_map(
+        |((age_ms, has_before, share), (total, part), refreshes): (_, (f64, f64), _)| {
             let before = EngagementSample {
                 at_ms: CREATED_AT_MS + (age_ms as f64 * share) as i64,
                 total: total * part,
             };
             RefreshHistory {
                 refreshes,
-                weight,
                 before: has_before.then_some(before),
                 ..RefreshHistory::stored(Some(CREATED_AT_MS), CREATED_AT_MS + age_ms, total)
             }
@@ -86,7 +85,6 @@ fn hostile() -> impl Strategy<Value = (RefreshHistory, ValuePolicy)> {
         refreshed_ms,
         any::<u32>(),
         any::<f64>(),
-        any::<f64>(),
     );
     let before = any::<Option<(i64, f64)>>();
     let settings = (
@@ -98,14 +96,13 @@ fn hostile() -> impl Strategy<Value = (RefreshHistory, ValuePolicy)> {
     );
     let figures = proptest::array::uniform4(any::<f64>());
     (history, before, settings, figures).prop_map(|(history, before, settings, figures)| {
-        let (created_at_ms, age_ms, refreshed_ms, refreshes, total, weight) = history;
+        let (created_at_ms, age_ms, refreshed_ms, refreshes, total) = history;
         // Most are of an age at which posts are still refreshed.
         let created_at_ms = age_ms.map_or(created_at_ms, |age_ms| refreshed_ms.checked_sub(age_ms));
         let (floor_ms, longest, probes_ms, probed_below_ms, memory) = settings;
         let [alpha, beta, price, stretch] = figures;
         let history = RefreshHistory {
             refreshes,
-            weight,
             before: before.map(|(at_ms, total)| EngagementSample { at_ms, total }),
             ..RefreshHistory::stored(created_at_ms, refreshed_ms, total)
         };
@@ -243,7 +240,7 @@ proptest! {
         prop_assert_eq!(policy.due(&history), policy.clone().due(&history));
     }
 
-    /// More engagement or weight: not later. A higher price or a longer stretch: not sooner.
+    /// More engagement: not later. A higher price or a longer stretch: not sooner.
     #[test]
     fn what_is_worth_more_is_not_due_later(
         history in live(),
@@ -253,8 +250,6 @@ proptest! {
         let default_ms = wait_ms(&policy(by.clone()), &history);
         let total = RefreshHistory { total: history.total * more, ..history };
         prop_assert!(wait_ms(&policy(by.clone()), &total) <= default_ms + 2);
-        let weight = RefreshHistory { weight: history.weight * more, ..history };
-        prop_assert!(wait_ms(&policy(by.clone()), &weight) <= default_ms + 2);
         let dearer = ValuePolicy { price: by.price * more, ..by.clone() };
         prop_assert!(wait_ms(&policy(dearer), &history) >= default_ms - 2);
         let stretched = ValuePolicy { stretch: by.stretch * more, ..by };

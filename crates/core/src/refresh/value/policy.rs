@@ -9,8 +9,7 @@ use crate::refresh::{AgeTable, Cause, Due, RefreshHistory};
 ///
 /// With `A = (alpha + count) / (beta + G(age))` the final engagement that is expected and
 /// `m(s) = A (G(t + s) - G(t))` what goes unseen a time `s` after a refresh at the age `t`, a post
-/// of weight `w` is due at the smallest `s` where `w (s m(s) - integral of m over [0, s])` reaches
-/// the price. No wait is shorter than a floor, none is longer than a multiple of the age table's,
+/// is due at the smallest `s` where `s m(s) - integral of m over [0, s]` reaches the price. No wait is shorter than a floor, none is longer than a multiple of the age table's,
 /// and the first ones end with a probe at the latest.
 ///
 /// Sources: Cho & Garcia-Molina, "Effective page refresh policies for Web crawlers", 2003; Azar
@@ -72,9 +71,8 @@ impl ValuePolicy {
             Due::At(due_ms) => due_ms.saturating_sub(history.refreshed_ms),
             other => return (other, Cause::Age),
         };
-        let weighted = history.finite_weight() * self.expected(history);
         let (curve, _) = self.growth(history.source);
-        let value_ms = curve.wait_ms(age_ms(history), self.price() / weighted);
+        let value_ms = curve.wait_ms(age_ms(history), self.price() / self.expected(history));
         let waits = [
             (value_ms.unwrap_or(i64::MAX), Cause::Value),
             (self.probe_ms(history).unwrap_or(i64::MAX), Cause::Probe),
@@ -103,7 +101,7 @@ impl ValuePolicy {
         }
         let (curve, _) = self.growth(history.source);
         let regret_h = curve.regret_h(age_ms(history), waited_ms);
-        let value = history.finite_weight() * self.expected(history) * regret_h / self.price();
+        let value = self.expected(history) * regret_h / self.price();
         // Squared, since regret grows no faster than time: a post that keeps waiting comes first in
         // the end.
         let within_ms = self.bound_ms(every_ms);
@@ -179,16 +177,6 @@ impl Default for ValueSettings {
             probed_below_ms: 24 * 60 * MINUTE_MS,
             memory: 0.6,
             prior_weight: 50.0,
-        }
-    }
-}
-
-impl RefreshHistory {
-    fn finite_weight(&self) -> f64 {
-        if self.weight.is_finite() {
-            self.weight.max(0.0)
-        } else {
-            1.0
         }
     }
 }

@@ -235,7 +235,7 @@ impl Machine {
     pub(super) fn is_unconfirmed(&self, gap: &Gap) -> bool {
         self.empty_ranges
             .iter()
-            .any(|range| gap.low < range.high && gap.high > range.low)
+            .any(|range| gap.overlaps(&range.low, &range.high))
     }
 
     /// Removes the empty ranges in a range of which posts were shown.
@@ -250,7 +250,7 @@ impl Machine {
         self.empty_ranges.retain(|range| {
             gaps.iter().any(|gap| {
                 let waits = matches!(gap.kind, GapKind::Open { .. } | GapKind::Provisional { .. });
-                waits && gap.low < range.high && gap.high > range.low
+                waits && gap.overlaps(&range.low, &range.high)
             })
         });
     }

@@ -122,7 +122,7 @@ impl<'a> Copy<'a> {
         let keys = page
             .iter()
             .map(|&index| key_of(self.server.world.get(index).id));
-        let reading = Reading::of_keys(keys.collect(), SCHEME, &headers);
+        let reading = Reading::of_keys(keys.collect(), &[], Some(SCHEME), &headers);
         let after = usize::from(self.proven_ms.is_some());
         self.fetched[after] += page.len() as u64;
         let first_ms = *self.first_ms.get_or_insert(sent_at_ms);
