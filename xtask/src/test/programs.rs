@@ -28,6 +28,13 @@ impl Program {
             command: command(shell.cmd("cargo").args(words)),
         }
     }
+
+    /// Has it write how long each test takes. Rust's test harness calls that unstable, and asks for
+    /// the variable only as it runs: nothing is built otherwise for it.
+    pub(super) fn time_tests(&mut self) {
+        let flags = ["-Zunstable-options", "--report-time"];
+        self.command.args(flags).env("RUSTC_BOOTSTRAP", "1");
+    }
 }
 
 /// What cargo has built.
