@@ -368,16 +368,7 @@ impl FromStr for NodeText {
 
 impl<'de> Deserialize<'de> for NodeText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(u64),
-            Text(String),
-        }
-        match Written::deserialize(from)? {
-            Written::Number(number) => Ok(Self::Number(number)),
-            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
-        }
+        parse::written(from, Self::from_str)
     }
 }
 

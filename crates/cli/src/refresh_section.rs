@@ -1,12 +1,13 @@
 //! `[refresh]` of the configuration.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
+use clap::ValueEnum;
 use driftline_core::refresh::{AgeTable, GrowthCurve, RefreshPlan, ValueSettings};
 use driftline_mirror::{POLLING_SHARE, refresh::RefreshOptions};
 use serde::{
-    Deserialize, Deserializer,
-    de::{self, Unexpected, Visitor},
+    Deserialize, Deserializer, Serialize,
+    de::{Error as _, Unexpected},
 };
 
 use crate::{
@@ -50,34 +51,21 @@ pub struct RefreshSection {
 }
 
 /// The policy that sets due times.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum PolicyName {
-    /// Its age alone.
+    /// By age alone.
     #[default]
     Age,
-    /// The value of a refresh, by the growth of posts.
+    /// By the value of a refresh.
     Value,
 }
 
 impl<'de> Deserialize<'de> for PolicyName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = PolicyName;
-
-            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-                to.write_str("\"age\" or \"value\"")
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<PolicyName, E> {
-                match name {
-                    "age" => Ok(PolicyName::Age),
-                    "value" => Ok(PolicyName::Value),
-                    _ => Err(E::invalid_value(Unexpected::Str(name), &self)),
-                }
-            }
-        }
-        from.deserialize_str(Name)
+        let name = String::deserialize(from).unwrap_or_default();
+        let wrong = |_| D::Error::invalid_value(Unexpected::Str(&name), &"\"age\" or \"value\"");
+        ValueEnum::from_str(&name, false).map_err(wrong)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use driftline_core::{post::Counts, refresh::LookupOutcome};
-use driftline_server::admin::{PostHistory, ShowHistory, Version, VersionEnd};
+use driftline_server::admin::{PostHistory, ShowHistory, Version};
+use driftline_store::history::EndedBy;
 use serde::Deserialize;
 
 use crate::{
@@ -65,7 +66,7 @@ fn timeline(history: &PostHistory) -> Vec<String> {
     let last_deletion = history
         .versions
         .iter()
-        .filter(|version| version.ended_by == VersionEnd::Deletion)
+        .filter(|version| version.ended_by == EndedBy::Deletion)
         .max_by_key(|version| version.until_ms);
     let current = last_deletion.filter(|_| deleted_at_ms.is_some());
     let rows = history.counts.iter();
@@ -75,8 +76,8 @@ fn timeline(history: &PostHistory) -> Vec<String> {
             continue;
         }
         let what = match version.ended_by {
-            VersionEnd::Edit => "edited",
-            VersionEnd::Deletion => "deleted",
+            EndedBy::Edit => "edited",
+            EndedBy::Deletion => "deleted",
         };
         let before = content(version);
         events.push((version.until_ms, format!("{what}; before: {before}")));
@@ -137,14 +138,13 @@ fn csv(history: &PostHistory) -> Result<(), CliError> {
 
 #[cfg(test)]
 mod tests {
-    use driftline_server::admin::CountsRow;
-    use driftline_store::LocalId;
+    use driftline_store::{LocalId, refresh::CountsAt};
     use serde_json::value::to_raw_value;
 
     use super::*;
 
     fn unchanged() -> PostHistory {
-        let boosts = |at_ms, boosts| CountsRow {
+        let boosts = |at_ms, boosts| CountsAt {
             at_ms,
             counts: Counts {
                 boosts: Some(boosts),
@@ -170,7 +170,7 @@ mod tests {
             .collect()
     }
 
-    fn version(until_ms: i64, ended_by: VersionEnd, content: &str) -> Version {
+    fn version(until_ms: i64, ended_by: EndedBy, content: &str) -> Version {
         let status = to_raw_value(&serde_json::json!({ "content": content }));
         Version {
             until_ms,
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn edits_are_listed_between_the_counts_before_and_after_them() {
         let edited = PostHistory {
-            versions: vec![version(3_000, VersionEnd::Edit, "typo")],
+            versions: vec![version(3_000, EndedBy::Edit, "typo")],
             ..unchanged()
         };
         let expected = [
@@ -198,8 +198,8 @@ mod tests {
     fn a_deletion_is_one_line_and_the_last() {
         let deleted = PostHistory {
             versions: vec![
-                version(3_000, VersionEnd::Deletion, "first"),
-                version(9_100, VersionEnd::Deletion, "last"),
+                version(3_000, EndedBy::Deletion, "first"),
+                version(9_100, EndedBy::Deletion, "last"),
             ],
             deleted_at_ms: Some(9_050),
             outcome: Some(LookupOutcome::Deleted),

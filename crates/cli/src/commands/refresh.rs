@@ -86,10 +86,10 @@ fn cells(row: &BandRow) -> [String; 6] {
     [
         show_ms(row.band.below_ms),
         show_ms(row.band.every_ms),
-        row.posts.to_string(),
-        row.overdue.to_string(),
-        show_ms(row.mean_staleness_ms),
-        show_ms(row.max_staleness_ms),
+        row.state.posts.to_string(),
+        row.state.overdue.to_string(),
+        show_ms(row.state.mean_staleness_ms),
+        show_ms(row.state.max_staleness_ms),
     ]
 }
 

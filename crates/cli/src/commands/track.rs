@@ -21,9 +21,7 @@ use tokio::sync::watch;
 use crate::{
     config::Config,
     error::CliError,
-    output,
-    source_options::Kind,
-    stop,
+    output, parse, stop,
     store_access::{Missing, StoreAccess},
 };
 
@@ -37,8 +35,8 @@ pub struct Track {
     /// The server: its address, with `https://`, or the host of one that is known.
     instance: String,
     /// The API that it speaks, where it is not known yet.
-    #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    #[arg(long, value_parser = parse::api())]
+    kind: Option<Api>,
     /// A file with an ID on each line; - for standard input.
     #[arg(long, value_name = "FILE")]
     ids: String,
@@ -217,7 +215,7 @@ impl Track {
         let result = store_access
             .execute(tracking::Track {
                 instance: self.instance.clone(),
-                api: self.kind.map(Api::from),
+                api: self.kind,
                 ids: ids.clone(),
                 once: self.once,
             })

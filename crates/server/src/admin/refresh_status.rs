@@ -58,13 +58,7 @@ pub(super) async fn status(
             .as_ref()
             .map(|refreshers| refreshers.refresh_stats(instance.id));
         let bands = table.bands().iter().zip(aged);
-        let bands = bands.map(|(band, state)| BandRow {
-            band: *band,
-            posts: state.posts,
-            overdue: state.overdue,
-            mean_staleness_ms: state.mean_staleness_ms,
-            max_staleness_ms: state.max_staleness_ms,
-        });
+        let bands = bands.map(|(band, state)| BandRow { band: *band, state });
         InstanceRow {
             without_credential: configured.leaves_out(instance.id),
             instance: instance.origin,

@@ -14,9 +14,11 @@ use driftline_mirror::{
 };
 use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
-use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _, Token};
+use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _};
 use driftline_store::{
-    SourceId, Store, StoreError, Target, export, refresh::refresh_state, source,
+    SourceId, Store, StoreError, Target, export,
+    refresh::refresh_state,
+    source::{self, TokenLocation},
 };
 use tokio::{
     sync::watch,
@@ -87,8 +89,9 @@ impl Mirrored {
             address: url.to_owned(),
             api: Api::Mastodon,
             timeline: "public".into(),
-            token_env: None,
-            token_file: Some(token_file.to_string_lossy().into_owned()),
+            token: Some(TokenLocation::File(
+                token_file.to_string_lossy().into_owned(),
+            )),
             settings: scene.settings(),
             check: false,
         };
@@ -167,7 +170,9 @@ async fn refresh(
         name: Some(FRESH.into()),
         address: url.to_owned(),
         api: Api::Mastodon,
-        token: Token::File(token_file.to_string_lossy().into_owned()),
+        token: Some(TokenLocation::File(
+            token_file.to_string_lossy().into_owned(),
+        )),
         monthly_posts: None,
     };
     add.execute(&Host::of(store)).await?;

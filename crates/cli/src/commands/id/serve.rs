@@ -18,7 +18,7 @@ use crate::{
     commands::serve::record_metrics,
     config::{Config, IdSection},
     data_dir::{DataDir, Lock},
-    duration::{HumanMs, parse_ms},
+    duration::HumanMs,
     error::CliError,
     id_options::{
         IdOptions, LeaseStore, PeerText, describe_node, open_address, start_id_service,
@@ -48,7 +48,7 @@ pub struct Serve {
     #[command(flatten)]
     id_options: IdOptions,
     /// Wait up to this long for a clock that is behind, instead of refusing.
-    #[arg(long, value_name = "DURATION", value_parser = human_ms)]
+    #[arg(long, value_name = "DURATION")]
     wait: Option<HumanMs>,
     /// Another service's Thrift address, as HOST:PORT, to be asked about its
     /// node and clock; may be given several times.
@@ -207,10 +207,6 @@ async fn shared_store(
         .open_shared("use --lease file, or share a PostgreSQL database")
         .await
         .map(Some)
-}
-
-fn human_ms(text: &str) -> Result<HumanMs, String> {
-    parse_ms(text).map(HumanMs)
 }
 
 const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7610);

@@ -13,12 +13,11 @@ use serde::{Serialize, de::DeserializeOwned};
 pub use completeness::SourceReport;
 pub use credentials::{
     AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
-    RemovedCredential, TestCredential, TestedCredential, Token,
+    RemovedCredential, TestCredential, TestedCredential,
 };
 pub use posts::{
-    CountTracked, CountsRow, ExplainPost, ExportPage, ExportPosts, ExportRow, GrowthPage,
-    GrowthRow, ListGrowth, PendingPostState, PendingState, PostHistory, PostState, ShowHistory,
-    StoredPostState, Version, VersionEnd,
+    CountTracked, ExplainPost, ExportPage, ExportPosts, ExportRow, GrowthPage, ListGrowth,
+    PendingPostState, PendingState, PostHistory, PostState, ShowHistory, StoredPostState, Version,
 };
 pub use refresh::{BandRow, InstanceRow, RefreshStatus, ShowRefreshStatus, WorkerStats};
 pub use sources::{
