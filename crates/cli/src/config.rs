@@ -3,7 +3,6 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use driftline_core::timeline::Settings;
@@ -20,9 +19,9 @@ use url::Url;
 
 use crate::{
     cli::Global,
-    duration::HumanMs,
+    duration::{HumanMs, duration},
     error::CliError,
-    id_options::{LeaseStore, NodeText, PeerText},
+    id_options::{self, LeaseStore, NodeText},
     origins::Origins,
     refresh_section::RefreshSection,
     source_settings::SourceSettings,
@@ -96,7 +95,8 @@ pub struct IdSection {
     /// How long to wait for a clock that is behind.
     pub wait: Option<HumanMs>,
     /// Other services, to be asked about their nodes and clocks.
-    pub peers: Vec<PeerText>,
+    #[serde(deserialize_with = "id_options::peers")]
+    pub peers: Vec<String>,
     /// Whether they are not asked.
     pub skip_sanity_check: bool,
 }
@@ -126,12 +126,13 @@ pub struct UpstreamSection {
 #[serde(transparent)]
 pub struct DatabaseUrl(String);
 
-impl DatabaseUrl {
-    /// Takes a URL as it was typed.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+impl From<String> for DatabaseUrl {
+    fn from(text: String) -> Self {
+        Self(text)
     }
+}
 
+impl DatabaseUrl {
     /// The whole URL, for the database only.
     pub fn expose(&self) -> &str {
         &self.0
@@ -201,32 +202,31 @@ impl Config {
     /// # Errors
     /// [`CliError::Usage`] if it cannot be built.
     pub fn http(&self, allow_private: bool) -> Result<Http, CliError> {
-        let defaults = Options::default();
-        let time = |set: Option<HumanMs>, default| {
-            set.map_or(default, |HumanMs(ms)| crate::duration::duration(ms))
-        };
         let upstream = &self.upstream;
-        let options = Options {
+        let defaults = Options::default();
+        let mut options = Options {
             allow_private: allow_private || upstream.allow_private,
-            connect_timeout: time(upstream.connect_timeout, defaults.connect_timeout),
-            read_timeout: time(upstream.read_timeout, defaults.read_timeout),
-            total_timeout: time(upstream.total_timeout, defaults.total_timeout),
-            silence_timeout: time(upstream.silence_timeout, defaults.silence_timeout),
             max_body_bytes: upstream.max_body_bytes.unwrap_or(defaults.max_body_bytes),
             user_agent: upstream.user_agent.clone().unwrap_or(defaults.user_agent),
+            ..defaults
         };
-        let timeouts = [
-            options.connect_timeout,
-            options.read_timeout,
-            options.total_timeout,
-            options.silence_timeout,
-        ];
-        if timeouts.contains(&Duration::ZERO) {
-            return Err(CliError::usage(
-                "a timeout in [upstream] is zero; leave it out for the default",
-            ));
+        for (given, timeout) in [
+            (upstream.connect_timeout, &mut options.connect_timeout),
+            (upstream.read_timeout, &mut options.read_timeout),
+            (upstream.total_timeout, &mut options.total_timeout),
+            (upstream.silence_timeout, &mut options.silence_timeout),
+        ] {
+            match given {
+                None => {}
+                Some(HumanMs(0)) => {
+                    return Err(CliError::usage(
+                        "a timeout in [upstream] is zero; leave it out for the default",
+                    ));
+                }
+                Some(HumanMs(ms)) => *timeout = duration(ms),
+            }
         }
-        Http::new(options).map_err(|error| CliError::usage(error.to_string()))
+        Http::new(options).map_err(CliError::usage)
     }
 
     /// How upstreams are reached, and what may be asked of them.

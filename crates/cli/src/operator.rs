@@ -21,21 +21,20 @@ pub fn token(section: &ServerSection) -> Result<Option<OperatorToken>, CliError>
             ));
         }
         (Some(name), None) => {
+            let location = format!("the environment variable {name}");
             let text = std::env::var(name).map_err(|_| {
-                CliError::usage(format!(
-                    "the environment variable {name} with the operator's token is not set"
-                ))
-            })?;
-            (text, format!("the environment variable {name}"))
+                CliError::usage(format!("{location} with the operator's token is not set"))
+            });
+            (text?, location)
         }
         (None, Some(path)) => {
+            let location = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|error| {
                 CliError::usage(format!(
-                    "the file {} with the operator's token cannot be read: {error}",
-                    path.display()
+                    "the file {location} with the operator's token cannot be read: {error}"
                 ))
-            })?;
-            (text, path.display().to_string())
+            });
+            (text?, location)
         }
     };
     OperatorToken::new(&SecretString::from(text))

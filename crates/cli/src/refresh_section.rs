@@ -1,6 +1,6 @@
 //! `[refresh]` of the configuration.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use clap::ValueEnum;
 use driftline_core::refresh::{AgeTable, GrowthCurve, RefreshPlan, ValueSettings};
@@ -104,10 +104,11 @@ impl RefreshSection {
             options.buffer_ttl = duration(ms);
         }
         if let Some(HumanMs(ms)) = self.lease {
-            if ms < MIN_LEASE_MS {
-                return Err(self.wrong("lease", "must be at least 5s; a look-up has to fit in it"));
-            }
             options.lease = duration(ms);
+        }
+        options.workers = self.workers.unwrap_or(options.workers);
+        if options.lease < MIN_LEASE {
+            return Err(self.wrong("lease", "must be at least 5s; a look-up has to fit in it"));
         }
         if options.buffer_ttl >= options.lease {
             return Err(self.wrong(
@@ -115,16 +116,11 @@ impl RefreshSection {
                 "must be shorter than refresh.lease; a claim outlives the wait for a full batch",
             ));
         }
-        if let Some(workers) = self.workers {
-            if !(1..=MAX_WORKERS).contains(&workers) {
-                return Err(self.wrong(
-                    "workers",
-                    &format!(
-                        "must be between 1 and {MAX_WORKERS}; it is the number of look-ups of one upstream at a time"
-                    ),
-                ));
-            }
-            options.workers = workers;
+        if !(1..=MAX_WORKERS).contains(&options.workers) {
+            let why = format!(
+                "must be between 1 and {MAX_WORKERS}; it is the number of look-ups of one upstream at a time"
+            );
+            return Err(self.wrong("workers", &why));
         }
         Ok(options)
     }
@@ -150,7 +146,7 @@ impl RefreshSection {
     }
 }
 
-const MIN_LEASE_MS: i64 = 5_000;
+const MIN_LEASE: Duration = Duration::from_secs(5);
 /// The median of what was measured of tweets' impressions (Pfeffer et al., ICWSM 2023), and the share
 /// that is there after a day.
 const HALF_LIFE_MS: i64 = 80 * 60_000;

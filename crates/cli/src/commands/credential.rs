@@ -19,7 +19,7 @@ use crate::{
     duration::show_ms,
     error::CliError,
     output, parse,
-    store_access::{Missing, once},
+    store_access::{Missing, once, show},
     token_options::TokenOptions,
 };
 
@@ -77,8 +77,8 @@ impl Credential {
                 output::reply(json, &added, print_added)
             }
             Self::List => {
-                let rows = once(config, Missing::Refuse, ListCredentials).await?;
-                output::reply(json, &rows, |rows| print(rows))
+                let print = |rows: &Vec<_>| print(rows);
+                show(config, json, ListCredentials, print).await
             }
             Self::Test(CredentialName { name }) => {
                 let tested = once(config, Missing::Refuse, TestCredential { name }).await?;
@@ -91,10 +91,9 @@ impl Credential {
                 }
             }
             Self::Remove(CredentialName { name }) => {
-                let removed = once(config, Missing::Refuse, RemoveCredential { name }).await?;
-                output::reply(json, &removed, |RemovedCredential { name }| {
-                    output::line(&format!("{name} removed"))
-                })
+                let print = |of: &RemovedCredential| output::line(&format!("{} removed", of.name));
+                let request = RemoveCredential { name };
+                show(config, json, request, print).await
             }
         }
     }
@@ -134,7 +133,7 @@ impl Add {
 
 /// Reads a token and seals it here: nothing but the sealed text leaves this process.
 fn sealed(config: &Config, url: &str) -> Result<TokenLocation, CliError> {
-    let origin = Address::parse(url).map_err(|error| CliError::usage(error.to_string()))?;
+    let origin = Address::parse(url).map_err(CliError::usage)?;
     let mut text = String::new();
     let mut input = std::io::stdin();
     if input.is_terminal() {
@@ -151,7 +150,7 @@ fn sealed(config: &Config, url: &str) -> Result<TokenLocation, CliError> {
             &SecretString::from(text.trim().to_owned()),
             &origin.to_string(),
         )
-        .map_err(|error| CliError::usage(error.to_string()))
+        .map_err(CliError::usage)
 }
 
 /// Prints credentials with their limits.
@@ -163,21 +162,17 @@ pub fn print(rows: &[CredentialRow]) -> Result<(), CliError> {
     }
     let now = now_ms();
     for row in rows {
+        let (name, token, state) = (&row.name, &row.token, &row.state);
+        let instance = row.instance.as_deref().unwrap_or("?");
+        let api = row.api.map_or("?", Api::name);
         output::line(&format!(
-            "{}  {} ({}), token: {}, {}",
-            row.name,
-            row.instance.as_deref().unwrap_or("?"),
-            row.api.map_or("?", Api::name),
-            row.token,
-            row.state
+            "{name}  {instance} ({api}), token: {token}, {state}"
         ))?;
-        match (&row.reason, row.until_ms) {
-            (Some(reason), Some(until_ms)) => output::line(&format!(
-                "    rests for {}: {reason}",
-                show_ms((until_ms - now).max(0))
-            ))?,
-            (Some(reason), None) => output::line(&format!("    {reason}"))?,
-            (None, _) => {}
+        if let Some(reason) = &row.reason {
+            let rests = row.until_ms.map_or_else(String::new, |until_ms| {
+                format!("rests for {}: ", show_ms((until_ms - now).max(0)))
+            });
+            output::line(&format!("    {rests}{reason}"))?;
         }
         for limit in &row.limits {
             output::line(&limit_line(limit, now))?;

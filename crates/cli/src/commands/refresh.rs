@@ -9,7 +9,7 @@ use crate::{
     duration::show_ms,
     error::CliError,
     output,
-    store_access::{Missing, once},
+    store_access::show,
     table::{self, Column},
 };
 
@@ -27,8 +27,7 @@ impl Refresh {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let Self::Status = self;
-        let status = once(config, Missing::Refuse, ShowRefreshStatus).await?;
-        output::reply(json, &status, print)
+        show(config, json, ShowRefreshStatus, print).await
     }
 }
 

@@ -290,16 +290,8 @@ async fn find(store: &Store, name: &str) -> Result<Credential, CommandError> {
 }
 
 async fn free_name(store: &Store, host: &str) -> Result<String, CommandError> {
-    let mut base: String = host
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
+    let is_other = |c: char| !c.is_ascii_alphanumeric() && c != '.';
+    let mut base = host.replace(is_other, "-");
     base.truncate(60);
     let taken = store.read(credential::list).await?;
     let is_free = |name: &str| taken.iter().all(|credential| credential.name != name);

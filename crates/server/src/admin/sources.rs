@@ -270,11 +270,9 @@ fn default_name(address: &Address, timeline: &Timeline) -> String {
     }
     let timeline = timeline.to_string();
     if timeline != "public" {
+        let is_other = |c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c);
         name.push('-');
-        name.extend(timeline.chars().map(|c| match c {
-            c if c.is_ascii_alphanumeric() || "-_.".contains(c) => c,
-            _ => '-',
-        }));
+        name.push_str(&timeline.replace(is_other, "-"));
     }
     name.truncate(64);
     name

@@ -12,7 +12,7 @@ use driftline_mirror::{
     Policies, Session, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
-use driftline_net::{Http, Options};
+use driftline_net::Http;
 use driftline_runtime::now_ms;
 use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _};
 use driftline_store::{
@@ -61,6 +61,7 @@ impl Mirrored {
     /// [`CliError`] if its files cannot be made.
     pub(super) async fn start(
         url: &str,
+        http: Http,
         scene: &Scene,
         begun_ms: i64,
         stop: watch::Receiver<bool>,
@@ -78,12 +79,6 @@ impl Mirrored {
         let store = tokio::task::spawn_blocking(move || Store::open(target))
             .await
             .map_err(|error| CliError::failed(format!("the store was not opened: {error}")))??;
-        let http = Http::new(Options {
-            allow_private: true,
-            ..Options::default()
-        })
-        .map_err(|error| CliError::failed(error.to_string()))?;
-
         let add = AddSource {
             name: Some("demo".into()),
             address: url.to_owned(),
@@ -111,7 +106,6 @@ impl Mirrored {
             at_ms: Some(begun_ms + scene.publish_ms() + 500),
             settle_rungs: Some(scene.settings().rungs.len() + 1),
             settle_ms: MAX_SETTLING_MS,
-            at_hopeless: true,
         };
         let reading = tokio::spawn(Box::pin(read(reader, until, stop, Arc::clone(&seen))));
         let counting = tokio::spawn(count(store.clone(), id, Arc::clone(&seen)));
