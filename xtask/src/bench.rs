@@ -35,7 +35,7 @@ enum Benchmark {
 /// Sets the machine up and runs a benchmark of the workspace in `bench/`, which starts its own
 /// databases as the tests do.
 pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskError> {
-    if !workspace.has(MANIFEST) {
+    if !workspace.shell.path_exists(MANIFEST) {
         return Err(TaskError::message(format!("{MANIFEST} does not exist")));
     }
     setup::run(workspace)?;

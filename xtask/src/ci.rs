@@ -64,7 +64,7 @@ fn doc(workspace: &Workspace) -> Result<(), TaskError> {
 
 /// The README gives the test command, which must not rot there.
 fn test(workspace: &Workspace) -> Result<(), TaskError> {
-    let readme = workspace.read("README.md")?;
+    let readme = workspace.shell.read_file("README.md")?;
     if !readme.lines().any(|line| line == README_LINE) {
         return Err(TaskError::message(format!(
             "README.md has no line `{README_LINE}`: add one"

@@ -41,7 +41,7 @@ fn check_crates(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Offenc
     let members: Vec<&str> = packages.iter().map(|member| member.name.as_str()).collect();
     for package in &packages {
         let path = relative(workspace, &package.manifest_path);
-        let text = workspace.read(&path)?;
+        let text = workspace.shell.read_file(&path)?;
         let member = edges::Member {
             name: package.name.as_str(),
             path: &path,
@@ -55,7 +55,7 @@ fn check_crates(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Offenc
         }
     }
     for path in CLOCKLESS {
-        let text = workspace.read(path).unwrap_or_default();
+        let text = workspace.shell.read_file(path).unwrap_or_default();
         offences.extend(manifest::check_clippy(path, &text));
     }
     Ok(offences)

@@ -66,9 +66,7 @@ fn print_instance(instance: &InstanceRow) -> Result<(), CliError> {
             "    by value: TARGET is the interval by age; no wait is longer than twice that while the quota suffices",
         )?;
     }
-    for line in table::lines(COLUMNS, instance.bands.iter().map(cells)) {
-        output::line(&format!("    {line}"))?;
-    }
+    table::print(4, COLUMNS, instance.bands.iter().map(cells))?;
     if let (Some(since), Some(mean)) = (&instance.since_start, instance.mean_posts_a_request) {
         let outcomes = since.outcomes.iter().filter(|(_, count)| **count != 0);
         let outcomes = outcomes.map(|(name, count)| format!("{count} {name}"));

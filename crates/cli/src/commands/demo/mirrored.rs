@@ -244,13 +244,10 @@ async fn count(store: Store, source: SourceId, seen: Shared) -> Result<(), Store
 
 /// The store says what is stored, not the machine.
 async fn count_once(store: &Store, source: SourceId, seen: &Shared) -> Result<(), StoreError> {
-    let rows = store
-        .read(move |tx| export::rows(tx, source, 0, u32::MAX))
-        .await?;
-    lock(seen).stored_at_ms = rows
-        .into_iter()
-        .map(|row| (UpstreamId::new(row.post.upstream_id), row.arrived_at_ms))
-        .collect();
+    let rows = store.read(move |tx| export::rows(tx, source, 0, u32::MAX));
+    let stored = rows.await?.into_iter();
+    let stored = stored.map(|row| (UpstreamId::new(row.post.upstream_id), row.arrived_at_ms));
+    lock(seen).stored_at_ms = stored.collect();
     Ok(())
 }
 

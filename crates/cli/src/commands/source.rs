@@ -1,19 +1,19 @@
 //! `source`: the sources of a store.
 
-mod list;
-
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
     AddedSource, FillGap, ListSources, PauseSource, PausedSource, RemoveSource, RemovedSource,
-    RequestedFill, SourceReport, VerifySource,
+    RequestedFill, SourceReport, SourceRow, VerifySource,
 };
 
 use crate::{
     config::Config,
+    duration::show_ms,
     error::CliError,
     output, shown,
     source_options::SourceOptions,
     store_access::{Missing, once, show},
+    table::{self, Column},
 };
 
 /// What can be done with sources.
@@ -73,10 +73,7 @@ impl Source {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         match self {
             Self::Add(add) => output::reply(json, &add.run(config).await?, print_added),
-            Self::List => {
-                let print = |sources: &Vec<_>| list::print(sources);
-                show(config, json, ListSources, print).await
-            }
+            Self::List => show(config, json, ListSources, print).await,
             Self::Pause(SourceName { name }) => pause(config, json, name, true).await,
             Self::Resume(SourceName { name }) => pause(config, json, name, false).await,
             Self::Remove(SourceName { name }) => {
@@ -121,6 +118,23 @@ impl Add {
     }
 }
 
+#[expect(clippy::ptr_arg, reason = "a reply")]
+fn print(sources: &Vec<SourceRow>) -> Result<(), CliError> {
+    if sources.is_empty() {
+        return output::line("no sources yet; `driftline source add URL` adds one");
+    }
+    let rows = sources.iter().map(|source| {
+        [
+            source.name.clone(),
+            source.update_count.to_string(),
+            show_ms(source.every_ms),
+            format!("{} of {}", source.timeline, source.upstream),
+            source.state_text.clone(),
+        ]
+    });
+    table::print(0, COLUMNS, rows)
+}
+
 fn print_added(AddedSource { name, warning, .. }: &AddedSource) -> Result<(), CliError> {
     if let Some(warning) = warning {
         output::note(&format!("not tried: {warning}"));
@@ -141,3 +155,12 @@ async fn pause(config: &Config, json: bool, name: String, paused: bool) -> Resul
     let request = PauseSource { name, paused };
     show(config, json, request, print).await
 }
+
+/// What a source is doing comes last: why it fails may take some words.
+const COLUMNS: [Column; 5] = [
+    Column::Left("NAME"),
+    Column::Right("UPDATES"),
+    Column::Right("EVERY"),
+    Column::Left("TIMELINE"),
+    Column::Left("STATE"),
+];
