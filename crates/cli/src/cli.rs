@@ -84,3 +84,13 @@ pub enum Command {
     /// Mirror a simulated server next to two baseline pollers and compare.
     Demo(demo::Demo),
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -30,7 +30,6 @@ pub struct SourceSettings {
     backfill: Option<Backfill>,
     /// Fill gaps only when asked to.
     #[arg(long = "no-fill", num_args = 0, default_missing_value = "false")]
-    #[arg(hide_possible_values = true)]
     fill_gaps: Option<bool>,
     /// How the server's stream is followed: auto, sse, websocket or off
     /// [default: auto].

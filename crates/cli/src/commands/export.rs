@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write as _};
 
-use clap::Args;
+use clap::{Args, builder::PossibleValue};
 use driftline_runtime::now_ms;
 use driftline_server::admin::{ExportPosts, ExportRow};
 
@@ -22,8 +22,8 @@ use crate::{
 pub struct Export {
     /// The source's name.
     name: String,
-    /// How posts are written: one JSON object a line.
-    #[arg(long = "format", value_parser = ["jsonl"], default_value = "jsonl")]
+    /// How posts are written.
+    #[arg(long = "format", value_parser = [jsonl()], default_value = "jsonl")]
     _format: String,
     /// Only posts that were stored since: a time such as
     /// 2026-03-01T12:00:00Z, or how long ago, such as 2h.
@@ -61,6 +61,10 @@ impl Export {
             }
         }
     }
+}
+
+fn jsonl() -> PossibleValue {
+    PossibleValue::new("jsonl").help("One JSON object a line")
 }
 
 fn print(rows: &[ExportRow]) -> io::Result<()> {
