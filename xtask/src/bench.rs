@@ -35,7 +35,7 @@ enum Benchmark {
 /// Sets the machine up and runs a benchmark of the workspace in `bench/`, which starts its own
 /// databases as the tests do.
 pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskError> {
-    if !workspace.has(MANIFEST) {
+    if !workspace.shell.path_exists(MANIFEST) {
         return Err(TaskError::message(format!("{MANIFEST} does not exist")));
     }
     setup::run(workspace)?;
@@ -44,12 +44,15 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     let shell = &workspace.shell;
     let mut options = args.args.clone();
     if matches!(args.name, Benchmark::Id | Benchmark::All) {
-        setup::redis(workspace)?;
-        options.extend(["--driftline".to_owned(), driftline(workspace)?]);
+        setup::REDIS.install(workspace)?;
+        let driftline = build(workspace, "Cargo.toml", "driftline")?;
+        options.extend(["--driftline".to_owned(), driftline]);
     }
     if matches!(args.name, Benchmark::Refresh | Benchmark::All) {
-        setup::beanstalkd(workspace)?;
-        options.extend(["--apalis".to_owned(), apalis(workspace)?]);
+        setup::BEANSTALKD.install(workspace)?;
+        // The peer whose driver cannot share a binary with ours.
+        let apalis = build(workspace, APALIS, "driftline-bench-apalis")?;
+        options.extend(["--apalis".to_owned(), apalis]);
     }
     run_program(cmd!(
         shell,
@@ -69,16 +72,7 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     outcome
 }
 
-/// Builds the binary whose service is measured, and says where it is.
-fn driftline(workspace: &Workspace) -> Result<String, TaskError> {
-    build(workspace, "Cargo.toml", "driftline")
-}
-
-/// Builds the peer whose driver cannot share a binary with ours, and says where it is.
-fn apalis(workspace: &Workspace) -> Result<String, TaskError> {
-    build(workspace, APALIS, "driftline-bench-apalis")
-}
-
+/// Builds a program and says where it is.
 fn build(workspace: &Workspace, manifest: &str, package: &str) -> Result<String, TaskError> {
     let shell = &workspace.shell;
     run_program(cmd!(

@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 use xshell::cmd;
 
 use crate::error::TaskError;
+use crate::test::{self, TestArgs};
 use crate::workspace::{Workspace, run as run_program};
 use crate::{setup, tidy};
 
@@ -61,38 +62,20 @@ fn doc(workspace: &Workspace) -> Result<(), TaskError> {
     run_program(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Runs the test command as the README gives it, so that it cannot rot there.
+/// The README gives the test command, which must not rot there.
 fn test(workspace: &Workspace) -> Result<(), TaskError> {
-    let readme = workspace.read("README.md")?;
-    let line = readme_test_command(&readme).ok_or_else(|| {
-        TaskError::message("README.md has no fenced block with a line `cargo xtask test`: add one")
-    })?;
-    let mut words = line.split_whitespace();
-    let program = words.next().unwrap_or("cargo");
-    run_program(workspace.shell.cmd(program).args(words))
-}
-
-/// The first line of a fenced block that is the test command, without a prompt before it and a
-/// comment after it.
-fn readme_test_command(readme: &str) -> Option<&str> {
-    let mut in_block = false;
-    for line in readme.lines().map(str::trim) {
-        if line.starts_with("```") {
-            in_block = !in_block;
-        } else if in_block {
-            let line = line.strip_prefix("$ ").unwrap_or(line);
-            let command = line.split(" #").next().unwrap_or(line).trim();
-            if command == COMMAND || command.starts_with(&format!("{COMMAND} ")) {
-                return Some(command);
-            }
-        }
+    let readme = workspace.shell.read_file("README.md")?;
+    if !readme.lines().any(|line| line == README_LINE) {
+        return Err(TaskError::message(format!(
+            "README.md has no line `{README_LINE}`: add one"
+        )));
     }
-    None
+    test::run(workspace, &TestArgs::default())
 }
 
 type Step = fn(&Workspace) -> Result<(), TaskError>;
 
-const COMMAND: &str = "cargo xtask test";
+const README_LINE: &str = "$ cargo xtask test";
 const STEPS: [(&str, Step); 7] = [
     ("setup", setup::run),
     ("fmt", format),
@@ -102,29 +85,3 @@ const STEPS: [(&str, Step); 7] = [
     ("doc", doc),
     ("test", test),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::readme_test_command;
-
-    #[test]
-    fn the_command_stands_in_a_fenced_block() {
-        let readme = "# D\ncargo xtask test --no\n```sh\ncargo xtask testing\n  cargo xtask test --filter a  # all\n```\n";
-        assert_eq!(
-            readme_test_command(readme),
-            Some("cargo xtask test --filter a")
-        );
-    }
-
-    #[test]
-    fn a_prompt_is_not_part_of_the_command() {
-        let readme = "```console\n$ cargo xtask test\nok\n```\n";
-        assert_eq!(readme_test_command(readme), Some("cargo xtask test"));
-    }
-
-    #[test]
-    fn a_readme_without_it_has_none() {
-        assert_eq!(readme_test_command("cargo xtask test"), None);
-        assert_eq!(readme_test_command("```\nx\n```\ncargo xtask test\n"), None);
-    }
-}

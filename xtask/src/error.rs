@@ -1,37 +1,8 @@
 use std::io;
-use std::path::PathBuf;
-use std::process::ExitStatus;
 
 /// Why a developer command did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TaskError {
-    /// A program ran and failed; it said why itself.
-    #[error("`{command}` failed ({status})")]
-    Program {
-        /// Its command line.
-        command: String,
-        /// How it ended.
-        status: ExitStatus,
-    },
-
-    /// A program could not be started.
-    #[error("`{command}` could not be started: {error}")]
-    NotStarted {
-        /// Its command line.
-        command: String,
-        /// The reason.
-        error: io::Error,
-    },
-
-    /// A file could not be read or written.
-    #[error("{path}: {error}", path = path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// The reason.
-        error: io::Error,
-    },
-
     /// A step of `ci` failed.
     #[error("ci: step `{step}` failed: {error}")]
     Step {
@@ -41,11 +12,15 @@ pub(crate) enum TaskError {
         error: Box<TaskError>,
     },
 
+    /// A program could not be run.
+    #[error("{0}: {1}")]
+    Program(String, io::Error),
+
     /// Something is missing or wrong; the text says what to do.
     #[error("{0}")]
     Message(String),
 
-    /// The shell's current folder could not be used.
+    /// A program failed, and said why itself; or a file could not be read or written.
     #[error(transparent)]
     Shell(#[from] xshell::Error),
 
@@ -58,17 +33,5 @@ impl TaskError {
     /// A message.
     pub(crate) fn message(text: impl Into<String>) -> TaskError {
         TaskError::Message(text.into())
-    }
-
-    /// The exit code to end with: that of the program that failed, else 1.
-    pub(crate) fn exit_code(&self) -> u8 {
-        match self {
-            TaskError::Program { status, .. } => status
-                .code()
-                .and_then(|code| u8::try_from(code).ok())
-                .unwrap_or(1),
-            TaskError::Step { error, .. } => error.exit_code(),
-            _ => 1,
-        }
     }
 }

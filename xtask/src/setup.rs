@@ -1,21 +1,43 @@
 //! What a fresh machine needs beyond Rust, Node and a package manager.
 
 mod apt;
-mod beanstalkd;
-mod postgres;
 pub(crate) mod python;
-mod redis;
 mod rust;
+
+use std::path::PathBuf;
+use std::{env, fs};
 
 use crate::error::TaskError;
 use crate::workspace::Workspace;
+
+/// A server that Debian packages.
+pub(crate) struct Server {
+    package: &'static str,
+    programs: &'static [&'static str],
+}
+
+/// What the tests keep data in.
+const POSTGRES: Server = Server {
+    package: "postgresql",
+    programs: &["initdb", "postgres"],
+};
+/// What nothing but a benchmark needs.
+pub(crate) const REDIS: Server = Server {
+    package: "redis-server",
+    programs: &["redis-server", "redis-benchmark"],
+};
+/// What nothing but a benchmark needs.
+pub(crate) const BEANSTALKD: Server = Server {
+    package: "beanstalkd",
+    programs: &["beanstalkd"],
+};
 
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     rust::install_components(workspace)?;
     let mut missing = Vec::new();
-    if !postgres::is_installed() {
-        missing.extend(postgres::PACKAGES);
+    if !POSTGRES.is_installed() {
+        missing.push(POSTGRES.package);
     }
     if python::base(&workspace.shell).is_none() {
         missing.extend(python::PACKAGES);
@@ -23,36 +45,40 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     if !missing.is_empty() {
         apt::install(&workspace.shell, &missing)?;
     }
-    if !postgres::is_installed() {
-        return Err(TaskError::message(
-            "PostgreSQL's programs are still missing: put the folder with `initdb` and `postgres` on PATH",
-        ));
-    }
+    POSTGRES.check()?;
     python::prepare(workspace)
 }
 
-/// Installs Redis, which nothing but a benchmark needs.
-pub(crate) fn redis(workspace: &Workspace) -> Result<(), TaskError> {
-    if !redis::is_installed() {
-        apt::install(&workspace.shell, &redis::PACKAGES)?;
+impl Server {
+    /// Installs it if it is missing.
+    pub(crate) fn install(&self, workspace: &Workspace) -> Result<(), TaskError> {
+        if !self.is_installed() {
+            apt::install(&workspace.shell, &[self.package])?;
+        }
+        self.check()
     }
-    match redis::is_installed() {
-        true => Ok(()),
-        false => Err(TaskError::message(
-            "Redis's programs are still missing: put the folder with `redis-server` and `redis-benchmark` on PATH",
-        )),
-    }
-}
 
-/// Installs beanstalkd, which nothing but a benchmark needs.
-pub(crate) fn beanstalkd(workspace: &Workspace) -> Result<(), TaskError> {
-    if !beanstalkd::is_installed() {
-        apt::install(&workspace.shell, &beanstalkd::PACKAGES)?;
+    fn check(&self) -> Result<(), TaskError> {
+        match self.is_installed() {
+            true => Ok(()),
+            false => Err(TaskError::message(format!(
+                "the programs of {} are still missing: put the folder with {} on PATH",
+                self.package,
+                self.programs.join(" and ")
+            ))),
+        }
     }
-    match beanstalkd::is_installed() {
-        true => Ok(()),
-        false => Err(TaskError::message(
-            "beanstalkd is still missing: put the folder with it on PATH",
-        )),
+
+    /// Whether its programs are on PATH, or where Debian puts PostgreSQL's.
+    fn is_installed(&self) -> bool {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+        let versions = versions.filter_map(|entry| Some(entry.ok()?.path().join("bin")));
+        env::split_paths(&path)
+            .chain(versions)
+            .any(|folder: PathBuf| {
+                let mut programs = self.programs.iter();
+                programs.all(|program| folder.join(program).is_file())
+            })
     }
 }

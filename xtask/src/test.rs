@@ -19,11 +19,14 @@ use scratch::Scratch;
 use times::Times;
 
 /// What `cargo xtask test` takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct TestArgs {
     /// Runs only the tests whose name contains this
     #[arg(long)]
     filter: Option<String>,
+    /// Lists the ten tests that took longest, those of the documentation aside
+    #[arg(long)]
+    slowest: bool,
 }
 
 /// Sets the machine up and runs every test of the workspace.
@@ -40,6 +43,9 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         mut programs,
         cluster,
     } = programs::build(workspace, filter)?;
+    if args.slowest {
+        programs.iter_mut().for_each(Program::time_tests);
+    }
     programs.push(Program::documentation(workspace, filter));
     let scratch = Scratch::make(workspace)?;
     let cluster = Cluster::start(&cluster, scratch.variable())?;
@@ -71,6 +77,9 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         }
     }
     times.write(workspace)?;
+    for (seconds, name) in slowest(&ended).iter().take(MAX_SLOWEST) {
+        eprintln!("test: {seconds:>7.2} s  {name}");
+    }
     eprintln!(
         "test: {all} programs: {} tests passed, {} failed, {} ignored",
         tally.passed, tally.failed, tally.ignored
@@ -147,6 +156,20 @@ fn show(program: &Ended) {
     }
 }
 
+/// The tests of programs that time them, with the seconds that they took, the longest first.
+fn slowest(programs: &[Ended]) -> Vec<(f64, String)> {
+    let mut tests: Vec<(f64, String)> = Vec::new();
+    for program in programs {
+        tests.extend(program.output.lines().filter_map(|line| {
+            let (test, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+            let seconds = outcome.split_once(" <")?.1.strip_suffix("s>")?;
+            Some((seconds.parse().ok()?, format!("{} {test}", program.name)))
+        }));
+    }
+    tests.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    tests
+}
+
 /// What the test programs say that they did.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
@@ -181,10 +204,33 @@ const MORE_LANES: usize = 1;
 /// tests run at a time.
 const WAITING: [&str; 2] = ["cli/", "server/"];
 const THREADS_A_CORE: usize = 2;
+const MAX_SLOWEST: usize = 10;
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::*;
+
+    #[test]
+    fn the_longest_test_is_the_first() {
+        let program = |name: &str, output: &str| Ended {
+            name: name.into(),
+            succeeded: true,
+            took: Duration::ZERO,
+            output: output.into(),
+        };
+        let found = slowest(&[
+            program(
+                "core/laws",
+                "\ntest a::b ... ok <0.500s>\ntest result: ok. 2 passed\n",
+            ),
+            program("cli/kill", "test c ... FAILED <12.034s>\ntest d ... ok\n"),
+        ]);
+        let expected = [
+            (12.034, "cli/kill c".to_owned()),
+            (0.5, "core/laws a::b".to_owned()),
+        ];
+        assert_eq!(found, expected);
+    }
 
     #[test]
     fn what_programs_say_is_counted() {

@@ -18,7 +18,10 @@ use offence::Offence;
 
 /// Prints one line per offence, and fails if there are any.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
-    let metadata = MetadataCommand::new().current_dir(&workspace.root).exec()?;
+    let metadata = MetadataCommand::new()
+        .current_dir(&workspace.root)
+        .no_deps()
+        .exec()?;
     let mut offences = check_crates(workspace, &metadata)?;
     offences.extend(check_files(workspace)?);
     offences.sort();
@@ -38,7 +41,7 @@ fn check_crates(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Offenc
     let members: Vec<&str> = packages.iter().map(|member| member.name.as_str()).collect();
     for package in &packages {
         let path = relative(workspace, &package.manifest_path);
-        let text = workspace.read(&path)?;
+        let text = workspace.shell.read_file(&path)?;
         let member = edges::Member {
             name: package.name.as_str(),
             path: &path,
@@ -47,13 +50,13 @@ fn check_crates(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Offenc
         };
         offences.extend(edges::check(&member, &members));
         offences.extend(manifest::check_lints(&path, &text));
-        for found in purity::unwanted(&purity::graph(metadata), package.name.as_str()) {
+        for found in purity::unwanted(workspace, package.name.as_str())? {
             offences.push(Offence::new(&path, 1, found));
         }
     }
     for path in CLOCKLESS {
-        let text = workspace.read(path).ok();
-        offences.extend(manifest::check_clippy(path, text.as_deref()));
+        let text = workspace.shell.read_file(path).unwrap_or_default();
+        offences.extend(manifest::check_clippy(path, &text));
     }
     Ok(offences)
 }

@@ -1,6 +1,5 @@
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+use std::env;
+use std::path::PathBuf;
 
 use xshell::{Cmd, Shell};
 
@@ -24,48 +23,24 @@ impl Workspace {
         shell.change_dir(&root);
         Ok(Workspace { shell, root })
     }
-
-    /// The text of a file, by its path from the root.
-    pub(crate) fn read(&self, path: impl AsRef<Path>) -> Result<String, TaskError> {
-        let path = self.root.join(path);
-        fs::read_to_string(&path).map_err(|error| TaskError::File { path, error })
-    }
-
-    /// Whether a file or folder exists, by its path from the root.
-    pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
-        self.root.join(path).exists()
-    }
 }
 
 /// Shows a command, runs it with this terminal, and fails as it fails.
 pub(crate) fn run(cmd: Cmd<'_>) -> Result<(), TaskError> {
-    let shown = cmd.to_string();
-    eprintln!("$ {shown}");
-    match command(cmd).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(TaskError::Program {
-            command: shown,
-            status,
-        }),
-        Err(error) => Err(TaskError::NotStarted {
-            command: shown,
-            error,
-        }),
-    }
+    Ok(without_own_variables(cmd).run()?)
 }
 
 /// The command as a shell would start it, without the variables that cargo sets for this program:
 /// build scripts watch some of them, so `cargo xtask` and `cargo` in turn would rebuild whatever
 /// depends on those scripts.
-pub(crate) fn command(cmd: Cmd<'_>) -> Command {
-    let mut command = Command::from(cmd);
+pub(crate) fn without_own_variables(mut cmd: Cmd<'_>) -> Cmd<'_> {
     for (name, _) in env::vars_os() {
         let is_own = |name: &str| OF_THIS_PROGRAM.iter().any(|own| name.starts_with(own));
         if name.to_str().is_some_and(is_own) {
-            command.env_remove(name);
+            cmd = cmd.env_remove(name);
         }
     }
-    command
+    cmd
 }
 
 const OF_THIS_PROGRAM: [&str; 4] = [

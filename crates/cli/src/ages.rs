@@ -20,24 +20,18 @@ pub fn table(
     skew_ms: i64,
     origins: &Origins,
 ) -> Result<AgeTable, CliError> {
-    let defaults = AgeTable::default();
     let mut bands: Vec<Written<'_>> = Vec::new();
     for (age, HumanMs(every_ms)) in given.into_iter().flatten() {
-        let name = || origins.name(&["refresh", "ages", age]);
-        let below_ms =
-            parse_ms(age).map_err(|error| CliError::usage(format!("{}: {error}", name())))?;
-        let wrong = |what: &str| Err(CliError::usage(format!("{}: {what}", name())));
-        if below_ms == 0 {
-            return wrong("the age is zero; write one that posts have, such as 18m");
-        }
-        if *every_ms == 0 {
-            return wrong("the interval is zero; write the time between two refreshes, such as 3m");
-        }
+        let wrong = |what: &str| {
+            let name = origins.name(&["refresh", "ages", age]);
+            CliError::usage(format!("{name}: {what}"))
+        };
+        let below_ms = parse_ms(age).map_err(|error| wrong(&error))?;
         if let Some(other) = bands.iter().find(|band| band.of.below_ms == below_ms) {
-            return wrong(&format!(
-                "{:?} is the same age; leave one of them out",
-                other.age()
-            ));
+            let other = other.age();
+            return Err(wrong(&format!(
+                "{other:?} is the same age; leave one of them out"
+            )));
         }
         let of = AgeBand {
             below_ms,
@@ -45,48 +39,47 @@ pub fn table(
         };
         bands.push(Written { key: Some(age), of });
     }
-    let is_default = |band: &Written<'_>| {
-        defaults
-            .bands()
-            .iter()
-            .any(|of| of.below_ms == band.below())
-    };
+    let defaults = AgeTable::default();
+    let default_ages = defaults.bands().iter().map(|of| of.below_ms);
+    let is_default = |band: &Written<'_>| default_ages.clone().any(|age| age == band.of.below_ms);
     if given.is_none() || (!bands.is_empty() && bands.iter().all(is_default)) {
-        for of in defaults.bands() {
-            if !bands.iter().any(|band| band.below() == of.below_ms) {
-                bands.push(Written { key: None, of: *of });
-            }
-        }
+        let is_left_out = |of: &&AgeBand| !bands.iter().any(|band| band.of.below_ms == of.below_ms);
+        let left_out: Vec<_> = defaults.bands().iter().filter(is_left_out).collect();
+        bands.extend(left_out.into_iter().map(|&of| Written { key: None, of }));
     }
-    bands.sort_by_key(Written::below);
+    bands.sort_by_key(|band| band.of.below_ms);
     let of_all = bands.iter().map(|band| band.of).collect();
-    AgeTable::new(of_all, skew_ms).map_err(|error| {
-        CliError::usage(match error {
-            AgeTableError::Empty => format!(
-                "{} is empty; leave it out for the default ages",
-                origins.name(&["refresh", "ages"])
-            ),
-            AgeTableError::Band { at } => {
-                format!("{}: the age or its interval is zero", bands[at].name(origins))
-            }
-            AgeTableError::Shrinks { at } => {
-                let (younger, older) = (&bands[at - 1], &bands[at]);
-                let culprit = if older.key.is_some() { older } else { younger };
-                let hint = if younger.key.is_none() || older.key.is_none() {
-                    " (ages that are left out keep their defaults)"
-                } else {
-                    ""
-                };
-                format!(
-                    "{}: posts below {:?} would be refreshed every {}, and older ones, below {:?}, every {}; intervals must grow with age{hint}",
-                    culprit.name(origins),
-                    younger.age(),
-                    show_ms(younger.of.every_ms),
-                    older.age(),
-                    show_ms(older.of.every_ms),
-                )
-            }
-        })
+    AgeTable::new(of_all, skew_ms).map_err(|error| wrong(error, &bands, origins))
+}
+
+/// Why a table is none, in the words of the configuration.
+fn wrong(error: AgeTableError, bands: &[Written<'_>], origins: &Origins) -> CliError {
+    let name = |band: &Written<'_>| origins.name(&["refresh", "ages", &band.age()]);
+    CliError::usage(match error {
+        AgeTableError::Empty => format!(
+            "{} is empty; leave it out for the default ages",
+            origins.name(&["refresh", "ages"])
+        ),
+        AgeTableError::Band { at } => {
+            let what = match bands[at].of.below_ms {
+                0 => "the age is zero; write one that posts have, such as 18m",
+                _ => "the interval is zero; write the time between two refreshes, such as 3m",
+            };
+            format!("{}: {what}", name(&bands[at]))
+        }
+        AgeTableError::Shrinks { at } => {
+            let (younger, older) = (&bands[at - 1], &bands[at]);
+            let culprit = if older.key.is_some() { older } else { younger };
+            let hint = match (younger.key, older.key) {
+                (Some(_), Some(_)) => "",
+                _ => " (ages that are left out keep their defaults)",
+            };
+            let (culprit, young_age, old_age) = (name(culprit), younger.age(), older.age());
+            let (often, rarely) = (show_ms(younger.of.every_ms), show_ms(older.of.every_ms));
+            format!(
+                "{culprit}: posts below {young_age:?} would be refreshed every {often}, and older ones, below {old_age:?}, every {rarely}; intervals must grow with age{hint}"
+            )
+        }
     })
 }
 
@@ -97,16 +90,8 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    const fn below(&self) -> i64 {
-        self.of.below_ms
-    }
-
     fn age(&self) -> String {
         self.key
             .map_or_else(|| show_ms(self.of.below_ms), str::to_owned)
-    }
-
-    fn name(&self, origins: &Origins) -> String {
-        origins.name(&["refresh", "ages", &self.age()])
     }
 }

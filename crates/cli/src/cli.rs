@@ -36,7 +36,7 @@ pub struct Global {
     /// A PostgreSQL database instead of a file in the data folder:
     /// postgres://USER@HOST:PORT/DATABASE. A password is better kept in
     /// DRIFTLINE_STORE__DATABASE_URL, where no process list shows it.
-    #[arg(long, global = true, value_name = "URL", value_parser = database_url)]
+    #[arg(long, global = true, value_name = "URL")]
     pub database_url: Option<DatabaseUrl>,
     /// The configuration [default: driftline.toml, here or in the platform's
     /// folder for configurations].
@@ -85,7 +85,12 @@ pub enum Command {
     Demo(demo::Demo),
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "a parser of clap's")]
-fn database_url(text: &str) -> Result<DatabaseUrl, std::convert::Infallible> {
-    Ok(DatabaseUrl::new(text))
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
 }

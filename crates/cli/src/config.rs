@@ -3,10 +3,9 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
+use driftline_core::timeline::Settings;
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
 use driftline_net::{Http, Options};
 use driftline_store::{Store, refresh::Claims};
@@ -15,17 +14,17 @@ use figment::{
     error::Kind,
     providers::{Env, Format as _, Toml},
 };
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::Deserialize;
 use url::Url;
 
 use crate::{
     cli::Global,
-    duration::HumanMs,
+    duration::{HumanMs, duration},
     error::CliError,
-    id_options::{LeaseStore, NodeText, PeerText},
+    id_options::{self, LeaseStore, NodeText},
     origins::Origins,
-    parse,
     refresh_section::RefreshSection,
+    source_settings::SourceSettings,
 };
 
 /// Everything that can be configured. What is not set has the default that
@@ -40,7 +39,7 @@ pub struct Config {
     /// How upstreams are asked.
     pub upstream: UpstreamSection,
     /// What new sources begin with.
-    pub defaults: DefaultsSection,
+    pub defaults: SourceSettings,
     /// How stored posts are kept fresh.
     pub refresh: RefreshSection,
     /// The service of IDs.
@@ -96,7 +95,8 @@ pub struct IdSection {
     /// How long to wait for a clock that is behind.
     pub wait: Option<HumanMs>,
     /// Other services, to be asked about their nodes and clocks.
-    pub peers: Vec<PeerText>,
+    #[serde(deserialize_with = "id_options::peers")]
+    pub peers: Vec<String>,
     /// Whether they are not asked.
     pub skip_sanity_check: bool,
 }
@@ -121,45 +121,18 @@ pub struct UpstreamSection {
     pub user_agent: Option<String>,
 }
 
-/// `[defaults]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DefaultsSection {
-    /// The time between two polls.
-    pub every: Option<HumanMs>,
-    /// How far that may grow while a stream shows what polls would.
-    pub streamed_every: Option<HumanMs>,
-    /// The least time between two requests.
-    pub spacing: Option<HumanMs>,
-    /// The overlap.
-    #[serde(deserialize_with = "overlap")]
-    pub overlap: Option<Overlap>,
-    /// Posts fetched for each post stored.
-    #[serde(deserialize_with = "fetches")]
-    pub fetches: Option<u32>,
-    /// The history that a source begins with.
-    #[serde(deserialize_with = "backfill")]
-    pub backfill: Option<Backfill>,
-    /// The second look's least age.
-    pub second_look: Option<HumanMs>,
-    /// Whether gaps are filled without being asked for.
-    pub fill_gaps: Option<bool>,
-    /// How streams are followed.
-    #[serde(deserialize_with = "stream")]
-    pub stream: Option<Streaming>,
-}
-
 /// A PostgreSQL URL. It is never shown whole: it may hold a password.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct DatabaseUrl(String);
 
-impl DatabaseUrl {
-    /// Takes a URL as it was typed.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+impl From<String> for DatabaseUrl {
+    fn from(text: String) -> Self {
+        Self(text)
     }
+}
 
+impl DatabaseUrl {
     /// The whole URL, for the database only.
     pub fn expose(&self) -> &str {
         &self.0
@@ -229,32 +202,31 @@ impl Config {
     /// # Errors
     /// [`CliError::Usage`] if it cannot be built.
     pub fn http(&self, allow_private: bool) -> Result<Http, CliError> {
-        let defaults = Options::default();
-        let time = |set: Option<HumanMs>, default| {
-            set.map_or(default, |HumanMs(ms)| crate::duration::duration(ms))
-        };
         let upstream = &self.upstream;
-        let options = Options {
+        let defaults = Options::default();
+        let mut options = Options {
             allow_private: allow_private || upstream.allow_private,
-            connect_timeout: time(upstream.connect_timeout, defaults.connect_timeout),
-            read_timeout: time(upstream.read_timeout, defaults.read_timeout),
-            total_timeout: time(upstream.total_timeout, defaults.total_timeout),
-            silence_timeout: time(upstream.silence_timeout, defaults.silence_timeout),
             max_body_bytes: upstream.max_body_bytes.unwrap_or(defaults.max_body_bytes),
             user_agent: upstream.user_agent.clone().unwrap_or(defaults.user_agent),
+            ..defaults
         };
-        let timeouts = [
-            options.connect_timeout,
-            options.read_timeout,
-            options.total_timeout,
-            options.silence_timeout,
-        ];
-        if timeouts.contains(&Duration::ZERO) {
-            return Err(CliError::usage(
-                "a timeout in [upstream] is zero; leave it out for the default",
-            ));
+        for (given, timeout) in [
+            (upstream.connect_timeout, &mut options.connect_timeout),
+            (upstream.read_timeout, &mut options.read_timeout),
+            (upstream.total_timeout, &mut options.total_timeout),
+            (upstream.silence_timeout, &mut options.silence_timeout),
+        ] {
+            match given {
+                None => {}
+                Some(HumanMs(0)) => {
+                    return Err(CliError::usage(
+                        "a timeout in [upstream] is zero; leave it out for the default",
+                    ));
+                }
+                Some(HumanMs(ms)) => *timeout = duration(ms),
+            }
         }
-        Http::new(options).map_err(|error| CliError::usage(error.to_string()))
+        Http::new(options).map_err(CliError::usage)
     }
 
     /// How upstreams are reached, and what may be asked of them.
@@ -284,21 +256,7 @@ impl Config {
 
     /// The settings that new sources begin with.
     pub fn settings(&self) -> Settings {
-        let built_in = Settings::default();
-        let ms = |set: Option<HumanMs>, built_in| set.map_or(built_in, |HumanMs(ms)| ms);
-        let defaults = &self.defaults;
-        Settings {
-            every_ms: ms(defaults.every, built_in.every_ms),
-            streamed_every_ms: ms(defaults.streamed_every, built_in.streamed_every_ms),
-            spacing_ms: ms(defaults.spacing, built_in.spacing_ms),
-            overlap: defaults.overlap.unwrap_or(built_in.overlap),
-            fetches_percent: defaults.fetches.unwrap_or(built_in.fetches_percent),
-            backfill: defaults.backfill.unwrap_or(built_in.backfill),
-            second_look_ms: ms(defaults.second_look, built_in.second_look_ms),
-            fill_gaps: defaults.fill_gaps.unwrap_or(built_in.fill_gaps),
-            stream: defaults.stream.unwrap_or(built_in.stream),
-            ..built_in
-        }
+        self.defaults.or(Settings::default())
     }
 }
 
@@ -381,51 +339,6 @@ fn without_source(message: &str) -> String {
         .filter(|line| !line.is_empty() && !line.contains('|'))
         .collect();
     kept.join(": ")
-}
-
-fn overlap<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Overlap>, D::Error> {
-    let text = String::deserialize(from)?;
-    parse::overlap(&text).map(Some).map_err(D::Error::custom)
-}
-
-fn fetches<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Number(f64),
-        Text(String),
-    }
-    let text = match Written::deserialize(from) {
-        Ok(Written::Number(number)) => number.to_string(),
-        Ok(Written::Text(text)) => text,
-        Err(_) => {
-            return Err(D::Error::custom(
-                "write a number of fetches a post, such as 2.5",
-            ));
-        }
-    };
-    parse::fetches(&text).map(Some).map_err(D::Error::custom)
-}
-
-fn stream<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Streaming>, D::Error> {
-    let text = String::deserialize(from)?;
-    parse::streaming(&text).map(Some).map_err(D::Error::custom)
-}
-
-fn backfill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Backfill>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Count(u64),
-        Text(String),
-    }
-    let written = Written::deserialize(from).map_err(|_| {
-        D::Error::custom("write none, all, a number of posts, or a duration such as 1d")
-    })?;
-    match written {
-        Written::Count(count) => Ok(Some(Backfill::Count(count))),
-        Written::Text(text) => parse::backfill(&text).map(Some).map_err(D::Error::custom),
-    }
 }
 
 const KEY_FILE: &str = "credentials.key";

@@ -3,6 +3,7 @@
 use std::{
     fs::{File, TryLockError},
     io::{self, Write as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
@@ -111,8 +112,7 @@ impl DataDir {
     pub fn make(&self) -> Result<(), CliError> {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.mode(0o700);
         builder.create(&self.data).map_err(|error| {
             CliError::failed(format!(
                 "the data folder {} cannot be made: {error}; name another one with --data",
@@ -151,6 +151,19 @@ impl DataDir {
             .and_then(|()| file.write_all(holder.as_bytes()))
             .map_err(wrong)?;
         Ok(Some(Lock { _file: file }))
+    }
+
+    /// Takes the folder's lock; `otherwise` says what to do if another process has it.
+    ///
+    /// # Errors
+    /// [`CliError::Failed`] if another process has it, or the folder cannot be written.
+    pub fn lock(&self, otherwise: &str) -> Result<Lock, CliError> {
+        self.try_lock()?.ok_or_else(|| {
+            let (holder, data) = (self.holder().0, self.data.display());
+            CliError::failed(format!(
+                "{holder} works with the data folder {data}{otherwise}, or name another folder with --data"
+            ))
+        })
     }
 
     /// Who holds the lock, and which database they said to use.

@@ -1,6 +1,6 @@
 //! Durations as people write them, kept in ms.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 pub use driftline_runtime::show_ms;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -28,14 +28,21 @@ pub fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
-/// A duration in a configuration.
+/// A duration in a configuration or a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HumanMs(pub i64);
 
+impl FromStr for HumanMs {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_ms(text).map(Self)
+    }
+}
+
 impl<'de> Deserialize<'de> for HumanMs {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        parse_ms(&text).map(Self).map_err(D::Error::custom)
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -1,5 +1,7 @@
 //! How a command ends when it does not end well.
 
+use std::fmt::Display;
+
 use driftline_mirror::SessionError;
 use driftline_runtime::CommandError;
 use driftline_store::StoreError;
@@ -20,13 +22,13 @@ pub enum CliError {
 
 impl CliError {
     /// A wrong command line or configuration.
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self::Usage(message.into())
+    pub fn usage(message: impl Display) -> Self {
+        Self::Usage(message.to_string())
     }
 
     /// A failure.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self::Failed(message.into())
+    pub fn failed(message: impl Display) -> Self {
+        Self::Failed(message.to_string())
     }
 
     /// The process's exit status.

@@ -16,7 +16,7 @@ use driftline_id_service::{
     thrift,
 };
 use driftline_store::{Store, node_lease::NodeLeases};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::Error as _};
 use tokio::sync::watch;
 
 use crate::{
@@ -50,10 +50,6 @@ pub enum NodeText {
     /// The values of its fields.
     Fields(Vec<(String, u64)>),
 }
-
-/// Where another service listens, as `HOST:PORT`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PeerText(pub String);
 
 /// Where nodes are leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -121,8 +117,7 @@ impl IdOptions {
                 Node::from_fields(&layout, &fields)
             }
         };
-        node.map(Some)
-            .map_err(|error| CliError::usage(error.to_string()))
+        node.map(Some).map_err(CliError::usage)
     }
 
     /// The layout, which must be one that generates IDs.
@@ -144,9 +139,7 @@ impl IdOptions {
     pub fn node_or_first(&self) -> Result<Node, CliError> {
         match self.configured_node()? {
             Some(node) => Ok(node),
-            None => {
-                Node::new(&self.layout(), 0).map_err(|error| CliError::usage(error.to_string()))
-            }
+            None => Node::new(&self.layout(), 0).map_err(CliError::usage),
         }
     }
 
@@ -195,7 +188,7 @@ pub async fn start_id_service(
         Some(address) => {
             let listener = listen::bind(address, "--listen-thrift").await?;
             let listener = listener.into_std();
-            Some(listener.map_err(|error| CliError::failed(error.to_string()))?)
+            Some(listener.map_err(CliError::failed)?)
         }
         None => None,
     };
@@ -203,7 +196,7 @@ pub async fn start_id_service(
     let settings = Settings {
         node,
         policy: policy(config.wait),
-        peers: other_peers(&config.peers, own).await,
+        peers: other_peers(config.peers.clone(), own).await,
         skip_sanity_check: config.skip_sanity_check,
     };
     // A request costs a hundred times what reading the clock does, and no thread has to run
@@ -288,7 +281,7 @@ pub fn describe_node(node: &Node) -> String {
 
 fn check_names(layout: &Layout, fields: &[(String, u64)]) -> Result<(), CliError> {
     let known: Vec<&str> = Node::new(layout, 0)
-        .map_err(|error| CliError::usage(error.to_string()))?
+        .map_err(CliError::usage)?
         .fields()
         .map(|(name, _)| name)
         .collect();
@@ -306,8 +299,7 @@ fn check_names(layout: &Layout, fields: &[(String, u64)]) -> Result<(), CliError
 }
 
 /// The peers without this process: one list may serve all services.
-async fn other_peers(peers: &[PeerText], own: Option<SocketAddr>) -> Vec<String> {
-    let all: Vec<String> = peers.iter().map(|peer| peer.0.clone()).collect();
+async fn other_peers(all: Vec<String>, own: Option<SocketAddr>) -> Vec<String> {
     let Some(own) = own else {
         return all;
     };
@@ -368,38 +360,32 @@ impl FromStr for NodeText {
 
 impl<'de> Deserialize<'de> for NodeText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(u64),
-            Text(String),
-        }
-        match Written::deserialize(from)? {
-            Written::Number(number) => Ok(Self::Number(number)),
-            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
-        }
+        parse::written(from, Self::from_str)
     }
 }
 
-impl FromStr for PeerText {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let port = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
-        if text.rsplit_once(':').is_some_and(port) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err(format!(
-            "invalid peer address {text:?}: expected HOST:PORT, such as ids2.example:7609"
-        ))
+/// Where another service listens, as `HOST:PORT`.
+///
+/// # Errors
+/// A message that shows the form.
+pub fn peer(text: &str) -> Result<String, String> {
+    let port = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
+    if text.rsplit_once(':').is_some_and(port) {
+        return Ok(text.to_owned());
     }
+    Err(format!(
+        "invalid peer address {text:?}: expected HOST:PORT, such as ids2.example:7609"
+    ))
 }
 
-impl<'de> Deserialize<'de> for PeerText {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
+/// [`peer`]s in a configuration.
+///
+/// # Errors
+/// As for one of them.
+pub fn peers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    let peers: Result<_, String> = texts.iter().map(|text| peer(text)).collect();
+    peers.map_err(D::Error::custom)
 }
 
 impl From<ServiceError> for CliError {
@@ -449,10 +435,10 @@ mod tests {
     #[test]
     fn peers_are_hosts_with_ports() {
         for text in ["localhost:7609", "[::1]:7609", "ids2.example:1"] {
-            assert_eq!(text.parse(), Ok(PeerText(text.to_owned())));
+            assert_eq!(peer(text), Ok(text.to_owned()));
         }
         for text in ["localhost", ":7609", "a:b", "a:70000", ""] {
-            assert!(text.parse::<PeerText>().is_err(), "{text}");
+            assert!(peer(text).is_err(), "{text}");
         }
     }
 

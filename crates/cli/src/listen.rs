@@ -59,7 +59,6 @@ pub fn connection_limits() -> ConnectionLimits {
     }
 }
 
-#[cfg(unix)]
 fn open_files() -> usize {
     match rlimit::increase_nofile_limit(rlimit::INFINITY) {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
@@ -70,13 +69,7 @@ fn open_files() -> usize {
     }
 }
 
-#[cfg(not(unix))]
-fn open_files() -> usize {
-    usize::MAX
-}
-
 const RESERVED_FILES: usize = 128;
 const MAX_HTTP: usize = 2_000;
 const MAX_THRIFT: usize = 10_000;
-#[cfg(unix)]
 const DEFAULT_FILES: usize = 256;

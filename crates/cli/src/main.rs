@@ -22,9 +22,11 @@ mod shown;
 mod socket;
 mod source_options;
 mod source_reader;
+mod source_settings;
 mod stop;
 mod store_access;
 mod table;
+mod token_options;
 
 use std::{process::ExitCode, time::Duration};
 

@@ -21,21 +21,20 @@ pub fn token(section: &ServerSection) -> Result<Option<OperatorToken>, CliError>
             ));
         }
         (Some(name), None) => {
+            let location = format!("the environment variable {name}");
             let text = std::env::var(name).map_err(|_| {
-                CliError::usage(format!(
-                    "the environment variable {name} with the operator's token is not set"
-                ))
-            })?;
-            (text, format!("the environment variable {name}"))
+                CliError::usage(format!("{location} with the operator's token is not set"))
+            });
+            (text?, location)
         }
         (None, Some(path)) => {
+            let location = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|error| {
                 CliError::usage(format!(
-                    "the file {} with the operator's token cannot be read: {error}",
-                    path.display()
+                    "the file {location} with the operator's token cannot be read: {error}"
                 ))
-            })?;
-            (text, path.display().to_string())
+            });
+            (text?, location)
         }
     };
     OperatorToken::new(&SecretString::from(text))
@@ -89,15 +88,17 @@ mod tests {
     #[test]
     fn without_a_token_other_machines_get_public_posts_only() {
         for address in ["0.0.0.0:0", "[::]:7171", "192.0.2.1:80", "10.0.0.1:7171"] {
-            let refused = decide(address, None, false).unwrap_err();
-            assert!(refused.to_string().contains("openssl"), "{refused}");
-            assert!(refused.to_string().contains(address), "{refused}");
+            let refused = decide(address, None, false).unwrap_err().to_string();
+            assert!(
+                refused.contains("openssl") && refused.contains(address),
+                "{refused}"
+            );
         }
         for address in ["127.0.0.1:7171", "127.8.0.1:1", "[::1]:0"] {
             for base in [None, Some("http://localhost:7171"), Some("http://[::1]/")] {
-                let authorization = decide(address, base, false).unwrap();
+                let open = decide(address, base, false).unwrap();
                 assert!(
-                    matches!(authorization, Authorization::ThisMachine),
+                    matches!(open, Authorization::ThisMachine),
                     "{address} {base:?}"
                 );
             }
@@ -110,9 +111,9 @@ mod tests {
     fn a_token_is_asked_for_on_every_address() {
         for address in ["0.0.0.0:0", "127.0.0.1:7171", "[::1]:0"] {
             for base in [None, Some("https://drift.example")] {
-                let authorization = decide(address, base, true).unwrap();
+                let closed = decide(address, base, true).unwrap();
                 assert!(
-                    matches!(authorization, Authorization::Operator(_)),
+                    matches!(closed, Authorization::Operator(_)),
                     "{address} {base:?}"
                 );
             }

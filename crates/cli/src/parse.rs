@@ -1,12 +1,49 @@
 //! Parsers for the settings of the command line and the configuration.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use driftline_core::api::Api;
 use driftline_core::{
     timeline::{Backfill, Overlap, Rung, Streaming},
     upstream_id::IdOrder,
 };
 use driftline_id::Layout;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::duration::parse_ms;
+
+/// A value in a configuration, a number without quotes too, read as the command line reads it.
+///
+/// # Errors
+/// The parser's, or if it is neither a text nor a number.
+pub fn written<'de, D: Deserializer<'de>, T>(
+    from: D,
+    parse: fn(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Whole(u64),
+        Number(f64),
+        Text(String),
+    }
+    let text = match Written::deserialize(from) {
+        Ok(Written::Whole(number)) => number.to_string(),
+        Ok(Written::Number(number)) => number.to_string(),
+        Ok(Written::Text(text)) => text,
+        Err(_) => return Err(D::Error::custom("write a text or a number")),
+    };
+    parse(&text).map_err(D::Error::custom)
+}
+
+/// The name of an API, as an argument.
+pub fn api() -> impl TypedValueParser<Value = Api> {
+    let names = [
+        PossibleValue::new("mastodon").help("Mastodon's, which many servers speak"),
+        PossibleValue::new("x").help("X's version 2"),
+        PossibleValue::new("twitter").help("Twitter's version 1.1"),
+    ];
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Api>())
+}
 
 /// `adaptive` or a duration.
 ///

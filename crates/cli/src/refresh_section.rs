@@ -1,12 +1,13 @@
 //! `[refresh]` of the configuration.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, time::Duration};
 
+use clap::ValueEnum;
 use driftline_core::refresh::{AgeTable, GrowthCurve, RefreshPlan, ValueSettings};
 use driftline_mirror::{POLLING_SHARE, refresh::RefreshOptions};
 use serde::{
-    Deserialize, Deserializer,
-    de::{self, Unexpected, Visitor},
+    Deserialize, Deserializer, Serialize,
+    de::{Error as _, Unexpected},
 };
 
 use crate::{
@@ -50,34 +51,21 @@ pub struct RefreshSection {
 }
 
 /// The policy that sets due times.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum PolicyName {
-    /// Its age alone.
+    /// By age alone.
     #[default]
     Age,
-    /// The value of a refresh, by the growth of posts.
+    /// By the value of a refresh.
     Value,
 }
 
 impl<'de> Deserialize<'de> for PolicyName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = PolicyName;
-
-            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-                to.write_str("\"age\" or \"value\"")
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<PolicyName, E> {
-                match name {
-                    "age" => Ok(PolicyName::Age),
-                    "value" => Ok(PolicyName::Value),
-                    _ => Err(E::invalid_value(Unexpected::Str(name), &self)),
-                }
-            }
-        }
-        from.deserialize_str(Name)
+        let name = String::deserialize(from).unwrap_or_default();
+        let wrong = |_| D::Error::invalid_value(Unexpected::Str(&name), &"\"age\" or \"value\"");
+        ValueEnum::from_str(&name, false).map_err(wrong)
     }
 }
 
@@ -116,10 +104,11 @@ impl RefreshSection {
             options.buffer_ttl = duration(ms);
         }
         if let Some(HumanMs(ms)) = self.lease {
-            if ms < MIN_LEASE_MS {
-                return Err(self.wrong("lease", "must be at least 5s; a look-up has to fit in it"));
-            }
             options.lease = duration(ms);
+        }
+        options.workers = self.workers.unwrap_or(options.workers);
+        if options.lease < MIN_LEASE {
+            return Err(self.wrong("lease", "must be at least 5s; a look-up has to fit in it"));
         }
         if options.buffer_ttl >= options.lease {
             return Err(self.wrong(
@@ -127,16 +116,11 @@ impl RefreshSection {
                 "must be shorter than refresh.lease; a claim outlives the wait for a full batch",
             ));
         }
-        if let Some(workers) = self.workers {
-            if !(1..=MAX_WORKERS).contains(&workers) {
-                return Err(self.wrong(
-                    "workers",
-                    &format!(
-                        "must be between 1 and {MAX_WORKERS}; it is the number of look-ups of one upstream at a time"
-                    ),
-                ));
-            }
-            options.workers = workers;
+        if !(1..=MAX_WORKERS).contains(&options.workers) {
+            let why = format!(
+                "must be between 1 and {MAX_WORKERS}; it is the number of look-ups of one upstream at a time"
+            );
+            return Err(self.wrong("workers", &why));
         }
         Ok(options)
     }
@@ -162,7 +146,7 @@ impl RefreshSection {
     }
 }
 
-const MIN_LEASE_MS: i64 = 5_000;
+const MIN_LEASE: Duration = Duration::from_secs(5);
 /// The median of what was measured of tweets' impressions (Pfeffer et al., ICWSM 2023), and the share
 /// that is there after a day.
 const HALF_LIFE_MS: i64 = 80 * 60_000;

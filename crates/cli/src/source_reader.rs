@@ -29,7 +29,8 @@ pub struct SourceReader {
     abandoned: bool,
 }
 
-/// The conditions under which reading ends.
+/// The conditions under which reading ends; besides, an error that only the operator can cure ends
+/// it before anything was fetched.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadUntil {
     /// When to stop waiting for news, Unix ms; never if not set.
@@ -38,9 +39,6 @@ pub struct ReadUntil {
     pub settle_rungs: Option<usize>,
     /// How long settling may take, ms.
     pub settle_ms: i64,
-    /// Whether an error that only the operator can cure ends it before
-    /// anything was fetched.
-    pub at_hopeless: bool,
 }
 
 impl SourceReader {
@@ -101,7 +99,7 @@ impl SourceReader {
             };
             settling.polled |= polls && matches!(done, Done::Read(_));
             progress(&self.session, over);
-            if until.at_hopeless && is_hopeless(&self.session, &done) {
+            if is_hopeless(&self.session, &done) {
                 break;
             }
             if let Done::Wait { until_ms } = done {

@@ -1,8 +1,11 @@
 //! Signals that end the process.
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
 
 use crate::error::CliError;
 
@@ -10,15 +13,25 @@ use crate::error::CliError;
 /// at once.
 ///
 /// # Errors
-/// If the system takes no handler.
-pub fn on_signal() -> io::Result<watch::Receiver<bool>> {
+/// [`CliError::Failed`] if the system takes no handler.
+pub fn on_signal() -> Result<watch::Receiver<bool>, CliError> {
+    let handle = |kind| {
+        signal(kind)
+            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))
+    };
+    let mut interrupt = handle(SignalKind::interrupt())?;
+    let mut terminate = handle(SignalKind::terminate())?;
     let (sender, receiver) = watch::channel(false);
-    let mut signals = Signals::new()?;
     tokio::spawn(async move {
-        signals.next().await;
-        sender.send_replace(true);
-        signals.next().await;
-        std::process::exit(INTERRUPTED);
+        for _ in 0..2 {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if sender.send_replace(true) {
+                std::process::exit(INTERRUPTED);
+            }
+        }
     });
     Ok(receiver)
 }
@@ -42,44 +55,6 @@ pub async fn soon_after<T>(
             "the end took more than {} s, since the store does not answer: leases were not given back, and end by themselves",
             MAX_END.as_secs()
         ))),
-    }
-}
-
-#[cfg(unix)]
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) {
-        let _ = tokio::signal::ctrl_c().await;
     }
 }
 

@@ -3,15 +3,14 @@
 
 use std::time::Duration;
 
-use driftline_mirror::UpstreamAccess;
 use driftline_server::admin::{Host, Request};
-use driftline_store::Store;
 use tokio::time::{Instant, sleep};
 
 use crate::{
     config::Config,
     data_dir::{DataDir, Lock},
     error::CliError,
+    output,
     socket::Client,
 };
 
@@ -52,18 +51,17 @@ impl StoreAccess {
         loop {
             if let Some(lock) = data_dir.try_lock()? {
                 let store = data_dir.open(&lock).await?;
-                let mut host = Host::of(&store);
-                match access(config, &store, &data_dir) {
+                let http = config.http(false);
+                let access = http.and_then(|http| config.access(&store, http, data_dir.data()));
+                let mut host = Box::new(Host::of(&store));
+                match access {
                     Ok(access) => host.access = Some(access),
                     Err(error) => {
                         store.close().await;
                         return Err(error);
                     }
                 }
-                return Ok(Self::Here {
-                    host: Box::new(host),
-                    lock,
-                });
+                return Ok(Self::Here { host, lock });
             }
             // It may be starting or ending, or carry a short command out.
             match Client::connect(&data_dir.socket()).await {
@@ -118,9 +116,17 @@ pub async fn once<R: Request>(
     outcome
 }
 
-fn access(config: &Config, store: &Store, data_dir: &DataDir) -> Result<UpstreamAccess, CliError> {
-    let http = config.http(false)?;
-    config.access(store, http, data_dir.data())
+/// Executes a command on a store that exists, and prints the reply.
+///
+/// # Errors
+/// As for [`once`] and [`output::reply`].
+pub async fn show<R: Request>(
+    config: &Config,
+    json: bool,
+    request: R,
+    print: impl FnOnce(&R::Reply) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    output::reply(json, &once(config, Missing::Refuse, request).await?, print)
 }
 
 /// A command must not go to another database than the configured one.

@@ -39,8 +39,7 @@ impl World {
                 address: sim.url(),
                 api: Api::Mastodon,
                 timeline: timeline.into(),
-                token_env: None,
-                token_file: None,
+                token: None,
                 settings: Settings {
                     every_ms: 200,
                     backfill: Backfill::None,

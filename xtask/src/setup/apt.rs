@@ -13,42 +13,40 @@ pub(super) fn install(shell: &Shell, packages: &[&str]) -> Result<(), TaskError>
             "this machine has no apt-get: install what Debian calls {list} with its own package manager"
         )));
     }
-    let rights = Rights::find(shell).ok_or_else(|| {
+    let root = Root::find(shell).ok_or_else(|| {
         TaskError::message(format!(
             "neither root nor sudo: have an administrator run `apt-get install {list}`"
         ))
     })?;
     eprintln!("setup: installing {list}");
-    run_program(rights.command(shell, &["apt-get", "update"]))?;
-    let _no_cluster = Declared::write(shell, rights, &NO_CLUSTER)?;
+    run_program(root.command(&["apt-get", "update"]))?;
+    let _no_cluster = Declared::write(&root, &NO_CLUSTER)?;
     let _no_start = match Path::new(NO_START.path).exists() {
         true => None,
-        false => Some(Declared::write(shell, rights, &NO_START)?),
+        false => Some(Declared::write(&root, &NO_START)?),
     };
     let line = ["apt-get", "install", "-y", "--no-install-recommends"];
-    run_program(rights.command(shell, &line).args(packages))
+    run_program(root.command(&line).args(packages))
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Rights {
-    Root,
-    Sudo,
+/// Who may install packages.
+struct Root<'a> {
+    shell: &'a Shell,
+    is_user: bool,
 }
 
-impl Rights {
-    fn find(shell: &Shell) -> Option<Rights> {
+impl<'a> Root<'a> {
+    fn find(shell: &'a Shell) -> Option<Root<'a>> {
         let user = cmd!(shell, "id -u").quiet().read().ok()?;
-        if user.trim() == "0" {
-            return Some(Rights::Root);
-        }
-        succeeds(cmd!(shell, "sudo --version")).then_some(Rights::Sudo)
+        let is_user = user.trim() == "0";
+        (is_user || succeeds(cmd!(shell, "sudo --version"))).then_some(Root { shell, is_user })
     }
 
     /// `line` as root; `env` passes the variable through sudo.
-    fn command<'a>(self, shell: &'a Shell, line: &[&str]) -> Cmd<'a> {
-        let command = match self {
-            Rights::Root => cmd!(shell, "env"),
-            Rights::Sudo => cmd!(shell, "sudo env"),
+    fn command(&self, line: &[&str]) -> Cmd<'a> {
+        let command = match self.is_user {
+            true => self.shell.cmd("env"),
+            false => self.shell.cmd("sudo").arg("env"),
         };
         command.arg("DEBIAN_FRONTEND=noninteractive").args(line)
     }
@@ -56,8 +54,7 @@ impl Rights {
 
 /// A file that packages read as they are installed; it is removed with this value.
 struct Declared<'a> {
-    shell: &'a Shell,
-    rights: Rights,
+    root: &'a Root<'a>,
     path: &'static str,
 }
 
@@ -69,31 +66,18 @@ struct Declaration {
 }
 
 impl<'a> Declared<'a> {
-    fn write(
-        shell: &'a Shell,
-        rights: Rights,
-        declaration: &Declaration,
-    ) -> Result<Declared<'a>, TaskError> {
+    fn write(root: &'a Root<'a>, declaration: &Declaration) -> Result<Declared<'a>, TaskError> {
         let &Declaration { path, mode, text } = declaration;
-        let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
-        let folder = folder.display().to_string();
-        run_program(rights.command(shell, &["mkdir", "-p", &folder]))?;
-        let guard = Declared {
-            shell,
-            rights,
-            path,
-        };
-        let write = rights.command(shell, &["tee", path]);
-        write.stdin(text).quiet().ignore_stdout().run()?;
-        run_program(rights.command(shell, &["chmod", mode, path]))?;
+        let guard = Declared { root, path };
+        let write = root.command(&["install", "-D", "-m", mode, "/dev/stdin", path]);
+        write.stdin(text).quiet().run()?;
         Ok(guard)
     }
 }
 
 impl Drop for Declared<'_> {
     fn drop(&mut self) {
-        let removed = self.rights.command(self.shell, &["rm", "-f", self.path]);
-        if let Err(error) = removed.quiet().run() {
+        if let Err(error) = self.root.command(&["rm", "-f", self.path]).quiet().run() {
             eprintln!("setup: {} is left behind: {error}", self.path);
         }
     }

@@ -1,4 +1,3 @@
-use std::fs;
 use std::path::PathBuf;
 
 use xshell::{Shell, cmd};
@@ -30,7 +29,7 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
     let python = interpreter(workspace);
     let stamp = workspace.root.join(FOLDER).join("driftline-requirement");
     let wanted = REQUIREMENTS.join(" ");
-    let stamped = fs::read_to_string(&stamp).is_ok_and(|text| text == wanted);
+    let stamped = shell.read_file(&stamp).is_ok_and(|text| text == wanted);
     if stamped && succeeds(cmd!(shell, "{python} --version")) {
         return Ok(());
     }
@@ -43,7 +42,7 @@ pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
         shell,
         "{python} -m pip install --quiet --disable-pip-version-check {REQUIREMENTS...}"
     ))?;
-    fs::write(&stamp, wanted).map_err(|error| TaskError::File { path: stamp, error })
+    Ok(shell.write_file(stamp, wanted)?)
 }
 
 const FOLDER: &str = "target/python";

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::error::TaskError;
@@ -28,10 +28,8 @@ impl Cluster {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        let mut keeper = started.map_err(|error| TaskError::File {
-            path: PathBuf::from(program),
-            error,
-        })?;
+        let failed = |error| TaskError::Program(program.display().to_string(), error);
+        let mut keeper = started.map_err(failed)?;
         let mut url = String::new();
         if let Some(output) = keeper.stdout.take() {
             // Without a line it has failed, and has said why.

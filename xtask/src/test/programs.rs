@@ -8,7 +8,7 @@ use cargo_metadata::Message;
 use xshell::cmd;
 
 use crate::error::TaskError;
-use crate::workspace::{Workspace, command};
+use crate::workspace::{Workspace, without_own_variables};
 
 /// A program whose success is that of its tests.
 pub(super) struct Program {
@@ -25,8 +25,15 @@ impl Program {
         let words = documents.split(' ').skip(1).chain(filter);
         Program {
             name: "documentation".to_owned(),
-            command: command(shell.cmd("cargo").args(words)),
+            command: without_own_variables(shell.cmd("cargo").args(words)).into(),
         }
+    }
+
+    /// Has it write how long each test takes. Rust's test harness calls that unstable, and asks for
+    /// the variable only as it runs: nothing is built otherwise for it.
+    pub(super) fn time_tests(&mut self) {
+        let flags = ["-Zunstable-options", "--report-time"];
+        self.command.args(flags).env("RUSTC_BOOTSTRAP", "1");
     }
 }
 
@@ -46,19 +53,14 @@ pub(super) fn build(workspace: &Workspace, filter: Option<&str>) -> Result<Built
     );
     let shown = build.to_string();
     eprintln!("$ {shown}");
-    let not_started = |error| TaskError::NotStarted {
-        command: shown.clone(),
-        error,
-    };
-    let mut cargo = command(build)
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(not_started)?;
+    let failed = |error| TaskError::Program(shown.clone(), error);
+    let mut cargo = Command::from(without_own_variables(build));
+    let mut cargo = cargo.stdout(Stdio::piped()).spawn().map_err(failed)?;
     let mut programs = Vec::new();
     let mut cluster = None;
     if let Some(messages) = cargo.stdout.take() {
         for message in Message::parse_stream(BufReader::new(messages)) {
-            let Message::CompilerArtifact(made) = message.map_err(not_started)? else {
+            let Message::CompilerArtifact(made) = message.map_err(failed)? else {
                 continue;
             };
             let Some(executable) = made.executable else {
@@ -81,12 +83,8 @@ pub(super) fn build(workspace: &Workspace, filter: Option<&str>) -> Result<Built
             }
         }
     }
-    let status = cargo.wait().map_err(not_started)?;
-    if !status.success() {
-        return Err(TaskError::Program {
-            command: shown,
-            status,
-        });
+    if !cargo.wait().map_err(failed)?.success() {
+        return Err(TaskError::message(format!("`{shown}` failed")));
     }
     let missing = || TaskError::message(format!("driftline-db has no example `{CLUSTER}`"));
     Ok(Built {

@@ -19,12 +19,7 @@ impl Scratch {
             return Ok(Scratch(None));
         }
         let path = Path::new(MEMORY).join(format!("driftline-test-{}", process::id()));
-        let made = fs::create_dir(&path);
-        made.map_err(|error| TaskError::File {
-            path: path.clone(),
-            error,
-        })?;
-        Ok(Scratch(Some(path)))
+        Ok(Scratch(Some(workspace.shell.create_dir(path)?)))
     }
 
     /// What a program is to find in its environment.

@@ -1,7 +1,6 @@
 //! How long test programs took when they last succeeded.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Duration;
 
 use crate::error::TaskError;
@@ -13,7 +12,7 @@ pub(super) struct Times(BTreeMap<String, Duration>);
 impl Times {
     /// None where none were kept.
     pub(super) fn read(workspace: &Workspace) -> Times {
-        let kept = fs::read_to_string(workspace.root.join(FILE)).unwrap_or_default();
+        let kept = workspace.shell.read_file(FILE).unwrap_or_default();
         Times(parse(&kept))
     }
 
@@ -29,8 +28,7 @@ impl Times {
     pub(super) fn write(&self, workspace: &Workspace) -> Result<(), TaskError> {
         let line = |(name, took): (&String, &Duration)| format!("{} {name}\n", took.as_millis());
         let text: String = self.0.iter().map(line).collect();
-        let path = workspace.root.join(FILE);
-        fs::write(&path, text).map_err(|error| TaskError::File { path, error })
+        Ok(workspace.shell.write_file(FILE, text)?)
     }
 }
 

@@ -34,11 +34,11 @@ impl<'a> From<&'a cargo_metadata::Dependency> for Dependency<'a> {
 }
 
 /// Crates that a feature brings, which shells ask for and pure crates do not.
-pub(super) const FEATURES: [(&str, &str); 1] = [("driftline-id", "tokio")];
+const FEATURES: [(&str, &str); 1] = [("driftline-id", "tokio")];
 
 /// Holds a crate's manifest against the table of who may know whom.
 pub(super) fn check(member: &Member<'_>, members: &[&str]) -> Vec<Offence> {
-    let Some(rule) = RULES.iter().find(|rule| rule.name == member.name) else {
+    let Some(rule) = RULES.iter().find(|rule| rule.name == short(member.name)) else {
         let text = format!(
             "crate `{}` is not in the table of edges: add it to xtask/src/tidy/edges.rs",
             member.name
@@ -49,8 +49,11 @@ pub(super) fn check(member: &Member<'_>, members: &[&str]) -> Vec<Offence> {
     for dependency in &member.dependencies {
         let name = dependency.name;
         let of_workspace = members.contains(&name) && name != member.name;
-        let wrong_edge = of_workspace && !dependency.dev && !rule.may_know(name);
-        let of_feature = FEATURES.contains(&(rule.name, name));
+        let wrong_edge = of_workspace
+            && !dependency.dev
+            && rule.knows != ANY
+            && !rule.knows.contains(&short(name));
+        let of_feature = FEATURES.contains(&(member.name, name));
         let never =
             !dependency.dev && rule.never.contains(&name) && !(of_feature && dependency.optional);
         let never_in_tests = dependency.dev && rule.never_in_tests.contains(&name) && !of_feature;
@@ -60,18 +63,21 @@ pub(super) fn check(member: &Member<'_>, members: &[&str]) -> Vec<Offence> {
             } else {
                 ""
             };
-            let text = format!("`{}` must not know `{name}`{tests}: remove it", rule.name);
-            let line = line_of(member.text, name);
-            offences.push(Offence::new(member.path, line, text));
+            let text = format!("`{}` must not know `{name}`{tests}: remove it", member.name);
+            offences.push(offence(member, name, text));
         }
-        if rule.name == "driftline-core" && name == "driftline-id" && !dependency.dev {
+        if member.name == "driftline-core" && name == "driftline-id" && !dependency.dev {
             for feature in dependency.features.iter().filter(|name| *name != "serde") {
-                let text = format!("`{}` must not ask `{name}` for `{feature}`", rule.name);
-                offences.push(Offence::new(member.path, line_of(member.text, name), text));
+                let text = format!("`{}` must not ask `{name}` for `{feature}`", member.name);
+                offences.push(offence(member, name, text));
             }
         }
     }
     offences
+}
+
+fn offence(member: &Member<'_>, dependency: &str, text: String) -> Offence {
+    Offence::new(member.path, line_of(member.text, dependency), text)
 }
 
 /// The line that names a dependency first.
@@ -84,7 +90,7 @@ fn line_of(manifest: &str, name: &str) -> usize {
     manifest.lines().position(named).map_or(1, |at| at + 1)
 }
 
-/// What a crate may know.
+/// What a crate may know. Names of the workspace's own crates are without their common prefix.
 struct Rule {
     name: &'static str,
     /// Crates of the workspace, none where it is [`ANY`].
@@ -95,10 +101,28 @@ struct Rule {
     never_in_tests: &'static [&'static str],
 }
 
-impl Rule {
-    fn may_know(&self, name: &str) -> bool {
-        self.knows == ANY || self.knows.contains(&name)
+const fn pure(name: &'static str, knows: &'static [&'static str]) -> Rule {
+    Rule {
+        never_in_tests: SHELLS,
+        ..shell(name, knows, PURE)
     }
+}
+
+const fn shell(
+    name: &'static str,
+    knows: &'static [&'static str],
+    never: &'static [&'static str],
+) -> Rule {
+    Rule {
+        name,
+        knows,
+        never,
+        never_in_tests: &[],
+    }
+}
+
+fn short(name: &str) -> &str {
+    name.strip_prefix("driftline-").unwrap_or(name)
 }
 
 const ANY: &[&str] = &["*"];
@@ -113,130 +137,36 @@ const PURE: &[&str] = &[
 ];
 const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
 const SQL_AND_CLIENT: &[&str] = &["rusqlite", "tokio-postgres", "reqwest"];
+const HTTP: &[&str] = &["axum", "reqwest"];
+const SERVER_KNOWS: &[&str] = &[
+    "core",
+    "mastodon",
+    "store",
+    "upstream",
+    "runtime",
+    "mirror",
+    "api",
+    "id-service",
+];
 
+#[rustfmt::skip]
 const RULES: [Rule; 16] = [
-    Rule {
-        name: "driftline-id",
-        knows: &[],
-        never: PURE,
-        never_in_tests: SHELLS,
-    },
-    Rule {
-        name: "driftline-core",
-        knows: &["driftline-id"],
-        never: PURE,
-        never_in_tests: SHELLS,
-    },
-    Rule {
-        name: "driftline-db",
-        knows: &[],
-        never: &["axum", "reqwest"],
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-mastodon",
-        knows: &["driftline-core"],
-        never: PURE,
-        never_in_tests: SHELLS,
-    },
-    Rule {
-        name: "driftline-store",
-        knows: &["driftline-core", "driftline-db", "driftline-id"],
-        never: &["axum", "reqwest"],
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-net",
-        knows: &[],
-        never: &["axum", "rusqlite", "tokio-postgres"],
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-upstream",
-        knows: &["driftline-core", "driftline-mastodon", "driftline-net"],
-        never: SQL_AND_CLIENT,
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-replica",
-        knows: &["driftline-core", "driftline-db"],
-        never: &["axum"],
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-sim",
-        knows: &["driftline-core"],
-        never: SQL,
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-runtime",
-        knows: &["driftline-store"],
-        never: SQL_AND_CLIENT,
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-mirror",
-        knows: &[
-            "driftline-core",
-            "driftline-net",
-            "driftline-store",
-            "driftline-upstream",
-            "driftline-runtime",
-        ],
-        never: SQL_AND_CLIENT,
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-api",
-        knows: &[
-            "driftline-core",
-            "driftline-id",
-            "driftline-mastodon",
-            "driftline-store",
-            "driftline-runtime",
-        ],
-        never: SQL_AND_CLIENT,
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-id-service",
-        knows: &[
-            "driftline-id",
-            "driftline-store",
-            "driftline-runtime",
-            "driftline-api",
-        ],
-        never: SQL_AND_CLIENT,
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline-server",
-        knows: &[
-            "driftline-core",
-            "driftline-mastodon",
-            "driftline-store",
-            "driftline-upstream",
-            "driftline-runtime",
-            "driftline-mirror",
-            "driftline-api",
-            "driftline-id-service",
-        ],
-        never: SQL,
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "driftline",
-        knows: ANY,
-        never: SQL,
-        never_in_tests: &[],
-    },
-    Rule {
-        name: "xtask",
-        knows: &[],
-        never: &[],
-        never_in_tests: &[],
-    },
+    pure("id", &[]),
+    pure("core", &["id"]),
+    pure("mastodon", &["core"]),
+    shell("db", &[], HTTP),
+    shell("store", &["core", "db", "id"], HTTP),
+    shell("replica", &["core", "db"], &["axum"]),
+    shell("net", &[], &["axum", "rusqlite", "tokio-postgres"]),
+    shell("upstream", &["core", "mastodon", "net"], SQL_AND_CLIENT),
+    shell("sim", &["core"], SQL),
+    shell("runtime", &["store"], SQL_AND_CLIENT),
+    shell("mirror", &["core", "net", "store", "upstream", "runtime"], SQL_AND_CLIENT),
+    shell("api", &["core", "id", "mastodon", "store", "runtime"], SQL_AND_CLIENT),
+    shell("id-service", &["id", "store", "runtime", "api"], SQL_AND_CLIENT),
+    shell("server", SERVER_KNOWS, SQL),
+    shell("driftline", ANY, SQL),
+    shell("xtask", &[], &[]),
 ];
 
 #[cfg(test)]
@@ -250,24 +180,29 @@ mod tests {
         "driftline",
     ];
 
-    fn offences(name: &str, dependencies: &[(&str, bool)]) -> Vec<String> {
-        let text: String = dependencies
-            .iter()
-            .map(|(name, _)| format!("{name}.workspace = true\n"))
-            .collect();
+    fn named(name: &str) -> Dependency<'_> {
+        Dependency {
+            name,
+            dev: false,
+            optional: false,
+            features: &[],
+        }
+    }
+
+    fn of_tests(name: &str) -> Dependency<'_> {
+        Dependency {
+            dev: true,
+            ..named(name)
+        }
+    }
+
+    fn offences(name: &str, dependency: Dependency<'_>) -> Vec<String> {
+        let text = format!("[dependencies]\n{}.workspace = true\n", dependency.name);
         let member = Member {
             name,
             path: "Cargo.toml",
             text: &text,
-            dependencies: dependencies
-                .iter()
-                .map(|&(name, dev)| Dependency {
-                    name,
-                    dev,
-                    optional: false,
-                    features: &[],
-                })
-                .collect(),
+            dependencies: vec![dependency],
         };
         let found = check(&member, &MEMBERS);
         found.iter().map(ToString::to_string).collect()
@@ -275,77 +210,65 @@ mod tests {
 
     #[test]
     fn arrows_point_one_way() {
-        let found = offences(
-            "driftline-core",
-            &[("driftline-id", false), ("driftline-store", false)],
-        );
         assert_eq!(
-            found,
+            offences("driftline-core", named("driftline-store")),
             ["Cargo.toml:2: `driftline-core` must not know `driftline-store`: remove it"]
         );
-        assert!(offences("driftline-store", &[("driftline-core", false)]).is_empty());
-        assert!(offences("driftline", &[("driftline-store", false)]).is_empty());
-    }
-
-    #[test]
-    fn tests_may_know_more() {
-        assert!(offences("driftline-store", &[("driftline", true), ("axum", true)]).is_empty());
-        assert!(offences("driftline-core", &[("rand", true)]).is_empty());
-    }
-
-    #[test]
-    fn the_pure_crates_know_no_shell_even_in_tests() {
-        for shell in SHELLS {
-            assert_eq!(offences("driftline-core", &[(shell, true)]).len(), 1);
-            assert_eq!(offences("driftline-id", &[(shell, false)]).len(), 1);
+        for (name, known) in [
+            ("driftline-core", "driftline-id"),
+            ("driftline-store", "driftline-core"),
+            ("driftline", "driftline-store"),
+        ] {
+            assert!(offences(name, named(known)).is_empty(), "{name} {known}");
         }
-        assert_eq!(offences("driftline-id", &[("axum", true)]).len(), 1);
-        assert_eq!(offences("driftline-id", &[("rand", false)]).len(), 1);
+        assert_eq!(offences("driftline-extra", named("clap")).len(), 1);
+    }
+
+    #[test]
+    fn tests_may_know_more_except_those_of_pure_crates() {
+        for (name, known) in [
+            ("driftline-store", "driftline"),
+            ("driftline-store", "axum"),
+            ("driftline-core", "rand"),
+        ] {
+            assert!(offences(name, of_tests(known)).is_empty(), "{name} {known}");
+        }
+        for shell in SHELLS {
+            assert_eq!(offences("driftline-core", of_tests(shell)).len(), 1);
+            assert_eq!(offences("driftline-id", named(shell)).len(), 1);
+        }
+        assert_eq!(offences("driftline-id", of_tests("axum")).len(), 1);
+        assert_eq!(offences("driftline-id", named("rand")).len(), 1);
     }
 
     #[test]
     fn what_a_feature_brings_is_for_shells() {
-        let found = |name: &str, dependency: Dependency<'_>| {
-            let member = Member {
-                name,
-                path: "Cargo.toml",
-                text: "",
-                dependencies: vec![dependency],
-            };
-            check(&member, &MEMBERS).len()
-        };
         let tokio = |optional| Dependency {
-            name: "tokio",
-            dev: false,
             optional,
-            features: &[],
+            ..named("tokio")
         };
-        assert_eq!(found("driftline-id", tokio(true)), 0);
-        assert_eq!(found("driftline-id", tokio(false)), 1);
-        assert_eq!(found("driftline-core", tokio(true)), 1);
+        assert_eq!(offences("driftline-id", tokio(true)).len(), 0);
+        assert_eq!(offences("driftline-id", tokio(false)).len(), 1);
+        assert_eq!(offences("driftline-core", tokio(true)).len(), 1);
         let features = ["serde".to_owned(), "file".to_owned()];
         let id = |features| Dependency {
-            name: "driftline-id",
-            dev: false,
-            optional: false,
             features,
+            ..named("driftline-id")
         };
-        assert_eq!(found("driftline-core", id(&features[..1])), 0);
-        assert_eq!(found("driftline-core", id(&features)), 1);
-        assert_eq!(found("driftline-store", id(&features)), 0);
+        assert_eq!(offences("driftline-core", id(&features[..1])).len(), 0);
+        assert_eq!(offences("driftline-core", id(&features)).len(), 1);
+        assert_eq!(offences("driftline-store", id(&features)).len(), 0);
     }
 
     #[test]
     fn the_binary_knows_no_sql() {
-        for driver in ["rusqlite", "tokio-postgres"] {
-            assert_eq!(offences("driftline", &[(driver, false)]).len(), 1);
+        for (name, known) in [
+            ("driftline", "rusqlite"),
+            ("driftline", "tokio-postgres"),
+            ("driftline-store", "reqwest"),
+        ] {
+            assert_eq!(offences(name, named(known)).len(), 1, "{name} {known}");
         }
-        assert_eq!(offences("driftline-store", &[("reqwest", false)]).len(), 1);
-    }
-
-    #[test]
-    fn a_crate_outside_the_table_is_an_offence() {
-        assert_eq!(offences("driftline-extra", &[]).len(), 1);
     }
 
     #[test]

@@ -1,57 +1,32 @@
-use std::collections::{BTreeMap, BTreeSet};
+use xshell::cmd;
 
-use cargo_metadata::{DependencyKind, Metadata};
+use crate::error::TaskError;
+use crate::workspace::Workspace;
 
-use super::edges::FEATURES;
-
-/// The names that each package depends on, tests and [`FEATURES`] aside.
-pub(super) type Graph<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
-
-/// Reads the graph of resolved packages.
-pub(super) fn graph(metadata: &Metadata) -> Graph<'_> {
-    let names: BTreeMap<_, _> = metadata
-        .packages
-        .iter()
-        .map(|package| (&package.id, package.name.as_str()))
-        .collect();
-    let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
-    let mut graph = Graph::new();
-    for node in nodes {
-        let Some(name) = names.get(&node.id) else {
-            continue;
-        };
-        let known = graph.entry(name).or_default();
-        for dependency in &node.deps {
-            let built = |kind: &cargo_metadata::DepKindInfo| kind.kind == DependencyKind::Normal;
-            if dependency.dep_kinds.iter().any(built) {
-                let brought = names.get(&dependency.pkg).copied();
-                known.extend(brought.filter(|brought| !FEATURES.contains(&(*name, *brought))));
-            }
-        }
-    }
-    graph
+/// What a pure crate is built from, directly or not, and must not be. Features that only other
+/// crates ask for do not count.
+pub(super) fn unwanted(workspace: &Workspace, package: &str) -> Result<Vec<String>, TaskError> {
+    let Some((_, banned)) = PURE.iter().find(|(pure, _)| *pure == package) else {
+        return Ok(Vec::new());
+    };
+    let tree = cmd!(
+        workspace.shell,
+        "cargo tree --locked --package {package} --edges normal --target all --prefix none"
+    );
+    let tree = tree.quiet().read()?;
+    let reached = banned_in(&tree, banned).map(|name| {
+        format!("a crate that must not be reached: `cargo tree -p {package} -e normal -i {name}`")
+    });
+    Ok(reached.collect())
 }
 
-/// What a pure crate reaches, directly or not, and must not.
-pub(super) fn unwanted(graph: &Graph<'_>, name: &str) -> Vec<String> {
-    let Some((_, banned)) = PURE.iter().find(|(pure, _)| *pure == name) else {
-        return Vec::new();
+/// Each line of a tree begins with the name of a crate.
+fn banned_in<'a>(tree: &str, banned: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    let is_in = |name: &&str| {
+        tree.lines()
+            .any(|line| line.split(' ').next() == Some(name))
     };
-    let mut ways = BTreeMap::from([(name, name.to_owned())]);
-    let mut next = vec![name];
-    while let Some(at) = next.pop() {
-        for known in graph.get(at).into_iter().flatten() {
-            if !ways.contains_key(known) {
-                ways.insert(known, format!("{} -> {known}", ways[at]));
-                next.push(known);
-            }
-        }
-    }
-    banned
-        .iter()
-        .filter_map(|banned| ways.get(banned))
-        .map(|way| format!("a crate that must not be reached: {way}"))
-        .collect()
+    banned.iter().copied().filter(is_in)
 }
 
 /// Crates with what must not be among anything that they are built from.
@@ -77,27 +52,17 @@ mod tests {
 
     #[test]
     fn what_a_dependency_brings_counts_too() {
-        let graph = Graph::from([
-            (
-                "driftline-core",
-                BTreeSet::from(["driftline-id", "helpful"]),
-            ),
-            ("helpful", BTreeSet::from(["rand"])),
-        ]);
-        assert_eq!(
-            unwanted(&graph, "driftline-core"),
-            ["a crate that must not be reached: driftline-core -> helpful -> rand"]
-        );
-        assert!(unwanted(&graph, "driftline-id").is_empty());
-        assert!(unwanted(&graph, "driftline-server").is_empty());
+        let tree =
+            "driftline-core v0.1.0 (crates/core)\nhelpful v1.0.0\nrand v0.10.0\nrandom v1.0.0";
+        let found: Vec<_> = banned_in(tree, OUTSIDE).collect();
+        assert_eq!(found, ["rand"]);
     }
 
     #[test]
-    fn the_graph_is_that_of_cargo() {
-        let metadata = cargo_metadata::MetadataCommand::new().exec().unwrap();
-        let graph = graph(&metadata);
-        assert!(graph["xtask"].contains("clap"));
-        assert!(graph["driftline-core"].contains("driftline-id"));
-        assert!(!graph["driftline-core"].contains("proptest"), "a test's");
+    fn the_tree_is_that_of_cargo() {
+        let workspace = Workspace::open().unwrap();
+        let unwanted = |package| unwanted(&workspace, package).unwrap();
+        assert_eq!(unwanted("driftline-core"), Vec::<String>::new());
+        assert_eq!(unwanted("driftline-store"), Vec::<String>::new());
     }
 }

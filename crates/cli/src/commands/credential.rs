@@ -7,7 +7,7 @@ use driftline_core::{api::Api, quota::Unit};
 use driftline_runtime::now_ms;
 use driftline_server::admin::{
     AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
-    RemovedCredential, TestCredential, TestedCredential, Token,
+    RemovedCredential, TestCredential, TestedCredential,
 };
 use driftline_store::source::TokenLocation;
 use driftline_upstream::Address;
@@ -18,9 +18,9 @@ use crate::{
     data_dir::DataDir,
     duration::show_ms,
     error::CliError,
-    output,
-    source_options::Kind,
-    store_access::{Missing, once},
+    output, parse,
+    store_access::{Missing, once, show},
+    token_options::TokenOptions,
 };
 
 /// What can be done with credentials.
@@ -43,19 +43,15 @@ pub struct Add {
     /// The server's address, such as `https://mastodon.social`.
     url: String,
     /// The API that it speaks.
-    #[arg(long, value_enum, default_value_t = Kind::Mastodon)]
-    kind: Kind,
+    #[arg(long, value_parser = parse::api(), default_value_t)]
+    kind: Api,
     /// The credential's name [default: made from the address].
     #[arg(long)]
     name: Option<String>,
-    /// The environment variable of the server's process that holds the token.
-    #[arg(long, value_name = "VAR", group = "location")]
-    token_env: Option<String>,
-    /// The file that holds the token.
-    #[arg(long, value_name = "FILE", group = "location")]
-    token_file: Option<String>,
+    #[command(flatten)]
+    token: TokenOptions,
     /// Read the token from standard input and keep it in the store, sealed.
-    #[arg(long, group = "location")]
+    #[arg(long, conflicts_with_all = ["token_env", "token_file"])]
     stdin: bool,
     /// The most posts that it may read in a calendar month.
     #[arg(long, value_name = "POSTS", value_parser = clap::value_parser!(u32).range(1..))]
@@ -81,8 +77,8 @@ impl Credential {
                 output::reply(json, &added, print_added)
             }
             Self::List => {
-                let rows = once(config, Missing::Refuse, ListCredentials).await?;
-                output::reply(json, &rows, |rows| print(rows))
+                let print = |rows: &Vec<_>| print(rows);
+                show(config, json, ListCredentials, print).await
             }
             Self::Test(CredentialName { name }) => {
                 let tested = once(config, Missing::Refuse, TestCredential { name }).await?;
@@ -95,10 +91,9 @@ impl Credential {
                 }
             }
             Self::Remove(CredentialName { name }) => {
-                let removed = once(config, Missing::Refuse, RemoveCredential { name }).await?;
-                output::reply(json, &removed, |RemovedCredential { name }| {
-                    output::line(&format!("{name} removed"))
-                })
+                let print = |of: &RemovedCredential| output::line(&format!("{} removed", of.name));
+                let request = RemoveCredential { name };
+                show(config, json, request, print).await
             }
         }
     }
@@ -122,25 +117,14 @@ fn print_tested(TestedCredential { name, who, .. }: &TestedCredential) -> Result
 
 impl Add {
     fn request(&self, config: &Config) -> Result<AddCredential, CliError> {
-        let token = if self.stdin {
-            sealed(config, &self.url)?
-        } else if let Some(name) = &self.token_env {
-            Token::Environment(name.clone())
-        } else if let Some(path) = &self.token_file {
-            let path = std::path::absolute(path)
-                .ok()
-                .and_then(|path| path.into_os_string().into_string().ok())
-                .ok_or_else(|| {
-                    CliError::usage(format!("invalid path {path:?}: it is not UTF-8"))
-                })?;
-            Token::File(path)
-        } else {
-            Token::None
+        let token = match self.stdin {
+            true => Some(sealed(config, &self.url)?),
+            false => self.token.location()?,
         };
         Ok(AddCredential {
             name: self.name.clone(),
             address: self.url.clone(),
-            api: self.kind.into(),
+            api: self.kind,
             token,
             monthly_posts: self.monthly_posts,
         })
@@ -148,8 +132,8 @@ impl Add {
 }
 
 /// Reads a token and seals it here: nothing but the sealed text leaves this process.
-fn sealed(config: &Config, url: &str) -> Result<Token, CliError> {
-    let origin = Address::parse(url).map_err(|error| CliError::usage(error.to_string()))?;
+fn sealed(config: &Config, url: &str) -> Result<TokenLocation, CliError> {
+    let origin = Address::parse(url).map_err(CliError::usage)?;
     let mut text = String::new();
     let mut input = std::io::stdin();
     if input.is_terminal() {
@@ -160,17 +144,13 @@ fn sealed(config: &Config, url: &str) -> Result<Token, CliError> {
         .map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
     let data_dir = DataDir::new(&config.store)?;
     data_dir.make()?;
-    let sealed = config
+    config
         .secrets(data_dir.data())
         .seal(
             &SecretString::from(text.trim().to_owned()),
             &origin.to_string(),
         )
-        .map_err(|error| CliError::usage(error.to_string()))?;
-    match sealed {
-        TokenLocation::Sealed(sealed) => Ok(Token::Sealed(sealed)),
-        _ => Err(CliError::failed("the token was not sealed")),
-    }
+        .map_err(CliError::usage)
 }
 
 /// Prints credentials with their limits.
@@ -182,21 +162,17 @@ pub fn print(rows: &[CredentialRow]) -> Result<(), CliError> {
     }
     let now = now_ms();
     for row in rows {
+        let (name, token, state) = (&row.name, &row.token, &row.state);
+        let instance = row.instance.as_deref().unwrap_or("?");
+        let api = row.api.map_or("?", Api::name);
         output::line(&format!(
-            "{}  {} ({}), token: {}, {}",
-            row.name,
-            row.instance.as_deref().unwrap_or("?"),
-            row.api.map_or("?", Api::name),
-            row.token,
-            row.state
+            "{name}  {instance} ({api}), token: {token}, {state}"
         ))?;
-        match (&row.reason, row.until_ms) {
-            (Some(reason), Some(until_ms)) => output::line(&format!(
-                "    rests for {}: {reason}",
-                show_ms((until_ms - now).max(0))
-            ))?,
-            (Some(reason), None) => output::line(&format!("    {reason}"))?,
-            (None, _) => {}
+        if let Some(reason) = &row.reason {
+            let rests = row.until_ms.map_or_else(String::new, |until_ms| {
+                format!("rests for {}: ", show_ms((until_ms - now).max(0)))
+            });
+            output::line(&format!("    {rests}{reason}"))?;
         }
         for limit in &row.limits {
             output::line(&limit_line(limit, now))?;

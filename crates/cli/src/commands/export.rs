@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write as _};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, builder::PossibleValue};
 use driftline_runtime::now_ms;
 use driftline_server::admin::{ExportPosts, ExportRow};
 
@@ -23,19 +23,12 @@ pub struct Export {
     /// The source's name.
     name: String,
     /// How posts are written.
-    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
-    format: Format,
+    #[arg(long = "format", value_parser = [jsonl()], default_value = "jsonl")]
+    _format: String,
     /// Only posts that were stored since: a time such as
     /// 2026-03-01T12:00:00Z, or how long ago, such as 2h.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<i64>,
-}
-
-/// How posts are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// One JSON object a line.
-    Jsonl,
 }
 
 impl Export {
@@ -44,7 +37,6 @@ impl Export {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config) -> Result<(), CliError> {
-        let Format::Jsonl = self.format;
         let mut store_access = StoreAccess::open(config, Missing::Refuse).await?;
         let outcome = self.pages(&mut store_access).await;
         store_access.close().await;
@@ -69,6 +61,10 @@ impl Export {
             }
         }
     }
+}
+
+fn jsonl() -> PossibleValue {
+    PossibleValue::new("jsonl").help("One JSON object a line")
 }
 
 fn print(rows: &[ExportRow]) -> io::Result<()> {

@@ -2,15 +2,11 @@
 
 use clap::Args;
 use driftline_core::{post::Counts, refresh::LookupOutcome};
-use driftline_server::admin::{PostHistory, ShowHistory, Version, VersionEnd};
+use driftline_server::admin::{PostHistory, ShowHistory, Version};
+use driftline_store::history::EndedBy;
 use serde::Deserialize;
 
-use crate::{
-    config::Config,
-    error::CliError,
-    output, shown,
-    store_access::{Missing, once},
-};
+use crate::{config::Config, error::CliError, output, shown, store_access::show};
 
 /// Prints a post's counts over time, its edits and its deletion.
 #[derive(Debug, Args)]
@@ -28,10 +24,9 @@ impl History {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let post = self.post;
-        let history = once(config, Missing::Refuse, ShowHistory { post }).await?;
         let print = if self.csv { csv } else { print };
-        output::reply(json, &history, print)
+        let request = ShowHistory { post: self.post };
+        show(config, json, request, print).await
     }
 }
 
@@ -65,7 +60,7 @@ fn timeline(history: &PostHistory) -> Vec<String> {
     let last_deletion = history
         .versions
         .iter()
-        .filter(|version| version.ended_by == VersionEnd::Deletion)
+        .filter(|version| version.ended_by == EndedBy::Deletion)
         .max_by_key(|version| version.until_ms);
     let current = last_deletion.filter(|_| deleted_at_ms.is_some());
     let rows = history.counts.iter();
@@ -75,8 +70,8 @@ fn timeline(history: &PostHistory) -> Vec<String> {
             continue;
         }
         let what = match version.ended_by {
-            VersionEnd::Edit => "edited",
-            VersionEnd::Deletion => "deleted",
+            EndedBy::Edit => "edited",
+            EndedBy::Deletion => "deleted",
         };
         let before = content(version);
         events.push((version.until_ms, format!("{what}; before: {before}")));
@@ -137,14 +132,13 @@ fn csv(history: &PostHistory) -> Result<(), CliError> {
 
 #[cfg(test)]
 mod tests {
-    use driftline_server::admin::CountsRow;
-    use driftline_store::LocalId;
+    use driftline_store::{LocalId, refresh::CountsAt};
     use serde_json::value::to_raw_value;
 
     use super::*;
 
     fn unchanged() -> PostHistory {
-        let boosts = |at_ms, boosts| CountsRow {
+        let boosts = |at_ms, boosts| CountsAt {
             at_ms,
             counts: Counts {
                 boosts: Some(boosts),
@@ -170,7 +164,7 @@ mod tests {
             .collect()
     }
 
-    fn version(until_ms: i64, ended_by: VersionEnd, content: &str) -> Version {
+    fn version(until_ms: i64, ended_by: EndedBy, content: &str) -> Version {
         let status = to_raw_value(&serde_json::json!({ "content": content }));
         Version {
             until_ms,
@@ -180,61 +174,48 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_listed_between_the_counts_before_and_after_them() {
+    fn edits_and_the_deletion_are_listed_in_order_of_time() {
         let edited = PostHistory {
-            versions: vec![version(3_000, VersionEnd::Edit, "typo")],
+            versions: vec![version(3_000, EndedBy::Edit, "typo")],
             ..unchanged()
         };
-        let expected = [
-            "1.000Z  1 boosts",
-            "3.000Z  edited; before: typo",
-            "5.000Z  2 boosts",
-            "9.000Z  still so at the last answer with it",
-        ];
-        assert_eq!(events(&edited), expected);
-    }
-
-    #[test]
-    fn a_deletion_is_one_line_and_the_last() {
         let deleted = PostHistory {
             versions: vec![
-                version(3_000, VersionEnd::Deletion, "first"),
-                version(9_100, VersionEnd::Deletion, "last"),
+                version(3_000, EndedBy::Deletion, "first"),
+                version(9_100, EndedBy::Deletion, "last"),
             ],
             deleted_at_ms: Some(9_050),
             outcome: Some(LookupOutcome::Deleted),
             ..unchanged()
         };
-        let expected = [
-            "1.000Z  1 boosts",
-            "3.000Z  deleted; before: first",
-            "5.000Z  2 boosts",
-            "9.050Z  deleted; before: last",
-        ];
-        assert_eq!(events(&deleted), expected);
-        let erased = events(&PostHistory {
+        let erased = PostHistory {
             deleted_at_ms: Some(9_050),
             ..unchanged()
-        });
-        assert_eq!(erased[2], "9.050Z  deleted");
-        assert_eq!(erased.len(), 3);
+        };
+        let before = "3.000Z  edited; before: typo";
+        let first = "3.000Z  deleted; before: first";
+        let last = "9.050Z  deleted; before: last";
+        let (one, two) = ("1.000Z  1 boosts", "5.000Z  2 boosts");
+        let still = "9.000Z  still so at the last answer with it";
+        assert_eq!(events(&edited), [one, before, two, still]);
+        assert_eq!(events(&deleted), [one, first, two, last]);
+        assert_eq!(events(&erased), [one, two, "9.050Z  deleted"]);
     }
 
     #[test]
     fn the_last_word_is_no_other_than_the_last_answers() {
-        let last = |outcome| {
-            let outcome = Some(outcome);
+        for (outcome, text) in [
+            (LookupOutcome::Missing, "since then an answer left it out"),
+            (LookupOutcome::Failed, "since then look-ups brought nothing"),
+            (LookupOutcome::Hidden, "9.000Z  hidden at the last answer"),
+            (LookupOutcome::Updated, "9.000Z  still so"),
+        ] {
             let history = PostHistory {
-                outcome,
+                outcome: Some(outcome),
                 ..unchanged()
             };
-            events(&history).pop().unwrap()
-        };
-        let missing = last(LookupOutcome::Missing);
-        assert!(missing.starts_with("since then an answer left it out"));
-        let failed = last(LookupOutcome::Failed);
-        assert!(failed.starts_with("since then look-ups brought nothing"));
-        assert!(last(LookupOutcome::Hidden).starts_with("9.000Z  hidden at the last answer"));
-        assert!(last(LookupOutcome::Updated).starts_with("9.000Z  still so"));
+            let last = events(&history).pop().unwrap();
+            assert!(last.starts_with(text), "{last}");
+        }
     }
 }

@@ -58,9 +58,12 @@ fn lines(plan: &MigrationPlan, database: &str, is_done: bool) -> Vec<String> {
     };
     let steps = plan.pending.iter().map(|step| {
         let PendingMigration { migration, tables } = step;
-        let tables = tables
-            .iter()
-            .map(|(table, rows)| format!("{table}: {rows} rows"));
+        let tables = tables.iter().map(|(table, rows)| {
+            format!(
+                "{table}: {rows} {}",
+                if *rows == 1 { "row" } else { "rows" }
+            )
+        });
         let tables = tables.collect::<Vec<_>>().join(", ");
         let line = format!("  {} {}  {tables}", migration.version, migration.name);
         line.trim_end().to_owned()

@@ -51,15 +51,8 @@ impl Mirror {
         let http = config.http(self.allow_private)?;
         let add = self.source.add_source(config)?;
         let data_dir = DataDir::new(&config.store)?;
-        let mut stop = stop::on_signal()
-            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
-        let Some(lock) = data_dir.try_lock()? else {
-            return Err(CliError::failed(format!(
-                "{} works with the data folder {}; add the source to a server with `driftline source add`, or name another folder with --data",
-                data_dir.holder().0,
-                data_dir.data().display()
-            )));
-        };
+        let mut stop = stop::on_signal()?;
+        let lock = data_dir.lock("; add the source to a server with `driftline source add`")?;
         let store = data_dir.open(&lock).await?;
         let source = find_or_add(&store, &add).await?;
         let name = source.name.clone();
@@ -74,7 +67,6 @@ impl Mirror {
             at_ms: self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms)),
             settle_rungs: (!self.no_settle).then_some(1),
             settle_ms: MAX_SETTLING_MS,
-            at_hopeless: true,
         };
         let mut progress = Progress::start();
         let read = reader
@@ -121,12 +113,12 @@ impl Mirror {
 /// The source of that name, or of that timeline, or a new one.
 async fn find_or_add(store: &Store, add: &AddSource) -> Result<Source, CliError> {
     let address = Address::parse(&add.address)
-        .map_err(|error| CliError::usage(error.to_string()))?
+        .map_err(CliError::usage)?
         .to_string();
     let timeline = add
         .timeline
         .parse::<Timeline>()
-        .map_err(|error| CliError::usage(error.to_string()))?
+        .map_err(CliError::usage)?
         .to_string();
     let same = |source: &Source| source.upstream == address && source.timeline == timeline;
     let sources = store.read(source::list).await?;

@@ -9,7 +9,7 @@ use crate::{
     duration::show_ms,
     error::CliError,
     output,
-    store_access::{Missing, once},
+    store_access::show,
     table::{self, Column},
 };
 
@@ -27,8 +27,7 @@ impl Refresh {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let Self::Status = self;
-        let status = once(config, Missing::Refuse, ShowRefreshStatus).await?;
-        output::reply(json, &status, print)
+        show(config, json, ShowRefreshStatus, print).await
     }
 }
 
@@ -67,9 +66,7 @@ fn print_instance(instance: &InstanceRow) -> Result<(), CliError> {
             "    by value: TARGET is the interval by age; no wait is longer than twice that while the quota suffices",
         )?;
     }
-    for line in table::lines(COLUMNS, instance.bands.iter().map(cells)) {
-        output::line(&format!("    {line}"))?;
-    }
+    table::print(4, COLUMNS, instance.bands.iter().map(cells))?;
     if let (Some(since), Some(mean)) = (&instance.since_start, instance.mean_posts_a_request) {
         let outcomes = since.outcomes.iter().filter(|(_, count)| **count != 0);
         let outcomes = outcomes.map(|(name, count)| format!("{count} {name}"));
@@ -86,10 +83,10 @@ fn cells(row: &BandRow) -> [String; 6] {
     [
         show_ms(row.band.below_ms),
         show_ms(row.band.every_ms),
-        row.posts.to_string(),
-        row.overdue.to_string(),
-        show_ms(row.mean_staleness_ms),
-        show_ms(row.max_staleness_ms),
+        row.state.posts.to_string(),
+        row.state.overdue.to_string(),
+        show_ms(row.state.mean_staleness_ms),
+        show_ms(row.state.max_staleness_ms),
     ]
 }
 

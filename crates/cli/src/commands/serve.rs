@@ -9,8 +9,8 @@ use std::{
 use axum::Router;
 use clap::Args;
 use driftline_api::transport;
-use driftline_id_service::RunningIdService;
-use driftline_mirror::{PollersOptions, UpstreamAccess};
+use driftline_mirror::PollersOptions;
+use driftline_net::Http;
 use driftline_runtime::metrics::{self, Part};
 use driftline_server::{Daemon, HttpOptions};
 use driftline_store::Store;
@@ -58,17 +58,15 @@ impl Serve {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let stop = stop::on_signal()
-            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let mut stop = stop::on_signal()?;
         let ending = Notify::new();
+        let run = Box::pin(self.run_in_order(config, json, stop.clone(), &ending));
         let end_comes = async {
-            let mut stop = stop.clone();
             tokio::select! {
                 _ = stop.wait_for(|&stop| stop) => {}
                 () = ending.notified() => {}
             }
         };
-        let run = Box::pin(self.run_in_order(config, json, stop.clone(), &ending));
         stop::soon_after(end_comes, run).await
     }
 
@@ -91,61 +89,36 @@ impl Serve {
             );
         }
         let data_dir = DataDir::new(&config.store)?;
-        let Some(lock) = data_dir.try_lock()? else {
-            return Err(CliError::failed(format!(
-                "{} works with the data folder {} already; end it, or name another folder with --data",
-                data_dir.holder().0,
-                data_dir.data().display()
-            )));
-        };
+        let lock = data_dir.lock(" already; end it")?;
         let metrics = record_metrics(|part| part != Part::IdService || config.id.serve)?;
         let listener = listen::bind(address, "--listen").await?;
+        let http = HttpOptions {
+            metrics: Some(metrics),
+            public_base,
+            authorization,
+            ids_for_anyone: config.id.allow_remote,
+        };
         let store = data_dir.open(&lock).await?;
-        let options = PollersOptions::new(holder_name());
-        let ids = match start_ids(config, &data_dir, &store, stop.clone()).await {
-            Ok(ids) => ids,
-            Err(error) => {
-                store.close().await;
-                return Err(error);
-            }
-        };
-        let access = config.access(&store, upstreams, data_dir.data());
-        let (access, refresh) = match access.and_then(|access| {
-            let refreshes = !config.refresh.off;
-            let access = UpstreamAccess {
-                refreshes,
-                ..access
+        let run = async {
+            let daemon = start(config, &data_dir, &store, upstreams, stop.clone()).await?;
+            let served = match Listening::start(&data_dir.socket(), daemon.host()) {
+                Ok(socket) => {
+                    let end_comes = early_end(stop, &daemon);
+                    let served =
+                        serve(listener, daemon.router(http), end_comes, json, async || {
+                            ending.notify_one();
+                            daemon.wind_down().await;
+                        });
+                    let served = served.await;
+                    socket.close().await;
+                    served
+                }
+                Err(error) => Err(error),
             };
-            Ok((access, config.refresh.options(holder_name())?))
-        }) {
-            Ok(made) => made,
-            Err(error) => {
-                store.close().await;
-                return Err(error);
-            }
+            daemon.stop().await;
+            served
         };
-        let refresh = (!config.refresh.off).then_some(refresh);
-        let daemon = Daemon::start(store.clone(), access, options, refresh, ids);
-        let outcome = match Listening::start(&data_dir.socket(), daemon.host()) {
-            Ok(socket) => {
-                let router = daemon.router(HttpOptions {
-                    metrics: Some(metrics),
-                    public_base,
-                    authorization,
-                    ids_for_anyone: config.id.allow_remote,
-                });
-                let end_comes = early_end(stop, &daemon);
-                let ended = serve(listener, router, end_comes, json, async || {
-                    ending.notify_one();
-                    daemon.wind_down().await;
-                });
-                let ended = ended.await;
-                socket.close().await;
-                ended
-            }
-            Err(error) => Err(error),
-        };
-        daemon.stop().await;
+        let outcome = Box::pin(run).await;
         store.close().await;
         drop(lock);
         outcome
@@ -162,22 +135,28 @@ impl Serve {
     }
 }
 
-/// The ID service, if it is configured.
-async fn start_ids(
+/// Starts what is configured: the ID service, the mirror and the refresh of posts.
+async fn start(
     config: &Config,
     data_dir: &DataDir,
     store: &Store,
+    upstreams: Http,
     stop: watch::Receiver<bool>,
-) -> Result<Option<RunningIdService>, CliError> {
-    if !config.id.serve {
-        return Ok(None);
-    }
-    let id_options = IdOptions::default().or(&config.id)?;
-    let node = id_options.choice(data_dir.data(), Some(store))?;
-    let thrift = thrift_address(None, &config.id)?;
-    start_id_service(&config.id, node, thrift, stop)
-        .await
-        .map(Some)
+) -> Result<Daemon, CliError> {
+    let ids = if config.id.serve {
+        let id_options = IdOptions::default().or(&config.id)?;
+        let node = id_options.choice(data_dir.data(), Some(store))?;
+        let thrift = thrift_address(None, &config.id)?;
+        Some(start_id_service(&config.id, node, thrift, stop).await?)
+    } else {
+        None
+    };
+    let mut access = config.access(store, upstreams, data_dir.data())?;
+    access.refreshes = !config.refresh.off;
+    let refresh = config.refresh.options(holder_name())?;
+    let refresh = access.refreshes.then_some(refresh);
+    let pollers = PollersOptions::new(holder_name());
+    Ok(Daemon::start(store.clone(), access, pollers, refresh, ids))
 }
 
 /// Waits for the stop signal, or until the server can give out no more IDs: another process has
@@ -185,10 +164,13 @@ async fn start_ids(
 async fn early_end(mut stop: watch::Receiver<bool>, daemon: &Daemon) -> Result<(), CliError> {
     tokio::select! {
         _ = stop.wait_for(|&stop| stop) => Ok(()),
-        () = daemon.id_node_lost() => Err(CliError::failed(
-            "the node is another process's now; start again for one of your own",
-        )),
+        () = daemon.id_node_lost() => Err(node_lost()),
     }
+}
+
+/// The error of a process whose node another one has taken.
+pub fn node_lost() -> CliError {
+    CliError::failed("the node is another process's now; start again for one of your own")
 }
 
 /// Serves HTTP until `end` comes, and while `wind_down` runs.
@@ -211,17 +193,12 @@ async fn serve(
         },
     ));
     let announced = announce(address, json);
-    let mut why = Ok(());
-    let early = if announced.is_ok() {
-        tokio::select! {
-            reason = end_comes => {
-                why = reason;
-                None
-            }
-            early = &mut serving => Some(early),
-        }
-    } else {
-        None
+    let (why, early) = match announced {
+        Err(error) => (Err(error), None),
+        Ok(()) => tokio::select! {
+            reason = end_comes => (reason, None),
+            early = &mut serving => (Ok(()), Some(early)),
+        },
     };
     wind_down().await;
     let _ = end.send(());
@@ -229,7 +206,7 @@ async fn serve(
         Some(early) => early,
         None => serving.await,
     };
-    announced.and(why)?;
+    why?;
     served
         .map_err(|error| wrong(&error))?
         .map_err(|error| wrong(&error))

@@ -2,12 +2,12 @@
 
 mod timeline;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use driftline_core::refresh::ValueSettings;
 use driftline_runtime::now_ms;
-use driftline_server::admin::{GrowthRow, ListGrowth};
+use driftline_server::admin::ListGrowth;
 use driftline_sim::refresh_policies::{History, PolicyKind, PolicyOutcome, Quota, World, run};
-use driftline_store::LocalId;
+use driftline_store::{LocalId, refresh::GrowthHistory};
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output,
+    refresh_section::PolicyName,
     store_access::{Missing, StoreAccess},
     table::{self, Column},
 };
@@ -51,15 +52,6 @@ pub struct Simulate {
 enum What {
     /// Reading a timeline
     Timeline(timeline::SimulateTimeline),
-}
-
-/// A policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PolicyName {
-    /// By age alone.
-    Age,
-    /// By the value of a refresh.
-    Value,
 }
 
 /// Requests in a time.
@@ -149,7 +141,7 @@ impl Simulate {
             .iter()
             .map(|(name, outcome)| {
                 json!({
-                    "policy": word(*name),
+                    "policy": name,
                     "refreshes": outcome.refreshes,
                     "requests": sent(outcome),
                     "requests_allowed": outcome.requests.len(),
@@ -187,7 +179,7 @@ impl Simulate {
         let cells = rows.iter().map(|(name, outcome)| {
             let part = 100.0 * sent(outcome) as f64 / outcome.requests.len().max(1) as f64;
             [
-                word(*name).to_owned(),
+                format!("{name:?}").to_lowercase(),
                 outcome.refreshes.to_string(),
                 sent(outcome).to_string(),
                 format!("{part:.1} %"),
@@ -215,7 +207,7 @@ fn stretched(outcome: &PolicyOutcome) -> Option<String> {
     })
 }
 
-fn history(row: &GrowthRow, since_ms: i64) -> History {
+fn history(row: &GrowthHistory, since_ms: i64) -> History {
     let totals = row.totals.iter();
     let totals: Vec<(i64, i64)> = totals
         .map(|(at_ms, total)| (at_ms - since_ms, *total))
@@ -240,13 +232,6 @@ fn history(row: &GrowthRow, since_ms: i64) -> History {
 
 fn sent(outcome: &PolicyOutcome) -> usize {
     outcome.requests.iter().filter(|posts| **posts > 0).count()
-}
-
-const fn word(name: PolicyName) -> &'static str {
-    match name {
-        PolicyName::Age => "age",
-        PolicyName::Value => "value",
-    }
 }
 
 fn pace(text: &str) -> Result<Pace, String> {
@@ -288,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_history_begins_with_what_was_first_seen() {
-        let row = GrowthRow {
+        let row = GrowthHistory {
+            post: LocalId::new(1),
             created_at_ms: 1_000,
             first_ms: 2_000,
             totals: vec![(2_000, 5), (4_000, 9), (6_000, 9), (8_000, 8)],

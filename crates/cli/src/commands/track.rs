@@ -15,15 +15,13 @@ use driftline_core::{
 use driftline_mirror::is_usable;
 use driftline_server::admin::CountTracked;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use serde_json::json;
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::{
     config::Config,
     error::CliError,
-    output,
-    source_options::Kind,
-    stop,
+    output, parse, stop,
     store_access::{Missing, StoreAccess},
 };
 
@@ -37,8 +35,8 @@ pub struct Track {
     /// The server: its address, with `https://`, or the host of one that is known.
     instance: String,
     /// The API that it speaks, where it is not known yet.
-    #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    #[arg(long, value_parser = parse::api())]
+    kind: Option<Api>,
     /// A file with an ID on each line; - for standard input.
     #[arg(long, value_name = "FILE")]
     ids: String,
@@ -50,19 +48,24 @@ pub struct Track {
     no_wait: bool,
 }
 
-/// What became of the lines.
-#[derive(Debug, Default)]
+/// What became of the lines, and of the posts that were ever requested. Its keys are written in
+/// alphabetical order.
+#[derive(Debug, Default, Serialize)]
 struct Counts {
-    /// Lines with something on them.
-    lines: u64,
-    new: u64,
-    stored: u64,
-    known: u64,
-    repeated: u64,
     bad: u64,
     /// The first bad lines, with their numbers.
+    #[serde(skip)]
     examples: Vec<(u64, String)>,
+    found: u64,
+    known: u64,
+    /// Lines with something on them.
+    lines: u64,
+    missing: u64,
+    new: u64,
+    repeated: u64,
     source: String,
+    stored: u64,
+    waiting: u64,
 }
 
 impl Counts {
@@ -102,8 +105,7 @@ impl Track {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let mut lines = open(&self.ids)?;
-        let stop = stop::on_signal()
-            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let stop = stop::on_signal()?;
         let mut store_access = StoreAccess::open(config, Missing::Make).await?;
         let outcome = self
             .carry_out(&mut lines, &mut store_access, stop, json)
@@ -119,7 +121,7 @@ impl Track {
         mut stop: watch::Receiver<bool>,
         json: bool,
     ) -> Result<(), CliError> {
-        let counts = self.add(lines, store_access, &stop).await?;
+        let mut counts = self.add(lines, store_access, &stop).await?;
         for (line, text) in &counts.examples {
             output::note(&format!("line {line}: invalid ID {text:?}"));
         }
@@ -132,35 +134,11 @@ impl Track {
         if is_served && !self.no_wait && counts.lines > 0 {
             totals = self.wait(store_access, totals, &mut stop).await?;
         }
-        let TrackedPosts {
-            waiting,
-            missing,
-            found,
-            ..
-        } = totals;
-        if json {
-            return output::json(&json!({
-                "source": counts.source,
-                "lines": counts.lines,
-                "new": counts.new,
-                "stored": counts.stored,
-                "known": counts.known,
-                "repeated": counts.repeated,
-                "bad": counts.bad,
-                "waiting": waiting,
-                "missing": missing,
-                "found": found,
-            }));
-        }
-        output::line(&format!(
-            "{} lines: {} new, {} stored already, {} pending before, {} repeated, {} bad",
-            counts.lines, counts.new, counts.stored, counts.known, counts.repeated, counts.bad
-        ))?;
-        output::line(&format!(
-            "{}: {found} posts found, {missing} unavailable, {waiting} waiting",
-            counts.source
-        ))?;
-        if waiting > 0 && !is_served {
+        counts.waiting = totals.waiting;
+        counts.missing = totals.missing;
+        counts.found = totals.found;
+        output::reply(json, &counts, print)?;
+        if !json && counts.waiting > 0 && !is_served {
             output::note("`driftline serve` looks up what waits");
         }
         Ok(())
@@ -217,7 +195,7 @@ impl Track {
         let result = store_access
             .execute(tracking::Track {
                 instance: self.instance.clone(),
-                api: self.kind.map(Api::from),
+                api: self.kind,
                 ids: ids.clone(),
                 once: self.once,
             })
@@ -253,6 +231,28 @@ impl Track {
         let instance = self.instance.clone();
         store_access.execute(CountTracked { instance }).await
     }
+}
+
+fn print(counts: &Counts) -> Result<(), CliError> {
+    let Counts {
+        bad,
+        examples: _,
+        found,
+        known,
+        lines,
+        missing,
+        new,
+        repeated,
+        source,
+        stored,
+        waiting,
+    } = counts;
+    output::line(&format!(
+        "{lines} lines: {new} new, {stored} stored already, {known} pending before, {repeated} repeated, {bad} bad"
+    ))?;
+    output::line(&format!(
+        "{source}: {found} posts found, {missing} unavailable, {waiting} waiting"
+    ))
 }
 
 fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
@@ -291,23 +291,10 @@ fn next_line(lines: &mut dyn BufRead, name: &str) -> Result<Option<String>, CliE
         .read_until(b'\n', &mut line)
         .map_err(|error| unreadable(name, &error))?;
     if read as u64 == MAX_LINE && line.last() != Some(&b'\n') {
-        skip_line(lines).map_err(|error| unreadable(name, &error))?;
+        let skipped = lines.skip_until(b'\n');
+        skipped.map_err(|error| unreadable(name, &error))?;
     }
     Ok((read > 0).then(|| String::from_utf8_lossy(&line).into_owned()))
-}
-
-fn skip_line(lines: &mut dyn BufRead) -> io::Result<()> {
-    loop {
-        let buffer = lines.fill_buf()?;
-        let (length, is_end) = match buffer.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (buffer.len(), buffer.is_empty()),
-        };
-        lines.consume(length);
-        if is_end {
-            return Ok(());
-        }
-    }
 }
 
 fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {

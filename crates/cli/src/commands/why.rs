@@ -7,11 +7,7 @@ use driftline_server::admin::{ExplainPost, PendingState, PostState};
 
 use super::history::counts;
 use crate::{
-    config::Config,
-    duration::show_ms,
-    error::CliError,
-    output, shown,
-    store_access::{Missing, once},
+    config::Config, duration::show_ms, error::CliError, output, shown, store_access::show,
 };
 
 /// Shows a post's state: its refreshes, its counts, when it is due next, and why.
@@ -27,9 +23,8 @@ impl Why {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let post = self.post;
-        let state = once(config, Missing::Refuse, ExplainPost { post }).await?;
-        output::reply(json, &state, print)
+        let request = ExplainPost { post: self.post };
+        show(config, json, request, print).await
     }
 }
 
@@ -78,10 +73,9 @@ fn print_times<const N: usize>(times: [(&str, Option<i64>); N]) -> Result<(), Cl
     for (what, at_ms) in times {
         let Some(at_ms) = at_ms else { continue };
         let ago_ms = now_ms() - at_ms;
-        let ago = if ago_ms >= 0 {
-            format!("{} ago", show_ms(ago_ms))
-        } else {
-            format!("in {}", show_ms(-ago_ms))
+        let ago = match ago_ms {
+            0.. => format!("{} ago", show_ms(ago_ms)),
+            _ => format!("in {}", show_ms(-ago_ms)),
         };
         let at = shown::time(at_ms);
         output::line(&format!("    {what:<12} {at}  ({ago})"))?;
@@ -108,16 +102,25 @@ mod tests {
 
     #[test]
     fn refreshes_are_counted_in_words() {
-        assert_eq!(refreshed(0, None), "not yet by a look-up");
-        assert_eq!(
-            refreshed(1, Some(LookupOutcome::Updated)),
-            "once, the last outcome: updated"
-        );
-        let failed = "not yet by a look-up, the last outcome: failed";
-        assert_eq!(refreshed(0, Some(LookupOutcome::Failed)), failed);
-        assert_eq!(
-            refreshed(2, Some(LookupOutcome::Hidden)),
-            "2 times, the last outcome: hidden"
-        );
+        for (times, outcome, text) in [
+            (0, None, "not yet by a look-up"),
+            (
+                1,
+                Some(LookupOutcome::Updated),
+                "once, the last outcome: updated",
+            ),
+            (
+                0,
+                Some(LookupOutcome::Failed),
+                "not yet by a look-up, the last outcome: failed",
+            ),
+            (
+                2,
+                Some(LookupOutcome::Hidden),
+                "2 times, the last outcome: hidden",
+            ),
+        ] {
+            assert_eq!(refreshed(times, outcome), text);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use driftline_core::timeline::LastError;
+use driftline_core::timeline::{Counters, LastError, RungStats};
 use driftline_mirror::{CompletenessReport, GapReport};
 
 use super::{histogram, time::time};
@@ -46,13 +46,9 @@ impl Deref for Shown<'_> {
 impl Shown<'_> {
     fn text(&self) -> String {
         let mut text = Text::default();
-        text.line(&format!(
-            "{}: {} of {}, {}",
-            self.name,
-            self.timeline,
-            self.upstream,
-            self.verdict()
-        ));
+        let (name, timeline, upstream) = (&self.name, &self.timeline, &self.upstream);
+        let verdict = self.verdict();
+        text.line(&format!("{name}: {timeline} of {upstream}, {verdict}"));
         self.posts_text(&mut text);
         self.gaps_text(&mut text);
         self.lateness_text(&mut text);
@@ -80,54 +76,57 @@ impl Shown<'_> {
             return;
         }
         let proof = &self.plan.proof;
-        let claim = |of: &str| {
-            format!(
-                "at most {of} lacks a post that came later than {} and within {} (95%; {} read again)",
-                show_ms(proof.above_ms),
-                show_ms(proof.up_to_ms),
-                count(proof.page_fulls, "page", "pages")
-            )
+        let (above, up_to) = (show_ms(proof.above_ms), show_ms(proof.up_to_ms));
+        let pages = count(proof.page_fulls, "page");
+        let at_most = match (proof.is_enough, proof.page_fulls) {
+            (true, _) => "10,000".to_owned(),
+            (_, 0) => {
+                return text.item(
+                    "proven",
+                    &format!(
+                        "nothing yet: no page has been read again up to the age of {up_to} without a find"
+                    ),
+                );
+            }
+            _ => (1.0 / proof.bound).floor().to_string(),
         };
-        let line = match (proof.is_enough, proof.page_fulls) {
-            (true, _) => claim("1 page in 10,000"),
-            (_, 0) => format!(
-                "nothing yet: no page has been read again up to the age of {} without a find",
-                show_ms(proof.up_to_ms)
+        text.item(
+            "proven",
+            &format!(
+                "at most 1 page in {at_most} lacks a post that came later than {above} and within {up_to} (95%; {pages} read again)"
             ),
-            _ => claim(&format!("1 page in {}", (1.0 / proof.bound).floor())),
-        };
-        text.item("proven", &line);
+        );
     }
 
     fn posts_text(&self, text: &mut Text) {
+        let Self(CompletenessReport {
+            posts,
+            deleted,
+            streamed,
+            ..
+        }) = self;
         text.item(
             "posts",
-            &format!(
-                "{} stored, {} of them deleted since",
-                self.posts, self.deleted
-            ),
+            &format!("{posts} stored, {deleted} of them deleted since"),
         );
-        if self.streamed > 0 {
-            text.item(
-                "unproven",
-                &format!(
-                    "{} posts that only the stream has shown so far",
-                    self.streamed
-                ),
-            );
+        if *streamed > 0 {
+            let unproven = format!("{streamed} posts that only the stream has shown so far");
+            text.item("unproven", &unproven);
         }
         if let (Some(from), Some(to)) = (&self.covered_from, &self.covered_to) {
             text.item("covered", &format!("from {from} to {to}"));
         }
-        let counters = &self.counters;
+        let Counters {
+            caught_by_overlap,
+            caught_by_rescan,
+            edited,
+            deleted,
+            ..
+        } = &self.counters;
         text.item(
             "caught",
             &format!(
-                "{} posts only by the overlap, {} only by a rescan; {} edits, {} deletions seen",
-                counters.caught_by_overlap,
-                counters.caught_by_rescan,
-                counters.edited,
-                counters.deleted
+                "{caught_by_overlap} posts only by the overlap, {caught_by_rescan} only by a rescan; {edited} edits, {deleted} deletions seen"
             ),
         );
     }
@@ -172,13 +171,8 @@ impl Shown<'_> {
                 Some(of) => format!("until the {} at {}", rung_name(rung), show_ms(of.age_ms)),
                 None => format!("until they are {} old", show_ms(self.plan.proof.up_to_ms)),
             };
-            text.item(
-                "provisional",
-                &format!(
-                    "{} {until}{span}",
-                    count(waiting.len() as u64, "range", "ranges")
-                ),
-            );
+            let ranges = count(waiting.len() as u64, "range");
+            text.item("provisional", &format!("{ranges} {until}{span}"));
         }
     }
 
@@ -188,13 +182,12 @@ impl Shown<'_> {
             text.item("lateness", "not measured yet");
             return;
         }
+        let (posts, ahead) = (count(lateness.posts, "post"), lateness.ahead);
+        let latest = show_ms(lateness.longest_ms);
         text.item(
             "lateness",
             &format!(
-                "estimated from {} read again: latest {}, {} ahead of the server's time",
-                count(lateness.posts, "post", "posts"),
-                show_ms(lateness.longest_ms),
-                lateness.ahead
+                "estimated from {posts} read again: latest {latest}, {ahead} ahead of the server's time"
             ),
         );
         let quantiles: Vec<String> = lateness
@@ -207,94 +200,73 @@ impl Shown<'_> {
     }
 
     fn plan_text(&self, text: &mut Text) {
-        let ages: Vec<String> = self
-            .plan
-            .ladder
-            .rungs()
-            .iter()
-            .map(|rung| show_ms(rung.age_ms))
-            .collect();
+        let plan = &self.plan;
+        let ages = plan.ladder.rungs().iter().map(|rung| show_ms(rung.age_ms));
+        let ages = ages.collect::<Vec<_>>().join(", ");
+        let (every, overlap) = (show_ms(plan.every_ms), show_ms(plan.overlap_ms));
         text.item(
             "plan",
-            &format!(
-                "a poll every {} with an overlap of {}, read again at {}",
-                show_ms(self.plan.every_ms),
-                show_ms(self.plan.overlap_ms),
-                ages.join(", ")
-            ),
+            &format!("a poll every {every} with an overlap of {overlap}, read again at {ages}"),
         );
-        text.list(self.plan.reasons.iter().cloned());
+        text.list(plan.reasons.iter().cloned());
         for (rung, of) in self.rungs.iter().enumerate() {
-            let found = &of.found;
-            if found.looks + found.skipped_quota + found.unreachable == 0 {
+            let RungStats {
+                looks,
+                found,
+                edited,
+                deleted,
+                skipped_quota,
+                unreachable,
+            } = of.found;
+            if looks + skipped_quota + unreachable == 0 {
                 continue;
             }
+            let looks = count(looks, "look");
             text.item(
                 rung_name(rung),
                 &format!(
-                    "{}: {} posts, {} edits, {} deletions; skipped {} for the quota, {} out of reach",
-                    count(found.looks, "look", "looks"),
-                    found.found,
-                    found.edited,
-                    found.deleted,
-                    found.skipped_quota,
-                    found.unreachable
+                    "{looks}: {found} posts, {edited} edits, {deleted} deletions; skipped {skipped_quota} for the quota, {unreachable} out of reach"
                 ),
             );
         }
     }
 
     fn cost_text(&self, text: &mut Text) {
-        let counters = &self.counters;
-        let ratio = self
-            .fetched_per_post
-            .map_or_else(String::new, |ratio| format!(", {ratio:.2} times each"));
+        let (failures, fetched) = (self.counters.failures, self.counters.fetched);
+        let requests = count(self.counters.requests, "request");
+        let ratio = self.fetched_per_post;
+        let ratio = ratio.map_or_else(String::new, |ratio| format!(", {ratio:.2} times each"));
         text.item(
             "cost",
-            &format!(
-                "{} ({} failed), {} posts fetched{ratio}",
-                count(counters.requests, "request", "requests"),
-                counters.failures,
-                counters.fetched
-            ),
+            &format!("{requests} ({failures} failed), {fetched} posts fetched{ratio}"),
         );
         match self.clock_lead_ms {
             None if self.covered_to.is_some() => text.item(
                 "clock",
                 "the server sends no Date header: this machine's clock has to be right",
             ),
-            Some(ms) if ms.abs() > REPORTED_CLOCK_LEAD_MS => text.item(
-                "clock",
-                &format!(
-                    "this machine's clock is {} {} the server's",
-                    show_ms(ms.abs()),
-                    if ms > 0 { "ahead of" } else { "behind" }
-                ),
-            ),
+            Some(ms) if ms.abs() > REPORTED_CLOCK_LEAD_MS => {
+                let lead = show_ms(ms.abs());
+                let side = if ms > 0 { "ahead of" } else { "behind" };
+                text.item(
+                    "clock",
+                    &format!("this machine's clock is {lead} {side} the server's"),
+                );
+            }
             _ => {}
         }
         if let Some(throttle) = self.throttle {
+            let (remaining, limit) = (throttle.remaining, throttle.limit);
+            let reset = time(throttle.reset_at_ms);
             text.item(
                 "quota",
-                &format!(
-                    "{} of {} requests left until {}",
-                    throttle.remaining,
-                    throttle.limit,
-                    time(throttle.reset_at_ms)
-                ),
+                &format!("{remaining} of {limit} requests left until {reset}"),
             );
         }
         if let Some(error) = &self.last_error {
             let state = if error.over { "over since" } else { "ONGOING" };
-            text.item(
-                "last error",
-                &format!(
-                    "{} at {}, {state}: {}",
-                    error.kind,
-                    time(error.at_ms),
-                    error.message
-                ),
-            );
+            let (kind, at, message) = (error.kind, time(error.at_ms), &error.message);
+            text.item("last error", &format!("{kind} at {at}, {state}: {message}"));
         }
     }
 }
@@ -338,8 +310,9 @@ fn rung_name(rung: usize) -> &'static str {
     if rung == 0 { "second look" } else { "rescan" }
 }
 
-fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
+/// A number of things with a regular plural.
+fn count(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
 const MAX_LIST: usize = 20;

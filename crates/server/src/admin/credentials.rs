@@ -18,7 +18,7 @@ use driftline_upstream::{Address, Upstream, look_ups};
 
 use super::{
     AddCredential, AddedCredential, CredentialRow, Host, ListCredentials, QuotaLimit,
-    RemoveCredential, RemovedCredential, TestCredential, TestedCredential, Token,
+    RemoveCredential, RemovedCredential, TestCredential, TestedCredential,
 };
 use driftline_mirror::{
     quotas::{MONTH, QuotaPurpose, capped},
@@ -31,7 +31,7 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<AddedCredenti
     let address = Address::parse(&new.address).map_err(CommandError::usage)?;
     let origin = address.to_string();
     same_api(store, &origin, new.api).await?;
-    let place = location(new.token);
+    let place = new.token;
     if place.is_none() && new.api != Api::Mastodon {
         return Err(CommandError::usage(format!(
             "{} needs a token; say where it is with --token-env, --token-file or --stdin",
@@ -69,15 +69,6 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<AddedCredenti
         Err(Refused::Name(NameRefused::Bad)) => Err(CommandError::usage(
             "a credential's name is 1 to 64 letters, digits, `-`, `_` and `.`",
         )),
-    }
-}
-
-fn location(token: Token) -> Option<TokenLocation> {
-    match token {
-        Token::Environment(name) => Some(TokenLocation::Environment(name)),
-        Token::File(path) => Some(TokenLocation::File(path)),
-        Token::Sealed(sealed) => Some(TokenLocation::Sealed(sealed)),
-        Token::None => None,
     }
 }
 
@@ -299,16 +290,8 @@ async fn find(store: &Store, name: &str) -> Result<Credential, CommandError> {
 }
 
 async fn free_name(store: &Store, host: &str) -> Result<String, CommandError> {
-    let mut base: String = host
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
+    let is_other = |c: char| !c.is_ascii_alphanumeric() && c != '.';
+    let mut base = host.replace(is_other, "-");
     base.truncate(60);
     let taken = store.read(credential::list).await?;
     let is_free = |name: &str| taken.iter().all(|credential| credential.name != name);

@@ -3,7 +3,7 @@
 use driftline_runtime::CommandError;
 use driftline_store::{refresh::growth_histories, source};
 
-use super::{GrowthPage, GrowthRow, Host, ListGrowth};
+use super::{GrowthPage, Host, ListGrowth};
 
 /// A page of posts of the given instance, or of the only one.
 pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage, CommandError> {
@@ -42,14 +42,9 @@ pub(super) async fn page(host: &Host, request: ListGrowth) -> Result<GrowthPage,
         .read(move |tx| growth_histories(tx, id, since_ms, after, limit))
         .await?;
     let next = rows.last().map(|grown| grown.post);
-    let rows = rows.into_iter().map(|grown| GrowthRow {
-        created_at_ms: grown.created_at_ms,
-        first_ms: grown.first_ms,
-        totals: grown.totals,
-    });
     Ok(GrowthPage {
         instance: instance.origin.clone(),
-        rows: rows.collect(),
+        rows,
         next,
     })
 }

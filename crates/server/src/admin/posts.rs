@@ -7,14 +7,13 @@ use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     LocalId, Store, StoreError,
     export::{ExportPost, post},
-    find,
-    history::{self, EndedBy},
+    find, history,
     refresh::{CountsAt, PendingPost, count_history, pending_post, refresh_state},
 };
 
 use super::{
-    CountsRow, ExplainPost, Host, PendingPostState, PendingState, PostHistory, PostState,
-    ShowHistory, StoredPostState, Version, VersionEnd, export, reason::reason,
+    ExplainPost, Host, PendingPostState, PendingState, PostHistory, PostState, ShowHistory,
+    StoredPostState, Version, export, reason::reason,
 };
 
 /// The refresh state of a post, and the reason for its due time.
@@ -55,7 +54,7 @@ pub(super) async fn why(host: &Host, request: ExplainPost) -> Result<PostState, 
         failures: freshness.map(|f| f.failures),
         outcome: state.and_then(|state| state.outcome),
         counts: freshness.map(|f| f.counts),
-        history: counts.into_iter().map(at).collect(),
+        history: counts,
     })))
 }
 
@@ -114,7 +113,7 @@ pub(super) async fn history(
     Ok(PostHistory {
         id,
         upstream_id: stored.upstream_id,
-        counts: counts.into_iter().map(at).collect(),
+        counts,
         versions: versions.into_iter().map(version).collect(),
         refreshed_at_ms: state.map(|state| state.freshness.refreshed_ms),
         outcome: state.and_then(|state| state.outcome),
@@ -154,17 +153,10 @@ async fn found(store: &Store, name: &str) -> Result<(LocalId, ExportPost), Comma
     })
 }
 
-fn at(CountsAt { at_ms, counts }: CountsAt) -> CountsRow {
-    CountsRow { at_ms, counts }
-}
-
 fn version(version: history::Version) -> Version {
     Version {
         until_ms: version.at_ms,
-        ended_by: match version.ended_by {
-            EndedBy::Edit => VersionEnd::Edit,
-            EndedBy::Deletion => VersionEnd::Deletion,
-        },
+        ended_by: version.ended_by,
         status: export::status(version.raw),
     }
 }

@@ -1,10 +1,7 @@
 //! The command that shows the state of refreshing.
 
 use driftline_core::refresh::AgeTable;
-use driftline_mirror::{
-    UpstreamAccess,
-    refresh::{ConfiguredCredentials, RefreshStats},
-};
+use driftline_mirror::refresh::{ConfiguredCredentials, RefreshStats};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     StoreError,
@@ -39,10 +36,10 @@ pub(super) async fn status(
             Ok::<_, StoreError>(states)
         })
         .await?;
-    let by_value = |access: &UpstreamAccess| access.policies.plan().by_value.is_some();
-    let policy = match &host.access {
-        Some(access) if by_value(access) => "value",
-        _ => "age",
+    let plan = host.access.as_ref().map(|access| access.policies.plan());
+    let policy = match plan.is_some_and(|plan| plan.by_value.is_some()) {
+        true => "value",
+        false => "age",
     };
     let configured = match &host.refreshers {
         Some(refreshers) => refreshers.configured_credentials().await?,
@@ -53,18 +50,10 @@ pub(super) async fn status(
         now.saturating_sub(first_ms).max(0)
     };
     let instances = states.into_iter().map(|(instance, behind, aged)| {
-        let refresh_stats = host
-            .refreshers
-            .as_ref()
-            .map(|refreshers| refreshers.refresh_stats(instance.id));
+        let refreshers = host.refreshers.as_ref();
+        let refresh_stats = refreshers.map(|refreshers| refreshers.refresh_stats(instance.id));
         let bands = table.bands().iter().zip(aged);
-        let bands = bands.map(|(band, state)| BandRow {
-            band: *band,
-            posts: state.posts,
-            overdue: state.overdue,
-            mean_staleness_ms: state.mean_staleness_ms,
-            max_staleness_ms: state.max_staleness_ms,
-        });
+        let bands = bands.map(|(band, state)| BandRow { band: *band, state });
         InstanceRow {
             without_credential: configured.leaves_out(instance.id),
             instance: instance.origin,

@@ -16,7 +16,7 @@ use driftline_store::{
     SourceId, Store, StoreError, clock,
     credential::{self, Credential},
     database_clock, instance, machine,
-    source::{self, NameRefused, NewSource, Source, TokenLocation},
+    source::{self, NameRefused, NewSource, Source},
 };
 use driftline_upstream::{Address, ClientPurpose, Timeline};
 
@@ -125,21 +125,11 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
     let address = Address::parse(&new.address).map_err(CommandError::usage)?;
     let timeline: Timeline = new.timeline.parse().map_err(CommandError::usage)?;
     same_api(store, &address.to_string(), new.api).await?;
-    let token = match (new.token_env, new.token_file) {
-        (Some(_), Some(_)) => {
-            return Err(CommandError::usage(
-                "give either --token-env or --token-file, not both",
-            ));
-        }
-        (Some(name), None) => Some(TokenLocation::Environment(name)),
-        (None, Some(path)) => Some(TokenLocation::File(path)),
-        (None, None) if timeline.needs_token() => {
-            return Err(CommandError::usage(format!(
-                "the timeline {timeline} needs a token: give --token-env or --token-file"
-            )));
-        }
-        (None, None) => None,
-    };
+    if new.token.is_none() && timeline.needs_token() {
+        return Err(CommandError::usage(format!(
+            "the timeline {timeline} needs a token: give --token-env or --token-file"
+        )));
+    }
     Ok(NewSource {
         name: new
             .name
@@ -149,7 +139,7 @@ async fn row_of(store: &Store, new: AddSource) -> Result<NewSource, CommandError
         timeline: timeline.to_string(),
         upstream: address.to_string(),
         settings: new.settings,
-        token,
+        token: new.token,
     })
 }
 
@@ -280,11 +270,9 @@ fn default_name(address: &Address, timeline: &Timeline) -> String {
     }
     let timeline = timeline.to_string();
     if timeline != "public" {
+        let is_other = |c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c);
         name.push('-');
-        name.extend(timeline.chars().map(|c| match c {
-            c if c.is_ascii_alphanumeric() || "-_.".contains(c) => c,
-            _ => '-',
-        }));
+        name.push_str(&timeline.replace(is_other, "-"));
     }
     name.truncate(64);
     name

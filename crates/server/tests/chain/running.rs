@@ -15,7 +15,9 @@ use driftline_sim::{
     http::{Clock, SimServer},
 };
 use driftline_store::{
-    LocalId, SourceId, Store, StoreError, completeness, machine, source, testing, timeline,
+    LocalId, SourceId, Store, StoreError, completeness, machine,
+    source::{self, TokenLocation},
+    testing, timeline,
 };
 use tokio::time::Instant;
 
@@ -75,8 +77,7 @@ impl Driftline {
             address: address.into(),
             api: driftline_core::api::Api::Mastodon,
             timeline: timeline.into(),
-            token_env: None,
-            token_file: Some(token_file.to_str().unwrap().into()),
+            token: Some(TokenLocation::File(token_file.to_str().unwrap().into())),
             settings,
             check: false,
         };

@@ -32,8 +32,7 @@ async fn another_process_takes_over_a_dead_ones_source_within_seconds() {
         address: sim.url(),
         api: driftline_core::api::Api::Mastodon,
         timeline: "public".into(),
-        token_env: None,
-        token_file: None,
+        token: None,
         settings: settings(),
         check: false,
     };

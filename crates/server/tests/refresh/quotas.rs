@@ -9,9 +9,9 @@ use driftline_core::{
     quota::{QuotaLedger, RequestKind, Unit, WINDOW_EDGE_MS},
 };
 use driftline_mirror::refresh::RefreshOptions;
-use driftline_server::admin::{AddCredential, CredentialRow, ShowRefreshStatus, Token};
+use driftline_server::admin::{AddCredential, CredentialRow, ShowRefreshStatus};
 use driftline_sim::{FaultsConfig, ThrottleRule, Traffic, WorldConfig, http::Timeline};
-use driftline_store::{StoreError, credential, quota};
+use driftline_store::{StoreError, credential, quota, source::TokenLocation};
 use tokio::time::sleep;
 
 use crate::world::{World, growing, now, plan, wait};
@@ -100,7 +100,7 @@ async fn add_credential(world: &World, api: Api, name: &str, monthly_posts: Opti
         name: Some(name.into()),
         address: world.sim.url(),
         api,
-        token: Token::File(world.token_file()),
+        token: Some(TokenLocation::File(world.token_file())),
         monthly_posts,
     };
     world.run(add).await;

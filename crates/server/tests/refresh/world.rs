@@ -26,7 +26,10 @@ use driftline_sim::{
     http::{Clock, ServerConfig, SimServer},
 };
 use driftline_store::{
-    InstanceId, LocalId, Store, StoreError, find, refresh::RefreshState, source, testing,
+    InstanceId, LocalId, Store, StoreError, find,
+    refresh::RefreshState,
+    source::{self, TokenLocation},
+    testing,
 };
 
 pub(crate) struct World {
@@ -170,8 +173,7 @@ impl World {
             address: self.sim.url(),
             api,
             timeline: timeline.into(),
-            token_env: None,
-            token_file: Some(self.file_of(token)),
+            token: Some(TokenLocation::File(self.file_of(token))),
             settings: Settings {
                 every_ms: 500,
                 spacing_ms: 5,

@@ -8,7 +8,7 @@ use driftline_core::{
 use driftline_mirror::refresh::RefreshOptions;
 use driftline_server::admin::{self, AddSource, CredentialRow, ListCredentials, TestCredential};
 use driftline_sim::{PostsCap, ThrottleRule};
-use driftline_store::machine;
+use driftline_store::{machine, source::TokenLocation};
 
 use crate::world::{World, growing, now, plan, wait};
 
@@ -41,8 +41,7 @@ async fn a_report_plans_with_what_the_sources_api_can_do() {
             address: world.sim.url(),
             api,
             timeline: "home".into(),
-            token_env: None,
-            token_file: Some(world.token_file()),
+            token: Some(TokenLocation::File(world.token_file())),
             settings: Settings {
                 every_ms: 200,
                 second_look_period_ms: 60_000,

@@ -2,6 +2,7 @@
 
 use driftline_core::{api::Api, timeline::Settings};
 use driftline_db::{DbError, Root, Row, ToValue, Tx};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::{self, IdCounter},
@@ -49,7 +50,8 @@ pub struct Source {
 }
 
 /// Where a token is kept; the store never holds the token itself as it is sent.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TokenLocation {
     /// The environment variable of that name.
     Environment(String),

@@ -1,6 +1,7 @@
 //! Earlier versions of posts.
 
 use driftline_db::{Column, DbError, Tx};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     error::StoreError,
@@ -21,7 +22,8 @@ pub struct Version {
 }
 
 /// What ended a version of a post.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EndedBy {
     /// An edit.
     Edit,

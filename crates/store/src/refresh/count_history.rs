@@ -2,6 +2,7 @@
 
 use driftline_core::{post::Counts, refresh::Freshness};
 use driftline_db::{Column, DbError, Tx};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     error::StoreError,
@@ -9,11 +10,12 @@ use crate::{
 };
 
 /// A post's counts as an answer showed them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountsAt {
     /// When the answer was requested, Unix ms.
     pub at_ms: i64,
     /// The counts.
+    #[serde(flatten)]
     pub counts: Counts,
 }
 

@@ -2,6 +2,7 @@
 
 use driftline_core::refresh::AgeTable;
 use driftline_db::Tx;
+use serde::{Deserialize, Serialize};
 
 use super::{SHARDS, claim_lease, schedule};
 use crate::{
@@ -88,7 +89,7 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
 }
 
 /// The state of the posts of one age band.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandState {
     /// Posts of that age that have a due time.
     pub posts: u64,

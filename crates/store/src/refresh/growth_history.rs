@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::post::Counts;
 use driftline_db::{Column, Tx};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     error::StoreError,
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// How a post's counts grew, as far as answers showed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrowthHistory {
     /// The post.
     pub post: LocalId,

@@ -1,13 +1,14 @@
 //! How fresh the counts are that each poller holds.
 
-use std::collections::HashMap;
-
 use driftline_core::upstream_id::UpstreamId;
 use driftline_runtime::now_ms;
 use driftline_sim::http::SimServer;
 use serde::Serialize;
 
-use super::score::{Published, Seen};
+use super::{
+    mirrored::Outcome,
+    score::{Published, Seen},
+};
 
 /// What the posts had got, and what each poller knows of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,9 +32,8 @@ impl Freshness {
     pub(super) fn new(
         server: &SimServer,
         published: &Published,
-        [naive, clamp]: [&Seen; 2],
-        driftline: &HashMap<UpstreamId, i64>,
-        (requests, posts_a_request): (u64, Option<f64>),
+        [naive, clamp]: &[Seen; 2],
+        driftline: &Outcome,
     ) -> Self {
         let now = now_ms();
         let at =
@@ -55,9 +55,11 @@ impl Freshness {
             counts: posts().map(|post| at(now, &post.id)).sum(),
             naive: at_first_sight(naive),
             clamp: at_first_sight(clamp),
-            driftline: posts().filter_map(|post| driftline.get(&post.id)).sum(),
-            requests,
-            posts_a_request,
+            driftline: posts()
+                .filter_map(|post| driftline.counts.get(&post.id))
+                .sum(),
+            requests: driftline.refresh_stats.requests,
+            posts_a_request: driftline.refresh_stats.mean_posts(),
         }
     }
 

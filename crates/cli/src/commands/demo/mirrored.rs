@@ -12,11 +12,13 @@ use driftline_mirror::{
     Policies, Session, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},
 };
-use driftline_net::{Http, Options};
+use driftline_net::Http;
 use driftline_runtime::now_ms;
-use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _, Token};
+use driftline_server::admin::{self, AddCredential, AddSource, Host, Request as _};
 use driftline_store::{
-    SourceId, Store, StoreError, Target, export, refresh::refresh_state, source,
+    SourceId, Store, StoreError, Target, export,
+    refresh::refresh_state,
+    source::{self, TokenLocation},
 };
 use tokio::{
     sync::watch,
@@ -59,6 +61,7 @@ impl Mirrored {
     /// [`CliError`] if its files cannot be made.
     pub(super) async fn start(
         url: &str,
+        http: Http,
         scene: &Scene,
         begun_ms: i64,
         stop: watch::Receiver<bool>,
@@ -76,19 +79,14 @@ impl Mirrored {
         let store = tokio::task::spawn_blocking(move || Store::open(target))
             .await
             .map_err(|error| CliError::failed(format!("the store was not opened: {error}")))??;
-        let http = Http::new(Options {
-            allow_private: true,
-            ..Options::default()
-        })
-        .map_err(|error| CliError::failed(error.to_string()))?;
-
         let add = AddSource {
             name: Some("demo".into()),
             address: url.to_owned(),
             api: Api::Mastodon,
             timeline: "public".into(),
-            token_env: None,
-            token_file: Some(token_file.to_string_lossy().into_owned()),
+            token: Some(TokenLocation::File(
+                token_file.to_string_lossy().into_owned(),
+            )),
             settings: scene.settings(),
             check: false,
         };
@@ -108,7 +106,6 @@ impl Mirrored {
             at_ms: Some(begun_ms + scene.publish_ms() + 500),
             settle_rungs: Some(scene.settings().rungs.len() + 1),
             settle_ms: MAX_SETTLING_MS,
-            at_hopeless: true,
         };
         let reading = tokio::spawn(Box::pin(read(reader, until, stop, Arc::clone(&seen))));
         let counting = tokio::spawn(count(store.clone(), id, Arc::clone(&seen)));
@@ -167,7 +164,9 @@ async fn refresh(
         name: Some(FRESH.into()),
         address: url.to_owned(),
         api: Api::Mastodon,
-        token: Token::File(token_file.to_string_lossy().into_owned()),
+        token: Some(TokenLocation::File(
+            token_file.to_string_lossy().into_owned(),
+        )),
         monthly_posts: None,
     };
     add.execute(&Host::of(store)).await?;
@@ -245,13 +244,10 @@ async fn count(store: Store, source: SourceId, seen: Shared) -> Result<(), Store
 
 /// The store says what is stored, not the machine.
 async fn count_once(store: &Store, source: SourceId, seen: &Shared) -> Result<(), StoreError> {
-    let rows = store
-        .read(move |tx| export::rows(tx, source, 0, u32::MAX))
-        .await?;
-    lock(seen).stored_at_ms = rows
-        .into_iter()
-        .map(|row| (UpstreamId::new(row.post.upstream_id), row.arrived_at_ms))
-        .collect();
+    let rows = store.read(move |tx| export::rows(tx, source, 0, u32::MAX));
+    let stored = rows.await?.into_iter();
+    let stored = stored.map(|row| (UpstreamId::new(row.post.upstream_id), row.arrived_at_ms));
+    lock(seen).stored_at_ms = stored.collect();
     Ok(())
 }
 

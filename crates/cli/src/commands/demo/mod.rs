@@ -13,18 +13,20 @@ use std::{
 };
 
 use clap::Args;
+use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
 use driftline_sim::{
     baseline::{Poller, WalkEnd},
     http::{Clock, SimServer, Timeline},
 };
+use driftline_upstream::{Address, Mastodon};
 use freshness::Freshness;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use mirrored::Mirrored;
+use mirrored::{Mirrored, Outcome};
 use scene::Scene;
 use score::{Published, Score, Seen};
 use script::Script;
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 
 use crate::{
     duration::{duration, parse_ms, show_ms},
@@ -59,8 +61,7 @@ impl Demo {
     /// [`CliError`] as the process ends.
     pub async fn run(self, json: bool) -> Result<(), CliError> {
         let scene = Scene::lasting(self.for_ms)?;
-        let stop = stop::on_signal()
-            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let stop = stop::on_signal()?;
         let server = SimServer::start(scene.world(), self.seed, Clock::Real)
             .await
             .map_err(|error| CliError::failed(format!("no loopback port is available: {error}")))?;
@@ -73,56 +74,21 @@ impl Demo {
             scene.budget(),
             show_ms(self.for_ms)
         ));
-        // First, so that the process has its TLS provider.
-        let mirrored = Mirrored::start(&server.url(), &scene, begun_ms, stop.clone()).await?;
-        let [naive, clamp] = [
-            ("naive", Poller::naive()),
-            ("clamp", Poller::clamp(CLAMP_MS)),
-        ]
-        .map(|(token, poller)| {
-            Script {
-                url: server.url(),
-                token,
-                poller: poller.walking_to(WalkEnd::EmptyPage),
-                every: duration(scene.every_ms()),
-                until_ms: begun_ms + self.for_ms,
+        let polled = self.poll(&server, &scene, begun_ms, stop.clone()).await;
+        let (seen, mirrored) = match polled {
+            Ok(polled) if !*stop.borrow() => polled,
+            ended => {
+                server.shutdown().await;
+                ended?;
+                return Err(CliError::failed("stopped before the end"));
             }
-            .start(stop.clone())
-        });
-        let (naive, clamp) = (naive?, clamp?);
-
-        let shared = [
-            ("naive", Arc::clone(&naive.seen)),
-            ("clamp", Arc::clone(&clamp.seen)),
-            ("driftline", Arc::clone(&mirrored.seen)),
-        ];
-        let watching = tokio::spawn(watch(shared, begun_ms, self.for_ms));
-        let naive = naive.end().await?;
-        let clamp = clamp.end().await?;
-        let mirrored = mirrored.end().await;
-        watching.abort();
-        let _ = watching.await;
-        let mirrored = mirrored?;
-        if *stop.borrow() {
-            server.shutdown().await;
-            return Err(CliError::failed("stopped before the end"));
-        }
+        };
         let truth = server.truth(&Timeline::Public).unwrap_or_default();
         let published = Published::new(truth, scene.stay_ms());
-        let requests = (
-            mirrored.refresh_stats.requests,
-            mirrored.refresh_stats.mean_posts(),
-        );
-        let fresh = Freshness::new(
-            &server,
-            &published,
-            [&naive, &clamp],
-            &mirrored.counts,
-            requests,
-        );
+        let fresh = Freshness::new(&server, &published, &seen, &mirrored);
         server.shutdown().await;
-        let [naive, clamp, driftline] =
-            [&naive, &clamp, &mirrored.seen].map(|seen| Score::new(&published, seen));
+        let [naive, clamp] = seen.map(|seen| Score::new(&published, &seen));
+        let driftline = Score::new(&published, &mirrored.seen);
         if json {
             output::json(&serde_json::json!({
                 "seed": self.seed,
@@ -144,24 +110,71 @@ impl Demo {
             }
             output::line(&fresh.line())?;
         }
-        if driftline.missed == 0 {
-            return Ok(());
+        match driftline.missed {
+            0 => Ok(()),
+            missed => {
+                explain(&published, &mirrored, begun_ms);
+                let message = format!("driftline missed {missed} posts");
+                Err(CliError::failed(message))
+            }
         }
-        for post in published.missed_by(&mirrored.seen) {
-            output::note(&format!(
-                "driftline missed {}: visible {} after the start, {} after its ID's time, for {}",
-                post.id,
-                show_ms(post.visible_at_ms - begun_ms),
-                show_ms(post.lateness_ms()),
-                post.visible_for_ms.map_or("good".into(), show_ms)
-            ));
-        }
-        output::note(&format!("state of driftline: {}", mirrored.ledger));
-        Err(CliError::failed(format!(
-            "driftline missed {} posts",
-            driftline.missed
-        )))
     }
+
+    /// Has all three poll to the end: what the baselines saw, and Driftline's outcome.
+    async fn poll(
+        &self,
+        server: &SimServer,
+        scene: &Scene,
+        begun_ms: i64,
+        stop: watch::Receiver<bool>,
+    ) -> Result<([Seen; 2], Outcome), CliError> {
+        let http = Options {
+            allow_private: true,
+            ..Options::default()
+        };
+        let http = Http::new(http).map_err(CliError::failed)?;
+        let start = |token: &str, poller: Poller| {
+            let address = Address::parse(&server.url()).map_err(CliError::failed)?;
+            let token = Some(token.to_owned().into());
+            let client = Mastodon::new(http.clone(), address, token).map_err(CliError::failed)?;
+            let script = Script {
+                client,
+                poller: poller.walking_to(WalkEnd::EmptyPage),
+                every: duration(scene.every_ms()),
+                until_ms: begun_ms + self.for_ms,
+            };
+            Ok::<_, CliError>(script.start(stop.clone()))
+        };
+        let mirrored =
+            Mirrored::start(&server.url(), http.clone(), scene, begun_ms, stop.clone()).await?;
+        let naive = start("naive", Poller::naive())?;
+        let clamp = start("clamp", Poller::clamp(CLAMP_MS))?;
+        let shared = [
+            ("naive", Arc::clone(&naive.seen)),
+            ("clamp", Arc::clone(&clamp.seen)),
+            ("driftline", Arc::clone(&mirrored.seen)),
+        ];
+        let watching = tokio::spawn(watch(shared, begun_ms, self.for_ms));
+        let seen = [naive.end().await?, clamp.end().await?];
+        let mirrored = mirrored.end().await;
+        watching.abort();
+        let _ = watching.await;
+        Ok((seen, mirrored?))
+    }
+}
+
+/// Names the posts that were missed, and the state of the ledger.
+fn explain(published: &Published, mirrored: &Outcome, begun_ms: i64) {
+    for post in published.missed_by(&mirrored.seen) {
+        output::note(&format!(
+            "driftline missed {}: visible {} after the start, {} after its ID's time, for {}",
+            post.id,
+            show_ms(post.visible_at_ms - begun_ms),
+            show_ms(post.lateness_ms()),
+            post.visible_for_ms.map_or("good".into(), show_ms)
+        ));
+    }
+    output::note(&format!("state of driftline: {}", mirrored.ledger));
 }
 
 /// Shows the progress of all three, until it is aborted.

@@ -39,7 +39,7 @@ impl Adopt {
                 .map(|is_there| is_there.then_some(node).into_iter().collect()),
             None => NodeFolder::new(&folder, layout, WindowConfig::default()).adopt(),
         };
-        let adopted = adopted.map_err(|error| CliError::failed(error.to_string()))?;
+        let adopted = adopted.map_err(CliError::failed)?;
         if adopted.is_empty() {
             return Err(CliError::failed(format!(
                 "{} has no record of such a node of {}; nothing was adopted",

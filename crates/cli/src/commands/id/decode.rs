@@ -104,11 +104,8 @@ impl Reading {
 
     fn json(&self) -> Value {
         let decoded = &self.decoded;
-        let fields: Map<String, Value> = decoded
-            .fields
-            .iter()
-            .map(|field| (field.name().to_owned(), json!(field.value.to_string())))
-            .collect();
+        let fields = decoded.fields.iter();
+        let fields = fields.map(|field| (field.name().to_owned(), json!(field.value.to_string())));
         json!({
             "layout": decoded.layout.name(),
             "id": decoded.text(),
@@ -116,7 +113,7 @@ impl Reading {
             "hex": decoded.hex(),
             "time_ms": decoded.time_ms,
             "time": shown::time(decoded.time_ms),
-            "fields": fields,
+            "fields": fields.collect::<Map<_, _>>(),
             "plausible": self.likelihood == Likelihood::InUse,
             "remark": self.remark(),
         })
@@ -124,24 +121,20 @@ impl Reading {
 
     fn lines(&self) -> Vec<String> {
         let decoded = &self.decoded;
-        let item = |title: &str, text: &str| format!("  {title:<10} {text}");
-        let mut lines = vec![
-            format!("{} {}", decoded.layout.name(), decoded.text()),
-            item(
-                "time",
-                &format!("{} ({} ms)", shown::time(decoded.time_ms), decoded.time_ms),
-            ),
-            item("decimal", &decoded.decimal()),
-            item("hex", &decoded.hex()),
+        let time_ms = decoded.time_ms;
+        let mut items = vec![
+            ("time", format!("{} ({time_ms} ms)", shown::time(time_ms))),
+            ("decimal", decoded.decimal()),
+            ("hex", decoded.hex()),
         ];
-        lines.extend(
-            decoded
-                .fields
-                .iter()
-                .map(|field| item(field.name(), &field.value.to_string())),
-        );
-        lines.extend(self.remark().map(|remark| item("note", &remark)));
-        lines
+        let fields = decoded.fields.iter();
+        items.extend(fields.map(|field| (field.name(), field.value.to_string())));
+        items.extend(self.remark().map(|remark| ("note", remark)));
+        let head = format!("{} {}", decoded.layout.name(), decoded.text());
+        let items = items
+            .iter()
+            .map(|(title, text)| format!("  {title:<10} {text}"));
+        std::iter::once(head).chain(items).collect()
     }
 
     fn remark(&self) -> Option<String> {

@@ -46,7 +46,7 @@ impl Next {
         let folder = folder(data_dir.data());
         tokio::task::spawn_blocking(move || print(&id_options, &folder, count, json))
             .await
-            .map_err(|error| CliError::failed(error.to_string()))?
+            .map_err(CliError::failed)?
     }
 }
 
@@ -57,8 +57,7 @@ fn print(
     json: bool,
 ) -> Result<(), CliError> {
     let layout = id_options.generating_layout()?;
-    let refused = |error: &dyn std::fmt::Display| CliError::failed(error.to_string());
-    check_folder(folder, &layout).map_err(|error| refused(&error))?;
+    check_folder(folder, &layout).map_err(CliError::failed)?;
     let opened = match id_options.lease {
         Some(_) => LocalIds::open(folder, layout),
         None => LocalIds::open_node(folder, id_options.node_or_first()?),
@@ -72,36 +71,35 @@ fn print(
         CliError::failed(format!("{error}{help}"))
     })?;
     // Again: a store may have been leased from in between.
-    check_folder(folder, &layout).map_err(|error| refused(&error))?;
+    check_folder(folder, &layout).map_err(CliError::failed)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut printed = || -> Result<(), CliError> {
+        let mut write = |text: &str| {
+            out.write_all(text.as_bytes())
+                .map_err(|e| output::broken(&e))
+        };
         let mut left = count;
-        let mut first = true;
         if json {
-            write!(out, "[").map_err(|error| output::broken(&error))?;
+            write("[")?;
         }
         while left > 0 {
             let length = usize::try_from(left).unwrap_or(usize::MAX);
-            let batch = ids
-                .reserve_waiting(length)
-                .map_err(|error| refused(&error))?;
+            let batch = ids.reserve_waiting(length).map_err(CliError::failed)?;
             for id in batch {
-                let written = match (json, first) {
-                    (true, true) => write!(out, "\"{id}\""),
-                    (true, false) => write!(out, ",\"{id}\""),
-                    (false, _) => writeln!(out, "{id}"),
-                };
-                written.map_err(|error| output::broken(&error))?;
-                first = false;
                 left -= 1;
+                match (json, left) {
+                    (true, 0) => write(&format!("\"{id}\""))?,
+                    (true, _) => write(&format!("\"{id}\","))?,
+                    (false, _) => write(&format!("{id}\n"))?,
+                }
             }
         }
         if json {
-            writeln!(out, "]").map_err(|error| output::broken(&error))?;
+            write("]\n")?;
         }
         out.flush().map_err(|error| output::broken(&error))
     };
     let outcome = printed();
-    ids.close().map_err(|error| refused(&error))?;
+    ids.close().map_err(CliError::failed)?;
     outcome
 }

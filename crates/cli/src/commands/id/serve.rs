@@ -15,14 +15,13 @@ use tokio::{
 };
 
 use crate::{
-    commands::serve::record_metrics,
+    commands::serve::{node_lost, record_metrics},
     config::{Config, IdSection},
     data_dir::{DataDir, Lock},
-    duration::{HumanMs, parse_ms},
+    duration::HumanMs,
     error::CliError,
     id_options::{
-        IdOptions, LeaseStore, PeerText, describe_node, open_address, start_id_service,
-        thrift_address,
+        IdOptions, LeaseStore, describe_node, open_address, peer, start_id_service, thrift_address,
     },
     listen, output, stop,
 };
@@ -48,12 +47,12 @@ pub struct Serve {
     #[command(flatten)]
     id_options: IdOptions,
     /// Wait up to this long for a clock that is behind, instead of refusing.
-    #[arg(long, value_name = "DURATION", value_parser = human_ms)]
+    #[arg(long, value_name = "DURATION")]
     wait: Option<HumanMs>,
     /// Another service's Thrift address, as HOST:PORT, to be asked about its
     /// node and clock; may be given several times.
-    #[arg(long = "peer", value_name = "ADDRESS")]
-    peers: Vec<PeerText>,
+    #[arg(long = "peer", value_name = "ADDRESS", value_parser = peer)]
+    peers: Vec<String>,
     /// Give out IDs without having asked them.
     #[arg(long)]
     skip_sanity_check: bool,
@@ -77,8 +76,7 @@ impl Serve {
                 "the service would listen nowhere; give --listen-thrift or --listen-http an address",
             ));
         }
-        let stop = stop::on_signal()
-            .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
+        let stop = stop::on_signal()?;
         let data_dir = DataDir::new(&config.store)?;
         data_dir.make()?;
         let http = match http {
@@ -153,9 +151,7 @@ async fn serve(
     let stopping = async {
         let outcome = tokio::select! {
             _ = stop.wait_for(|&stop| stop) => Ok(()),
-            () = running.service.lost() => Err(CliError::failed(
-                "the node is another process's now; start again for one of your own",
-            )),
+            () = running.service.lost() => Err(node_lost()),
         };
         // Both at once: stopping must not take long.
         drop(end);
@@ -185,14 +181,10 @@ fn announce(
             "node": issuer.node().number(),
         }));
     }
-    let mut line = format!("{layout} IDs of {}", describe_node(issuer.node()));
-    if let Some(address) = thrift {
-        line.push_str(&format!(", Thrift on {address}"));
-    }
-    if let Some(url) = http {
-        line.push_str(&format!(", HTTP on {url}"));
-    }
-    output::line(&line)
+    let thrift = thrift.map_or_else(String::new, |address| format!(", Thrift on {address}"));
+    let http = http.map_or_else(String::new, |url| format!(", HTTP on {url}"));
+    let node = describe_node(issuer.node());
+    output::line(&format!("{layout} IDs of {node}{thrift}{http}"))
 }
 
 /// The store where nodes are leased, if they are.
@@ -207,10 +199,6 @@ async fn shared_store(
         .open_shared("use --lease file, or share a PostgreSQL database")
         .await
         .map(Some)
-}
-
-fn human_ms(text: &str) -> Result<HumanMs, String> {
-    parse_ms(text).map(HumanMs)
 }
 
 const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7610);

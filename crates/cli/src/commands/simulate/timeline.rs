@@ -129,20 +129,17 @@ fn print(rows: &[(&str, PollerOutcome)]) -> Result<(), CliError> {
             p999,
         ]
     });
-    for line in table::lines(COLUMNS, cells) {
-        output::line(&line)?;
-    }
+    table::print(0, COLUMNS, cells)?;
     if let Some(plan) = rows.first().and_then(|(_, of)| of.plans.last()) {
         let looks: Vec<String> = plan.looks_ms.iter().map(|ms| show_ms(*ms)).collect();
+        let (overlap, looks) = (show_ms(plan.overlap_ms), looks.join(", "));
+        let proven = if plan.is_proven {
+            ", proven"
+        } else {
+            "; not proven"
+        };
         output::line(&format!(
-            "The plan at the end: an overlap of {}, every post read again at {}{}.",
-            show_ms(plan.overlap_ms),
-            looks.join(", "),
-            if plan.is_proven {
-                ", proven"
-            } else {
-                "; not proven"
-            }
+            "The plan at the end: an overlap of {overlap}, every post read again at {looks}{proven}."
         ))?;
     }
     Ok(())

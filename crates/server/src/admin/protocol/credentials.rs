@@ -1,7 +1,7 @@
 //! Requests about credentials.
 
 use driftline_core::{answer::FailureKind, api::Api, quota::Unit};
-use driftline_store::CredentialId;
+use driftline_store::{CredentialId, source::TokenLocation};
 use serde::{Deserialize, Serialize};
 
 /// Add a credential.
@@ -13,24 +13,10 @@ pub struct AddCredential {
     pub address: String,
     /// The API that it speaks.
     pub api: Api,
-    /// The location of its token.
-    pub token: Token,
+    /// The location of its token; without one only public posts are requested.
+    pub token: Option<TokenLocation>,
     /// The most posts that it may read in a calendar month.
     pub monthly_posts: Option<u32>,
-}
-
-/// The location of a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Token {
-    /// In an environment variable.
-    Environment(String),
-    /// In a file.
-    File(String),
-    /// Sealed, in the store.
-    Sealed(String),
-    /// No token: only public posts are requested.
-    None,
 }
 
 /// A credential was added.

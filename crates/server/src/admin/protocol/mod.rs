@@ -11,20 +11,10 @@ use driftline_runtime::CommandError;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use completeness::SourceReport;
-pub use credentials::{
-    AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
-    RemovedCredential, TestCredential, TestedCredential, Token,
-};
-pub use posts::{
-    CountTracked, CountsRow, ExplainPost, ExportPage, ExportPosts, ExportRow, GrowthPage,
-    GrowthRow, ListGrowth, PendingPostState, PendingState, PostHistory, PostState, ShowHistory,
-    StoredPostState, Version, VersionEnd,
-};
-pub use refresh::{BandRow, InstanceRow, RefreshStatus, ShowRefreshStatus, WorkerStats};
-pub use sources::{
-    AddSource, AddedSource, Fault, FillGap, ListSources, PauseSource, PausedSource, RemoveSource,
-    RemovedSource, RequestedFill, SourceRow, SourceState, VerifySource,
-};
+pub use credentials::*;
+pub use posts::*;
+pub use refresh::*;
+pub use sources::*;
 
 use super::Host;
 

@@ -4,7 +4,11 @@ use driftline_core::{
     post::{Counts, Visibility},
     refresh::LookupOutcome,
 };
-use driftline_store::LocalId;
+use driftline_store::{
+    LocalId,
+    history::EndedBy,
+    refresh::{CountsAt, GrowthHistory},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -57,7 +61,7 @@ pub struct StoredPostState {
     /// Its counts.
     pub counts: Option<Counts>,
     /// Its counts after each change, the oldest first.
-    pub history: Vec<CountsRow>,
+    pub history: Vec<CountsAt>,
 }
 
 /// The state of the look-up of a tracked post that is not stored.
@@ -93,16 +97,6 @@ pub enum PendingState {
     Missing,
 }
 
-/// A post's counts at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CountsRow {
-    /// When the answer was requested.
-    pub at_ms: i64,
-    /// The counts.
-    #[serde(flatten)]
-    pub counts: Counts,
-}
-
 /// Show a post's counts over time, its edits and its deletion.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ShowHistory {
@@ -118,7 +112,7 @@ pub struct PostHistory {
     /// Its ID at the upstream.
     pub upstream_id: String,
     /// Its counts after each change, the oldest first.
-    pub counts: Vec<CountsRow>,
+    pub counts: Vec<CountsAt>,
     /// Its earlier versions, the oldest first.
     pub versions: Vec<Version>,
     /// The last answer with it.
@@ -135,19 +129,9 @@ pub struct Version {
     /// When its end was noticed.
     pub until_ms: i64,
     /// What ended it.
-    pub ended_by: VersionEnd,
+    pub ended_by: EndedBy,
     /// The post as it was.
     pub status: Option<Box<RawValue>>,
-}
-
-/// What ended a version of a post.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VersionEnd {
-    /// An edit.
-    Edit,
-    /// The post's deletion.
-    Deletion,
 }
 
 /// List how the counts of posts grew, a page at a time.
@@ -169,20 +153,9 @@ pub struct GrowthPage {
     /// The instance's origin.
     pub instance: String,
     /// The posts, in order of their IDs.
-    pub rows: Vec<GrowthRow>,
+    pub rows: Vec<GrowthHistory>,
     /// The last post's ID, which the next page begins after; `None` at the end.
     pub next: Option<LocalId>,
-}
-
-/// How a post's counts grew.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GrowthRow {
-    /// When it was written.
-    pub created_at_ms: i64,
-    /// When it was first seen.
-    pub first_ms: i64,
-    /// Its total at each answer, the earliest first: Unix ms, and [`Counts::total`].
-    pub totals: Vec<(i64, i64)>,
 }
 
 /// Count the tracked posts of an instance by state.

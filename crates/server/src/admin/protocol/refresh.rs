@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use driftline_core::refresh::{AgeBand, LookupOutcome};
 use driftline_mirror::refresh::RefreshStats;
+use driftline_store::refresh::BandState;
 use serde::{Deserialize, Serialize};
 
 use super::CredentialRow;
@@ -60,14 +61,9 @@ pub struct BandRow {
     /// Their age, and the interval that the table of ages gives them.
     #[serde(flatten)]
     pub band: AgeBand,
-    /// Their number.
-    pub posts: u64,
-    /// Those whose due time has passed.
-    pub overdue: u64,
-    /// The mean time since their last answer, ms.
-    pub mean_staleness_ms: i64,
-    /// The longest time since a last answer, ms.
-    pub max_staleness_ms: i64,
+    /// Their state.
+    #[serde(flatten)]
+    pub state: BandState,
 }
 
 /// The work of a process's workers for a server, as [`RefreshStats`].

@@ -2,7 +2,7 @@
 
 use driftline_core::{api::Api, timeline::Settings};
 use driftline_mirror::SourceFault;
-use driftline_store::SourceId;
+use driftline_store::{SourceId, source::TokenLocation};
 use serde::{Deserialize, Serialize};
 
 /// Add a source.
@@ -16,10 +16,8 @@ pub struct AddSource {
     pub api: Api,
     /// The timeline as the operator typed it.
     pub timeline: String,
-    /// The environment variable that holds the token.
-    pub token_env: Option<String>,
-    /// The file that holds the token.
-    pub token_file: Option<String>,
+    /// The location of the token.
+    pub token: Option<TokenLocation>,
     /// The source's settings.
     pub settings: Settings,
     /// Whether to request its timeline once before, so that a source that cannot be read is refused.

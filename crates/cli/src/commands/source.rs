@@ -1,18 +1,19 @@
 //! `source`: the sources of a store.
 
-mod list;
-
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
-    AddedSource, FillGap, ListSources, PauseSource, RemoveSource, Request, VerifySource,
+    AddedSource, FillGap, ListSources, PauseSource, PausedSource, RemoveSource, RemovedSource,
+    RequestedFill, SourceReport, SourceRow, VerifySource,
 };
 
 use crate::{
     config::Config,
+    duration::show_ms,
     error::CliError,
     output, shown,
     source_options::SourceOptions,
-    store_access::{Missing, once},
+    store_access::{Missing, once, show},
+    table::{self, Column},
 };
 
 /// What can be done with sources.
@@ -72,30 +73,35 @@ impl Source {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         match self {
             Self::Add(add) => output::reply(json, &add.run(config).await?, print_added),
-            Self::List => {
-                let sources = existing(config, ListSources).await?;
-                output::reply(json, &sources, |sources| list::print(sources))
-            }
+            Self::List => show(config, json, ListSources, print).await,
             Self::Pause(SourceName { name }) => pause(config, json, name, true).await,
             Self::Resume(SourceName { name }) => pause(config, json, name, false).await,
             Self::Remove(SourceName { name }) => {
-                let removed = existing(config, RemoveSource { name }).await?;
-                output::reply(json, &removed, |of| {
+                let print = |RemovedSource {
+                                 name,
+                                 entries,
+                                 posts,
+                             }: &_| {
                     output::line(&format!(
-                        "{} removed, with {} entries and {} posts",
-                        of.name, of.entries, of.posts
+                        "{name} removed, with {entries} entries and {posts} posts"
                     ))
-                })
+                };
+                show(config, json, RemoveSource { name }, print)
+                    .await
+                    .map(drop)
             }
             Self::Verify(SourceName { name }) => {
-                let report = existing(config, VerifySource { name }).await?;
-                output::reply(json, &report, |report| shown::print(&report.0))
+                let print = |report: &SourceReport| shown::print(&report.0);
+                show(config, json, VerifySource { name }, print)
+                    .await
+                    .map(drop)
             }
             Self::Fill(Fill { name, gap }) => {
-                let requested = existing(config, FillGap { name, gap }).await?;
-                output::reply(json, &requested, |of| {
-                    output::line(&format!("{} will fill the gap", of.name))
-                })
+                let print =
+                    |of: &RequestedFill| output::line(&format!("{} will fill the gap", of.name));
+                show(config, json, FillGap { name, gap }, print)
+                    .await
+                    .map(drop)
             }
         }
     }
@@ -112,6 +118,23 @@ impl Add {
     }
 }
 
+#[expect(clippy::ptr_arg, reason = "a reply")]
+fn print(sources: &Vec<SourceRow>) -> Result<(), CliError> {
+    if sources.is_empty() {
+        return output::line("no sources yet; `driftline source add URL` adds one");
+    }
+    let rows = sources.iter().map(|source| {
+        [
+            source.name.clone(),
+            source.update_count.to_string(),
+            show_ms(source.every_ms),
+            format!("{} of {}", source.timeline, source.upstream),
+            source.state_text.clone(),
+        ]
+    });
+    table::print(0, COLUMNS, rows)
+}
+
 fn print_added(AddedSource { name, warning, .. }: &AddedSource) -> Result<(), CliError> {
     if let Some(warning) = warning {
         output::note(&format!("not tried: {warning}"));
@@ -120,8 +143,7 @@ fn print_added(AddedSource { name, warning, .. }: &AddedSource) -> Result<(), Cl
 }
 
 async fn pause(config: &Config, json: bool, name: String, paused: bool) -> Result<(), CliError> {
-    let reply = existing(config, PauseSource { name, paused }).await?;
-    output::reply(json, &reply, |of| {
+    let print = |of: &PausedSource| {
         let what = match (of.paused, of.changed) {
             (true, true) => "paused",
             (true, false) => "is paused already",
@@ -129,10 +151,16 @@ async fn pause(config: &Config, json: bool, name: String, paused: bool) -> Resul
             (false, false) => "is not paused",
         };
         output::line(&format!("{} {what}", of.name))
-    })
+    };
+    let request = PauseSource { name, paused };
+    show(config, json, request, print).await
 }
 
-/// Executes a command on a store that exists.
-async fn existing<R: Request>(config: &Config, request: R) -> Result<R::Reply, CliError> {
-    once(config, Missing::Refuse, request).await
-}
+/// What a source is doing comes last: why it fails may take some words.
+const COLUMNS: [Column; 5] = [
+    Column::Left("NAME"),
+    Column::Right("UPDATES"),
+    Column::Right("EVERY"),
+    Column::Left("TIMELINE"),
+    Column::Left("STATE"),
+];

@@ -1,0 +1,38 @@
+//! The options that say where a token is.
+
+use clap::Args;
+use driftline_store::source::TokenLocation;
+
+use crate::error::CliError;
+
+/// Where a token is.
+#[derive(Debug, Clone, Args)]
+pub struct TokenOptions {
+    /// The environment variable that holds the token: of the server's process, if one runs.
+    #[arg(long, value_name = "VAR", conflicts_with = "token_file")]
+    token_env: Option<String>,
+    /// The file that holds the token.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<String>,
+}
+
+impl TokenOptions {
+    /// The location of the token, if there is one. A server may be started in another folder, so
+    /// paths become absolute.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if the path is not UTF-8.
+    pub fn location(&self) -> Result<Option<TokenLocation>, CliError> {
+        if let Some(name) = &self.token_env {
+            return Ok(Some(TokenLocation::Environment(name.clone())));
+        }
+        let absolute = |path: &String| {
+            std::path::absolute(path)
+                .ok()
+                .and_then(|path| path.into_os_string().into_string().ok())
+                .map(TokenLocation::File)
+                .ok_or_else(|| CliError::usage(format!("invalid path {path:?}: it is not UTF-8")))
+        };
+        self.token_file.as_ref().map(absolute).transpose()
+    }
+}
