@@ -4,231 +4,147 @@
 //! what a tweet turns into; the tweet itself is kept whole in it, under the
 //! name of the API that it came from, and so are its author and its media.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use driftline_core::{
-    answer::{AnswerHeaders, Finding, Listed, LookUp, LookUps},
-    post::{Author, Counts, Post, PostHashes, Visibility},
+    answer::{AnswerHeaders, Failure, Finding, Listed, LookUp, LookUps},
+    post::{Post, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_mastodon::{
-    Account, MediaAttachment, MediaMeta, MediaSize, Mention as MentionEntity, Status, Tag,
-    iso_8601, post_hashes,
+    Account, MediaAttachment, MediaMeta, MediaSize, Mention, RawObject, Status, Tag, iso_8601,
+    post_hashes, read_status,
 };
+use jiff::fmt::strtime;
 use serde_json::value::RawValue;
 
-use crate::tweet_html::{self, Link, Target};
+use crate::{
+    bad_item::{BadItem, id},
+    excerpt,
+    tweet_html::{self, Link, Target},
+};
 
-/// A tweet with its author, its media and the tweet that it passes on.
+/// An object of an answer, and its JSON as it came.
+pub(crate) type Whole<'j> = (&'j RawValue, RawObject<'j>);
+
+/// A tweet, and where in the answer its parts are.
 #[derive(Debug)]
 pub(crate) struct Tweet<'j> {
+    pub(crate) dialect: Dialect,
     pub(crate) id: UpstreamId,
+    pub(crate) whole: Whole<'j>,
     pub(crate) text: Cow<'j, str>,
-    pub(crate) addresses: Vec<Link<'j>>,
-    pub(crate) mentions: Vec<Mention<'j>>,
-    pub(crate) hashtags: Vec<Hashtag<'j>>,
-    pub(crate) created_at_ms: Option<i64>,
-    pub(crate) edited_at_ms: Option<i64>,
-    pub(crate) language: Option<Cow<'j, str>>,
-    pub(crate) is_sensitive: bool,
-    pub(crate) replied_to: Option<UpstreamId>,
-    pub(crate) replied_user: Option<UpstreamId>,
-    pub(crate) user: Option<User<'j>>,
-    pub(crate) media: Vec<Media<'j>>,
-    pub(crate) counts: Counts,
+    /// What the text names.
+    pub(crate) entities: RawObject<'j>,
+    /// The object with its counts.
+    pub(crate) metrics: RawObject<'j>,
+    pub(crate) user: Option<Whole<'j>>,
+    pub(crate) media: Vec<Whole<'j>>,
+    pub(crate) replied_to: Option<Cow<'j, str>>,
+    /// The IDs of its versions, if it was edited.
+    pub(crate) versions: Vec<UpstreamId>,
+    /// The tweet that it passes on.
     pub(crate) boost_of: Option<Box<Tweet<'j>>>,
-    pub(crate) original: Original<'j>,
 }
 
-/// A user as a tweet shows them.
-#[derive(Debug, Clone)]
-pub(crate) struct User<'j> {
-    pub(crate) id: UpstreamId,
-    pub(crate) username: Cow<'j, str>,
-    pub(crate) name: Cow<'j, str>,
-    pub(crate) description: Cow<'j, str>,
-    pub(crate) avatar: Option<Cow<'j, str>>,
-    pub(crate) header: Option<Cow<'j, str>>,
-    pub(crate) is_protected: bool,
-    pub(crate) created_at_ms: Option<i64>,
-    pub(crate) followers: Option<i64>,
-    pub(crate) following: Option<i64>,
-    pub(crate) tweets: Option<i64>,
-    pub(crate) original: Original<'j>,
-}
-
-/// A user that a text names.
-#[derive(Debug)]
-pub(crate) struct Mention<'j> {
-    pub(crate) id: Option<UpstreamId>,
-    pub(crate) username: Cow<'j, str>,
-    pub(crate) range: Option<std::ops::Range<usize>>,
-}
-
-/// A hashtag, without its sign.
-#[derive(Debug)]
-pub(crate) struct Hashtag<'j> {
-    pub(crate) name: Cow<'j, str>,
-    pub(crate) range: Option<std::ops::Range<usize>>,
-}
-
-/// A picture or film.
-#[derive(Debug, Clone)]
-pub(crate) struct Media<'j> {
-    pub(crate) id: UpstreamId,
-    /// In Mastodon's words.
-    pub(crate) kind: &'static str,
-    pub(crate) url: Option<Cow<'j, str>>,
-    pub(crate) preview: Option<Cow<'j, str>>,
-    pub(crate) description: Option<Cow<'j, str>>,
-    pub(crate) width: Option<i64>,
-    pub(crate) height: Option<i64>,
-    pub(crate) original: Original<'j>,
-}
-
-impl Media<'_> {
-    /// Mastodon's word for X's kinds of media.
-    pub(crate) fn kind(of_x: &str) -> &'static str {
-        match of_x {
-            "photo" => "image",
-            "video" => "video",
-            "animated_gif" => "gifv",
-            _ => "unknown",
-        }
-    }
-}
-
-/// The JSON as it came, under the name of its API.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Original<'j> {
-    X(&'j RawValue),
-    Twitter(&'j RawValue),
-}
-
-impl<'j> Original<'j> {
-    /// As the members `x` and `twitter` of an entity.
-    fn members(self) -> (Option<&'j RawValue>, Option<&'j RawValue>) {
-        match self {
-            Self::X(raw) => (Some(raw), None),
-            Self::Twitter(raw) => (None, Some(raw)),
-        }
-    }
+/// How an API writes tweets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// X's version 2.
+    X,
+    /// Twitter's version 1.1.
+    Twitter,
 }
 
 impl<'j> Tweet<'j> {
     /// The post that it is here.
-    pub(crate) fn post(&self) -> Result<Post, serde_json::Error> {
-        let boost_of = match &self.boost_of {
-            Some(boosted) => Some(Box::new(boosted.post()?)),
-            None => None,
-        };
-        let status = self.status();
-        let mut post = Post {
-            id: self.id.clone(),
-            uri: Some(status.uri.to_string()),
-            url: Some(status.url.to_string()),
-            created_at_ms: self.created_at_ms,
-            edited_at_ms: self.edited_at_ms,
-            visibility: self.visibility(),
-            author: self.author(status.account.as_ref())?,
-            boost_of,
-            counts: self.counts,
-            hashes: PostHashes::default(),
-            raw: serde_json::to_string(&status)?,
-            viewer: None,
-        };
+    pub(crate) fn post(&self) -> Result<Post, BadItem> {
+        if !is_id(&self.id) {
+            return Err(BadItem::Id(excerpt::words(self.id.as_str().as_bytes())));
+        }
+        let mut post = read_status(&serde_json::value::to_raw_value(&self.status())?)?;
+        // Mastodon's statuses have no views, which the hashes cover.
+        post.counts.views = self.views();
+        if let Some((post, tweet)) = post.boost_of.as_deref_mut().zip(self.boost_of.as_deref()) {
+            post.counts.views = tweet.views();
+            post.hashes = post_hashes(post, &post.raw);
+        }
         post.hashes = post_hashes(&post, &post.raw);
         Ok(post)
     }
 
-    /// A protected user's tweets are for their followers.
-    fn visibility(&self) -> Visibility {
-        match &self.user {
-            Some(user) if user.is_protected => Visibility::Private,
-            _ => Visibility::Public,
-        }
+    fn views(&self) -> Option<i64> {
+        let count = self.metrics.whole("impression_count");
+        count.filter(|_| self.dialect == Dialect::X)
     }
 
-    fn author(&self, account: Option<&Account<'_>>) -> Result<Author, serde_json::Error> {
-        let Some((user, account)) = self.user.as_ref().zip(account) else {
-            return Ok(Author {
-                id: UpstreamId::from(""),
-                acct: String::new(),
-                display_name: String::new(),
-                url: None,
-                raw: "{}".to_owned(),
-            });
+    fn status(&self) -> Status<'j> {
+        let (dialect, (raw, tweet)) = (self.dialect, &self.whole);
+        let named = |x, twitter| {
+            let entities = self.entities.objects(dialect.name(x, twitter));
+            entities.take(MAX_ENTITIES)
         };
-        Ok(Author {
-            id: user.id.clone(),
-            acct: user.username.clone().into_owned(),
-            display_name: user.name.clone().into_owned(),
-            url: Some(account.url.to_string()),
-            raw: serde_json::to_string(account)?,
-        })
-    }
-
-    /// The text of what passes a tweet on is that tweet's, shortened.
-    fn content(&self) -> String {
-        if let Some(boosted) = &self.boost_of {
-            return boosted.content();
-        }
-        let own = |range: &Option<_>, written: &Cow<'j, str>, target| Link {
-            range: Clone::clone(range),
-            written: written.clone(),
-            target,
-        };
-        let mentions = self
-            .mentions
-            .iter()
-            .map(|m| own(&m.range, &m.username, Target::Own(profile(&m.username))));
-        let hashtags = self
-            .hashtags
-            .iter()
-            .map(|h| own(&h.range, &h.name, Target::Own(hashtag(&h.name))));
-        let links: Vec<_> = self
-            .addresses
-            .iter()
-            .cloned()
-            .chain(mentions)
-            .chain(hashtags)
+        let pages = named("urls", "urls").filter_map(|it| dialect.page(&it));
+        // Twitter lists media apart. The address of them all occurs once in the text.
+        let media = named("media", "media").take(MAX_MEDIA);
+        let media = media.filter_map(|it| dialect.medium(&it));
+        let mentions = named("mentions", "user_mentions").filter_map(|it| dialect.mention(&it));
+        let (of_mentions, mentions): (Vec<_>, Vec<_>) = mentions.unzip();
+        let tags = named("hashtags", "hashtags").filter_map(|it| dialect.tag(&it));
+        let (of_tags, tags): (Vec<_>, Vec<_>) = tags.unzip();
+        let links: Vec<_> = pages
+            .chain(media)
+            .chain(of_mentions)
+            .chain(of_tags)
             .collect();
-        tweet_html::html(&self.text, &links)
-    }
 
-    fn status(&self) -> Status<'_> {
-        let url = match &self.user {
-            Some(user) if !user.username.is_empty() => {
-                format!("{}/status/{}", profile(&user.username), self.id)
+        let account = self.user.as_ref().and_then(|user| dialect.account(user));
+        let url = match &account {
+            Some(account) if !account.username.is_empty() => {
+                format!("{}/status/{}", account.url, self.id)
             }
             _ => format!("{SITE}/i/status/{}", self.id),
         };
-        let (x, twitter) = self.original.members();
+        // A protected user's tweets are for their followers.
+        let visibility = match &account {
+            Some(account) if account.locked => Visibility::Private,
+            _ => Visibility::Public,
+        };
+        let reblog = self.boost_of.as_ref().map(|boosted| boosted.status());
+        let count = |x, twitter| self.metrics.whole(dialect.name(x, twitter));
+        let (x, twitter) = dialect.original(raw);
         Status {
-            id: self.id.as_str().into(),
-            created_at: self.created_at_ms.map(iso_8601),
-            edited_at: self.edited_at_ms.map(iso_8601),
-            in_reply_to_id: self.replied_to.as_ref().map(|id| id.as_str().into()),
-            in_reply_to_account_id: self.replied_user.as_ref().map(|id| id.as_str().into()),
-            sensitive: self.is_sensitive,
+            id: self.id.as_str().to_owned().into(),
+            created_at: dialect.created_at(tweet),
+            edited_at: edited_at_ms(&self.versions).map(iso_8601),
+            in_reply_to_id: self.replied_to.clone(),
+            in_reply_to_account_id: tweet
+                .some_text(dialect.name("in_reply_to_user_id", "in_reply_to_user_id_str")),
+            sensitive: tweet.flag("possibly_sensitive"),
             spoiler_text: "".into(),
-            visibility: self.visibility().name().into(),
-            language: self.language.as_deref().map(Cow::from),
+            visibility: visibility.name().into(),
+            // Their word for a text whose language they do not know.
+            language: tweet.some_text("lang").filter(|lang| lang != "und"),
             uri: url.clone().into(),
             url: url.into(),
-            replies_count: self.counts.replies,
-            reblogs_count: self.counts.boosts,
-            favourites_count: self.counts.favourites,
-            quotes_count: self.counts.quotes,
-            content: self.content().into(),
-            reblog: self
-                .boost_of
-                .as_ref()
-                .map(|boosted| Box::new(boosted.status())),
-            account: self.user.as_ref().map(account),
-            media_attachments: self.media.iter().map(attachment).collect(),
-            mentions: self.mentions.iter().map(mention).collect(),
-            tags: self.hashtags.iter().map(tag).collect(),
+            replies_count: count("reply_count", "reply_count"),
+            reblogs_count: count("retweet_count", "retweet_count"),
+            favourites_count: count("like_count", "favorite_count"),
+            quotes_count: count("quote_count", "quote_count"),
+            // The text of what passes a tweet on is that tweet's, shortened.
+            content: match &reblog {
+                Some(boosted) => boosted.content.clone(),
+                None => tweet_html::html(&self.text, &links).into(),
+            },
+            reblog: reblog.map(Box::new),
+            account,
+            media_attachments: self
+                .media
+                .iter()
+                .filter_map(|media| dialect.attachment(media))
+                .collect(),
+            mentions,
+            tags,
             emojis: Vec::new(),
             card: None,
             poll: None,
@@ -238,69 +154,211 @@ impl<'j> Tweet<'j> {
     }
 }
 
-fn account<'t>(user: &'t User<'_>) -> Account<'t> {
-    let url = profile(&user.username);
-    let avatar = user.avatar.as_deref().unwrap_or_default();
-    let header = user.header.as_deref().unwrap_or_default();
-    let (x, twitter) = user.original.members();
-    Account {
-        id: user.id.as_str().into(),
-        username: user.username.as_ref().into(),
-        acct: user.username.as_ref().into(),
-        display_name: user.name.as_ref().into(),
-        locked: user.is_protected,
-        bot: false,
-        created_at: user.created_at_ms.map(iso_8601),
-        note: tweet_html::html(&user.description, &[]).into(),
-        uri: url.clone().into(),
-        url: url.into(),
-        avatar: avatar.into(),
-        avatar_static: avatar.into(),
-        header: header.into(),
-        header_static: header.into(),
-        followers_count: user.followers,
-        following_count: user.following,
-        statuses_count: user.tweets,
-        emojis: Vec::new(),
-        fields: Vec::new(),
-        x,
-        twitter,
+impl Dialect {
+    /// The name of a member in this dialect.
+    fn name(self, x: &'static str, twitter: &'static str) -> &'static str {
+        match self {
+            Self::X => x,
+            Self::Twitter => twitter,
+        }
+    }
+
+    /// The JSON as it came, as the members `x` and `twitter` of an entity.
+    fn original(self, raw: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
+        match self {
+            Self::X => (Some(raw), None),
+            Self::Twitter => (None, Some(raw)),
+        }
+    }
+
+    fn created_at(self, of: &RawObject<'_>) -> Option<String> {
+        let ms = match self {
+            Self::X => of.time_ms("created_at"),
+            Self::Twitter => twitter_time_ms(&of.text("created_at")?),
+        };
+        ms.map(iso_8601)
+    }
+
+    fn account<'j>(self, (raw, user): &Whole<'j>) -> Option<Account<'j>> {
+        let text = |x, twitter| user.text(self.name(x, twitter)).unwrap_or_default();
+        let metrics = match self {
+            Self::X => user.object("public_metrics"),
+            Self::Twitter => user.clone(),
+        };
+        let count = |x, twitter| metrics.whole(self.name(x, twitter));
+        let username = text("username", "screen_name");
+        let avatar = text("profile_image_url", "profile_image_url_https");
+        let header = text("profile_banner_url", "profile_banner_url");
+        let url = profile(&username);
+        let (x, twitter) = self.original(raw);
+        Some(Account {
+            id: user.some_text(self.name("id", "id_str"))?,
+            acct: username.clone(),
+            username,
+            display_name: text("name", "name"),
+            locked: user.flag("protected"),
+            bot: false,
+            created_at: self.created_at(user),
+            note: tweet_html::html(&text("description", "description"), &[]).into(),
+            uri: url.clone().into(),
+            url: url.into(),
+            avatar_static: avatar.clone(),
+            avatar,
+            header_static: header.clone(),
+            header,
+            followers_count: count("followers_count", "followers_count"),
+            following_count: count("following_count", "friends_count"),
+            statuses_count: count("tweet_count", "statuses_count"),
+            emojis: Vec::new(),
+            fields: Vec::new(),
+            x,
+            twitter,
+        })
+    }
+
+    fn attachment<'j>(self, (raw, media): &Whole<'j>) -> Option<MediaAttachment<'j>> {
+        let (films, size) = match self {
+            Self::X => (media.clone(), media.clone()),
+            Self::Twitter => (media.object("video_info"), media.object("original_info")),
+        };
+        let film = films
+            .objects("variants")
+            .filter(|variant| variant.text("content_type").as_deref() == Some("video/mp4"))
+            .max_by_key(|variant| variant.whole(self.name("bit_rate", "bitrate")))
+            .and_then(|variant| variant.some_text("url"));
+        let (url, preview_url) = match self {
+            Self::X => {
+                let url = media.some_text("url").or(film);
+                (url.clone(), media.some_text("preview_image_url").or(url))
+            }
+            Self::Twitter => {
+                let picture = media.some_text("media_url_https");
+                (film.or_else(|| picture.clone()), picture)
+            }
+        };
+        let kind = match &*media.text("type").unwrap_or_default() {
+            "photo" => "image",
+            "video" => "video",
+            "animated_gif" => "gifv",
+            _ => "unknown",
+        };
+        let size = size.whole("width").zip(size.whole("height"));
+        let (x, twitter) = self.original(raw);
+        Some(MediaAttachment {
+            id: media.some_text(self.name("media_key", "id_str"))?,
+            kind: kind.into(),
+            remote_url: url.clone(),
+            url,
+            preview_url,
+            description: media.some_text(self.name("alt_text", "ext_alt_text")),
+            blurhash: None,
+            meta: MediaMeta {
+                original: size.map(|(width, height)| MediaSize { width, height }),
+            },
+            x,
+            twitter,
+        })
+    }
+
+    /// The link to a page, or to a picture or film of X's.
+    fn page<'j>(self, entity: &RawObject<'j>) -> Option<Link<'j>> {
+        if entity.get("media_key").is_some() {
+            return self.medium(entity);
+        }
+        let written = entity.some_text("url")?;
+        let href = entity.some_text("expanded_url");
+        let href = href.unwrap_or_else(|| written.clone());
+        let shown = entity.some_text("display_url");
+        Some(Link {
+            range: self.range(entity),
+            written,
+            target: Target::Page {
+                shown: shown.unwrap_or_else(|| href.clone()),
+                href,
+            },
+        })
+    }
+
+    fn medium<'j>(self, entity: &RawObject<'j>) -> Option<Link<'j>> {
+        Some(Link {
+            range: self.range(entity),
+            written: entity.some_text("url")?,
+            target: Target::Nothing,
+        })
+    }
+
+    fn mention<'j>(self, entity: &RawObject<'j>) -> Option<(Link<'j>, Mention<'j>)> {
+        let username = entity.some_text(self.name("username", "screen_name"))?;
+        let url = profile(&username);
+        let mention = Mention {
+            id: entity
+                .some_text(self.name("id", "id_str"))
+                .unwrap_or("0".into()),
+            username: username.clone(),
+            acct: username.clone(),
+            url: url.clone().into(),
+        };
+        Some((self.own(entity, username, url), mention))
+    }
+
+    fn tag<'j>(self, entity: &RawObject<'j>) -> Option<(Link<'j>, Tag<'j>)> {
+        let name = entity.some_text(self.name("tag", "text"))?;
+        let url = format!("{SITE}/hashtag/{}", crate::segment::encoded(&name));
+        let tag = Tag {
+            name: name.clone(),
+            url: url.clone().into(),
+        };
+        Some((self.own(entity, name, url), tag))
+    }
+
+    /// The link to an address of X's.
+    fn own<'j>(self, entity: &RawObject<'j>, written: Cow<'j, str>, url: String) -> Link<'j> {
+        Link {
+            range: self.range(entity),
+            written,
+            target: Target::Own(url),
+        }
+    }
+
+    fn range(self, entity: &RawObject<'_>) -> Option<Range<usize>> {
+        let (start, end) = match self {
+            Self::X => (entity.whole("start")?, entity.whole("end")?),
+            Self::Twitter => {
+                let indices = entity.list("indices");
+                let index = |at: usize| driftline_mastodon::whole(indices.get(at)?);
+                (index(0)?, index(1)?)
+            }
+        };
+        Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 }
 
-fn attachment<'t>(media: &'t Media<'_>) -> MediaAttachment<'t> {
-    let size = media.width.zip(media.height);
-    let (x, twitter) = media.original.members();
-    MediaAttachment {
-        id: media.id.as_str().into(),
-        kind: media.kind.into(),
-        url: media.url.as_deref().map(Cow::from),
-        preview_url: media.preview.as_deref().map(Cow::from),
-        remote_url: media.url.as_deref().map(Cow::from),
-        description: media.description.as_deref().map(Cow::from),
-        blurhash: None,
-        meta: MediaMeta {
-            original: size.map(|(width, height)| MediaSize { width, height }),
-        },
-        x,
-        twitter,
-    }
+/// The posts of a page's items.
+///
+/// # Errors
+/// A [`Failure`] without an address.
+pub(crate) fn posts<'j>(
+    items: Vec<&'j RawValue>,
+    read: impl Fn(&'j RawValue) -> Result<Tweet<'j>, BadItem>,
+) -> Result<Vec<Post>, Failure> {
+    let post = |(index, raw)| {
+        let post = read(raw).and_then(|tweet| tweet.post());
+        post.map_err(|bad| bad.failure(&format!("item {} of the page", index + 1)))
+    };
+    items.into_iter().enumerate().map(post).collect()
 }
 
-fn mention<'t>(mention: &'t Mention<'_>) -> MentionEntity<'t> {
-    MentionEntity {
-        id: mention.id.as_ref().map_or("0", UpstreamId::as_str).into(),
-        username: mention.username.as_ref().into(),
-        acct: mention.username.as_ref().into(),
-        url: profile(&mention.username).into(),
-    }
+/// The IDs of a tweet's versions in a list. A tweet stands in for its earlier
+/// versions, so how many they may be bounds how often it is copied.
+pub(crate) fn versions(tweet: &RawObject<'_>, list: &str) -> Vec<UpstreamId> {
+    let versions = tweet.list(list).into_iter().take(MAX_VERSIONS);
+    versions.filter_map(|it| id(Some(it)).ok()).collect()
 }
 
-fn tag<'t>(tag: &'t Hashtag<'_>) -> Tag<'t> {
-    Tag {
-        name: tag.name.as_ref().into(),
-        url: hashtag(&tag.name).into(),
-    }
+/// A time as version 1.1 writes it, Unix ms: `Wed Oct 10 20:19:24 +0000 2018`.
+fn twitter_time_ms(text: &str) -> Option<i64> {
+    let time = strtime::parse("%a %b %d %H:%M:%S %z %Y", text).ok()?;
+    Some(time.to_timestamp().ok()?.as_millisecond())
 }
 
 /// Whether X or Twitter could have made this ID: a number of at most 19 digits.
@@ -330,7 +388,7 @@ pub(crate) fn of_one(found: LookUps) -> (LookUp, AnswerHeaders) {
 
 /// When a tweet's ID was made, Unix ms; `None` for an ID from before
 /// Snowflake, which has no time.
-pub(crate) fn id_time_ms(id: &UpstreamId) -> Option<i64> {
+fn id_time_ms(id: &UpstreamId) -> Option<i64> {
     let number: i64 = id.as_str().parse().ok()?;
     (number > LAST_SEQUENTIAL_ID).then(|| (number >> 22) + SNOWFLAKE_EPOCH_MS)
 }
@@ -338,8 +396,8 @@ pub(crate) fn id_time_ms(id: &UpstreamId) -> Option<i64> {
 /// When a tweet was last edited, Unix ms, by the IDs of its versions, which
 /// are in no documented order: each edit is a tweet with an ID of its
 /// own, made when it was edited.
-pub(crate) fn edited_at_ms<'i>(versions: impl IntoIterator<Item = &'i UpstreamId>) -> Option<i64> {
-    let times: Vec<_> = versions.into_iter().filter_map(id_time_ms).collect();
+fn edited_at_ms(versions: &[UpstreamId]) -> Option<i64> {
+    let times: Vec<_> = versions.iter().filter_map(id_time_ms).collect();
     let (oldest, newest) = (times.iter().min()?, times.iter().max()?);
     (oldest < newest).then_some(*newest)
 }
@@ -348,16 +406,12 @@ fn profile(username: &str) -> String {
     format!("{SITE}/{}", crate::segment::encoded(username))
 }
 
-fn hashtag(name: &str) -> String {
-    format!("{SITE}/hashtag/{}", crate::segment::encoded(name))
-}
-
 /// The most of each kind of link that is read of a tweet; more are some attack.
-pub(crate) const MAX_ENTITIES: usize = 500;
+const MAX_ENTITIES: usize = 500;
 /// The most pictures and films of a tweet; X allows 4.
 pub(crate) const MAX_MEDIA: usize = 16;
 /// The most versions of a tweet that are read of it; X allows 6.
-pub(crate) const MAX_VERSIONS: usize = 16;
+const MAX_VERSIONS: usize = 16;
 
 /// Where people read tweets, whichever server the API is asked at.
 const SITE: &str = "https://x.com";
@@ -393,5 +447,19 @@ mod tests {
         let newest = Some(1_760_903_761_278);
         assert_eq!(edited(&[first, second]), newest);
         assert_eq!(edited(&[second, first, "x"]), newest);
+    }
+
+    #[test]
+    fn times_are_read_with_their_offset() {
+        for (text, ms) in [
+            ("Wed Oct 10 20:19:24 +0000 2018", Some(1_539_202_764_000)),
+            ("Wed Oct 10 22:19:24 +0200 2018", Some(1_539_202_764_000)),
+            ("Wed Oct 10 20:19:24 2018", None),
+            ("2018-10-10T20:19:24Z", None),
+            ("Wed Foo 10 20:19:24 +0000 2018", None),
+            ("", None),
+        ] {
+            assert_eq!(twitter_time_ms(text), ms, "{text}");
+        }
     }
 }

@@ -13,8 +13,8 @@ use driftline_core::{
 use driftline_mastodon::RawObject;
 use serde_json::value::RawValue;
 
-use super::tweet_json::tweet;
-use crate::{bad_item::BadItem, body, excerpt, tweet::is_id};
+use super::tweet_json::tweet as read;
+use crate::{body, excerpt, tweet};
 
 /// Reads a page of a timeline.
 ///
@@ -25,14 +25,7 @@ pub(super) fn page(body: &[u8]) -> Result<Vec<Post>, Failure> {
     if !body.starts_with(b"[") {
         return Err(refusal(body, "a list of posts"));
     }
-    let items = items(body)?;
-    let mut posts = Vec::with_capacity(items.len());
-    for (index, raw) in items.into_iter().enumerate() {
-        let number = index + 1;
-        let post = post(raw).map_err(|bad| bad.failure(&format!("item {number} of the page")))?;
-        posts.push(post);
-    }
-    Ok(posts)
+    tweet::posts(items(body)?, read)
 }
 
 /// Reads the answer to a look-up of these IDs, each of them once: a map of
@@ -71,7 +64,8 @@ pub(super) fn findings(
     };
     let mut posts = HashMap::with_capacity(asked.len());
     for raw in found {
-        let post = post(raw).map_err(|bad| bad.failure("a post of the answer"))?;
+        let post = read(raw).and_then(|tweet| tweet.post());
+        let post = post.map_err(|bad| bad.failure("a post of the answer"))?;
         posts.entry(post.id.clone()).or_insert(post);
     }
     let findings = asked.into_iter().map(|id| {
@@ -140,14 +134,6 @@ pub(super) fn me(body: &[u8]) -> Result<(UpstreamId, String), Failure> {
 
 fn items(body: &[u8]) -> Result<Vec<&RawValue>, Failure> {
     serde_json::from_slice(body).map_err(|error| body::unreadable(body, &error))
-}
-
-fn post(raw: &RawValue) -> Result<Post, BadItem> {
-    let tweet = tweet(raw)?;
-    if !is_id(&tweet.id) {
-        return Err(BadItem::Id(excerpt::words(tweet.id.as_str().as_bytes())));
-    }
-    Ok(tweet.post()?)
 }
 
 /// The failure of a 200 without what was asked for.

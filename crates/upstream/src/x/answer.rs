@@ -13,8 +13,11 @@ use driftline_core::{
 use driftline_mastodon::RawObject;
 use serde_json::value::RawValue;
 
-use super::tweet_json::{Includes, versions};
-use crate::{bad_item::BadItem, body, excerpt, tweet::is_id};
+use super::tweet_json::Includes;
+use crate::{
+    body, excerpt,
+    tweet::{self, Tweet, is_id},
+};
 
 /// A page of a timeline.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,13 +42,7 @@ pub(super) fn page(body: &[u8]) -> Result<TweetPage, Failure> {
         None => return Err(refusal(&answer, "a page of posts")),
     };
     let includes = Includes::of(&answer.object("includes"));
-    let mut posts = Vec::with_capacity(items.len());
-    for (index, raw) in items.into_iter().enumerate() {
-        let number = index + 1;
-        let post = post(&includes, raw)
-            .map_err(|bad| bad.failure(&format!("item {number} of the page")))?;
-        posts.push(post);
-    }
+    let posts = tweet::posts(items, |raw| includes.tweet(raw))?;
     let next = meta.some_text("next_token").filter(|token| is_token(token));
     Ok(TweetPage {
         posts,
@@ -81,24 +78,23 @@ pub(super) fn findings(
     let mut found = HashMap::with_capacity(asked.len());
     let mut newer = HashMap::new();
     for (index, raw) in items.into_iter().enumerate() {
-        let bad = |bad: BadItem| bad.failure(&format!("item {} of the answer", index + 1));
-        let tweet = includes.tweet(raw).map_err(bad)?;
-        let members = RawObject::parse(raw.get()).map_err(|error| bad(error.into()))?;
-        for version in versions(&members).filter(|version| *version != tweet.id) {
+        let tweet = includes.tweet(raw);
+        let tweet =
+            tweet.map_err(|bad| bad.failure(&format!("item {} of the answer", index + 1)))?;
+        for version in tweet.versions {
             newer.entry(version).or_insert(raw);
         }
-        found.entry(tweet.id.clone()).or_insert(raw);
+        found.entry(tweet.id).or_insert(raw);
     }
     let finding = |id: UpstreamId| {
-        let raw = found.get(&id).or_else(|| newer.get(&id));
-        let finding = match raw {
+        let finding = match found.get(&id).or_else(|| newer.get(&id)) {
             Some(raw) => {
-                let mut tweet = includes.tweet(raw).map_err(|bad| bad.failure("a post"))?;
-                tweet.id = id.clone();
-                let post = tweet
-                    .post()
-                    .map_err(|error| BadItem::from(error).failure("a post"))?;
-                Finding::Found(Box::new(post))
+                let tweet = includes.tweet(raw);
+                let post = tweet.and_then(|tweet| {
+                    let id = id.clone();
+                    Tweet { id, ..tweet }.post()
+                });
+                Finding::Found(Box::new(post.map_err(|bad| bad.failure("a post"))?))
             }
             None => errors.get(&id).cloned().unwrap_or(Finding::Missing),
         };
@@ -128,14 +124,6 @@ pub(super) fn me(body: &[u8]) -> Result<Me, Failure> {
         }),
         None => Err(refusal(&answer, "a user with an ID")),
     }
-}
-
-fn post(includes: &Includes<'_>, raw: &RawValue) -> Result<Post, BadItem> {
-    let tweet = includes.tweet(raw)?;
-    if !is_id(&tweet.id) {
-        return Err(BadItem::Id(excerpt::words(tweet.id.as_str().as_bytes())));
-    }
-    Ok(tweet.post()?)
 }
 
 fn items(data: &RawValue) -> Result<Vec<&RawValue>, Failure> {
