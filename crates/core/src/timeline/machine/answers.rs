@@ -23,6 +23,8 @@ pub(super) struct Answer<'a> {
     pub(super) request: &'a Request,
     pub(super) reading: &'a Reading,
     pub(super) stored: &'a Stored,
+    /// How many of its posts are new.
+    pub(super) new: u64,
     /// The second look's least age, ms.
     pub(super) second_look_ms: i64,
     /// When it came, Unix ms by the local clock.
@@ -35,11 +37,10 @@ impl Machine {
     pub fn is_history(&self, request: &Request, reading: &Reading) -> bool {
         match &request.purpose {
             RequestPurpose::Poll => self.ledger.frontier().is_none() && !self.was_empty(reading),
-            RequestPurpose::Fill { low, .. } => self
-                .ledger
-                .gaps()
-                .iter()
-                .any(|gap| gap.low == *low && is_history(gap)),
+            RequestPurpose::Fill { low, .. } => {
+                let mut gaps = self.ledger.gaps().iter();
+                gaps.any(|gap| gap.low == *low && is_history(gap))
+            }
             RequestPurpose::Look { .. } | RequestPurpose::Probe { .. } | RequestPurpose::Ahead => {
                 false
             }
@@ -49,12 +50,10 @@ impl Machine {
     /// The range in which stored posts that a page does not list are suspected
     /// of being deleted: what the page proves. `None` if it proves nothing.
     pub fn absence_range(&self, request: &Request, reading: &Reading) -> Option<(Key, Key)> {
-        if let Some(range) = self.absent_below(request, reading) {
-            return Some(range);
-        }
-        reading
-            .stretch(request)
-            .map(|stretch| (stretch.low, stretch.high))
+        self.absent_below(request, reading).or_else(|| {
+            let stretch = reading.stretch(request)?;
+            Some((stretch.low, stretch.high))
+        })
     }
 
     /// Applies a checked page, whose posts are stored in the same commit as the
@@ -85,6 +84,7 @@ impl Machine {
             request,
             reading,
             stored,
+            new,
             second_look_ms: settings.second_look_ms,
             received_at_ms: headers.received_at_ms,
         };
@@ -99,14 +99,16 @@ impl Machine {
             decision.pages += 1;
         }
         match &request.purpose {
-            RequestPurpose::Poll => self.polled(settings, &answer, new),
+            RequestPurpose::Poll => self.polled(settings, &answer),
             RequestPurpose::Fill { low, high } => self.filled(&answer, low, high),
             RequestPurpose::Look { rung, low, high } => {
                 let found = self.stats_of(*rung);
                 found.found += new;
                 found.edited += stored.edited;
-                if stored.edited > 0 {
-                    self.found_changes(&plan, *rung, headers.received_at_ms);
+                if stored.edited > 0
+                    && let Some(age_ms) = plan.ladder.age_ms(*rung)
+                {
+                    self.changes.insert(age_ms, headers.received_at_ms);
                 }
                 self.looked(&answer, *rung, low, high);
             }
@@ -115,13 +117,6 @@ impl Machine {
                 self.probed(&answer);
             }
             RequestPurpose::Ahead => self.ahead.read(reading.keys.len(), headers.received_at_ms),
-        }
-    }
-
-    /// Records that a look at the age of a rung found an edit or a deletion.
-    fn found_changes(&mut self, plan: &Plan, rung: usize, now_ms: i64) {
-        if let Some(age_ms) = plan.ladder.age_ms(rung) {
-            self.changes.insert(age_ms, now_ms);
         }
     }
 
@@ -191,23 +186,15 @@ impl Machine {
         self.apply_headers(headers);
         self.pace.work_failures = 0;
         self.update_empty_ranges(id, gone);
-        let rung = self
-            .suspects
-            .iter()
-            .position(|suspect| suspect.id == *id)
-            .and_then(|index| self.suspects.remove(index))
-            .map(|suspect| suspect.rung);
+        let index = self.suspects.iter().position(|suspect| suspect.id == *id);
+        let suspect = index.and_then(|index| self.suspects.remove(index));
         if gone {
             self.counters.deleted += 1;
-            if let Some(rung) = rung {
+            if let Some(Suspect { rung, .. }) = suspect {
                 self.stats_of(rung).deleted += 1;
-                let look = self
-                    .decision
-                    .0
-                    .as_ref()
-                    .and_then(|d| d.choice.looks.get(rung));
-                if let Some(look) = look {
-                    self.changes.insert(look.age_ms, headers.received_at_ms);
+                let look = self.choice().and_then(|choice| choice.looks.get(rung));
+                if let Some(age_ms) = look.map(|look| look.age_ms) {
+                    self.changes.insert(age_ms, headers.received_at_ms);
                 }
             }
         } else {
@@ -215,8 +202,8 @@ impl Machine {
         }
     }
 
-    fn polled(&mut self, settings: &Settings, answer: &Answer<'_>, new: u64) {
-        let reading = answer.reading;
+    fn polled(&mut self, settings: &Settings, answer: &Answer<'_>) {
+        let (reading, new) = (answer.reading, answer.new);
         let (Some(scheme), Some(newest), Some(oldest)) =
             (self.scheme, reading.newest(), reading.oldest())
         else {
@@ -373,17 +360,14 @@ impl Machine {
     /// Reports that the newest post of a page of history was created at this
     /// time, Unix ms: where IDs carry no time, this ends a history by duration.
     pub fn history_reached(&mut self, reading: &Reading, created_at_ms: i64) {
-        if self
-            .history
-            .since_ms
-            .is_some_and(|since_ms| created_at_ms < since_ms)
-            && self.scheme.is_some_and(|scheme| scheme.layout.is_none())
-            && let Some(oldest) = reading.oldest()
-            && self
-                .ledger
-                .gaps()
-                .iter()
-                .any(|gap| is_history(gap) && gap.high <= *oldest)
+        let since_ms = self.history.since_ms;
+        let is_over = since_ms.is_some_and(|since_ms| created_at_ms < since_ms);
+        let is_untimed = self.scheme.is_some_and(|scheme| scheme.layout.is_none());
+        let mut gaps = self.ledger.gaps().iter();
+        if let Some(oldest) = reading.oldest()
+            && is_over
+            && is_untimed
+            && gaps.any(|gap| is_history(gap) && gap.high <= *oldest)
         {
             self.ledger.begin_later(oldest);
         }

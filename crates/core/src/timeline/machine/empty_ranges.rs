@@ -13,7 +13,7 @@ use crate::{
     answer::Abilities,
     timeline::{
         gap_ledger::{Gap, GapKind, Stretch},
-        request::{AnchorQuery, Bounds, Fetch, Reading, Request, RequestPurpose},
+        request::{AnchorQuery, Bounds, Reading, Request, RequestPurpose},
         scheme::IdScheme,
     },
     upstream_id::{IdOrder, Key, UpstreamId},
@@ -270,23 +270,19 @@ impl Machine {
             let at = range.stage.checked_sub(1)? as usize;
             range.positions(&scheme).into_iter().nth(at)
         });
-        Ok(Step::Fetch(Fetch {
-            purpose: RequestPurpose::Fill {
-                low: range.low.clone(),
-                high: range.high.clone(),
+        let bounds = match position {
+            Some(max_id) => Bounds::Back {
+                max_id,
+                anchor: None,
             },
-            bounds: match position {
-                Some(max_id) => Bounds::Back {
-                    max_id,
-                    anchor: None,
-                },
-                None => Bounds::Above(AnchorQuery::Oldest {
-                    at_least: range.high.clone(),
-                    skip: (1_u32 << range.empty_above.min(20)) - 1,
-                }),
-            },
-            limit: abilities.page_limit,
-        }))
+            None => Bounds::Above(AnchorQuery::Oldest {
+                at_least: range.high.clone(),
+                skip: (1_u32 << range.empty_above.min(20)) - 1,
+            }),
+        };
+        let (low, high) = (range.low.clone(), range.high.clone());
+        let purpose = RequestPurpose::Fill { low, high };
+        Ok(Step::fetch(purpose, bounds, abilities))
     }
 }
 

@@ -35,16 +35,14 @@ impl Machine {
                 }
             }
             RequestPurpose::Look { rung, .. } => {
-                let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
-                self.counters.caught_by_rescan += new;
+                self.counters.caught_by_rescan += answer.new;
                 if let (Some(rung), true) = (plan.ladder.rungs().get(rung), times.is_some()) {
-                    self.measure_look(answer, new, Some(rung));
+                    self.measure_look(answer, Some(rung));
                 }
             }
             RequestPurpose::Probe { .. } => {
-                let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
-                self.counters.caught_by_rescan += new;
-                self.measure_look(answer, new, None);
+                self.counters.caught_by_rescan += answer.new;
+                self.measure_look(answer, None);
             }
             RequestPurpose::Fill { .. } | RequestPurpose::Ahead => {}
         }
@@ -97,7 +95,8 @@ impl Machine {
     }
 
     /// A look or a probe reads again what the ledger says was read at an age before.
-    fn measure_look(&mut self, answer: &Answer<'_>, new: u64, look: Option<&Rung>) {
+    fn measure_look(&mut self, answer: &Answer<'_>, look: Option<&Rung>) {
+        let new = answer.new;
         let (Some(scheme), Some(mut stretch)) =
             (self.scheme, answer.reading.stretch(answer.request))
         else {

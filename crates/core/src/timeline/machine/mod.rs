@@ -14,7 +14,7 @@ use self::{ahead::Ahead, empty_ranges::EmptyRange};
 use super::{
     evidence::Evidence,
     gap_ledger::{Gap, GapKind, GapLedger},
-    ladder::{Rung, RungStats},
+    ladder::RungStats,
     lateness::Lateness,
     overlap::{Choice, Measured},
     plan::{self, Plan},
@@ -302,18 +302,15 @@ impl Machine {
     ) -> Plan {
         let kept_ms = self.kept_ms(settings, now_ms);
         let measured = self.measured(abilities, &kept_ms, now_ms);
-        match &self.decision.0 {
-            Some(decision) => plan::of_choice(settings, measured, &decision.choice, explain),
+        match self.choice() {
+            Some(choice) => plan::of_choice(settings, measured, choice, explain),
             None => plan::make(settings, measured, explain),
         }
     }
 
-    /// The overlap (ms), the looks, whether they are proven, and whether one of them is on trial, as
-    /// chosen last.
-    pub(super) fn chosen(&self) -> Option<(i64, &[Rung], bool, bool)> {
-        let choice = &self.decision.0.as_ref()?.choice;
-        let is_trial = choice.trial_ms.is_some();
-        Some((choice.overlap_ms, &choice.looks, choice.is_proven, is_trial))
+    /// The overlap and looks that were chosen last.
+    pub(super) fn choice(&self) -> Option<&Choice> {
+        self.decision.0.as_ref().map(|decision| &decision.choice)
     }
 
     /// Chooses overlap and looks again, if enough has been read since, or if what was chosen has
@@ -334,7 +331,7 @@ impl Machine {
         }
         let choice = plan::choose(settings, measured);
         let longest_ms = choice.looks.last().map_or(0, |look| look.age_ms);
-        if let Some(trial_ms) = self.decision.0.as_ref().and_then(|d| d.choice.trial_ms) {
+        if let Some(trial_ms) = measured.trial_ms {
             if choice.is_proven && longest_ms <= trial_ms {
                 self.trials.proven(trial_ms);
             } else if choice.trial_ms.is_none_or(|other_ms| other_ms > trial_ms) {
@@ -361,7 +358,7 @@ impl Machine {
             evidence: &self.evidence,
             kept_ms,
             trials: &self.trials,
-            trial_ms: self.decision.0.as_ref().and_then(|d| d.choice.trial_ms),
+            trial_ms: self.choice().and_then(|choice| choice.trial_ms),
             rate_per_s: self.rate_per_s,
             daily_rate_per_s: self.daily_rate_per_s,
             page_limit: abilities.page_limit,
@@ -399,11 +396,7 @@ impl Machine {
     pub fn is_settled(&self, settings: &Settings, before_ms: i64, rungs: usize) -> bool {
         let before_ms = before_ms - self.clock_lead_ms;
         let mut ages: Vec<i64> = settings.rungs.iter().map(|rung| rung.age_ms).collect();
-        let second_look = self
-            .decision
-            .0
-            .as_ref()
-            .and_then(|d| d.choice.looks.first());
+        let second_look = self.choice().and_then(|choice| choice.looks.first());
         ages.push(second_look.map_or(settings.second_look_ms, |look| look.age_ms));
         ages.sort_unstable();
         ages.truncate(rungs);

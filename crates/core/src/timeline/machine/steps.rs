@@ -23,6 +23,16 @@ struct Moment<'a> {
     settling: bool,
 }
 
+impl Step {
+    pub(super) fn fetch(purpose: RequestPurpose, bounds: Bounds, abilities: Abilities) -> Self {
+        Self::Fetch(Fetch {
+            purpose,
+            bounds,
+            limit: abilities.page_limit,
+        })
+    }
+}
+
 impl Machine {
     /// The next step at this time, Unix ms by the local clock.
     ///
@@ -37,26 +47,20 @@ impl Machine {
     ) -> Step {
         self.decide(settings, abilities, now_ms);
         let plan = self.make_plan(settings, abilities, now_ms, false);
-        let blocked_until_ms = self
-            .throttles
-            .blocked_until_ms(now_ms)
-            .unwrap_or(0)
-            .max(self.pace.blocked_until_ms);
         let spacing_ms = settings.spacing_ms.max(self.throttles.spacing_ms(now_ms));
-        let earliest_ms = self
+        let spaced_ms = self
             .pace
             .last_request_ms
-            .map_or(0, |last_ms| last_ms + spacing_ms)
-            .max(blocked_until_ms);
-        if now_ms < earliest_ms {
-            return Step::Wait {
-                until_ms: earliest_ms,
-            };
+            .map(|last_ms| last_ms + spacing_ms);
+        let until_ms = [spaced_ms, self.throttles.blocked_until_ms(now_ms)]
+            .into_iter()
+            .flatten()
+            .fold(self.pace.blocked_until_ms, i64::max);
+        if now_ms < until_ms {
+            return Step::Wait { until_ms };
         }
-        let poll_due_ms = self
-            .pace
-            .last_poll_ms
-            .map_or(now_ms, |last_ms| last_ms + plan.every_ms);
+        let last_poll_ms = self.pace.last_poll_ms;
+        let poll_due_ms = last_poll_ms.map_or(now_ms, |last_ms| last_ms + plan.every_ms);
         let poll_is_due = poll_due_ms <= now_ms;
         // Whatever the quota, every second request may be something else than
         // a poll, or gaps and second looks would starve.
@@ -88,13 +92,13 @@ impl Machine {
     /// Records that the step's request is sent now, Unix ms by the local clock.
     pub fn sent(&mut self, step: &Step, now_ms: i64) {
         let (is_poll, is_rung) = match step {
-            Step::Fetch(fetch) => (
-                fetch.purpose == RequestPurpose::Poll,
-                matches!(
-                    fetch.purpose,
-                    RequestPurpose::Look { rung: 1.., .. } | RequestPurpose::Probe { .. }
-                ),
-            ),
+            Step::Fetch(fetch) => match fetch.purpose {
+                RequestPurpose::Poll => (true, false),
+                RequestPurpose::Look { rung: 1.., .. } | RequestPurpose::Probe { .. } => {
+                    (false, true)
+                }
+                _ => (false, false),
+            },
             Step::LookUp(_) => (false, true),
             Step::Wait { .. } => return,
         };
@@ -120,14 +124,11 @@ impl Machine {
     }
 
     fn poll(&self, plan: &Plan, abilities: Abilities, now_ms: i64) -> Step {
-        Step::Fetch(Fetch {
-            purpose: RequestPurpose::Poll,
-            bounds: Bounds::Head {
-                since_id: self.since_id(plan),
-                ceiling: self.ceiling(now_ms),
-            },
-            limit: abilities.page_limit,
-        })
+        let bounds = Bounds::Head {
+            since_id: self.since_id(plan),
+            ceiling: self.ceiling(now_ms),
+        };
+        Step::fetch(RequestPurpose::Poll, bounds, abilities)
     }
 
     /// Where a poll reads from: the clamp and, on a busy source, low enough
@@ -165,14 +166,11 @@ impl Machine {
     fn due_ahead(&self, abilities: Abilities, now_ms: i64) -> Option<Step> {
         let ceiling = self.ceiling(now_ms)?;
         let is_due = now_ms - self.ahead.read_at_ms >= AHEAD_EVERY_MS;
-        is_due.then_some(Step::Fetch(Fetch {
-            purpose: RequestPurpose::Ahead,
-            bounds: Bounds::Head {
-                since_id: Some(ceiling),
-                ceiling: None,
-            },
-            limit: abilities.page_limit,
-        }))
+        let bounds = Bounds::Head {
+            since_id: Some(ceiling),
+            ceiling: None,
+        };
+        is_due.then(|| Step::fetch(RequestPurpose::Ahead, bounds, abilities))
     }
 
     fn work(&mut self, settings: &Settings, at: Moment<'_>, now_ms: i64) -> Step {
@@ -205,7 +203,8 @@ impl Machine {
         if let Some(step) = self.due_probe(at, true) {
             return step;
         }
-        if self.within_share(settings, now_ms) {
+        let has_share = self.within_share(settings, now_ms);
+        if has_share {
             let looks = (1..at.plan.ladder.len()).find_map(|rung| self.due_look(at, rung));
             let step = looks
                 .or_else(|| self.due_probe(at, false))
@@ -213,16 +212,12 @@ impl Machine {
             if let Some(step) = step {
                 return step;
             }
-            self.pass_over_unread(at, false);
-        } else {
-            self.pass_over_unread(at, true);
         }
+        self.pass_over_unread(at, !has_share);
         // What is due already and was not taken waits for its share of the
         // quota: the next poll is early enough to ask again.
-        let due_ms = self
-            .ledger
-            .gaps()
-            .iter()
+        let gaps = self.ledger.gaps().iter();
+        let due_ms = gaps
             .filter(|gap| !self.is_unconfirmed(gap))
             .filter_map(|gap| due_at_ms(gap, at.plan, at.settling))
             .filter(|due_ms| *due_ms > at.server_now_ms)
@@ -238,13 +233,9 @@ impl Machine {
         let age_ms = at.plan.ladder.age_ms(rung)?;
         // Ranges further back were delayed, or belong to a changed plan: they do not come before
         // what is due now.
-        let in_time_ms = at.server_now_ms
-            - age_ms
-            - at.plan
-                .ladder
-                .period_ms(rung)
-                .saturating_mul(IN_TIME_PERIODS)
-            - IN_TIME_MS;
+        let period_ms = at.plan.ladder.period_ms(rung);
+        let late_ms = period_ms.saturating_mul(IN_TIME_PERIODS) + IN_TIME_MS;
+        let in_time_ms = at.server_now_ms - age_ms - late_ms;
         let gaps = self.ledger.gaps().iter();
         gaps.filter(|gap| {
             matches!(gap.kind, GapKind::Provisional { until_ms, .. } if until_ms >= in_time_ms)
@@ -254,14 +245,13 @@ impl Machine {
 
     /// A range that was due earlier, the youngest first.
     fn late_look(&self, at: Moment<'_>) -> Option<Step> {
-        let gaps = self.ledger.gaps().iter().rev();
-        let mut looks = gaps.filter_map(|gap| {
+        let mut gaps = self.ledger.gaps().iter().rev();
+        gaps.find_map(|gap| {
             let GapKind::Provisional { read_age_ms, .. } = gap.kind else {
                 return None;
             };
             self.look(at, gap, at.plan.ladder.next(read_age_ms))
-        });
-        looks.next()
+        })
     }
 
     fn look(&self, at: Moment<'_>, gap: &Gap, rung: usize) -> Option<Step> {
@@ -284,16 +274,15 @@ impl Machine {
             None => gap.high.clone(),
         };
         let low = gap.low.clone();
-        (low < high).then(|| {
-            Step::Fetch(Fetch {
-                bounds: Bounds::Back {
-                    max_id: high.clone(),
-                    anchor: anchor_for(&low, tries),
-                },
-                purpose: RequestPurpose::Look { rung, low, high },
-                limit: at.abilities.page_limit,
-            })
-        })
+        if low >= high {
+            return None;
+        }
+        let bounds = Bounds::Back {
+            max_id: high.clone(),
+            anchor: anchor_for(&low, tries),
+        };
+        let purpose = RequestPurpose::Look { rung, low, high };
+        Some(Step::fetch(purpose, bounds, at.abilities))
     }
 
     fn due_probe(&mut self, at: Moment<'_>, last: bool) -> Option<Step> {
@@ -306,18 +295,16 @@ impl Machine {
             share,
         } = self.probes.next(last_ms, last, at.server_now_ms)?;
         let (low, high) = (scheme.floor(from_ms)?, scheme.floor(until_ms)?);
-        Some(Step::Fetch(Fetch {
-            purpose: RequestPurpose::Probe { age_ms, until_ms },
-            bounds: Bounds::Under {
-                drawn: AnchorQuery::Drawn {
-                    low,
-                    high: high.clone(),
-                    per_million: (share * 1e6) as u32,
-                },
-                else_max_id: high,
+        let bounds = Bounds::Under {
+            drawn: AnchorQuery::Drawn {
+                low,
+                high: high.clone(),
+                per_million: (share * 1e6) as u32,
             },
-            limit: at.abilities.page_limit,
-        }))
+            else_max_id: high,
+        };
+        let purpose = RequestPurpose::Probe { age_ms, until_ms };
+        Some(Step::fetch(purpose, bounds, at.abilities))
     }
 
     fn due_fill(&self, settings: &Settings, abilities: Abilities) -> Option<Step> {
@@ -326,20 +313,14 @@ impl Machine {
             GapKind::Open { fill_requested, .. } => fill_requested || settings.fill_gaps,
             _ => false,
         };
-        let gap = self
-            .ledger
-            .gaps()
-            .iter()
-            .filter(is_to_fill)
-            .filter(|gap| !self.is_unconfirmed(gap))
-            .min_by_key(|gap| is_history(gap))?;
+        let gaps = self.ledger.gaps().iter().filter(is_to_fill);
+        let gaps = gaps.filter(|gap| !self.is_unconfirmed(gap));
+        let gap = gaps.min_by_key(|gap| is_history(gap))?;
         let GapKind::Open { history, tries, .. } = gap.kind else {
             return None;
         };
         // From below and from above in turn, each time from an older anchor.
-        let anchor = (!history)
-            .then(|| anchor_for(&gap.low, tries / 2))
-            .flatten();
+        let anchor = anchor_for(&gap.low, tries / 2).filter(|_| !history);
         let bounds = match anchor {
             Some(anchor) if abilities.min_id && tries % 2 == 0 => Bounds::Forward {
                 anchor,
@@ -350,14 +331,9 @@ impl Machine {
                 anchor,
             },
         };
-        Some(Step::Fetch(Fetch {
-            purpose: RequestPurpose::Fill {
-                low: gap.low.clone(),
-                high: gap.high.clone(),
-            },
-            bounds,
-            limit: abilities.page_limit,
-        }))
+        let (low, high) = (gap.low.clone(), gap.high.clone());
+        let purpose = RequestPurpose::Fill { low, high };
+        Some(Step::fetch(purpose, bounds, abilities))
     }
 
     /// Whether a rung above the second look may take a request: always while

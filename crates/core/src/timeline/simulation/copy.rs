@@ -1,7 +1,5 @@
 //! The machine over a workload.
 
-use std::collections::BTreeSet;
-
 use super::{
     outcome::{Delays, PlanChange, PollerOutcome},
     server::{Bounds, PAGE, ROUND_TRIP_MS, Server},
@@ -38,7 +36,7 @@ pub fn run(workload: &Workload, settings: &Settings, length: Length, seed: u64) 
     while copy.now_ms < end_ms {
         copy.step(end_ms);
     }
-    copy.finish(settings)
+    copy.finish()
 }
 
 struct Copy<'a> {
@@ -166,10 +164,12 @@ impl<'a> Copy<'a> {
     }
 
     fn record_plan(&mut self) {
-        let Some((overlap_ms, looks, is_proven, is_trial)) = self.machine.chosen() else {
+        let Some(choice) = self.machine.choice() else {
             return;
         };
-        let looks_ms: Vec<i64> = looks.iter().map(|look| look.age_ms).collect();
+        let (overlap_ms, is_proven) = (choice.overlap_ms, choice.is_proven);
+        let is_trial = choice.trial_ms.is_some();
+        let looks_ms: Vec<i64> = choice.looks.iter().map(|look| look.age_ms).collect();
         let is_same = self
             .outcome
             .plans
@@ -194,29 +194,18 @@ impl<'a> Copy<'a> {
     }
 
     /// Ends the posts, and runs until those that exist have come of age.
-    fn finish(mut self, settings: &Settings) -> PollerOutcome {
+    fn finish(mut self) -> PollerOutcome {
         let ended_ms = self.now_ms;
         self.server.world.end(ended_ms);
         // The settling afterwards is not part of the cost of the plan.
         let (fetched, stored) = (self.fetched, self.stored);
-        let last_ms = settings
-            .rungs
-            .iter()
-            .map(|rung| rung.age_ms)
-            .max()
-            .unwrap_or(0);
+        let ages = self.settings.rungs.iter().map(|rung| rung.age_ms);
+        let last_ms = ages.max().unwrap_or(0);
         let end_ms = ended_ms + last_ms + last_ms / 3;
         while self.now_ms < end_ms {
             self.step(end_ms);
         }
         let first_ms = self.first_ms.unwrap_or(ended_ms);
-        let listed: BTreeSet<(&Key, &Key)> = self
-            .machine
-            .ledger()
-            .gaps()
-            .iter()
-            .map(|gap| (&gap.low, &gap.high))
-            .collect();
         let world = &self.server.world;
         let unread = world.posts().filter(|post| post.stored_at_ms.is_none());
         let missed = world.missed.iter().chain(unread).filter(|post| {
@@ -224,11 +213,8 @@ impl<'a> Copy<'a> {
             time_ms(post.id) >= first_ms && came_in_time
         });
         let missed: Vec<Key> = missed.map(|post| key_of(post.id)).collect();
-        let is_listed = |key: &&Key| {
-            listed
-                .iter()
-                .any(|(low, high)| *low <= *key && *key < *high)
-        };
+        let gaps = self.machine.ledger().gaps();
+        let is_listed = |key: &&Key| gaps.iter().any(|gap| gap.low <= **key && **key < gap.high);
         let mut outcome = self.outcome;
         outcome.listed = missed.iter().filter(is_listed).count() as u64;
         outcome.missed = missed.len() as u64;
@@ -249,23 +235,16 @@ impl<'a> Copy<'a> {
             id.as_str().parse().unwrap_or(0)
         };
         let is_stored = |index: &usize| world.get(*index).stored_at_ms.is_some();
-        match query {
+        let mut stored: Box<dyn Iterator<Item = usize>> = match query {
             AnchorQuery::Newest { at_most, skip } => {
                 let under = world.first_above(number(at_most));
-                let mut stored = (0..under).rev().filter(is_stored).skip(*skip as usize);
-                let key = |index: usize| key_of(world.get(index).id);
-                Some(Anchor {
-                    key: key(stored.next()?),
-                    before: stored.next().map(key),
-                })
+                let stored = (0..under).rev().filter(is_stored);
+                Box::new(stored.skip(*skip as usize))
             }
             AnchorQuery::Oldest { at_least, skip } => {
                 let from = world.first_at(number(at_least));
-                let mut stored = (from..world.len()).filter(is_stored).skip(*skip as usize);
-                Some(Anchor {
-                    key: key_of(world.get(stored.next()?).id),
-                    before: None,
-                })
+                let stored = (from..world.len()).filter(is_stored);
+                Box::new(stored.skip(*skip as usize))
             }
             AnchorQuery::Drawn {
                 low,
@@ -274,13 +253,14 @@ impl<'a> Copy<'a> {
             } => {
                 let (from, to) = (world.first_at(number(low)), world.first_at(number(high)));
                 let part = (to - from) as u64 * u64::from(*per_million) / 1_000_000;
-                let index = (from + part as usize..to).find(is_stored)?;
-                Some(Anchor {
-                    key: key_of(world.get(index).id),
-                    before: None,
-                })
+                Box::new((from + part as usize..to).filter(is_stored))
             }
-        }
+        };
+        let key = |index: usize| key_of(world.get(index).id);
+        Some(Anchor {
+            key: key(stored.next()?),
+            before: stored.next().map(key),
+        })
     }
 }
 
