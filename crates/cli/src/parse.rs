@@ -24,11 +24,13 @@ pub fn written<'de, D: Deserializer<'de>, T>(
     enum Written {
         Whole(u64),
         Number(f64),
+        Flag(bool),
         Text(String),
     }
     let text = match Written::deserialize(from) {
         Ok(Written::Whole(number)) => number.to_string(),
         Ok(Written::Number(number)) => number.to_string(),
+        Ok(Written::Flag(flag)) => flag.to_string(),
         Ok(Written::Text(text)) => text,
         Err(_) => return Err(D::Error::custom("write a text or a number")),
     };
