@@ -1,8 +1,9 @@
 //! A tweet of either API, and the post that is made of it.
 //!
 //! The rest of the system shows a post's JSON as a Mastodon status, so that is
-//! what a tweet turns into; the tweet itself is kept whole in it, under the
-//! name of the API that it came from, and so are its author and its media.
+//! what a tweet turns into; the tweet itself is kept in it, under the name of
+//! the API that it came from, and so are its author and its media. Only what
+//! concerns the account of the token is kept apart.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use driftline_core::{
 };
 use driftline_mastodon::{
     Account, MediaAttachment, MediaMeta, MediaSize, Mention as MentionEntity, Status, Tag,
-    iso_8601, post_hashes,
+    iso_8601, post_hashes, viewer,
 };
 use serde_json::value::RawValue;
 
@@ -138,6 +139,10 @@ impl<'j> Tweet<'j> {
             viewer: None,
         };
         post.hashes = post_hashes(&post, &post.raw);
+        if let Some(split) = viewer::split(&post.raw) {
+            post.raw = split.status;
+            post.viewer = Some(split.viewer);
+        }
         Ok(post)
     }
 
