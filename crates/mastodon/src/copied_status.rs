@@ -20,6 +20,7 @@ pub fn copy_status<I: Serialize>(
     origin: &str,
     local_account: impl Fn(&str) -> Option<I>,
 ) {
+    copy(object, status, COPIED_OF_EDIT);
     copy(object, status, COPIED);
     let mentions = status.objects("mentions");
     write_list(object.key("mentions"), mentions, |object, mention| {
@@ -72,12 +73,16 @@ pub fn write_status_edit(
     object.close();
 }
 
-const COPIED: &[Copied] = &[
+/// The members that an edit may change.
+const COPIED_OF_EDIT: &[Copied] = &[
     Copied::always("content", Kind::Text, "\"\""),
     Copied::always("sensitive", Kind::Bool, "false"),
     Copied::always("spoiler_text", Kind::Text, "\"\""),
     Copied::always("media_attachments", Kind::List, "[]"),
     Copied::always("emojis", Kind::List, "[]"),
+];
+
+const COPIED: &[Copied] = &[
     Copied::always("reblogs_count", Kind::Whole, "0"),
     Copied::always("favourites_count", Kind::Whole, "0"),
     Copied::always("replies_count", Kind::Whole, "0"),
@@ -99,14 +104,6 @@ const COPIED_OF_POLL: &[Copied] = &[
     Copied::always("votes_count", Kind::Whole, "0"),
     Copied::always("voters_count", Kind::Whole, "null"),
     Copied::always("options", Kind::List, "[]"),
-    Copied::always("emojis", Kind::List, "[]"),
-];
-
-const COPIED_OF_EDIT: &[Copied] = &[
-    Copied::always("content", Kind::Text, "\"\""),
-    Copied::always("spoiler_text", Kind::Text, "\"\""),
-    Copied::always("sensitive", Kind::Bool, "false"),
-    Copied::always("media_attachments", Kind::List, "[]"),
     Copied::always("emojis", Kind::List, "[]"),
 ];
 
