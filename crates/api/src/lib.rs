@@ -4,7 +4,7 @@
 //! - Only public posts are shown, in every timeline and by every ID.
 //! - Lists (which reveal what the operator follows), metrics and everything that changes something
 //!   need the operator's token where other machines may reach the server. Where only this machine
-//!   does, they refuse pages of other sites: see [`Authorization`].
+//!   does, they refuse pages of other sites: see [`auth`].
 //! - IDs are local and only grow: in the public timeline and by themselves posts go by their own
 //!   ID, in a list (a source) by their entry's. `/api/v1/statuses/` takes either.
 //! - A source is a list once the requested history is stored. Before that neither

@@ -4,6 +4,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket},
     path::Path,
     str::FromStr,
+    sync::Arc,
     time::Duration,
 };
 
@@ -201,7 +202,7 @@ pub async fn start_id_service(
     };
     // A request costs a hundred times what reading the clock does, and no thread has to run
     // after a suspension before the time is right.
-    let clock = SharedClock::new(SystemClock);
+    let clock: SharedClock = Arc::new(SystemClock);
     let service = Service::start(settings, clock, stop).await?;
     let started = listener.map(|listener| {
         let issuer = service.issuer().clone();

@@ -1,7 +1,6 @@
 use core::iter::FusedIterator;
 
 use crate::origin::Origin;
-use crate::typed::Id;
 
 /// IDs of one tick, taken and not yet handed out. Those not used are lost, which does no harm.
 ///
@@ -23,11 +22,6 @@ impl Batch {
             step,
             origin,
         }
-    }
-
-    /// The same IDs as those of `T`.
-    pub fn typed<T>(self) -> impl ExactSizeIterator<Item = Id<T>> {
-        self.map(Id::new)
     }
 }
 

@@ -1,15 +1,11 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::field::Field;
 use crate::hex;
 use crate::layout::Layout;
 
 /// An ID taken apart.
-///
-/// Displays as one line: the layout, the ID in its text form, the time in Unix ms, each field.
-/// With the feature `serde` it serializes to an object in which IDs are strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decoded {
@@ -85,15 +81,5 @@ impl FieldValue {
     /// The field's name.
     pub const fn name(&self) -> &'static str {
         self.field.name()
-    }
-}
-
-impl fmt::Display for Decoded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (layout, text) = (self.layout.name(), self.text());
-        write!(f, "{layout} {text} time_ms={}", self.time_ms)?;
-        self.fields
-            .iter()
-            .try_for_each(|value| write!(f, " {}={}", value.name(), value.value))
     }
 }

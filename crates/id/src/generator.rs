@@ -6,7 +6,6 @@ use crate::policy::{ClockPolicy, SequenceStart};
 use crate::refusal::{NotNow, StartError};
 use crate::rules::{Grant, RETIRED, Rules};
 use crate::run::Run;
-use crate::typed::Id;
 use crate::window::{Retired, Window};
 
 /// Makes IDs for one owner. Each is larger than all before it.
@@ -70,12 +69,6 @@ impl<C: Clock> Generator<C> {
             Some(raw) if !self.rules.origin.is_elsewhere() => Ok(raw),
             _ => self.try_next_run(),
         }
-    }
-
-    /// [`try_next`](Self::try_next) as an ID of `T`.
-    #[inline]
-    pub fn try_next_as<T>(&mut self) -> Result<Id<T>, NotNow> {
-        self.try_next().map(Id::new)
     }
 
     /// Up to `length` IDs of this tick at once, and at least one.
@@ -166,12 +159,6 @@ impl<C: Clock> Generator<C> {
         }
     }
 
-    /// [`next_id`](Self::next_id) as an ID of `T`.
-    #[inline]
-    pub fn next_id_as<T>(&mut self) -> Result<Id<T>, crate::Refusal> {
-        self.next_id().map(Id::new)
-    }
-
     /// Up to `length` IDs of one tick, after a wait if need be.
     pub fn reserve_waiting(&mut self, length: usize) -> Result<Batch, crate::Refusal> {
         match self.reserve(length) {
@@ -194,17 +181,14 @@ impl<C: Clock> crate::blocking::Source for Generator<C> {
 
 #[cfg(feature = "tokio")]
 impl<C: Clock> Generator<C> {
-    /// An ID before the deadline, on a Tokio runtime with its timer enabled. Cancel-safe: an ID
-    /// is taken only when it is returned.
+    /// An ID before the deadline, on a Tokio runtime with its timer enabled; [`NotNow::Wait`] if
+    /// the deadline comes first. Cancel-safe: an ID is taken only when it is returned.
     ///
     /// The runtime's timer counts whole ms, so that on a busy runtime a wait may miss a tick.
     /// Where more IDs are asked for than the layout has, take many of a tick at once, by
     /// [`reserve_before`](Self::reserve_before). Waits below 50 µs give way to the runtime's other
     /// tasks instead of sleeping.
-    pub async fn next_before(
-        &mut self,
-        deadline: tokio::time::Instant,
-    ) -> Result<u64, crate::waiting::DeadlineError> {
+    pub async fn next_before(&mut self, deadline: tokio::time::Instant) -> Result<u64, NotNow> {
         crate::waiting::wait(deadline, || self.try_next()).await
     }
 
@@ -214,7 +198,7 @@ impl<C: Clock> Generator<C> {
         &mut self,
         length: usize,
         deadline: tokio::time::Instant,
-    ) -> Result<Batch, crate::waiting::DeadlineError> {
+    ) -> Result<Batch, NotNow> {
         crate::waiting::wait(deadline, || self.reserve(length)).await
     }
 }

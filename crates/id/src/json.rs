@@ -1,11 +1,9 @@
-use alloc::string::ToString;
 use core::fmt;
 use core::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
+use serde::ser::{Serialize, Serializer};
 
-use crate::decoded::{Decoded, FieldValue};
 use crate::typed::Id;
 
 impl<T> Serialize for Id<T> {
@@ -17,22 +15,6 @@ impl<T> Serialize for Id<T> {
 impl<'de, T> Deserialize<'de> for Id<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(IdVisitor(PhantomData))
-    }
-}
-
-/// `layout`, `id` (decimal), `hex`, `text`, `time_ms`, `time_us`, `fields`. Fields of more than
-/// 53 bits are strings, the others numbers.
-impl Serialize for Decoded {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Decoded", 7)?;
-        object.serialize_field("layout", self.layout.name())?;
-        object.serialize_field("id", &self.decimal())?;
-        object.serialize_field("hex", &self.hex())?;
-        object.serialize_field("text", &self.text())?;
-        object.serialize_field("time_ms", &self.time_ms)?;
-        object.serialize_field("time_us", &self.time_us)?;
-        object.serialize_field("fields", &Fields(&self.fields))?;
-        object.end()
     }
 }
 
@@ -49,23 +31,3 @@ impl<T> Visitor<'_> for IdVisitor<T> {
         text.parse().map_err(E::custom)
     }
 }
-
-struct Fields<'a>(&'a [FieldValue]);
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for field in self.0 {
-            match u64::try_from(field.value) {
-                Ok(value) if field.field.bits() <= EXACT_NUMBER_BITS => {
-                    map.serialize_entry(field.name(), &value)?;
-                }
-                _ => map.serialize_entry(field.name(), &field.value.to_string())?,
-            }
-        }
-        map.end()
-    }
-}
-
-/// JSON readers with 64-bit floats keep integers of up to 53 bits exact.
-const EXACT_NUMBER_BITS: u8 = 53;

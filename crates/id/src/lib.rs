@@ -60,7 +60,6 @@ extern crate std;
 
 mod atomic;
 pub mod base32;
-pub mod base58;
 mod batch;
 #[cfg(feature = "std")]
 mod blocking;
@@ -102,16 +101,14 @@ pub use custom::LayoutError;
 pub use decoded::{Decoded, FieldValue};
 pub use field::{Field, FieldKind};
 pub use generator::Generator;
-pub use guess::{Guess, MayPredate, candidates};
+pub use guess::candidates;
 pub use layout::{Layout, TimeUnit};
 pub use life::LifeWarning;
 pub use node::{Node, NodeError, UnfitLayoutError};
 pub use policy::{ClockPolicy, SequenceStart};
-pub use refusal::{NotNow, Refusal, StartError, Wait, WaitReason};
+pub use refusal::{NotNow, Refusal, StartError, Wait};
 pub use shared::{Lane, SharedGenerator};
 pub use span::TimeError;
 pub use text::{ParseIdError, TextForm};
 pub use typed::{Id, IdRangeError};
-#[cfg(feature = "tokio")]
-pub use waiting::DeadlineError;
 pub use window::{Retired, Window, WindowEnd};

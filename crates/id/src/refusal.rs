@@ -17,32 +17,9 @@ pub enum NotNow {
 pub struct Wait {
     /// After how many µs to try again; an estimate, as clocks step and windows are extended.
     pub us: u64,
-    /// What is waited for.
-    pub reason: WaitReason,
-}
-
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WaitReason {
-    /// The tick has no IDs left: wait for the next tick.
-    SequenceExhausted,
-    /// The clock is behind the last ID's time.
-    ClockBehind {
-        /// By how many ms, rounded up.
-        behind_ms: u64,
-    },
-    /// The clock is before the window's beginning: the time up to there may have been used by
-    /// the node's last holder.
-    WindowAhead {
-        /// By how many ms, rounded up.
-        behind_ms: u64,
-    },
-    /// The clock is past the window's end: it has yet to be extended.
-    WindowEnded {
-        /// The end, in Unix µs.
-        until_us: i64,
-    },
+    /// What is waited for: [`Refusal::SequenceExhausted`] for the next tick, or what the clock or
+    /// the window does not allow.
+    pub reason: Refusal,
 }
 
 /// Why a generator refuses.
@@ -60,14 +37,14 @@ pub enum Refusal {
         /// By how many ms, rounded up.
         behind_ms: u64,
     },
-    /// The clock is past the window's end, and it has not been extended: its keeper is gone, or
-    /// cannot record.
+    /// The clock is past the window's end, which has not been extended yet; if it never is, its
+    /// keeper is gone, or cannot record.
     WindowEnded {
         /// The end, in Unix µs.
         until_us: i64,
     },
-    /// The tick has no IDs left, and the clock has stopped: a blocking call has waited for two
-    /// ticks and 100 ms, or as long as the policy allows if that is longer.
+    /// The tick has no IDs left. As a refusal, the clock has also stopped: a blocking call has
+    /// waited for two ticks and 100 ms, or as long as the policy allows if that is longer.
     SequenceExhausted,
     /// The layout cannot express the clock's time.
     Time(TimeError),
@@ -91,12 +68,7 @@ impl Wait {
     /// The refusal for a caller that does not wait. `None` for an exhausted sequence, which is
     /// waited for under any policy while the clock moves.
     pub fn refusal(self) -> Option<Refusal> {
-        match self.reason {
-            WaitReason::SequenceExhausted => None,
-            WaitReason::ClockBehind { behind_ms } => Some(Refusal::ClockBehind { behind_ms }),
-            WaitReason::WindowAhead { behind_ms } => Some(Refusal::WindowAhead { behind_ms }),
-            WaitReason::WindowEnded { until_us } => Some(Refusal::WindowEnded { until_us }),
-        }
+        Some(self.reason).filter(|reason| *reason != Refusal::SequenceExhausted)
     }
 }
 

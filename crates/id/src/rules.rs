@@ -2,7 +2,7 @@ use crate::node::Node;
 use crate::origin::Origin;
 use crate::plan::Plan;
 use crate::policy::{ClockPolicy, SequenceStart};
-use crate::refusal::{NotNow, Refusal, StartError, Wait, WaitReason};
+use crate::refusal::{NotNow, Refusal, StartError, Wait};
 use crate::window::{Retired, Window};
 
 /// Decides which IDs come next; the generators differ only in where they keep their state.
@@ -71,7 +71,7 @@ impl Rules {
         }
         let until_us = self.window.until_us();
         if tick_start_us >= until_us {
-            let reason = WaitReason::WindowEnded { until_us };
+            let reason = Refusal::WindowEnded { until_us };
             return Err(self.wait(ENDED_WINDOW_US, reason));
         }
         let entered = plan.tick_of(next) == tick && plan.sequence_of(next) > 0;
@@ -117,7 +117,7 @@ impl Rules {
         let is_next_tick = self.plan.tick_of(next) == tick + 1;
         if next <= self.first_count {
             let behind_ms = us.div_ceil(1_000);
-            let reason = WaitReason::WindowAhead { behind_ms };
+            let reason = Refusal::WindowAhead { behind_ms };
             return if is_next_tick {
                 NotNow::Wait(Wait { us, reason })
             } else {
@@ -126,14 +126,14 @@ impl Rules {
         }
         let last_tick = self.plan.tick_of(next - 1);
         if last_tick == tick {
-            let reason = WaitReason::SequenceExhausted;
+            let reason = Refusal::SequenceExhausted;
             return NotNow::Wait(Wait { us, reason });
         }
         let behind_ms = until(last_tick).div_ceil(1_000);
-        self.wait(us, WaitReason::ClockBehind { behind_ms })
+        self.wait(us, Refusal::ClockBehind { behind_ms })
     }
 
-    fn wait(&self, us: u64, reason: WaitReason) -> NotNow {
+    fn wait(&self, us: u64, reason: Refusal) -> NotNow {
         let wait = Wait { us, reason };
         match (self.policy, wait.refusal()) {
             (ClockPolicy::Wait { at_most_ms }, _) if us <= u64::from(at_most_ms) * 1_000 => {

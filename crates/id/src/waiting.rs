@@ -1,40 +1,30 @@
 //! Waiting on a Tokio runtime.
 
-use core::error::Error;
-use core::fmt;
 use core::future::poll_fn;
 use core::task::Poll;
 use core::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::refusal::{NotNow, Refusal, Wait};
+use crate::refusal::NotNow;
 
-/// No ID before the deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeadlineError {
-    /// The deadline came first.
-    Deadline(Wait),
-    /// The generator refuses.
-    Refused(Refusal),
-}
-
-/// Tries until there is something to return. Nothing is awaited after a success, so that a
+/// Tries until there is something to return, or the deadline comes: then the error is
+/// [`NotNow::Wait`]. Nothing is awaited after a success, so that a
 /// cancelled future has taken nothing.
 pub(crate) async fn wait<T>(
     deadline: Instant,
     mut attempt: impl FnMut() -> Result<T, NotNow>,
-) -> Result<T, DeadlineError> {
+) -> Result<T, NotNow> {
     let mut turns = 0;
     loop {
         let wait = match attempt() {
             Ok(value) => return Ok(value),
-            Err(NotNow::Refused(refusal)) => return Err(DeadlineError::Refused(refusal)),
             Err(NotNow::Wait(wait)) => wait,
+            refused => return refused,
         };
         let now = Instant::now();
         if now >= deadline {
-            return Err(DeadlineError::Deadline(wait));
+            return Err(NotNow::Wait(wait));
         }
         if wait.us < YIELD_BELOW_US && turns < MAX_TURNS {
             turns += 1;
@@ -60,17 +50,6 @@ async fn give_turn() {
     })
     .await;
 }
-
-impl fmt::Display for DeadlineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Deadline(wait) => write!(f, "no ID before the deadline: {wait}"),
-            Self::Refused(refusal) => refusal.fmt(f),
-        }
-    }
-}
-
-impl Error for DeadlineError {}
 
 /// Below this the timer would take many times as long as the wait.
 const YIELD_BELOW_US: u64 = 50;

@@ -6,7 +6,7 @@ use driftline_id::clock::ManualClock;
 use driftline_id::window::{Record, WindowConfig};
 use driftline_id::{
     ClockPolicy, Field, Generator, Layout, Node, NotNow, Refusal, SharedGenerator, TimeUnit,
-    WaitReason, Window, WindowEnd,
+    Window, WindowEnd,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -145,7 +145,7 @@ proptest! {
                             prop_assert_eq!(refusal, expected);
                         }
                         if let NotNow::Wait(wait) = not_now
-                            && !matches!(wait.reason, WaitReason::WindowEnded { .. })
+                            && !matches!(wait.reason, Refusal::WindowEnded { .. })
                         {
                             now_us += wait.us as i64;
                             clock.set_us(now_us);
@@ -154,7 +154,7 @@ proptest! {
                                 after,
                                 Err(NotNow::Refused(Refusal::WindowEnded { .. }))
                             ) || matches!(after, Err(NotNow::Wait(wait))
-                                if matches!(wait.reason, WaitReason::WindowEnded { .. }));
+                                if matches!(wait.reason, Refusal::WindowEnded { .. }));
                             prop_assert!(ended || after.is_ok(), "{not_now:?}, then {after:?}");
                             last = after.ok().map_or(last, |ids| ids.last().copied());
                         }
@@ -254,14 +254,14 @@ fn check_policy(policy: ClockPolicy, not_now: NotNow, now_us: i64) {
             assert!(wait.us > 0 && wait.us <= 10_000, "at {now_us}: {wait:?}");
         }
         (ClockPolicy::Refuse, NotNow::Wait(wait)) => {
-            assert!(matches!(wait.reason, WaitReason::WindowAhead { .. }));
+            assert!(matches!(wait.reason, Refusal::WindowAhead { .. }));
             assert!(
                 wait.us <= 10_000,
                 "more than a tick is no policy's: {wait:?}"
             );
         }
         (ClockPolicy::Wait { at_most_ms }, NotNow::Wait(wait)) => {
-            let first_tick = matches!(wait.reason, WaitReason::WindowAhead { .. });
+            let first_tick = matches!(wait.reason, Refusal::WindowAhead { .. });
             let bound_us = u64::from(at_most_ms) * 1_000;
             assert!(wait.us <= bound_us || first_tick && wait.us <= 10_000);
         }

@@ -5,10 +5,8 @@
 use driftline_id::clock::{Clock, SystemClock};
 use driftline_id::file::{FileError, LocalIds};
 use driftline_id::window::WindowConfig;
-use driftline_id::{Id, Layout, Node};
+use driftline_id::{Lane, Layout, Node};
 use tokio::time::{Duration, Instant};
-
-struct Note;
 
 #[test]
 fn ids_of_a_folder_rise_across_restarts_and_processes_have_nodes_of_their_own() {
@@ -16,19 +14,25 @@ fn ids_of_a_folder_rise_across_restarts_and_processes_have_nodes_of_their_own() 
     let folder = parent.path().join("made").join("here");
     let ids = LocalIds::open(&folder, Layout::TWITTER).unwrap();
     let other = LocalIds::open(&folder, Layout::TWITTER).unwrap();
-    assert_eq!([ids.node().number(), other.node().number()], [0, 1]);
-    let typed: Id<Note> = ids.next_id_as().unwrap();
+    assert_eq!(
+        [
+            ids.generator().node().number(),
+            other.generator().node().number()
+        ],
+        [0, 1]
+    );
+    let first = ids.next_id().unwrap();
     let last = ids.reserve_waiting(10).unwrap().last().unwrap();
-    assert!(last > typed.raw());
-    assert!(ids.lane().next_id().unwrap() > last);
+    assert!(last > first);
+    assert!(Lane::new(ids.generator()).next_id().unwrap() > last);
     assert!(ids.take_failure().is_none());
-    assert!(ids.window_until_us() > SystemClock.now_us());
+    assert!(ids.generator().window_until_us() > SystemClock.now_us());
     ids.close().unwrap();
 
     // Closed, the node is free and begins at once.
     let before_us = SystemClock.now_us();
     let again = LocalIds::open(&folder, Layout::TWITTER).unwrap();
-    assert_eq!(again.node().number(), 0);
+    assert_eq!(again.generator().node().number(), 0);
     assert!(again.next_id().unwrap() > last);
     assert!(SystemClock.now_us() < before_us + 1_500_000);
 }
@@ -38,7 +42,7 @@ fn a_node_that_was_named_is_taken_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let node = Node::new(&Layout::DISCORD, 77).unwrap();
     let ids = LocalIds::open_node(folder.path(), node).unwrap();
-    assert_eq!(ids.node(), &node);
+    assert_eq!(ids.generator().node(), &node);
     let held = LocalIds::open_node(folder.path(), node);
     assert!(matches!(held, Err(FileError::Held { .. })));
     let unfit = LocalIds::open(folder.path(), Layout::ULID);
@@ -56,6 +60,7 @@ fn a_call_may_wait_for_longer_than_crashes_hold_a_node_back() {
         .build()
         .unwrap();
     let deadline = Duration::from_secs(10);
-    let id = runtime.block_on(async { ids.next_before(Instant::now() + deadline).await });
+    let id =
+        runtime.block_on(async { ids.generator().next_before(Instant::now() + deadline).await });
     assert!(id.is_ok(), "{id:?}");
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use driftline_id::clock::{Clock, ManualClock, SystemClock, TickedClock};
 use driftline_id::{
-    ClockPolicy, Field, Id, Lane, Layout, Node, NotNow, Refusal, SharedGenerator, TimeUnit, Window,
+    ClockPolicy, Field, Lane, Layout, Node, NotNow, Refusal, SharedGenerator, TimeUnit, Window,
 };
 
 const THREADS: usize = 4;
@@ -87,10 +87,8 @@ fn lanes_leave_ids_for_others_where_a_tick_has_few() {
         let all = 1 << sequence.unwrap().bits();
         assert_eq!(left.len(), all - 16 * at_once);
     }
-    let typed: Id<Layout> = Lane::new(&shared(Layout::TWITTER, SystemClock))
-        .next_id_as()
-        .unwrap();
-    assert!(typed.raw() > 0);
+    let ids = shared(Layout::TWITTER, SystemClock);
+    assert!(Lane::new(&ids).next_id().unwrap() > 0);
 }
 
 #[test]

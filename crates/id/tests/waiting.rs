@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use driftline_id::clock::{Clock, ManualClock, SystemClock, TickedClock};
 use driftline_id::{
-    ClockPolicy, DeadlineError, Field, Generator, Lane, Layout, Node, NotNow, Refusal,
-    SharedGenerator, TimeUnit, WaitReason, Window,
+    ClockPolicy, Field, Generator, Lane, Layout, Node, NotNow, Refusal, SharedGenerator, TimeUnit,
+    Window,
 };
 use tokio::time::Instant;
 
@@ -139,7 +139,7 @@ fn a_window_is_waited_for_until_it_is_extended() {
         let is_ended = || {
             let reason = ids.try_next().err();
             matches!(reason, Some(NotNow::Wait(wait))
-                if matches!(wait.reason, WaitReason::WindowEnded { .. }))
+                if matches!(wait.reason, Refusal::WindowEnded { .. }))
         };
         while !is_ended() {
             std::hint::spin_loop();
@@ -160,12 +160,12 @@ fn a_deadline_ends_a_wait() {
         clock.advance_us(-500_000);
         let begun = Instant::now();
         let late = ids.next_before(soon()).await.unwrap_err();
-        assert!(matches!(late, DeadlineError::Deadline(wait) if wait.us == 500_000));
+        assert!(matches!(late, NotNow::Wait(wait) if wait.us == 500_000));
         assert_eq!(begun.elapsed(), Duration::from_millis(45));
         clock.advance_us(-600_000);
         let refusal = Refusal::ClockBehind { behind_ms: 1_100 };
         let refused = ids.next_before(soon()).await;
-        assert_eq!(refused, Err(DeadlineError::Refused(refusal)));
+        assert_eq!(refused, Err(NotNow::Refused(refusal)));
         clock.advance_us(1_100_000);
         assert_eq!(ids.next_before(soon()).await, Ok(first + 1));
         // A deadline that is over does not keep back what is there.
@@ -229,7 +229,7 @@ fn a_short_wait_under_a_clock_that_stands_still_ends_at_its_deadline() {
         drop(ids.reserve(usize::MAX));
         let begun = Instant::now();
         let late = ids.next_before(begun + Duration::from_millis(45)).await;
-        assert!(matches!(late, Err(DeadlineError::Deadline(wait)) if wait.us == 10));
+        assert!(matches!(late, Err(NotNow::Wait(wait)) if wait.us == 10));
         assert_eq!(begun.elapsed(), Duration::from_millis(45));
     });
 }

@@ -46,19 +46,9 @@ impl Agents {
         } else {
             OTHERS
         };
-        let new_counter = |name: &[u8]| {
-            let agent = String::from_utf8_lossy(name).into_owned();
-            ID_ISSUED.with([agent])
-        };
-        if name == OTHERS {
-            return counters
-                .entry(OTHERS.into())
-                .or_insert_with(|| new_counter(OTHERS))
-                .clone();
-        }
         counters
             .entry(name.into())
-            .or_insert_with(|| new_counter(name))
+            .or_insert_with(|| ID_ISSUED.with([String::from_utf8_lossy(name).into_owned()]))
             .clone()
     }
 }

@@ -1,6 +1,6 @@
 //! Leases the node of the service, and keeps it.
 
-use std::{fmt, io, path::PathBuf};
+use std::{io, path::PathBuf};
 
 use driftline_id::{
     Layout, Node, Retired, Window,
@@ -8,7 +8,7 @@ use driftline_id::{
     file::{FileError, Keeper, NodeFolder, ReservationFile},
     window::{Lease, LeaseStore as _, WindowConfig},
 };
-use driftline_store::node_lease::{NodeLeaseError, NodeLeases};
+use driftline_store::node_lease::{NodeLease, NodeLeaseError, NodeLeases};
 
 use super::{
     SharedClock,
@@ -45,8 +45,9 @@ pub enum NodeChoice {
 }
 
 /// A node that this process holds until it releases it.
-pub(super) struct HeldNode {
-    keeper: Box<dyn NodeKeeper>,
+pub(super) enum HeldNode {
+    File(Keeper<ReservationFile>),
+    Store(Keeper<NodeLease>),
 }
 
 /// Why there is no node.
@@ -109,16 +110,14 @@ impl NodeChoice {
                 check_folder(folder, node.layout())?;
                 let (lease, window) = ReservationFile::open(folder, *node, window_config, now_us)?;
                 check_folder(folder, node.layout())?;
-                let is_lost = |error: &FileError| matches!(error, FileError::Lost { .. });
-                Ok((HeldNode::keep(lease, clock, is_lost)?, window))
+                Ok((HeldNode::File(keep(lease, clock)?), window))
             }
             Self::Folder { layout, folder } => {
                 check_folder(folder, layout)?;
                 let nodes = NodeFolder::new(folder, *layout, window_config);
                 let (lease, window) = nodes.acquire(now_us)?;
                 check_folder(folder, layout)?;
-                let is_lost = |error: &FileError| matches!(error, FileError::Lost { .. });
-                Ok((HeldNode::keep(lease, clock, is_lost)?, window))
+                Ok((HeldNode::File(keep(lease, clock)?), window))
             }
             Self::Store {
                 leases,
@@ -127,8 +126,7 @@ impl NodeChoice {
             } => {
                 mark_store(folder, layout)?;
                 let (lease, window) = leases.acquire(now_us)?;
-                let is_lost = |error: &NodeLeaseError| matches!(error, NodeLeaseError::Lost { .. });
-                Ok((HeldNode::keep(lease, clock, is_lost)?, window))
+                Ok((HeldNode::Store(keep(lease, clock)?), window))
             }
         }
     }
@@ -137,26 +135,24 @@ impl NodeChoice {
 impl HeldNode {
     /// The failure to extend the window since the last call.
     pub(super) fn take_failure(&self) -> Option<ExtensionFailure> {
-        self.keeper.take_failure()
+        match self {
+            Self::File(keeper) => keeper.take_failure().map(|error| ExtensionFailure {
+                message: error.to_string(),
+                is_lost: matches!(error, FileError::Lost { .. }),
+            }),
+            Self::Store(keeper) => keeper.take_failure().map(|error| ExtensionFailure {
+                message: error.to_string(),
+                is_lost: matches!(error, NodeLeaseError::Lost { .. }),
+            }),
+        }
     }
 
     /// Releases the node. Blocks on the disk or the database.
     pub(super) fn release(self, retired: Retired) -> Result<(), String> {
-        self.keeper.close(retired)
-    }
-
-    fn keep<L>(
-        lease: L,
-        clock: &SharedClock,
-        is_lost: fn(&L::Error) -> bool,
-    ) -> Result<Self, HeldNodeError>
-    where
-        L: Lease + Send + 'static,
-        L::Error: fmt::Display + Send + 'static,
-    {
-        let keeper = Keeper::start(lease, clock.clone()).map_err(HeldNodeError::Thread)?;
-        let keeper = Box::new(LeaseKeeper { keeper, is_lost });
-        Ok(Self { keeper })
+        match self {
+            Self::File(keeper) => keeper.close(retired).map_err(|error| error.to_string()),
+            Self::Store(keeper) => keeper.close(retired).map_err(|error| error.to_string()),
+        }
     }
 }
 
@@ -167,32 +163,10 @@ pub(super) struct ExtensionFailure {
     pub(super) is_lost: bool,
 }
 
-struct LeaseKeeper<L: Lease> {
-    keeper: Keeper<L>,
-    is_lost: fn(&L::Error) -> bool,
-}
-
-/// Hides the type of the lease.
-trait NodeKeeper: Send + Sync {
-    fn take_failure(&self) -> Option<ExtensionFailure>;
-    fn close(self: Box<Self>, retired: Retired) -> Result<(), String>;
-}
-
-impl<L> NodeKeeper for LeaseKeeper<L>
+fn keep<L>(lease: L, clock: &SharedClock) -> Result<Keeper<L>, HeldNodeError>
 where
     L: Lease + Send + 'static,
-    L::Error: fmt::Display + Send + 'static,
+    L::Error: Send + 'static,
 {
-    fn take_failure(&self) -> Option<ExtensionFailure> {
-        let error = self.keeper.take_failure()?;
-        Some(ExtensionFailure {
-            message: error.to_string(),
-            is_lost: (self.is_lost)(&error),
-        })
-    }
-
-    fn close(self: Box<Self>, retired: Retired) -> Result<(), String> {
-        let closed = self.keeper.close(retired);
-        closed.map_err(|error| error.to_string())
-    }
+    Keeper::start(lease, SharedClock::clone(clock)).map_err(HeldNodeError::Thread)
 }

@@ -14,7 +14,7 @@ use axum::{
 };
 use driftline_api::{
     auth::refuse_other_sites,
-    transport::{ApiError, rendered},
+    transport::{ApiError, Problem, rendered},
 };
 use driftline_id::{Decoded, Layout};
 use headers_accept::Accept;
@@ -88,13 +88,6 @@ struct Description;
 struct IdState {
     issuer: Arc<Issuer>,
     offsets: Arc<ClockOffsets>,
-}
-
-/// What went wrong.
-#[derive(Serialize, ToSchema)]
-struct Problem {
-    /// The error message, for people.
-    error: String,
 }
 
 /// A decoded ID.

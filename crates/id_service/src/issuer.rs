@@ -1,7 +1,6 @@
 //! One generator for all callers, and the order in which it serves them.
 
 use std::{
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -20,14 +19,12 @@ use tokio::sync::Semaphore;
 use super::agent::Agents;
 
 /// A clock shared by all parts of the service.
-#[derive(Clone)]
-pub struct SharedClock(Arc<dyn Clock + Send + Sync>);
+pub type SharedClock = Arc<dyn Clock + Send + Sync>;
 
 /// Issues the IDs of one window.
 ///
 /// Single IDs have priority: while callers wait for one, batches leave IDs for them in each tick.
 /// Batches take turns of a few ticks, in the order of their requests.
-#[derive(Debug)]
 pub struct Issuer {
     generator: SharedGenerator<SharedClock>,
     clock: SharedClock,
@@ -40,14 +37,32 @@ pub struct Issuer {
 }
 
 /// Why no ID was issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IssueError {
+    /// The issuer was retired.
+    #[error("the service is stopping; use another one")]
+    Stopping,
     /// The generator refused.
+    #[error("{0}")]
     Refused(Refusal),
     /// Ticks were used up for the whole wait: the demand exceeds the layout.
+    #[error(
+        "the demand exceeds the IDs of one node in this layout; try again, or use another node as \
+         well"
+    )]
     Exhausted,
     /// The ID does not fit signed 64 bits.
+    #[error("IDs of this layout do not fit signed 64 bits any more; take them over HTTP")]
     Unsigned,
+}
+
+impl From<Refusal> for IssueError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Retired => Self::Stopping,
+            refusal => Self::Refused(refusal),
+        }
+    }
 }
 
 impl Issuer {
@@ -123,7 +138,7 @@ impl Issuer {
     pub async fn one(&self) -> Result<u64, IssueError> {
         let refused = match self.generator.try_next() {
             Ok(raw) => return Ok(raw),
-            Err(NotNow::Refused(refusal)) => return Err(IssueError::Refused(refusal).counted()),
+            Err(NotNow::Refused(refusal)) => return Err(IssueError::from(refusal).counted()),
             Err(NotNow::Wait(_)) => self.wait().await,
         };
         refused.map_err(IssueError::counted)
@@ -166,7 +181,7 @@ impl Issuer {
         let turn = Arc::clone(&self.batches).acquire_owned();
         let turn = match tokio::time::timeout(MAX_TURN, turn).await {
             Ok(Ok(turn)) => turn,
-            Ok(Err(_)) => return Err(IssueError::Refused(Refusal::Retired)),
+            Ok(Err(_)) => return Err(IssueError::Stopping),
             Err(_) => return Err(IssueError::Exhausted),
         };
         let of_thread = Arc::clone(self);
@@ -175,8 +190,7 @@ impl Issuer {
             drop(turn);
             made
         });
-        made.await
-            .unwrap_or(Err(IssueError::Refused(Refusal::Retired)))
+        made.await.unwrap_or(Err(IssueError::Stopping))
     }
 
     fn fill(&self, count: usize) -> Result<Vec<u64>, IssueError> {
@@ -186,7 +200,7 @@ impl Issuer {
             let share = batch_share(self.tick_ids(), waiting);
             let length = share.min(count - ids.len());
             let batch = self.generator.reserve_waiting(length);
-            ids.extend(batch.map_err(IssueError::Refused)?);
+            ids.extend(batch?);
             if waiting > 0 && ids.len() < count {
                 std::thread::sleep(self.tick());
             }
@@ -201,10 +215,10 @@ impl Issuer {
         let made = self.generator.next_before(deadline).await;
         ID_WAIT.record(asked.elapsed());
         made.map_err(|error| match error {
-            driftline_id::DeadlineError::Refused(refusal) => IssueError::Refused(refusal),
-            driftline_id::DeadlineError::Deadline(wait) => wait
+            NotNow::Refused(refusal) => refusal.into(),
+            NotNow::Wait(wait) => wait
                 .refusal()
-                .map_or(IssueError::Exhausted, IssueError::Refused),
+                .map_or(IssueError::Exhausted, IssueError::from),
         })
     }
 
@@ -238,7 +252,7 @@ impl IssueError {
             Self::Refused(Refusal::WindowAhead { .. }) => "window_ahead",
             Self::Refused(Refusal::WindowEnded { .. }) => "window_ended",
             Self::Refused(Refusal::Time(_)) => "layout_ended",
-            Self::Refused(Refusal::Retired) => "stopping",
+            Self::Stopping => "stopping",
             Self::Refused(Refusal::Forked) => "forked",
             Self::Refused(Refusal::SequenceExhausted) | Self::Exhausted => "exhausted",
             Self::Unsigned => "unsigned",
@@ -252,28 +266,6 @@ impl IssueError {
         self
     }
 }
-
-impl fmt::Display for IssueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(Refusal::Retired) => {
-                write!(f, "the service is stopping; use another one")
-            }
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::Exhausted => write!(
-                f,
-                "the demand exceeds the IDs of one node in this layout; try again, or use \
-                 another node as well"
-            ),
-            Self::Unsigned => write!(
-                f,
-                "IDs of this layout do not fit signed 64 bits any more; take them over HTTP"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for IssueError {}
 
 /// How many of a tick's IDs a batch takes while callers wait for single ones: at least half of them,
 /// and all while no caller waits.
@@ -295,37 +287,6 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl SharedClock {
-    /// Shares a clock.
-    pub fn new(clock: impl Clock + Send + Sync + 'static) -> Self {
-        Self(Arc::new(clock))
-    }
-}
-
-impl Clock for SharedClock {
-    fn now_us(&self) -> i64 {
-        self.0.now_us()
-    }
-
-    fn now_ms(&self) -> i64 {
-        self.0.now_ms()
-    }
-
-    fn fresh_us(&self) -> i64 {
-        self.0.fresh_us()
-    }
-
-    fn exact_us(&self) -> i64 {
-        self.0.exact_us()
-    }
-}
-
-impl fmt::Debug for SharedClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedClock")
     }
 }
 

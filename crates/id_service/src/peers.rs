@@ -75,7 +75,7 @@ mod tests {
         drop(closed);
         let node = Node::new(&Layout::TWITTER, 1).unwrap();
         let window = Window::unrecorded_ids_may_repeat(node);
-        let clock = SharedClock::new(SystemClock);
+        let clock: SharedClock = Arc::new(SystemClock);
         let issuer = Arc::new(Issuer::new(window, clock, ClockPolicy::Refuse).unwrap());
         let peers = Peers::new(vec![address]);
         for _ in 0..3 {

@@ -60,11 +60,12 @@ pub struct Account<'a> {
     pub twitter: Option<&'a RawValue>,
 }
 
-/// Writes an account of the upstream at `origin`, under its local ID.
-pub fn write_account(out: &mut Vec<u8>, account: &RawObject<'_>, id: &str, origin: &str) {
+/// Writes an account of the upstream at `origin`, under this ID; `None` for an author that the
+/// upstream leaves out.
+pub fn write_account(out: &mut Vec<u8>, account: &RawObject<'_>, id: Option<&str>, origin: &str) {
     let names = AccountNames::of(account, origin);
     let mut object = ObjectWriter::open(out);
-    object.value("id", id);
+    object.value("id", id.unwrap_or(NO_ACCOUNT));
     object.value("username", &names.username);
     object.value("acct", &names.acct);
     match account.some_text("url") {
@@ -85,16 +86,16 @@ pub fn write_account(out: &mut Vec<u8>, account: &RawObject<'_>, id: &str, origi
 
 /// The names of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccountNames<'j> {
+pub(crate) struct AccountNames<'j> {
     /// Its name on its own server.
-    pub username: Cow<'j, str>,
+    pub(crate) username: Cow<'j, str>,
     /// Always with the host: every account is remote here.
-    pub acct: Cow<'j, str>,
+    pub(crate) acct: Cow<'j, str>,
 }
 
 impl<'j> AccountNames<'j> {
     /// The names of an account, or of a mention of one.
-    pub fn of(account: &RawObject<'j>, origin: &str) -> Self {
+    pub(crate) fn of(account: &RawObject<'j>, origin: &str) -> Self {
         let text = |key| account.some_text(key);
         let username = text("username").or_else(|| {
             let acct = text("acct")?;
@@ -115,6 +116,9 @@ impl<'j> AccountNames<'j> {
 fn host(origin: &str) -> &str {
     origin.split_once("://").map_or(origin, |(_, host)| host)
 }
+
+/// The ID of an author that the upstream leaves out.
+pub(crate) const NO_ACCOUNT: &str = "0";
 
 const COPIED: &[Copied] = &[
     Copied::always("display_name", Kind::Text, "\"\""),

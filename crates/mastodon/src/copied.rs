@@ -6,7 +6,7 @@ use crate::{object_writer::ObjectWriter, raw_object::RawObject};
 
 /// A member that is copied if its value is of the right kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Copied {
+pub(crate) struct Copied {
     key: &'static str,
     kind: Kind,
     /// The JSON to write otherwise; `None` omits the member.
@@ -15,7 +15,7 @@ pub struct Copied {
 
 /// The kinds of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A text.
     Text,
     /// `true` or `false`.
@@ -30,7 +30,7 @@ pub enum Kind {
 
 impl Copied {
     /// A member that is always written.
-    pub const fn always(key: &'static str, kind: Kind, otherwise: &'static str) -> Self {
+    pub(crate) const fn always(key: &'static str, kind: Kind, otherwise: &'static str) -> Self {
         Self {
             key,
             kind,
@@ -39,7 +39,7 @@ impl Copied {
     }
 
     /// A member that is written if the upstream has it.
-    pub const fn optional(key: &'static str, kind: Kind) -> Self {
+    pub(crate) const fn optional(key: &'static str, kind: Kind) -> Self {
         Self {
             key,
             kind,
@@ -61,7 +61,7 @@ impl Kind {
 }
 
 /// Copies the members in the table.
-pub fn copy(object: &mut ObjectWriter<'_>, members: &RawObject<'_>, table: &[Copied]) {
+pub(crate) fn copy(object: &mut ObjectWriter<'_>, members: &RawObject<'_>, table: &[Copied]) {
     for copied in table {
         let json = members.get(copied.key).map(RawValue::get);
         let json = json.filter(|json| copied.kind.fits(json));
@@ -72,7 +72,7 @@ pub fn copy(object: &mut ObjectWriter<'_>, members: &RawObject<'_>, table: &[Cop
 }
 
 /// Writes an array of objects, each with the members that `write` adds.
-pub fn write_list<'j>(
+pub(crate) fn write_list<'j>(
     out: &mut Vec<u8>,
     objects: impl Iterator<Item = RawObject<'j>>,
     write: impl Fn(&mut ObjectWriter<'_>, &RawObject<'j>),

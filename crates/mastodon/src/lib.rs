@@ -1,14 +1,19 @@
 //! The JSON of the Mastodon API, read and written.
 //!
 //! What servers send is read tolerantly, through [`RawObject`]; whatever is not understood stays in
-//! the raw JSON that a post carries. Entities with a fixed form are typed and derive both ways;
-//! posts that are passed on are copied member by member ([`Copied`]) by an [`ObjectWriter`].
+//! the raw JSON that a post carries. Entities with a fixed form are typed. Posts that are passed on
+//! are copied member by member into an [`ObjectWriter`]: [`copy_status`] and [`write_account`] say
+//! which members.
 
 mod account;
 mod copied;
+mod copied_status;
+pub mod instance;
+mod link;
 mod list;
 mod notification;
 mod object_writer;
+mod overlay;
 mod post_hashes;
 mod raw_object;
 mod read_status;
@@ -16,11 +21,13 @@ mod status;
 mod time;
 pub mod viewer;
 
-pub use account::{Account, AccountNames, write_account};
-pub use copied::{Copied, Kind, copy, write_list};
+pub use account::{Account, write_account};
+pub use copied_status::{copy_status, write_status_edit};
+pub use link::Link;
 pub use list::List;
 pub use notification::Notification;
 pub use object_writer::ObjectWriter;
+pub use overlay::ViewerOverlay;
 pub use post_hashes::post_hashes;
 pub use raw_object::{RawObject, id, text, whole};
 pub use read_status::{StatusError, read_status};

@@ -1,6 +1,8 @@
 //! What a status says of the account with whose token it was read.
 //!
-//! It is no part of the post: nobody else may see it.
+//! It is no part of the post: no other account may see it.
+
+use serde_json::value::RawValue;
 
 use crate::raw_object::RawObject;
 
@@ -13,10 +15,11 @@ pub struct Split {
     pub viewer: String,
 }
 
-/// Takes what concerns its reader off a status, also inside the boosted and the quoted post. `None`
-/// if there is nothing to take, or if the JSON is not an object.
+/// Takes what concerns its reader off a status, also inside the boosted and the quoted post, and
+/// inside the tweet that the status was made of. `None` if there is nothing to take, or if the JSON
+/// is not an object.
 pub fn split(json: &str) -> Option<Split> {
-    split_object(&RawObject::parse(json).ok()?, Part::Status, MAX_DEPTH)
+    split_status(&RawObject::parse(json).ok()?)
 }
 
 /// A status without what concerns its reader.
@@ -29,87 +32,132 @@ pub(crate) fn split_status(status: &RawObject<'_>) -> Option<Split> {
     split_object(status, Part::Status, MAX_DEPTH)
 }
 
-/// The objects that hold such members.
-#[derive(Clone, Copy)]
+/// The values that hold such members.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Status,
     Poll,
     QuoteApproval,
+    /// What Pleroma and Akkoma add to a status.
+    Pleroma,
+    /// The list of a post's emoji reactions, of Pleroma and of forks of Mastodon.
+    Reactions,
+    Reaction,
+    Account,
+    /// A tweet as version 1.1 of Twitter's API writes it.
+    Tweet,
+    TwitterUser,
+}
+
+/// What a member of a [`Part`] is.
+enum Member {
+    OfViewer,
+    Inner(Part),
+    OfPost,
 }
 
 impl Part {
-    fn is_of_viewer(self, name: &str) -> bool {
-        let names: &[&str] = match self {
-            Self::Status => &[
-                "favourited",
-                "reblogged",
-                "muted",
-                "bookmarked",
-                "pinned",
-                "filtered",
-            ],
-            Self::Poll => &["voted", "own_votes"],
-            Self::QuoteApproval => &["current_user"],
-        };
-        names.contains(&name)
-    }
-
-    fn inner(self, name: &str) -> Option<Self> {
+    fn member(self, name: &str) -> Member {
         match (self, name) {
+            (
+                Self::Status,
+                "favourited" | "reblogged" | "muted" | "bookmarked" | "pinned" | "filtered",
+            )
+            | (Self::Poll, "voted" | "own_votes")
+            | (Self::QuoteApproval, "current_user")
+            | (Self::Pleroma, "bookmark_folder" | "thread_muted")
+            | (Self::Reaction, "me")
+            | (Self::Tweet, "favorited" | "retweeted")
+            | (
+                Self::TwitterUser,
+                "following"
+                | "follow_request_sent"
+                | "notifications"
+                | "muting"
+                | "blocking"
+                | "blocked_by",
+            ) => Member::OfViewer,
             // Mastodon's quote holds a `quoted_status`; some servers' is one.
-            (Self::Status, "reblog" | "quote" | "quoted_status") => Some(Self::Status),
-            (Self::Status, "poll") => Some(Self::Poll),
-            (Self::Status, "quote_approval") => Some(Self::QuoteApproval),
-            _ => None,
+            (Self::Status, "reblog" | "quote" | "quoted_status") => Member::Inner(Self::Status),
+            (Self::Status, "poll") => Member::Inner(Self::Poll),
+            (Self::Status, "quote_approval") => Member::Inner(Self::QuoteApproval),
+            (Self::Status, "pleroma") => Member::Inner(Self::Pleroma),
+            (Self::Status | Self::Pleroma, "reactions" | "emoji_reactions") => {
+                Member::Inner(Self::Reactions)
+            }
+            (Self::Status, "account") => Member::Inner(Self::Account),
+            (Self::Status, "twitter") | (Self::Tweet, "retweeted_status" | "quoted_status") => {
+                Member::Inner(Self::Tweet)
+            }
+            (Self::Account, "twitter") | (Self::Tweet, "user") => Member::Inner(Self::TwitterUser),
+            _ => Member::OfPost,
         }
+    }
+}
+
+fn split_value(value: &RawValue, part: Part, depth: usize) -> Option<Split> {
+    match part {
+        Part::Reactions => split_list(value, Part::Reaction, depth),
+        _ => split_object(&RawObject::of(value)?, part, depth),
     }
 }
 
 fn split_object(object: &RawObject<'_>, part: Part, depth: usize) -> Option<Split> {
-    let mut status = String::new();
-    let mut viewer = String::new();
+    let mut status = Vec::new();
+    let mut viewer = Vec::new();
     for (name, key, value) in object.written() {
-        let value = value.get();
-        if part.is_of_viewer(name) {
-            add(&mut viewer, key, value);
-            continue;
-        }
-        let inner = part.inner(name).filter(|_| depth > 0);
-        let inner = inner.and_then(|inner| {
-            let object = RawObject::parse(value).ok()?;
-            split_object(&object, inner, depth - 1)
-        });
+        let inner = match part.member(name) {
+            Member::OfViewer => {
+                viewer.push(member(key, value.get()));
+                continue;
+            }
+            Member::Inner(inner) if depth > 0 => split_value(value, inner, depth - 1),
+            Member::Inner(_) | Member::OfPost => None,
+        };
         match inner {
             Some(split) => {
-                add(&mut status, key, &split.status);
-                add(&mut viewer, key, &split.viewer);
+                status.push(member(key, &split.status));
+                viewer.push(member(key, &split.viewer));
             }
-            None => add(&mut status, key, value),
+            None => status.push(member(key, value.get())),
         }
     }
     (!viewer.is_empty()).then(|| Split {
-        status: closed(status),
-        viewer: closed(viewer),
+        status: format!("{{{}}}", status.join(",")),
+        viewer: format!("{{{}}}", viewer.join(",")),
     })
 }
 
-fn add(object: &mut String, key: &str, value: &str) {
-    object.push(if object.is_empty() { '{' } else { ',' });
-    object.push_str(key);
-    object.push(':');
-    object.push_str(value);
-}
-
-fn closed(mut object: String) -> String {
-    if object.is_empty() {
-        object.push('{');
+/// Splits each object of a list. What was taken off is a list of as many.
+fn split_list(list: &RawValue, part: Part, depth: usize) -> Option<Split> {
+    let items: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+    let splits: Vec<_> = items
+        .iter()
+        .map(|item| split_value(item, part, depth))
+        .collect();
+    if splits.iter().all(Option::is_none) {
+        return None;
     }
-    object.push('}');
-    object
+    let (status, viewer): (Vec<_>, Vec<_>) = items
+        .iter()
+        .zip(splits)
+        .map(|(item, split)| match split {
+            Some(split) => (split.status, split.viewer),
+            None => (item.get().to_owned(), "{}".to_owned()),
+        })
+        .unzip();
+    Some(Split {
+        status: format!("[{}]", status.join(",")),
+        viewer: format!("[{}]", viewer.join(",")),
+    })
 }
 
-/// A poll of the quoted post of a boost is four objects deep. A hostile answer could nest without
-/// end.
+fn member(key: &str, value: &str) -> String {
+    format!("{key}:{value}")
+}
+
+/// The author of a tweet that the tweet of a boost quotes is five objects deep. A hostile answer
+/// could nest without end.
 const MAX_DEPTH: usize = 5;
 
 #[cfg(test)]
@@ -149,6 +197,54 @@ mod tests {
             let split = split(&json).expect("something to take");
             assert_eq!(split.status, json.replace(inner, r#"{"poll":{}}"#));
             assert_eq!(split.viewer, json);
+        }
+    }
+
+    #[test]
+    fn reactions_say_not_which_are_the_readers() {
+        let reactions =
+            r#"[ {"name":"\ud83c\udf89","count":2,"me":true},7,{"me":false,"name":"x"}]"#;
+        let kept = r#"[{"name":"\ud83c\udf89","count":2},7,{"name":"x"}]"#;
+        let taken = r#"[{"me":true},{},{"me":false}]"#;
+        for path in [
+            r#"{"reactions":*}"#,
+            r#"{"emoji_reactions":*}"#,
+            r#"{"pleroma":{"emoji_reactions":*}}"#,
+            r#"{"reblog":{"quote":{"quoted_status":{"pleroma":{"reactions":*}}}}}"#,
+        ] {
+            let split = split(&path.replace('*', reactions)).expect("something to take");
+            assert_eq!(split.status, path.replace('*', kept));
+            assert_eq!(split.viewer, path.replace('*', taken));
+        }
+        let others = r#"{"reactions":[ {"name":"x"}],"pleroma":{"emoji_reactions":{"me":true}}}"#;
+        assert_eq!(without(others.into()), others);
+    }
+
+    #[test]
+    fn pleromas_folder_and_muted_thread_are_taken() {
+        let json = r#"{"pleroma":{"local":true,"thread_muted":true,"bookmark_folder":"f"}}"#;
+        assert_eq!(without(json.into()), r#"{"pleroma":{"local":true}}"#);
+    }
+
+    #[test]
+    fn tweets_of_version_1_1_lose_it_at_every_level() {
+        let user = r#"{"id_str":"1","following":true,"notifications":null,"protected":false}"#;
+        let user_kept = r#"{"id_str":"1","protected":false}"#;
+        let tweet = |user: &str, own: &str| {
+            let quoted = format!(r#"{{"id_str":"3","user":{user}{own}}}"#);
+            let retweeted =
+                format!(r#"{{"id_str":"2","user":{user},"quoted_status":{quoted}{own}}}"#);
+            let tweet =
+                format!(r#"{{"id_str":"1","user":{user},"retweeted_status":{retweeted}{own}}}"#);
+            format!(
+                r#"{{"account":{{"twitter":{user}}},"reblog":{{"twitter":{retweeted}}},"twitter":{tweet}}}"#
+            )
+        };
+        let json = tweet(user, r#","favorited":true,"retweeted":false"#);
+        assert_eq!(without(json), tweet(user_kept, ""));
+        // The same names elsewhere are not the reader's.
+        for json in [r#"{"favorited":true}"#, r#"{"x":{"retweeted":true}}"#] {
+            assert_eq!(without(json.into()), json);
         }
     }
 

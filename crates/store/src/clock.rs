@@ -8,9 +8,15 @@
 //! that steps back and a second process all go on where the last commit left it. IDs of history
 //! are given while the row is held: IDs that were ever taken are skipped, and the row is raised to
 //! them.
+//!
+//! Sources count from 1 and are lists in the Mastodon API, where lists that people make have local
+//! IDs. The two never meet: every local ID is at least [`MIN_LOCAL_ID`], and no source gets an ID
+//! that reaches it.
 
 use driftline_db::{DbError, Root, Tx};
 use driftline_id::Layout;
+
+use crate::error::StoreError;
 
 /// The root of writes that belong to no source, such as adding one.
 pub const fn root() -> Root {
@@ -23,7 +29,7 @@ pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, Db
     let count = count as i64;
     let last = tx.query_one(
         &format!("{TAKE} returning last_id"),
-        &[&floor(now_ms), &count],
+        &[&first(now_ms), &count],
         |row| row.i64(0),
     )?;
     Ok(last - count + 1)
@@ -31,7 +37,7 @@ pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, Db
 
 /// [`take`] without waiting: a later query waits for the clock and reads the last ID.
 pub(crate) fn take_later(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<(), DbError> {
-    tx.execute_later(TAKE, &[&floor(now_ms), &(count as i64)])
+    tx.execute_later(TAKE, &[&first(now_ms), &(count as i64)])
 }
 
 /// No ID that the public timeline ever showed is below this one; `None` if it never showed any. The
@@ -72,6 +78,17 @@ pub(crate) enum IdCounter {
     Lookup,
 }
 
+/// Takes the ID of a new source. Holds the clock.
+///
+/// # Errors
+/// [`StoreError::NoSourceIds`] if it would reach [`MIN_LOCAL_ID`].
+pub(crate) fn take_source_id(tx: &mut Tx<'_>) -> Result<i64, StoreError> {
+    match take_numbers(tx, IdCounter::Source, 1)? {
+        MIN_LOCAL_ID.. => Err(StoreError::NoSourceIds),
+        id => Ok(id),
+    }
+}
+
 /// Takes `count` small IDs that follow each other; returns the first. Holds the clock.
 pub(crate) fn take_numbers(
     tx: &mut Tx<'_>,
@@ -110,6 +127,16 @@ const TAKE: &str = "update local_clock set
      lowest_listed_id = coalesce(lowest_listed_id,
          case when $2 > 0 then {greatest}($1, last_id + 1) end)
      where one = 1";
+
+/// The smallest ID that a post or an entry may have: the layout reaches it in its second second,
+/// and history is placed far above it.
+pub const MIN_LOCAL_ID: i64 = 1 << 32;
+
+/// The first ID to give at a time, where nothing was given before: a clock that is not set yet may
+/// be before the layout's epoch.
+fn first(now_ms: i64) -> i64 {
+    floor(now_ms).max(MIN_LOCAL_ID)
+}
 
 /// The smallest local ID of a time.
 pub(crate) fn floor(unix_ms: i64) -> i64 {

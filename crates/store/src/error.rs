@@ -12,6 +12,10 @@ pub enum StoreError {
     #[error("there is no such source")]
     NoSource,
 
+    /// Every ID that a source may have was given.
+    #[error("the store has given every ID that a source may have; begin a new store")]
+    NoSourceIds,
+
     /// Another worker has taken the source over: this one's results must not be stored.
     #[error("the lease on the source was lost to another worker")]
     LeaseLost,

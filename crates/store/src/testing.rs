@@ -377,7 +377,7 @@ impl Feed {
 
     /// The source's timeline as anyone may read it, the newest first.
     pub fn timeline(&self) -> Vec<TimelinePost> {
-        self.timeline_for(Viewer::Anyone)
+        self.timeline_for(Viewer::Anonymous)
     }
 
     /// The source's timeline as that viewer may read it, the newest first.

@@ -1,8 +1,9 @@
 //! A tweet of either API, and the post that is made of it.
 //!
 //! The rest of the system shows a post's JSON as a Mastodon status, so that is
-//! what a tweet turns into; the tweet itself is kept whole in it, under the
-//! name of the API that it came from, and so are its author and its media.
+//! what a tweet turns into; the tweet itself is kept in it, under the name of
+//! the API that it came from, and so are its author and its media. Only what
+//! concerns the account of the token is kept apart.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -62,15 +63,21 @@ impl<'j> Tweet<'j> {
         if !is_id(&self.id) {
             return Err(BadItem::Id(excerpt::words(self.id.as_str().as_bytes())));
         }
-        let mut post = read_status(&serde_json::value::to_raw_value(&self.status())?)?;
+        let json = self.json()?;
+        let mut post = read_status(&json)?;
         // Mastodon's statuses have no views, which the hashes cover.
         post.counts.views = self.views();
         if let Some((post, tweet)) = post.boost_of.as_deref_mut().zip(self.boost_of.as_deref()) {
             post.counts.views = tweet.views();
-            post.hashes = post_hashes(post, &post.raw);
+            post.hashes = post_hashes(post, tweet.json()?.get());
         }
-        post.hashes = post_hashes(&post, &post.raw);
+        post.hashes = post_hashes(&post, json.get());
         Ok(post)
+    }
+
+    /// The status, with what concerns its reader, which the hashes cover.
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        serde_json::value::to_raw_value(&self.status())
     }
 
     fn views(&self) -> Option<i64> {

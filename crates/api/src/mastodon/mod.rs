@@ -1,7 +1,6 @@
 //! Mastodon's API.
 
 mod instance;
-mod link;
 mod lists;
 mod local_references;
 mod page_query;

@@ -1,4 +1,8 @@
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderValue, request::Parts},
+};
+use driftline_mastodon::Link;
 use driftline_store::{LocalId, timeline::Range};
 use url::form_urlencoded::{self, Serializer};
 
@@ -45,12 +49,23 @@ impl PageQuery {
         Ok(parsed)
     }
 
-    /// The query of a neighbouring page.
-    pub(super) fn neighbour(&self, bound: &str, id: LocalId) -> String {
-        Serializer::new(String::new())
-            .extend_pairs(&self.kept)
-            .append_pair(bound, &id.to_string())
-            .finish()
+    /// The `Link` header of the page at this address, from its newest to its oldest ID.
+    pub(super) fn link(
+        &self,
+        address: &str,
+        (newest, oldest): (LocalId, LocalId),
+    ) -> Option<HeaderValue> {
+        let neighbour = |bound: &str, id: LocalId| {
+            let mut query = Serializer::new(String::new());
+            query.extend_pairs(&self.kept);
+            query.append_pair(bound, &id.to_string());
+            format!("{address}?{}", query.finish())
+        };
+        let link = Link {
+            next: neighbour("max_id", oldest),
+            prev: neighbour("min_id", newest),
+        };
+        HeaderValue::try_from(link.to_string()).ok()
     }
 }
 

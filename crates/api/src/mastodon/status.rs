@@ -1,18 +1,23 @@
 //! Posts as Mastodon shows them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use driftline_core::post::Visibility;
 use driftline_id::Layout;
 use driftline_mastodon::{
-    AccountNames, Copied, Kind, ObjectWriter, RawObject, copy, iso_8601, write_account, write_list,
+    ObjectWriter, RawObject, ViewerOverlay, copy_status, iso_8601, write_account, write_status_edit,
 };
 use driftline_store::{
+    LocalId,
     history::{EndedBy, Version},
     timeline::TimelinePost,
 };
 
 use super::local_references::LocalReferences;
+
+/// What posts say of the account that views them, by their IDs in the public timeline. A post
+/// without an entry says nothing special.
+pub(super) type Overlays = HashMap<LocalId, ViewerOverlay>;
 
 /// A stored post with its JSON parsed.
 #[derive(Debug)]
@@ -64,11 +69,18 @@ impl<'p> Status<'p> {
         .flatten()
     }
 
-    /// Writes the entity `Status`.
-    pub(super) fn write(&self, out: &mut Vec<u8>, local: &LocalReferences) {
+    /// Writes the entity `Status`. `overlays` are those of the viewer; `None` for one without an
+    /// account.
+    pub(super) fn write(
+        &self,
+        out: &mut Vec<u8>,
+        local: &LocalReferences,
+        overlays: Option<&Overlays>,
+    ) {
         let post = self.post;
         let context = Context {
             local,
+            overlays,
             post,
             origin: local.origin(post.instance),
         };
@@ -82,16 +94,15 @@ impl<'p> Status<'p> {
             &context.uri(post.uri.as_deref(), post.url.as_deref(), &post.upstream_id),
         );
         object.value("url", &post.url);
-        let account = post
-            .account
-            .map_or_else(|| NO_ACCOUNT.to_owned(), |id| id.to_string());
+        let account = object.key("account");
         write_account(
-            object.key("account"),
+            account,
             &self.entity.account,
-            &account,
+            self.local_account_id().as_deref(),
             context.origin,
         );
         self.entity.write_rest(&mut object, &context);
+        context.write_overlay(&mut object, Some(post.public_id));
         match &self.boosted {
             Some(boosted) => boosted.write_boosted(object.key("reblog"), &context),
             None => object.json("reblog", "null"),
@@ -105,7 +116,7 @@ impl<'p> Status<'p> {
             .post
             .edited_at_ms
             .unwrap_or_else(|| created_at_ms(self.post));
-        self.write_edit_of(out, local, &self.entity, &iso_8601(written_ms));
+        self.write_edit_of(out, local, &self.entity.members, &iso_8601(written_ms));
     }
 
     /// Writes the entity `StatusEdit` of an earlier version. Writes nothing and returns `false` if
@@ -124,7 +135,7 @@ impl<'p> Status<'p> {
             .text("edited_at")
             .or_else(|| members.text("created_at"));
         let written = written.unwrap_or_else(|| Cow::Owned(iso_8601(created_at_ms(self.post))));
-        self.write_edit_of(out, local, &Entity::of(members), &written);
+        self.write_edit_of(out, local, &members, &written);
         true
     }
 
@@ -132,24 +143,16 @@ impl<'p> Status<'p> {
         &self,
         out: &mut Vec<u8>,
         local: &LocalReferences,
-        entity: &Entity<'_>,
+        version: &RawObject<'_>,
         written: &str,
     ) {
         let origin = local.origin(self.post.instance);
-        let id = self
-            .post
-            .account
-            .map_or_else(|| NO_ACCOUNT.to_owned(), |id| id.to_string());
-        let mut object = ObjectWriter::open(out);
-        object.value("created_at", written);
-        write_account(object.key("account"), &entity.account, &id, origin);
-        copy(&mut object, &entity.members, COPIED_OF_EDIT);
-        if let Some(poll) = entity.members.get("poll").and_then(RawObject::of) {
-            let mut poll_object = ObjectWriter::open(object.key("poll"));
-            copy(&mut poll_object, &poll, COPIED_OF_EDITED_POLL);
-            poll_object.close();
-        }
-        object.close();
+        let account = self.local_account_id();
+        write_status_edit(out, version, written, account.as_deref(), origin);
+    }
+
+    fn local_account_id(&self) -> Option<String> {
+        self.post.account.map(|id| id.to_string())
     }
 }
 
@@ -163,6 +166,7 @@ struct Entity<'p> {
 /// The post that an entity was seen in, and its local references.
 struct Context<'a> {
     local: &'a LocalReferences,
+    overlays: Option<&'a Overlays>,
     post: &'a TimelinePost,
     origin: &'a str,
 }
@@ -173,6 +177,14 @@ impl Context<'_> {
         match uri.or(url) {
             Some(uri) => uri.to_owned(),
             None => format!("{}/statuses/{upstream_id}", self.origin),
+        }
+    }
+
+    /// Writes what a post says of the viewer; a post without a local ID says nothing special.
+    fn write_overlay(&self, object: &mut ObjectWriter<'_>, post: Option<LocalId>) {
+        if let Some(overlays) = self.overlays {
+            let overlay = post.and_then(|id| overlays.get(&id));
+            overlay.unwrap_or(&ViewerOverlay::default()).write(object);
         }
     }
 }
@@ -197,32 +209,9 @@ impl<'p> Entity<'p> {
             .or_else(|| replied_to?.account);
         object.value("in_reply_to_id", &replied_to.map(|post| post.id));
         object.value("in_reply_to_account_id", &replied_account);
-        copy(object, members, COPIED);
-        write_list(
-            object.key("mentions"),
-            members.objects("mentions"),
-            |object, mention| {
-                write_mention(object, mention, context);
-            },
-        );
-        write_list(
-            object.key("tags"),
-            members.objects("tags"),
-            |object, tag| {
-                copy(object, tag, COPIED_OF_TAG);
-            },
-        );
-        match members.get("poll").and_then(RawObject::of) {
-            Some(poll) => {
-                let mut poll_object = ObjectWriter::open(object.key("poll"));
-                if let Some(id) = poll.id("id") {
-                    poll_object.value("id", &id);
-                }
-                copy(&mut poll_object, &poll, COPIED_OF_POLL);
-                poll_object.close();
-            }
-            None => object.json("poll", "null"),
-        }
+        copy_status(object, members, context.origin, |id| {
+            context.local.account(instance, id)
+        });
     }
 
     fn write_boosted(&self, out: &mut Vec<u8>, context: &Context<'_>) {
@@ -247,29 +236,23 @@ impl<'p> Entity<'p> {
             &context.uri(uri.as_deref(), url.as_deref(), &upstream_id),
         );
         object.value("url", &url);
-        let account_id = self.account.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
-        let local_id = local_post
-            .and_then(|post| post.account)
-            .or_else(|| context.local.account(instance, &account_id))
-            .map(|id| Cow::Owned(id.to_string()));
-        let id = local_id.unwrap_or(account_id);
-        write_account(object.key("account"), &self.account, &id, context.origin);
+        let upstream_account = self.account.id("id");
+        let account = local_post.and_then(|post| post.account).or_else(|| {
+            let id = upstream_account.as_deref()?;
+            context.local.account(instance, id)
+        });
+        let account = account.map(|id| Cow::Owned(id.to_string()));
+        write_account(
+            object.key("account"),
+            &self.account,
+            account.or(upstream_account).as_deref(),
+            context.origin,
+        );
         self.write_rest(&mut object, context);
+        context.write_overlay(&mut object, local_post.map(|post| post.id));
         object.json("reblog", "null");
         object.close();
     }
-}
-
-fn write_mention(object: &mut ObjectWriter<'_>, mention: &RawObject<'_>, context: &Context<'_>) {
-    let upstream_id = mention.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
-    match context.local.account(context.post.instance, &upstream_id) {
-        Some(id) => object.value("id", &id),
-        None => object.value("id", &upstream_id),
-    }
-    let account = AccountNames::of(mention, context.origin);
-    object.value("username", &account.username);
-    object.value("acct", &account.acct);
-    object.value("url", &mention.text("url").unwrap_or_default());
 }
 
 fn visibility(status: &RawObject<'_>) -> Visibility {
@@ -289,45 +272,61 @@ fn created_at_ms(post: &TimelinePost) -> i64 {
         .unwrap_or_else(|| Layout::PULSATE.time_ms(post.post_id.raw().into()))
 }
 
-/// The ID of an author that the upstream leaves out.
-const NO_ACCOUNT: &str = "0";
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json, value::to_raw_value};
 
-const COPIED: &[Copied] = &[
-    Copied::always("content", Kind::Text, "\"\""),
-    Copied::always("sensitive", Kind::Bool, "false"),
-    Copied::always("spoiler_text", Kind::Text, "\"\""),
-    Copied::always("media_attachments", Kind::List, "[]"),
-    Copied::always("emojis", Kind::List, "[]"),
-    Copied::always("reblogs_count", Kind::Whole, "0"),
-    Copied::always("favourites_count", Kind::Whole, "0"),
-    Copied::always("replies_count", Kind::Whole, "0"),
-    Copied::always("card", Kind::Object, "null"),
-    Copied::always("language", Kind::Text, "null"),
-    Copied::optional("application", Kind::Object),
-];
+    use super::*;
+    use driftline_store::InstanceId;
 
-const COPIED_OF_TAG: &[Copied] = &[
-    Copied::always("name", Kind::Text, "\"\""),
-    Copied::always("url", Kind::Text, "\"\""),
-];
+    fn written(post: &TimelinePost, overlays: Option<&Overlays>) -> Value {
+        let mut out = Vec::new();
+        Status::of(post).write(&mut out, &LocalReferences::default(), overlays);
+        serde_json::from_slice(&out).expect("JSON")
+    }
 
-/// Without `voted` and `own_votes`, which concern the token's account.
-const COPIED_OF_POLL: &[Copied] = &[
-    Copied::always("expires_at", Kind::Text, "null"),
-    Copied::always("expired", Kind::Bool, "false"),
-    Copied::always("multiple", Kind::Bool, "false"),
-    Copied::always("votes_count", Kind::Whole, "0"),
-    Copied::always("voters_count", Kind::Whole, "null"),
-    Copied::always("options", Kind::List, "[]"),
-    Copied::always("emojis", Kind::List, "[]"),
-];
-
-const COPIED_OF_EDIT: &[Copied] = &[
-    Copied::always("content", Kind::Text, "\"\""),
-    Copied::always("spoiler_text", Kind::Text, "\"\""),
-    Copied::always("sensitive", Kind::Bool, "false"),
-    Copied::always("media_attachments", Kind::List, "[]"),
-    Copied::always("emojis", Kind::List, "[]"),
-];
-
-const COPIED_OF_EDITED_POLL: &[Copied] = &[Copied::always("options", Kind::List, "[]")];
+    #[test]
+    fn only_a_viewer_with_an_account_sees_its_overlay() {
+        let id = LocalId::new(7);
+        let boosted = json!({ "id": "6", "visibility": "public", "muted": true });
+        let post = TimelinePost {
+            id,
+            post_id: id,
+            public_id: id,
+            instance: InstanceId::new(1),
+            upstream_id: "7".to_owned(),
+            uri: None,
+            url: None,
+            account: None,
+            created_at_ms: Some(0),
+            edited_at_ms: None,
+            visibility: Visibility::Public,
+            boost_of: None,
+            raw: json!({ "id": "7", "bookmarked": true, "reblog": boosted }).to_string(),
+        };
+        let members = "favourited reblogged muted bookmarked pinned filtered";
+        let overlay_of = |status: &Value| -> Vec<Value> {
+            let members = members.split(' ');
+            members.map(|name| json!(status.get(name))).collect()
+        };
+        let status = written(&post, None);
+        for status in [&status, &status["reblog"]] {
+            assert!(overlay_of(status).iter().all(Value::is_null), "{status}");
+        }
+        let overlay = ViewerOverlay {
+            favourited: true,
+            pinned: Some(false),
+            filtered: vec![to_raw_value(&json!({ "filter": {} })).expect("JSON")],
+            ..ViewerOverlay::default()
+        };
+        let status = written(&post, Some(&Overlays::from([(id, overlay)])));
+        assert_eq!(
+            json!(overlay_of(&status)),
+            json!([true, false, false, false, false, [{ "filter": {} }]])
+        );
+        assert_eq!(
+            json!(overlay_of(&status["reblog"])),
+            json!([false, false, false, false, null, []])
+        );
+    }
+}

@@ -37,18 +37,18 @@ pub(super) async fn history(
 }
 
 fn status(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(post) = timeline::status(tx, id, Viewer::Anyone)? else {
+    let Some(post) = timeline::status(tx, id, Viewer::Anonymous)? else {
         return Ok(None);
     };
     let status = Status::of(&post);
     let local = LocalReferences::find(tx, slice::from_ref(&status))?;
     let mut body = Vec::with_capacity(post.raw.len() * 2);
-    status.write(&mut body, &local);
+    status.write(&mut body, &local, None);
     Ok(Some(body))
 }
 
 fn edits(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(post) = timeline::status(tx, id, Viewer::Anyone)? else {
+    let Some(post) = timeline::status(tx, id, Viewer::Anonymous)? else {
         return Ok(None);
     };
     let versions = history::versions(tx, post.post_id)?;

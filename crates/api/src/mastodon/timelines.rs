@@ -12,7 +12,7 @@ use driftline_store::{
     timeline::{self, Range, TimelinePost, Viewer},
 };
 
-use super::{JSON, link, local_references::LocalReferences, page_query::PageQuery, status::Status};
+use super::{JSON, local_references::LocalReferences, page_query::PageQuery, status::Status};
 use crate::{
     App,
     auth::Operator,
@@ -59,7 +59,7 @@ fn source_page(tx: &mut Tx<'_>, id: SourceId, range: &Range) -> Result<Option<Pa
     if !source::by_id(tx, id)?.is_some_and(|source| source.readable) {
         return Ok(None);
     }
-    let posts = timeline::source(tx, id, range, Viewer::Anyone)?;
+    let posts = timeline::source(tx, id, range, Viewer::Anonymous)?;
     Page::write(tx, &posts).map(Some)
 }
 
@@ -91,7 +91,7 @@ impl Page {
         let mut separator = b'[';
         for status in &statuses {
             body.push(separator);
-            status.write(&mut body, &local);
+            status.write(&mut body, &local, None);
             separator = b',';
         }
         body.push(b']');
@@ -104,7 +104,7 @@ impl Page {
     fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {
         let link = self
             .ends
-            .and_then(|ends| link::header(address, path, query, ends));
+            .and_then(|ends| query.link(&address.of(path), ends));
         let mut response = ([(CONTENT_TYPE, JSON)], self.body).into_response();
         if let Some(link) = link {
             response.headers_mut().insert(LINK, link);

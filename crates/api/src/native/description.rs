@@ -1,24 +1,17 @@
 //! The OpenAPI description of the HTTP API.
 
-use serde::Serialize;
 use utoipa::{
-    Modify, OpenApi, ToSchema,
+    Modify, OpenApi,
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
 use super::track;
+use crate::transport::Problem;
 use driftline_core::tracking::{Track, TrackResult, TrackedPosts};
 
 /// The OpenAPI description of these routes.
 pub fn api_description() -> utoipa::openapi::OpenApi {
     Description::openapi()
-}
-
-/// What went wrong.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Problem {
-    /// The error message, for people.
-    error: String,
 }
 
 #[derive(OpenApi)]

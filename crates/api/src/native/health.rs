@@ -5,14 +5,15 @@ use std::sync::Arc;
 use axum::{
     Extension,
     extract::State,
-    http::{HeaderMap, StatusCode},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use driftline_runtime::{StalledSource, StoreProbe, now_ms, show_ms};
+use driftline_store::timeline::Viewer;
 
 use crate::{
     App,
-    auth::Operator,
+    auth::{Operator, ViewedBy},
     transport::{ApiError, rendered},
 };
 
@@ -29,7 +30,7 @@ pub(crate) async fn live() -> &'static str {
 pub(crate) async fn ready(
     State(app): State<Arc<App>>,
     Extension(probe): Extension<StoreProbe>,
-    headers: HeaderMap,
+    ViewedBy(viewer): ViewedBy,
 ) -> Response {
     let checked = if *app.ready.borrow() {
         let probed = probe.check().await.map_err(|error| error.to_string());
@@ -41,10 +42,7 @@ pub(crate) async fn ready(
         Err("The server is starting or stopping".to_owned())
     };
     let stalled = app.mirror.stalled_sources(now_ms());
-    let is_operator = app
-        .authorization
-        .check(&headers, app.public_base.as_ref())
-        .is_ok();
+    let is_operator = viewer == Viewer::Operator;
     let (status, mut text) = match checked {
         Ok(()) => (StatusCode::OK, "ok".to_owned()),
         // A database error may name files and hosts.

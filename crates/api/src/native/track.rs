@@ -17,8 +17,11 @@ use driftline_runtime::CommandError;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::description::Problem;
-use crate::{App, auth::Operator, transport::ApiError};
+use crate::{
+    App,
+    auth::Operator,
+    transport::{ApiError, Problem},
+};
 
 /// `/api/v1/track`. It needs authorization, since it causes requests to upstreams.
 pub(crate) fn routes() -> Router<Arc<App>> {

@@ -5,6 +5,14 @@ use axum::{
 };
 use driftline_store::StoreError;
 use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What went wrong.
+#[derive(Serialize, ToSchema)]
+pub struct Problem {
+    /// The error message, for people.
+    error: String,
+}
 
 /// Why a request fails, as its client sees it.
 #[derive(Debug)]
@@ -63,7 +71,9 @@ impl IntoResponse for ApiError {
                 "Internal error; see the server's log",
             ),
         };
-        let body = Json(ErrorBody { error });
+        let body = Json(Problem {
+            error: error.to_owned(),
+        });
         let challenge = match &self {
             Self::Unauthorized { presented: false } => "Bearer realm=\"driftline\"",
             Self::Unauthorized { presented: true } => {
@@ -73,9 +83,4 @@ impl IntoResponse for ApiError {
         };
         (status, [(WWW_AUTHENTICATE, challenge)], body).into_response()
     }
-}
-
-#[derive(Serialize)]
-struct ErrorBody<'a> {
-    error: &'a str,
 }

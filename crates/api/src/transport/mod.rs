@@ -6,7 +6,7 @@ mod metrics_text;
 mod path_id;
 mod serve;
 
-pub use error::ApiError;
+pub use error::{ApiError, Problem};
 pub use metrics_text::rendered;
 pub use serve::{Limits, serve};
 

@@ -44,24 +44,6 @@ pub trait Clock {
     }
 }
 
-impl<C: Clock + ?Sized> Clock for &C {
-    fn now_us(&self) -> i64 {
-        (**self).now_us()
-    }
-
-    fn now_ms(&self) -> i64 {
-        (**self).now_ms()
-    }
-
-    fn fresh_us(&self) -> i64 {
-        (**self).fresh_us()
-    }
-
-    fn exact_us(&self) -> i64 {
-        (**self).exact_us()
-    }
-}
-
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now_us(&self) -> i64 {
         (**self).now_us()

@@ -7,8 +7,7 @@ use crate::layout::Layout;
 use crate::node::Node;
 use crate::policy::ClockPolicy;
 use crate::refusal::Refusal;
-use crate::shared::{Lane, SharedGenerator};
-use crate::typed::Id;
+use crate::shared::SharedGenerator;
 use crate::window::{LeaseStore, Window, WindowConfig};
 
 /// IDs for this process, from a node of a folder: clock, lease, keeper and generator in one.
@@ -63,39 +62,14 @@ impl LocalIds {
         self.generator.next_id()
     }
 
-    /// [`next_id`](Self::next_id) as an ID of `T`.
-    #[inline]
-    pub fn next_id_as<T>(&self) -> Result<Id<T>, Refusal> {
-        self.generator.next_id_as()
-    }
-
     /// Up to `length` IDs of one tick, after a wait if need be.
     pub fn reserve_waiting(&self, length: usize) -> Result<Batch, Refusal> {
         self.generator.reserve_waiting(length)
     }
 
-    /// An ID before the deadline, as [`SharedGenerator::next_before`].
-    #[cfg(feature = "tokio")]
-    pub async fn next_before(
-        &self,
-        deadline: tokio::time::Instant,
-    ) -> Result<u64, crate::waiting::DeadlineError> {
-        self.generator.next_before(deadline).await
-    }
-
-    /// A lane for one thread.
-    pub fn lane(&self) -> Lane<&SharedGenerator<TickedClock>> {
-        Lane::new(&self.generator)
-    }
-
-    /// The node.
-    pub fn node(&self) -> &Node {
-        self.generator.node()
-    }
-
-    /// The end of the window in Unix µs, as extended so far.
-    pub fn window_until_us(&self) -> i64 {
-        self.generator.window_until_us()
+    /// The generator, for lanes and waits with a deadline.
+    pub fn generator(&self) -> &SharedGenerator<TickedClock> {
+        &self.generator
     }
 
     /// Takes out why the window was last not extended, as [`Keeper::take_failure`].

@@ -4,7 +4,6 @@ use crate::clock::Clock;
 use crate::refusal::NotNow;
 use crate::run::Run;
 use crate::shared::SharedGenerator;
-use crate::typed::Id;
 
 /// One thread's lane through a [`SharedGenerator`], nearly as fast as a generator of its own.
 ///
@@ -45,12 +44,6 @@ where
         }
     }
 
-    /// [`try_next`](Self::try_next) as an ID of `T`.
-    #[inline]
-    pub fn try_next_as<T>(&mut self) -> Result<Id<T>, NotNow> {
-        self.try_next().map(Id::new)
-    }
-
     #[cold]
     #[inline(never)]
     fn try_next_run(&mut self) -> Result<u64, NotNow> {
@@ -76,12 +69,6 @@ where
             Ok(raw) => Ok(raw),
             Err(not_now) => crate::blocking::wait(self, not_now, |lane| lane.try_next()),
         }
-    }
-
-    /// [`next_id`](Self::next_id) as an ID of `T`.
-    #[inline]
-    pub fn next_id_as<T>(&mut self) -> Result<Id<T>, crate::Refusal> {
-        self.next_id().map(Id::new)
     }
 }
 
@@ -109,12 +96,9 @@ where
     R: Deref<Target = SharedGenerator<C>>,
     C: Clock,
 {
-    /// An ID before the deadline, on a Tokio runtime with its timer enabled. Cancel-safe: an ID
-    /// is taken only when it is returned.
-    pub async fn next_before(
-        &mut self,
-        deadline: tokio::time::Instant,
-    ) -> Result<u64, crate::waiting::DeadlineError> {
+    /// An ID before the deadline, on a Tokio runtime with its timer enabled; [`NotNow::Wait`] if
+    /// the deadline comes first. Cancel-safe: an ID is taken only when it is returned.
+    pub async fn next_before(&mut self, deadline: tokio::time::Instant) -> Result<u64, NotNow> {
         crate::waiting::wait(deadline, || self.try_next()).await
     }
 }

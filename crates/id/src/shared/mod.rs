@@ -11,7 +11,6 @@ use crate::node::Node;
 use crate::policy::{ClockPolicy, SequenceStart};
 use crate::refusal::{NotNow, StartError};
 use crate::rules::{Grant, RETIRED, Rules};
-use crate::typed::Id;
 use crate::window::{Retired, Window};
 
 /// Makes IDs for many threads, without a lock. Of two calls one after the other, on whatever
@@ -67,12 +66,6 @@ impl<C: Clock> SharedGenerator<C> {
                 Err(seen) => next = seen,
             }
         }
-    }
-
-    /// [`try_next`](Self::try_next) as an ID of `T`.
-    #[inline]
-    pub fn try_next_as<T>(&self) -> Result<Id<T>, NotNow> {
-        self.try_next().map(Id::new)
     }
 
     /// Up to `length` IDs of this tick at once, and at least one.
@@ -167,12 +160,6 @@ impl<C: Clock> SharedGenerator<C> {
         }
     }
 
-    /// [`next_id`](Self::next_id) as an ID of `T`.
-    #[inline]
-    pub fn next_id_as<T>(&self) -> Result<Id<T>, crate::Refusal> {
-        self.next_id().map(Id::new)
-    }
-
     /// Up to `length` IDs of one tick, after a wait if need be.
     pub fn reserve_waiting(&self, length: usize) -> Result<Batch, crate::Refusal> {
         match self.reserve(length) {
@@ -195,17 +182,14 @@ impl<C: Clock> crate::blocking::Source for &SharedGenerator<C> {
 
 #[cfg(feature = "tokio")]
 impl<C: Clock> SharedGenerator<C> {
-    /// An ID before the deadline, on a Tokio runtime with its timer enabled. Cancel-safe: an ID
-    /// is taken only when it is returned.
+    /// An ID before the deadline, on a Tokio runtime with its timer enabled; [`NotNow::Wait`] if
+    /// the deadline comes first. Cancel-safe: an ID is taken only when it is returned.
     ///
     /// The runtime's timer counts whole ms, so that on a busy runtime a wait may miss a tick.
     /// Where more IDs are asked for than the layout has, take many of a tick at once, by
     /// [`reserve_before`](Self::reserve_before). Waits below 50 µs give way to the runtime's other
     /// tasks instead of sleeping.
-    pub async fn next_before(
-        &self,
-        deadline: tokio::time::Instant,
-    ) -> Result<u64, crate::waiting::DeadlineError> {
+    pub async fn next_before(&self, deadline: tokio::time::Instant) -> Result<u64, NotNow> {
         crate::waiting::wait(deadline, || self.try_next()).await
     }
 
@@ -215,7 +199,7 @@ impl<C: Clock> SharedGenerator<C> {
         &self,
         length: usize,
         deadline: tokio::time::Instant,
-    ) -> Result<Batch, crate::waiting::DeadlineError> {
+    ) -> Result<Batch, NotNow> {
         crate::waiting::wait(deadline, || self.reserve(length)).await
     }
 }

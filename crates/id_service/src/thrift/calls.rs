@@ -173,56 +173,38 @@ impl Calls {
     }
 
     async fn call(&mut self, call: &Call<'_>) -> Result<(), Ended> {
-        let failed = match call.request {
-            Request::Id { agent } => match self.id(agent).await? {
-                Ok(id) => {
-                    self.reply(call, id);
-                    return Ok(());
-                }
-                Err(message) => (Failure::Internal, message),
-            },
-            Request::Timestamp => {
-                self.reply(call, self.issuer.now_us().div_euclid(1_000));
-                return Ok(());
+        let answer = match call.request {
+            Request::Id { agent } => {
+                let id = self.id(agent).await?;
+                id.map_err(|message| (Failure::Internal, message))
             }
-            Request::WorkerId => {
-                self.reply(call, self.issuer.worker_id());
-                return Ok(());
-            }
-            Request::DatacenterId => {
-                self.reply(call, self.issuer.datacenter_id());
-                return Ok(());
-            }
+            Request::Timestamp => Ok(self.issuer.now_us().div_euclid(1_000)),
+            Request::WorkerId => Ok(self.issuer.worker_id()),
+            Request::DatacenterId => Ok(self.issuer.datacenter_id()),
             Request::Unknown => {
-                let name: String = String::from_utf8_lossy(call.name)
-                    .chars()
-                    .take(64)
-                    .collect();
+                let name = String::from_utf8_lossy(call.name);
+                let name: String = name.chars().take(64).collect();
                 let message = format!(
                     "there is no method {name:?}; there are get_id, get_timestamp, \
                      get_worker_id and get_datacenter_id"
                 );
-                (Failure::UnknownMethod, message)
+                Err((Failure::UnknownMethod, message))
             }
             Request::NotACall { kind } => {
                 let message = format!("invalid message type {kind}: expected a call");
-                (Failure::MessageType, message)
+                Err((Failure::MessageType, message))
             }
-            Request::Malformed(error) => (
-                Failure::Protocol,
-                format!("the arguments cannot be read: {error}"),
-            ),
+            Request::Malformed(error) => {
+                let message = format!("the arguments cannot be read: {error}");
+                Err((Failure::Protocol, message))
+            }
         };
-        if !call.one_way {
-            call.fail(&mut self.out, failed.0, &failed.1);
+        match answer {
+            _ if call.one_way => {}
+            Ok(value) => call.reply(&mut self.out, value),
+            Err((failure, message)) => call.fail(&mut self.out, failure, &message),
         }
         Ok(())
-    }
-
-    fn reply(&mut self, call: &Call<'_>, value: i64) {
-        if !call.one_way {
-            call.reply(&mut self.out, value);
-        }
     }
 
     /// An ID, or the message of a refusal.

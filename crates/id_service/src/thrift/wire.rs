@@ -1,7 +1,5 @@
 //! Thrift's binary protocol: the encoding of values.
 
-use std::fmt;
-
 /// The types of values, by their numbers on the wire.
 pub(super) mod kind {
     pub(in super::super) const STOP: u8 = 0;
@@ -20,17 +18,22 @@ pub(super) mod kind {
 }
 
 /// Why bytes are not a value of the binary protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The bytes end within a value.
+    #[error("the message ends within a value")]
     CutOff,
     /// A length is negative.
+    #[error("a length is {0}")]
     Length(i32),
     /// No value has a type of this number.
+    #[error("there is no type {0}")]
     Type(u8),
     /// Values are nested more than [`MAX_DEPTH`] deep.
+    #[error("values are nested more than {MAX_DEPTH} deep")]
     TooDeep,
     /// The header's version is not 1.
+    #[error("the message begins with {0:#010x}, not with version 1; is it the binary protocol?")]
     Version(u32),
 }
 
@@ -139,24 +142,6 @@ const fn fixed_size(kind: u8) -> Option<usize> {
         _ => None,
     }
 }
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CutOff => write!(f, "the message ends within a value"),
-            Self::Length(length) => write!(f, "a length is {length}"),
-            Self::Type(kind) => write!(f, "there is no type {kind}"),
-            Self::TooDeep => write!(f, "values are nested more than {MAX_DEPTH} deep"),
-            Self::Version(version) => write!(
-                f,
-                "the message begins with {version:#010x}, not with version 1; \
-                 is it the binary protocol?"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for WireError {}
 
 /// How deep values may be nested.
 pub const MAX_DEPTH: u32 = 16;

@@ -1,5 +1,7 @@
 //! IDs over HTTP.
 
+use std::sync::Arc;
+
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -38,7 +40,7 @@ impl World {
             peers: Vec::new(),
             skip_sanity_check: false,
         };
-        let shared = SharedClock::new(clock.clone());
+        let shared: SharedClock = Arc::new(clock.clone());
         let stopped = watch::channel(false).1;
         let service = Service::start(settings, shared, stopped).await.unwrap();
         Self {

@@ -19,7 +19,7 @@ fn peer_of(issuer: Arc<Issuer>, own: &Issuer) -> (Peer, Listener) {
 }
 
 fn with_layout(layout: Layout, number: u64) -> Arc<Issuer> {
-    let clock = SharedClock::new(ManualClock::at_ms(START_MS));
+    let clock: SharedClock = Arc::new(ManualClock::at_ms(START_MS));
     let window = Window::unrecorded_ids_may_repeat(Node::new(&layout, number).unwrap());
     Arc::new(Issuer::new(window, clock, ClockPolicy::Refuse).unwrap())
 }
@@ -113,7 +113,7 @@ fn clocks_are_near_to_their_mean() {
         let node = Node::new(&Layout::TWITTER, worker as u64).unwrap();
         let clock = ManualClock::at_ms(now_ms);
         let window = Window::unrecorded_ids_may_repeat(node);
-        let theirs = Issuer::new(window, SharedClock::new(clock), ClockPolicy::Refuse).unwrap();
+        let theirs = Issuer::new(window, Arc::new(clock), ClockPolicy::Refuse).unwrap();
         Peer {
             address: "peer:1".to_owned(),
             worker,

@@ -1,6 +1,6 @@
 //! The service from its start to its end, on real files.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use driftline_id::{ClockPolicy, Layout, clock::ManualClock, window::Record};
 use driftline_id_service::{
@@ -37,7 +37,7 @@ fn never() -> watch::Receiver<bool> {
 async fn a_service_that_stops_leaves_nothing_to_wait_for() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at_ms(START_MS);
-    let shared = || SharedClock::new(clock.clone());
+    let shared = || -> SharedClock { Arc::new(clock.clone()) };
     let service = Service::start(settings(folder.path(), 5), shared(), never()).await;
     let service = service.unwrap();
     let last = service.issuer().one().await.unwrap();
@@ -57,7 +57,7 @@ async fn a_service_that_stops_leaves_nothing_to_wait_for() {
 async fn a_service_waits_until_its_window_begins() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at_ms(START_MS);
-    let shared = SharedClock::new(clock.clone());
+    let shared: SharedClock = Arc::new(clock.clone());
     let crashed = Service::start(settings(folder.path(), 5), shared.clone(), never()).await;
     let last = crashed.as_ref().unwrap().issuer().one().await.unwrap();
     let until_us = record(folder.path(), 5).until_us();
@@ -87,7 +87,7 @@ async fn a_service_waits_until_its_window_begins() {
 async fn a_service_that_does_not_fit_gives_its_node_back() {
     let folder = tempfile::tempdir().unwrap();
     let peer = serve(still(5, ClockPolicy::Refuse).0, Limits::default());
-    let clock = SharedClock::new(ManualClock::at_ms(START_MS));
+    let clock: SharedClock = Arc::new(ManualClock::at_ms(START_MS));
     let mut wrong = settings(folder.path(), 5);
     wrong.peers = vec![peer.address().to_string()];
     let refused = Service::start(wrong.clone(), clock.clone(), never()).await;
@@ -107,7 +107,7 @@ async fn a_peer_that_is_down_is_passed_over() {
     let mut settings = settings(folder.path(), 5);
     settings.peers = vec![listener.local_addr().unwrap().to_string()];
     drop(listener);
-    let clock = SharedClock::new(ManualClock::at_ms(START_MS));
+    let clock: SharedClock = Arc::new(ManualClock::at_ms(START_MS));
     let service = Service::start(settings, clock, never()).await.unwrap();
     service.stop().await;
 }
@@ -115,7 +115,7 @@ async fn a_peer_that_is_down_is_passed_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_process_holds_a_node() {
     let folder = tempfile::tempdir().unwrap();
-    let clock = SharedClock::new(ManualClock::at_ms(START_MS));
+    let clock: SharedClock = Arc::new(ManualClock::at_ms(START_MS));
     let held = Service::start(settings(folder.path(), 5), clock.clone(), never()).await;
     let second = Service::start(settings(folder.path(), 5), clock.clone(), never()).await;
     assert!(matches!(second, Err(ServiceError::Node(_))));
@@ -142,7 +142,7 @@ async fn one_process_holds_a_node() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_epoch_that_cannot_be_is_not_recorded() {
     let folder = tempfile::tempdir().unwrap();
-    let clock = SharedClock::new(ManualClock::at_ms(START_MS));
+    let clock: SharedClock = Arc::new(ManualClock::at_ms(START_MS));
     let layout = Layout::TWITTER.with_epoch(START_MS * 10);
     let wrong = Settings {
         node: NodeChoice::Configured {
@@ -175,7 +175,7 @@ async fn nodes_come_from_the_folder_or_the_store() {
         ..settings(folder.path(), 0)
     };
     let from_folder = settings(&folder.path().join("ids"), 5);
-    let clock = SharedClock::new(ManualClock::at_ms(START_MS));
+    let clock: SharedClock = Arc::new(ManualClock::at_ms(START_MS));
     let start =
         async |settings: &Settings| Service::start(settings.clone(), clock.clone(), never()).await;
     let held = start(&from_folder).await.unwrap();
@@ -207,7 +207,7 @@ async fn nodes_come_from_the_folder_or_the_store() {
 async fn a_lost_node_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at_ms(START_MS);
-    let shared = SharedClock::new(clock.clone());
+    let shared: SharedClock = Arc::new(clock.clone());
     let service = Service::start(settings(folder.path(), 5), shared, never()).await;
     let service = service.unwrap();
     std::fs::remove_file(folder.path().join("twitter-5.lock")).unwrap();
@@ -223,7 +223,7 @@ async fn a_lost_node_is_told() {
 async fn a_service_may_be_stopped_before_it_has_started() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::at_ms(START_MS);
-    let shared = SharedClock::new(clock.clone());
+    let shared: SharedClock = Arc::new(clock.clone());
     let first = Service::start(settings(folder.path(), 5), shared.clone(), never()).await;
     let path = folder.path().join("twitter-5.window");
     let left = std::fs::read(&path).unwrap();

@@ -28,14 +28,14 @@ pub fn node(number: u64) -> Node {
 pub fn still(number: u64, policy: ClockPolicy) -> (Arc<Issuer>, ManualClock) {
     let clock = ManualClock::at_ms(START_MS);
     let window = Window::unrecorded_ids_may_repeat(node(number));
-    let issuer = Issuer::new(window, SharedClock::new(clock.clone()), policy).unwrap();
+    let issuer = Issuer::new(window, Arc::new(clock.clone()), policy).unwrap();
     (Arc::new(issuer), clock)
 }
 
 /// An issuer with the real clock.
 pub fn running(number: u64) -> Arc<Issuer> {
     let window = Window::unrecorded_ids_may_repeat(node(number));
-    let clock = SharedClock::new(SystemClock);
+    let clock: SharedClock = Arc::new(SystemClock);
     Arc::new(Issuer::new(window, clock, ClockPolicy::Refuse).unwrap())
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use driftline_id::{ClockPolicy, Layout, Node, Window, clock::ManualClock};
 use driftline_id_service::{
-    Issuer, SharedClock,
+    Issuer,
     thrift::{Client, ClientError, Limits},
 };
 
@@ -96,7 +96,7 @@ fn ids_that_pass_signed_integers_are_refused() {
     let clock = ManualClock::at_ms(end_ms - 1);
     let node = Node::new(&Layout::PULSATE, 0).unwrap();
     let window = Window::unrecorded_ids_may_repeat(node);
-    let issuer = Issuer::new(window, SharedClock::new(clock.clone()), ClockPolicy::Refuse);
+    let issuer = Issuer::new(window, Arc::new(clock.clone()), ClockPolicy::Refuse);
     let server = serve(Arc::new(issuer.unwrap()), Limits::default());
     let mut client = Raw::connect(server.address());
     assert!(client.call("get_id", Some("a")).unwrap() > i64::MAX - (1 << 23));

@@ -63,7 +63,7 @@ async fn posts_that_are_not_public_are_nowhere() {
         limit: 40,
         ..Range::default()
     };
-    let read = move |tx: &mut Tx<'_>| timeline::source(tx, source, &all, Viewer::Trusted);
+    let read = move |tx: &mut Tx<'_>| timeline::source(tx, source, &all, Viewer::Operator);
     let all = world.store.read(read).await.unwrap();
     assert_eq!(all.len(), 5);
     for post in all {

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use driftline_db::{Column, DbError, Tx};
 use driftline_id::Layout;
 
-use crate::clock;
+use crate::clock::{self, MIN_LOCAL_ID};
 
 /// The ideal IDs of posts of history, from the times of their creation, Unix ms, the newest post
 /// first. They fall from post to post: a post that claims to be older than those below it gets an
 /// ID just above them.
 pub(crate) fn ideal_ids(times_ms: impl Iterator<Item = i64>, now_ms: i64) -> Vec<i64> {
     let mut ids: Vec<i64> = times_ms.map(|ms| ideal_id(ms, now_ms)).collect();
-    let mut below = 0;
+    let mut below = MIN_LOCAL_ID - 1;
     for id in ids.iter_mut().rev() {
         *id = (*id).max(below + 1);
         below = *id;
@@ -41,7 +41,7 @@ pub(crate) fn take_below(
     let mut ids = Vec::with_capacity(ideal.len());
     for ideal_id in ideal {
         bound = free.at_or_below(tx, (*ideal_id).min(bound - 1))?;
-        if bound < 1 {
+        if bound < MIN_LOCAL_ID {
             break;
         }
         ids.push(bound);
@@ -95,9 +95,9 @@ impl Free {
         })
     }
 
-    /// The largest free ID at or below `id`; below 1 if there is none.
+    /// The largest free ID at or below `id`; below [`MIN_LOCAL_ID`] if there is none.
     fn at_or_below(&mut self, tx: &mut Tx<'_>, mut id: i64) -> Result<i64, DbError> {
-        while id >= 1 {
+        while id >= MIN_LOCAL_ID {
             let is_known = (self.low..=self.high).contains(&id) || self.asked.contains(&id);
             if !is_known {
                 (self.low, self.high) = (id - STRETCH, id);
@@ -179,7 +179,8 @@ mod tests {
             let lowest = lowest_ms.map(|ms| ideal_id(ms, NOW_MS));
             let ids = falling(lowest, &ideal_ids(times_ms.iter().copied(), NOW_MS));
             prop_assert!(ids.is_sorted_by(|a, b| a > b));
-            prop_assert!(ids.iter().all(|id| *id >= 1 && lowest.is_none_or(|lowest| *id < lowest)));
+            prop_assert!(ids.iter().all(|id| lowest.is_none_or(|lowest| *id < lowest)));
+            prop_assert!(ids.iter().all(|id| *id >= MIN_LOCAL_ID));
             if lowest.is_none() && times_ms.is_sorted_by(|a, b| a > b) {
                 let own = times_ms.iter().map(|ms| ideal_id(*ms, NOW_MS));
                 prop_assert!(ids.iter().copied().zip(own).all(|(id, own)| id.abs_diff(own) <= 40));

@@ -5,7 +5,7 @@ use driftline_db::{DbError, Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    clock::{self, IdCounter},
+    clock,
     error::StoreError,
     id_types::{SourceId, from_sql, sql},
     mirror::source_lease::SourceHolder,
@@ -104,7 +104,7 @@ pub fn add(
         return Ok(Err(refused));
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
-    let id = clock::take_numbers(tx, IdCounter::Source, 1)?;
+    let id = clock::take_source_id(tx)?;
     tx.execute(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
              readable, update_count, created_at_ms, lease_holder, lease_fence, lease_until_ms,

@@ -26,13 +26,13 @@ pub struct Range {
     pub limit: u16,
 }
 
-/// Who views a timeline.
+/// Who views a timeline or a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Viewer {
-    /// Anyone: only public posts.
-    Anyone,
-    /// A client that may see all that the sources' tokens may see.
-    Trusted,
+    /// Anyone: sees public posts only.
+    Anonymous,
+    /// The operator: sees all that the sources' tokens may see.
+    Operator,
 }
 
 /// A post in a timeline.
@@ -103,8 +103,8 @@ pub fn source(
     range: &Range,
     viewer: Viewer,
 ) -> Result<Vec<TimelinePost>, StoreError> {
-    let is_trusted = viewer == Viewer::Trusted;
-    let which = if is_trusted { "not gone" } else { "listed" };
+    let is_operator = viewer == Viewer::Operator;
+    let which = if is_operator { "not gone" } else { "listed" };
     read(
         tx,
         range,
@@ -126,7 +126,7 @@ pub fn source(
                 },
             )
         },
-        |found| is_trusted || found.post.visibility == Visibility::Public,
+        |found| is_operator || found.post.visibility == Visibility::Public,
     )
 }
 
@@ -150,7 +150,7 @@ pub fn status(
         }
     }
     Ok(found
-        .filter(|found| found.listed || viewer == Viewer::Trusted)
+        .filter(|found| found.listed || viewer == Viewer::Operator)
         .map(|found| TimelinePost { id, ..found.post }))
 }
 

@@ -3,14 +3,19 @@
 use std::collections::BTreeSet;
 
 use driftline_db::testing::databases;
-use driftline_store::{Store, source, timeline::Viewer};
+use driftline_store::{
+    SourceId, Store, StoreError,
+    clock::{self, MIN_LOCAL_ID},
+    source,
+    timeline::Viewer,
+};
 
-use crate::world::{START_MS, World, open, posts};
+use crate::world::{START_MS, World, new_source, on_both, open, posts};
 
 const HOUR_MS: i64 = 3_600_000;
 
 fn ids(world: &World) -> Vec<u64> {
-    let posts = world.timeline_for(Viewer::Trusted);
+    let posts = world.timeline_for(Viewer::Operator);
     posts.iter().map(|post| post.id.raw()).collect()
 }
 
@@ -80,4 +85,39 @@ fn processes_whose_clocks_differ_by_hours_repeat_no_id() {
         assert_eq!(seen.len(), 20, "on {}", fresh.name);
         stores.iter().for_each(Store::close_blocking);
     }
+}
+
+#[test]
+fn a_clock_that_is_not_set_gives_no_id_that_a_source_may_have() {
+    on_both(|store| {
+        let mut world = World::new(store, "home");
+        world.now_ms = 0;
+        world.poll(Vec::new());
+        world.poll(posts([3, 2, 1]));
+        let ids = ids(&world);
+        assert_eq!(ids.len(), 3);
+        assert!(ids.iter().all(|id| *id >= MIN_LOCAL_ID as u64), "{ids:?}");
+    });
+}
+
+#[test]
+fn no_source_gets_an_id_that_a_post_may_have() {
+    on_both(|store| {
+        let last_but_one = MIN_LOCAL_ID - 2;
+        store
+            .write_blocking(clock::root(), move |tx| {
+                let sql = "update local_clock set last_source_id = $1 where one = 1";
+                Ok::<_, StoreError>(tx.execute(sql, &[&last_but_one])?)
+            })
+            .expect("a write");
+        let add = |name| {
+            let new = new_source(name);
+            store.write_blocking(clock::root(), move |tx| source::add(tx, &new, START_MS))
+        };
+        let last = SourceId::new(MIN_LOCAL_ID as u64 - 1);
+        assert_eq!(add("last"), Ok(Ok(last)));
+        for _ in 0..2 {
+            assert_eq!(add("one_more"), Err(StoreError::NoSourceIds));
+        }
+    });
 }

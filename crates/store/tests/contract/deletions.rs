@@ -23,7 +23,10 @@ fn a_post_missing_from_a_page_is_looked_up_and_becomes_a_tombstone() {
         let gone = world.look_up("2", LookUp::Gone);
         assert_eq!((gone.deleted, gone.update_count), (1, 5));
         assert_eq!(names(&world.timeline()), ["4", "3", "1"]);
-        assert_eq!(names(&world.timeline_for(Viewer::Trusted)), ["4", "3", "1"]);
+        assert_eq!(
+            names(&world.timeline_for(Viewer::Operator)),
+            ["4", "3", "1"]
+        );
         assert_eq!(names(&world.public()), ["4", "3", "1"]);
 
         let rows = world.export();
@@ -33,7 +36,7 @@ fn a_post_missing_from_a_page_is_looked_up_and_becomes_a_tombstone() {
         assert_eq!(dead.post.raw, None);
         let id = dead.post_id;
         assert_eq!(
-            world.read(move |tx| timeline::status(tx, id, Viewer::Trusted)),
+            world.read(move |tx| timeline::status(tx, id, Viewer::Operator)),
             None
         );
         let versions = world.read(move |tx| history::versions(tx, id));
@@ -102,7 +105,7 @@ fn a_page_of_tombstones_does_not_end_a_timeline() {
             limit: 2,
             ..timeline::Range::default()
         };
-        let found = second.read(move |tx| timeline::source(tx, source, &range, Viewer::Anyone));
+        let found = second.read(move |tx| timeline::source(tx, source, &range, Viewer::Anonymous));
         assert_eq!(names(&found), ["2", "1"]);
     });
 }

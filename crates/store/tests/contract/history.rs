@@ -8,6 +8,7 @@ use driftline_core::{
 use driftline_id::Layout;
 use driftline_store::{
     LocalId, Store,
+    clock::MIN_LOCAL_ID,
     timeline::{self, Range, TimelinePost, Viewer},
 };
 
@@ -60,7 +61,7 @@ fn since(world: &World, newest: LocalId) -> Vec<TimelinePost> {
     };
     let source = world.source;
     world.read(move |tx| {
-        let mut all = timeline::source(tx, source, &range, Viewer::Anyone)?;
+        let mut all = timeline::source(tx, source, &range, Viewer::Anonymous)?;
         all.extend(timeline::public(tx, &range)?);
         Ok(all)
     })
@@ -168,7 +169,7 @@ fn history_of_a_later_source_is_below_all_that_the_public_timeline_has_shown() {
         // Every ID of a post finds it, and references use the public one.
         for post in now.iter().chain(&second.timeline()) {
             let id = post.id;
-            let found = first.read(move |tx| timeline::status(tx, id, Viewer::Anyone));
+            let found = first.read(move |tx| timeline::status(tx, id, Viewer::Anonymous));
             assert_eq!(found.expect("a post").upstream_id, post.upstream_id);
         }
         let instance = now[4].instance;
@@ -253,7 +254,7 @@ fn private_history_is_below_as_well() {
         private[1].visibility = Visibility::Private;
         world.poll(private);
         fill(&mut world, vec![created(7, START_MS)]);
-        let trusted = world.timeline_for(Viewer::Trusted);
+        let trusted = world.timeline_for(Viewer::Operator);
         assert_eq!(names(&trusted), ["9", "8", "7"]);
         assert_eq!(names(&world.public()), ["9", "7"]);
     });
@@ -266,14 +267,16 @@ fn where_there_is_no_room_below_history_is_above_and_still_in_order() {
         world.poll(of_yesterday(8..=9));
         let source = world.source.raw() as i64;
         world.write(move |tx| {
-            tx.execute("update source set lowest_id = 2 where id = $1", &[&source])?;
+            let set = "update source set lowest_id = $2 where id = $1";
+            tx.execute(set, &[&source, &(MIN_LOCAL_ID + 1)])?;
             Ok(())
         });
         let newest = world.timeline()[0].id;
         assert_eq!(fill(&mut world, of_yesterday(5..=7)), 3);
         let timeline = world.timeline();
         assert_eq!(names(&timeline), ["6", "5", "9", "8", "7"]);
-        assert_eq!(timeline[4].id.raw(), 1);
+        // Below are the IDs of sources.
+        assert_eq!(timeline[4].id.raw(), MIN_LOCAL_ID as u64);
         assert!(timeline[1].id > newest);
     });
 }

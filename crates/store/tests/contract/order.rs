@@ -70,8 +70,9 @@ fn history_in_work_is_never_put_between_what_readers_saw() {
         }
         readers.stop();
         for source in importing {
-            let posts = store
-                .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Viewer::Anyone));
+            let posts = store.read_blocking(move |tx| {
+                timeline::source(tx, source, &EVERYTHING, Viewer::Anonymous)
+            });
             let posts = posts.expect("a timeline");
             assert_eq!(posts.len() as u64, FIRST + FILLS * 5 + FILLS);
             let ids = posts.iter().map(|post| &post.upstream_id);
@@ -239,8 +240,9 @@ fn readers(store: &Store, sources: &[SourceId]) -> Readers {
     })];
     for source in sources.iter().copied() {
         threads.push(reader(store, &stop, "a list", has_history, move |store| {
-            let posts = store
-                .read_blocking(move |tx| timeline::source(tx, source, &EVERYTHING, Viewer::Anyone));
+            let posts = store.read_blocking(move |tx| {
+                timeline::source(tx, source, &EVERYTHING, Viewer::Anonymous)
+            });
             posts
                 .expect("a timeline")
                 .iter()
@@ -301,7 +303,7 @@ fn check_whole(store: &Store, sources: &[SourceId]) {
     let all: BTreeSet<String> = (1..=PAGES * 4).map(|id| id.to_string()).collect();
     for id in sources.iter().copied() {
         let posts = store
-            .read_blocking(move |tx| timeline::source(tx, id, &EVERYTHING, Viewer::Anyone))
+            .read_blocking(move |tx| timeline::source(tx, id, &EVERYTHING, Viewer::Anonymous))
             .expect("a timeline");
         let names: BTreeSet<String> = posts.iter().map(|post| post.upstream_id.clone()).collect();
         assert_eq!(names, all);

@@ -127,9 +127,9 @@ fn history_of_one_moment_gets_different_ids() {
             .commit(&request, page(more, START_MS))
             .expect("a commit");
         let mut ids: Vec<_> = world
-            .timeline_for(Viewer::Trusted)
+            .timeline_for(Viewer::Operator)
             .iter()
-            .chain(&elsewhere.timeline_for(Viewer::Trusted))
+            .chain(&elsewhere.timeline_for(Viewer::Operator))
             .map(|post| post.id)
             .collect();
         ids.sort_unstable();
@@ -153,7 +153,7 @@ fn a_post_in_two_sources_is_one_post_with_two_ids() {
         assert!(theirs.id > mine.id);
         assert_eq!(names(&first.public()), ["3", "2", "1"]);
         for id in [mine.id, theirs.id] {
-            let found = first.read(move |tx| timeline::status(tx, id, Viewer::Anyone));
+            let found = first.read(move |tx| timeline::status(tx, id, Viewer::Anonymous));
             assert_eq!(found.expect("the post").post_id, mine.post_id);
         }
         let instance = mine.instance;
@@ -168,7 +168,7 @@ fn a_post_in_two_sources_is_one_post_with_two_ids() {
                 .any(|post| post.id == mine.id && post.account == mine.account)
         );
         let unknown = LocalId::new(u64::MAX);
-        let found = first.read(move |tx| timeline::status(tx, unknown, Viewer::Trusted));
+        let found = first.read(move |tx| timeline::status(tx, unknown, Viewer::Operator));
         assert_eq!(found, None);
     });
 }

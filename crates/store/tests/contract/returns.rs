@@ -41,7 +41,7 @@ impl Client {
         let source = world.source;
         self.poll(|range| {
             let range = *range;
-            world.read(move |tx| timeline::source(tx, source, &range, Viewer::Anyone))
+            world.read(move |tx| timeline::source(tx, source, &range, Viewer::Anonymous))
         })
     }
 
@@ -54,7 +54,7 @@ impl Client {
 }
 
 fn resolve(world: &World, id: LocalId) -> TimelinePost {
-    let found = world.read(move |tx| timeline::status(tx, id, Viewer::Anyone));
+    let found = world.read(move |tx| timeline::status(tx, id, Viewer::Anonymous));
     found.expect("a post")
 }
 
@@ -273,7 +273,7 @@ fn a_post_that_returns_as_a_private_one_stays_out_of_public() {
         private[0].visibility = Visibility::Private;
         assert_eq!(world.poll(private).revived, 1);
         assert_eq!((world.timeline(), world.public()), (vec![], vec![]));
-        assert_eq!(world.timeline_for(Viewer::Trusted).len(), 1);
+        assert_eq!(world.timeline_for(Viewer::Operator).len(), 1);
     });
 }
 
@@ -320,7 +320,7 @@ fn ids_of_a_post_outlive_it_and_find_nothing_then() {
         assert_eq!(removed.posts as usize, all);
         for id in ids {
             assert_eq!(world.read(move |tx| find::post(tx, &id.to_string())), None);
-            let found = world.read(move |tx| timeline::status(tx, id, Viewer::Trusted));
+            let found = world.read(move |tx| timeline::status(tx, id, Viewer::Operator));
             assert_eq!(found, None);
         }
         let mut again = World::readable(store, "again");

@@ -142,7 +142,7 @@ fn removing_a_source_leaves_what_others_have() {
         );
         assert_eq!(second.timeline(), theirs);
         assert_eq!(names(&second.public()), ["4", "3"]);
-        let status = |id| second.read(move |tx| timeline::status(tx, id, Viewer::Trusted));
+        let status = |id| second.read(move |tx| timeline::status(tx, id, Viewer::Operator));
         assert_eq!(status(mine[0].id).expect("shared").upstream_id, "3");
         assert_eq!(status(mine[1].id), None);
         for table in ["gap", "post_history"] {
@@ -160,7 +160,7 @@ fn removing_a_source_leaves_what_others_have() {
         assert_ne!(again.source, id);
         again.poll(posts([3, 2, 1]));
         let ids: Vec<_> = again
-            .timeline_for(Viewer::Trusted)
+            .timeline_for(Viewer::Operator)
             .iter()
             .map(|post| post.id)
             .collect();
@@ -174,7 +174,7 @@ fn ids_of_removed_history_are_not_given_again() {
         let mut world = World::new(store, "home");
         world.poll(posts([2, 1]));
         let before: Vec<_> = world
-            .timeline_for(Viewer::Trusted)
+            .timeline_for(Viewer::Operator)
             .iter()
             .map(|p| p.id)
             .collect();
@@ -183,7 +183,7 @@ fn ids_of_removed_history_are_not_given_again() {
         let mut world = World::new(store, "home");
         world.poll(posts([9, 8]));
         let after: Vec<_> = world
-            .timeline_for(Viewer::Trusted)
+            .timeline_for(Viewer::Operator)
             .iter()
             .map(|p| p.id)
             .collect();

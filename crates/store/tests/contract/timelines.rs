@@ -19,9 +19,10 @@ fn bounds_mean_what_they_mean_in_mastodon() {
             let source = world.source;
             let public = world.read(move |tx| timeline::public(tx, &range));
             assert_eq!(names(&public), expected, "{range:?}");
-            let list = world.read(move |tx| timeline::source(tx, source, &range, Viewer::Anyone));
+            let list =
+                world.read(move |tx| timeline::source(tx, source, &range, Viewer::Anonymous));
             assert_eq!(list, public);
-            let all = world.read(move |tx| timeline::source(tx, source, &range, Viewer::Trusted));
+            let all = world.read(move |tx| timeline::source(tx, source, &range, Viewer::Operator));
             assert_eq!(all, public);
         };
         let range = |since, min, max| Range {
@@ -66,12 +67,12 @@ fn only_public_posts_are_shown_to_anyone() {
         ]);
         assert_eq!(names(&world.timeline()), ["1"]);
         assert_eq!(names(&world.public()), ["1"]);
-        let all = world.timeline_for(Viewer::Trusted);
+        let all = world.timeline_for(Viewer::Operator);
         assert_eq!(names(&all), ["4", "3", "2", "1"]);
         for post in all {
-            let found = world.read(move |tx| timeline::status(tx, post.id, Viewer::Anyone));
+            let found = world.read(move |tx| timeline::status(tx, post.id, Viewer::Anonymous));
             assert_eq!(found.is_some(), post.visibility == Visibility::Public);
-            let found = world.read(move |tx| timeline::status(tx, post.id, Viewer::Trusted));
+            let found = world.read(move |tx| timeline::status(tx, post.id, Viewer::Operator));
             assert_eq!(found, Some(post));
         }
     });

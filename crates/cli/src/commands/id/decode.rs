@@ -1,7 +1,7 @@
 //! `id decode`: IDs taken apart.
 
 use clap::Args;
-use driftline_id::{Decoded, Layout, MayPredate, candidates};
+use driftline_id::{Decoded, Layout, candidates};
 use driftline_runtime::now_ms;
 use serde_json::{Map, Value, json};
 
@@ -48,11 +48,11 @@ impl Decode {
             let raw = layout
                 .parse_any(&self.id)
                 .map_err(|error| CliError::usage(format!("{:?}: {error}", self.id)))?;
-            return Ok(vec![Reading::new(layout, raw, now_ms)]);
+            return Ok(vec![Reading::new(layout.decode(raw), now_ms)]);
         }
         let mut readings: Vec<Reading> = candidates(&self.id)
             .into_iter()
-            .map(|guess| Reading::new(guess.layout, guess.raw, now_ms))
+            .map(|decoded| Reading::new(decoded, now_ms))
             .collect();
         if readings.is_empty() {
             return Err(CliError::usage(format!(
@@ -70,7 +70,6 @@ impl Decode {
 struct Reading {
     decoded: Decoded,
     likelihood: Likelihood,
-    may_predate: Option<MayPredate>,
 }
 
 /// How likely a reading is by its time, the likely first.
@@ -85,12 +84,10 @@ enum Likelihood {
 }
 
 impl Reading {
-    fn new(layout: Layout, raw: u128, now_ms: i64) -> Self {
-        let decoded = layout.decode(raw);
-        let may_predate = layout.may_predate(raw);
+    fn new(decoded: Decoded, now_ms: i64) -> Self {
         let likelihood = if decoded.time_ms > now_ms + CLOCK_SLACK_MS {
             Likelihood::Future
-        } else if may_predate.is_some() {
+        } else if decoded.may_predate_layout() {
             Likelihood::Before
         } else {
             Likelihood::InUse
@@ -98,7 +95,6 @@ impl Reading {
         Self {
             decoded,
             likelihood,
-            may_predate,
         }
     }
 
@@ -138,10 +134,10 @@ impl Reading {
     }
 
     fn remark(&self) -> Option<String> {
-        if let Some(may_predate) = &self.may_predate {
+        if self.decoded.may_predate_layout() {
             return Some(format!(
                 "may be older than the layout, in use since {}: then it is sequential and carries no time (or it is backdated)",
-                shown::time(may_predate.in_use_since_ms)
+                shown::time(self.decoded.layout.in_use_since_ms())
             ));
         }
         (self.likelihood == Likelihood::Future)

@@ -134,6 +134,38 @@ fn the_json_reads_back_as_the_same_post() {
 }
 
 #[test]
+fn what_concerns_the_tokens_account_is_kept_apart_and_changes_no_hash() {
+    let plain = read(&recorded()).expect("a page");
+    let mut answer = recorded();
+    for at in 0..2 {
+        answer[at]["favorited"] = json!(true);
+        answer[at]["user"]["following"] = json!(true);
+    }
+    answer[1]["retweeted_status"]["retweeted"] = json!(true);
+    let read = read(&answer).expect("a page");
+    for (post, plain) in read.iter().zip(&plain) {
+        assert_eq!(
+            (raw(post), post.hashes),
+            (raw(plain), plain.hashes),
+            "{}",
+            post.id
+        );
+    }
+    let viewer = |post: &Post| -> Value {
+        serde_json::from_str(post.viewer.as_deref().expect("something")).expect("JSON")
+    };
+    let own = json!({"favorited": true, "user": {"following": true}});
+    let account = json!({"twitter": {"following": true}});
+    assert_eq!(
+        viewer(&read[0]),
+        json!({"account": account, "twitter": own})
+    );
+    let boosted = read[1].boost_of.as_deref().expect("a boost");
+    assert_eq!(viewer(boosted), json!({"twitter": {"retweeted": true}}));
+    assert_eq!(read[2].viewer, None);
+}
+
+#[test]
 fn retweets_and_protected_users() {
     let posts = read(&recorded()).expect("a page");
     let boosted = posts[1].boost_of.as_deref().expect("a boost");
