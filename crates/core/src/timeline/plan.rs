@@ -1,6 +1,6 @@
 //! The plan: overlap, poll interval, looks and probes, and the reasons for each.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     evidence::{Evidence, MAX_AGE_MS, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of},
@@ -12,7 +12,7 @@ use super::{
 };
 
 /// The current plan of a source, with its reasons.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The overlap `k`, ms.
     pub overlap_ms: i64,
@@ -33,7 +33,7 @@ pub struct Plan {
 }
 
 /// How many page-fulls are drawn and read at an age.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
     /// The age, ms.
     pub age_ms: i64,
@@ -43,7 +43,7 @@ pub struct Probe {
 
 /// What reading again has proven: of the page-fulls that came later than `above_ms`, as far as
 /// they were visible at `up_to_ms`, at most the share `bound` lacks a post, at 95%.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// Whether it is enough to leave later looks out.
     pub is_enough: bool,
@@ -76,8 +76,8 @@ pub(super) struct Measured<'a> {
     pub(super) daily_rate_per_s: f64,
     /// The most posts that one page holds.
     pub(super) page_limit: u16,
-    /// The time between two requests that the throttles leave, ms.
-    pub(super) throttle_spacing_ms: i64,
+    /// The time between two requests that the quota leaves, ms.
+    pub(super) quota_spacing_ms: i64,
     /// Whether the source's IDs carry time.
     pub(super) timed: bool,
     /// The time, Unix ms.
@@ -133,7 +133,7 @@ pub(super) fn of_choice(
     let last = last_rung(settings, measured);
     let is_full = |rung: &&Rung| rung.age_ms < last.age_ms;
     // What a quota leaves is not spent on placing looks: each probe also cuts a look in parts.
-    let quota_binds = measured.throttle_spacing_ms > settings.spacing_ms;
+    let quota_binds = measured.quota_spacing_ms > settings.spacing_ms;
     let full = || choice.looks.iter().filter(is_full).map(|rung| rung.age_ms);
     let above_ms = full().max().unwrap_or(choice.overlap_ms);
     let page_fulls = measured
@@ -250,14 +250,14 @@ fn enough(measured: Measured<'_>) -> Option<Distribution> {
 /// The quota binds on the interval first: a longer one costs delay, not posts.
 pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     let every_ms = settings.every_ms.max(1);
-    if measured.throttle_spacing_ms <= settings.spacing_ms {
+    if measured.quota_spacing_ms <= settings.spacing_ms {
         return every_ms;
     }
     // Of the requests that are left, polls take what second looks do not.
     let period_s = second_look_period_ms(settings, measured) as f64 / 1000.0;
     let page = f64::from(measured.page_limit.max(1));
     let looks_per_s = measured.rate_per_s / page + 1.0 / period_s;
-    let allowed_per_s = 1000.0 / measured.throttle_spacing_ms as f64;
+    let allowed_per_s = 1000.0 / measured.quota_spacing_ms as f64;
     let for_polls_per_s = (allowed_per_s - looks_per_s).max(allowed_per_s / 2.0);
     every_ms.max((1000.0 / for_polls_per_s).ceil() as i64)
 }
@@ -357,14 +357,14 @@ fn reasons(
     reasons
 }
 
-/// Requests a second that the plan takes and that the throttles leave, if that is less.
+/// Requests a second that the plan takes and that the quota leaves, if that is less.
 fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
-    if measured.throttle_spacing_ms <= 0 {
+    if measured.quota_spacing_ms <= 0 {
         return None;
     }
     let fetches = choice.fetches + unpaid(choice);
     let needed = measured.rate_per_s * fetches / f64::from(measured.page_limit.max(1));
-    let allowed = 1000.0 / measured.throttle_spacing_ms as f64;
+    let allowed = 1000.0 / measured.quota_spacing_ms as f64;
     (needed > allowed).then_some((needed, allowed))
 }
 
@@ -402,7 +402,7 @@ mod tests {
             rate_per_s: 20.0,
             daily_rate_per_s: 20.0,
             page_limit: 40,
-            throttle_spacing_ms: 0,
+            quota_spacing_ms: 0,
             timed: true,
             now_ms: 0,
         }
@@ -428,7 +428,7 @@ mod tests {
         let plan = make(
             &Settings::default(),
             Measured {
-                throttle_spacing_ms: 3_000,
+                quota_spacing_ms: 3_000,
                 ..measured(&lateness, &evidence)
             },
             true,

@@ -89,7 +89,7 @@ impl Source {
             }
             Self::Verify(SourceName { name }) => {
                 let report = existing(config, VerifySource { name }).await?;
-                output::reply(json, &report, |report| shown::print(&report.0))
+                output::reply(json, &report, shown::print)
             }
             Self::Fill(Fill { name, gap }) => {
                 let requested = existing(config, FillGap { name, gap }).await?;

@@ -1,7 +1,6 @@
 //! The requests of the admin commands and their replies, as the command line, the local socket and
 //! tests see them. Times are Unix ms.
 
-mod completeness;
 mod credentials;
 mod posts;
 mod refresh;
@@ -10,7 +9,6 @@ mod sources;
 use driftline_runtime::CommandError;
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use completeness::SourceReport;
 pub use credentials::{
     AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
     RemovedCredential, TestCredential, TestedCredential, Token,
@@ -22,7 +20,7 @@ pub use posts::{
 };
 pub use refresh::{BandRow, InstanceRow, RefreshStatus, ShowRefreshStatus, WorkerStats};
 pub use sources::{
-    AddSource, AddedSource, Fault, FillGap, ListSources, PauseSource, PausedSource, RemoveSource,
+    AddSource, AddedSource, FillGap, ListSources, PauseSource, PausedSource, RemoveSource,
     RemovedSource, RequestedFill, SourceRow, SourceState, VerifySource,
 };
 
