@@ -77,7 +77,7 @@ pub struct Throttle {
     pub limit: u32,
     /// Requests left in the window.
     pub remaining: u32,
-    /// When the window ends, Unix ms by the upstream's clock.
+    /// When the window ends, Unix ms by the local clock.
     pub reset_at_ms: i64,
 }
 

@@ -34,13 +34,9 @@ pub fn client_of(
     source: &Source,
     access: &UpstreamAccess,
 ) -> Result<(Upstream, Timeline), ClientError> {
-    let options = ClientOptions {
-        upstream: &source.upstream,
-        timeline: &source.timeline,
-        instance: (source.instance.api, &source.instance.origin),
-        token: source.token.as_ref(),
-    };
-    options.client(access)
+    let instance = (source.instance.api, &*source.instance.origin);
+    let token = source.token.as_ref();
+    client(&source.upstream, &source.timeline, instance, token, access)
 }
 
 /// [`client_of`] for a source that is not stored yet.
@@ -51,33 +47,24 @@ pub fn client_of_new(
     new: &NewSource,
     access: &UpstreamAccess,
 ) -> Result<(Upstream, Timeline), ClientError> {
-    let options = ClientOptions {
-        upstream: &new.upstream,
-        timeline: &new.timeline,
-        instance: (new.api, &new.origin),
-        token: new.token.as_ref(),
-    };
-    options.client(access)
+    let instance = (new.api, &*new.origin);
+    let token = new.token.as_ref();
+    client(&new.upstream, &new.timeline, instance, token, access)
 }
 
-/// What a client of a source needs.
-struct ClientOptions<'a> {
-    upstream: &'a str,
-    timeline: &'a str,
-    instance: (Api, &'a str),
-    token: Option<&'a TokenLocation>,
-}
-
-impl ClientOptions<'_> {
-    fn client(&self, access: &UpstreamAccess) -> Result<(Upstream, Timeline), ClientError> {
-        let address = Address::parse(self.upstream)?;
-        let timeline: Timeline = self.timeline.parse()?;
-        let (api, origin) = self.instance;
-        if self.token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
-            return Err(ClientError::TokenNeeded(timeline.to_string()));
-        }
-        let secret = access.secret(self.token, origin)?;
-        let client = Upstream::new(api, access.http.clone(), address, secret)?;
-        Ok((client, timeline))
+fn client(
+    upstream: &str,
+    timeline: &str,
+    (api, origin): (Api, &str),
+    token: Option<&TokenLocation>,
+    access: &UpstreamAccess,
+) -> Result<(Upstream, Timeline), ClientError> {
+    let address = Address::parse(upstream)?;
+    let timeline: Timeline = timeline.parse()?;
+    if token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
+        return Err(ClientError::TokenNeeded(timeline.to_string()));
     }
+    let secret = access.secret(token, origin)?;
+    let client = Upstream::new(api, access.http.clone(), address, secret)?;
+    Ok((client, timeline))
 }

@@ -9,7 +9,7 @@ use driftline_store::{completeness::StoredCounts, source::Source};
 use serde::{Deserialize, Serialize};
 
 /// The completeness of a source. Times are Unix ms.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompletenessReport {
     /// The source's name.
     pub name: String,
@@ -58,7 +58,7 @@ pub struct CompletenessReport {
 }
 
 /// A range that is not proven complete.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapReport {
     /// The lowest ID; `None` for the timeline's beginning.
     pub low: Option<String>,
@@ -68,13 +68,29 @@ pub struct GapReport {
     pub low_ms: Option<i64>,
     /// The time in the highest ID, likewise.
     pub high_ms: Option<i64>,
-    /// `open`, `history`, `provisional`, `passed_over` or `unrecoverable`.
-    pub kind: &'static str,
+    /// Why it is not.
+    pub kind: GapState,
     /// For a provisional range, the rung that reads it next; 0 is the second look. The number of
     /// rungs if none does and the range only has to reach its age.
     pub rung: Option<usize>,
     /// For a provisional or passed-over range, the age at which it was read last, ms.
     pub read_age_ms: Option<i64>,
+}
+
+/// Why a range is not proven complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GapState {
+    /// Not read.
+    Open,
+    /// Requested history, not read yet.
+    History,
+    /// Read, and to be read again.
+    Provisional,
+    /// Read, but not again at the last age.
+    PassedOver,
+    /// Beyond the upstream's depth.
+    Unrecoverable,
 }
 
 /// Lateness as estimated from reading ranges again.
@@ -131,7 +147,8 @@ pub fn completeness_report(
         name: source.name.clone(),
         upstream: source.upstream.clone(),
         timeline: source.timeline.clone(),
-        complete: ledger.frontier().is_some() && gaps.iter().all(|gap| gap.kind == PROVISIONAL),
+        complete: ledger.frontier().is_some()
+            && gaps.iter().all(|gap| gap.kind == GapState::Provisional),
         settled: ledger.frontier().is_some() && gaps.is_empty(),
         readable: source.readable,
         posts: counts.entries,
@@ -159,7 +176,7 @@ pub fn completeness_report(
         fetched_per_post: (counters.stored > 0)
             .then(|| counters.fetched as f64 / counters.stored as f64),
         counters,
-        throttle: machine.throttles().tightest(now_ms),
+        throttle: machine.quota().tightest,
         last_error: machine.last_error().cloned(),
     }
 }
@@ -169,14 +186,14 @@ fn gap_report(machine: &Machine, plan: &Plan, gap: &Gap) -> GapReport {
     let text = |key: &Key| scheme.map_or_else(String::new, |scheme| scheme.id(key).to_string());
     let time_ms = |key: &Key| scheme.and_then(|scheme| scheme.time_ms(key));
     let (kind, read_age_ms) = match gap.kind {
-        GapKind::Open { history: true, .. } => ("history", None),
-        GapKind::Open { .. } => ("open", None),
-        GapKind::Provisional { read_age_ms, .. } => (PROVISIONAL, Some(read_age_ms)),
-        GapKind::PassedOver { read_age_ms } => ("passed_over", Some(read_age_ms)),
-        GapKind::Unrecoverable => ("unrecoverable", None),
+        GapKind::Open { history: true, .. } => (GapState::History, None),
+        GapKind::Open { .. } => (GapState::Open, None),
+        GapKind::Provisional { read_age_ms, .. } => (GapState::Provisional, Some(read_age_ms)),
+        GapKind::PassedOver { read_age_ms } => (GapState::PassedOver, Some(read_age_ms)),
+        GapKind::Unrecoverable => (GapState::Unrecoverable, None),
     };
     let rung = read_age_ms
-        .filter(|_| kind == PROVISIONAL)
+        .filter(|_| kind == GapState::Provisional)
         .map(|read_age_ms| plan.ladder.next(read_age_ms));
     GapReport {
         low: (!gap.low.is_lowest()).then(|| text(&gap.low)),
@@ -212,5 +229,4 @@ fn lateness_report(machine: &Machine) -> LatenessReport {
     }
 }
 
-const PROVISIONAL: &str = "provisional";
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 1.0];

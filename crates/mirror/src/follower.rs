@@ -14,7 +14,7 @@ use std::{
 
 use driftline_core::{
     answer::{Event, Failure, FailureKind},
-    timeline::{IdScheme, Streaming, backoff_ms},
+    timeline::{IdScheme, backoff_ms},
     upstream_id::UpstreamId,
 };
 use driftline_runtime::{
@@ -22,12 +22,10 @@ use driftline_runtime::{
     now_ms, random,
 };
 use driftline_store::{
-    CommitEvents, CommitSummary, InstanceId, ReceivedEvent, SourceId, Store, StoreError,
-    commit_events, credential::Credential, source,
+    CommitEvents, CommitSummary, ReceivedEvent, Store, StoreError, commit_events,
+    source::{self, Source},
 };
-use driftline_upstream::{
-    ClientPurpose, Stream, StreamEndpoint, StreamMessage, Timeline, Upstream,
-};
+use driftline_upstream::{Stream, StreamEndpoint, StreamMessage, Timeline, Upstream};
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -35,7 +33,7 @@ use tokio::{
 };
 
 use crate::{
-    quotas::{Permit, QuotaPurpose},
+    quotas::{Permit, Quota},
     session::count,
     upstream_access::UpstreamAccess,
 };
@@ -82,14 +80,10 @@ impl StreamState {
 pub(crate) struct Follower {
     pub(crate) store: Store,
     pub(crate) client: Upstream,
-    pub(crate) credential: Credential,
+    pub(crate) quota: Quota,
     pub(crate) access: UpstreamAccess,
-    pub(crate) instance: InstanceId,
     pub(crate) timeline: Timeline,
-    pub(crate) source: SourceId,
-    /// The source's name, for the log.
-    pub(crate) name: String,
-    pub(crate) way: Streaming,
+    pub(crate) source: Source,
     pub(crate) fence: Option<i64>,
     pub(crate) stream_state: StreamState,
 }
@@ -159,7 +153,7 @@ impl Follower {
                 StreamEnd::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
                 // Polls meet the same error and log it.
                 StreamEnd::Store(error) => {
-                    tracing::debug!(source = %self.name, %error, "events of its stream were not stored");
+                    tracing::debug!(source = %self.source.name, %error, "events of its stream were not stored");
                     failures = failures.min(2);
                     RETRY_MS
                 }
@@ -188,26 +182,18 @@ impl Follower {
         };
         let stream = self
             .client
-            .stream(&self.timeline, self.way, endpoint)
+            .stream(&self.timeline, self.source.settings.stream, endpoint)
             .await?;
         Ok(stream)
     }
 
     /// Waits for a request of the credential's quota. The request reads no posts.
     async fn take_request(&self) -> Result<(), StoreError> {
-        let scope = self.client.scope(ClientPurpose::LookUp);
-        loop {
-            let permit = self
-                .access
-                .quotas
-                .take(&self.credential, scope, QuotaPurpose::Poll, 0)
-                .await?;
-            let Permit::Until(until_ms) = permit else {
-                return Ok(());
-            };
+        while let Permit::Until(until_ms) = self.quota.take(0).await? {
             let wait_ms = until_ms.saturating_sub(now_ms()).max(1);
             sleep(Duration::from_millis(wait_ms.unsigned_abs())).await;
         }
+        Ok(())
     }
 
     /// Stores the events of the stream until it ends.
@@ -249,8 +235,8 @@ impl Follower {
         if events.is_empty() {
             return Ok(());
         }
-        let (source, fence) = (self.source, self.fence);
-        let policy = self.access.policies.of(self.instance);
+        let (source, fence) = (self.source.id, self.fence);
+        let policy = self.access.policies.of(self.source.instance.id);
         let keep_deleted = self.access.keep_deleted;
         let summary = self
             .store
@@ -286,16 +272,16 @@ impl Follower {
         if tried > 0 {
             STREAM_RECONNECTS.increment(1);
         }
-        tracing::info!(source = %self.name, way = stream.way(), "following its stream");
+        tracing::info!(source = %self.source.name, way = stream.way(), "following its stream");
     }
 
     fn log_failure(&self, failure: &Failure, failures: u32) {
         let Failure { kind, message, .. } = failure;
         STREAM_FAILURES.with([kind.name()]).increment(1);
         if failures == 1 {
-            tracing::info!(source = %self.name, %kind, "the stream failed, only polling for now: {message}");
+            tracing::info!(source = %self.source.name, %kind, "the stream failed, only polling for now: {message}");
         } else {
-            tracing::debug!(source = %self.name, %kind, "the stream failed again, still only polling: {message}");
+            tracing::debug!(source = %self.source.name, %kind, "the stream failed again, still only polling: {message}");
         }
     }
 }

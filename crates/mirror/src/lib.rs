@@ -23,7 +23,7 @@ mod upstream_access;
 pub use cache_invalidations::CacheInvalidations;
 pub use client::{ClientError, client_of, client_of_new};
 pub use completeness::{
-    CompletenessReport, GapReport, LatenessReport, RungReport, completeness_report,
+    CompletenessReport, GapReport, GapState, LatenessReport, RungReport, completeness_report,
 };
 pub use follower::Following;
 pub use instance_api::same_api;

@@ -102,38 +102,16 @@ fn hash(item: &Listed) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::post::{Author, Counts, Post, PostHashes, Visibility};
-    use driftline_store::LocalId;
+    use driftline_store::{LocalId, testing};
 
     use super::*;
 
     const NOW_MS: i64 = 1_800_000_000_000;
 
-    fn listed(id: u64, raw: &str) -> Listed {
-        let id = UpstreamId::new(id.to_string());
-        Listed {
-            position: id.clone(),
-            post: Post {
-                id,
-                uri: None,
-                url: None,
-                created_at_ms: None,
-                edited_at_ms: None,
-                visibility: Visibility::Public,
-                author: Author {
-                    id: "7".into(),
-                    acct: "ann".to_owned(),
-                    display_name: String::new(),
-                    url: None,
-                    raw: String::new(),
-                },
-                boost_of: None,
-                counts: Counts::default(),
-                hashes: PostHashes::default(),
-                raw: raw.to_owned(),
-                viewer: None,
-            },
-        }
+    fn listed(id: u64, text: &str) -> Listed {
+        testing::page(vec![testing::post(id, text)], NOW_MS)
+            .listed
+            .remove(0)
     }
 
     fn shown(recheck_at_ms: Option<i64>) -> Option<RecheckAfter> {

@@ -201,27 +201,26 @@ mod tests {
     const ORIGIN: &str = "https://a.example";
 
     fn secrets() -> (tempfile::TempDir, Secrets) {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().unwrap();
         let secrets = Secrets::new(folder.path().join("keys/credentials.key"));
         (folder, secrets)
+    }
+
+    fn seal(secrets: &Secrets, text: &str) -> Result<TokenLocation, SecretsError> {
+        secrets.seal(&SecretString::from(text), ORIGIN)
     }
 
     #[test]
     fn a_sealed_token_can_be_read_and_does_not_show() {
         let (_folder, secrets) = secrets();
-        let location = secrets
-            .seal(&SecretString::from(TOKEN), ORIGIN)
-            .expect("sealed");
-        let again = secrets
-            .seal(&SecretString::from(TOKEN), ORIGIN)
-            .expect("sealed");
+        let location = seal(&secrets, TOKEN).unwrap();
+        let again = seal(&secrets, TOKEN).unwrap();
         assert_ne!(location, again, "no two sealings are alike");
         let TokenLocation::Sealed(sealed) = &location else {
             panic!("{location:?}")
         };
         assert!(!sealed.contains("s3cret"));
-        let Credential::Bearer(token) = secrets.read(Some(&location), ORIGIN).expect("a token")
-        else {
+        let Credential::Bearer(token) = secrets.read(Some(&location), ORIGIN).unwrap() else {
             panic!("no token")
         };
         assert_eq!(token.expose_secret(), TOKEN);
@@ -232,27 +231,17 @@ mod tests {
     #[test]
     fn another_key_or_damage_is_refused_and_reveals_nothing() {
         let ((_one, ours), (_two, theirs)) = (secrets(), secrets());
-        let location = ours
-            .seal(&SecretString::from(TOKEN), ORIGIN)
-            .expect("sealed");
-        theirs
-            .seal(&SecretString::from("other"), ORIGIN)
-            .expect("a key");
-        let refused = theirs.read(Some(&location), ORIGIN).expect_err("refused");
-        assert!(matches!(refused, SecretsError::Unsealed));
+        let location = seal(&ours, TOKEN).unwrap();
+        seal(&theirs, "other").unwrap();
+        let refused = theirs.read(Some(&location), ORIGIN);
+        assert!(matches!(refused, Err(SecretsError::Unsealed)));
         let TokenLocation::Sealed(sealed) = location else {
             panic!("sealed")
         };
         for damaged in [&sealed[1..], &sealed[..20], "", "!", "AAAA"] {
             let location = TokenLocation::Sealed(damaged.to_owned());
-            let error = ours
-                .read(Some(&location), ORIGIN)
-                .expect_err("refused")
-                .to_string();
-            assert!(
-                !error.contains(TOKEN) && !error.contains(&sealed),
-                "{error}"
-            );
+            let error = ours.read(Some(&location), ORIGIN).unwrap_err().to_string();
+            assert!(!error.contains(TOKEN) && !error.contains(&sealed));
         }
     }
 
@@ -260,25 +249,18 @@ mod tests {
     fn a_missing_key_is_not_made_for_reading() {
         let (_folder, ours) = secrets();
         let location = TokenLocation::Sealed("AAAA".to_owned());
-        assert!(matches!(
-            ours.read(Some(&location), ORIGIN),
-            Err(SecretsError::Key { .. })
-        ));
-        assert!(matches!(
-            Secrets::default().read(Some(&location), ORIGIN),
-            Err(SecretsError::NoKey)
-        ));
+        let read = |secrets: &Secrets| secrets.read(Some(&location), ORIGIN);
+        assert!(matches!(read(&ours), Err(SecretsError::Key { .. })));
+        let without = read(&Secrets::default());
+        assert!(matches!(without, Err(SecretsError::NoKey)));
     }
 
     #[test]
     fn an_invalid_credential_is_not_sealed() {
         let (_folder, secrets) = secrets();
-        assert!(
-            secrets
-                .seal(&SecretString::from("two words"), ORIGIN)
-                .is_err()
-        );
-        assert!(secrets.seal(&SecretString::from(""), ORIGIN).is_err());
+        for invalid in ["two words", ""] {
+            assert!(seal(&secrets, invalid).is_err(), "{invalid:?}");
+        }
     }
 
     #[cfg(unix)]
@@ -286,11 +268,9 @@ mod tests {
     fn only_its_owner_reads_the_key() {
         use std::os::unix::fs::PermissionsExt as _;
         let (folder, secrets) = secrets();
-        secrets
-            .seal(&SecretString::from(TOKEN), ORIGIN)
-            .expect("sealed");
+        seal(&secrets, TOKEN).unwrap();
         let file = folder.path().join("keys/credentials.key");
-        let mode = fs::metadata(file).expect("a key").permissions().mode();
+        let mode = fs::metadata(file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use driftline_core::{
     answer::{Abilities, Failure, FailureKind, LookUp, Page},
+    quota::QuotaPurpose,
     timeline::{
         Anchor, Cadence, Fetch, Machine, Reading, Request, RequestPurpose, Settings, Step,
         Streaming,
@@ -31,7 +32,7 @@ use tokio::sync::watch;
 use crate::{
     client::{ClientError, client_of},
     follower::{Follower, Following, StreamConnection, StreamState},
-    quotas::{Charge, Permit, QuotaPurpose},
+    quotas::{Charge, Permit, Quota},
     recent_posts::RecentPosts,
     refresh::ANONYMOUS,
     upstream_access::UpstreamAccess,
@@ -41,7 +42,8 @@ use crate::{
 pub struct Session {
     store: Store,
     client: Upstream,
-    credential: Credential,
+    page_quota: Quota,
+    look_up_quota: Quota,
     access: UpstreamAccess,
     timeline: Timeline,
     source: Source,
@@ -103,6 +105,10 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let (client, timeline) = client_of(&source, access)?;
         let credential = credential_of(&store, &source).await?;
+        let quota = |purpose| {
+            let (quotas, scope) = (&access.quotas, client.scope(purpose));
+            quotas.of(&credential, scope, QuotaPurpose::Poll)
+        };
         let (id, instance) = (source.id, source.instance.id);
         let machine = store
             .read(move |tx| {
@@ -120,8 +126,9 @@ impl Session {
         let stream_state = StreamState::default();
         Ok(Self {
             store,
+            page_quota: quota(ClientPurpose::Page(&timeline)),
+            look_up_quota: quota(ClientPurpose::LookUp),
             client,
-            credential,
             access: access.clone(),
             timeline,
             source,
@@ -161,20 +168,16 @@ impl Session {
     }
 
     fn follower(&self) -> Option<Follower> {
-        let way = self.settings.stream;
-        if way == Streaming::Off || !self.client.streams(&self.timeline) {
+        if self.settings.stream == Streaming::Off || !self.client.streams(&self.timeline) {
             return None;
         }
         Some(Follower {
             store: self.store.clone(),
             client: self.client.clone(),
-            credential: self.credential.clone(),
+            quota: self.look_up_quota.clone(),
             access: self.access.clone(),
-            instance: self.source.instance.id,
             timeline: self.timeline.clone(),
-            source: self.source.id,
-            name: self.source.name.clone(),
-            way,
+            source: self.source.clone(),
             fence: self.fence,
             stream_state: self.stream_state.clone(),
         })
@@ -224,6 +227,7 @@ impl Session {
             every_ms: self.cadence.every_ms(&self.settings),
             ..self.settings.clone()
         };
+        self.machine.set_quota(self.page_quota.view());
         let step = self.machine.next(&settings, abilities, now, settling);
         let charge = match self.take_request(&step).await? {
             Permit::Sent(charge) => charge,
@@ -267,19 +271,13 @@ impl Session {
         let page = match self.client.page(&self.timeline, &request.page).await {
             Ok(page) => page,
             Err(failure) => {
-                self.settle_failed(charge, &failure).await?;
+                self.page_quota.failed(charge, &failure).await?;
                 return self.fail(Some(&request.purpose), &failure).await;
             }
         };
-        let scope = self.page_scope();
-        self.access
-            .quotas
-            .answered(&self.credential, scope, QuotaPurpose::Poll, &page.headers)
-            .await?;
         let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
-        self.access
-            .quotas
-            .settle(&self.credential, charge, read)
+        self.page_quota
+            .answered(charge, read, &page.headers)
             .await?;
         REQUESTS.with([purpose_name(&request.purpose)]).increment(1);
         POSTS_FETCHED.increment(page.listed.len() as u64);
@@ -417,15 +415,11 @@ impl Session {
         let (look_up, headers) = match self.client.look_up(&id).await {
             Ok(answer) => answer,
             Err(failure) => {
-                self.settle_failed(charge, &failure).await?;
+                self.look_up_quota.failed(charge, &failure).await?;
                 return self.fail(None, &failure).await;
             }
         };
-        let scope = self.client.scope(ClientPurpose::LookUp);
-        self.access
-            .quotas
-            .answered(&self.credential, scope, QuotaPurpose::Poll, &headers)
-            .await?;
+        self.look_up_quota.answered(charge, 1, &headers).await?;
         REQUESTS.with(["look_up"]).increment(1);
         if let LookUp::Found(post) = &look_up {
             tracing::debug!(source = %self.source.name, post = %post.id, "missing from a page, but it exists");
@@ -467,17 +461,6 @@ impl Session {
         REQUEST_FAILURES.with([failure.kind.name()]).increment(1);
         // The source's health logs a failure that lasts.
         tracing::debug!(source = %self.source.name, kind = %failure.kind, "{}", failure.message);
-        // A refusal of one timeline proves nothing about the credential elsewhere.
-        if failure.kind != FailureKind::Unauthorized {
-            let scope = match purpose {
-                Some(_) => self.page_scope(),
-                None => self.client.scope(ClientPurpose::LookUp),
-            };
-            self.access
-                .quotas
-                .failed(&self.credential, scope, QuotaPurpose::Poll, failure)
-                .await?;
-        }
         self.machine
             .failed(&self.settings, purpose, failure, now_ms(), random());
         self.save().await?;
@@ -503,28 +486,16 @@ impl Session {
         Ok(())
     }
 
-    async fn settle_failed(&self, charge: Charge, failure: &Failure) -> Result<(), StoreError> {
-        let (quotas, purpose) = (&self.access.quotas, QuotaPurpose::Poll);
-        quotas
-            .settle_failed(&self.credential, purpose, charge, failure.kind)
-            .await
-    }
-
     /// Takes the step's request from the credential's quota.
     async fn take_request(&self, step: &Step) -> Result<Permit, StoreError> {
-        let (scope, posts) = match step {
-            Step::Wait { .. } => return Ok(Permit::Sent(Charge::default())),
-            Step::LookUp(_) => (self.client.scope(ClientPurpose::LookUp), 1),
-            Step::Fetch(_) => (self.page_scope(), u32::from(self.abilities().page_limit)),
-        };
-        self.access
-            .quotas
-            .take(&self.credential, scope, QuotaPurpose::Poll, posts)
-            .await
-    }
-
-    fn page_scope(&self) -> &'static str {
-        self.client.scope(ClientPurpose::Page(&self.timeline))
+        match step {
+            Step::Wait { .. } => Ok(Permit::Sent(Charge::default())),
+            Step::LookUp(_) => self.look_up_quota.take(1).await,
+            Step::Fetch(_) => {
+                let posts = u32::from(self.abilities().page_limit);
+                self.page_quota.take(posts).await
+            }
+        }
     }
 
     async fn anchor(&self, fetch: &Fetch) -> Result<Option<Anchor>, SessionError> {
@@ -545,7 +516,7 @@ async fn credential_of(store: &Store, source: &Source) -> Result<Credential, Sto
     let known = {
         let location = location.clone();
         store
-            .read(move |tx| credential::find_place(tx, instance, location.as_ref()))
+            .read(move |tx| credential::find(tx, instance, location.as_ref()))
             .await?
     };
     if let Some(known) = known {
@@ -557,7 +528,7 @@ async fn credential_of(store: &Store, source: &Source) -> Result<Credential, Sto
     };
     store
         .write(clock::root(), move |tx| {
-            credential::of_place(tx, instance, location.as_ref(), &name, now_ms())
+            credential::find_or_add(tx, instance, location.as_ref(), &name, now_ms())
         })
         .await
 }

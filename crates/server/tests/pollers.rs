@@ -80,8 +80,9 @@ impl World {
         holding.map_or(0, |holding| holding.fence)
     }
 
-    fn fault(&self, source: SourceId) -> Option<&'static str> {
-        self.pollers.health().fault(source).map(|fault| fault.kind)
+    fn fault(&self, source: SourceId) -> Option<String> {
+        let fault = self.pollers.health().fault(source)?;
+        Some(fault.kind.into_owned())
     }
 
     /// Waits until more of a source is stored than now.
@@ -107,7 +108,7 @@ async fn what_the_store_refuses_of_one_source_halts_that_one_alone() {
         )
         .await;
     until("it is reported", async || {
-        world.fault(bad) == Some("stored")
+        world.fault(bad).as_deref() == Some("stored")
     })
     .await;
     let stored = world.stored(bad).await;

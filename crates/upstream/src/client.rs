@@ -30,11 +30,17 @@ pub const fn look_ups(api: Api, has_batch: bool) -> (&'static str, usize) {
     match api {
         Api::Mastodon if has_batch => (MASTODON_SCOPE, Mastodon::LOOK_UP_LIMIT),
         Api::Mastodon => (MASTODON_SCOPE, 1),
-        Api::X => (X::scope(ClientPurpose::LookUp), X::LOOK_UP_LIMIT),
-        Api::Twitter => (
-            Twitter::scope(ClientPurpose::LookUp),
-            Twitter::LOOK_UP_LIMIT,
-        ),
+        Api::X => (scope(api, ClientPurpose::LookUp), X::LOOK_UP_LIMIT),
+        Api::Twitter => (scope(api, ClientPurpose::LookUp), Twitter::LOOK_UP_LIMIT),
+    }
+}
+
+/// The name of the rate limit that a request counts against: see [`Upstream::scope`].
+pub const fn scope(api: Api, purpose: ClientPurpose<'_>) -> &'static str {
+    match api {
+        Api::Mastodon => MASTODON_SCOPE,
+        Api::X => X::scope(purpose),
+        Api::Twitter => Twitter::scope(purpose),
     }
 }
 
@@ -192,11 +198,7 @@ impl Upstream {
     /// The name of the rate limit that a request counts against. The limits
     /// that an answer's headers report are those of its scope.
     pub const fn scope(&self, purpose: ClientPurpose<'_>) -> &'static str {
-        match self {
-            Self::Mastodon(_) => MASTODON_SCOPE,
-            Self::X(_) => X::scope(purpose),
-            Self::Twitter(_) => Twitter::scope(purpose),
-        }
+        scope(self.api(), purpose)
     }
 
     /// Whether the API streams a timeline; the server need not.

@@ -40,7 +40,10 @@ pub(crate) fn of_fetching(error: &FetchError) -> Failure {
         Is::EndedEarly { .. } => (FailureKind::Truncated, LATER),
     };
     Failure {
-        throttle: error.headers.as_deref().and_then(headers::throttle),
+        throttle: error
+            .headers
+            .as_deref()
+            .and_then(|of| headers::throttle(of, headers::now_ms())),
         ..Failure::new(kind, format!("{error}{advice}"))
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn metadata(answer: &Answer) -> AnswerHeaders {
         received_at_ms: answer.received_at_ms,
         round_trip_ms: answer.round_trip_ms,
         date_ms: date_ms(&answer.headers),
-        throttle: throttle(&answer.headers),
+        throttle: throttle(&answer.headers, answer.received_at_ms),
         body_bytes: answer.body.len() as u64,
     }
 }
@@ -43,14 +43,16 @@ fn date_ms(headers: &HeaderMap) -> Option<i64> {
 }
 
 /// The throttle that the headers report: Mastodon's spelling or X's, with a
-/// reset in ISO 8601 or in epoch seconds.
-pub(crate) fn throttle(headers: &HeaderMap) -> Option<Throttle> {
+/// reset in ISO 8601 or in epoch seconds. The reset is moved from the sender's
+/// clock to the local one, which showed `received_at_ms`.
+pub(crate) fn throttle(headers: &HeaderMap, received_at_ms: i64) -> Option<Throttle> {
+    let lead_ms = date_ms(headers).map_or(0, |date_ms| received_at_ms.saturating_sub(date_ms));
     ["x-ratelimit", "x-rate-limit"].iter().find_map(|prefix| {
         let header = |name: &str| text(headers, &format!("{prefix}-{name}"));
         Some(Throttle {
             limit: header("limit")?.parse().ok()?,
             remaining: header("remaining")?.parse().ok()?,
-            reset_at_ms: reset_at_ms(header("reset")?)?,
+            reset_at_ms: reset_at_ms(header("reset")?)?.saturating_add(lead_ms),
         })
     })
 }
@@ -124,7 +126,7 @@ mod tests {
             remaining: 213,
             reset_at_ms: 1_755_464_400_777,
         };
-        assert_eq!(throttle(&mastodon), Some(expected));
+        assert_eq!(throttle(&mastodon, 0), Some(expected));
         let x = headers(&[
             ("x-rate-limit-limit", "300"),
             ("x-rate-limit-remaining", " 213 "),
@@ -134,7 +136,7 @@ mod tests {
             reset_at_ms: 1_755_464_400_000,
             ..expected
         };
-        assert_eq!(throttle(&x), Some(expected));
+        assert_eq!(throttle(&x, 0), Some(expected));
     }
 
     #[test]
@@ -157,7 +159,7 @@ mod tests {
                 ("x-ratelimit-remaining", remaining),
                 ("x-ratelimit-reset", reset),
             ]);
-            assert_eq!(throttle(&headers), None, "{limit} {remaining} {reset}");
+            assert_eq!(throttle(&headers, 0), None, "{limit} {remaining} {reset}");
         }
     }
 

@@ -29,7 +29,7 @@ mod x;
 use driftline_net::excerpt;
 
 pub use address::{Address, AddressError};
-pub use client::{ClientPurpose, Upstream, abilities, is_post_id, look_ups};
+pub use client::{ClientPurpose, Upstream, abilities, is_post_id, look_ups, scope};
 pub use credential::{Credential, CredentialError, TokenError};
 pub use mastodon::Mastodon;
 pub use oauth::OAuth1;

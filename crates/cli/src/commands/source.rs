@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use driftline_server::admin::{
     AddedSource, FillGap, ListSources, PauseSource, PausedSource, RemoveSource, RemovedSource,
-    RequestedFill, SourceReport, SourceRow, VerifySource,
+    RequestedFill, SourceRow, VerifySource,
 };
 
 use crate::{
@@ -91,8 +91,7 @@ impl Source {
                     .map(drop)
             }
             Self::Verify(SourceName { name }) => {
-                let print = |report: &SourceReport| shown::print(&report.0);
-                show(config, json, VerifySource { name }, print)
+                show(config, json, VerifySource { name }, shown::print)
                     .await
                     .map(drop)
             }

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use driftline_core::timeline::{Counters, LastError, RungStats};
-use driftline_mirror::{CompletenessReport, GapReport};
+use driftline_mirror::{CompletenessReport, GapReport, GapState};
 
 use super::{histogram, time::time};
 use crate::{duration::show_ms, error::CliError, output};
@@ -19,7 +19,7 @@ pub fn print(report: &CompletenessReport) -> Result<(), CliError> {
 /// Open ranges, history included, that have not been read.
 pub fn open_gaps(report: &CompletenessReport) -> usize {
     let gaps = report.gaps.iter();
-    gaps.filter(|gap| matches!(gap.kind, "open" | "history"))
+    gaps.filter(|gap| matches!(gap.kind, GapState::Open | GapState::History))
         .count()
 }
 
@@ -59,13 +59,13 @@ impl Shown<'_> {
     }
 
     fn verdict(&self) -> &'static str {
-        let is_left = |kind: &str| self.gaps.iter().any(|gap| gap.kind == kind);
+        let is_left = |kind| self.gaps.iter().any(|gap| gap.kind == kind);
         match (self.settled, self.complete) {
             (true, _) => "complete, nothing left to be read again",
             (_, true) if self.readable => "no gaps; part of it waits to be read again",
             _ if self.covered_to.is_none() => "nothing read yet",
-            _ if is_left("open") || is_left("unrecoverable") => "NOT complete",
-            _ if is_left("history") => "history is still being read",
+            _ if is_left(GapState::Open) || is_left(GapState::Unrecoverable) => "NOT complete",
+            _ if is_left(GapState::History) => "history is still being read",
             _ => "no gaps; part of it was passed over by later looks",
         }
     }
@@ -132,25 +132,31 @@ impl Shown<'_> {
     }
 
     fn gaps_text(&self, text: &mut Text) {
-        for (kind, title) in [
-            ("open", "open gaps"),
-            ("history", "history"),
-            ("passed_over", "passed over"),
-            ("unrecoverable", "lost"),
+        for (kind, title, what) in [
+            (
+                GapState::Open,
+                "open gaps",
+                "not read yet; `source fill` asks for one by its first ID",
+            ),
+            (GapState::History, "history", "not read yet"),
+            (
+                GapState::PassedOver,
+                "passed over",
+                "read, but not again at the last age",
+            ),
+            (
+                GapState::Unrecoverable,
+                "lost",
+                "beyond the upstream's depth",
+            ),
         ] {
             let gaps: Vec<&GapReport> = self.gaps.iter().filter(|gap| gap.kind == kind).collect();
             if gaps.is_empty() {
-                if kind == "open" {
+                if kind == GapState::Open {
                     text.item(title, "none");
                 }
                 continue;
             }
-            let what = match kind {
-                "unrecoverable" => "beyond the upstream's depth",
-                "history" => "not read yet",
-                "passed_over" => "read, but not again at the last age",
-                _ => "not read yet; `source fill` asks for one by its first ID",
-            };
             text.item(title, &format!("{}, {what}", gaps.len()));
             text.list(gaps.iter().map(|gap| range(gap)));
         }

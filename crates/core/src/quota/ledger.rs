@@ -22,28 +22,26 @@ pub struct QuotaLedger {
 }
 
 /// The purpose of a request.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Use {
-    /// Reading a timeline: it may take whatever is left.
+///
+/// Some upstreams have a further limit for pages with bounds, and each answer reports the tightest
+/// of the limits that its request counts against: a limit that only answers to polls report is
+/// taken to count only them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QuotaPurpose {
+    /// Reading a timeline, look-ups included, which goes first.
     Poll,
-    /// Refreshing posts: it leaves to polling this share, 0 to 1, of what the rest of the window
-    /// would bring at an even pace. The share fades with the window, so that nothing of it is left
-    /// unused at its end.
-    Refresh {
-        /// The share.
-        left_to_polling: f64,
-    },
+    /// Refreshing posts by look-ups.
+    Refresh,
 }
 
-/// The kind of an answered request. Some upstreams have a further limit for pages with bounds, and
-/// each answer reports the tightest of the limits that its request counts against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestKind {
-    /// A page, or another request made while a timeline is read: a limit that only such answers
-    /// report is taken to count only them.
-    Page,
-    /// A look-up.
-    LookUp,
+/// What a quota leaves for reading a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QuotaView {
+    /// The time between two requests with which what is left lasts to the end of every window, ms;
+    /// 0 while no limit is known.
+    pub spacing_ms: i64,
+    /// The tightest window that an answer has reported.
+    pub tightest: Option<Throttle>,
 }
 
 /// The ledger's decision on a request.
@@ -58,8 +56,19 @@ pub enum Grant {
 impl QuotaLedger {
     /// Takes up to `max` requests that read up to `posts` posts each.
     ///
+    /// Refreshing leaves to polling the share `polling_share`, 0 to 1, of what the rest of the window
+    /// would bring at an even pace. The share fades with the window, so that nothing of it is left
+    /// unused at its end.
+    ///
     /// Until an answer reports the current window, it grants one at a time.
-    pub fn take(&mut self, max: u32, posts: u32, purpose: Use, now_ms: i64) -> Grant {
+    pub fn take(
+        &mut self,
+        max: u32,
+        posts: u32,
+        purpose: QuotaPurpose,
+        polling_share: f64,
+        now_ms: i64,
+    ) -> Grant {
         if let Some(until_ms) = self.blocked_until_ms.filter(|&until_ms| until_ms > now_ms) {
             return Grant::Until(until_ms);
         }
@@ -70,7 +79,7 @@ impl QuotaLedger {
             Unit::Requests => 1,
             Unit::Posts => posts,
         };
-        let applies = |window: &Window| purpose == Use::Poll || !window.pages_only;
+        let applies = |window: &Window| purpose == QuotaPurpose::Poll || !window.pages_only;
         let mut requests = self
             .windows
             .iter()
@@ -81,7 +90,7 @@ impl QuotaLedger {
         let mut granted = if is_known { max.max(1) } else { 1 };
         let mut until_ms = now_ms;
         for window in self.windows.iter().filter(|window| applies(window)) {
-            let (kept, cost) = (kept(purpose, window.unit), cost(window.unit));
+            let (kept, cost) = (kept(purpose, polling_share, window.unit), cost(window.unit));
             let free = window.free(kept, now_ms);
             granted = granted.min(free.checked_div(cost).unwrap_or(granted));
             if free < cost {
@@ -103,14 +112,14 @@ impl QuotaLedger {
     }
 
     /// Whether an answer's headers would change the ledger.
-    pub fn is_news(&self, kind: RequestKind, throttle: Option<&Throttle>, now_ms: i64) -> bool {
+    pub fn is_news(&self, purpose: QuotaPurpose, throttle: Option<&Throttle>, now_ms: i64) -> bool {
         let mut after = self.clone();
-        after.answered(kind, throttle, now_ms);
+        after.answered(purpose, throttle, now_ms);
         after != *self
     }
 
     /// Applies an answer's headers. A late answer never raises the remaining quota.
-    pub fn answered(&mut self, kind: RequestKind, throttle: Option<&Throttle>, now_ms: i64) {
+    pub fn answered(&mut self, purpose: QuotaPurpose, throttle: Option<&Throttle>, now_ms: i64) {
         // An answer to what was sent before a refusal does not lift it.
         if self
             .blocked_until_ms
@@ -121,7 +130,7 @@ impl QuotaLedger {
         }
         self.blind = self.blind.saturating_sub(1);
         if let Some(throttle) = throttle {
-            self.reported(kind, throttle, now_ms);
+            self.reported(purpose, throttle, now_ms);
         }
     }
 
@@ -133,7 +142,7 @@ impl QuotaLedger {
     /// Applies a refusal (429): others must have used the quota that the ledger counted as left.
     pub fn refused(
         &mut self,
-        kind: RequestKind,
+        purpose: QuotaPurpose,
         throttle: Option<&Throttle>,
         retry_after_ms: Option<i64>,
         random: u64,
@@ -141,10 +150,10 @@ impl QuotaLedger {
     ) {
         let throttle = throttle.filter(|throttle| throttle.reset_at_ms > now_ms);
         if let Some(throttle) = throttle {
-            self.reported(kind, throttle, now_ms);
+            self.reported(purpose, throttle, now_ms);
         }
         if let Some(throttle) = throttle
-            && let Some(window) = self.of(kind, throttle)
+            && let Some(window) = self.of(purpose, throttle)
         {
             window.report(0);
         }
@@ -179,22 +188,30 @@ impl QuotaLedger {
         });
     }
 
-    /// Removes the cap.
-    pub fn lift_cap(&mut self) {
-        self.windows.retain(|window| window.unit != Unit::Posts);
-    }
-
-    /// Returns posts that were taken but not read.
-    pub fn give_back(&mut self, posts: u32) {
+    /// Corrects the posts that were taken to those that were read.
+    pub fn settle(&mut self, taken: u32, read: u32) {
         for cap in self.windows.iter_mut().filter(|w| w.unit == Unit::Posts) {
-            cap.remaining = cap.remaining.saturating_add(posts).min(cap.limit);
+            let left = cap.remaining.saturating_add(taken).saturating_sub(read);
+            cap.remaining = left.min(cap.limit);
         }
     }
 
-    /// Takes posts that were read in excess of the posts taken.
-    pub fn also_read(&mut self, posts: u32) {
-        for cap in self.windows.iter_mut().filter(|w| w.unit == Unit::Posts) {
-            cap.remaining = cap.remaining.saturating_sub(posts);
+    /// What is left for reading a timeline.
+    pub fn view(&self, now_ms: i64) -> QuotaView {
+        let reported = |window: &&Window| {
+            window.unit == Unit::Requests && !window.assumed && window.reset_at_ms > now_ms
+        };
+        let spacing_ms =
+            |window: &&Window| window.left_ms(now_ms) / i64::from(window.remaining.max(1));
+        let in_force = || self.windows.iter().filter(reported);
+        let usable = in_force().filter(|window| window.remaining > 0);
+        QuotaView {
+            spacing_ms: usable.map(|window| spacing_ms(&window)).max().unwrap_or(0),
+            tightest: in_force().max_by_key(spacing_ms).map(|window| Throttle {
+                limit: window.limit,
+                remaining: window.remaining,
+                reset_at_ms: window.reset_at_ms,
+            }),
         }
     }
 
@@ -218,52 +235,47 @@ impl QuotaLedger {
         self.blocked_until_ms
     }
 
-    fn reported(&mut self, kind: RequestKind, throttle: &Throttle, now_ms: i64) {
+    fn reported(&mut self, purpose: QuotaPurpose, throttle: &Throttle, now_ms: i64) {
         for window in &mut self.windows {
             window.roll(now_ms);
         }
         if throttle.reset_at_ms <= now_ms {
             return;
         }
-        if kind == RequestKind::LookUp {
+        if purpose == QuotaPurpose::Refresh {
             self.set_apart(throttle);
         }
-        if let Some(window) = self.of(kind, throttle) {
-            let was_pages_only = window.pages_only && kind == RequestKind::LookUp;
-            window.report(throttle.remaining);
-            window.reset_at_ms = window.reset_at_ms.max(throttle.reset_at_ms);
-            window.assumed = false;
-            if was_pages_only {
-                self.share(throttle);
-            }
-            return;
-        }
-        // A window that was begun here with a guessed length: the answer corrects it.
-        if let Some(window) = self.guessed(kind, throttle) {
+        let Some(window) = self.of(purpose, throttle) else {
+            return self.add(purpose, throttle, now_ms);
+        };
+        window.report(throttle.remaining);
+        window.assumed = false;
+        if !is_of(window, throttle) {
+            // It was begun here with a guessed length: the answer corrects it.
             let began_ms = window.reset_at_ms.saturating_sub(window.length_ms);
-            window.report(throttle.remaining);
             window.reset_at_ms = throttle.reset_at_ms;
             window.length_ms = throttle.reset_at_ms.saturating_sub(began_ms).max(1);
-            window.assumed = false;
             return;
         }
-        self.add(kind, throttle, now_ms);
+        window.reset_at_ms = window.reset_at_ms.max(throttle.reset_at_ms);
+        if window.pages_only && purpose == QuotaPurpose::Refresh {
+            self.share(throttle);
+        }
     }
 
     /// The window that an answer reports. Of two that end together, pages may report either, and
-    /// look-ups only the one that counts them.
-    fn of(&mut self, kind: RequestKind, throttle: &Throttle) -> Option<&mut Window> {
-        let reported = self.windows.iter_mut().filter(|w| is_of(w, throttle));
-        reported.min_by_key(|window| window.pages_only != (kind == RequestKind::Page))
-    }
-
-    fn guessed(&mut self, kind: RequestKind, throttle: &Throttle) -> Option<&mut Window> {
-        let is_page = kind == RequestKind::Page;
-        let guessed = self.windows.iter_mut().filter(|w| {
-            let is_theirs = is_page || !w.pages_only;
-            w.unit == Unit::Requests && w.assumed && w.limit == throttle.limit && is_theirs
+    /// look-ups only the one that counts them. Failing that, one that was begun here with a guessed
+    /// length.
+    fn of(&mut self, purpose: QuotaPurpose, throttle: &Throttle) -> Option<&mut Window> {
+        let is_page = purpose == QuotaPurpose::Poll;
+        let reported = self.windows.iter_mut().filter(|window| {
+            let is_guessed = window.unit == Unit::Requests
+                && window.limit == throttle.limit
+                && window.assumed
+                && (is_page || !window.pages_only);
+            is_of(window, throttle) || is_guessed
         });
-        guessed.min_by_key(|window| window.pages_only != is_page)
+        reported.min_by_key(|window| (!is_of(window, throttle), window.pages_only != is_page))
     }
 
     /// An answer reports the tightest limit: a window that is far tighter than the one a look-up
@@ -280,8 +292,8 @@ impl QuotaLedger {
     /// A window that was thought to count only pages counts look-ups too: those under way were not
     /// taken from it.
     fn share(&mut self, throttle: &Throttle) {
-        let under_way = self.drop_assumed(RequestKind::LookUp);
-        if let Some(window) = self.of(RequestKind::LookUp, throttle) {
+        let under_way = self.drop_assumed(QuotaPurpose::Refresh);
+        if let Some(window) = self.of(QuotaPurpose::Refresh, throttle) {
             window.pages_only = false;
             window.remaining = window.remaining.saturating_sub(under_way);
         }
@@ -289,8 +301,8 @@ impl QuotaLedger {
 
     /// Drops the windows that no answer has confirmed: a limit that is not reported again has been
     /// lowered or raised. Returns the grants since then that may still be under way.
-    fn drop_assumed(&mut self, kind: RequestKind) -> u32 {
-        let is_page = kind == RequestKind::Page;
+    fn drop_assumed(&mut self, purpose: QuotaPurpose) -> u32 {
+        let is_page = purpose == QuotaPurpose::Poll;
         let mut under_way = if is_page {
             self.blind
         } else {
@@ -306,8 +318,8 @@ impl QuotaLedger {
         under_way
     }
 
-    fn add(&mut self, kind: RequestKind, throttle: &Throttle, now_ms: i64) {
-        let under_way = self.drop_assumed(kind);
+    fn add(&mut self, purpose: QuotaPurpose, throttle: &Throttle, now_ms: i64) {
+        let under_way = self.drop_assumed(purpose);
         let requests = |w: &Window| w.unit == Unit::Requests;
         if self.windows.iter().filter(|w| requests(w)).count() >= MAX_WINDOWS {
             let first = self.windows.iter().position(requests);
@@ -323,7 +335,7 @@ impl QuotaLedger {
             length_ms: throttle.reset_at_ms.saturating_sub(now_ms).max(1),
             others: 0,
             assumed: false,
-            pages_only: kind == RequestKind::Page,
+            pages_only: purpose == QuotaPurpose::Poll,
             late: 0,
         });
     }
@@ -335,12 +347,13 @@ fn is_of(window: &Window, throttle: &Throttle) -> bool {
         && window.reset_at_ms.abs_diff(throttle.reset_at_ms) <= SAME_WINDOW_MS
 }
 
-fn kept(purpose: Use, unit: Unit) -> f64 {
+/// The reserve that a request leaves in a window.
+fn kept(purpose: QuotaPurpose, polling_share: f64, unit: Unit) -> f64 {
     match (purpose, unit) {
-        (Use::Poll, _) => 0.0,
+        (QuotaPurpose::Poll, _) => 0.0,
         // A month's cap is spent evenly: a burst at its beginning would starve its end.
-        (Use::Refresh { .. }, Unit::Posts) => EVEN,
-        (Use::Refresh { left_to_polling }, Unit::Requests) => left_to_polling.clamp(0.0, 1.0),
+        (QuotaPurpose::Refresh, Unit::Posts) => EVEN,
+        (QuotaPurpose::Refresh, Unit::Requests) => polling_share.clamp(0.0, 1.0),
     }
 }
 

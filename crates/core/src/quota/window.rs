@@ -97,7 +97,7 @@ impl Window {
         f64::from(self.limit) / self.length_ms.max(1) as f64
     }
 
-    fn left_ms(&self, now_ms: i64) -> i64 {
+    pub(super) fn left_ms(&self, now_ms: i64) -> i64 {
         self.reset_at_ms.saturating_sub(now_ms).max(0)
     }
 }

@@ -22,7 +22,6 @@ mod scheme;
 mod server_time;
 mod settings;
 pub mod simulation;
-mod throttles;
 mod trials;
 
 pub use cadence::Cadence;
@@ -37,4 +36,3 @@ pub use request::{Anchor, AnchorQuery, Fetch, Reading, Request, RequestPurpose};
 pub use scheme::{IdScheme, detect_layout, detect_order};
 pub use server_time::{answered_by_ms, retrieved_at_ms};
 pub use settings::{Backfill, Overlap, Settings, Streaming};
-pub use throttles::Throttles;

@@ -28,7 +28,7 @@ pub(super) struct Measured<'a> {
     /// The most posts that one page holds.
     pub(super) page_limit: u16,
     /// The time between two requests that the throttles leave, ms.
-    pub(super) throttle_spacing_ms: i64,
+    pub(super) quota_spacing_ms: i64,
     /// Whether the source's IDs carry time.
     pub(super) timed: bool,
     /// The time, Unix ms.
@@ -353,7 +353,7 @@ impl<'a> Measured<'a> {
             rate_per_s: 20.0,
             daily_rate_per_s: 20.0,
             page_limit: 40,
-            throttle_spacing_ms: 0,
+            quota_spacing_ms: 0,
             timed: true,
             now_ms: 0,
         }

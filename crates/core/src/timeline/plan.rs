@@ -1,6 +1,6 @@
 //! The plan: overlap, poll interval, looks and probes, and the reasons for each.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     evidence::{MAX_AGE_MS, PAGE_FULL, PROVEN_PAGE_FULLS, bound_of},
@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The current plan of a source, with its reasons.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The overlap `k`, ms.
     pub overlap_ms: i64,
@@ -32,7 +32,7 @@ pub struct Plan {
 }
 
 /// How many page-fulls are drawn and read at an age.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
     /// The age, ms.
     pub age_ms: i64,
@@ -42,7 +42,7 @@ pub struct Probe {
 
 /// What reading again has proven, at 95%: at most the share `bound` of the page-fulls lacks a post
 /// that came later than `above_ms` and was visible at `up_to_ms`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// Whether later looks may be left out.
     pub is_enough: bool,
@@ -93,7 +93,7 @@ pub(super) fn of_choice(
     let last = last_rung(settings, measured);
     let is_full = |rung: &&Rung| rung.age_ms < last.age_ms;
     // A short quota is not spent on placing looks: each probe also splits a look.
-    let quota_binds = measured.throttle_spacing_ms > settings.spacing_ms;
+    let quota_binds = measured.quota_spacing_ms > settings.spacing_ms;
     let full = || choice.looks.iter().filter(is_full).map(|rung| rung.age_ms);
     let above_ms = full().max().unwrap_or(choice.overlap_ms);
     let page_fulls = measured
@@ -209,14 +209,14 @@ fn enough(measured: Measured<'_>) -> Option<Distribution> {
 /// posts.
 pub(super) fn interval_ms(settings: &Settings, measured: Measured<'_>) -> i64 {
     let every_ms = settings.every_ms.max(1);
-    if measured.throttle_spacing_ms <= settings.spacing_ms {
+    if measured.quota_spacing_ms <= settings.spacing_ms {
         return every_ms;
     }
     // Of the requests that are left, polls take what second looks do not.
     let period_s = second_look(settings, measured).period_ms as f64 / 1000.0;
     let page = f64::from(measured.page_limit.max(1));
     let looks_per_s = measured.rate_per_s / page + 1.0 / period_s;
-    let allowed_per_s = 1000.0 / measured.throttle_spacing_ms as f64;
+    let allowed_per_s = 1000.0 / measured.quota_spacing_ms as f64;
     let for_polls_per_s = (allowed_per_s - looks_per_s).max(allowed_per_s / 2.0);
     every_ms.max((1000.0 / for_polls_per_s).ceil() as i64)
 }
@@ -331,12 +331,12 @@ fn unproven_reason(measured: Measured<'_>, plan: &Plan) -> String {
 
 /// The requests a second that the plan takes and those that the throttles allow, if they are fewer.
 fn overload(measured: Measured<'_>, choice: &Choice) -> Option<(f64, f64)> {
-    if measured.throttle_spacing_ms <= 0 {
+    if measured.quota_spacing_ms <= 0 {
         return None;
     }
     let fetches = choice.fetches + unpaid(choice);
     let needed = measured.rate_per_s * fetches / f64::from(measured.page_limit.max(1));
-    let allowed = 1000.0 / measured.throttle_spacing_ms as f64;
+    let allowed = 1000.0 / measured.quota_spacing_ms as f64;
     (needed > allowed).then_some((needed, allowed))
 }
 
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn the_interval_grows_when_the_quota_binds_and_the_delay_is_reported() {
         let plan = plan(&tweets(), &Evidence::default(), |measured| {
-            measured.throttle_spacing_ms = 3_000;
+            measured.quota_spacing_ms = 3_000;
         });
         assert!(plan.every_ms > 3_000, "{plan:?}");
         let says = |text: &str| plan.reasons.iter().any(|reason| reason.contains(text));

@@ -39,7 +39,7 @@ pub struct Settings {
     /// rung has to stay for them.
     pub refreshed: bool,
     /// The share of all requests that rungs above the second look may take
-    /// while the upstream reports a throttle, percent.
+    /// while a quota binds, percent.
     pub rung_share_percent: u32,
     /// The order of IDs, where it is not to be detected.
     pub id_order: Option<IdOrder>,

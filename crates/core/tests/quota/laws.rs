@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Throttle,
-    quota::{Grant, QuotaLedger, RequestKind, Use, WINDOW_EDGE_MS},
+    quota::{Grant, QuotaLedger, QuotaPurpose, WINDOW_EDGE_MS},
 };
 use proptest::prelude::*;
 
@@ -84,10 +84,10 @@ fn run(
                 if now_ms >= way.back_ms {
                     match way.answer {
                         Some(Ok(reported)) => {
-                            ledger.answered(RequestKind::LookUp, Some(&reported), now_ms);
+                            ledger.answered(QuotaPurpose::Refresh, Some(&reported), now_ms);
                         }
                         Some(Err(reported)) => {
-                            ledger.refused(RequestKind::LookUp, Some(&reported), None, 0, now_ms);
+                            ledger.refused(QuotaPurpose::Refresh, Some(&reported), None, 0, now_ms);
                         }
                         None => {}
                     }
@@ -96,15 +96,13 @@ fn run(
                 continue;
             }
             let purpose = if process < polls {
-                Use::Poll
+                QuotaPurpose::Poll
             } else {
-                Use::Refresh {
-                    left_to_polling: 0.5,
-                }
+                QuotaPurpose::Refresh
             };
             let (left, until_ms) = held[process];
             if left == 0 || now_ms >= until_ms.saturating_sub(WINDOW_EDGE_MS) {
-                held[process] = match ledger.take(block, 1, purpose, now_ms) {
+                held[process] = match ledger.take(block, 1, purpose, 0.5, now_ms) {
                     Grant::Requests(granted) => {
                         let ends = ledger.windows().iter().map(|w| w.reset_at_ms).min();
                         (granted, ends.unwrap_or(i64::MAX))

@@ -1,10 +1,15 @@
-use driftline_core::{answer::Throttle, api::Api, quota::RequestKind};
+use driftline_core::{
+    answer::{Failure, FailureKind, Throttle},
+    api::Api,
+    quota::WINDOW_EDGE_MS,
+};
 use driftline_store::{
     Target, clock,
     credential::{self, NewCredential},
+    quota,
 };
 
-use super::*;
+use super::{quota::Charged, *};
 
 const CAP: u32 = 10_000;
 const SCOPE: &str = "requests";
@@ -26,7 +31,7 @@ impl World {
             name: "capped".into(),
             origin: "https://x.test".into(),
             api: Api::X,
-            place: None,
+            token: None,
             monthly_posts: Some(i64::from(CAP)),
         };
         let id = store
@@ -42,36 +47,31 @@ impl World {
         }
     }
 
+    fn quota(&self, purpose: QuotaPurpose) -> Quota {
+        self.quotas.of(&self.credential, SCOPE, purpose)
+    }
+
     async fn take(&self, posts: u32) -> Charge {
-        let taken = self
-            .quotas
-            .take(&self.credential, SCOPE, QuotaPurpose::Poll, posts)
-            .await
-            .unwrap();
-        match taken {
+        match self.quota(QuotaPurpose::Poll).take(posts).await.unwrap() {
             Permit::Sent(charge) => charge,
             Permit::Until(until_ms) => panic!("not before {until_ms}"),
         }
     }
 
     async fn put_back(&self, charge: Charge) {
-        self.quotas
-            .put_back(&self.credential, SCOPE, QuotaPurpose::Poll, charge)
-            .await
-            .unwrap();
+        let quota = self.quota(QuotaPurpose::Poll);
+        quota.put_back(charge).await.unwrap();
     }
 
     async fn settle(&self, charge: Charge, read: u32) {
-        let settled = self.quotas.settle(&self.credential, charge, read);
-        settled.await.unwrap();
+        let quota = self.quota(QuotaPurpose::Poll);
+        quota.settle(charge, read).await.unwrap();
     }
 
     async fn fail(&self, purpose: QuotaPurpose, kind: FailureKind) {
         let charge = self.take(100).await;
-        let settled = self
-            .quotas
-            .settle_failed(&self.credential, purpose, charge, kind);
-        settled.await.unwrap();
+        let failure = Failure::new(kind, "no");
+        self.quota(purpose).failed(charge, &failure).await.unwrap();
     }
 
     async fn ledger(&self, scope: &'static str) -> QuotaLedger {
@@ -90,70 +90,44 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_request_that_read_nothing_gives_its_posts_back() {
+async fn a_failed_request_gives_its_posts_back_unless_the_answer_may_have_held_some() {
     let world = World::new().await;
-    for kind in [
-        FailureKind::Unreachable,
-        FailureKind::TimedOut,
-        FailureKind::ServerError,
-        FailureKind::Throttled,
-        FailureKind::NotFound,
-        FailureKind::NotJson,
+    for (purpose, kind, charged) in [
+        (QuotaPurpose::Poll, FailureKind::Unreachable, 0),
+        (QuotaPurpose::Poll, FailureKind::TimedOut, 0),
+        (QuotaPurpose::Poll, FailureKind::ServerError, 0),
+        (QuotaPurpose::Poll, FailureKind::NotFound, 0),
+        (QuotaPurpose::Poll, FailureKind::NotJson, 0),
+        // It was not sent.
+        (QuotaPurpose::Refresh, FailureKind::BadId, 0),
+        (QuotaPurpose::Poll, FailureKind::Truncated, 100),
+        (QuotaPurpose::Poll, FailureKind::TooLarge, 200),
+        (QuotaPurpose::Refresh, FailureKind::BadJson, 300),
+        (QuotaPurpose::Poll, FailureKind::BadId, 400),
+        (QuotaPurpose::Poll, FailureKind::Throttled, 400),
     ] {
-        world.fail(QuotaPurpose::Poll, kind).await;
-        assert_eq!(world.charged().await, 0, "{kind}");
+        world.fail(purpose, kind).await;
+        assert_eq!(world.charged().await, charged, "{kind}");
     }
-    assert_eq!(world.ledger(SCOPE).await.granted(), 6, "all were sent");
-    world.fail(QuotaPurpose::Refresh, FailureKind::BadId).await;
-    assert_eq!(world.charged().await, 0, "it was not sent");
+    assert_eq!(world.ledger(SCOPE).await.granted(), 11, "all were sent");
 }
 
 #[tokio::test]
-async fn unreadable_answers_stay_charged() {
+async fn a_request_that_is_put_back_is_charged_when_it_is_sent() {
     let world = World::new().await;
-    world.fail(QuotaPurpose::Poll, FailureKind::Truncated).await;
-    world.fail(QuotaPurpose::Poll, FailureKind::TooLarge).await;
-    world
-        .fail(QuotaPurpose::Refresh, FailureKind::BadJson)
-        .await;
-    world.fail(QuotaPurpose::Poll, FailureKind::BadId).await;
-    assert_eq!(world.charged().await, 400);
-}
-
-#[tokio::test]
-async fn a_held_request_charges_no_posts() {
-    let world = World::new().await;
-    let charge = world.take(100).await;
-    assert_eq!(world.charged().await, 100);
-    world.put_back(charge).await;
+    let alone = world.take(1).await;
+    assert_eq!(world.charged().await, 1);
+    world.put_back(alone).await;
     // Whether or not its window ends before it is sent.
     assert_eq!(world.charged().await, 0);
-}
-
-#[tokio::test]
-async fn a_held_request_is_charged_when_it_is_sent() {
-    let world = World::new().await;
-    let alone = world.take(1).await;
-    world.put_back(alone).await;
+    let whole = world.quota(QuotaPurpose::Poll).take(CAP + 1).await;
+    assert!(matches!(whole, Ok(Permit::Until(_))), "{whole:?}");
     let batch = world.take(100).await;
     assert_eq!(world.charged().await, 100);
-    assert_eq!(world.ledger(SCOPE).await.granted(), 1, "it was held");
+    let ledger = world.ledger(SCOPE).await;
+    assert_eq!(ledger.granted(), 1, "it stayed held");
     world.settle(batch, 60).await;
     assert_eq!(world.charged().await, 60);
-}
-
-#[tokio::test]
-async fn a_held_request_stays_held_when_the_month_has_no_posts_left() {
-    let world = World::new().await;
-    let alone = world.take(1).await;
-    world.put_back(alone).await;
-    let (quotas, credential) = (&world.quotas, &world.credential);
-    let whole = quotas
-        .take(credential, SCOPE, QuotaPurpose::Poll, CAP + 1)
-        .await;
-    assert!(matches!(whole, Ok(Permit::Until(_))), "{whole:?}");
-    let _ = world.take(1).await;
-    assert_eq!(world.ledger(SCOPE).await.granted(), 1);
 }
 
 #[tokio::test]
@@ -192,11 +166,10 @@ async fn a_late_request_that_is_put_back_is_held_until_its_window_ends() {
         remaining: 3,
         reset_at_ms: ends_ms,
     };
-    let changed = world
-        .quotas
-        .change(&world.credential, SCOPE, move |ledger| {
-            ledger.answered(RequestKind::LookUp, Some(&throttle), now_ms());
-        });
+    let quota = world.quota(QuotaPurpose::Poll);
+    let changed = quota.change(SCOPE, move |ledger| {
+        ledger.answered(QuotaPurpose::Refresh, Some(&throttle), now_ms());
+    });
     changed.await.unwrap();
     for _ in 0..10 {
         let charge = world.take(20).await;

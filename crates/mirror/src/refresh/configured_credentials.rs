@@ -18,7 +18,7 @@ impl ConfiguredCredentials {
         if names.is_empty() {
             return Ok(Self::default());
         }
-        let all = shared.read(credential::list).await?;
+        let all = shared.store.read(credential::list).await?;
         Ok(Self { names, all })
     }
 

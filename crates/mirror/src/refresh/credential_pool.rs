@@ -9,10 +9,10 @@ use driftline_store::{
     instance::Instance,
     source::{self, TokenLocation},
 };
-use driftline_upstream::{Address, ClientPurpose, Upstream};
+use driftline_upstream::{Address, Upstream};
 
 use super::{Shared, lookup_client::LookupClient};
-use crate::quotas::{Charge, Permit, QuotaPurpose};
+use crate::quotas::{Charge, Permit};
 
 /// The credentials that one worker uses at its upstream, with their clients.
 pub(super) struct CredentialPool {
@@ -27,7 +27,7 @@ pub(super) struct CredentialPool {
 /// changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TokenVersion {
-    place: Option<TokenLocation>,
+    token: Option<TokenLocation>,
     quarantine: Option<Quarantine>,
     credential_changes: u64,
 }
@@ -35,7 +35,7 @@ struct TokenVersion {
 impl TokenVersion {
     fn of(shared: &Shared, credential: &Credential) -> Self {
         Self {
-            place: credential.place.clone(),
+            token: credential.token.clone(),
             quarantine: credential.quarantine.clone(),
             credential_changes: shared.access.quotas.credential_changes(credential.id),
         }
@@ -60,6 +60,7 @@ impl CredentialPool {
     ) -> Result<Result<(LookupClient, Charge), i64>, StoreError> {
         let instance = self.instance.id;
         let mut all = shared
+            .store
             .read(move |tx| credential::of_instance(tx, instance))
             .await?;
         self.sync(shared, &all);
@@ -77,28 +78,17 @@ impl CredentialPool {
         let first = (random() % all.len() as u64) as usize;
         all.rotate_left(first);
         // Credentials with a token see more and have larger quotas.
-        all.sort_by_key(|credential| credential.place.is_none());
+        all.sort_by_key(|credential| credential.token.is_none());
         for credential in all {
-            let lookup_client = match self.lookup_client(shared, credential, now) {
+            let lookup_client = match self.lookup_client(shared, &credential, now) {
                 Ok(lookup_client) => lookup_client,
                 Err(look_ms) => {
                     until_ms = until_ms.min(look_ms);
                     continue;
                 }
             };
-            let scope = lookup_client.client.scope(ClientPurpose::LookUp);
-            let posts = lookup_client.client.look_up_limit(has_batch) as u32;
-            match shared
-                .access
-                .quotas
-                .take(
-                    &lookup_client.credential,
-                    scope,
-                    QuotaPurpose::Refresh,
-                    posts,
-                )
-                .await?
-            {
+            let posts = lookup_client.client.look_up_limit(has_batch);
+            match lookup_client.take(posts).await? {
                 Permit::Sent(charge) => return Ok(Ok((lookup_client, charge))),
                 Permit::Until(free_ms) => until_ms = until_ms.min(free_ms),
             }
@@ -114,14 +104,15 @@ impl CredentialPool {
         than: CredentialId,
     ) -> Result<Vec<LookupClient>, StoreError> {
         let instance = self.instance.id;
-        let (all, places) = shared
+        let (all, tokens) = shared
+            .store
             .read(move |tx| {
                 let sources = source::list(tx)?.into_iter();
-                let places: Vec<Option<TokenLocation>> = sources
+                let tokens: Vec<Option<TokenLocation>> = sources
                     .filter(|source| source.instance.id == instance)
                     .map(|source| source.token)
                     .collect();
-                Ok::<_, StoreError>((credential::of_instance(tx, instance)?, places))
+                Ok::<_, StoreError>((credential::of_instance(tx, instance)?, tokens))
             })
             .await?;
         self.sync(shared, &all);
@@ -129,14 +120,14 @@ impl CredentialPool {
         let is_asked = |credential: &Credential| {
             named.is_empty()
                 || named.contains(&credential.name)
-                || places.contains(&credential.place)
+                || tokens.contains(&credential.token)
         };
         let now = now_ms();
         let others = all
             .into_iter()
             .filter(|credential| credential.id != than && is_asked(credential));
         Ok(others
-            .filter_map(|credential| self.lookup_client(shared, credential, now).ok())
+            .filter_map(|credential| self.lookup_client(shared, &credential, now).ok())
             .collect())
     }
 
@@ -161,7 +152,7 @@ impl CredentialPool {
     fn lookup_client(
         &mut self,
         shared: &Shared,
-        credential: Credential,
+        credential: &Credential,
         now: i64,
     ) -> Result<LookupClient, i64> {
         if let Some(rest) = credential.quarantine.as_ref().filter(|q| q.until_ms > now) {
@@ -170,20 +161,19 @@ impl CredentialPool {
         if let Some(look_ms) = self.unusable.get(&credential.id).filter(|ms| **ms > now) {
             return Err(*look_ms);
         }
-        let read = TokenVersion::of(shared, &credential);
+        let (quotas, read) = (&shared.access.quotas, TokenVersion::of(shared, credential));
         if let Some((known, client)) = self.clients.get(&credential.id)
             && *known == read
         {
-            let client = client.clone();
-            return Ok(LookupClient { credential, client });
+            return Ok(LookupClient::new(quotas, credential, client.clone()));
         }
-        match self.client(shared, &credential) {
+        match self.client(shared, credential) {
             Ok(client) => {
                 if let Some(failed_ms) = shared.unusable.succeeded(&credential.id, now) {
                     tracing::warn!(credential = %credential.name, "this process can use the credential again, after {}", show_ms(failed_ms));
                 }
                 self.clients.insert(credential.id, (read, client.clone()));
-                Ok(LookupClient { credential, client })
+                Ok(LookupClient::new(quotas, credential, client))
             }
             Err(reason) => {
                 if shared.unusable.failed(credential.id, Weight::Lasting, now) {
@@ -200,7 +190,7 @@ impl CredentialPool {
         let address = Address::parse(&self.instance.origin).map_err(|error| error.to_string())?;
         let secret = shared
             .access
-            .secret(credential.place.as_ref(), &self.instance.origin)
+            .secret(credential.token.as_ref(), &self.instance.origin)
             .map_err(|error| error.to_string())?;
         let http = shared.access.http.clone();
         Upstream::new(self.instance.api, http, address, secret).map_err(|error| error.to_string())
@@ -211,7 +201,7 @@ impl CredentialPool {
         shared
             .store
             .write(clock::root(), move |tx| {
-                credential::of_place(tx, instance, None, ANONYMOUS, now_ms())
+                credential::find_or_add(tx, instance, None, ANONYMOUS, now_ms())
             })
             .await
     }
@@ -223,7 +213,10 @@ const UNREADABLE_REST_MS: i64 = 60_000;
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::answer::{Failure, FailureKind};
+    use driftline_core::{
+        answer::{Failure, FailureKind},
+        quota::QuotaPurpose,
+    };
 
     use super::{super::testing::World, *};
     use driftline_runtime::testing::Warnings;
@@ -234,7 +227,10 @@ mod tests {
         than: CredentialId,
     ) -> Vec<String> {
         let others = credential_pool.others(&world.shared, than).await.unwrap();
-        others.into_iter().map(|of| of.credential.name).collect()
+        others
+            .into_iter()
+            .map(|of| of.credential().name.clone())
+            .collect()
     }
 
     async fn credential(world: &World, id: CredentialId) -> Credential {
@@ -260,8 +256,8 @@ mod tests {
         let quotas = &world.shared.access.quotas;
         let refused = Failure::new(FailureKind::Unauthorized, "no");
         let two = credential(&world, second).await;
-        let failed = quotas.failed(&two, "requests", QuotaPurpose::Refresh, &refused);
-        failed.await.unwrap();
+        let quota = quotas.of(&two, "requests", QuotaPurpose::Refresh);
+        quota.failed(Charge::default(), &refused).await.unwrap();
         quotas.restore(&two).await.unwrap();
         assert!(names(&world, &mut credential_pool, first).await.is_empty());
     }

@@ -56,7 +56,10 @@ pub(super) async fn confirm(
         return Ok(answers);
     }
     let mut unreached: Vec<LookupTarget> = Vec::new();
-    for other in credential_pool.others(shared, first.credential.id).await? {
+    for other in credential_pool
+        .others(shared, first.credential().id)
+        .await?
+    {
         if unconfirmed.is_empty() {
             break;
         }
@@ -102,7 +105,7 @@ async fn ask(
     // A post that an answer left out is requested alone.
     let is_alone = posts.first().is_some_and(|due| due.freshness.missing);
     let size = if is_alone { 1 } else { posts.len() };
-    let charge = match other.take(shared, size).await? {
+    let charge = match other.take(size).await? {
         Permit::Sent(charge) => charge,
         Permit::Until(free_ms) => {
             let is_soon = free_ms.saturating_sub(now_ms()) <= SOON_MS;
@@ -112,13 +115,13 @@ async fn ask(
     let found = look_up(shared, other, charge, posts, deadlines, false).await?;
     let mut usable = found.answers;
     usable.retain(|answered| answered.answer.is_usable());
-    if !usable.is_empty() && other.credential.quarantine.is_some() {
+    if !usable.is_empty() && other.credential().quarantine.is_some() {
         let quotas = &shared.access.quotas;
-        quotas.restore(&other.credential).await?;
+        quotas.restore(other.credential()).await?;
     }
     let is_rejected = |failure: &Failure| failure.kind == FailureKind::Unauthorized;
     if found.failure.as_ref().is_some_and(is_rejected) {
-        credential_pool.forget(other.credential.id);
+        credential_pool.forget(other.credential().id);
         if usable.is_empty() {
             return Ok(None);
         }

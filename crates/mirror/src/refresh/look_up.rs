@@ -78,7 +78,7 @@ pub(super) async fn look_up(
         let charge = match first.take() {
             Some(charge) => charge,
             None if deadlines.have_passed() => break,
-            None => match lookup_client.take(shared, ids.len()).await? {
+            None => match lookup_client.take(ids.len()).await? {
                 Permit::Sent(charge) => charge,
                 Permit::Until(_) => break,
             },
@@ -93,7 +93,7 @@ pub(super) async fn look_up(
         }
     }
     if let Some(charge) = first {
-        lookup_client.put_back(shared, charge).await?;
+        lookup_client.quota.put_back(charge).await?;
     }
     found.blame(shared, lookup_client, bisection).await?;
     Ok(found)
@@ -122,7 +122,7 @@ impl LookupAnswers {
         let hidden = if works {
             forbidden
         } else {
-            let is_clear = shared.refusals.is_clear(lookup_client.credential.id);
+            let is_clear = shared.refusals.is_clear(lookup_client.credential().id);
             let known = hidden_before(shared, &forbidden).await?;
             let (hidden, refused): (Vec<_>, Vec<_>) = forbidden.into_iter().partition(|due| {
                 // The second refusal, with an answer to another post in between.
@@ -169,7 +169,7 @@ pub(super) async fn last_outcomes(
     if posts.is_empty() {
         return Ok(HashMap::new());
     }
-    let outcomes = shared.read(move |tx| {
+    let outcomes = shared.store.read(move |tx| {
         let mut before = HashMap::new();
         for what in &posts {
             if let LookupTarget::Stored(post) = what {

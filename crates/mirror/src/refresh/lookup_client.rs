@@ -5,6 +5,7 @@ use std::time::Duration;
 use driftline_core::{
     answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUps},
     api::Api,
+    quota::QuotaPurpose,
     upstream_id::UpstreamId,
 };
 use driftline_runtime::{metrics::REFRESH_FAILURES, now_ms};
@@ -12,64 +13,29 @@ use driftline_store::{StoreError, credential::Credential};
 use driftline_upstream::{ClientPurpose, Upstream, is_post_id};
 
 use super::Shared;
-use crate::quotas::{Charge, Permit, QuotaPurpose};
+use crate::quotas::{Charge, Permit, Quota, Quotas};
 
 /// A credential with its client.
 pub(super) struct LookupClient {
-    pub(super) credential: Credential,
     pub(super) client: Upstream,
+    pub(super) quota: Quota,
 }
 
 impl LookupClient {
+    pub(super) fn new(quotas: &Quotas, credential: &Credential, client: Upstream) -> Self {
+        let scope = client.scope(ClientPurpose::LookUp);
+        let quota = quotas.of(credential, scope, QuotaPurpose::Refresh);
+        Self { client, quota }
+    }
+
+    pub(super) fn credential(&self) -> &Credential {
+        &self.quota.credential
+    }
+
     /// Takes a request for so many posts from the quota.
-    pub(super) async fn take(&self, shared: &Shared, posts: usize) -> Result<Permit, StoreError> {
-        let posts = u32::try_from(posts).unwrap_or(u32::MAX);
-        let quotas = &shared.access.quotas;
-        quotas
-            .take(&self.credential, self.scope(), QuotaPurpose::Refresh, posts)
-            .await
-    }
-
-    /// Puts a taken request back that was not sent.
-    pub(super) async fn put_back(&self, shared: &Shared, charge: Charge) -> Result<(), StoreError> {
-        let quotas = &shared.access.quotas;
-        quotas
-            .put_back(
-                &self.credential,
-                self.scope(),
-                QuotaPurpose::Refresh,
-                charge,
-            )
-            .await
-    }
-
-    /// Settles the charge of a request for so many posts, found or not.
-    pub(super) async fn settle(
-        &self,
-        shared: &Shared,
-        charge: Charge,
-        posts: usize,
-    ) -> Result<(), StoreError> {
-        let posts = u32::try_from(posts).unwrap_or(u32::MAX);
-        let quotas = &shared.access.quotas;
-        quotas.settle(&self.credential, charge, posts).await
-    }
-
-    /// Settles the charge of a failed request.
-    pub(super) async fn settle_failed(
-        &self,
-        shared: &Shared,
-        charge: Charge,
-        failure: &Failure,
-    ) -> Result<(), StoreError> {
-        let quotas = &shared.access.quotas;
-        quotas
-            .settle_failed(
-                &self.credential,
-                QuotaPurpose::Refresh,
-                charge,
-                failure.kind,
-            )
+    pub(super) async fn take(&self, posts: usize) -> Result<Permit, StoreError> {
+        self.quota
+            .take(u32::try_from(posts).unwrap_or(u32::MAX))
             .await
     }
 
@@ -85,7 +51,7 @@ impl LookupClient {
         let (ids, impossible) = self.split_valid(ids);
         let impossible = impossible.into_iter().map(|id| (id, Finding::Gone));
         if ids.is_empty() {
-            self.put_back(shared, charge).await?;
+            self.quota.put_back(charge).await?;
             let now_ms = now_ms();
             return Ok(Ok(LookUps {
                 findings: impossible.collect(),
@@ -96,7 +62,7 @@ impl LookupClient {
                 },
             }));
         }
-        shared.count(self.credential.instance, |refresh_stats| {
+        shared.count(self.credential().instance, |refresh_stats| {
             refresh_stats.asked(ids.len());
         });
         let mut found = match tokio::time::timeout(time, self.look_up(&ids)).await {
@@ -110,24 +76,13 @@ impl LookupClient {
                 ),
             )),
         };
-        let quotas = &shared.access.quotas;
         match &found {
             Ok(found) => {
-                self.settle(shared, charge, ids.len()).await?;
-                quotas
-                    .answered(
-                        &self.credential,
-                        self.scope(),
-                        QuotaPurpose::Refresh,
-                        &found.headers,
-                    )
-                    .await?;
-                shared.refusals.answered(self.credential.id);
+                let posts = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+                self.quota.answered(charge, posts, &found.headers).await?;
+                shared.refusals.answered(self.credential().id);
             }
-            Err(failure) => {
-                self.settle_failed(shared, charge, failure).await?;
-                self.failed(shared, failure).await?;
-            }
+            Err(failure) => self.failed(charge, failure).await?,
         }
         if let Ok(found) = &mut found {
             found.findings.extend(impossible);
@@ -143,22 +98,10 @@ impl LookupClient {
         ids.iter().cloned().partition(can_be)
     }
 
-    /// Records a failure for the credential.
-    pub(super) async fn failed(
-        &self,
-        shared: &Shared,
-        failure: &Failure,
-    ) -> Result<(), StoreError> {
+    /// Settles the charge of a failed request, and records the failure for the credential.
+    pub(super) async fn failed(&self, charge: Charge, failure: &Failure) -> Result<(), StoreError> {
         REFRESH_FAILURES.with([failure.kind.name()]).increment(1);
-        let quotas = &shared.access.quotas;
-        quotas
-            .failed(
-                &self.credential,
-                self.scope(),
-                QuotaPurpose::Refresh,
-                failure,
-            )
-            .await
+        self.quota.failed(charge, failure).await
     }
 
     async fn look_up(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
@@ -172,10 +115,6 @@ impl LookupClient {
             }
         }
         Ok(found)
-    }
-
-    pub(super) fn scope(&self) -> &'static str {
-        self.client.scope(ClientPurpose::LookUp)
     }
 }
 
@@ -194,12 +133,10 @@ mod tests {
         let all = shared.store.read(credential::list).await.unwrap();
         let address = Address::parse("https://x.test").unwrap();
         let http = shared.access.http.clone();
-        let lookup_client = LookupClient {
-            credential: all[0].clone(),
-            client: Upstream::new(Api::X, http, address, UpstreamCredential::None).unwrap(),
-        };
+        let client = Upstream::new(Api::X, http, address, UpstreamCredential::None).unwrap();
+        let lookup_client = LookupClient::new(&shared.access.quotas, &all[0], client);
         let ids = ["00017", "99999999999999999999"].map(UpstreamId::from);
-        let Permit::Sent(charge) = lookup_client.take(shared, ids.len()).await.unwrap() else {
+        let Permit::Sent(charge) = lookup_client.take(ids.len()).await.unwrap() else {
             panic!("nothing was requested yet");
         };
         let before_ms = now_ms();
@@ -208,7 +145,7 @@ mod tests {
         let found = found.unwrap();
         assert!(found.headers.sent_at_ms >= before_ms);
         assert_eq!(found.findings, ids.map(|id| (id, Finding::Gone)));
-        let instance = lookup_client.credential.instance;
+        let instance = lookup_client.credential().instance;
         shared.count(instance, |refresh_stats| {
             assert_eq!(refresh_stats.requests, 0);
         });

@@ -33,9 +33,9 @@ use driftline_runtime::{
     now_ms, show_ms,
 };
 use driftline_store::{
-    CredentialId, InstanceId, Store, StoreError, Tx,
+    CredentialId, InstanceId, Store, StoreError,
     instance::Instance,
-    refresh::{Claims, bands, next_due_ms, overdue},
+    refresh::{bands, next_due_ms, overdue},
     source,
 };
 use tokio::{
@@ -66,7 +66,6 @@ pub struct Refreshers {
 pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) access: UpstreamAccess,
-    pub(crate) claims: Claims,
     pub(crate) options: RefreshOptions,
     refusals: Refusals,
     /// Faults of an instance's workers, apart from outages of the whole store.
@@ -110,7 +109,6 @@ impl Shared {
         let (stop, _) = watch::channel(false);
         Self {
             store,
-            claims: access.claims.clone(),
             access,
             options,
             refusals: Refusals::default(),
@@ -136,13 +134,6 @@ impl Shared {
         if refresh_stats.unconfirmed() > before {
             self.access.cache_invalidations.raise(instance);
         }
-    }
-
-    pub(crate) async fn read<T: Send + 'static>(
-        &self,
-        job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.store.read(job).await
     }
 }
 
@@ -188,7 +179,7 @@ async fn scan(
     unknown_names: &mut UnknownNames,
 ) -> Result<(), StoreError> {
     let mut outcome = unknown_names.warn(shared).await;
-    let instances = shared.read(source::instances).await?;
+    let instances = shared.store.read(source::instances).await?;
     let is_over = *shared.stop.borrow();
     for (id, _) in pools.extract_if(|_, pool| pool.is_broken() && !is_over) {
         tracing::error!(instance = %id, "a refresh worker panicked; the instance's workers are started again");
@@ -208,7 +199,10 @@ async fn scan(
 /// Exports how far behind an instance is, and relays what a dead worker left in the outbox.
 async fn scan_instance(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
-    let first_due_ms = shared.read(move |tx| next_due_ms(tx, id, now)).await?;
+    let first_due_ms = shared
+        .store
+        .read(move |tx| next_due_ms(tx, id, now))
+        .await?;
     let oldest_ms = first_due_ms.map_or(0, |due_ms| now.saturating_sub(due_ms).max(0));
     let oldest = REFRESH_OLDEST_OVERDUE.with([instance.origin.clone()]);
     oldest.set(oldest_ms as f64 / 1000.0);
@@ -243,7 +237,7 @@ async fn share_observation(
     now: i64,
 ) -> Result<(), StoreError> {
     let id = instance.id;
-    let behind = shared.read(move |tx| overdue(tx, id, now)).await?;
+    let behind = shared.store.read(move |tx| overdue(tx, id, now)).await?;
     let origin = || [instance.origin.clone()];
     REFRESH_OVERDUE_POSTS
         .with(origin())
@@ -274,7 +268,10 @@ async fn show_staleness(
     let id = instance.id;
     let ages = shared.access.policies.ages().clone();
     let table = ages.clone();
-    let band_states = shared.read(move |tx| bands(tx, id, &table, now)).await?;
+    let band_states = shared
+        .store
+        .read(move |tx| bands(tx, id, &table, now))
+        .await?;
     for (band, state) in ages.bands().iter().zip(band_states) {
         let younger_than = format!("{}s", band.below_ms / 1000);
         REFRESH_STALENESS

@@ -12,8 +12,6 @@ use driftline_store::{
     source,
 };
 
-use super::Shared;
-
 /// Notifies the libraries of sources. Clones share which notes were delivered.
 #[derive(Clone)]
 pub struct OutboxRelay {
@@ -22,15 +20,6 @@ pub struct OutboxRelay {
     faults: Arc<FaultLogs<SourceId>>,
     /// The last post that was relayed, of each instance whose outbox was not relayed to its end.
     reached: Arc<tokio::sync::Mutex<HashMap<InstanceId, LocalId>>>,
-}
-
-/// Relays the notes about these posts to every source of the instance.
-pub(crate) async fn relay(
-    shared: &Shared,
-    instance: InstanceId,
-    posts: &[LocalId],
-) -> Result<(), StoreError> {
-    shared.access.outbox_relay.relay(instance, posts).await
 }
 
 impl OutboxRelay {
@@ -196,9 +185,8 @@ const MAX_PARTS: usize = 10;
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::{api::Api, timeline::Settings};
     use driftline_db::{Tx, testing::Fresh};
-    use driftline_store::{clock, source::NewSource};
+    use driftline_store::{clock, testing::new_source};
 
     use super::*;
     use driftline_runtime::testing::Warnings;
@@ -213,16 +201,11 @@ mod tests {
         let (one, other) = (SourceId::from(1), SourceId::from(2));
         let delivered = Delivered::default();
         delivered.add(&[one], &[note(7, 10)]);
-        assert_eq!(
-            delivered.news(one, &[note(7, 10), note(8, 10)]),
-            [note(8, 10)]
-        );
+        let both = [note(7, 10), note(8, 10)];
+        assert_eq!(delivered.news(one, &both), [note(8, 10)]);
         assert_eq!(delivered.news(other, &[note(7, 10)]), [note(7, 10)]);
-        assert_eq!(
-            delivered.news(one, &[note(7, 11)]),
-            [note(7, 11)],
-            "a new note"
-        );
+        let new = [note(7, 11)];
+        assert_eq!(delivered.news(one, &new), new, "a new note");
         delivered.forget(&[note(7, 10)]);
         assert_eq!(delivered.news(one, &[note(7, 10)]), [note(7, 10)]);
     }
@@ -233,16 +216,7 @@ mod tests {
         let target = fresh.target.clone();
         let store = tokio::task::spawn_blocking(move || Store::open(target));
         let store = store.await.unwrap().unwrap();
-        let new = NewSource {
-            name: "broken".to_owned(),
-            origin: "https://sim.example".to_owned(),
-            api: Api::Mastodon,
-            timeline: "public".to_owned(),
-            upstream: "https://sim.example".to_owned(),
-            settings: Settings::default(),
-            token: None,
-        };
-        let add = move |tx: &mut Tx<'_>| source::add(tx, &new, 1);
+        let add = |tx: &mut Tx<'_>| source::add(tx, &new_source("broken"), 1);
         let source = store.write(clock::root(), add).await.unwrap().unwrap();
         let instance = store.read(source::instances).await.unwrap()[0].id;
         let (source_id, instance_id) = (u64::from(source), u64::from(instance));
@@ -275,29 +249,21 @@ mod tests {
              begin select raise(abort, 'broken'); end"
         ))
         .await;
-        let left = async || {
+        let outbox_relay = OutboxRelay::new(&store);
+        let left_after = async |now_ms| {
+            let relayed = outbox_relay.relay_what_is_left(instance, now_ms);
+            relayed.await.unwrap();
             let left = move |tx: &mut Tx<'_>| outbox(tx, instance, i64::MAX, None, 5 * PART);
             store.read(left).await.unwrap().len() as u64
         };
         let (warnings, _guard) = Warnings::listen();
-        let outbox_relay = OutboxRelay::new(&store);
-        outbox_relay
-            .relay_what_is_left(instance, LEFT_AFTER_MS)
-            .await
-            .unwrap();
-        assert_eq!(left().await, notes + 1, "it was noted a moment ago");
-        outbox_relay
-            .relay_what_is_left(instance, LEFT_AFTER_MS + 1)
-            .await
-            .unwrap();
-        assert_eq!(left().await, notes, "kept for the broken one alone");
+        let early = left_after(LEFT_AFTER_MS).await;
+        assert_eq!(early, notes + 1, "it was noted a moment ago");
+        let broken = left_after(LEFT_AFTER_MS + 1).await;
+        assert_eq!(broken, notes, "kept for the broken one alone");
         assert_eq!(warnings.times("could not be notified"), 1, "of two parts");
         write("drop trigger broken".to_owned()).await;
-        outbox_relay
-            .relay_what_is_left(instance, LEFT_AFTER_MS + 1)
-            .await
-            .unwrap();
-        assert_eq!(left().await, 0);
+        assert_eq!(left_after(LEFT_AFTER_MS + 1).await, 0);
         store.close().await;
     }
 }

@@ -13,6 +13,7 @@ use crate::quotas::MONTH;
 /// limit of a Mastodon server counts.
 pub(crate) async fn posts_per_ms(shared: &Shared, id: InstanceId) -> Result<f64, StoreError> {
     let (credentials, ledgers, api, has_batch) = shared
+        .store
         .read(move |tx| {
             let instances = source::instances(tx)?;
             let api = instances.into_iter().find(|instance| instance.id == id);

@@ -11,7 +11,7 @@ use driftline_store::{
     tracked::{Found, hydrate as hydrate_posts},
 };
 
-use super::{RefreshStats, Shared, outbox_relay};
+use super::{RefreshStats, Shared};
 use driftline_runtime::{
     metrics::{POSTS_HYDRATED, REFRESH_POSTPONED},
     now_ms, random,
@@ -33,7 +33,7 @@ pub(super) async fn save(
         now_ms: now_ms(),
         random: random(),
     };
-    let saved = match shared.claims.save(&shared.store, save).await {
+    let saved = match shared.access.claims.save(&shared.store, save).await {
         Ok(saved) => saved,
         Err(StoreError::LeaseLost) => {
             shared.count(instance.id, RefreshStats::lost);
@@ -65,7 +65,8 @@ pub(super) async fn save(
         }
     });
     let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
-    outbox_relay::relay(shared, instance.id, &news).await
+    let outbox_relay = &shared.access.outbox_relay;
+    outbox_relay.relay(instance.id, &news).await
 }
 
 /// Stores found posts of pending look-ups. Their look-ups are gone when the save follows.

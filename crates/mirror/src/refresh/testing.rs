@@ -54,7 +54,7 @@ impl World {
             name: name.into(),
             origin: "https://x.test".into(),
             api: Api::X,
-            place: Some(TokenLocation::File(path.to_str().unwrap().into())),
+            token: Some(TokenLocation::File(path.to_str().unwrap().into())),
             monthly_posts: None,
         };
         let added = self
@@ -100,7 +100,13 @@ impl World {
             now_ms: now_ms(),
             policy: self.shared.access.policies.of(instance),
         };
-        match self.shared.claims.claim(&self.shared.store, ask).await {
+        match self
+            .shared
+            .access
+            .claims
+            .claim(&self.shared.store, ask)
+            .await
+        {
             Ok(Claimed::Batch(claim)) => claim,
             other => panic!("{other:?}"),
         }

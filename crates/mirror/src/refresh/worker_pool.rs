@@ -1,5 +1,7 @@
 //! The workers of one instance.
 
+mod batch_check;
+
 use std::{
     sync::{
         Arc,
@@ -10,15 +12,13 @@ use std::{
 
 use driftline_core::{
     answer::{Failure, FailureKind},
-    api::Api,
-    refresh::{BatchRule, may_blame_posts},
+    refresh::BatchRule,
     timeline::backoff_ms,
-    upstream_id::UpstreamId,
 };
 use driftline_runtime::{Weight, now_ms, random, show_ms};
 use driftline_store::{
-    Root, StoreError,
-    instance::{Instance, forget_batch_look_up, has_batch_look_up, set_batch_look_up},
+    StoreError,
+    instance::Instance,
     refresh::{Claim, ClaimRequest, Claimed, next_due_ms},
 };
 use driftline_upstream::Upstream;
@@ -33,7 +33,7 @@ use super::{
     lookup_client::LookupClient,
     saving::save,
 };
-use crate::quotas::{Charge, Permit};
+use crate::quotas::Charge;
 
 /// The workers of one instance.
 pub(crate) struct WorkerPool {
@@ -157,6 +157,7 @@ impl Worker {
         let (instance, holder) = (self.instance.id, self.holder.clone());
         let shared = &self.shared;
         shared
+            .access
             .claims
             .give_back_of(&shared.store, instance, holder)
             .await?;
@@ -170,6 +171,7 @@ impl Worker {
         let now = now_ms();
         let first_due_ms = self
             .shared
+            .store
             .read(move |tx| next_due_ms(tx, instance, now))
             .await?;
         match first_due_ms {
@@ -187,18 +189,13 @@ impl Worker {
             };
         let claim = match self.claim(&lookup_client.client).await {
             Ok(Claimed::Batch(claim)) => claim,
-            Ok(Claimed::Until(until_ms)) => {
-                lookup_client.put_back(&self.shared, charge).await?;
-                return Ok(Turn::Until(until_ms));
-            }
-            Ok(Claimed::Idle) => {
-                lookup_client.put_back(&self.shared, charge).await?;
-                return Ok(Turn::Until(i64::MAX));
-            }
-            Err(error) => {
-                self.may_hold = true;
-                lookup_client.put_back(&self.shared, charge).await?;
-                return Err(error);
+            other => {
+                self.may_hold = other.is_err();
+                lookup_client.quota.put_back(charge).await?;
+                return other.map(|claimed| match claimed {
+                    Claimed::Until(until_ms) => Turn::Until(until_ms),
+                    Claimed::Idle | Claimed::Batch(_) => Turn::Until(i64::MAX),
+                });
             }
         };
         let held = claim.clone();
@@ -212,7 +209,7 @@ impl Worker {
         };
         // A save ends the claim. After anything else, its posts should not wait until it expires.
         if !matches!(done, Ok(Turn::Saved)) {
-            let (claims, store) = (&self.shared.claims, &self.shared.store);
+            let (claims, store) = (&self.shared.access.claims, &self.shared.store);
             let given = claims.give_back(store, held).await;
             self.may_hold = given.is_err();
             given?;
@@ -227,7 +224,7 @@ impl Worker {
         lookup_client: &LookupClient,
         charge: Charge,
     ) -> Result<Turn, StoreError> {
-        lookup_client.put_back(&self.shared, charge).await?;
+        lookup_client.quota.put_back(charge).await?;
         save(&self.shared, &self.instance, claim, Vec::new()).await?;
         Ok(Turn::Saved)
     }
@@ -238,7 +235,7 @@ impl Worker {
         lookup_client: &LookupClient,
         charge: Charge,
     ) -> Result<Turn, StoreError> {
-        let credential = &lookup_client.credential;
+        let credential = lookup_client.credential();
         let charge = match self.knows_batch(&claim, lookup_client, charge).await? {
             Ok(charge) => charge,
             Err(until_ms) => return Ok(Turn::Until(until_ms)),
@@ -326,7 +323,7 @@ impl Worker {
         lookup_client: &LookupClient,
         found: &LookupAnswers,
     ) -> Result<Option<LookupAnswers>, StoreError> {
-        let (refusals, id) = (&self.shared.refusals, lookup_client.credential.id);
+        let (refusals, id) = (&self.shared.refusals, lookup_client.credential().id);
         let Some(failure) = &found.failure else {
             return Ok(None);
         };
@@ -338,27 +335,11 @@ impl Worker {
             kind: FailureKind::Unauthorized,
             ..failure.clone()
         };
-        lookup_client.failed(&self.shared, &failure).await?;
+        lookup_client.failed(Charge::default(), &failure).await?;
         Ok(Some(LookupAnswers {
             failure: Some(failure),
             ..LookupAnswers::default()
         }))
-    }
-
-    /// Loads what other workers found out about the look-up of several posts.
-    async fn recall_batch(&mut self) -> Result<(), StoreError> {
-        if !self.batch.is_unknown() {
-            return Ok(());
-        }
-        let instance = self.instance.id;
-        let known = self
-            .shared
-            .read(move |tx| has_batch_look_up(tx, instance))
-            .await?;
-        if let Some(known) = known {
-            self.batch = BatchAbility::remembered(known, now_ms());
-        }
-        Ok(())
     }
 
     async fn claim(&mut self, client: &Upstream) -> Result<Claimed, StoreError> {
@@ -377,76 +358,11 @@ impl Worker {
             now_ms: now_ms(),
             policy,
         };
-        self.shared.claims.claim(&self.shared.store, ask).await
-    }
-
-    /// Checks whether the upstream has a look-up of several posts, if that is unknown or was checked
-    /// long ago. The check uses the request that was taken, and takes another one for the look-up.
-    /// Returns the charge of the look-up, or until when there is no quota, Unix ms.
-    async fn knows_batch(
-        &mut self,
-        claim: &Claim,
-        lookup_client: &LookupClient,
-        charge: Charge,
-    ) -> Result<Result<Charge, i64>, StoreError> {
-        let due = claim.posts.first();
-        let Some(due) = due.filter(|_| self.batch.is_check_due(now_ms())) else {
-            return Ok(Ok(charge));
-        };
-        if self.instance.api != Api::Mastodon {
-            // The other APIs always have it, and nothing is asked.
-            self.found_batch(true).await?;
-            return Ok(Ok(charge));
-        }
-        let id = UpstreamId::from(due.upstream_id.as_str());
-        let time = self.shared.options.lease.mul_f64(PROBE_SHARE);
-        let found = tokio::time::timeout(time, lookup_client.client.has_batch_look_up(&id)).await;
-        let found = found.unwrap_or_else(|_| {
-            let message = format!("{}: no answer in time", self.instance.origin);
-            Err(Failure::new(FailureKind::TimedOut, message))
-        });
-        match found {
-            Ok(known) => {
-                lookup_client.settle(&self.shared, charge, 1).await?;
-                match known {
-                    Some(has_it) => self.found_batch(has_it).await?,
-                    // Inconclusive, since the post may be gone or hidden: another post will show it.
-                    None => self.batch = self.batch.still(now_ms()),
-                }
-            }
-            Err(failure) => {
-                lookup_client
-                    .settle_failed(&self.shared, charge, &failure)
-                    .await?;
-                lookup_client.failed(&self.shared, &failure).await?;
-                self.batch = self.batch.still(now_ms());
-                // The post may be the cause: its look-up will show that, and the next check uses another.
-                if !may_blame_posts(failure.kind) {
-                    tracing::info!(instance = %self.instance.origin, kind = %failure.kind, "{}", failure.message);
-                    self.failures = self.failures.saturating_add(1);
-                    return Ok(Err(self.pause()));
-                }
-            }
-        }
-        Ok(
-            match lookup_client.take(&self.shared, claim.posts.len()).await? {
-                Permit::Sent(charge) => Ok(charge),
-                Permit::Until(until_ms) => Err(until_ms),
-            },
-        )
-    }
-
-    async fn found_batch(&mut self, has_it: bool) -> Result<(), StoreError> {
-        let instance = self.instance.id;
-        tracing::info!(instance = %self.instance.origin, has_it, "checked for a look-up of several posts");
         self.shared
-            .store
-            .write(Root::none(), move |tx| {
-                set_batch_look_up(tx, instance, has_it)
-            })
-            .await?;
-        self.batch = BatchAbility::shown(has_it, now_ms());
-        Ok(())
+            .access
+            .claims
+            .claim(&self.shared.store, ask)
+            .await
     }
 
     /// Forgets a token that may have been changed, and a look-up of several posts that may have been
@@ -458,15 +374,10 @@ impl Worker {
     ) -> Result<(), StoreError> {
         match kind {
             Some(FailureKind::Unauthorized) => {
-                self.credential_pool.forget(lookup_client.credential.id);
+                self.credential_pool.forget(lookup_client.credential().id);
             }
             Some(FailureKind::NotFound) if self.batch.has_it() => {
-                let instance = self.instance.id;
-                self.batch = BatchAbility::default();
-                self.shared
-                    .store
-                    .write(Root::none(), move |tx| forget_batch_look_up(tx, instance))
-                    .await?;
+                self.forget_batch().await?;
             }
             _ => {}
         }
@@ -497,8 +408,6 @@ const STORE_PAUSE_MS: i64 = 1_000;
 const FAILURE_PAUSE_MS: i64 = 1_000;
 /// The end of an outage of the upstream is noticed within this, ms.
 const MAX_PAUSE_MS: i64 = 60_000;
-/// The share of a claim's time for checking for a look-up of several posts.
-const PROBE_SHARE: f64 = 0.2;
 /// The share of a claim's time for look-ups: the rest is for saving.
 const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
 /// The share of a claim's time in which requests with the first credential may begin: the rest is for
@@ -506,88 +415,4 @@ const LOOK_UP_SHARE: f64 = 2.0 / 3.0;
 const FIRST_SHARE: f64 = LOOK_UP_SHARE * 2.0 / 3.0;
 
 #[cfg(test)]
-mod tests {
-    use driftline_db::{DbError, testing::Fresh};
-
-    use super::{super::testing::World, *};
-    use driftline_runtime::testing::Warnings;
-
-    #[tokio::test]
-    async fn a_fault_of_all_workers_is_logged_once() {
-        let (warnings, _guard) = Warnings::listen();
-        let world = World::new().await;
-        world.name_posts(&["5"]).await;
-        let instance = world.instance().await;
-        let workers = [(); 3].map(|()| Worker::new(&world.shared, &instance));
-        let outage = StoreError::Db(DbError::ConnectionLost("away".into()));
-        let of_data = StoreError::Db(DbError::Constraint("broken".into()));
-        for worker in workers.iter().chain(&workers) {
-            worker.log(Some(&outage));
-            worker.log(Some(&of_data));
-        }
-        assert_eq!(warnings.times("the store fails"), 1);
-        assert_eq!(warnings.times("refreshing failed"), 1);
-        for worker in &workers {
-            worker.log(None);
-        }
-        assert_eq!(warnings.times("refreshed again"), 1);
-    }
-
-    #[tokio::test]
-    async fn a_claim_that_could_not_be_released_is_released_by_the_next_turn() {
-        let fresh = Fresh::postgres();
-        let world = World::on(fresh.target.clone()).await;
-        world.credential("one").await;
-        world.name_posts(&["5"]).await;
-        execute(&world, "delete from pending_lookup").await;
-        execute(&world, "update credential set monthly_posts = 1000000").await;
-        let function = "create function broken() returns trigger language plpgsql
-             as 'begin raise exception ''it is broken''; end'";
-        execute(&world, function).await;
-        for table in ["quota", "claim_lease"] {
-            let trigger = format!(
-                "create trigger broken before update or delete on {table}
-                 for each row execute function broken()"
-            );
-            execute(&world, trigger).await;
-        }
-        let mut worker = Worker::new(&world.shared, &world.instance().await);
-        let (_stop, mut stopped) = watch::channel(false);
-        assert!(worker.turn(&mut stopped).await.is_err());
-        assert!(worker.turn(&mut stopped).await.is_err(), "it cannot yet");
-        for table in ["quota", "claim_lease"] {
-            execute(&world, format!("drop trigger broken on {table}")).await;
-        }
-        let turn = worker.turn(&mut stopped).await;
-        assert!(matches!(turn, Ok(Turn::Saved)), "claimed again and saved");
-    }
-
-    async fn execute(world: &World, sql: impl Into<String>) {
-        let sql = sql.into();
-        let done = world.shared.store.write(Root::none(), move |tx| {
-            tx.execute(&sql, &[])?;
-            Ok::<_, StoreError>(())
-        });
-        done.await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_claim_without_posts_that_fails_is_released() {
-        let world = World::new().await;
-        world.credential("one").await;
-        world.name_posts(&["5"]).await;
-        // The due post needs no look-up any more, and its charge cannot be given back.
-        execute(&world, "delete from pending_lookup").await;
-        execute(&world, "update credential set monthly_posts = 1000000").await;
-        let trigger = "create trigger broken before update on quota \
-             begin select raise(abort, 'it is broken'); end";
-        execute(&world, trigger).await;
-        let instance = world.instance().await;
-        let mut worker = Worker::new(&world.shared, &instance);
-        let (_stop, mut stopped) = watch::channel(false);
-        assert!(worker.turn(&mut stopped).await.is_err());
-        execute(&world, "drop trigger broken").await;
-        let claim = world.claim().await;
-        assert!(claim.posts.is_empty(), "{claim:?}");
-    }
-}
+mod tests;

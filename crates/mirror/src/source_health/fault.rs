@@ -1,18 +1,20 @@
 //! The fault of a source, in words.
 
+use std::borrow::Cow;
+
 use driftline_core::{answer::FailureKind, timeline::LastError};
 use driftline_runtime::Weight;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::client::ClientError;
 
 /// The fault of a source. Never holds a secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFault {
     /// The upstream's failure as reports name it; `client` if the source has no usable token or
     /// address, `store` if the store fails, `stored` if stored data or data to store is wrong, `bug` if
     /// this program panicked.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The fault in a few words.
     pub summary: String,
     /// The fault, its place and the remedy.
@@ -28,7 +30,7 @@ impl SourceFault {
     /// The current error of a machine.
     pub fn of_error(error: &LastError) -> Self {
         Self {
-            kind: error.kind.name(),
+            kind: error.kind.name().into(),
             summary: summary(error.kind).to_owned(),
             message: error.message.clone(),
             since_ms: Some(error.at_ms),
@@ -56,7 +58,7 @@ impl SourceFault {
     fn new(kind: &'static str, error: &impl ToString) -> Self {
         let message = error.to_string();
         Self {
-            kind,
+            kind: kind.into(),
             summary: message.clone(),
             message,
             since_ms: None,

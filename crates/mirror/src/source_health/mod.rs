@@ -200,7 +200,7 @@ impl Record {
 
     fn fails(&mut self, mut fault: SourceFault, weight: Option<Weight>, now_ms: i64) {
         if weight.is_some_and(|weight| self.log.failed(weight, now_ms)) {
-            tracing::warn!(source = %self.name, kind = fault.kind, "fails: {}", fault.message);
+            tracing::warn!(source = %self.name, kind = &*fault.kind, "fails: {}", fault.message);
         }
         let before_ms = self.fault.as_ref().and_then(|fault| fault.since_ms);
         fault.since_ms = self.log.since_ms().or(before_ms).or(Some(now_ms));

@@ -214,7 +214,7 @@ impl Simulation {
             .write_blocking(clock::root(), move |tx| {
                 let id = source::add(tx, &new, now_ms)?.unwrap();
                 let instance = source::by_id(tx, id)?.unwrap().instance.id;
-                let credential = credential::of_place(tx, instance, None, "none", now_ms)?;
+                let credential = credential::find_or_add(tx, instance, None, "none", now_ms)?;
                 Ok::<_, StoreError>((id, instance, credential.id))
             })
             .unwrap();

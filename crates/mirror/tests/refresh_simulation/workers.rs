@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
     answer::{Failure, FailureKind, Finding, LookUps},
-    quota::{Grant, RequestKind},
+    quota::{Grant, QuotaPurpose},
     refresh::{BatchRule, Bisection},
     upstream_id::UpstreamId,
 };
@@ -141,9 +141,9 @@ impl Simulation {
         self.throttled += u32::from(is_throttled);
         self.notify(move |ledger, now_ms| {
             if is_throttled {
-                ledger.refused(RequestKind::LookUp, throttle.as_ref(), None, 0, now_ms);
+                ledger.refused(QuotaPurpose::Refresh, throttle.as_ref(), None, 0, now_ms);
             } else {
-                ledger.answered(RequestKind::LookUp, throttle.as_ref(), now_ms);
+                ledger.answered(QuotaPurpose::Refresh, throttle.as_ref(), now_ms);
             }
         });
         match answer {

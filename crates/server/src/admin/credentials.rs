@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use driftline_core::{
     answer::FailureKind,
     api::Api,
-    quota::{Grant, QuotaLedger, Use},
+    quota::{Grant, QuotaLedger, QuotaPurpose},
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
@@ -21,7 +21,7 @@ use super::{
     RemoveCredential, RemovedCredential, TestCredential, TestedCredential,
 };
 use driftline_mirror::{
-    quotas::{MONTH, QuotaPurpose, capped},
+    quotas::{Charge, MONTH, capped},
     same_api,
 };
 
@@ -31,14 +31,14 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<AddedCredenti
     let address = Address::parse(&new.address).map_err(CommandError::usage)?;
     let origin = address.to_string();
     same_api(store, &origin, new.api).await?;
-    let place = new.token;
-    if place.is_none() && new.api != Api::Mastodon {
+    let token = new.token;
+    if token.is_none() && new.api != Api::Mastodon {
         return Err(CommandError::usage(format!(
             "{} needs a token; say where it is with --token-env, --token-file or --stdin",
             new.api
         )));
     }
-    let warning = unreadable(host, place.as_ref(), &origin);
+    let warning = unreadable(host, token.as_ref(), &origin);
     let name = match new.name {
         Some(name) => name,
         None => free_name(store, address.host()).await?,
@@ -47,12 +47,12 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<AddedCredenti
         name: name.clone(),
         origin,
         api: new.api,
-        place,
+        token,
         monthly_posts: new.monthly_posts.map(i64::from),
     };
     let added = store
         .write(clock::root(), move |tx| {
-            if let Some(known) = same_place(tx, &row)? {
+            if let Some(known) = same_token(tx, &row)? {
                 return Ok(Err(Refused::Known(known)));
             }
             Ok::<_, StoreError>(credential::add(tx, &row, now_ms())?.map_err(Refused::Name))
@@ -81,20 +81,20 @@ enum Refused {
 }
 
 /// The name of the credential of that server with the same token location.
-fn same_place(tx: &mut Tx<'_>, new: &NewCredential) -> Result<Option<String>, StoreError> {
+fn same_token(tx: &mut Tx<'_>, new: &NewCredential) -> Result<Option<String>, StoreError> {
     let Some(instance) = instance::by_origin(tx, &new.origin)? else {
         return Ok(None);
     };
     let known = credential::of_instance(tx, instance.id)?;
-    let same = known.into_iter().find(|known| known.place == new.place);
+    let same = known.into_iter().find(|known| known.token == new.token);
     // The other error is better for a name that is taken.
     Ok(same.map(|same| same.name).filter(|name| *name != new.name))
 }
 
 /// Why this process cannot read a token, if it is one that sends requests to upstreams.
-fn unreadable(host: &Host, place: Option<&TokenLocation>, origin: &str) -> Option<String> {
+fn unreadable(host: &Host, token: Option<&TokenLocation>, origin: &str) -> Option<String> {
     let access = host.access.as_ref()?;
-    let read = access.secret(place, origin);
+    let read = access.secret(token, origin);
     read.err().map(|error| error.to_string())
 }
 
@@ -130,8 +130,8 @@ pub(super) async fn list(
             let ledger = month.map(|(_, ledger)| (*ledger).clone());
             held_back(capped(ledger.unwrap_or_default(), cap, now), batch, now)
         });
-        let place = credential.place.as_ref();
-        let unreadable = of.and_then(|(of, _)| unreadable(host, place, &of.origin));
+        let token = credential.token.as_ref();
+        let unreadable = of.and_then(|(of, _)| unreadable(host, token, &of.origin));
         let (state, why) = match (unreadable, rest, held_back) {
             (Some(reason), ..) => ("unreadable", Some((reason, None))),
             (_, Some((reason, until_ms)), _) => ("resting", Some((reason, Some(until_ms)))),
@@ -177,10 +177,7 @@ fn held_back(mut month: QuotaLedger, batch: usize, now_ms: i64) -> Option<(Strin
     let cap = *month.cap()?;
     let posts = u32::try_from(batch).unwrap_or(u32::MAX);
     // The share for polling concerns requests, which the monthly cap does not limit.
-    let refresh = Use::Refresh {
-        left_to_polling: 0.0,
-    };
-    let Grant::Until(until_ms) = month.take(1, posts, refresh, now_ms) else {
+    let Grant::Until(until_ms) = month.take(1, posts, QuotaPurpose::Refresh, 0.0, now_ms) else {
         return None;
     };
     let (limit, read) = (cap.limit, cap.limit.saturating_sub(cap.remaining));
@@ -211,7 +208,7 @@ pub(super) async fn test(
     };
     let address = Address::parse(&instance.origin).map_err(CommandError::usage)?;
     let secret = access
-        .secret(credential.place.as_ref(), &instance.origin)
+        .secret(credential.token.as_ref(), &instance.origin)
         .map_err(CommandError::usage)?;
     let client = Upstream::new(instance.api, access.http.clone(), address, secret)
         .map_err(CommandError::usage)?;
@@ -229,10 +226,8 @@ pub(super) async fn test(
         Err(failure) => {
             if failure.kind == FailureKind::Unauthorized {
                 let scope = client.scope(driftline_upstream::ClientPurpose::LookUp);
-                let quotas = &access.quotas;
-                quotas
-                    .failed(&credential, scope, QuotaPurpose::Refresh, &failure)
-                    .await?;
+                let quota = access.quotas.of(&credential, scope, QuotaPurpose::Refresh);
+                quota.failed(Charge::default(), &failure).await?;
             }
             Ok(TestedCredential {
                 name,
@@ -260,7 +255,7 @@ pub(super) async fn remove(
             let mut sources = source::list(tx)?.into_iter();
             let user = sources.find(|source| {
                 source.instance.id == credential.instance
-                    && source.token == credential.place
+                    && source.token == credential.token
                     && source.timeline != source::TRACKED
             });
             if user.is_none() {
@@ -303,7 +298,7 @@ async fn free_name(store: &Store, host: &str) -> Result<String, CommandError> {
 }
 
 fn shown(credential: &Credential) -> String {
-    match &credential.place {
+    match &credential.token {
         None => "none".to_owned(),
         Some(TokenLocation::Environment(name)) => format!("environment variable {name}"),
         Some(TokenLocation::File(path)) => format!("file {path}"),
@@ -320,7 +315,7 @@ mod tests {
     fn month(limit: u32, read: u32) -> QuotaLedger {
         let mut month = QuotaLedger::default();
         month.set_cap(limit, MONTH_MS, MONTH_MS);
-        month.also_read(read);
+        month.settle(0, read);
         month
     }
 

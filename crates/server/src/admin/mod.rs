@@ -12,6 +12,7 @@ mod refresh_status;
 mod sources;
 
 use driftline_core::{
+    timeline::Machine,
     tracking::{Track, TrackResult, TrackedPosts},
     upstream_id::UpstreamId,
 };
@@ -20,11 +21,11 @@ use driftline_mirror::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    CommitMachine, SourceId, Store, StoreError, commit_machine, machine,
+    CommitMachine, SourceId, Store, StoreError, Tx, commit_machine, credential, machine, quota,
     source::{self, Source},
     source_lease,
 };
-use driftline_upstream::abilities;
+use driftline_upstream::{ClientPurpose, abilities, scope};
 use serde_json::value::{RawValue, to_raw_value};
 
 pub use host::Host;
@@ -65,7 +66,7 @@ commands! {
     "source_list": ListSources => Vec<SourceRow>, sources::list;
     "source_pause": PauseSource => PausedSource, pause;
     "source_remove": RemoveSource => RemovedSource, remove;
-    "source_verify": VerifySource => SourceReport, verify;
+    "source_verify": VerifySource => CompletenessReport, verify;
     "source_fill": FillGap => RequestedFill, fill;
     "credential_add": AddCredential => AddedCredential, credentials::add;
     "credential_list": ListCredentials => Vec<CredentialRow>, credentials::list;
@@ -122,33 +123,44 @@ pub async fn report_on(
     name: &str,
 ) -> Result<CompletenessReport, CommandError> {
     let source = find(store, name).await?;
-    let id = source.id;
-    let (counts, stored) = store
+    let running = match pollers {
+        Some(pollers) => pollers.progress().await,
+        None => Vec::new(),
+    };
+    let running = running
+        .into_iter()
+        .find(|progress| progress.source.id == source.id);
+    let (of, now) = (source.clone(), now_ms());
+    let (counts, machine) = store
         .read(move |tx| {
-            Ok::<_, StoreError>((
-                driftline_store::completeness::counts(tx, id)?,
-                machine::load(tx, id)?,
-            ))
+            let counts = driftline_store::completeness::counts(tx, of.id)?;
+            let machine = match &running {
+                Some(progress) => (*progress.machine).clone(),
+                None => stored_machine(tx, &of, now)?,
+            };
+            Ok::<_, StoreError>((counts, machine))
         })
         .await?;
-    let mut machine = stored;
-    if let Some(pollers) = pollers
-        && let Some(progress) = pollers
-            .progress()
-            .await
-            .into_iter()
-            .find(|progress| progress.source.id == id)
-    {
-        machine = (*progress.machine).clone();
-    }
     Ok(completeness_report(
         &source,
         &machine,
         &counts,
         abilities(source.instance.api),
         pollers.is_some_and(Pollers::refreshes),
-        now_ms(),
+        now,
     ))
+}
+
+/// The machine of a source that no session reads here, with what its quota leaves.
+fn stored_machine(tx: &mut Tx<'_>, source: &Source, now_ms: i64) -> Result<Machine, StoreError> {
+    let mut machine = machine::load(tx, source.id)?;
+    let instance = &source.instance;
+    let credential = credential::find(tx, instance.id, source.token.as_ref())?;
+    if let (Some(credential), Ok(timeline)) = (credential, source.timeline.parse()) {
+        let scope = scope(instance.api, ClientPurpose::Page(&timeline));
+        machine.set_quota(quota::load(tx, credential.id, scope)?.view(now_ms));
+    }
+    Ok(machine)
 }
 
 async fn pause(host: &Host, request: PauseSource) -> Result<PausedSource, CommandError> {
@@ -190,9 +202,8 @@ async fn remove(host: &Host, request: RemoveSource) -> Result<RemovedSource, Com
     })
 }
 
-async fn verify(host: &Host, request: VerifySource) -> Result<SourceReport, CommandError> {
-    let report = report_on(&host.store, host.pollers.as_ref(), &request.name).await?;
-    Ok(SourceReport(report))
+async fn verify(host: &Host, request: VerifySource) -> Result<CompletenessReport, CommandError> {
+    report_on(&host.store, host.pollers.as_ref(), &request.name).await
 }
 
 async fn fill(host: &Host, request: FillGap) -> Result<RequestedFill, CommandError> {

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use driftline_core::{
     answer::{FailureKind, PageRequest},
+    quota::QuotaPurpose,
     timeline::{GapKind, Machine},
 };
 use driftline_mirror::{
-    Pollers, SourceFault, SourceHealth, client_of_new,
-    quotas::{Permit, QuotaPurpose},
-    same_api,
+    Pollers, SourceFault, SourceHealth, client_of_new, quotas::Permit, same_api,
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
@@ -64,35 +63,28 @@ async fn check(host: &Host, row: &NewSource) -> Result<Option<String>, CommandEr
         .map_err(|error| CommandError::usage(format!("{error}; {UNCHECKED}")))?;
     let scope = client.scope(ClientPurpose::Page(&timeline));
     let known = credential_of(&host.store, row).await?;
-    let charge = match &known {
-        None => None,
-        Some(known) => {
-            let posts = u32::from(POSTS);
-            let taken = access.quotas.take(known, scope, QuotaPurpose::Poll, posts);
-            match taken.await? {
-                Permit::Sent(charge) => Some(charge),
-                Permit::Until(_) => {
-                    return Ok(Some("the token's quota is used up for now".to_owned()));
-                }
+    let mut charged = None;
+    if let Some(known) = known {
+        let quota = access.quotas.of(&known, scope, QuotaPurpose::Poll);
+        match quota.take(u32::from(POSTS)).await? {
+            Permit::Sent(charge) => charged = Some((quota, charge)),
+            Permit::Until(_) => {
+                return Ok(Some("the token's quota is used up for now".to_owned()));
             }
         }
-    };
+    }
     let request = PageRequest {
         limit: POSTS,
         ..PageRequest::default()
     };
     let answer = client.page(&timeline, &request).await;
-    if let (Some(known), Some(charge)) = (&known, charge) {
-        let (quotas, purpose) = (&access.quotas, QuotaPurpose::Poll);
+    if let Some((quota, charge)) = charged {
         match &answer {
             Ok(page) => {
                 let read = u32::try_from(page.listed.len()).unwrap_or(u32::MAX);
-                quotas.settle(known, charge, read).await?;
+                quota.answered(charge, read, &page.headers).await?;
             }
-            Err(failure) => {
-                let settled = quotas.settle_failed(known, purpose, charge, failure.kind);
-                settled.await?;
-            }
+            Err(failure) => quota.failed(charge, failure).await?,
         }
     }
     match answer {
@@ -116,7 +108,7 @@ async fn credential_of(store: &Store, row: &NewSource) -> Result<Option<Credenti
             let Some(instance) = instance::by_origin(tx, &origin)? else {
                 return Ok(None);
             };
-            credential::find_place(tx, instance.id, token.as_ref())
+            credential::find(tx, instance.id, token.as_ref())
         })
         .await
 }
@@ -182,7 +174,7 @@ pub(super) async fn list(host: &Host, _: ListSources) -> Result<Vec<SourceRow>, 
             every_ms: source.settings.every_ms,
             state,
             state_text: text,
-            fault: fault.map(Into::into),
+            fault,
         }
     });
     Ok(rows.collect())

@@ -6,7 +6,7 @@ use driftline_core::tracking::Track;
 use driftline_core::{
     answer::Throttle,
     api::Api,
-    quota::{QuotaLedger, RequestKind, Unit, WINDOW_EDGE_MS},
+    quota::{QuotaLedger, QuotaPurpose, Unit, WINDOW_EDGE_MS},
 };
 use driftline_mirror::refresh::RefreshOptions;
 use driftline_server::admin::{AddCredential, CredentialRow, ShowRefreshStatus};
@@ -175,7 +175,7 @@ async fn a_quota_of_one_request_a_window_is_enough_to_begin_with() {
     let store = world.store.write(driftline_store::Root::none(), move |tx| {
         let found = credential::by_name(tx, "one")?.expect("it was added");
         let mut ledger = QuotaLedger::default();
-        ledger.answered(RequestKind::LookUp, Some(&throttle), now_ms);
+        ledger.answered(QuotaPurpose::Refresh, Some(&throttle), now_ms);
         quota::store(tx, found.id, "requests", &ledger)?;
         Ok::<_, StoreError>(())
     });

@@ -21,7 +21,7 @@ pub struct Credential {
     /// Its name, unique here.
     pub name: String,
     /// Where its token is; `None` for requests without one.
-    pub place: Option<TokenLocation>,
+    pub token: Option<TokenLocation>,
     /// The most posts that it may read in a calendar month (UTC), where the upstream caps them.
     pub monthly_posts: Option<i64>,
     /// Its quarantine, if it is in one.
@@ -49,7 +49,7 @@ pub struct NewCredential {
     /// The API that it speaks, if it is not known yet.
     pub api: Api,
     /// Where its token is.
-    pub place: Option<TokenLocation>,
+    pub token: Option<TokenLocation>,
     /// See [`Credential::monthly_posts`].
     pub monthly_posts: Option<i64>,
 }
@@ -78,21 +78,21 @@ pub fn add(
 
 /// The credential that a source is read with: the one of its instance with the same token. Added if
 /// there is none, so that the source's requests count. To be written below [`clock::root`].
-pub fn of_place(
+pub fn find_or_add(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    place: Option<&TokenLocation>,
+    token: Option<&TokenLocation>,
     name: &str,
     now_ms: i64,
 ) -> Result<Credential, StoreError> {
-    if let Some(known) = find_place(tx, instance, place)? {
+    if let Some(known) = find(tx, instance, token)? {
         return Ok(known);
     }
     let mut new = NewCredential {
         name: name.to_owned(),
         origin: String::new(),
         api: Api::default(),
-        place: place.cloned(),
+        token: token.cloned(),
         monthly_posts: None,
     };
     let mut number = 1;
@@ -105,13 +105,13 @@ pub fn of_place(
 }
 
 /// The credential of an instance with that token.
-pub fn find_place(
+pub fn find(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    place: Option<&TokenLocation>,
+    token: Option<&TokenLocation>,
 ) -> Result<Option<Credential>, StoreError> {
     let all = of_instance(tx, instance)?;
-    Ok(all.into_iter().find(|known| known.place.as_ref() == place))
+    Ok(all.into_iter().find(|known| known.token.as_ref() == token))
 }
 
 /// Every credential, in order of their IDs.
@@ -188,7 +188,7 @@ fn insert(
             &id,
             &instance_id,
             &new.name,
-            &new.place.as_ref().map(TokenLocation::to_text),
+            &new.token.as_ref().map(TokenLocation::to_text),
             &new.monthly_posts,
             &now_ms,
         ],
@@ -207,21 +207,21 @@ fn select(
         |row| Ok((from_row(row)?, row.opt_text("place")?)),
     )?;
     rows.into_iter()
-        .map(|(credential, place)| {
-            let place = place.as_deref().map(TokenLocation::from_text).transpose()?;
+        .map(|(credential, token)| {
+            let token = token.as_deref().map(TokenLocation::from_text).transpose()?;
             Ok(Credential {
-                place,
+                token,
                 ..credential
             })
         })
         .collect()
 }
 
-/// The columns that [`from_row`] reads, and the text of the token's place.
+/// The columns that [`from_row`] reads, and the text of the token's location.
 const COLUMNS: &str = "id, instance_id, name, place, monthly_posts, quarantined_at_ms,
     quarantine_until_ms, quarantine_reason";
 
-/// A credential without its token's place.
+/// A credential without its token's location.
 fn from_row(row: &Row<'_>) -> Result<Credential, DbError> {
     let until_ms = row.opt_i64("quarantine_until_ms")?;
     let reason = row.opt_text("quarantine_reason")?;
@@ -229,7 +229,7 @@ fn from_row(row: &Row<'_>) -> Result<Credential, DbError> {
         id: from_sql(row.i64("id")?)?,
         instance: from_sql(row.i64("instance_id")?)?,
         name: row.text("name")?,
-        place: None,
+        token: None,
         monthly_posts: row.opt_i64("monthly_posts")?,
         quarantine: row
             .opt_i64("quarantined_at_ms")?

@@ -68,7 +68,7 @@ fn text(session: &Session, settling: bool) -> String {
     };
     let open = count(|kind| matches!(kind, GapKind::Open { .. }));
     let provisional = count(|kind| matches!(kind, GapKind::Provisional { .. }));
-    let quota = machine.throttles().tightest(now).map_or_else(
+    let quota = machine.quota().tightest.map_or_else(
         || "no quota reported".to_owned(),
         |throttle| format!("{} of {} requests left", throttle.remaining, throttle.limit),
     );

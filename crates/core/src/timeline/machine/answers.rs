@@ -137,10 +137,6 @@ impl Machine {
             at_ms: now_ms,
             over: false,
         });
-        if let Some(mut throttle) = failure.throttle {
-            throttle.reset_at_ms += self.clock_lead_ms;
-            self.throttles.report(throttle, now_ms);
-        }
         let is_poll = matches!(purpose, Some(RequestPurpose::Poll));
         let about_the_server = matches!(
             failure.kind,
@@ -236,12 +232,9 @@ impl Machine {
             self.ledger.extend(newest.clone());
             // A full page that does not reach down to the overlap leaves it to the gap, if there are
             // requests to spare.
-            let spacing_ms = self
-                .throttles
-                .spacing_ms(reading.answered_by_ms + self.clock_lead_ms);
             if let (Some(since), Some(before)) = (&answer.request.since_id, before)
                 && settings.fill_gaps
-                && spacing_ms <= settings.spacing_ms
+                && self.quota.spacing_ms <= settings.spacing_ms
                 && *oldest > before
                 && *since < before
                 && reading.keys.len() >= usize::from(answer.request.page.limit)
@@ -449,13 +442,6 @@ impl Machine {
         self.pace.server_failures = 0;
         self.clock_lead_ms = headers.sent_at_ms - read_at_ms(headers);
         self.ahead.answered(headers.date_ms.is_some());
-        if let Some(mut throttle) = headers.throttle {
-            // The window ends by the server's clock; ours may differ.
-            if let Some(date_ms) = headers.date_ms {
-                throttle.reset_at_ms += headers.received_at_ms - date_ms;
-            }
-            self.throttles.report(throttle, headers.received_at_ms);
-        }
     }
 
     fn succeeded(&mut self, purpose: &RequestPurpose) {

@@ -22,11 +22,11 @@ use super::{
     request::Fetch,
     scheme::IdScheme,
     settings::Settings,
-    throttles::Throttles,
     trials::Trials,
 };
 use crate::{
     answer::{Abilities, FailureKind},
+    quota::QuotaView,
     upstream_id::{Key, UpstreamId},
 };
 
@@ -64,7 +64,9 @@ pub struct Machine {
     /// What that is an average of, s.
     rated_s: f64,
     new_per_poll: f64,
-    throttles: Throttles,
+    /// Set before each step.
+    #[serde(skip)]
+    quota: QuotaView,
     /// Local time less server time, ms; up to a second and a round trip more.
     clock_lead_ms: i64,
     ahead: Ahead,
@@ -243,9 +245,14 @@ impl Machine {
         self.last_error.as_ref()
     }
 
-    /// The throttles that the upstream reported.
-    pub fn throttles(&self) -> &Throttles {
-        &self.throttles
+    /// What the quota left at the last step.
+    pub fn quota(&self) -> QuotaView {
+        self.quota
+    }
+
+    /// Plans from now on with what the quota leaves.
+    pub fn set_quota(&mut self, quota: QuotaView) {
+        self.quota = quota;
     }
 
     /// New posts a second, lately.
@@ -362,7 +369,7 @@ impl Machine {
             rate_per_s: self.rate_per_s,
             daily_rate_per_s: self.daily_rate_per_s,
             page_limit: abilities.page_limit,
-            throttle_spacing_ms: self.throttles.spacing_ms(now_ms),
+            quota_spacing_ms: self.quota.spacing_ms,
             timed: self.scheme.is_some_and(|scheme| scheme.layout.is_some()),
             now_ms,
         }

@@ -47,17 +47,16 @@ impl Machine {
     ) -> Step {
         self.decide(settings, abilities, now_ms);
         let plan = self.make_plan(settings, abilities, now_ms, false);
-        let spacing_ms = settings.spacing_ms.max(self.throttles.spacing_ms(now_ms));
-        let spaced_ms = self
+        let spacing_ms = settings.spacing_ms.max(self.quota.spacing_ms);
+        let earliest_ms = self
             .pace
             .last_request_ms
-            .map(|last_ms| last_ms + spacing_ms);
-        let until_ms = [spaced_ms, self.throttles.blocked_until_ms(now_ms)]
-            .into_iter()
-            .flatten()
-            .fold(self.pace.blocked_until_ms, i64::max);
-        if now_ms < until_ms {
-            return Step::Wait { until_ms };
+            .map_or(0, |last_ms| last_ms + spacing_ms)
+            .max(self.pace.blocked_until_ms);
+        if now_ms < earliest_ms {
+            return Step::Wait {
+                until_ms: earliest_ms,
+            };
         }
         let last_poll_ms = self.pace.last_poll_ms;
         let poll_due_ms = last_poll_ms.map_or(now_ms, |last_ms| last_ms + plan.every_ms);
@@ -103,7 +102,6 @@ impl Machine {
             Step::Wait { .. } => return,
         };
         self.counters.requests += 1;
-        self.throttles.spend();
         self.pace.last_request_ms = Some(now_ms);
         self.pace.last_was_poll = is_poll;
         if is_poll {
@@ -185,7 +183,7 @@ impl Machine {
             return step;
         }
         if let Some(suspect) = self.suspects.front()
-            && self.within_share(settings, now_ms)
+            && self.within_share(settings)
         {
             return Step::LookUp(suspect.id.clone());
         }
@@ -203,7 +201,7 @@ impl Machine {
         if let Some(step) = self.due_probe(at, true) {
             return step;
         }
-        let has_share = self.within_share(settings, now_ms);
+        let has_share = self.within_share(settings);
         if has_share {
             let looks = (1..at.plan.ladder.len()).find_map(|rung| self.due_look(at, rung));
             let step = looks
@@ -337,9 +335,9 @@ impl Machine {
     }
 
     /// Whether a rung above the second look may take a request: always while
-    /// the throttles leave several requests a poll, else within its share.
-    fn within_share(&self, settings: &Settings, now_ms: i64) -> bool {
-        let spacing_ms = self.throttles.spacing_ms(now_ms).max(settings.spacing_ms);
+    /// the quota leaves several requests a poll, else within its share.
+    fn within_share(&self, settings: &Settings) -> bool {
+        let spacing_ms = self.quota.spacing_ms.max(settings.spacing_ms);
         if spacing_ms * ROOMY_REQUESTS_PER_POLL <= settings.every_ms {
             return true;
         }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     answer::Abilities,
+    quota::{Grant, QuotaLedger, QuotaPurpose},
     rng::Rng,
     timeline::{Anchor, AnchorQuery, IdScheme, Machine, Reading, Request, Settings, Step, Stored},
     upstream_id::{IdOrder, Key, UpstreamId},
@@ -43,6 +44,7 @@ struct Copy<'a> {
     settings: &'a Settings,
     server: Server,
     machine: Machine,
+    quota: QuotaLedger,
     now_ms: i64,
     first_ms: Option<i64>,
     proven_ms: Option<i64>,
@@ -62,6 +64,7 @@ impl<'a> Copy<'a> {
             settings,
             server: Server::new(world, workload.throttle),
             machine: Machine::default(),
+            quota: QuotaLedger::default(),
             now_ms: START_MS + LEAD_MS,
             first_ms: None,
             proven_ms: None,
@@ -75,9 +78,15 @@ impl<'a> Copy<'a> {
     }
 
     fn step(&mut self, until_ms: i64) {
-        let step = self
+        self.machine.set_quota(self.quota.view(self.now_ms));
+        let mut step = self
             .machine
             .next(self.settings, ABILITIES, self.now_ms, false);
+        if !matches!(step, Step::Wait { .. })
+            && let Grant::Until(until_ms) = self.take_request()
+        {
+            step = Step::Wait { until_ms };
+        }
         self.machine.sent(&step, self.now_ms);
         match step {
             Step::Wait { until_ms: wait_ms } => {
@@ -86,6 +95,7 @@ impl<'a> Copy<'a> {
             Step::LookUp(id) => {
                 // Nothing is deleted here.
                 if let Ok(headers) = self.server.answer(self.now_ms, false) {
+                    self.quota.answered(QuotaPurpose::Poll, None, self.now_ms);
                     self.machine.looked_up(&id, false, &headers);
                 }
                 self.now_ms += ROUND_TRIP_MS;
@@ -96,6 +106,12 @@ impl<'a> Copy<'a> {
                 self.fetch(&request);
             }
         }
+    }
+
+    fn take_request(&mut self) -> Grant {
+        let posts = u32::from(ABILITIES.page_limit);
+        let purpose = QuotaPurpose::Poll;
+        self.quota.take(1, posts, purpose, 0.0, self.now_ms)
     }
 
     fn fetch(&mut self, request: &Request) {
@@ -109,6 +125,9 @@ impl<'a> Copy<'a> {
             Err(failure) => {
                 self.now_ms += ROUND_TRIP_MS;
                 let random = (self.rng.share() * 1e9) as u64;
+                let throttle = failure.throttle.as_ref();
+                self.quota
+                    .refused(QuotaPurpose::Poll, throttle, None, random, self.now_ms);
                 let purpose = Some(&request.purpose);
                 return self
                     .machine
@@ -117,6 +136,9 @@ impl<'a> Copy<'a> {
         };
         let page = self.server.page(Bounds::of(request), sent_at_ms);
         self.now_ms = headers.received_at_ms;
+        let throttle = headers.throttle.as_ref();
+        self.quota
+            .answered(QuotaPurpose::Poll, throttle, self.now_ms);
         let keys = page
             .iter()
             .map(|&index| key_of(self.server.world.get(index).id));

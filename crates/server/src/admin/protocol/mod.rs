@@ -1,7 +1,6 @@
 //! The requests of the admin commands and their replies, as the command line, the local socket and
 //! tests see them. Times are Unix ms.
 
-mod completeness;
 mod credentials;
 mod posts;
 mod refresh;
@@ -10,7 +9,6 @@ mod sources;
 use driftline_runtime::CommandError;
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use completeness::SourceReport;
 pub use credentials::*;
 pub use posts::*;
 pub use refresh::*;

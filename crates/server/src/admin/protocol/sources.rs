@@ -63,7 +63,7 @@ pub struct SourceRow {
     /// The state in words.
     pub state_text: String,
     /// Its fault while it fails.
-    pub fault: Option<Fault>,
+    pub fault: Option<SourceFault>,
 }
 
 /// The state of a source.
@@ -82,30 +82,6 @@ pub enum SourceState {
     History,
     /// Its timeline is read.
     Reading,
-}
-
-/// The fault of a source. Never holds a secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
-    /// As for [`SourceFault::kind`].
-    pub kind: String,
-    /// The fault in a few words.
-    pub summary: String,
-    /// The fault, its place and the remedy.
-    pub message: String,
-    /// Since when.
-    pub since_ms: Option<i64>,
-}
-
-impl From<SourceFault> for Fault {
-    fn from(fault: SourceFault) -> Self {
-        Self {
-            kind: fault.kind.to_owned(),
-            summary: fault.summary,
-            message: fault.message,
-            since_ms: fault.since_ms,
-        }
-    }
 }
 
 /// Stop reading a source, or read it again.
