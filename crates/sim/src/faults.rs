@@ -7,7 +7,7 @@ use driftline_core::{answer::Throttle, upstream_id::UpstreamId};
 use crate::{
     config::SpanMs,
     faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
-    quota::Asked,
+    quota::RequestKind,
     rng::{Rng, hash_text, mix},
     throttles::Throttles,
 };
@@ -36,7 +36,7 @@ pub struct Fault {
 
 /// What one request meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Decision {
     /// The fault, if any.
     pub fault: Option<Fault>,
     /// The throttle that the headers report, by the front end's clock.
@@ -83,12 +83,12 @@ impl Faults {
     ///
     /// A revoked token comes first, then a used-up budget, mishaps, outages
     /// and chance.
-    pub fn verdict(&mut self, now_ms: i64, token: &str, asked: Asked) -> Verdict {
+    pub fn decide(&mut self, now_ms: i64, token: &str, asked: RequestKind) -> Decision {
         let mut rng = self.next_rng(token);
         let round_trip_ms = draw(&mut rng, self.config.round_trip_ms);
         let drawn = self.drawn(&mut rng);
         if self.is_revoked(now_ms, token) {
-            return Verdict {
+            return Decision {
                 fault: Some(Fault {
                     kind: FaultKind::Unauthorized,
                     hold_ms: 0,
@@ -132,7 +132,7 @@ impl Faults {
                 reset_at_ms: throttle.reset_at_ms + self.config.date_offset_ms,
                 ..throttle
             });
-        Verdict {
+        Decision {
             fault,
             throttle,
             round_trip_ms,
@@ -280,8 +280,8 @@ mod tests {
         quota::{Endpoint, PostsCap, ThrottleRule},
     };
 
-    const PLAIN: Asked = Asked::plain(Endpoint::Home);
-    const PAGED: Asked = Asked {
+    const PLAIN: RequestKind = RequestKind::plain(Endpoint::Home);
+    const PAGED: RequestKind = RequestKind {
         endpoint: Endpoint::Home,
         paged: true,
     };
@@ -293,16 +293,16 @@ mod tests {
             (0..200)
                 .map(|n| {
                     if others {
-                        faults.verdict(n * 10_000, "other", PAGED);
+                        faults.decide(n * 10_000, "other", PAGED);
                     }
-                    faults.verdict(n * 10_000, "mine", PAGED)
+                    faults.decide(n * 10_000, "mine", PAGED)
                 })
                 .collect::<Vec<_>>()
         };
         let alone = fates(false);
         assert_eq!(alone, fates(true));
-        assert!(alone.iter().any(|verdict| verdict.fault.is_some()));
-        assert!(alone.iter().any(|verdict| verdict.fault.is_none()));
+        assert!(alone.iter().any(|decision| decision.fault.is_some()));
+        assert!(alone.iter().any(|decision| decision.fault.is_none()));
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
         );
         let mut seen: HashMap<FaultKind, f64> = HashMap::new();
         for n in 0..40_000 {
-            if let Some(fault) = faults.verdict(n, "t", PLAIN).fault {
+            if let Some(fault) = faults.decide(n, "t", PLAIN).fault {
                 *seen.entry(fault.kind).or_default() += 1.0 / 40_000.0;
             }
         }
@@ -349,8 +349,8 @@ mod tests {
         };
         let mut faults = Faults::new(config, 1, 1_000);
         let mut kind = |at_ms: i64, token| {
-            let verdict = faults.verdict(1_000 + at_ms, token, PLAIN);
-            verdict.fault.map(|fault| fault.kind)
+            let decision = faults.decide(1_000 + at_ms, token, PLAIN);
+            decision.fault.map(|fault| fault.kind)
         };
         assert_eq!(kind(99, "a"), None);
         assert_eq!(kind(100, "a"), Some(FaultKind::Unavailable));
@@ -372,7 +372,7 @@ mod tests {
         };
         let mut faults = Faults::new(config, 1, 0);
         assert_eq!(faults.date_ms(10_400), Some(8_000));
-        let throttle = faults.verdict(10_400, "t", PLAIN).throttle;
+        let throttle = faults.decide(10_400, "t", PLAIN).throttle;
         assert_eq!(throttle.map(|t| t.reset_at_ms), Some(300_000 - 1_500));
     }
 
@@ -389,10 +389,10 @@ mod tests {
         };
         let mut faults = Faults::new(config, 1, 1_000);
         let mut meets = |at_ms, token| {
-            let verdict = faults.verdict(at_ms, token, PLAIN);
+            let decision = faults.decide(at_ms, token, PLAIN);
             (
-                verdict.fault.map(|fault| fault.kind),
-                verdict.throttle.map(|throttle| throttle.remaining),
+                decision.fault.map(|fault| fault.kind),
+                decision.throttle.map(|throttle| throttle.remaining),
             )
         };
         assert_eq!(meets(1_099, "a"), (None, Some(4)));
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn knobs_change_while_it_runs() {
         let mut faults = Faults::new(FaultsConfig::default(), 1, 0);
-        assert_eq!(faults.verdict(0, "a", PLAIN).fault, None);
+        assert_eq!(faults.decide(0, "a", PLAIN).fault, None);
         let mishap = Mishap {
             after_ms: 0,
             fault: FaultKind::Lost,
@@ -474,7 +474,7 @@ mod tests {
             mishaps: vec![mishap],
             ..FaultsConfig::default()
         });
-        let fault = faults.verdict(1, "a", PLAIN).fault;
+        let fault = faults.decide(1, "a", PLAIN).fault;
         assert_eq!(fault.map(|fault| fault.kind), Some(FaultKind::Lost));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::answer::Throttle;
 
-use crate::quota::{Asked, ThrottleRule, Windows};
+use crate::quota::{RequestKind, ThrottleRule, Windows};
 
 /// The requests counted so far in each rule's current window, per budget.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +78,7 @@ impl Throttles {
 
     /// Counts a request against a budget at a true time; refused requests
     /// count too.
-    pub(crate) fn count(&mut self, now_ms: i64, budget: &str, asked: Asked) -> Ruling {
+    pub(crate) fn count(&mut self, now_ms: i64, budget: &str, asked: RequestKind) -> Ruling {
         if !self.counts.contains_key(budget) {
             self.counts.insert(budget.to_owned(), Vec::new());
         }
@@ -122,8 +122,8 @@ mod tests {
     use super::*;
     use crate::quota::Endpoint;
 
-    const PLAIN: Asked = Asked::plain(Endpoint::Home);
-    const PAGED: Asked = Asked {
+    const PLAIN: RequestKind = RequestKind::plain(Endpoint::Home);
+    const PAGED: RequestKind = RequestKind {
         endpoint: Endpoint::Home,
         paged: true,
     };
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn windows_from_the_first_request_last_their_length() {
         let mut throttles = Throttles::new(&[ThrottleRule::endpoint(Endpoint::LookUps, 2)], 0);
-        let look_ups = Asked::plain(Endpoint::LookUps);
+        let look_ups = RequestKind::plain(Endpoint::LookUps);
         for (at_ms, remaining, refused) in [
             (1_234, 1, false),
             (500_000, 0, false),

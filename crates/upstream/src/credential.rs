@@ -58,15 +58,6 @@ impl Credential {
         }
     }
 
-    /// In a word, for reports.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Bearer(_) => "bearer token",
-            Self::OAuth1(_) => "OAuth 1.0a",
-        }
-    }
-
     /// Whether it is a bearer token, which may be an application's own.
     pub(crate) const fn is_bearer(&self) -> bool {
         matches!(self, Self::Bearer(_))
@@ -119,12 +110,6 @@ impl Credential {
             Self::OAuth1(oauth) => oauth.secrets().to_vec(),
         };
         secrets.into_iter().map(|secret| secret.expose_secret())
-    }
-}
-
-impl From<Option<SecretString>> for Credential {
-    fn from(token: Option<SecretString>) -> Self {
-        token.map_or(Self::None, Self::Bearer)
     }
 }
 

@@ -366,6 +366,9 @@ pub(crate) fn is_id(id: &UpstreamId) -> bool {
     id.as_str().len() <= 19 && IdOrder::Numeric.key(id).is_ok()
 }
 
+/// The most posts of one look-up of X's or Twitter's.
+pub(crate) const LOOK_UP_LIMIT: usize = 100;
+
 /// A timeline's posts: each at its own ID.
 pub(crate) fn listed(posts: Vec<Post>) -> Vec<Listed> {
     let listed = posts.into_iter().map(|post| Listed {

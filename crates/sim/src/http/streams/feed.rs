@@ -68,7 +68,7 @@ impl Feed {
     pub(super) async fn next(&mut self) -> Next {
         self.sim.hold(POLL_MS).await;
         let now_ms = self.sim.clock.now_ms();
-        let config = self.sim.streams_config();
+        let config = self.sim.faults_config().streams;
         self.take(now_ms, &config);
         let later = self.pending.split_off(&(now_ms.saturating_add(1), 0));
         let due = std::mem::replace(&mut self.pending, later);
@@ -97,7 +97,7 @@ impl Feed {
 
     /// From one heartbeat to the next.
     pub(super) fn heartbeat(&self) -> Duration {
-        let ms = self.sim.streams_config().heartbeat_ms;
+        let ms = self.sim.faults_config().streams.heartbeat_ms;
         Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1))
     }
 

@@ -21,8 +21,8 @@ use super::{
     sse::refused,
 };
 use crate::http::{
-    authorization::bearer,
     refusal::{Refusal, refuse},
+    request::bearer,
     sim::Sim,
 };
 
