@@ -79,16 +79,11 @@ impl Throttles {
     /// Counts a request against a budget at a true time; refused requests
     /// count too.
     pub(crate) fn count(&mut self, now_ms: i64, budget: &str, asked: RequestKind) -> Ruling {
-        if !self.counts.contains_key(budget) {
-            self.counts.insert(budget.to_owned(), Vec::new());
-        }
         let mut ruling = Ruling {
             refused: false,
             tightest: None,
         };
-        let Some(windows) = self.counts.get_mut(budget) else {
-            return ruling;
-        };
+        let windows = self.counts.entry(budget.to_owned()).or_default();
         windows.resize(self.rules.len(), Window::default());
         for (rule, window) in self.rules.iter().zip(windows) {
             if !rule.counts.includes(asked) {
@@ -106,12 +101,8 @@ impl Throttles {
             };
             // Of two that are used up, the one that lasts longer.
             let tightness = |throttle: &Throttle| (throttle.remaining, -throttle.reset_at_ms);
-            if ruling
-                .tightest
-                .is_none_or(|tightest| tightness(&throttle) < tightness(&tightest))
-            {
-                ruling.tightest = Some(throttle);
-            }
+            let both = ruling.tightest.into_iter().chain([throttle]);
+            ruling.tightest = both.min_by_key(tightness);
         }
         ruling
     }

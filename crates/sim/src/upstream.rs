@@ -123,10 +123,10 @@ impl Upstream {
         if let Some(failure) = self.poison(std::slice::from_ref(id), &arrived) {
             return Err(failure);
         }
-        Ok(match self.find(arrived.read_at_ms, token, id) {
-            Found::Shown(status) => LookUp::Found(Box::new(status.to_post())),
-            Found::Hidden | Found::Absent => LookUp::Gone,
-        })
+        let found = self.find(arrived.read_at_ms, token, id).shown();
+        Ok(found.map_or(LookUp::Gone, |status| {
+            LookUp::Found(Box::new(status.to_post()))
+        }))
     }
 
     /// Looks several posts up in one request that a token sends at a time,

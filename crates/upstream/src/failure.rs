@@ -21,9 +21,9 @@ pub(crate) fn of_fetching(error: &FetchError) -> Failure {
             FailureKind::PrivateAddress,
             "; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it",
         ),
-        Is::Tls { .. } | Is::HandshakeEnded => (FailureKind::Tls, ""),
-        Is::UnknownName { .. } | Is::NoConnection { .. } => (FailureKind::Unreachable, ""),
-        Is::NoAnswer { .. } => (FailureKind::Unreachable, LATER),
+        Is::Tls(_) | Is::HandshakeEnded => (FailureKind::Tls, ""),
+        Is::UnknownName { .. } | Is::NoConnection(_) => (FailureKind::Unreachable, ""),
+        Is::NoAnswer(_) => (FailureKind::Unreachable, LATER),
         Is::NothingInTime | Is::NoStreamInTime | Is::Stalled | Is::Incomplete(_) => {
             (FailureKind::TimedOut, LATER)
         }
@@ -36,8 +36,8 @@ pub(crate) fn of_fetching(error: &FetchError) -> Failure {
             FailureKind::TooLarge,
             "; raise upstream.max_body_bytes if the server is right",
         ),
-        Is::Damaged { .. } => (FailureKind::NotJson, ""),
-        Is::EndedEarly { .. } => (FailureKind::Truncated, LATER),
+        Is::Damaged(_) => (FailureKind::NotJson, ""),
+        Is::EndedEarly(_) => (FailureKind::Truncated, LATER),
     };
     Failure {
         throttle: error.headers.as_deref().and_then(headers::throttle),
@@ -184,11 +184,11 @@ mod tests {
         };
         let said = [
             private.into(),
-            Is::Tls { cause: cause() },
+            Is::Tls(cause()),
             Is::HandshakeEnded,
             name,
-            Is::NoConnection { cause: cause() },
-            Is::NoAnswer { cause: cause() },
+            Is::NoConnection(cause()),
+            Is::NoAnswer(cause()),
             Is::NothingInTime,
             Is::NoStreamInTime,
             Is::Stalled,
@@ -196,8 +196,8 @@ mod tests {
             RedirectError::OtherServer("https://b".to_owned()).into(),
             RedirectError::TooMany.into(),
             Is::TooLarge(7),
-            Is::Damaged { cause: cause() },
-            Is::EndedEarly { cause: cause() },
+            Is::Damaged(cause()),
+            Is::EndedEarly(cause()),
         ]
         .map(|kind| {
             let failure = of_fetching(&FetchError {

@@ -47,6 +47,14 @@ pub(crate) struct Tweet<'j> {
     pub(crate) boost_of: Option<Box<Tweet<'j>>>,
 }
 
+/// Whether the tweet that one passes on is read. It passes on none itself; a
+/// hostile answer could nest them without end, or lead in circles.
+#[derive(Clone, Copy)]
+pub(crate) enum Boosts {
+    Read,
+    Leave,
+}
+
 /// How an API writes tweets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {

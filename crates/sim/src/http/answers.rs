@@ -177,9 +177,9 @@ fn add_throttle(
     format: ResetFormat,
 ) {
     let Some(throttle) = throttle else { return };
-    let (format, names) = match api {
-        Api::Mastodon => (format, MASTODON_NAMES),
-        Api::X | Api::Twitter => (ResetFormat::EpochSeconds, X_NAMES),
+    let (format, prefix) = match api {
+        Api::Mastodon => (format, "x-ratelimit"),
+        Api::X | Api::Twitter => (ResetFormat::EpochSeconds, "x-rate-limit"),
     };
     let reset = match format {
         ResetFormat::Iso8601 => iso_8601(throttle.reset_at_ms, 6),
@@ -189,25 +189,16 @@ fn add_throttle(
             .div_euclid(1000)
             .to_string(),
     };
-    let values = [
-        throttle.limit.to_string(),
-        throttle.remaining.to_string(),
-        reset,
-    ];
-    for (name, value) in names.into_iter().zip(values) {
-        add(headers, HeaderName::from_static(name), &value);
+    for (name, value) in [
+        ("limit", throttle.limit.to_string()),
+        ("remaining", throttle.remaining.to_string()),
+        ("reset", reset),
+    ] {
+        if let Ok(name) = HeaderName::try_from(format!("{prefix}-{name}")) {
+            add(headers, name, &value);
+        }
     }
 }
 
-const MASTODON_NAMES: [&str; 3] = [
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
-];
-const X_NAMES: [&str; 3] = [
-    "x-rate-limit-limit",
-    "x-rate-limit-remaining",
-    "x-rate-limit-reset",
-];
 const JSON: &str = "application/json; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";

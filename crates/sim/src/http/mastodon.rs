@@ -107,8 +107,7 @@ async fn several(request: ApiRequest) -> Response {
 }
 
 async fn account(request: ApiRequest) -> Response {
-    let account = serde_json::from_str(&wire::account_json(&reader()));
-    let mut account: Value = account.unwrap_or_default();
+    let mut account = wire::account_json(&reader());
     account["source"] = json!({
         "privacy": "public",
         "sensitive": false,

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::{
     channel::{Channel, StreamParams},
-    feed::{Event, Feed, Next},
+    feed::{Event, Feed},
 };
 use crate::http::{
     answers::{add, error},
@@ -100,15 +100,10 @@ impl Connection {
             if self.feed.is_over() {
                 return None;
             }
-            let events = match self.feed.next().await {
-                Next::Events(events) => events,
-                Next::Break(events) => {
-                    self.breaks = true;
-                    events
-                }
-            };
+            let due = self.feed.next().await;
+            self.breaks = due.breaks;
             self.ready
-                .extend(events.iter().map(|event| Ok(text(event))));
+                .extend(due.events.iter().map(|event| Ok(text(event))));
             if self.heartbeat_at <= Instant::now() {
                 self.heartbeat_at = Instant::now() + self.feed.heartbeat();
                 self.ready.push_back(Ok(Bytes::from_static(b":thump\n")));

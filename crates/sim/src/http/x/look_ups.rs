@@ -88,27 +88,31 @@ fn single(request: &ApiRequest, id: &str) -> Result<Map<String, Value>, Refusal>
 
 /// Why a post is left out: X says so in a 200.
 fn error(found: &Found, parameter: &str, id: &UpstreamId) -> Value {
-    match found {
-        Found::Hidden => json!({
-            "value": id,
-            "detail": format!("Sorry, you are not authorized to see the Tweet with {parameter}: [{id}]."),
-            "title": "Authorization Error",
-            "resource_type": "tweet",
-            "parameter": parameter,
-            "resource_id": id,
-            "section": "data",
-            "type": problem("not-authorized-for-resource"),
-        }),
-        Found::Absent | Found::Shown(_) => json!({
-            "value": id,
-            "detail": format!("Could not find tweet with {parameter}: [{id}]."),
-            "title": "Not Found Error",
-            "resource_type": "tweet",
-            "parameter": parameter,
-            "resource_id": id,
-            "type": problem("resource-not-found"),
-        }),
+    let (detail, title, kind) = match found {
+        Found::Hidden => (
+            format!("Sorry, you are not authorized to see the Tweet with {parameter}: [{id}]."),
+            "Authorization Error",
+            "not-authorized-for-resource",
+        ),
+        Found::Absent | Found::Shown(_) => (
+            format!("Could not find tweet with {parameter}: [{id}]."),
+            "Not Found Error",
+            "resource-not-found",
+        ),
+    };
+    let mut error = json!({
+        "value": id,
+        "detail": detail,
+        "title": title,
+        "resource_type": "tweet",
+        "parameter": parameter,
+        "resource_id": id,
+        "type": problem(kind),
+    });
+    if *found == Found::Hidden {
+        error["section"] = json!("data");
     }
+    error
 }
 
 const MOST: u16 = 100;

@@ -43,15 +43,12 @@ pub(super) const USER: Rules = Rules {
 };
 pub(super) const MENTIONS: Rules = Rules {
     endpoint: Endpoint::Mentions,
-    least: 5,
-    default: 10,
-    bounds: true,
+    ..USER
 };
 pub(super) const LIST: Rules = Rules {
     endpoint: Endpoint::List,
-    least: 1,
-    default: 100,
     bounds: false,
+    ..HOME
 };
 
 pub(super) async fn page(
