@@ -158,7 +158,7 @@ impl Session {
 
     /// The abilities of the upstream's timeline.
     pub fn abilities(&self) -> Abilities {
-        self.client.abilities(&self.timeline)
+        self.client.abilities()
     }
 
     /// Follows the source's stream next to this session, if its settings ask for that. Polls are rarer

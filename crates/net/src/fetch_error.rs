@@ -66,28 +66,19 @@ pub enum FetchErrorKind {
         cause: String,
     },
     /// The server took no connection.
-    #[error("no connection ({cause}); check that the server is up and the address is right")]
-    NoConnection {
-        /// Why.
-        cause: String,
-    },
+    #[error("no connection ({0}); check that the server is up and the address is right")]
+    NoConnection(String),
     /// The certificate or the handshake was refused.
     #[error(
-        "TLS failed ({cause}); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock"
+        "TLS failed ({0}); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock"
     )]
-    Tls {
-        /// Why.
-        cause: String,
-    },
+    Tls(String),
     /// The connection ended inside the TLS handshake.
     #[error("the server broke off the TLS handshake; check the address and port")]
     HandshakeEnded,
     /// The connection broke before an answer began.
-    #[error("the connection brought no answer ({cause})")]
-    NoAnswer {
-        /// Why.
-        cause: String,
-    },
+    #[error("the connection brought no answer ({0})")]
+    NoAnswer(String),
     /// No answer began within a time limit of the options.
     #[error("nothing came in time")]
     NothingInTime,
@@ -107,17 +98,11 @@ pub enum FetchErrorKind {
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
     /// The body's compression is damaged.
-    #[error("the answer's compression is damaged ({cause})")]
-    Damaged {
-        /// Why.
-        cause: String,
-    },
+    #[error("the answer's compression is damaged ({0})")]
+    Damaged(String),
     /// The body broke off.
-    #[error("the answer ended early ({cause})")]
-    EndedEarly {
-        /// Why.
-        cause: String,
-    },
+    #[error("the answer ended early ({0})")]
+    EndedEarly(String),
 }
 
 impl FetchErrorKind {
@@ -129,7 +114,7 @@ impl FetchErrorKind {
         }
         let cause = deepest(&causes);
         if find::<rustls::Error>(&causes).is_some() {
-            return Self::Tls { cause };
+            return Self::Tls(cause);
         }
         if error.is_timeout() {
             return Self::NothingInTime;
@@ -142,8 +127,8 @@ impl FetchErrorKind {
         let ended = is_io(&causes, &[io::ErrorKind::UnexpectedEof]);
         match error.is_connect() {
             true if ended && url.scheme() == "https" => Self::HandshakeEnded,
-            true => Self::NoConnection { cause },
-            false => Self::NoAnswer { cause },
+            true => Self::NoConnection(cause),
+            false => Self::NoAnswer(cause),
         }
     }
 
@@ -156,9 +141,9 @@ impl FetchErrorKind {
         let cause = deepest(&causes);
         let corrupt = [io::ErrorKind::InvalidData, io::ErrorKind::InvalidInput];
         if is_io(&causes, &corrupt) {
-            Self::Damaged { cause }
+            Self::Damaged(cause)
         } else {
-            Self::EndedEarly { cause }
+            Self::EndedEarly(cause)
         }
     }
 }

@@ -96,27 +96,25 @@ mod tests {
 
     #[test]
     fn everything_else_is_refused() {
+        use RedirectError as Is;
         for (location, refused) in [
-            ("http://a.example/", RedirectError::Downgrade),
-            (
-                "//b.example/",
-                RedirectError::OtherServer("https://b.example".into()),
-            ),
+            ("http://a.example/", Is::Downgrade),
+            ("//b.example/", Is::OtherServer("https://b.example".into())),
             (
                 "https://a.example:8443/",
-                RedirectError::OtherServer("https://a.example:8443".into()),
+                Is::OtherServer("https://a.example:8443".into()),
             ),
             (
                 "https://a.example.b.example/?t",
-                RedirectError::OtherServer("https://a.example.b.example".into()),
+                Is::OtherServer("https://a.example.b.example".into()),
             ),
             (
                 "https://169.254.169.254/x",
-                RedirectError::OtherServer("https://169.254.169.254".into()),
+                Is::OtherServer("https://169.254.169.254".into()),
             ),
-            ("https://me@a.example/", RedirectError::UserInfo),
-            ("file:///etc/passwd", RedirectError::Scheme("file".into())),
-            ("https://", RedirectError::Unreadable),
+            ("https://me@a.example/", Is::UserInfo),
+            ("file:///etc/passwd", Is::Scheme("file".into())),
+            ("https://", Is::Unreadable),
         ] {
             assert_eq!(
                 follow("https://a.example/x", location),

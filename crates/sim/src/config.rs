@@ -1,6 +1,7 @@
 //! The knobs of a world.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::{faults_config::FaultsConfig, growth::Growth, lateness::Lateness, layout::IdLayout};
 
@@ -9,23 +10,27 @@ use crate::{faults_config::FaultsConfig, growth::Growth, lateness::Lateness, lay
 /// Shares are between 0 and 1; times are ms; presets are
 /// [`WorldConfig::punctual`], [`WorldConfig::measured`], [`WorldConfig::demo`]
 /// and [`WorldConfig::hard`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, SmartDefault, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorldConfig {
     /// When publishing starts, Unix ms. Default 1760000000000 (October 2025);
     /// the HTTP shell sets it to its own start.
+    #[default(1_760_000_000_000)]
     pub start_ms: i64,
     /// How long publishing goes on. Default: for ever.
     pub publish_for_ms: Option<i64>,
     /// Mean posts per second, arriving at random (Poisson), bursts apart.
     /// Default 10.
+    #[default(10.0)]
     pub rate_per_s: f64,
     /// How IDs are made. Default Mastodon's.
     pub layout: IdLayout,
     /// ID workers, each with a clock of its own. Default 8.
+    #[default(8)]
     pub workers: u16,
     /// The most that a worker's clock is ahead or behind. Default 40, so IDs
     /// from the future exist.
+    #[default(40)]
     pub worker_offset_max_ms: i64,
     /// How long after its creation a post becomes visible. Default as measured.
     pub lateness: Lateness,
@@ -34,16 +39,19 @@ pub struct WorldConfig {
     pub federated_share: f64,
     /// How long before their creation here federated posts were written.
     /// Default one to ten minutes.
+    #[default(SpanMs::new(60_000, 600_000))]
     pub federated_backdate_ms: SpanMs,
     /// Bursts. Default none.
     pub bursts: Option<Bursts>,
     /// The share of posts that get deleted. Default 0.
     pub deleted_share: f64,
     /// How long after becoming visible. Default 10 s to ten minutes.
+    #[default(SpanMs::new(10_000, 600_000))]
     pub deleted_after_ms: SpanMs,
     /// The share of posts that get edited, once. Default 0.
     pub edited_share: f64,
     /// How long after becoming visible. Default 10 s to ten minutes.
+    #[default(SpanMs::new(10_000, 600_000))]
     pub edited_after_ms: SpanMs,
     /// The share of posts that boost an earlier one, where there is one that
     /// may be boosted. Default 0.
@@ -61,17 +69,20 @@ pub struct WorldConfig {
     /// of the truth. Default 0.
     pub hidden_share: f64,
     /// How long after becoming visible. Default 10 s to ten minutes.
+    #[default(SpanMs::new(10_000, 600_000))]
     pub hidden_after_ms: SpanMs,
     /// How counts grow. Default: towards a small limit, half of it after ten
     /// minutes, with a boost counted apart from what it boosts.
     pub growth: Option<Growth>,
     /// How many accounts write. Default 200.
+    #[default(200)]
     pub authors: u32,
     /// The one account that writes everything, for a timeline of its own.
     /// Default none.
     pub only_author: Option<u64>,
     /// The most posts on one page. Default 40; a server of another API than
     /// Mastodon's takes this default for 200.
+    #[default(DEFAULT_PAGE_LIMIT)]
     pub page_limit: u16,
     /// How look-ups of several posts are answered. Default: they are.
     pub batches: Batches,
@@ -88,43 +99,6 @@ pub struct WorldConfig {
     pub lane: Lane,
     /// What goes wrong with answers. Default nothing.
     pub faults: FaultsConfig,
-}
-
-impl Default for WorldConfig {
-    fn default() -> Self {
-        Self {
-            start_ms: 1_760_000_000_000,
-            publish_for_ms: None,
-            rate_per_s: 10.0,
-            layout: IdLayout::Mastodon,
-            workers: 8,
-            worker_offset_max_ms: 40,
-            lateness: Lateness::default(),
-            federated_share: 0.0,
-            federated_backdate_ms: SpanMs::new(60_000, 600_000),
-            bursts: None,
-            deleted_share: 0.0,
-            deleted_after_ms: SpanMs::new(10_000, 600_000),
-            edited_share: 0.0,
-            edited_after_ms: SpanMs::new(10_000, 600_000),
-            boost_share: 0.0,
-            filtered_share: 0.0,
-            non_public_share: 0.0,
-            hidden_share: 0.0,
-            hidden_after_ms: SpanMs::new(10_000, 600_000),
-            growth: None,
-            authors: 200,
-            only_author: None,
-            page_limit: DEFAULT_PAGE_LIMIT,
-            batches: Batches::default(),
-            reach: None,
-            short_pages: ShortPages::default(),
-            ignores_min_id: false,
-            dated_tomorrow: None,
-            lane: Lane::default(),
-            faults: FaultsConfig::default(),
-        }
-    }
 }
 
 pub(crate) const DEFAULT_PAGE_LIMIT: u16 = 40;

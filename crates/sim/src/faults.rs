@@ -7,7 +7,7 @@ use driftline_core::{answer::Throttle, upstream_id::UpstreamId};
 use crate::{
     config::SpanMs,
     faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
-    quota::Asked,
+    quota::RequestKind,
     rng::{Rng, hash_text, mix},
     throttles::Throttles,
 };
@@ -36,7 +36,7 @@ pub struct Fault {
 
 /// What one request meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Decision {
     /// The fault, if any.
     pub fault: Option<Fault>,
     /// The throttle that the headers report, by the front end's clock.
@@ -83,12 +83,12 @@ impl Faults {
     ///
     /// A revoked token comes first, then a used-up budget, mishaps, outages
     /// and chance.
-    pub fn verdict(&mut self, now_ms: i64, token: &str, asked: Asked) -> Verdict {
+    pub fn decide(&mut self, now_ms: i64, token: &str, asked: RequestKind) -> Decision {
         let mut rng = self.next_rng(token);
         let round_trip_ms = draw(&mut rng, self.config.round_trip_ms);
         let drawn = self.drawn(&mut rng);
         if self.is_revoked(now_ms, token) {
-            return Verdict {
+            return Decision {
                 fault: Some(Fault {
                     kind: FaultKind::Unauthorized,
                     hold_ms: 0,
@@ -132,7 +132,7 @@ impl Faults {
                 reset_at_ms: throttle.reset_at_ms + self.config.date_offset_ms,
                 ..throttle
             });
-        Verdict {
+        Decision {
             fault,
             throttle,
             round_trip_ms,
@@ -200,22 +200,10 @@ impl Faults {
         }
     }
 
-    fn client(&mut self, token: &str) -> &mut Client {
-        let mishaps = self.config.mishaps.len();
-        self.clients
-            .entry(token.to_owned())
-            .or_insert_with(|| Client {
-                requests: 0,
-                met: vec![false; mishaps],
-                just_met: false,
-            })
-    }
-
     fn next_rng(&mut self, token: &str) -> Rng {
-        let client = self.client(token);
+        let client = self.clients.entry(token.to_owned()).or_default();
         client.requests += 1;
-        let number = client.requests;
-        Rng::stream(mix(mix(self.seed, hash_text(token)), number), 0)
+        Rng::stream(mix(mix(self.seed, hash_text(token)), client.requests), 0)
     }
 
     fn drawn(&self, rng: &mut Rng) -> Option<FaultKind> {
@@ -229,25 +217,18 @@ impl Faults {
 
     fn next_mishap(&mut self, now_ms: i64, token: &str) -> Option<FaultKind> {
         let since_start_ms = now_ms - self.start_ms;
-        let due = self
-            .config
-            .mishaps
-            .iter()
-            .map(|mishap| (mishap.after_ms <= since_start_ms, mishap.fault))
-            .collect::<Vec<_>>();
-        let client = self.client(token);
-        client.met.resize(due.len(), false);
+        let mishaps = &self.config.mishaps;
+        let client = self.clients.entry(token.to_owned()).or_default();
+        client.met.resize(mishaps.len(), false);
         if std::mem::take(&mut client.just_met) {
             return None;
         }
-        let (met, fault) = client
-            .met
-            .iter_mut()
-            .zip(due)
-            .find_map(|(met, (due, fault))| (due && !*met).then_some((met, fault)))?;
+        let mut all = client.met.iter_mut().zip(mishaps);
+        let (met, mishap) =
+            all.find(|(met, mishap)| !**met && mishap.after_ms <= since_start_ms)?;
         *met = true;
         client.just_met = true;
-        Some(fault)
+        Some(mishap.fault)
     }
 
     fn outage(&self, now_ms: i64) -> Option<FaultKind> {
@@ -280,8 +261,8 @@ mod tests {
         quota::{Endpoint, PostsCap, ThrottleRule},
     };
 
-    const PLAIN: Asked = Asked::plain(Endpoint::Home);
-    const PAGED: Asked = Asked {
+    const PLAIN: RequestKind = RequestKind::plain(Endpoint::Home);
+    const PAGED: RequestKind = RequestKind {
         endpoint: Endpoint::Home,
         paged: true,
     };
@@ -293,32 +274,39 @@ mod tests {
             (0..200)
                 .map(|n| {
                     if others {
-                        faults.verdict(n * 10_000, "other", PAGED);
+                        faults.decide(n * 10_000, "other", PAGED);
                     }
-                    faults.verdict(n * 10_000, "mine", PAGED)
+                    faults.decide(n * 10_000, "mine", PAGED)
                 })
                 .collect::<Vec<_>>()
         };
         let alone = fates(false);
         assert_eq!(alone, fates(true));
-        assert!(alone.iter().any(|verdict| verdict.fault.is_some()));
-        assert!(alone.iter().any(|verdict| verdict.fault.is_none()));
+        assert!(alone.iter().any(|decision| decision.fault.is_some()));
+        assert!(alone.iter().any(|decision| decision.fault.is_none()));
+    }
+
+    /// Faults of a world that starts at 1,000 ms.
+    fn faults(set: impl FnOnce(&mut FaultsConfig)) -> Faults {
+        let mut config = FaultsConfig::default();
+        set(&mut config);
+        Faults::new(config, 1, 1_000)
+    }
+
+    fn kind(decision: Decision) -> Option<FaultKind> {
+        decision.fault.map(|fault| fault.kind)
     }
 
     #[test]
     fn every_share_is_drawn_as_often_as_it_says() {
-        let mut faults = Faults::new(
-            FaultsConfig {
-                throttles: Vec::new(),
-                ..FaultsConfig::hard()
-            },
-            1,
-            0,
-        );
+        let mut faults = faults(|config| {
+            *config = FaultsConfig::hard();
+            config.throttles.clear();
+        });
         let mut seen: HashMap<FaultKind, f64> = HashMap::new();
         for n in 0..40_000 {
-            if let Some(fault) = faults.verdict(n, "t", PLAIN).fault {
-                *seen.entry(fault.kind).or_default() += 1.0 / 40_000.0;
+            if let Some(kind) = kind(faults.decide(n, "t", PLAIN)) {
+                *seen.entry(kind).or_default() += 1.0 / 40_000.0;
             }
         }
         for (kind, share) in FaultsConfig::hard().shares() {
@@ -329,75 +317,63 @@ mod tests {
 
     #[test]
     fn outages_last_and_mishaps_happen_once_for_each_token() {
-        let config = FaultsConfig {
-            outages: vec![Outage {
+        let mishap = |after_ms, fault| Mishap { after_ms, fault };
+        let mut faults = faults(|config| {
+            config.outages = vec![Outage {
                 after_ms: 100,
                 for_ms: 50,
                 fault: FaultKind::Unavailable,
-            }],
-            mishaps: vec![
-                Mishap {
-                    after_ms: 200,
-                    fault: FaultKind::Cut,
-                },
-                Mishap {
-                    after_ms: 300,
-                    fault: FaultKind::Html,
-                },
-            ],
-            ..FaultsConfig::default()
-        };
-        let mut faults = Faults::new(config, 1, 1_000);
-        let mut kind = |at_ms: i64, token| {
-            let verdict = faults.verdict(1_000 + at_ms, token, PLAIN);
-            verdict.fault.map(|fault| fault.kind)
-        };
-        assert_eq!(kind(99, "a"), None);
-        assert_eq!(kind(100, "a"), Some(FaultKind::Unavailable));
-        assert_eq!(kind(149, "a"), Some(FaultKind::Unavailable));
-        assert_eq!(kind(150, "a"), None);
-        assert_eq!(kind(205, "a"), Some(FaultKind::Cut));
-        assert_eq!(kind(206, "a"), None);
-        assert_eq!(kind(900, "b"), Some(FaultKind::Cut));
-        assert_eq!(kind(901, "b"), None, "never two in a row");
-        assert_eq!(kind(902, "b"), Some(FaultKind::Html));
-        assert_eq!(kind(903, "b"), None);
+            }];
+            config.mishaps = vec![mishap(200, FaultKind::Cut), mishap(300, FaultKind::Html)];
+        });
+        for (at_ms, token, expected) in [
+            (99, "a", None),
+            (100, "a", Some(FaultKind::Unavailable)),
+            (149, "a", Some(FaultKind::Unavailable)),
+            (150, "a", None),
+            (205, "a", Some(FaultKind::Cut)),
+            (206, "a", None),
+            (900, "b", Some(FaultKind::Cut)),
+            // Never two in a row.
+            (901, "b", None),
+            (902, "b", Some(FaultKind::Html)),
+            (903, "b", None),
+        ] {
+            let decision = faults.decide(1_000 + at_ms, token, PLAIN);
+            assert_eq!(kind(decision), expected, "{token} {at_ms}");
+        }
     }
 
     #[test]
     fn dates_and_resets_follow_the_front_ends_clock() {
-        let config = FaultsConfig {
-            date_offset_ms: -1_500,
-            ..FaultsConfig::mastodon()
-        };
-        let mut faults = Faults::new(config, 1, 0);
+        let mut faults = faults(|config| {
+            *config = FaultsConfig::mastodon();
+            config.date_offset_ms = -1_500;
+        });
         assert_eq!(faults.date_ms(10_400), Some(8_000));
-        let throttle = faults.verdict(10_400, "t", PLAIN).throttle;
+        let throttle = faults.decide(10_400, "t", PLAIN).throttle;
         assert_eq!(throttle.map(|t| t.reset_at_ms), Some(300_000 - 1_500));
     }
 
     #[test]
     fn a_revoked_token_is_refused_and_counted_nowhere() {
-        let config = FaultsConfig {
-            revocations: vec![Revocation {
+        let mut faults = faults(|config| {
+            config.revocations = vec![Revocation {
                 token: "a".into(),
                 after_ms: 100,
-            }],
-            budget_per_token: false,
-            throttles: vec![ThrottleRule::all(5, 1_000_000)],
-            ..FaultsConfig::default()
-        };
-        let mut faults = Faults::new(config, 1, 1_000);
-        let mut meets = |at_ms, token| {
-            let verdict = faults.verdict(at_ms, token, PLAIN);
-            (
-                verdict.fault.map(|fault| fault.kind),
-                verdict.throttle.map(|throttle| throttle.remaining),
-            )
-        };
-        assert_eq!(meets(1_099, "a"), (None, Some(4)));
-        assert_eq!(meets(1_100, "a"), (Some(FaultKind::Unauthorized), None));
-        assert_eq!(meets(1_100, "b"), (None, Some(3)));
+            }];
+            config.budget_per_token = false;
+            config.throttles = vec![ThrottleRule::all(5, 1_000_000)];
+        });
+        for (at_ms, token, fault, remaining) in [
+            (1_099, "a", None, Some(4)),
+            (1_100, "a", Some(FaultKind::Unauthorized), None),
+            (1_100, "b", None, Some(3)),
+        ] {
+            let decision = faults.decide(at_ms, token, PLAIN);
+            assert_eq!(kind(decision), fault, "{token} {at_ms}");
+            assert_eq!(decision.throttle.map(|it| it.remaining), remaining);
+        }
     }
 
     #[test]
@@ -407,37 +383,37 @@ mod tests {
             token: token.map(str::to_owned),
             after_ms: 50,
         };
-        let config = FaultsConfig {
-            hidings: vec![hiding("1", Some("a")), hiding("2", None)],
-            ..FaultsConfig::default()
-        };
-        let faults = Faults::new(config, 1, 1_000);
-        assert!(!faults.hides(1_049, "a", &"1".into()));
-        assert!(faults.hides(1_050, "a", &"1".into()));
-        assert!(!faults.hides(1_050, "b", &"1".into()));
-        assert!(faults.hides(1_050, "b", &"2".into()));
-        assert!(!faults.hides(1_050, "b", &"3".into()));
+        let hidings = vec![hiding("1", Some("a")), hiding("2", None)];
+        let faults = faults(|config| config.hidings = hidings);
+        for (at_ms, token, id, hides) in [
+            (1_049, "a", "1", false),
+            (1_050, "a", "1", true),
+            (1_050, "b", "1", false),
+            (1_050, "b", "2", true),
+            (1_050, "b", "3", false),
+        ] {
+            assert_eq!(
+                faults.hides(at_ms, token, &id.into()),
+                hides,
+                "{id} {at_ms}"
+            );
+        }
     }
 
     #[test]
     fn poison_is_found_among_others_and_by_its_share() {
-        let config = FaultsConfig {
-            poison_ids: vec!["7".into()],
-            poison_answer: PoisonAnswer::Unprocessable,
-            ..FaultsConfig::default()
+        let poisoned = |poison_share| {
+            faults(move |config| {
+                config.poison_ids = vec!["7".into()];
+                config.poison_answer = PoisonAnswer::Unprocessable;
+                config.poison_share = poison_share;
+            })
         };
-        let faults = Faults::new(config.clone(), 1, 0);
+        let faults = poisoned(0.0);
         let answer = Some(PoisonAnswer::Unprocessable);
         assert_eq!(faults.poisoned(&["6".into(), "8".into()]), None);
         assert_eq!(faults.poisoned(&["6".into(), "7".into()]), answer);
-        let shared = Faults::new(
-            FaultsConfig {
-                poison_share: 0.1,
-                ..config
-            },
-            1,
-            0,
-        );
+        let shared = poisoned(0.1);
         let hits = (100..2_100)
             .filter(|n: &i32| shared.poisoned(&[UpstreamId::new(n.to_string())]).is_some())
             .count();
@@ -446,35 +422,31 @@ mod tests {
 
     #[test]
     fn the_cap_on_posts_comes_back_with_its_period() {
-        let config = FaultsConfig {
-            posts_cap: Some(PostsCap {
+        let mut faults = faults(|config| {
+            config.posts_cap = Some(PostsCap {
                 posts: 10,
                 period_ms: 1_000,
                 forbidden: false,
-            }),
-            ..FaultsConfig::default()
-        };
-        let mut faults = Faults::new(config, 1, 500);
-        faults.give(600, 9);
-        assert!(!faults.is_capped(700));
-        faults.give(700, 1);
-        assert!(faults.is_capped(1_499));
-        assert!(!faults.is_capped(1_500));
+            });
+        });
+        faults.give(1_100, 9);
+        assert!(!faults.is_capped(1_200));
+        faults.give(1_200, 1);
+        assert!(faults.is_capped(1_999));
+        assert!(!faults.is_capped(2_000));
     }
 
     #[test]
     fn knobs_change_while_it_runs() {
-        let mut faults = Faults::new(FaultsConfig::default(), 1, 0);
-        assert_eq!(faults.verdict(0, "a", PLAIN).fault, None);
-        let mishap = Mishap {
+        let mut faults = faults(|_| {});
+        assert_eq!(kind(faults.decide(1_000, "a", PLAIN)), None);
+        let mut config = FaultsConfig::default();
+        config.mishaps.push(Mishap {
             after_ms: 0,
             fault: FaultKind::Lost,
-        };
-        faults.change(FaultsConfig {
-            mishaps: vec![mishap],
-            ..FaultsConfig::default()
         });
-        let fault = faults.verdict(1, "a", PLAIN).fault;
-        assert_eq!(fault.map(|fault| fault.kind), Some(FaultKind::Lost));
+        faults.change(config);
+        let decision = faults.decide(1_001, "a", PLAIN);
+        assert_eq!(kind(decision), Some(FaultKind::Lost));
     }
 }

@@ -2,6 +2,7 @@
 
 use driftline_core::upstream_id::UpstreamId;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::{
     config::SpanMs,
@@ -12,21 +13,25 @@ use crate::{
 /// What goes wrong with answers. By default nothing does.
 ///
 /// The shares are of requests, between 0 and 1; their sum should not pass 1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, SmartDefault, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultsConfig {
     /// Rate limits, all obeyed at once. Default none.
     pub throttles: Vec<ThrottleRule>,
     /// Whether each bearer token has budgets of its own; else all share one.
     /// Default true.
+    #[default(true)]
     pub budget_per_token: bool,
     /// Whether answers carry `X-RateLimit-*` headers. Default true.
+    #[default(true)]
     pub throttle_headers: bool,
     /// How `X-RateLimit-Reset` is written. Default ISO 8601.
+    #[default(ResetFormat::Iso8601)]
     pub reset_format: ResetFormat,
     /// 429 without a budget being used up. Default 0.
     pub throttled_share: f64,
     /// How far ahead such a 429 says that the window ends. Default 2 to 5 s.
+    #[default(SpanMs::new(2_000, 5_000))]
     pub throttled_reset_ms: SpanMs,
     /// 500. Default 0.
     pub internal_error_share: f64,
@@ -37,6 +42,7 @@ pub struct FaultsConfig {
     /// Nothing comes, then the connection is closed. Default 0.
     pub stall_share: f64,
     /// How long a stall holds the connection. Default 30 s.
+    #[default(SpanMs::new(30_000, 30_000))]
     pub stall_ms: SpanMs,
     /// The connection ends in the middle of the body. Default 0.
     pub cut_share: f64,
@@ -51,6 +57,7 @@ pub struct FaultsConfig {
     /// A right answer that comes late. Default 0.
     pub delay_share: f64,
     /// How late. Default 0.5 to 3 s.
+    #[default(SpanMs::new(500, 3_000))]
     pub delay_ms: SpanMs,
     /// The request is counted and processed, then the connection breaks
     /// before anything of the answer comes. Default 0.
@@ -70,6 +77,7 @@ pub struct FaultsConfig {
     /// The share of all IDs that do so too. Default 0.
     pub poison_share: f64,
     /// What such a look-up is answered with. Default 500.
+    #[default(PoisonAnswer::InternalError)]
     pub poison_answer: PoisonAnswer,
     /// A cap on the posts that X's version 2 gives out. Default none.
     pub posts_cap: Option<PostsCap>,
@@ -79,48 +87,12 @@ pub struct FaultsConfig {
     /// ahead (negative: behind). Default 0.
     pub date_offset_ms: i64,
     /// Whether answers carry `Date`; over HTTP they always do. Default true.
+    #[default(true)]
     pub date_header: bool,
     /// From sending a request to its answer, in virtual time only. Default
     /// 20 to 120 ms.
+    #[default(SpanMs::new(20, 120))]
     pub round_trip_ms: SpanMs,
-}
-
-impl Default for FaultsConfig {
-    fn default() -> Self {
-        Self {
-            throttles: Vec::new(),
-            budget_per_token: true,
-            throttle_headers: true,
-            reset_format: ResetFormat::Iso8601,
-            throttled_share: 0.0,
-            throttled_reset_ms: SpanMs::new(2_000, 5_000),
-            internal_error_share: 0.0,
-            bad_gateway_share: 0.0,
-            unavailable_share: 0.0,
-            stall_share: 0.0,
-            stall_ms: SpanMs::new(30_000, 30_000),
-            cut_share: 0.0,
-            html_share: 0.0,
-            error_object_share: 0.0,
-            bad_json_share: 0.0,
-            empty_page_share: 0.0,
-            delay_share: 0.0,
-            delay_ms: SpanMs::new(500, 3_000),
-            lost_share: 0.0,
-            outages: Vec::new(),
-            mishaps: Vec::new(),
-            revocations: Vec::new(),
-            hidings: Vec::new(),
-            poison_ids: Vec::new(),
-            poison_share: 0.0,
-            poison_answer: PoisonAnswer::InternalError,
-            posts_cap: None,
-            streams: StreamsConfig::default(),
-            date_offset_ms: 0,
-            date_header: true,
-            round_trip_ms: SpanMs::new(20, 120),
-        }
-    }
 }
 
 impl FaultsConfig {

@@ -2,6 +2,7 @@
 
 use driftline_core::post::Counts;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::{
     config::SpanMs,
@@ -14,52 +15,45 @@ use crate::{
 /// The defaults follow the measured median half-life of impressions of about
 /// 80 minutes, with about 95% of posts at rest after a day (Pfeffer et al.,
 /// ICWSM 2023); the totals' spread is a choice, not a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, SmartDefault, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Growth {
     /// The median post's final total of replies, boosts, favourites and
     /// quotes. Default 8.
+    #[default(8.0)]
     pub median_total: f64,
     /// How far totals spread: the standard deviation of their logarithm
     /// (lognormal). Default 1.8, so one post in 100 gets 66 times the median.
+    #[default(1.8)]
     pub total_spread: f64,
     /// No total is above this. Default a million.
+    #[default(1e6)]
     pub most: f64,
     /// When the median post has half of its total, ms after it became
     /// visible. Default 80 minutes.
+    #[default(80 * 60_000)]
     pub half_life_ms: i64,
     /// How far half-lives spread: the standard deviation of their logarithm.
     /// Default 0.5.
+    #[default(0.5)]
     pub half_life_spread: f64,
     /// The share still to come falls with this power of age. Default 1.5, so
     /// 2.5% is still to come when the median post is a day old.
+    #[default(1.5)]
     pub decay: f64,
     /// The share of posts that are found again much later. Default 0.03.
+    #[default(0.03)]
     pub late_share: f64,
     /// When that happens, ms after such a post became visible. Default 6
     /// hours to 5 days.
+    #[default(SpanMs::new(6 * 3_600_000, 5 * 86_400_000))]
     pub late_after_ms: SpanMs,
     /// The share of its total that such a post gets then. Default 0.8.
+    #[default(0.8)]
     pub late_part: f64,
     /// Views for each of the total. Default 60.
+    #[default(60.0)]
     pub views_per_count: f64,
-}
-
-impl Default for Growth {
-    fn default() -> Self {
-        Self {
-            median_total: 8.0,
-            total_spread: 1.8,
-            most: 1e6,
-            half_life_ms: 80 * 60_000,
-            half_life_spread: 0.5,
-            decay: 1.5,
-            late_share: 0.03,
-            late_after_ms: SpanMs::new(6 * 3_600_000, 5 * 86_400_000),
-            late_part: 0.8,
-            views_per_count: 60.0,
-        }
-    }
 }
 
 impl Growth {

@@ -32,7 +32,7 @@ mod world;
 pub use config::{
     BatchAbility, Batches, Bursts, DatedTomorrow, Lane, ShortPages, SpanMs, WorldConfig,
 };
-pub use faults::{Fault, Faults, Verdict};
+pub use faults::{Decision, Fault, Faults};
 pub use faults_config::{
     FaultKind, FaultsConfig, Hiding, Mishap, Outage, PoisonAnswer, ResetFormat, Revocation,
 };
@@ -40,7 +40,7 @@ pub use growth::Growth;
 pub use lateness::Lateness;
 pub use layout::IdLayout;
 pub use quota::{
-    Asked, Counted, Endpoint, PostsCap, QUARTER_HOUR_MS, QuotaCut, ThrottleRule, Windows,
+    Counted, Endpoint, PostsCap, QUARTER_HOUR_MS, QuotaCut, RequestKind, ThrottleRule, Windows,
 };
 pub use status::{SimAuthor, Status};
 pub use streams_config::StreamsConfig;

@@ -112,33 +112,30 @@ impl FaultsConfig {
 
     /// The rate limits of X's version 2, per user, and nothing else wrong.
     pub fn x() -> Self {
-        Self {
-            throttles: vec![
-                ThrottleRule::endpoint(Endpoint::Home, 180),
-                ThrottleRule::endpoint(Endpoint::User, 900),
-                ThrottleRule::endpoint(Endpoint::Mentions, 300),
-                ThrottleRule::endpoint(Endpoint::List, 900),
-                ThrottleRule::endpoint(Endpoint::LookUps, 5_000),
-                ThrottleRule::endpoint(Endpoint::LookUp, 900),
-                ThrottleRule::endpoint(Endpoint::Credentials, 75),
-            ],
-            ..Self::default()
-        }
+        Self::per_endpoint([180, 900, 300, 900, 5_000, 900, 75])
     }
 
     /// The rate limits of Twitter's version 1.1, per user, and nothing else
     /// wrong.
     pub fn twitter() -> Self {
+        Self::per_endpoint([15, 900, 75, 900, 900, 900, 75])
+    }
+
+    fn per_endpoint(limits: [u32; 7]) -> Self {
+        let endpoints = [
+            Endpoint::Home,
+            Endpoint::User,
+            Endpoint::Mentions,
+            Endpoint::List,
+            Endpoint::LookUps,
+            Endpoint::LookUp,
+            Endpoint::Credentials,
+        ];
+        let rules = endpoints.into_iter().zip(limits);
         Self {
-            throttles: vec![
-                ThrottleRule::endpoint(Endpoint::Home, 15),
-                ThrottleRule::endpoint(Endpoint::User, 900),
-                ThrottleRule::endpoint(Endpoint::Mentions, 75),
-                ThrottleRule::endpoint(Endpoint::List, 900),
-                ThrottleRule::endpoint(Endpoint::LookUps, 900),
-                ThrottleRule::endpoint(Endpoint::LookUp, 900),
-                ThrottleRule::endpoint(Endpoint::Credentials, 75),
-            ],
+            throttles: rules
+                .map(|(endpoint, limit)| ThrottleRule::endpoint(endpoint, limit))
+                .collect(),
             ..Self::default()
         }
     }

@@ -93,7 +93,7 @@ pub enum Counted {
 }
 
 impl Counted {
-    pub(crate) fn includes(self, asked: Asked) -> bool {
+    pub(crate) fn includes(self, asked: RequestKind) -> bool {
         match self {
             Self::All => true,
             Self::Paged => asked.paged,
@@ -126,14 +126,14 @@ pub enum Endpoint {
 
 /// What the faults know of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestKind {
     /// What it is for.
     pub endpoint: Endpoint,
     /// Whether it carries `since_id`, `max_id` or `min_id`.
     pub paged: bool,
 }
 
-impl Asked {
+impl RequestKind {
     /// A request without bounds.
     pub const fn plain(endpoint: Endpoint) -> Self {
         Self {

@@ -48,7 +48,7 @@ pub struct SimAuthor {
 impl Status {
     /// The Mastodon JSON of the post.
     pub fn to_json(&self) -> String {
-        wire::status_json(self)
+        wire::status_json(self).to_string()
     }
 
     /// The post as a client that read the JSON would hold it.
@@ -65,7 +65,7 @@ impl Status {
                 acct: self.author.acct(),
                 display_name: self.author.display_name(),
                 url: Some(self.author.url()),
-                raw: wire::account_json(&self.author),
+                raw: wire::account_json(&self.author).to_string(),
             },
             boost_of: self
                 .boost_of

@@ -1,12 +1,13 @@
 //! The knobs of streams.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::config::SpanMs;
 
 /// What goes wrong with streams. By default nothing does. Shares are of
 /// events, between 0 and 1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, SmartDefault, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StreamsConfig {
     /// Whether connections are refused with 503. Default false.
@@ -24,19 +25,6 @@ pub struct StreamsConfig {
     /// Default 0.
     pub delay_ms: SpanMs,
     /// From one `:thump` to the next, in real time. Default 15 s.
+    #[default = 15_000]
     pub heartbeat_ms: i64,
-}
-
-impl Default for StreamsConfig {
-    fn default() -> Self {
-        Self {
-            refused: false,
-            drop_after_events: None,
-            drop_after_ms: None,
-            lost_share: 0.0,
-            repeated_share: 0.0,
-            delay_ms: SpanMs::new(0, 0),
-            heartbeat_ms: 15_000,
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::answer::Throttle;
 
-use crate::quota::{Asked, ThrottleRule, Windows};
+use crate::quota::{RequestKind, ThrottleRule, Windows};
 
 /// The requests counted so far in each rule's current window, per budget.
 #[derive(Debug, Clone, Default)]
@@ -78,17 +78,12 @@ impl Throttles {
 
     /// Counts a request against a budget at a true time; refused requests
     /// count too.
-    pub(crate) fn count(&mut self, now_ms: i64, budget: &str, asked: Asked) -> Ruling {
-        if !self.counts.contains_key(budget) {
-            self.counts.insert(budget.to_owned(), Vec::new());
-        }
+    pub(crate) fn count(&mut self, now_ms: i64, budget: &str, asked: RequestKind) -> Ruling {
         let mut ruling = Ruling {
             refused: false,
             tightest: None,
         };
-        let Some(windows) = self.counts.get_mut(budget) else {
-            return ruling;
-        };
+        let windows = self.counts.entry(budget.to_owned()).or_default();
         windows.resize(self.rules.len(), Window::default());
         for (rule, window) in self.rules.iter().zip(windows) {
             if !rule.counts.includes(asked) {
@@ -106,12 +101,8 @@ impl Throttles {
             };
             // Of two that are used up, the one that lasts longer.
             let tightness = |throttle: &Throttle| (throttle.remaining, -throttle.reset_at_ms);
-            if ruling
-                .tightest
-                .is_none_or(|tightest| tightness(&throttle) < tightness(&tightest))
-            {
-                ruling.tightest = Some(throttle);
-            }
+            let both = ruling.tightest.into_iter().chain([throttle]);
+            ruling.tightest = both.min_by_key(tightness);
         }
         ruling
     }
@@ -122,8 +113,8 @@ mod tests {
     use super::*;
     use crate::quota::Endpoint;
 
-    const PLAIN: Asked = Asked::plain(Endpoint::Home);
-    const PAGED: Asked = Asked {
+    const PLAIN: RequestKind = RequestKind::plain(Endpoint::Home);
+    const PAGED: RequestKind = RequestKind {
         endpoint: Endpoint::Home,
         paged: true,
     };
@@ -175,7 +166,7 @@ mod tests {
     #[test]
     fn windows_from_the_first_request_last_their_length() {
         let mut throttles = Throttles::new(&[ThrottleRule::endpoint(Endpoint::LookUps, 2)], 0);
-        let look_ups = Asked::plain(Endpoint::LookUps);
+        let look_ups = RequestKind::plain(Endpoint::LookUps);
         for (at_ms, remaining, refused) in [
             (1_234, 1, false),
             (500_000, 0, false),

@@ -10,9 +10,9 @@ use driftline_core::{
 
 use crate::{
     config::{BatchAbility, WorldConfig},
-    faults::{Faults, Verdict},
+    faults::{Decision, Faults},
     faults_config::{FaultKind, FaultsConfig, PoisonAnswer},
-    quota::{Asked, Endpoint},
+    quota::{Endpoint, RequestKind},
     truth::Truth,
     world::{Found, World, answer_order},
 };
@@ -74,7 +74,7 @@ impl Upstream {
         self.traffic.page_requests += 1;
         let paged =
             request.since_id.is_some() || request.max_id.is_some() || request.min_id.is_some();
-        let asked = Asked {
+        let asked = RequestKind {
             endpoint: Endpoint::Home,
             paged,
         };
@@ -116,17 +116,17 @@ impl Upstream {
         id: &UpstreamId,
     ) -> Result<LookUp, Failure> {
         self.traffic.look_ups += 1;
-        let arrived = self.arrive(sent_at_ms, token, Asked::plain(Endpoint::LookUp))?;
+        let arrived = self.arrive(sent_at_ms, token, RequestKind::plain(Endpoint::LookUp))?;
         if arrived.empty {
             return Err(self.fail(FailureKind::BadJson, "the answer is an empty list", None));
         }
         if let Some(failure) = self.poison(std::slice::from_ref(id), &arrived) {
             return Err(failure);
         }
-        Ok(match self.find(arrived.read_at_ms, token, id) {
-            Found::Shown(status) => LookUp::Found(Box::new(status.to_post())),
-            Found::Hidden | Found::Absent => LookUp::Gone,
-        })
+        let found = self.find(arrived.read_at_ms, token, id).shown();
+        Ok(found.map_or(LookUp::Gone, |status| {
+            LookUp::Found(Box::new(status.to_post()))
+        }))
     }
 
     /// Looks several posts up in one request that a token sends at a time,
@@ -144,7 +144,7 @@ impl Upstream {
         ids: &[UpstreamId],
     ) -> Result<LookUps, Failure> {
         self.traffic.batches += 1;
-        let arrived = self.arrive(sent_at_ms, token, Asked::plain(Endpoint::LookUps))?;
+        let arrived = self.arrive(sent_at_ms, token, RequestKind::plain(Endpoint::LookUps))?;
         let batches = self.world.config().batches;
         let throttle = arrived.headers.throttle;
         let ability = match batches.ability {
@@ -240,24 +240,29 @@ impl Upstream {
         self.world.truth(now_ms)
     }
 
-    fn arrive(&mut self, sent_at_ms: i64, token: &str, asked: Asked) -> Result<Arrived, Failure> {
-        let verdict = self.faults.verdict(sent_at_ms, token, asked);
-        let hold_ms = verdict.fault.map_or(0, |fault| fault.hold_ms);
-        let there_ms = verdict.round_trip_ms / 2;
-        let answered_at_ms = sent_at_ms + verdict.round_trip_ms + hold_ms;
+    fn arrive(
+        &mut self,
+        sent_at_ms: i64,
+        token: &str,
+        asked: RequestKind,
+    ) -> Result<Arrived, Failure> {
+        let decision = self.faults.decide(sent_at_ms, token, asked);
+        let hold_ms = decision.fault.map_or(0, |fault| fault.hold_ms);
+        let there_ms = decision.round_trip_ms / 2;
+        let answered_at_ms = sent_at_ms + decision.round_trip_ms + hold_ms;
         self.received_at_ms = answered_at_ms;
         let mut empty = false;
-        match verdict.fault.map(|fault| fault.kind) {
+        match decision.fault.map(|fault| fault.kind) {
             None | Some(FaultKind::Delay) => {}
             Some(FaultKind::EmptyPage) => empty = true,
-            Some(kind) => return Err(self.failure(kind, &verdict)),
+            Some(kind) => return Err(self.failure(kind, &decision)),
         }
         let headers = AnswerHeaders {
             sent_at_ms,
             received_at_ms: answered_at_ms,
-            round_trip_ms: verdict.round_trip_ms + hold_ms,
+            round_trip_ms: decision.round_trip_ms + hold_ms,
             date_ms: self.faults.date_ms(sent_at_ms + there_ms + hold_ms),
-            throttle: verdict.throttle,
+            throttle: decision.throttle,
             body_bytes: 0,
         };
         Ok(Arrived {
@@ -267,7 +272,7 @@ impl Upstream {
         })
     }
 
-    fn failure(&mut self, kind: FaultKind, verdict: &Verdict) -> Failure {
+    fn failure(&mut self, kind: FaultKind, decision: &Decision) -> Failure {
         let (kind, message) = match kind {
             FaultKind::Throttled => (FailureKind::Throttled, "429 Too Many Requests"),
             FaultKind::InternalError => (FailureKind::ServerError, "500 Internal Server Error"),
@@ -284,7 +289,7 @@ impl Upstream {
             }
         };
         let silent = matches!(kind, FailureKind::TimedOut | FailureKind::Unreachable);
-        let throttle = verdict.throttle.filter(|_| !silent);
+        let throttle = decision.throttle.filter(|_| !silent);
         self.fail(kind, message, throttle)
     }
 

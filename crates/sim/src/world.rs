@@ -210,24 +210,17 @@ impl World {
         if low > high {
             return Vec::new();
         }
-        let visible = |&(_, &index): &(&u128, &u32)| self.record(index).is_visible(now_ms);
-        let range = self.by_value.range(low..=high);
-        if min_id.is_some() {
-            let mut slice: Vec<u32> = range
-                .filter(visible)
-                .take(limit)
-                .map(|(_, &index)| index)
-                .collect();
-            slice.reverse();
-            slice
-        } else {
-            range
-                .rev()
-                .filter(visible)
-                .take(limit)
-                .map(|(_, &index)| index)
-                .collect()
+        let visible = self
+            .by_value
+            .range(low..=high)
+            .map(|(_, &index)| index)
+            .filter(|&index| self.record(index).is_visible(now_ms));
+        if min_id.is_none() {
+            return visible.rev().take(limit).collect();
         }
+        let mut slice: Vec<u32> = visible.take(limit).collect();
+        slice.reverse();
+        slice
     }
 
     /// The least value above an exclusive bound; `None` if there is none.

@@ -1,5 +1,7 @@
 //! Access to one server: what the clients of every API do alike.
 
+use std::fmt;
+
 use driftline_core::{
     answer::{AnswerHeaders, Failure, FailureKind},
     api::Api,
@@ -13,15 +15,17 @@ use http::{
 use url::Url;
 
 use crate::{
-    Address,
+    Address, Timeline,
     credential::{Credential, TokenError},
     excerpt, failure, headers, segment,
+    tweet::is_id,
 };
 
 /// A server and what it is shown. No failure that comes from here repeats a
 /// secret, whatever the server sends back.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
+    api: Api,
     http: Http,
     address: Address,
     credential: Credential,
@@ -60,10 +64,15 @@ impl Access {
     ) -> Result<Self, TokenError> {
         credential.check(api, &address, http.options())?;
         Ok(Self {
+            api,
             http,
             address,
             credential,
         })
+    }
+
+    pub(crate) const fn api(&self) -> Api {
+        self.api
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -146,6 +155,38 @@ impl Access {
         Ok(answer)
     }
 
+    /// Reads the body of an answer.
+    pub(crate) fn read<'a, T>(
+        &self,
+        answer: &'a Answer,
+        read: impl FnOnce(&'a [u8]) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        read(&answer.body).map_err(|failure| self.body_failure(answer, failure))
+    }
+
+    /// The user of X or Twitter whose credential it is, in words; `None` if it is no user's.
+    pub(crate) async fn user(
+        &self,
+        path: &str,
+        read: impl Fn(&[u8]) -> Result<(UpstreamId, String), Failure>,
+        failure: impl Fn(&Answer) -> Failure,
+    ) -> Result<Option<String>, Failure> {
+        if self.credential.is_none() {
+            return Ok(None);
+        }
+        let answer = self.fetch(self.url(path)).await?;
+        match answer.status {
+            StatusCode::OK => {
+                let (id, name) = self.read(&answer, read)?;
+                let [id, name] = [id.as_str(), &name].map(|text| self.shown(&answer, text));
+                Ok(Some(format!("the user @{name} ({id})")))
+            }
+            // Their word for a token that is no user's.
+            StatusCode::FORBIDDEN if self.credential.is_bearer() => Ok(None),
+            _ => Err(failure(&answer)),
+        }
+    }
+
     /// The failure that an answer's status means.
     pub(crate) fn status_failure(&self, answer: &Answer) -> Failure {
         let failure = failure::of_status(&answer.location, answer.status, self.quotable(answer));
@@ -188,25 +229,29 @@ impl Access {
         })
     }
 
-    /// The failure of a request that is not sent because it names no post.
-    pub(crate) fn no_such_id(&self, id: &UpstreamId) -> Failure {
-        self.without_secrets(Failure::new(
-            FailureKind::BadId,
-            format!("{}: the ID {:?} names no post", self.address, id.as_str()),
-        ))
+    /// The failure of a request that is not sent.
+    pub(crate) fn failure(&self, kind: FailureKind, why: impl fmt::Display) -> Failure {
+        self.without_secrets(Failure::new(kind, format!("{}: {why}", self.address)))
     }
 
-    /// The failure of a request that is not sent because X and Twitter can
-    /// have made no such ID; they refuse the whole batch because of it.
-    pub(crate) fn no_number(&self, id: &UpstreamId) -> Failure {
-        self.without_secrets(Failure::new(
-            FailureKind::BadId,
-            format!(
-                "{}: invalid ID {:?}: expected a number of at most 19 digits",
-                self.address,
-                id.as_str()
-            ),
-        ))
+    /// Checks an ID that X and Twitter are asked for; they refuse the whole batch because of one
+    /// that they cannot have made.
+    pub(crate) fn check_number(&self, id: &UpstreamId) -> Result<(), Failure> {
+        if is_id(id) {
+            return Ok(());
+        }
+        let id = id.as_str();
+        let why = format!("invalid ID {id:?}: expected a number of at most 19 digits");
+        Err(self.failure(FailureKind::BadId, why))
+    }
+
+    /// The failure of a request for a timeline that X or Twitter has not.
+    pub(crate) fn no_timeline(&self, timeline: &Timeline) -> Failure {
+        let api = if self.api == Api::X { "X" } else { "Twitter" };
+        let why = format!(
+            "{api} has no timeline {timeline}; it has home, mentions, list:ID and account:ID"
+        );
+        self.failure(FailureKind::NotFound, why)
     }
 
     /// The IDs of a look-up, each once.
@@ -221,14 +266,11 @@ impl Access {
         let mut seen = std::collections::HashSet::with_capacity(ids.len());
         let distinct: Vec<_> = ids.iter().filter(|id| seen.insert(*id)).cloned().collect();
         if distinct.len() > limit {
-            return Err(Failure::new(
-                FailureKind::Refused,
-                format!(
-                    "{}: {} posts were to be looked up in one request, and {limit} is the most; ask for fewer at once",
-                    self.address,
-                    distinct.len()
-                ),
-            ));
+            let why = format!(
+                "{} posts were to be looked up in one request, and {limit} is the most; ask for fewer at once",
+                distinct.len()
+            );
+            return Err(self.failure(FailureKind::Refused, why));
         }
         Ok(distinct)
     }

@@ -9,48 +9,45 @@ use driftline_core::{
 use driftline_net::Http;
 
 use crate::{
-    Address, Credential, Mastodon, Stream, StreamEndpoint, Timeline, TokenError, Twitter, X,
-    segment, tweet,
+    Address, Credential, Stream, StreamEndpoint, Timeline, TokenError,
+    access::Access,
+    headers,
+    mastodon::{self, Mastodon},
+    segment, stream, tweet,
+    twitter::{self, Twitter},
+    x::{self, X},
 };
 
-/// An upstream, whichever API it speaks.
+/// A client of an upstream, whichever API it speaks.
 #[derive(Debug, Clone)]
-pub enum Upstream {
-    /// Mastodon's.
+pub struct Upstream(Client);
+
+#[derive(Debug, Clone)]
+enum Client {
     Mastodon(Mastodon),
-    /// X's version 2.
     X(X),
-    /// Twitter's version 1.1.
     Twitter(Twitter),
 }
 
 /// The scope of an API's look-ups, and the most posts of one, without a client: see
 /// [`Upstream::scope`] and [`Upstream::look_up_limit`].
 pub const fn look_ups(api: Api, has_batch: bool) -> (&'static str, usize) {
-    match api {
-        Api::Mastodon if has_batch => (MASTODON_SCOPE, Mastodon::LOOK_UP_LIMIT),
-        Api::Mastodon => (MASTODON_SCOPE, 1),
-        Api::X => (scope(api, ClientPurpose::LookUp), X::LOOK_UP_LIMIT),
-        Api::Twitter => (scope(api, ClientPurpose::LookUp), Twitter::LOOK_UP_LIMIT),
-    }
-}
-
-/// The name of the rate limit that a request counts against: see [`Upstream::scope`].
-pub const fn scope(api: Api, purpose: ClientPurpose<'_>) -> &'static str {
-    match api {
-        Api::Mastodon => MASTODON_SCOPE,
-        Api::X => X::scope(purpose),
-        Api::Twitter => Twitter::scope(purpose),
-    }
+    let limit = match api {
+        Api::Mastodon if has_batch => mastodon::LOOK_UP_LIMIT,
+        Api::Mastodon => 1,
+        Api::X | Api::Twitter => tweet::LOOK_UP_LIMIT,
+    };
+    (scope(api, ClientPurpose::LookUp), limit)
 }
 
 /// What the timelines of an API can do.
 pub const fn abilities(api: Api) -> Abilities {
-    match api {
-        Api::Mastodon => Mastodon::ABILITIES,
-        Api::X => X::ABILITIES,
-        Api::Twitter => Twitter::ABILITIES,
-    }
+    let (page_limit, min_id) = match api {
+        Api::Mastodon => (mastodon::PAGE_LIMIT, true),
+        Api::X => (x::PAGE_LIMIT, false),
+        Api::Twitter => (twitter::PAGE_LIMIT, false),
+    };
+    Abilities { page_limit, min_id }
 }
 
 /// Whether posts of an API can have this ID. X and Twitter count theirs, in at most 19 digits, and
@@ -69,8 +66,6 @@ pub fn is_post_id(api: Api, id: &str) -> bool {
     }
 }
 
-/// Mastodon's headers report the tightest of its limits.
-const MASTODON_SCOPE: &str = "requests";
 /// No server makes longer IDs.
 const MAX_ID: usize = 128;
 
@@ -81,6 +76,25 @@ pub enum ClientPurpose<'t> {
     Page(&'t Timeline),
     /// A look-up of one post or several.
     LookUp,
+}
+
+/// Mastodon's headers report the tightest of its limits. X and Twitter have one for each kind of
+/// request; of timelines that they do not have, no request is made.
+pub const fn scope(api: Api, purpose: ClientPurpose<'_>) -> &'static str {
+    use ClientPurpose::{LookUp, Page};
+    match (api, purpose) {
+        (Api::Mastodon, _) => "requests",
+        (Api::X, LookUp) => "tweets",
+        (Api::X, Page(Timeline::Home)) => "users/timelines/reverse_chronological",
+        (Api::X, Page(Timeline::Mentions)) => "users/mentions",
+        (Api::X, Page(Timeline::List(_))) => "lists/tweets",
+        (Api::X, Page(_)) => "users/tweets",
+        (Api::Twitter, LookUp) => "statuses/lookup",
+        (Api::Twitter, Page(Timeline::Home)) => "statuses/home_timeline",
+        (Api::Twitter, Page(Timeline::Mentions)) => "statuses/mentions_timeline",
+        (Api::Twitter, Page(Timeline::List(_))) => "lists/statuses",
+        (Api::Twitter, Page(_)) => "statuses/user_timeline",
+    }
 }
 
 impl Upstream {
@@ -96,38 +110,27 @@ impl Upstream {
         address: Address,
         credential: Credential,
     ) -> Result<Self, TokenError> {
-        Ok(match api {
-            Api::Mastodon => Self::Mastodon(Mastodon::with_credential(http, address, credential)?),
-            Api::X => Self::X(X::new(http, address, credential)?),
-            Api::Twitter => Self::Twitter(Twitter::new(http, address, credential)?),
-        })
+        let access = Access::new(api, http, address, credential)?;
+        Ok(Self(match api {
+            Api::Mastodon => Client::Mastodon(Mastodon::new(access)),
+            Api::X => Client::X(X::new(access)),
+            Api::Twitter => Client::Twitter(Twitter::new(access)),
+        }))
     }
 
     /// The API that it speaks.
     pub const fn api(&self) -> Api {
-        match self {
-            Self::Mastodon(_) => Api::Mastodon,
-            Self::X(_) => Api::X,
-            Self::Twitter(_) => Api::Twitter,
-        }
+        self.access().api()
     }
 
     /// The server's address.
     pub fn address(&self) -> &Address {
-        match self {
-            Self::Mastodon(client) => client.address(),
-            Self::X(client) => client.address(),
-            Self::Twitter(client) => client.address(),
-        }
+        self.access().address()
     }
 
-    /// What a timeline can do.
-    pub const fn abilities(&self, timeline: &Timeline) -> Abilities {
-        match self {
-            Self::Mastodon(client) => client.abilities(timeline),
-            Self::X(client) => client.abilities(timeline),
-            Self::Twitter(client) => client.abilities(timeline),
-        }
+    /// What its timelines can do.
+    pub const fn abilities(&self) -> Abilities {
+        abilities(self.api())
     }
 
     /// Reads one page of a timeline.
@@ -135,23 +138,26 @@ impl Upstream {
     /// # Errors
     /// A [`Failure`] for anything but a complete list of posts with usable IDs.
     pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
-        match self {
-            Self::Mastodon(client) => client.page(timeline, request).await,
-            Self::X(client) => client.page(timeline, request).await,
-            Self::Twitter(client) => client.page(timeline, request).await,
+        match &self.0 {
+            Client::Mastodon(client) => client.page(timeline, request).await,
+            Client::X(client) => client.page(timeline, request).await,
+            Client::Twitter(client) => client.page(timeline, request).await,
         }
     }
 
-    /// Looks one post up.
+    /// Looks one post up. One that X or Twitter leaves out of the answer, or that is not for this
+    /// reader, counts as gone, as it does where a server answers 404.
     ///
     /// # Errors
     /// A [`Failure`] for anything but the post asked for or the word that it
     /// is gone.
     pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
-        let found = match self {
-            Self::Mastodon(client) => client.look_up(id).await,
-            Self::X(client) => client.look_up(id).await,
-            Self::Twitter(client) => client.look_up(id).await,
+        let found = match &self.0 {
+            Client::Mastodon(client) => client.look_up(id).await,
+            Client::X(_) | Client::Twitter(_) => {
+                let found = self.look_up_many(std::slice::from_ref(id)).await;
+                found.map(tweet::of_one)
+            }
         };
         // A caller distinguishes the refusal of a timeline from that of one post by its request.
         found.map_err(|failure| match failure.kind {
@@ -167,12 +173,21 @@ impl Upstream {
     /// is given twice is asked for once.
     ///
     /// # Errors
-    /// A [`Failure`] for more IDs, and for anything but a complete answer.
+    /// A [`Failure`] for more IDs, for IDs that the API cannot have made, and for anything but a
+    /// complete answer.
     pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
-        match self {
-            Self::Mastodon(client) => client.look_up_many(ids).await,
-            Self::X(client) => client.look_up_many(ids).await,
-            Self::Twitter(client) => client.look_up_many(ids).await,
+        let access = self.access();
+        let ids = access.distinct(ids, self.look_up_limit(true))?;
+        if ids.is_empty() {
+            return Ok(headers::nothing_asked());
+        }
+        if self.api() != Api::Mastodon {
+            ids.iter().try_for_each(|id| access.check_number(id))?;
+        }
+        match &self.0 {
+            Client::Mastodon(client) => client.look_up_many(ids).await,
+            Client::X(client) => client.look_up_many(ids).await,
+            Client::Twitter(client) => client.look_up_many(ids).await,
         }
     }
 
@@ -189,9 +204,9 @@ impl Upstream {
     /// # Errors
     /// A [`Failure`] of whatever teaches nothing.
     pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<Option<bool>, Failure> {
-        match self {
-            Self::Mastodon(client) => client.has_batch_look_up(id).await,
-            Self::X(_) | Self::Twitter(_) => Ok(Some(true)),
+        match self.mastodon() {
+            Some(client) => client.has_batch_look_up(id).await,
+            None => Ok(Some(true)),
         }
     }
 
@@ -203,25 +218,22 @@ impl Upstream {
 
     /// Whether the API streams a timeline; the server need not.
     pub fn streams(&self, timeline: &Timeline) -> bool {
-        match self {
-            Self::Mastodon(client) => client.streams(timeline),
-            Self::X(_) | Self::Twitter(_) => false,
-        }
+        self.mastodon().is_some() && stream::is_streamed(timeline)
     }
 
     /// Asks the server where its streams are; `None` if the API has none.
     ///
     /// # Errors
-    /// A [`Failure`] if the server does not answer.
+    /// A [`Failure`] if the server does not answer; one that names no other server streams by
+    /// itself.
     pub async fn stream_endpoint(&self) -> Result<Option<StreamEndpoint>, Failure> {
-        match self {
-            Self::Mastodon(client) => client.stream_endpoint().await.map(Some),
-            Self::X(_) | Self::Twitter(_) => Ok(None),
+        match self.mastodon() {
+            Some(client) => client.stream_endpoint().await.map(Some),
+            None => Ok(None),
         }
     }
 
-    /// Opens the stream of a timeline; `None` if it has none or `way` allows
-    /// none.
+    /// Opens the stream of a timeline; `None` if it has none or `way` is `Off`.
     ///
     /// # Errors
     /// A [`Failure`] of whatever keeps it from opening.
@@ -231,9 +243,9 @@ impl Upstream {
         way: Streaming,
         endpoint: &StreamEndpoint,
     ) -> Result<Option<Stream>, Failure> {
-        match self {
-            Self::Mastodon(client) => client.stream(timeline, way, endpoint).await,
-            Self::X(_) | Self::Twitter(_) => Ok(None),
+        match self.mastodon() {
+            Some(client) => client.stream(timeline, way, endpoint).await,
+            None => Ok(None),
         }
     }
 
@@ -242,10 +254,32 @@ impl Upstream {
     /// # Errors
     /// A [`Failure`] if the server refuses the credential or does not answer.
     pub async fn verify(&self) -> Result<String, Failure> {
-        match self {
-            Self::Mastodon(client) => client.verify().await,
-            Self::X(client) => client.verify().await,
-            Self::Twitter(client) => client.verify().await,
+        let user = match &self.0 {
+            Client::Mastodon(client) => return client.verify().await,
+            Client::X(client) => client.verified_user().await?,
+            Client::Twitter(client) => client.verified_user().await?,
+        };
+        Ok(user.unwrap_or_else(|| {
+            if self.access().credential().is_none() {
+                "no credential; the server answers".to_owned()
+            } else {
+                "an application, not a user: home and mentions cannot be read with it".to_owned()
+            }
+        }))
+    }
+
+    const fn access(&self) -> &Access {
+        match &self.0 {
+            Client::Mastodon(client) => client.access(),
+            Client::X(client) => client.access(),
+            Client::Twitter(client) => client.access(),
+        }
+    }
+
+    const fn mastodon(&self) -> Option<&Mastodon> {
+        match &self.0 {
+            Client::Mastodon(client) => Some(client),
+            Client::X(_) | Client::Twitter(_) => None,
         }
     }
 }

@@ -58,15 +58,6 @@ impl Credential {
         }
     }
 
-    /// In a word, for reports.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Bearer(_) => "bearer token",
-            Self::OAuth1(_) => "OAuth 1.0a",
-        }
-    }
-
     /// Whether it is a bearer token, which may be an application's own.
     pub(crate) const fn is_bearer(&self) -> bool {
         matches!(self, Self::Bearer(_))
@@ -119,12 +110,6 @@ impl Credential {
             Self::OAuth1(oauth) => oauth.secrets().to_vec(),
         };
         secrets.into_iter().map(|secret| secret.expose_secret())
-    }
-}
-
-impl From<Option<SecretString>> for Credential {
-    fn from(token: Option<SecretString>) -> Self {
-        token.map_or(Self::None, Self::Bearer)
     }
 }
 
@@ -196,24 +181,17 @@ fn is_sendable(text: &str) -> bool {
 type Members = HashMap<&'static str, String>;
 
 fn signed(mut members: Members) -> Result<Credential, CredentialError> {
-    let mut take = |name: &'static str| {
-        members
-            .remove(name)
-            .filter(|value| is_sendable(value))
+    let [key, secret, token, token_secret] = NAMES.map(|name| {
+        let value = members.remove(name).filter(|value| is_sendable(value));
+        value
             .map(SecretString::from)
             .ok_or(CredentialError::Incomplete(name))
-    };
-    let [
-        consumer_key,
-        consumer_secret,
-        access_token,
-        access_token_secret,
-    ] = NAMES;
+    });
     Ok(Credential::OAuth1(Box::new(OAuth1 {
-        consumer_key: take(consumer_key)?,
-        consumer_secret: take(consumer_secret)?,
-        access_token: take(access_token)?,
-        access_token_secret: take(access_token_secret)?,
+        consumer_key: key?,
+        consumer_secret: secret?,
+        access_token: token?,
+        access_token_secret: token_secret?,
     })))
 }
 
@@ -300,31 +278,26 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused_with_the_reason() {
+        use CredentialError as Is;
         for (text, error) in [
-            ("", CredentialError::Empty),
-            (" \n", CredentialError::Empty),
-            ("two words", CredentialError::NotAToken),
-            ("é", CredentialError::NotAToken),
-            (
-                "consumer_key=ck",
-                CredentialError::Incomplete("consumer_secret"),
-            ),
-            ("abc\ndef", CredentialError::NotAMember(1)),
-            ("consumer_key=ck\n\nabc", CredentialError::NotAMember(3)),
+            ("", Is::Empty),
+            (" \n", Is::Empty),
+            ("two words", Is::NotAToken),
+            ("é", Is::NotAToken),
+            ("consumer_key=ck", Is::Incomplete("consumer_secret")),
+            ("abc\ndef", Is::NotAMember(1)),
+            ("consumer_key=ck\n\nabc", Is::NotAMember(3)),
             (
                 "consumer_key=ck\nconsumer_key=ck",
-                CredentialError::Twice("consumer_key"),
+                Is::Twice("consumer_key"),
             ),
-            ("a=b\nc=d", CredentialError::Incomplete("consumer_key")),
-            ("{}", CredentialError::Incomplete("consumer_key")),
-            ("{", CredentialError::NotJson { line: 1, column: 1 }),
-            (
-                r#"{"consumer_key":7}"#,
-                CredentialError::Incomplete("consumer_key"),
-            ),
+            ("a=b\nc=d", Is::Incomplete("consumer_key")),
+            ("{}", Is::Incomplete("consumer_key")),
+            ("{", Is::NotJson { line: 1, column: 1 }),
+            (r#"{"consumer_key":7}"#, Is::Incomplete("consumer_key")),
             (
                 &LINES.replace("=cs", "=c s"),
-                CredentialError::Incomplete("consumer_secret"),
+                Is::Incomplete("consumer_secret"),
             ),
         ] {
             assert_eq!(Credential::parse(text).err(), Some(error), "{text:?}");

@@ -21,9 +21,9 @@ pub(crate) fn of_fetching(error: &FetchError) -> Failure {
             FailureKind::PrivateAddress,
             "; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it",
         ),
-        Is::Tls { .. } | Is::HandshakeEnded => (FailureKind::Tls, ""),
-        Is::UnknownName { .. } | Is::NoConnection { .. } => (FailureKind::Unreachable, ""),
-        Is::NoAnswer { .. } => (FailureKind::Unreachable, LATER),
+        Is::Tls(_) | Is::HandshakeEnded => (FailureKind::Tls, ""),
+        Is::UnknownName { .. } | Is::NoConnection(_) => (FailureKind::Unreachable, ""),
+        Is::NoAnswer(_) => (FailureKind::Unreachable, LATER),
         Is::NothingInTime | Is::NoStreamInTime | Is::Stalled | Is::Incomplete(_) => {
             (FailureKind::TimedOut, LATER)
         }
@@ -36,8 +36,8 @@ pub(crate) fn of_fetching(error: &FetchError) -> Failure {
             FailureKind::TooLarge,
             "; raise upstream.max_body_bytes if the server is right",
         ),
-        Is::Damaged { .. } => (FailureKind::NotJson, ""),
-        Is::EndedEarly { .. } => (FailureKind::Truncated, LATER),
+        Is::Damaged(_) => (FailureKind::NotJson, ""),
+        Is::EndedEarly(_) => (FailureKind::Truncated, LATER),
     };
     Failure {
         throttle: error
@@ -176,101 +176,60 @@ mod tests {
     #[test]
     fn each_fetch_error_has_its_kind_and_advice() {
         use FetchErrorKind as Is;
-        let cause = || "why".to_owned();
+        let (cause, host) = (|| "why".to_owned(), || "a".to_owned());
         let private = PrivateAddressError {
-            host: "a".to_owned(),
+            host: host(),
             address: [10, 0, 0, 1].into(),
         };
-        for (error, kind, message) in [
-            (
-                private.into(),
-                FailureKind::PrivateAddress,
-                "a leads to a private address (10.0.0.1), which is not allowed; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it",
-            ),
-            (
-                Is::Tls { cause: cause() },
-                FailureKind::Tls,
-                "TLS failed (why); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock",
-            ),
-            (
-                Is::HandshakeEnded,
-                FailureKind::Tls,
-                "the server broke off the TLS handshake; check the address and port",
-            ),
-            (
-                Is::UnknownName {
-                    host: "a".to_owned(),
-                    cause: cause(),
-                },
-                FailureKind::Unreachable,
-                "the name a cannot be resolved (why); check the address and this machine's network",
-            ),
-            (
-                Is::NoConnection { cause: cause() },
-                FailureKind::Unreachable,
-                "no connection (why); check that the server is up and the address is right",
-            ),
-            (
-                Is::NoAnswer { cause: cause() },
-                FailureKind::Unreachable,
-                "the connection brought no answer (why); it is tried again later",
-            ),
-            (
-                Is::NothingInTime,
-                FailureKind::TimedOut,
-                "nothing came in time; it is tried again later",
-            ),
-            (
-                Is::NoStreamInTime,
-                FailureKind::TimedOut,
-                "no stream in time; it is tried again later",
-            ),
-            (
-                Is::Stalled,
-                FailureKind::TimedOut,
-                "the answer stalled; it is tried again later",
-            ),
-            (
-                Is::Incomplete(Duration::from_millis(1500)),
-                FailureKind::TimedOut,
-                "the answer was not complete after 1.5 s; it is tried again later",
-            ),
-            (
-                RedirectError::OtherServer("https://b".to_owned()).into(),
-                FailureKind::Redirected,
-                "it redirects to another server, https://b; if that is where the timeline now is, use that address for the source",
-            ),
-            (
-                RedirectError::TooMany.into(),
-                FailureKind::Redirected,
-                "more than 5 redirects",
-            ),
-            (
-                Is::TooLarge(7),
-                FailureKind::TooLarge,
-                "the answer is larger than 7 bytes; raise upstream.max_body_bytes if the server is right",
-            ),
-            (
-                Is::Damaged { cause: cause() },
-                FailureKind::NotJson,
-                "the answer's compression is damaged (why)",
-            ),
-            (
-                Is::EndedEarly { cause: cause() },
-                FailureKind::Truncated,
-                "the answer ended early (why); it is tried again later",
-            ),
-        ] {
+        let name = Is::UnknownName {
+            host: host(),
+            cause: cause(),
+        };
+        let said = [
+            private.into(),
+            Is::Tls(cause()),
+            Is::HandshakeEnded,
+            name,
+            Is::NoConnection(cause()),
+            Is::NoAnswer(cause()),
+            Is::NothingInTime,
+            Is::NoStreamInTime,
+            Is::Stalled,
+            Is::Incomplete(Duration::from_millis(1500)),
+            RedirectError::OtherServer("https://b".to_owned()).into(),
+            RedirectError::TooMany.into(),
+            Is::TooLarge(7),
+            Is::Damaged(cause()),
+            Is::EndedEarly(cause()),
+        ]
+        .map(|kind| {
             let failure = of_fetching(&FetchError {
                 location: "https://a/x".to_owned(),
-                kind: error,
+                kind,
                 headers: None,
             });
-            assert_eq!(
-                (failure.kind, failure.message),
-                (kind, format!("https://a/x: {message}"))
-            );
-        }
+            format!("{:?} {}", failure.kind, failure.message)
+        });
+        assert_eq!(
+            said,
+            [
+                "PrivateAddress https://a/x: a leads to a private address (10.0.0.1), which is not allowed; if you trust it, allow it with upstream.allow_private = true in driftline.toml, or --allow-private where a command has it",
+                "Tls https://a/x: TLS failed (why); check that the address is right, that the server's certificate is valid and trusted here, and this machine's clock",
+                "Tls https://a/x: the server broke off the TLS handshake; check the address and port",
+                "Unreachable https://a/x: the name a cannot be resolved (why); check the address and this machine's network",
+                "Unreachable https://a/x: no connection (why); check that the server is up and the address is right",
+                "Unreachable https://a/x: the connection brought no answer (why); it is tried again later",
+                "TimedOut https://a/x: nothing came in time; it is tried again later",
+                "TimedOut https://a/x: no stream in time; it is tried again later",
+                "TimedOut https://a/x: the answer stalled; it is tried again later",
+                "TimedOut https://a/x: the answer was not complete after 1.5 s; it is tried again later",
+                "Redirected https://a/x: it redirects to another server, https://b; if that is where the timeline now is, use that address for the source",
+                "Redirected https://a/x: more than 5 redirects",
+                "TooLarge https://a/x: the answer is larger than 7 bytes; raise upstream.max_body_bytes if the server is right",
+                "NotJson https://a/x: the answer's compression is damaged (why)",
+                "Truncated https://a/x: the answer ended early (why); it is tried again later",
+            ]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Clients of the servers that timelines come from.
 //!
-//! The client of `driftline-net` is shared by every source; an [`Upstream`] is one server read with one [`Credential`], through
-//! [`Mastodon`], [`X`] or [`Twitter`]. Answers are read by pure code that knows
+//! The client of `driftline-net` is shared by every source; an [`Upstream`] is one server read
+//! with one [`Credential`], through a client of its API. Answers are read by pure code that knows
 //! no HTTP: [`parse`] for Mastodon, modules inside the other two. Whatever the
 //! API, a post's JSON is a Mastodon status; a tweet is kept whole inside it.
 
@@ -31,9 +31,6 @@ use driftline_net::excerpt;
 pub use address::{Address, AddressError};
 pub use client::{ClientPurpose, Upstream, abilities, is_post_id, look_ups, scope};
 pub use credential::{Credential, CredentialError, TokenError};
-pub use mastodon::Mastodon;
 pub use oauth::OAuth1;
 pub use stream::{Stream, StreamEndpoint, StreamMessage};
 pub use timeline::{Timeline, TimelineError};
-pub use twitter::Twitter;
-pub use x::X;

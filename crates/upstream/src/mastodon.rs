@@ -3,101 +3,56 @@
 use std::collections::HashMap;
 
 use driftline_core::{
-    answer::{
-        Abilities, AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest,
-    },
-    api::Api,
+    answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest},
     upstream_id::UpstreamId,
 };
 use driftline_mastodon::RawObject;
-use driftline_net::Http;
 use http::StatusCode;
-use secrecy::SecretString;
 use serde::de::IgnoredAny;
 use url::Url;
 
 use crate::{
-    Address, Credential, Timeline, TokenError,
+    Timeline,
     access::{Access, Answer},
-    body, headers, parse, segment,
+    body, parse, segment,
 };
 
 /// A server that speaks the Mastodon API, read with one token or none.
 #[derive(Debug, Clone)]
-pub struct Mastodon {
+pub(crate) struct Mastodon {
     access: Access,
 }
 
 impl Mastodon {
-    /// The most posts of one batch look-up; servers refuse more.
-    pub const LOOK_UP_LIMIT: usize = 20;
-    /// What timelines can do.
-    pub const ABILITIES: Abilities = Abilities {
-        page_limit: PAGE_LIMIT,
-        min_id: true,
-    };
-
-    /// A client of the server at `address`; it shares `http`'s connections.
-    ///
-    /// # Errors
-    /// [`TokenError`] if the token cannot be sent, or would travel unencrypted
-    /// while `http` allows no private networks.
-    pub fn new(
-        http: Http,
-        address: Address,
-        token: Option<SecretString>,
-    ) -> Result<Self, TokenError> {
-        Self::with_credential(http, address, token.into())
+    pub(crate) const fn new(access: Access) -> Self {
+        Self { access }
     }
 
-    /// The same with a [`Credential`].
-    ///
-    /// # Errors
-    /// [`TokenError`] as for [`Mastodon::new`], and if it is one of OAuth 1.0a.
-    pub fn with_credential(
-        http: Http,
-        address: Address,
-        credential: Credential,
-    ) -> Result<Self, TokenError> {
-        let access = Access::new(Api::Mastodon, http, address, credential)?;
-        Ok(Self { access })
+    pub(crate) const fn access(&self) -> &Access {
+        &self.access
     }
 
-    /// The server's address.
-    pub fn address(&self) -> &Address {
-        self.access.address()
-    }
-
-    /// What the server's timeline can do.
-    pub const fn abilities(&self, _: &Timeline) -> Abilities {
-        Self::ABILITIES
-    }
-
-    /// Reads one page of a timeline.
-    ///
-    /// # Errors
-    /// A [`Failure`] for anything but a complete list of posts with usable IDs.
-    pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
-        let answer = self
+    pub(crate) async fn page(
+        &self,
+        timeline: &Timeline,
+        request: &PageRequest,
+    ) -> Result<Page, Failure> {
+        let url = self.page_url(timeline, request);
+        let answer = self.access.fetch_ok(url).await?;
+        let items = self
             .access
-            .fetch_ok(self.page_url(timeline, request))
-            .await?;
-        match parse::page(&answer.body, timeline) {
-            Ok(items) => Ok(Page {
-                listed: items.listed,
-                passed: items.passed,
-                headers: answer.metadata,
-            }),
-            Err(failure) => Err(self.access.body_failure(&answer, failure)),
-        }
+            .read(&answer, |body| parse::page(body, timeline))?;
+        Ok(Page {
+            listed: items.listed,
+            passed: items.passed,
+            headers: answer.metadata,
+        })
     }
 
-    /// Looks one post up.
-    ///
-    /// # Errors
-    /// A [`Failure`] for anything but the post asked for or the word that it
-    /// is gone.
-    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
+    pub(crate) async fn look_up(
+        &self,
+        id: &UpstreamId,
+    ) -> Result<(LookUp, AnswerHeaders), Failure> {
         self.check(id)?;
         let path = format!("/api/v1/statuses/{}", segment::encoded(id.as_str()));
         let answer = self.access.fetch(self.access.url(&path)).await?;
@@ -106,40 +61,26 @@ impl Mastodon {
             StatusCode::NOT_FOUND | StatusCode::GONE => return Ok((LookUp::Gone, answer.metadata)),
             _ => return Err(self.access.look_up_failure(&answer)),
         }
-        match parse::post(&answer.body) {
-            Ok(post) if post.id == *id => Ok((LookUp::Found(Box::new(post)), answer.metadata)),
-            Ok(_) => Err(self.access.body_failure(
-                &answer,
-                Failure::new(FailureKind::BadId, "the answer is another post"),
-            )),
-            Err(failure) => Err(self.access.body_failure(&answer, failure)),
-        }
+        let another = || Failure::new(FailureKind::BadId, "the answer is another post");
+        let post = self.access.read(&answer, |body| {
+            let post = parse::post(body)?;
+            (post.id == *id).then_some(post).ok_or_else(another)
+        })?;
+        Ok((LookUp::Found(Box::new(post)), answer.metadata))
     }
 
-    /// Looks several posts up. One ID alone is asked for by its own address,
+    /// Looks several different posts up. One ID alone is asked for by its own address,
     /// which every server has and which says more of a post that is gone;
     /// more need a server with [`Mastodon::has_batch_look_up`].
-    ///
-    /// # Errors
-    /// A [`Failure`] for more than [`Mastodon::LOOK_UP_LIMIT`] IDs, and for
-    /// anything but a complete list of posts with usable IDs.
-    pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
-        let ids = self.access.distinct(ids, Self::LOOK_UP_LIMIT)?;
-        match &ids[..] {
-            [] => return Ok(headers::nothing_asked()),
-            [id] => {
-                let (found, metadata) = self.look_up(id).await?;
-                let finding = match found {
-                    LookUp::Found(post) => Finding::Found(post),
-                    LookUp::Gone => Finding::Gone,
-                };
-                let findings = vec![(id.clone(), finding)];
-                return Ok(LookUps {
-                    findings,
-                    headers: metadata,
-                });
-            }
-            _ => {}
+    pub(crate) async fn look_up_many(&self, ids: Vec<UpstreamId>) -> Result<LookUps, Failure> {
+        if let [id] = &ids[..] {
+            let (found, headers) = self.look_up(id).await?;
+            let finding = match found {
+                LookUp::Found(post) => Finding::Found(post),
+                LookUp::Gone => Finding::Gone,
+            };
+            let findings = vec![(id.clone(), finding)];
+            return Ok(LookUps { findings, headers });
         }
         ids.iter().try_for_each(|id| self.check(id))?;
         let answer = self.access.fetch(self.batch_url(&ids)).await?;
@@ -147,8 +88,8 @@ impl Mastodon {
             return Err(self.access.look_up_failure(&answer));
         }
         // Posts of a batch stand as those of a timeline do.
-        let items = parse::page(&answer.body, &Timeline::Home)
-            .map_err(|failure| self.access.body_failure(&answer, failure))?;
+        let read = |body| parse::page(body, &Timeline::Home);
+        let items = self.access.read(&answer, read)?;
         let mut found = HashMap::with_capacity(ids.len());
         for listed in items.listed {
             found.entry(listed.position).or_insert(listed.post);
@@ -174,7 +115,7 @@ impl Mastodon {
     /// # Errors
     /// A [`Failure`] of whatever teaches nothing: throttles, servers that
     /// fail, connections that break, tokens that are refused.
-    pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<Option<bool>, Failure> {
+    pub(crate) async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<Option<bool>, Failure> {
         self.check(id)?;
         let url = self.batch_url(std::slice::from_ref(id));
         let answer = self.access.fetch(url).await?;
@@ -199,7 +140,7 @@ impl Mastodon {
     ///
     /// # Errors
     /// A [`Failure`] if the server refuses the token or does not answer.
-    pub async fn verify(&self) -> Result<String, Failure> {
+    pub(crate) async fn verify(&self) -> Result<String, Failure> {
         if self.access.credential().is_none() {
             let answer = self
                 .access
@@ -239,16 +180,13 @@ impl Mastodon {
         ))
     }
 
-    pub(crate) fn access(&self) -> &Access {
-        &self.access
-    }
-
     fn check(&self, id: &UpstreamId) -> Result<(), Failure> {
-        if segment::is_usable(id.as_str()) {
-            Ok(())
-        } else {
-            Err(self.access.no_such_id(id))
+        let id = id.as_str();
+        if segment::is_usable(id) {
+            return Ok(());
         }
+        let why = format!("the ID {id:?} names no post");
+        Err(self.access.failure(FailureKind::BadId, why))
     }
 
     fn page_url(&self, timeline: &Timeline, request: &PageRequest) -> Url {
@@ -276,8 +214,10 @@ impl Mastodon {
     }
 
     fn object_of<'a>(&self, answer: &'a Answer) -> Result<RawObject<'a>, Failure> {
-        body::object(&answer.body).map_err(|failure| self.access.body_failure(answer, failure))
+        self.access.read(answer, body::object)
     }
 }
 
-const PAGE_LIMIT: u16 = 40;
+/// The most posts of one batch look-up; servers refuse more.
+pub(crate) const LOOK_UP_LIMIT: usize = 20;
+pub(crate) const PAGE_LIMIT: u16 = 40;

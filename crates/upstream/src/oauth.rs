@@ -130,17 +130,12 @@ mod tests {
     use super::*;
 
     fn oauth(texts: [&str; 4]) -> OAuth1 {
-        let [
-            consumer_key,
-            consumer_secret,
-            access_token,
-            access_token_secret,
-        ] = texts.map(SecretString::from);
+        let [key, secret, token, token_secret] = texts.map(SecretString::from);
         OAuth1 {
-            consumer_key,
-            consumer_secret,
-            access_token,
-            access_token_secret,
+            consumer_key: key,
+            consumer_secret: secret,
+            access_token: token,
+            access_token_secret: token_secret,
         }
     }
 

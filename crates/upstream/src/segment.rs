@@ -1,20 +1,11 @@
 //! One segment of a URL's path.
 
-use std::fmt::Write;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The text as one path segment: every byte that is not unreserved in RFC
 /// 3986 is percent-encoded.
 pub(crate) fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a String does not fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Whether the text names a segment at all: URL parsers drop `.` and resolve
@@ -22,6 +13,13 @@ pub(crate) fn encoded(text: &str) -> String {
 pub(crate) fn is_usable(text: &str) -> bool {
     !matches!(text, "" | "." | "..")
 }
+
+/// Everything but RFC 3986's unreserved characters.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 #[cfg(test)]
 mod tests {

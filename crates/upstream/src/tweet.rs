@@ -48,6 +48,14 @@ pub(crate) struct Tweet<'j> {
     pub(crate) boost_of: Option<Box<Tweet<'j>>>,
 }
 
+/// Whether the tweet that one passes on is read. It passes on none itself; a
+/// hostile answer could nest them without end, or lead in circles.
+#[derive(Clone, Copy)]
+pub(crate) enum Boosts {
+    Read,
+    Leave,
+}
+
 /// How an API writes tweets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -372,6 +380,9 @@ fn twitter_time_ms(text: &str) -> Option<i64> {
 pub(crate) fn is_id(id: &UpstreamId) -> bool {
     id.as_str().len() <= 19 && IdOrder::Numeric.key(id).is_ok()
 }
+
+/// The most posts of one look-up of X's or Twitter's.
+pub(crate) const LOOK_UP_LIMIT: usize = 100;
 
 /// A timeline's posts: each at its own ID.
 pub(crate) fn listed(posts: Vec<Post>) -> Vec<Listed> {

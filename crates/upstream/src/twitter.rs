@@ -4,120 +4,65 @@ mod answer;
 mod tweet_json;
 
 use driftline_core::{
-    answer::{Abilities, AnswerHeaders, Failure, FailureKind, LookUp, LookUps, Page, PageRequest},
-    api::Api,
+    answer::{Failure, FailureKind, LookUps, Page, PageRequest},
     upstream_id::UpstreamId,
 };
-use driftline_net::Http;
 use http::StatusCode;
 use url::Url;
 
 use crate::{
-    Address, ClientPurpose, Credential, Timeline, TokenError,
+    Timeline,
     access::{Access, Answer},
     headers,
-    tweet::{self, is_id, listed},
+    tweet::listed,
 };
 
 /// Twitter's API, version 1.1, or a server that speaks it.
 ///
 /// Its `max_id` is inclusive; the client asks for the number before.
 #[derive(Debug, Clone)]
-pub struct Twitter {
+pub(crate) struct Twitter {
     access: Access,
 }
 
 impl Twitter {
-    /// The most posts of one look-up.
-    pub const LOOK_UP_LIMIT: usize = 100;
-    /// What timelines can do.
-    pub const ABILITIES: Abilities = Abilities {
-        page_limit: PAGE_LIMIT,
-        min_id: false,
-    };
-
-    /// A client of the server at `address`; it shares `http`'s connections.
-    ///
-    /// # Errors
-    /// [`TokenError`] if the credential cannot be sent, or would travel
-    /// unencrypted while `http` allows no private networks.
-    pub fn new(http: Http, address: Address, credential: Credential) -> Result<Self, TokenError> {
-        let access = Access::new(Api::Twitter, http, address, credential)?;
-        Ok(Self { access })
+    pub(crate) const fn new(access: Access) -> Self {
+        Self { access }
     }
 
-    /// The server's address.
-    pub fn address(&self) -> &Address {
-        self.access.address()
+    pub(crate) const fn access(&self) -> &Access {
+        &self.access
     }
 
-    /// What a timeline can do.
-    pub const fn abilities(&self, _: &Timeline) -> Abilities {
-        Self::ABILITIES
-    }
-
-    /// The rate limit that a request counts against: Twitter has one for each
-    /// kind of request.
-    pub const fn scope(purpose: ClientPurpose<'_>) -> &'static str {
-        match purpose {
-            ClientPurpose::LookUp => "statuses/lookup",
-            ClientPurpose::Page(Timeline::Home) => "statuses/home_timeline",
-            ClientPurpose::Page(Timeline::Mentions) => "statuses/mentions_timeline",
-            ClientPurpose::Page(Timeline::List(_)) => "lists/statuses",
-            // The others are not Twitter's; no request is made for them.
-            ClientPurpose::Page(_) => "statuses/user_timeline",
-        }
-    }
-
-    /// Reads one page of a timeline.
-    ///
-    /// # Errors
-    /// A [`Failure`] for anything but a complete list of posts with usable IDs.
-    pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
+    pub(crate) async fn page(
+        &self,
+        timeline: &Timeline,
+        request: &PageRequest,
+    ) -> Result<Page, Failure> {
         let Some(url) = self.page_url(timeline, request)? else {
             return Ok(Page {
                 headers: headers::nothing_asked().headers,
                 ..Page::default()
             });
         };
-        let answer = self.fetch_ok(url).await?;
-        let posts = answer::page(&answer.body)
-            .map_err(|failure| self.access.body_failure(&answer, failure))?;
+        let answer = self.access.fetch(url).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.status_failure(&answer));
+        }
         Ok(Page {
-            listed: listed(posts),
+            listed: listed(self.access.read(&answer, answer::page)?),
             passed: Vec::new(),
             headers: answer.metadata,
         })
     }
 
-    /// Looks one post up. One that the answer leaves out, or that is not for
-    /// this reader, counts as gone, as it does where a server answers 404.
-    ///
-    /// # Errors
-    /// A [`Failure`] for anything but the post asked for or the word that it
-    /// is gone.
-    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
-        let found = self.look_up_many(std::slice::from_ref(id)).await?;
-        Ok(tweet::of_one(found))
-    }
-
-    /// Looks several posts up.
-    ///
-    /// # Errors
-    /// A [`Failure`] for more than [`Twitter::LOOK_UP_LIMIT`] IDs, for IDs
-    /// that Twitter cannot have made, and for an invalid answer.
-    pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
-        let ids = self.access.distinct(ids, Self::LOOK_UP_LIMIT)?;
-        if let Some(id) = ids.iter().find(|id| !is_id(id)) {
-            return Err(self.access.no_number(id));
-        }
-        if ids.is_empty() {
-            return Ok(headers::nothing_asked());
-        }
+    /// Looks several different posts up.
+    pub(crate) async fn look_up_many(&self, ids: Vec<UpstreamId>) -> Result<LookUps, Failure> {
         let answer = self.access.fetch(self.look_up_url(&ids)).await?;
         let findings = match answer.status {
-            StatusCode::OK => answer::findings(&answer.body, ids)
-                .map_err(|failure| self.access.body_failure(&answer, failure))?,
+            StatusCode::OK => self
+                .access
+                .read(&answer, |body| answer::findings(body, ids))?,
             StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => {
                 answer::refused_findings(&answer.body, &ids)
                     .ok_or_else(|| self.look_up_failure(&answer))?
@@ -130,44 +75,16 @@ impl Twitter {
         })
     }
 
-    /// Whose credential it is, in words: a user's, an application's, or none.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the server refuses the credential or does not answer.
-    pub async fn verify(&self) -> Result<String, Failure> {
-        if !self.access.credential().is_none() {
-            let url = self.access.url("/1.1/account/verify_credentials.json");
-            let answer = self.access.fetch(url).await?;
-            match answer.status {
-                StatusCode::OK => {
-                    let (id, name) = answer::me(&answer.body)
-                        .map_err(|failure| self.access.body_failure(&answer, failure))?;
-                    return Ok(format!(
-                        "the user @{} ({})",
-                        self.access.shown(&answer, &name),
-                        self.access.shown(&answer, id.as_str())
-                    ));
-                }
-                // Twitter's word for a token that is no user's.
-                StatusCode::FORBIDDEN if self.access.credential().is_bearer() => {}
-                _ => return Err(self.status_failure(&answer)),
-            }
+    /// The credential's user, in words; `None` if it is no user's.
+    pub(crate) async fn verified_user(&self) -> Result<Option<String>, Failure> {
+        let path = "/1.1/account/verify_credentials.json";
+        let failure = |answer: &_| self.status_failure(answer);
+        let user = self.access.user(path, answer::me, failure).await?;
+        if user.is_none() {
+            // The first tweet of all: whatever is said of it, the answer counts.
+            self.look_up_many(vec!["20".into()]).await?;
         }
-        // The first tweet of all: whatever is said of it, the answer counts.
-        self.look_up_many(&["20".into()]).await?;
-        Ok(if self.access.credential().is_none() {
-            "no credential; the server answers".to_owned()
-        } else {
-            "an application, not a user: home and mentions cannot be read with it".to_owned()
-        })
-    }
-
-    async fn fetch_ok(&self, url: Url) -> Result<Answer, Failure> {
-        let answer = self.access.fetch(url).await?;
-        if answer.status != StatusCode::OK {
-            return Err(self.status_failure(&answer));
-        }
-        Ok(answer)
+        Ok(user)
     }
 
     /// The failure that a status means, or the code next to it, which distinguishes a
@@ -194,12 +111,9 @@ impl Twitter {
 
     /// The address of a page; `None` for one below the least ID.
     fn page_url(&self, timeline: &Timeline, request: &PageRequest) -> Result<Option<Url>, Failure> {
-        let failure = |kind, why: &str| Failure::new(kind, format!("{}: {why}", self.address()));
         if request.min_id.is_some() {
-            return Err(failure(
-                FailureKind::Refused,
-                "Twitter has no min_id; ask for pages by since or below",
-            ));
+            let why = "Twitter has no min_id; ask for pages by since or below";
+            return Err(self.access.failure(FailureKind::Refused, why));
         }
         let (path, of) = match timeline {
             Timeline::Home => ("/1.1/statuses/home_timeline.json", None),
@@ -207,12 +121,7 @@ impl Twitter {
             Timeline::List(id) => ("/1.1/lists/statuses.json", Some(("list_id", id))),
             Timeline::Account(id) => ("/1.1/statuses/user_timeline.json", Some(("user_id", id))),
             Timeline::Public | Timeline::Local | Timeline::Remote | Timeline::Tag(_) => {
-                return Err(failure(
-                    FailureKind::NotFound,
-                    &format!(
-                        "Twitter has no timeline {timeline}; it has home, mentions, list:ID and account:ID"
-                    ),
-                ));
+                return Err(self.access.no_timeline(timeline));
             }
         };
         let count = request.limit.clamp(1, PAGE_LIMIT).to_string();
@@ -220,18 +129,17 @@ impl Twitter {
         let mut query = url.query_pairs_mut();
         let since = request.since_id.as_ref().map(|id| ("since_id", id));
         for (name, id) in [of, since].into_iter().flatten() {
-            if !is_id(id) {
-                return Err(self.access.no_number(id));
-            }
+            self.access.check_number(id)?;
             query.append_pair(name, id.as_str());
         }
         if let Some(below) = &request.max_id {
-            let number = below.as_str().parse::<u64>();
-            let number = number
+            self.access.check_number(below)?;
+            match below
+                .as_str()
+                .parse::<u64>()
                 .ok()
-                .filter(|_| is_id(below))
-                .ok_or_else(|| self.access.no_number(below))?;
-            match number.checked_sub(1) {
+                .and_then(|number| number.checked_sub(1))
+            {
                 Some(newest @ 1..) => query.append_pair("max_id", &newest.to_string()),
                 _ => return Ok(None),
             };
@@ -252,7 +160,7 @@ impl Twitter {
     }
 }
 
-const PAGE_LIMIT: u16 = 200;
+pub(crate) const PAGE_LIMIT: u16 = 200;
 /// Whole texts with what stands in them, retweets, and what is said of
 /// pictures.
 const FORM: [(&str, &str); 4] = [

@@ -7,24 +7,20 @@ mod tweet_json;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use driftline_core::{
-    answer::{
-        Abilities, AnswerHeaders, Failure, FailureKind, Listed, LookUp, LookUps, Page, PageRequest,
-    },
-    api::Api,
+    answer::{AnswerHeaders, Failure, FailureKind, Listed, LookUps, Page, PageRequest},
     post::Post,
     upstream_id::{IdOrder, Key, UpstreamId},
 };
-use driftline_net::Http;
 use http::StatusCode;
 use tokio::sync::OnceCell;
 use url::Url;
 
-use self::{answer::Me, depth::Depths};
+use self::depth::Depths;
 use crate::{
-    Address, ClientPurpose, Credential, Timeline, TokenError,
+    Timeline,
     access::{Access, Answer},
-    failure, headers,
-    tweet::{self, is_id, listed},
+    failure,
+    tweet::listed,
 };
 
 /// X's API, version 2, or a server that speaks it.
@@ -40,55 +36,23 @@ use crate::{
 /// - A look-up of an ID that an edit superseded answers under the ID that was
 ///   asked for.
 #[derive(Debug, Clone)]
-pub struct X {
+pub(crate) struct X {
     access: Access,
-    me: Arc<OnceCell<Me>>,
+    me: Arc<OnceCell<UpstreamId>>,
     depths: Arc<Mutex<Depths>>,
 }
 
 impl X {
-    /// The most posts of one look-up.
-    pub const LOOK_UP_LIMIT: usize = 100;
-    /// What timelines can do.
-    pub const ABILITIES: Abilities = Abilities {
-        page_limit: PAGE_LIMIT,
-        min_id: false,
-    };
-
-    /// A client of the server at `address`; it shares `http`'s connections.
-    ///
-    /// # Errors
-    /// [`TokenError`] if the credential cannot be sent, or would travel
-    /// unencrypted while `http` allows no private networks.
-    pub fn new(http: Http, address: Address, credential: Credential) -> Result<Self, TokenError> {
-        Ok(Self {
-            access: Access::new(Api::X, http, address, credential)?,
+    pub(crate) fn new(access: Access) -> Self {
+        Self {
+            access,
             me: Arc::default(),
             depths: Arc::default(),
-        })
-    }
-
-    /// The server's address.
-    pub fn address(&self) -> &Address {
-        self.access.address()
-    }
-
-    /// What a timeline can do.
-    pub const fn abilities(&self, _: &Timeline) -> Abilities {
-        Self::ABILITIES
-    }
-
-    /// The rate limit that a request counts against: X has one for each kind
-    /// of request. Home and mentions ask once for the user besides.
-    pub const fn scope(purpose: ClientPurpose<'_>) -> &'static str {
-        match purpose {
-            ClientPurpose::LookUp => "tweets",
-            ClientPurpose::Page(Timeline::Home) => "users/timelines/reverse_chronological",
-            ClientPurpose::Page(Timeline::Mentions) => "users/mentions",
-            ClientPurpose::Page(Timeline::List(_)) => "lists/tweets",
-            // The others are not X's; no request is made for them.
-            ClientPurpose::Page(_) => "users/tweets",
         }
+    }
+
+    pub(crate) const fn access(&self) -> &Access {
+        &self.access
     }
 
     /// Reads one page of a timeline.
@@ -104,9 +68,14 @@ impl X {
     /// A [`Failure`] for anything but a complete list of posts with usable
     /// IDs, and where a bound in a list lies too deep for one walk: the next
     /// request goes on from there.
-    pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
+    pub(crate) async fn page(
+        &self,
+        timeline: &Timeline,
+        request: &PageRequest,
+    ) -> Result<Page, Failure> {
         if request.min_id.is_some() {
-            return Err(self.refused("X has no min_id; ask for pages by since or below"));
+            let why = "X has no min_id; ask for pages by since or below";
+            return Err(self.access.failure(FailureKind::Refused, why));
         }
         let bounds = self.bounds(request)?;
         let path = self.path(timeline).await?;
@@ -130,8 +99,7 @@ impl X {
             if answer.status != StatusCode::OK {
                 return Err(self.access.status_failure(&answer));
             }
-            let read = answer::page(&answer.body)
-                .map_err(|failure| self.access.body_failure(&answer, failure))?;
+            let read = self.access.read(&answer, answer::page)?;
             let (mut listed, reach) = match list {
                 Some(_) => bounds.cut(read.posts),
                 None => (listed(read.posts), Reach::default()),
@@ -146,14 +114,13 @@ impl X {
                 .filter(|_| listed.is_empty() && !reach.is_at_since);
             let Some(next) = next else {
                 listed.truncate(limit);
-                let metadata = AnswerHeaders {
-                    body_bytes,
-                    ..answer.metadata
-                };
                 return Ok(Page {
                     listed,
                     passed: Vec::new(),
-                    headers: metadata,
+                    headers: AnswerHeaders {
+                        body_bytes,
+                        ..answer.metadata
+                    },
                 });
             };
             token = Some(Token {
@@ -162,85 +129,45 @@ impl X {
                 is_exact: false,
             });
         }
-        Err(Failure::new(
-            FailureKind::TimedOut,
-            format!(
-                "{}: {MAX_STEPS} pages of {timeline} in a row hold nothing that was asked for; it is tried again later, and a list goes on from there",
-                self.address()
-            ),
-        ))
+        let why = format!(
+            "{MAX_STEPS} pages of {timeline} in a row hold nothing that was asked for; it is tried again later, and a list goes on from there"
+        );
+        Err(self.access.failure(FailureKind::TimedOut, why))
     }
 
-    /// Looks one post up. One that the answer leaves out, or that is not for
-    /// this reader, counts as gone, as it does where a server answers 404.
-    ///
-    /// # Errors
-    /// A [`Failure`] for anything but the post asked for or the word that it
-    /// is gone.
-    pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
-        let found = self.look_up_many(std::slice::from_ref(id)).await?;
-        Ok(tweet::of_one(found))
-    }
-
-    /// Looks several posts up.
-    ///
-    /// # Errors
-    /// A [`Failure`] for more than [`X::LOOK_UP_LIMIT`] IDs, for IDs that X
-    /// cannot have made, and for an answer that says nothing of any of them.
-    pub async fn look_up_many(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
-        let ids = self.access.distinct(ids, Self::LOOK_UP_LIMIT)?;
-        if let Some(id) = ids.iter().find(|id| !is_id(id)) {
-            return Err(self.access.no_number(id));
-        }
-        if ids.is_empty() {
-            return Ok(headers::nothing_asked());
-        }
+    /// Looks several different posts up; an answer that says nothing of any of them is a failure.
+    pub(crate) async fn look_up_many(&self, ids: Vec<UpstreamId>) -> Result<LookUps, Failure> {
         let answer = self.access.fetch(self.look_up_url(&ids)).await?;
         if answer.status != StatusCode::OK {
             return Err(self.access.look_up_failure(&answer));
         }
-        match answer::findings(&answer.body, ids) {
-            Ok(findings) => Ok(LookUps {
-                findings,
-                headers: answer.metadata,
-            }),
-            Err(failure) => Err(self.access.body_failure(&answer, failure)),
-        }
+        let findings = self
+            .access
+            .read(&answer, |body| answer::findings(body, ids))?;
+        Ok(LookUps {
+            findings,
+            headers: answer.metadata,
+        })
     }
 
-    /// Whose credential it is, in words: a user's, an application's, or none.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the server refuses the credential or does not answer.
-    pub async fn verify(&self) -> Result<String, Failure> {
-        if !self.access.credential().is_none() {
-            let answer = self.access.fetch(self.me_url()).await?;
-            match answer.status {
-                StatusCode::OK => {
-                    let me = self.read_me(&answer)?;
-                    let name = self.access.shown(&answer, &me.username);
-                    return Ok(format!("the user @{name} ({})", me.id));
-                }
-                // X's word for a token that is no user's.
-                StatusCode::FORBIDDEN if self.access.credential().is_bearer() => {}
-                _ => return Err(self.access.status_failure(&answer)),
-            }
+    /// The credential's user, in words; `None` if it is no user's.
+    pub(crate) async fn verified_user(&self) -> Result<Option<String>, Failure> {
+        let failure = |answer: &_| self.access.status_failure(answer);
+        let user = self.access.user(ME, answer::me, failure).await?;
+        if user.is_none() {
+            // The first tweet of all: whatever is said of it, the answer counts.
+            let url = self.access.url("/2/tweets?ids=20");
+            self.access.fetch_ok(url).await?;
         }
-        // The first tweet of all: whatever is said of it, the answer counts.
-        self.access
-            .fetch_ok(self.access.url("/2/tweets?ids=20"))
-            .await?;
-        Ok(if self.access.credential().is_none() {
-            "no credential; the server answers".to_owned()
-        } else {
-            "an application, not a user: home and mentions cannot be read with it".to_owned()
-        })
+        Ok(user)
     }
 
     fn bounds(&self, request: &PageRequest) -> Result<Bounds, Failure> {
         let key = |id: &Option<UpstreamId>| match id {
-            Some(id) if !is_id(id) => Err(self.access.no_number(id)),
-            Some(id) => Ok(IdOrder::Numeric.key(id).ok()),
+            Some(id) => {
+                self.access.check_number(id)?;
+                Ok(IdOrder::Numeric.key(id).ok())
+            }
             None => Ok(None),
         };
         Ok(Bounds {
@@ -250,29 +177,19 @@ impl X {
     }
 
     async fn path(&self, timeline: &Timeline) -> Result<String, Failure> {
-        let of = |id: &UpstreamId, path: String| {
-            if is_id(id) {
-                Ok(path)
-            } else {
-                Err(self.access.no_number(id))
-            }
-        };
+        if let Timeline::Account(id) | Timeline::List(id) = timeline {
+            self.access.check_number(id)?;
+        }
         match timeline {
             Timeline::Home => {
                 let me = self.me().await?;
                 Ok(format!("/2/users/{me}/timelines/reverse_chronological"))
             }
             Timeline::Mentions => Ok(format!("/2/users/{}/mentions", self.me().await?)),
-            Timeline::Account(id) => of(id, format!("/2/users/{id}/tweets")),
-            Timeline::List(id) => of(id, format!("/2/lists/{id}/tweets")),
+            Timeline::Account(id) => Ok(format!("/2/users/{id}/tweets")),
+            Timeline::List(id) => Ok(format!("/2/lists/{id}/tweets")),
             Timeline::Public | Timeline::Local | Timeline::Remote | Timeline::Tag(_) => {
-                Err(Failure::new(
-                    FailureKind::NotFound,
-                    format!(
-                        "{}: X has no timeline {timeline}; it has home, mentions, list:ID and account:ID",
-                        self.address()
-                    ),
-                ))
+                Err(self.access.no_timeline(timeline))
             }
         }
     }
@@ -280,9 +197,9 @@ impl X {
     /// The credential's own user. A failure is not kept.
     async fn me(&self) -> Result<&UpstreamId, Failure> {
         let me = self.me.get_or_try_init(|| async {
-            let answer = self.access.fetch(self.me_url()).await?;
+            let answer = self.access.fetch(self.access.url(ME)).await?;
             if answer.status == StatusCode::OK {
-                return self.read_me(&answer);
+                return Ok(self.access.read(&answer, answer::me)?.0);
             }
             let mut failure = self.access.status_failure(&answer);
             if failure.kind == FailureKind::Unauthorized {
@@ -292,15 +209,7 @@ impl X {
             }
             Err(failure)
         });
-        Ok(&me.await?.id)
-    }
-
-    fn read_me(&self, answer: &Answer) -> Result<Me, Failure> {
-        answer::me(&answer.body).map_err(|failure| self.access.body_failure(answer, failure))
-    }
-
-    fn me_url(&self) -> Url {
-        self.access.url("/2/users/me")
+        me.await
     }
 
     fn look_up_url(&self, ids: &[UpstreamId]) -> Url {
@@ -358,10 +267,6 @@ impl X {
         // What is remembered is right however its writer ended.
         self.depths.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn refused(&self, why: &str) -> Failure {
-        Failure::new(FailureKind::Refused, format!("{}: {why}", self.address()))
-    }
 }
 
 /// What goes on below a page.
@@ -415,7 +320,8 @@ fn is_refused(answer: &Answer) -> bool {
     failure::of_status("", answer.status, b"").kind == FailureKind::Refused
 }
 
-const PAGE_LIMIT: u16 = 100;
+const ME: &str = "/2/users/me";
+pub(crate) const PAGE_LIMIT: u16 = 100;
 /// The least that `max_results` may be for a user's posts and mentions.
 const MIN_OF_USERS: u16 = 5;
 /// The most requests for one page: a list of 3,200 posts is walked through.

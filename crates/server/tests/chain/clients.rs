@@ -2,25 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use driftline_core::upstream_id::UpstreamId;
+use driftline_core::{api::Api, upstream_id::UpstreamId};
 use driftline_net::testing::http_client;
 use driftline_runtime::now_ms;
 use driftline_sim::baseline::Poller;
 use driftline_store::export;
-use driftline_upstream::{Address, Mastodon, Timeline};
+use driftline_upstream::{Address, Credential, Timeline, Upstream};
 
 use crate::running::Driftline;
 
 pub(crate) struct Client {
-    api: Mastodon,
+    api: Upstream,
     timeline: Timeline,
 }
 
 impl Client {
     pub(crate) fn new(url: &str, timeline: Timeline, token: &str) -> Self {
         let address = Address::parse(url).unwrap();
+        let token = Credential::Bearer(token.to_owned().into());
         Self {
-            api: Mastodon::new(http_client(), address, Some(token.to_owned().into())).unwrap(),
+            api: Upstream::new(Api::Mastodon, http_client(), address, token).unwrap(),
             timeline,
         }
     }

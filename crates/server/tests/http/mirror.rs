@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use driftline_core::answer::{LookUp, PageRequest};
+use driftline_core::{
+    answer::{LookUp, PageRequest},
+    api::Api,
+};
 use driftline_net::testing::http_client;
 use driftline_sim::Status;
-use driftline_upstream::{Address, Mastodon, Timeline};
+use driftline_upstream::{Address, Credential, Timeline, Upstream};
 
 use crate::world::{World, status};
 
@@ -18,7 +21,7 @@ async fn the_public_timeline_can_be_mirrored() {
         feed.poll(&statuses).await;
     }
     let address = Address::parse(&world.base).unwrap();
-    let client = Mastodon::new(http_client(), address, None).unwrap();
+    let client = Upstream::new(Api::Mastodon, http_client(), address, Credential::None).unwrap();
     let timeline: Timeline = "public".parse().unwrap();
     let mut uris = BTreeSet::new();
     let mut min_id = "0".into();

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
 
 /// How a poller chooses its `since_id`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SinceRule {
     /// The newest ID seen.
+    #[default]
     Newest,
     /// Seed 000's clamp, on Mastodon's layout (time above 16 bits).
     Clamp {
@@ -17,12 +18,13 @@ pub enum SinceRule {
 }
 
 /// When a poll stops paging back by `max_id`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WalkEnd {
     /// After its first page.
     FirstPage,
     /// At a page that is not full, as most pollers do. Where the server
     /// filters pages after slicing, that loses posts for good.
+    #[default]
     ShortPage,
     /// At an empty page: safer, for one more request in each poll.
     EmptyPage,
@@ -32,7 +34,7 @@ pub enum WalkEnd {
 /// to [`Poller::take`], send what it answers, until it answers nothing.
 ///
 /// It reads numeric IDs only; others are stored but never move its cursor.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Poller {
     rule: SinceRule,
     walk_end: WalkEnd,
@@ -70,15 +72,8 @@ impl Poller {
     pub fn new(rule: SinceRule) -> Self {
         Self {
             rule,
-            walk_end: WalkEnd::ShortPage,
             limit: 40,
-            latest: None,
-            retrieved_at_ms: 0,
-            poll: None,
-            stored: HashSet::new(),
-            requests: 0,
-            fetched: 0,
-            redundant: 0,
+            ..Self::default()
         }
     }
 

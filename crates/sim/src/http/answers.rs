@@ -18,18 +18,18 @@ use super::{
     sim::Sim,
 };
 use crate::{
-    faults::{Fault, Verdict},
+    faults::{Decision, Fault},
     faults_config::{FaultKind, ResetFormat},
     wire::iso_8601,
 };
 
-/// Answers a request as its verdict says; `body` makes the right answer.
+/// Answers a request as was decided; `right` makes the right answer.
 pub(crate) async fn answer(
     sim: &Arc<Sim>,
-    verdict: Verdict,
+    decision: Decision,
     right: impl FnOnce() -> Response,
 ) -> Response {
-    let mut response = match verdict.fault {
+    let mut response = match decision.fault {
         None => right(),
         Some(Fault {
             kind: FaultKind::Delay,
@@ -51,11 +51,16 @@ pub(crate) async fn answer(
     }
     add_throttle(
         response.headers_mut(),
-        verdict.throttle,
+        decision.throttle,
         sim.api(),
         sim.faults_config().reset_format,
     );
     response
+}
+
+/// The right answer with this JSON.
+pub(crate) fn ok(body: &(impl ToString + ?Sized)) -> Response {
+    json(StatusCode::OK, body.to_string())
 }
 
 /// A JSON answer.
@@ -97,14 +102,11 @@ async fn wrong(sim: &Arc<Sim>, fault: Fault, right: impl FnOnce() -> Response) -
             *response.status_mut() = StatusCode::OK;
             response
         }
-        FaultKind::BadJson => json(StatusCode::OK, r#"[1, "two", null]"#.to_owned()),
-        FaultKind::EmptyPage => {
-            let body = match api {
-                Api::Mastodon | Api::Twitter => "[]",
-                Api::X => r#"{"meta":{"result_count":0}}"#,
-            };
-            json(StatusCode::OK, body.to_owned())
-        }
+        FaultKind::BadJson => ok(r#"[1, "two", null]"#),
+        FaultKind::EmptyPage => match api {
+            Api::Mastodon | Api::Twitter => ok("[]"),
+            Api::X => ok(r#"{"meta":{"result_count":0}}"#),
+        },
         FaultKind::Stall => {
             sim.hold(fault.hold_ms).await;
             broken_before_head()
@@ -175,9 +177,9 @@ fn add_throttle(
     format: ResetFormat,
 ) {
     let Some(throttle) = throttle else { return };
-    let (format, names) = match api {
-        Api::Mastodon => (format, MASTODON_NAMES),
-        Api::X | Api::Twitter => (ResetFormat::EpochSeconds, X_NAMES),
+    let (format, prefix) = match api {
+        Api::Mastodon => (format, "x-ratelimit"),
+        Api::X | Api::Twitter => (ResetFormat::EpochSeconds, "x-rate-limit"),
     };
     let reset = match format {
         ResetFormat::Iso8601 => iso_8601(throttle.reset_at_ms, 6),
@@ -187,25 +189,16 @@ fn add_throttle(
             .div_euclid(1000)
             .to_string(),
     };
-    let values = [
-        throttle.limit.to_string(),
-        throttle.remaining.to_string(),
-        reset,
-    ];
-    for (name, value) in names.into_iter().zip(values) {
-        add(headers, HeaderName::from_static(name), &value);
+    for (name, value) in [
+        ("limit", throttle.limit.to_string()),
+        ("remaining", throttle.remaining.to_string()),
+        ("reset", reset),
+    ] {
+        if let Ok(name) = HeaderName::try_from(format!("{prefix}-{name}")) {
+            add(headers, name, &value);
+        }
     }
 }
 
-const MASTODON_NAMES: [&str; 3] = [
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
-];
-const X_NAMES: [&str; 3] = [
-    "x-rate-limit-limit",
-    "x-rate-limit-remaining",
-    "x-rate-limit-reset",
-];
 const JSON: &str = "application/json; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";

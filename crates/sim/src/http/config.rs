@@ -21,7 +21,6 @@ pub struct ServerConfig {
     /// The API that it speaks. Default Mastodon's. X's and Twitter's come
     /// with IDs of the Twitter layout; their rate limits are
     /// [`crate::FaultsConfig::x`] and [`crate::FaultsConfig::twitter`].
-    #[serde(with = "api_name")]
     pub api: Api,
     /// The keys that requests signed with OAuth 1.0a must be signed with, on
     /// X and Twitter. If there are none, any well-formed header will do.
@@ -49,19 +48,5 @@ impl From<WorldConfig> for ServerConfig {
             world,
             ..Self::default()
         }
-    }
-}
-
-/// An API by its name.
-mod api_name {
-    use driftline_core::api::Api;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(api: &Api, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(api.name())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Api, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }

@@ -1,172 +1,146 @@
 //! Mastodon's paths.
 
-mod credentials;
 mod instance;
-mod look_ups;
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::{Path, Query},
-    http::{
-        HeaderMap, StatusCode, Uri,
-        header::{HOST, LINK},
-    },
-    response::Response,
-    routing::get,
-};
-use driftline_core::{answer::PageRequest, api::Api, upstream_id::UpstreamId};
-use serde::Deserialize;
+use axum::{Router, extract::Path, http::header::LINK, response::Response, routing::get};
+use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
+use serde_json::{Value, json};
 
 use super::{
-    answers::{add, answer, json as json_answer},
-    authorization::bearer,
+    answers::{add, ok},
     refusal::{Refusal, refuse},
+    request::{ApiRequest, Params, reader},
     sim::Sim,
     timeline::Timeline,
 };
 use crate::{
-    quota::{Asked, Endpoint},
-    status, wire,
-    world::Cut,
+    quota::{Endpoint, RequestKind},
+    upstream::MASTODON_BATCH,
+    wire,
+    world::{Found, answer_order},
 };
 
 pub(crate) fn routes() -> Router<Arc<Sim>> {
     Router::new()
-        .route("/api/v1/timelines/home", get(home))
-        .route("/api/v1/timelines/public", get(public))
-        .route("/api/v1/timelines/tag/{tag}", get(tag))
-        .route("/api/v1/timelines/list/{id}", get(list))
-        .route("/api/v1/accounts/{id}/statuses", get(account))
-        .route("/api/v1/statuses", get(look_ups::several))
-        .route("/api/v1/statuses/{id}", get(look_ups::one))
-        .route(
-            "/api/v1/accounts/verify_credentials",
-            get(credentials::account),
-        )
-        .route(
-            "/api/v1/apps/verify_credentials",
-            get(credentials::application),
-        )
+        .route("/api/v1/timelines/{*name}", get(timeline))
+        .route("/api/v1/accounts/{id}/statuses", get(statuses))
+        .route("/api/v1/statuses", get(several))
+        .route("/api/v1/statuses/{id}", get(one))
+        .route("/api/v1/accounts/verify_credentials", get(account))
+        .route("/api/v1/apps/verify_credentials", get(application))
         .route("/api/v1/instance", get(instance::first))
         .route("/api/v2/instance", get(instance::second))
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct Bounds {
-    since_id: Option<String>,
-    max_id: Option<String>,
-    min_id: Option<String>,
-    limit: Option<String>,
+async fn timeline(Path(name): Path<String>, request: ApiRequest) -> Response {
+    let timeline = Timeline::named(&name);
+    page(&request, timeline.filter(|it| *it != Timeline::Mentions)).await
 }
 
-impl Bounds {
-    fn request(&self) -> PageRequest {
-        let id = |text: &Option<String>| {
-            text.as_deref()
-                .filter(|text| !text.is_empty())
-                .map(UpstreamId::from)
-        };
-        PageRequest {
-            since_id: id(&self.since_id),
-            max_id: id(&self.max_id),
-            min_id: id(&self.min_id),
-            limit: self
-                .limit
-                .as_deref()
-                .map_or(DEFAULT_LIMIT, |text| text.parse().unwrap_or(DEFAULT_LIMIT)),
-        }
-    }
-
-    fn paged(&self) -> bool {
-        self.since_id.is_some() || self.max_id.is_some() || self.min_id.is_some()
-    }
+async fn statuses(Path(id): Path<String>, request: ApiRequest) -> Response {
+    page(&request, id.parse().ok().map(Timeline::Account)).await
 }
 
-/// What a page's handler needs of a request.
-struct Ask {
-    sim: Arc<Sim>,
-    bounds: Bounds,
-    headers: HeaderMap,
-    uri: Uri,
-}
-
-impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Ask
-where
-    Arc<Sim>: axum::extract::FromRef<S>,
-{
-    type Rejection = Response;
-
-    async fn from_request_parts(
-        parts: &mut axum::http::request::Parts,
-        state: &S,
-    ) -> Result<Self, Response> {
-        let Query(bounds) = Query::try_from_uri(&parts.uri)
-            .map_err(|_| refuse(Api::Mastodon, &Refusal::unreadable()))?;
-        Ok(Self {
-            sim: axum::extract::FromRef::from_ref(state),
-            bounds,
-            headers: parts.headers.clone(),
-            uri: parts.uri.clone(),
-        })
-    }
-}
-
-impl Ask {
-    async fn page(self, timeline: Option<Timeline>) -> Response {
-        self.sim.count(|traffic| traffic.page_requests += 1);
-        let asked = Asked {
-            endpoint: timeline.as_ref().map_or(Endpoint::List, Timeline::endpoint),
-            paged: self.bounds.paged(),
-        };
-        let verdict = self.sim.verdict(bearer(&self.headers), asked);
-        answer(&self.sim, verdict, || self.right_page(timeline.as_ref())).await
-    }
-
-    fn right_page(&self, timeline: Option<&Timeline>) -> Response {
-        let request = self.bounds.request();
-        let token = bearer(&self.headers);
-        let cut = timeline.and_then(|timeline| self.sim.cut(timeline, token, &request));
-        let Some(Cut { statuses, .. }) = cut else {
-            return refuse(Api::Mastodon, &Refusal::NotFound);
-        };
-        let mut response = json_answer(StatusCode::OK, wire::page_json(&statuses));
+async fn page(request: &ApiRequest, timeline: Option<Timeline>) -> Response {
+    request.sim.count(|traffic| traffic.page_requests += 1);
+    let kind = RequestKind {
+        endpoint: timeline.as_ref().map_or(Endpoint::List, Timeline::endpoint),
+        paged: request.params.has_any(&BOUNDS),
+    };
+    let right = || {
+        let bounds = bounds(&request.params);
+        let cut = timeline.and_then(|it| request.sim.cut(&it, &request.token, &bounds));
+        let statuses = cut.ok_or(Refusal::NotFound)?.statuses;
+        let mut response = ok(&wire::page_json(&statuses));
         if let (Some(newest), Some(oldest)) = (statuses.first(), statuses.last()) {
-            let host = self
-                .headers
-                .get(HOST)
-                .and_then(|host| host.to_str().ok())
-                .unwrap_or(status::HOST);
-            let base = format!("http://{host}{}?limit={}", self.uri.path(), request.limit);
+            let (host, path) = (request.host(), request.uri.path());
+            let base = format!("http://{host}{path}?limit={}", bounds.limit);
             let links = format!(
                 "<{base}&max_id={}>; rel=\"next\", <{base}&min_id={}>; rel=\"prev\"",
                 oldest.id, newest.id
             );
             add(response.headers_mut(), LINK, &links);
         }
-        response
+        Ok(response)
+    };
+    request.answer(kind, right).await
+}
+
+fn bounds(params: &Params) -> PageRequest {
+    let limit = params.text("limit").and_then(|text| text.parse().ok());
+    PageRequest {
+        since_id: params.id("since_id"),
+        max_id: params.id("max_id"),
+        min_id: params.id("min_id"),
+        limit: limit.unwrap_or(DEFAULT_LIMIT),
     }
 }
 
-async fn home(ask: Ask) -> Response {
-    ask.page(Some(Timeline::Home)).await
+async fn one(Path(id): Path<String>, request: ApiRequest) -> Response {
+    request.sim.count(|traffic| traffic.look_ups += 1);
+    let right = || match request.sim.find_one(&request.token, &UpstreamId::new(id))? {
+        Found::Shown(status) => Ok(ok(&status.to_json())),
+        Found::Hidden | Found::Absent => Err(Refusal::NotFound),
+    };
+    request.answer_plain(Endpoint::LookUp, right).await
 }
 
-async fn public(ask: Ask) -> Response {
-    ask.page(Some(Timeline::Public)).await
+/// `?id[]=1&id[]=2`, in whatever way the brackets are written.
+async fn several(request: ApiRequest) -> Response {
+    let sim = &request.sim;
+    sim.count(|traffic| traffic.batches += 1);
+    let right = || {
+        sim.check_batches()?;
+        let ids = request.params.texts(&["id[]", "id"]).map(UpstreamId::from);
+        let ids = answer_order(&ids.collect::<Vec<_>>(), false);
+        if ids.len() > usize::from(sim.world_config().batches.most.unwrap_or(MASTODON_BATCH)) {
+            let message = "Validation failed: too many statuses were asked for";
+            return Err(Refusal::Unprocessable(message.to_owned()));
+        }
+        let found = sim.find_several(&request.token, &ids)?.into_iter();
+        let statuses: Vec<_> = found.filter_map(|(_, found)| found.shown()).collect();
+        Ok(ok(&wire::page_json(&statuses)))
+    };
+    request.answer_plain(Endpoint::LookUps, right).await
 }
 
-async fn tag(Path(tag): Path<String>, ask: Ask) -> Response {
-    ask.page(Some(Timeline::Tag(tag))).await
+async fn account(request: ApiRequest) -> Response {
+    let mut account = wire::account_json(&reader());
+    account["source"] = json!({
+        "privacy": "public",
+        "sensitive": false,
+        "language": null,
+        "note": "",
+        "fields": [],
+        "follow_requests_count": 0,
+    });
+    account["role"] = json!({ "id": "-99", "name": "", "permissions": "0", "color": "" });
+    verified(&request, &account).await
 }
 
-async fn list(Path(id): Path<String>, ask: Ask) -> Response {
-    ask.page(id.parse().ok().map(Timeline::List)).await
+async fn application(request: ApiRequest) -> Response {
+    let application = json!({
+        "id": "1",
+        "name": "Simulated application",
+        "website": null,
+        "scopes": ["read"],
+        "redirect_uris": ["urn:ietf:wg:oauth:2.0:oob"],
+        "vapid_key": "",
+    });
+    verified(&request, &application).await
 }
 
-async fn account(Path(id): Path<String>, ask: Ask) -> Response {
-    ask.page(id.parse().ok().map(Timeline::Account)).await
+/// Whom a token belongs to.
+async fn verified(request: &ApiRequest, whom: &Value) -> Response {
+    if request.token.is_empty() {
+        return refuse(request.sim.api(), &Refusal::Unauthorized);
+    }
+    request
+        .answer_plain(Endpoint::Credentials, || Ok(ok(whom)))
+        .await
 }
 
+const BOUNDS: [&str; 3] = ["since_id", "max_id", "min_id"];
 const DEFAULT_LIMIT: u16 = 20;

@@ -3,12 +3,12 @@
 //! Only this module reads a clock and opens a socket.
 
 mod answers;
-mod authorization;
 mod clock;
 mod config;
 mod mastodon;
 mod oauth1;
 mod refusal;
+mod request;
 mod routes;
 mod server;
 mod sim;
@@ -18,8 +18,8 @@ mod tweet;
 mod twitter;
 mod x;
 
-pub use authorization::READER_ID;
 pub use clock::{Clock, SetClock};
 pub use config::{OAuth1Keys, ServerConfig};
+pub use request::READER_ID;
 pub use server::SimServer;
 pub use timeline::Timeline;

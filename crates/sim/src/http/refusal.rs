@@ -11,7 +11,11 @@ use crate::faults_config::PoisonAnswer;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// A parameter is wrong: its name, its value, and what is wrong with it.
-    BadRequest(Box<BadParameter>),
+    BadRequest {
+        name: String,
+        value: String,
+        message: String,
+    },
     /// No credentials, or revoked or wrong ones.
     Unauthorized,
     /// They do not reach this far.
@@ -34,20 +38,13 @@ pub(crate) enum Refusal {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadParameter {
-    pub(crate) name: String,
-    pub(crate) value: String,
-    pub(crate) message: String,
-}
-
 impl Refusal {
     pub(crate) fn bad(name: &str, value: &str, message: impl Into<String>) -> Self {
-        Self::BadRequest(Box::new(BadParameter {
+        Self::BadRequest {
             name: name.to_owned(),
             value: value.to_owned(),
             message: message.into(),
-        }))
+        }
     }
 
     pub(crate) fn unreadable() -> Self {
@@ -68,7 +65,7 @@ impl Refusal {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            Self::BadRequest { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden | Self::TooMany | Self::Capped { forbidden: true } => {
                 StatusCode::FORBIDDEN
@@ -103,8 +100,7 @@ pub(crate) fn refuse(api: Api, refusal: &Refusal) -> Response {
 /// `{"error": "…"}`.
 fn mastodon(refusal: &Refusal) -> Value {
     let message = match refusal {
-        Refusal::BadRequest(bad) => &bad.message,
-        Refusal::Unprocessable(message) => message,
+        Refusal::BadRequest { message, .. } | Refusal::Unprocessable(message) => message,
         Refusal::Unauthorized => "The access token is invalid",
         Refusal::Forbidden | Refusal::TooMany | Refusal::Capped { .. } => {
             "This action is not allowed"
@@ -122,8 +118,9 @@ fn mastodon(refusal: &Refusal) -> Value {
 /// documentation.
 fn twitter(refusal: &Refusal) -> Value {
     let (code, message) = match refusal {
-        Refusal::BadRequest(bad) => (214, bad.message.as_str()),
-        Refusal::Unprocessable(message) => (214, message.as_str()),
+        Refusal::BadRequest { message, .. } | Refusal::Unprocessable(message) => {
+            (214, message.as_str())
+        }
         Refusal::Unauthorized => (89, "Invalid or expired token."),
         Refusal::Forbidden => (179, "Sorry, you are not authorized to see this status."),
         Refusal::Capped { .. } => (
@@ -143,11 +140,12 @@ fn twitter(refusal: &Refusal) -> Value {
 fn x(refusal: &Refusal) -> Value {
     let status = refusal.status();
     match refusal {
-        Refusal::BadRequest(bad) => json!({
-            "errors": [{
-                "parameters": { &bad.name: [&bad.value] },
-                "message": bad.message,
-            }],
+        Refusal::BadRequest {
+            name,
+            value,
+            message,
+        } => json!({
+            "errors": [{ "parameters": { name: [value] }, "message": message }],
             "title": "Invalid Request",
             "detail": "One or more parameters to your request was invalid.",
             "type": problem("invalid-request"),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::{
     Json, Router,
     extract::{Query, Request, State},
-    http::StatusCode,
     middleware::{self, Next},
     response::Response,
     routing::get,
@@ -15,7 +14,7 @@ use serde::Deserialize;
 use tower_http::normalize_path::NormalizePath;
 
 use super::{
-    answers::{add_date, json as json_answer},
+    answers::{add_date, ok},
     mastodon,
     refusal::{Refusal, refuse},
     sim::Sim,
@@ -55,7 +54,7 @@ async fn truth(State(sim): State<Arc<Sim>>, Query(which): Query<Which>) -> Respo
     let name = which.timeline.as_deref().unwrap_or("home");
     let truth = Timeline::named(name).and_then(|timeline| sim.truth(&timeline));
     match truth.map(|truth| serde_json::to_string(&truth)) {
-        Some(Ok(body)) => json_answer(StatusCode::OK, body),
+        Some(Ok(body)) => ok(&body),
         _ => refuse(sim.api(), &Refusal::NotFound),
     }
 }

@@ -19,16 +19,15 @@ use super::{
     timeline::{MAX_LISTS, Timeline},
 };
 use crate::{
-    config::{DEFAULT_PAGE_LIMIT, WorldConfig},
-    faults::{Faults, Verdict},
+    config::{BatchAbility, DEFAULT_PAGE_LIMIT, WorldConfig},
+    faults::{Decision, Faults},
     faults_config::FaultsConfig,
     layout::IdLayout,
-    quota::Asked,
+    quota::RequestKind,
     rng::{hash_text, mix},
-    streams_config::StreamsConfig,
     truth::Truth,
     upstream::Traffic,
-    world::{Cut, Found, World, WorldEvent},
+    world::{Cut, Found, World, WorldEvent, answer_order},
 };
 
 pub(crate) struct Sim {
@@ -159,18 +158,47 @@ impl Sim {
         Some(cut)
     }
 
-    /// Looks through every timeline that has been read for what a token sees
-    /// of a post.
-    pub(crate) fn find(&self, token: &str, id: &UpstreamId) -> Found {
+    /// Whether several posts can be looked up at once.
+    pub(crate) fn check_batches(&self) -> Result<(), Refusal> {
+        match (self.config.world.batches.ability, self.api()) {
+            (BatchAbility::Served, _) => Ok(()),
+            (BatchAbility::NotFound, Api::Twitter) => Err(Refusal::NoSuchPath),
+            (BatchAbility::NotFound, _) => Err(Refusal::NotFound),
+            (BatchAbility::MethodNotAllowed, _) => Err(Refusal::MethodNotAllowed),
+        }
+    }
+
+    /// What a token sees of several posts, each once, in the order of the answer. Refused if one
+    /// of them is poison.
+    pub(crate) fn find_several(
+        &self,
+        token: &str,
+        ids: &[UpstreamId],
+    ) -> Result<Vec<(UpstreamId, Found)>, Refusal> {
+        self.check_poison(ids)?;
+        let ids = answer_order(ids, self.config.world.batches.shuffled).into_iter();
+        let found: Vec<_> = ids.map(|id| (id.clone(), self.find(token, &id))).collect();
+        let is_shown = |(_, found): &&(_, Found)| matches!(found, Found::Shown(_));
+        let shown = found.iter().filter(is_shown).count();
+        self.count(|traffic| traffic.posts_refreshed += shown as u64);
+        Ok(found)
+    }
+
+    /// What a token sees of a post. Refused if it is poison.
+    pub(crate) fn find_one(&self, token: &str, id: &UpstreamId) -> Result<Found, Refusal> {
+        self.check_poison(std::slice::from_ref(id))?;
+        Ok(self.find(token, id))
+    }
+
+    /// Looks through every timeline that has been read.
+    fn find(&self, token: &str, id: &UpstreamId) -> Found {
         let now_ms = self.clock.now_ms();
-        let found = self
-            .worlds()
-            .iter()
-            .map(|world| lock(world).find(now_ms, id))
-            .find(|found| *found != Found::Absent)
-            .unwrap_or(Found::Absent);
-        match found {
-            Found::Shown(_) if lock(&self.faults).hides(now_ms, token, id) => Found::Hidden,
+        let worlds = self.worlds().into_iter();
+        let found = worlds
+            .map(|world| lock(&world).find(now_ms, id))
+            .find(|found| *found != Found::Absent);
+        match found.unwrap_or(Found::Absent) {
+            Found::Shown(_) if self.hides(now_ms, token, id) => Found::Hidden,
             found => found,
         }
     }
@@ -203,32 +231,34 @@ impl Sim {
         Some(truth)
     }
 
-    pub(crate) fn verdict(&self, token: &str, asked: Asked) -> Verdict {
-        lock(&self.faults).verdict(self.clock.now_ms(), token, asked)
+    pub(crate) fn decide(&self, token: &str, asked: RequestKind) -> Decision {
+        lock(&self.faults).decide(self.clock.now_ms(), token, asked)
     }
 
-    /// What a look-up of these is refused with, if one of them is poison.
-    pub(crate) fn poisoned(&self, ids: &[UpstreamId]) -> Option<Refusal> {
-        let answer = lock(&self.faults).poisoned(ids)?;
+    fn check_poison(&self, ids: &[UpstreamId]) -> Result<(), Refusal> {
+        let Some(answer) = lock(&self.faults).poisoned(ids) else {
+            return Ok(());
+        };
         self.count(|traffic| traffic.failures += 1);
-        Some(Refusal::poison(answer))
+        Err(Refusal::poison(answer))
     }
 
     pub(crate) fn is_revoked(&self, token: &str) -> bool {
         lock(&self.faults).is_revoked(self.clock.now_ms(), token)
     }
 
-    /// What posts are refused with above the cap, if it is reached.
-    pub(crate) fn capped(&self) -> Option<Refusal> {
+    /// Refuses posts above the cap.
+    pub(crate) fn check_cap(&self) -> Result<(), Refusal> {
         let faults = lock(&self.faults);
-        let cap = faults.config().posts_cap?;
-        if !faults.is_capped(self.clock.now_ms()) {
-            return None;
+        match faults.config().posts_cap {
+            Some(cap) if faults.is_capped(self.clock.now_ms()) => {
+                self.count(|traffic| traffic.failures += 1);
+                Err(Refusal::Capped {
+                    forbidden: cap.forbidden,
+                })
+            }
+            _ => Ok(()),
         }
-        self.count(|traffic| traffic.failures += 1);
-        Some(Refusal::Capped {
-            forbidden: cap.forbidden,
-        })
     }
 
     /// Counts posts that were given out against the cap.
@@ -238,10 +268,6 @@ impl Sim {
 
     pub(crate) fn faults_config(&self) -> FaultsConfig {
         lock(&self.faults).config().clone()
-    }
-
-    pub(crate) fn streams_config(&self) -> StreamsConfig {
-        lock(&self.faults).config().streams.clone()
     }
 
     pub(crate) fn change_faults(&self, change: impl FnOnce(&mut FaultsConfig)) {

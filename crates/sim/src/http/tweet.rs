@@ -14,6 +14,13 @@ pub(crate) struct Tweet<'s> {
 }
 
 impl<'s> Tweet<'s> {
+    /// Posts as they are now.
+    pub(crate) fn all(sim: &Sim, statuses: &'s [Status]) -> Vec<Self> {
+        let now_ms = sim.clock.now_ms();
+        let tweets = statuses.iter().map(|status| Self::of(sim, now_ms, status));
+        tweets.collect()
+    }
+
     /// A repost counts the reposts of what it reposts, and nothing else.
     pub(crate) fn of(sim: &Sim, now_ms: i64, status: &'s Status) -> Self {
         let boosted = status.boost_of.as_deref();

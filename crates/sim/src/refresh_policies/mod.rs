@@ -5,7 +5,6 @@
 //! quota of requests, and measures how much change went unseen for how long.
 
 mod policy_run;
-mod queue;
 mod scenario;
 mod world;
 mod world_config;

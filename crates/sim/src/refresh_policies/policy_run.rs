@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
-
-use super::{
-    queue::Queue,
-    world::{HistoryReader, World},
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
 };
+
+use super::world::{HistoryReader, World};
 use driftline_core::refresh::{
     AgeTable, Cause, Due, GrowthCurve, GrowthSums, Policy, QuotaPrice, QuotaUse, RefreshHistory,
     Scale, ValuePolicy, ValueSettings,
@@ -110,7 +110,8 @@ struct PolicyRun<'a> {
     kind: &'a PolicyKind,
     readers: Vec<HistoryReader>,
     histories: Vec<RefreshHistory>,
-    queue: Queue,
+    /// Posts by when they are due, as the server's index keeps them.
+    queue: BinaryHeap<Reverse<(i64, u32)>>,
     policy: Policy,
     price: QuotaPrice,
     stretch: QuotaPrice,
@@ -138,7 +139,7 @@ impl<'a> PolicyRun<'a> {
             kind,
             readers: Vec::with_capacity(world.len()),
             histories: Vec::with_capacity(world.len()),
-            queue: Queue::default(),
+            queue: BinaryHeap::new(),
             policy: Policy::Table {
                 ages: AgeTable::default(),
                 stretch: 1.0,
@@ -197,18 +198,19 @@ impl<'a> PolicyRun<'a> {
 
     fn plan(&mut self, post: u32) {
         if let Due::At(due_ms) = self.policy.due(&self.histories[post as usize]) {
-            self.queue.push(due_ms, post);
+            self.queue.push(Reverse((due_ms, post)));
         }
     }
 
     /// Sends a request if any post is due; returns its number of posts.
     fn request(&mut self, now_ms: i64, limit: usize, batch: usize) -> usize {
-        if limit == 0 || self.queue.first_ms().is_none_or(|due_ms| due_ms > now_ms) {
+        let first = self.queue.peek();
+        if limit == 0 || first.is_none_or(|Reverse((due_ms, _))| *due_ms > now_ms) {
             return 0;
         }
         let mut candidates = Vec::with_capacity(CHOICE * batch);
         while candidates.len() < CHOICE * batch {
-            let Some((due_ms, post)) = self.queue.pop() else {
+            let Some(Reverse((due_ms, post))) = self.queue.pop() else {
                 break;
             };
             let value = self.policy.value(&self.histories[post as usize], now_ms);
@@ -233,7 +235,7 @@ impl<'a> PolicyRun<'a> {
             } else if due_ms <= now_ms && value < 1.0 {
                 self.plan(post);
             } else {
-                self.queue.push(due_ms, post);
+                self.queue.push(Reverse((due_ms, post)));
             }
         }
         asked
@@ -262,7 +264,8 @@ impl<'a> PolicyRun<'a> {
             self.used.elapsed_ms += elapsed_ms;
         }
         if now_ms - self.priced_ms >= PRICED_MS {
-            self.used.overdue = self.queue.overdue(now_ms) as f64;
+            let is_due = |Reverse((due_ms, _)): &&Reverse<(i64, u32)>| *due_ms <= now_ms;
+            self.used.overdue = self.queue.iter().filter(is_due).count() as f64;
             self.price = self.price.after(&self.used.of_value());
             self.stretch = self.stretch.after(&match self.kind {
                 PolicyKind::Table(_) => self.used,

@@ -21,13 +21,20 @@ pub enum Found {
     Absent,
 }
 
+impl Found {
+    /// The post, if it is shown.
+    pub fn shown(self) -> Option<Status> {
+        match self {
+            Self::Shown(status) => Some(*status),
+            Self::Hidden | Self::Absent => None,
+        }
+    }
+}
+
 impl World {
     /// The post of an ID, if it is visible at a time, Unix ms.
     pub fn look_up(&mut self, now_ms: i64, id: &UpstreamId) -> Option<Status> {
-        match self.find(now_ms, id) {
-            Found::Shown(status) => Some(*status),
-            Found::Hidden | Found::Absent => None,
-        }
+        self.find(now_ms, id).shown()
     }
 
     /// What became of the post of an ID at a time, Unix ms.

@@ -34,9 +34,10 @@ use tokio_tungstenite::{
 
 pub use self::{endpoint::StreamEndpoint, event::StreamMessage};
 use crate::{
-    Mastodon, Timeline,
+    Timeline,
     access::{Access, Answer},
     body, failure,
+    mastodon::Mastodon,
 };
 
 /// An open stream.
@@ -69,18 +70,18 @@ enum Offer {
     None(Failure),
 }
 
-impl Mastodon {
-    /// Whether the API streams a timeline.
-    pub fn streams(&self, timeline: &Timeline) -> bool {
-        Channel::of(timeline).is_some()
-    }
+/// Whether Mastodon streams a timeline.
+pub(crate) fn is_streamed(timeline: &Timeline) -> bool {
+    Channel::of(timeline).is_some()
+}
 
+impl Mastodon {
     /// Asks the server where its streams are.
     ///
     /// # Errors
     /// A [`Failure`] if it does not answer; a server that names none streams
     /// by itself.
-    pub async fn stream_endpoint(&self) -> Result<StreamEndpoint, Failure> {
+    pub(crate) async fn stream_endpoint(&self) -> Result<StreamEndpoint, Failure> {
         let access = self.access();
         let own = StreamEndpoint::own(access.address());
         let answer = access.fetch(access.url("/api/v2/instance")).await?;
@@ -110,7 +111,7 @@ impl Mastodon {
     ///
     /// # Errors
     /// A [`Failure`] of whatever keeps it from opening.
-    pub async fn stream(
+    pub(crate) async fn stream(
         &self,
         timeline: &Timeline,
         way: Streaming,

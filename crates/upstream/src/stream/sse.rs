@@ -16,37 +16,26 @@ pub(super) enum Frame {
 
 /// Takes bytes as they come, cut anywhere. Holds no more of an event than the
 /// limit, whatever comes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Parser {
     limit: usize,
-    /// The line that has not ended.
-    line: Vec<u8>,
-    /// The line's beginning was passed over.
-    line_is_cut: bool,
+    /// The lines of the event that name it or hold its data, and the line that has not ended.
+    event: Vec<u8>,
+    /// The bytes of the line that has not ended; they are passed over if the event is too large.
+    line_bytes: usize,
     /// The last byte was a carriage return, which a line feed may belong to.
     after_return: bool,
-    is_first_line: bool,
-    name: Vec<u8>,
-    data: Vec<u8>,
-    has_data: bool,
+    had_line: bool,
     is_too_large: bool,
     ready: VecDeque<Frame>,
 }
 
 impl Parser {
-    /// A parser of events of at most so many bytes.
+    /// A parser of events of less than so many bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            line: Vec::new(),
-            line_is_cut: false,
-            after_return: false,
-            is_first_line: true,
-            name: Vec::new(),
-            data: Vec::new(),
-            has_data: false,
-            is_too_large: false,
-            ready: VecDeque::new(),
+            ..Self::default()
         }
     }
 
@@ -74,68 +63,65 @@ impl Parser {
     }
 
     fn add(&mut self, part: &[u8]) {
-        let held = self.line.len() + self.data.len() + self.name.len();
-        if self.is_too_large || held + part.len() > self.limit {
-            self.line_is_cut |= !self.line.is_empty() || !part.is_empty();
-            self.is_too_large |= !part.is_empty();
-            self.line = Vec::new();
-            self.data = Vec::new();
-            self.name = Vec::new();
+        self.line_bytes += part.len();
+        // The line's end takes a byte too.
+        self.is_too_large |= self.event.len() + part.len() >= self.limit;
+        if self.is_too_large {
+            self.event = Vec::new();
         } else {
-            self.line.extend_from_slice(part);
+            self.event.extend_from_slice(part);
         }
     }
 
     fn end_line(&mut self) {
-        let mut line = std::mem::take(&mut self.line);
-        let is_cut = std::mem::take(&mut self.line_is_cut);
-        if std::mem::take(&mut self.is_first_line) && line.starts_with(b"\xef\xbb\xbf") {
-            line.drain(..3);
+        let mut bytes = std::mem::take(&mut self.line_bytes);
+        if !std::mem::replace(&mut self.had_line, true) && self.event.starts_with(BYTE_ORDER_MARK) {
+            self.event.drain(..BYTE_ORDER_MARK.len());
+            bytes -= BYTE_ORDER_MARK.len();
         }
-        if is_cut {
-            return;
-        }
-        if line.is_empty() {
+        if bytes == 0 {
             return self.end_event();
         }
-        let (field, value) = match line.iter().position(|b| *b == b':') {
-            Some(colon) => (&line[..colon], &line[colon + 1..]),
-            None => (&line[..], &[][..]),
-        };
-        let value = value.strip_prefix(b" ").unwrap_or(value);
-        match field {
-            b"event" => self.name = value.to_vec(),
-            b"data" => {
-                if self.has_data {
-                    self.data.push(b'\n');
-                }
-                self.data.extend_from_slice(value);
-                self.has_data = true;
-            }
-            // Comments, which are heartbeats, have an empty field.
-            _ => {}
+        if self.is_too_large {
+            return;
         }
-        // The line's room serves the next one.
-        line.clear();
-        if line.capacity() <= KEPT_BYTES {
-            self.line = line;
+        let start = self.event.len() - bytes;
+        match field(&self.event[start..]).0 {
+            b"event" | b"data" => self.event.push(b'\n'),
+            // Comments, which are heartbeats, have an empty field.
+            _ => self.event.truncate(start),
         }
     }
 
     fn end_event(&mut self) {
-        let name = std::mem::take(&mut self.name);
-        let data = std::mem::take(&mut self.data);
-        let has_data = std::mem::take(&mut self.has_data);
+        let event = std::mem::take(&mut self.event);
         if std::mem::take(&mut self.is_too_large) {
-            self.ready.push_back(Frame::TooLarge);
-        } else if has_data {
-            let name = String::from_utf8_lossy(&name).into_owned();
-            self.ready.push_back(Frame::Event(name, data));
+            return self.ready.push_back(Frame::TooLarge);
+        }
+        let (mut name, mut data) = (&[][..], Vec::new());
+        for (field, value) in event.split(|byte| *byte == b'\n').map(field) {
+            match field {
+                b"event" => name = value,
+                b"data" => data.push(value),
+                _ => {}
+            }
+        }
+        if !data.is_empty() {
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.ready.push_back(Frame::Event(name, data.join(&b'\n')));
         }
     }
 }
 
-const KEPT_BYTES: usize = 16 * 1024;
+/// A line's field and its value.
+fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    let colon = line.iter().position(|byte| *byte == b':');
+    let (field, value) = line.split_at(colon.unwrap_or(line.len()));
+    let value = value.strip_prefix(b":").unwrap_or(value);
+    (field, value.strip_prefix(b" ").unwrap_or(value))
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]
 mod tests {
@@ -254,7 +240,7 @@ mod tests {
                         prop_assert!(name.len() + data.len() <= LIMIT);
                     }
                 }
-                let held = parser.line.len() + parser.data.len() + parser.name.len();
+                let held = parser.event.len();
                 prop_assert!(held <= LIMIT, "{held}");
             }
         }

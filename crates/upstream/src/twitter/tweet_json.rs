@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::{
     bad_item::BadItem,
     excerpt,
-    tweet::{Dialect, MAX_MEDIA, Tweet, versions},
+    tweet::{Boosts, Dialect, MAX_MEDIA, Tweet, versions},
 };
 
 /// Reads a tweet.
@@ -15,14 +15,6 @@ use crate::{
 /// may have rounded it.
 pub(super) fn tweet(raw: &RawValue) -> Result<Tweet<'_>, BadItem> {
     read(raw, Boosts::Read)
-}
-
-/// Whether a retweeted tweet is read. It retweets none itself; a hostile
-/// answer could nest them without end.
-#[derive(Clone, Copy)]
-enum Boosts {
-    Read,
-    Leave,
 }
 
 fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {

@@ -103,27 +103,17 @@ pub(super) fn findings(
     asked.into_iter().map(finding).collect()
 }
 
-/// Who a token belongs to.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Me {
-    pub(super) id: UpstreamId,
-    pub(super) username: String,
-}
-
-/// Reads the answer to `/2/users/me`.
+/// Who a token belongs to: the ID and the name.
 ///
 /// # Errors
 /// A [`Failure`] without an address.
-pub(super) fn me(body: &[u8]) -> Result<Me, Failure> {
+pub(super) fn me(body: &[u8]) -> Result<(UpstreamId, String), Failure> {
     let answer = body::object(body)?;
     let data = answer.object("data");
-    match data.text_id("id").filter(is_id) {
-        Some(id) => Ok(Me {
-            id,
-            username: data.text("username").unwrap_or_default().into_owned(),
-        }),
-        None => Err(refusal(&answer, "a user with an ID")),
-    }
+    let name = data.text("username").unwrap_or_default().into_owned();
+    let id = data.text_id("id").filter(is_id);
+    id.map(|id| (id, name))
+        .ok_or_else(|| refusal(&answer, "a user with an ID"))
 }
 
 fn items(data: &RawValue) -> Result<Vec<&RawValue>, Failure> {

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     bad_item::{BadItem, id},
-    tweet::{Dialect, MAX_MEDIA, Tweet, Whole, versions},
+    tweet::{Boosts, Dialect, MAX_MEDIA, Tweet, Whole, versions},
 };
 
 /// The rest of an answer besides its tweets: their authors, their media, and
@@ -87,14 +87,6 @@ impl<'j> Includes<'j> {
         let boosted = self.read(boosted.clone(), Boosts::Leave);
         boosted.ok().map(Box::new)
     }
-}
-
-/// Whether a referenced tweet is read. A tweet passes on no tweet that does
-/// so itself; a hostile answer could lead in circles.
-#[derive(Clone, Copy)]
-enum Boosts {
-    Read,
-    Leave,
 }
 
 fn referenced<'j>(tweet: &RawObject<'j>, how: &str) -> Option<Cow<'j, str>> {

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use driftline_core::answer::FailureKind;
+use driftline_core::{answer::FailureKind, api::Api};
 use driftline_net::{Http, Options};
-use driftline_upstream::Mastodon;
+use driftline_upstream::{Credential, Upstream};
 
 use crate::server::{
     JSON, PAGE, Reply, Server, answer, client, failure_of, head, home, ids, options,
@@ -234,7 +234,8 @@ async fn one_client_serves_many_servers() {
     for _ in 0..20 {
         let server = Server::sending(answer("200 OK", &[JSON], PAGE)).await;
         let address = server.address().parse().expect("an address");
-        let client = Mastodon::new(http.clone(), address, None).expect("no token");
+        let client = Upstream::new(Api::Mastodon, http.clone(), address, Credential::None);
+        let client = client.expect("no token");
         assert_eq!(home(&client).await.expect("a page").listed.len(), 2);
     }
 }

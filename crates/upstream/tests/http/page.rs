@@ -2,10 +2,11 @@
 
 use driftline_core::{
     answer::{Abilities, FailureKind, LookUp, PageRequest, Throttle},
+    api::Api,
     upstream_id::UpstreamId,
 };
 use driftline_net::{Http, Options};
-use driftline_upstream::{Mastodon, Timeline, TokenError};
+use driftline_upstream::{Credential, Timeline, TokenError, Upstream};
 
 use crate::server::{JSON, PAGE, Server, answer, failure_of, first_page, head, home, ids, options};
 
@@ -138,7 +139,7 @@ async fn every_timeline_asks_for_its_path_and_bounds() {
         let sent = server.requests().pop().expect("a request");
         assert_eq!(sent.split(' ').nth(1), Some(target));
         assert_eq!(
-            client.abilities(&timeline),
+            client.abilities(),
             Abilities {
                 page_limit: 40,
                 min_id: true
@@ -333,10 +334,11 @@ async fn look_ups() {
 #[tokio::test]
 async fn tokens_that_cannot_be_sent_are_refused() {
     let make = |options: Options, address: &str, token: &str| {
-        Mastodon::new(
+        Upstream::new(
+            Api::Mastodon,
             Http::new(options).expect("a client"),
             address.parse().expect("an address"),
-            Some(token.to_owned().into()),
+            Credential::Bearer(token.to_owned().into()),
         )
         .map(drop)
     };

@@ -10,7 +10,7 @@ use driftline_core::{
     api::Api,
 };
 use driftline_net::{Http, Options};
-use driftline_upstream::{Credential, Mastodon, Timeline, Upstream};
+use driftline_upstream::{Credential, Timeline, Upstream};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -101,7 +101,7 @@ impl Server {
     }
 
     /// A client of this server with short timeouts.
-    pub(crate) fn client(&self) -> Mastodon {
+    pub(crate) fn client(&self) -> Upstream {
         self.client_with(options(), None)
     }
 
@@ -123,7 +123,7 @@ impl Server {
         self.requests().iter().map(target).collect()
     }
 
-    pub(crate) fn client_with(&self, options: Options, token: Option<&str>) -> Mastodon {
+    pub(crate) fn client_with(&self, options: Options, token: Option<&str>) -> Upstream {
         client(&self.address(), options, token)
     }
 }
@@ -134,17 +134,19 @@ impl Drop for Server {
     }
 }
 
-pub(crate) fn client(address: &str, options: Options, token: Option<&str>) -> Mastodon {
-    Mastodon::new(
+pub(crate) fn client(address: &str, options: Options, token: Option<&str>) -> Upstream {
+    let token = token.map(|token| token.to_owned().into());
+    Upstream::new(
+        Api::Mastodon,
         Http::new(options).expect("a client"),
         address.parse().expect("an address"),
-        token.map(|token| token.to_owned().into()),
+        token.map_or(Credential::None, Credential::Bearer),
     )
     .expect("a token")
 }
 
 /// Reads the first page of the home timeline.
-pub(crate) async fn home(client: &Mastodon) -> Result<Page, Failure> {
+pub(crate) async fn home(client: &Upstream) -> Result<Page, Failure> {
     client.page(&Timeline::Home, &first_page()).await
 }
 

@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::Streaming,
 };
 use driftline_net::Options;
-use driftline_upstream::{Mastodon, Stream, StreamEndpoint, StreamMessage, Timeline};
+use driftline_upstream::{Stream, StreamEndpoint, StreamMessage, Timeline, Upstream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -20,8 +20,9 @@ use crate::server::{Reply, Server, answer, client, head, options};
 const TOKEN: &str = "tOkEn-0123456789";
 const SSE: &str = "Content-Type: text/event-stream; charset=utf-8";
 
-async fn endpoint(client: &Mastodon) -> StreamEndpoint {
-    client.stream_endpoint().await.expect("an answer")
+async fn endpoint(client: &Upstream) -> StreamEndpoint {
+    let endpoint = client.stream_endpoint().await.expect("an answer");
+    endpoint.expect("Mastodon streams")
 }
 
 /// The events of an opened stream until its end, and how it ends.

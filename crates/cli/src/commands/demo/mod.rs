@@ -13,13 +13,14 @@ use std::{
 };
 
 use clap::Args;
+use driftline_core::api::Api;
 use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
 use driftline_sim::{
     baseline::{Poller, WalkEnd},
     http::{Clock, SimServer, Timeline},
 };
-use driftline_upstream::{Address, Mastodon};
+use driftline_upstream::{Address, Credential, Upstream};
 use freshness::Freshness;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mirrored::{Mirrored, Outcome};
@@ -135,8 +136,9 @@ impl Demo {
         let http = Http::new(http).map_err(CliError::failed)?;
         let start = |token: &str, poller: Poller| {
             let address = Address::parse(&server.url()).map_err(CliError::failed)?;
-            let token = Some(token.to_owned().into());
-            let client = Mastodon::new(http.clone(), address, token).map_err(CliError::failed)?;
+            let credential = Credential::Bearer(token.to_owned().into());
+            let client = Upstream::new(Api::Mastodon, http.clone(), address, credential)
+                .map_err(CliError::failed)?;
             let script = Script {
                 client,
                 poller: poller.walking_to(WalkEnd::EmptyPage),

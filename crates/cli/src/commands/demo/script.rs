@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use driftline_core::upstream_id::UpstreamId;
 use driftline_runtime::now_ms;
 use driftline_sim::baseline::Poller;
-use driftline_upstream::{Mastodon, Timeline};
+use driftline_upstream::{Timeline, Upstream};
 use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
 use super::{Shared, lock, score::Seen};
@@ -13,7 +13,7 @@ use crate::{duration::duration, error::CliError};
 
 /// A poller and what it polls.
 pub(super) struct Script {
-    pub(super) client: Mastodon,
+    pub(super) client: Upstream,
     pub(super) poller: Poller,
     pub(super) every: Duration,
     pub(super) until_ms: i64,

@@ -31,12 +31,11 @@ pub(super) struct Event {
     pub(super) payload: String,
 }
 
-/// What a connection does next.
-pub(super) enum Next {
-    /// Sends these; there may be none.
-    Events(Vec<Event>),
-    /// Breaks after sending these.
-    Break(Vec<Event>),
+/// What a connection sends next, and whether it breaks then.
+pub(super) struct Due {
+    /// There may be none.
+    pub(super) events: Vec<Event>,
+    pub(super) breaks: bool,
 }
 
 impl Feed {
@@ -65,10 +64,10 @@ impl Feed {
     }
 
     /// What is due; waits a moment first, so that callers can loop.
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> Due {
         self.sim.hold(POLL_MS).await;
         let now_ms = self.sim.clock.now_ms();
-        let config = self.sim.streams_config();
+        let config = self.sim.faults_config().streams;
         self.take(now_ms, &config);
         let later = self.pending.split_off(&(now_ms.saturating_add(1), 0));
         let due = std::mem::replace(&mut self.pending, later);
@@ -83,10 +82,9 @@ impl Feed {
         let old = config
             .drop_after_ms
             .is_some_and(|max_ms| now_ms - self.connected_at_ms >= max_ms);
-        if full || old || self.open.is_dropped() || self.sim.is_revoked(&self.token) {
-            Next::Break(due)
-        } else {
-            Next::Events(due)
+        Due {
+            events: due,
+            breaks: full || old || self.open.is_dropped() || self.sim.is_revoked(&self.token),
         }
     }
 
@@ -97,7 +95,7 @@ impl Feed {
 
     /// From one heartbeat to the next.
     pub(super) fn heartbeat(&self) -> Duration {
-        let ms = self.sim.streams_config().heartbeat_ms;
+        let ms = self.sim.faults_config().streams.heartbeat_ms;
         Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1))
     }
 

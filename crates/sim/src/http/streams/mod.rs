@@ -16,10 +16,5 @@ pub(crate) fn routes() -> Router<Arc<Sim>> {
         .route("/api/v1/streaming", get(web_socket::upgrade))
         .route("/api/v1/streaming/", get(web_socket::upgrade))
         .route("/api/v1/streaming/health", get(async || "OK"))
-        .route("/api/v1/streaming/user", get(sse::user))
-        .route("/api/v1/streaming/public", get(sse::public))
-        .route("/api/v1/streaming/public/local", get(sse::public_local))
-        .route("/api/v1/streaming/public/remote", get(sse::public_remote))
-        .route("/api/v1/streaming/hashtag", get(sse::hashtag))
-        .route("/api/v1/streaming/list", get(sse::list))
+        .route("/api/v1/streaming/{*name}", get(sse::open))
 }

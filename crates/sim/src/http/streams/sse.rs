@@ -4,7 +4,7 @@ use std::{collections::VecDeque, fmt::Write, io, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
-    extract::{Query, State},
+    extract::{Path, Query, State},
     http::{
         HeaderMap, StatusCode,
         header::{CACHE_CONTROL, CONTENT_TYPE},
@@ -17,49 +17,28 @@ use tokio::time::Instant;
 
 use super::{
     channel::{Channel, StreamParams},
-    feed::{Event, Feed, Next},
+    feed::{Event, Feed},
 };
 use crate::http::{
     answers::{add, error},
-    authorization::bearer,
     refusal::{Refusal, refuse},
+    request::bearer,
     sim::Sim,
 };
 
-type Asked = (State<Arc<Sim>>, Query<StreamParams>, HeaderMap);
-
-pub(super) async fn user(asked: Asked) -> Response {
-    open("user", asked)
-}
-
-pub(super) async fn public(asked: Asked) -> Response {
-    open("public", asked)
-}
-
-pub(super) async fn public_local(asked: Asked) -> Response {
-    open("public:local", asked)
-}
-
-pub(super) async fn public_remote(asked: Asked) -> Response {
-    open("public:remote", asked)
-}
-
-pub(super) async fn hashtag(asked: Asked) -> Response {
-    open("hashtag", asked)
-}
-
-pub(super) async fn list(asked: Asked) -> Response {
-    open("list", asked)
-}
-
-fn open(stream: &str, (State(sim), Query(params), headers): Asked) -> Response {
+pub(super) async fn open(
+    State(sim): State<Arc<Sim>>,
+    Path(name): Path<String>,
+    Query(params): Query<StreamParams>,
+    headers: HeaderMap,
+) -> Response {
     let token = params.access_token.as_deref();
     let token = token.unwrap_or_else(|| bearer(&headers)).to_owned();
     if let Some(refusal) = refused(&sim, &token) {
         return refusal;
     }
-    let channel =
-        Channel::of(stream, &params).filter(|channel| sim.world(&channel.timeline).is_some());
+    let channel = Channel::of(&name.replace('/', ":"), &params)
+        .filter(|channel| sim.world(&channel.timeline).is_some());
     let Some(channel) = channel else {
         return refuse(Api::Mastodon, &Refusal::NotFound);
     };
@@ -77,7 +56,7 @@ fn open(stream: &str, (State(sim), Query(params), headers): Asked) -> Response {
 
 /// The answer to a connection that gets no stream at all.
 pub(super) fn refused(sim: &Sim, token: &str) -> Option<Response> {
-    if sim.streams_config().refused {
+    if sim.faults_config().streams.refused {
         return Some(error(StatusCode::SERVICE_UNAVAILABLE, "Not now"));
     }
     sim.is_revoked(token)
@@ -121,15 +100,10 @@ impl Connection {
             if self.feed.is_over() {
                 return None;
             }
-            let events = match self.feed.next().await {
-                Next::Events(events) => events,
-                Next::Break(events) => {
-                    self.breaks = true;
-                    events
-                }
-            };
+            let due = self.feed.next().await;
+            self.breaks = due.breaks;
             self.ready
-                .extend(events.iter().map(|event| Ok(text(event))));
+                .extend(due.events.iter().map(|event| Ok(text(event))));
             if self.heartbeat_at <= Instant::now() {
                 self.heartbeat_at = Instant::now() + self.feed.heartbeat();
                 self.ready.push_back(Ok(Bytes::from_static(b":thump\n")));

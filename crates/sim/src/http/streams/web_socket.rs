@@ -17,12 +17,12 @@ use tokio::time::Instant;
 
 use super::{
     channel::{Channel, StreamParams},
-    feed::{Event, Feed, Next},
+    feed::{Event, Feed},
     sse::refused,
 };
 use crate::http::{
-    authorization::bearer,
     refusal::{Refusal, refuse},
+    request::bearer,
     sim::Sim,
 };
 
@@ -55,7 +55,8 @@ pub(super) async fn upgrade(
     };
     upgrade.on_upgrade(async move |socket| {
         let feed = Feed::new(Arc::clone(&sim), token);
-        Connection { sim, feed, socket }.serve(params).await;
+        // An error is the end of the connection, as a client's leaving is.
+        let _ended = Connection { sim, feed, socket }.serve(params).await;
     })
 }
 
@@ -77,50 +78,34 @@ struct ClientMessage {
 impl Connection {
     /// Until either side is gone; the socket then closes without a word, as
     /// broken connections do.
-    async fn serve(mut self, params: StreamParams) {
-        if params.stream.is_some() && self.subscribe(&params).await.is_err() {
-            return;
+    async fn serve(mut self, params: StreamParams) -> Result<(), axum::Error> {
+        if params.stream.is_some() {
+            self.subscribe(&params).await?;
         }
         let mut heartbeat_at = Instant::now() + self.feed.heartbeat();
         while !self.feed.is_over() {
             tokio::select! {
                 biased;
                 said = self.socket.recv() => match said {
-                    Some(Ok(Message::Text(text))) => {
-                        if self.hear(&text).await.is_err() {
-                            return;
-                        }
-                    }
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                    Some(Ok(Message::Text(text))) => self.hear(&text).await?,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => return Ok(()),
                     Some(Ok(_)) => {}
                 },
-                next = self.feed.next() => {
-                    let (events, breaks) = match next {
-                        Next::Events(events) => (events, false),
-                        Next::Break(events) => (events, true),
-                    };
-                    for event in &events {
-                        if self.say(text(event)).await.is_err() {
-                            return;
-                        }
+                due = self.feed.next() => {
+                    for event in &due.events {
+                        self.say(text(event)).await?;
                     }
-                    if breaks {
-                        return;
+                    if due.breaks {
+                        return Ok(());
                     }
                 }
             }
             if heartbeat_at <= Instant::now() {
                 heartbeat_at = Instant::now() + self.feed.heartbeat();
-                if self
-                    .socket
-                    .send(Message::Ping(Vec::new().into()))
-                    .await
-                    .is_err()
-                {
-                    return;
-                }
+                self.socket.send(Message::Ping(Vec::new().into())).await?;
             }
         }
+        Ok(())
     }
 
     async fn hear(&mut self, text: &str) -> Result<(), axum::Error> {

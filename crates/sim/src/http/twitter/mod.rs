@@ -2,29 +2,23 @@
 
 mod entity;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::{Path, Query, State},
-    http::StatusCode,
-    response::Response,
-    routing::get,
-};
-use driftline_core::{answer::PageRequest, api::Api, upstream_id::UpstreamId};
-use serde_json::{Map, Value};
+use axum::{Router, extract::Path, response::Response, routing::get};
+use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
+use serde_json::{Map, Value, json};
 
 use super::{
-    answers::{answer, json as json_answer},
-    authorization::{Caller, READER_ID, reader},
-    refusal::{Refusal, refuse},
+    answers::ok,
+    refusal::Refusal,
+    request::{ApiRequest, Params, READER_ID, reader},
     sim::Sim,
     timeline::Timeline,
     tweet::Tweet,
 };
 use crate::{
-    config::BatchAbility,
-    quota::{Asked, Endpoint},
+    quota::{Endpoint, RequestKind},
+    status::Status,
     world::{Found, answer_order},
 };
 
@@ -40,69 +34,54 @@ pub(crate) fn routes() -> Router<Arc<Sim>> {
         .route("/1.1/account/verify_credentials.json", get(credentials))
 }
 
-/// A request's parameters; of a name given twice, the last counts.
-type Params = Query<HashMap<String, String>>;
-
-async fn home(State(sim): State<Arc<Sim>>, caller: Caller, params: Params) -> Response {
-    page(&sim, &caller, Endpoint::Home, Ok(Timeline::Home), &params).await
+async fn home(request: ApiRequest) -> Response {
+    page(&request, Endpoint::Home, Some(Timeline::Home)).await
 }
 
-async fn mentions(State(sim): State<Arc<Sim>>, caller: Caller, params: Params) -> Response {
-    let timeline = Ok(Timeline::Mentions);
-    page(&sim, &caller, Endpoint::Mentions, timeline, &params).await
+async fn mentions(request: ApiRequest) -> Response {
+    page(&request, Endpoint::Mentions, Some(Timeline::Mentions)).await
 }
 
 /// `user_id`, or `screen_name` of the world's own accounts; the reader's if
 /// neither is given.
-async fn user(State(sim): State<Arc<Sim>>, caller: Caller, params: Params) -> Response {
-    let number = match (params.get("user_id"), params.get("screen_name")) {
+async fn user(request: ApiRequest) -> Response {
+    let params = &request.params;
+    let number = match (params.text("user_id"), params.text("screen_name")) {
         (Some(id), _) => id.parse().ok(),
         (None, Some(name)) => name
             .strip_prefix("drifter")
             .and_then(|number| number.parse().ok()),
         (None, None) => Some(READER_ID),
     };
-    let timeline = number.map(Timeline::Account).ok_or(Refusal::NoSuchPath);
-    page(&sim, &caller, Endpoint::User, timeline, &params).await
+    page(&request, Endpoint::User, number.map(Timeline::Account)).await
 }
 
-async fn list(State(sim): State<Arc<Sim>>, caller: Caller, params: Params) -> Response {
-    let number = params.get("list_id").and_then(|id| id.parse().ok());
-    let timeline = number.map(Timeline::List).ok_or(Refusal::NoSuchPath);
-    page(&sim, &caller, Endpoint::List, timeline, &params).await
+async fn list(request: ApiRequest) -> Response {
+    let number = request
+        .params
+        .text("list_id")
+        .and_then(|id| id.parse().ok());
+    page(&request, Endpoint::List, number.map(Timeline::List)).await
 }
 
-async fn page(
-    sim: &Arc<Sim>,
-    caller: &Caller,
-    endpoint: Endpoint,
-    timeline: Result<Timeline, Refusal>,
-    params: &Params,
-) -> Response {
-    sim.count(|traffic| traffic.page_requests += 1);
-    let paged = params.contains_key("since_id") || params.contains_key("max_id");
-    let verdict = sim.verdict(&caller.token, Asked { endpoint, paged });
-    answer(sim, verdict, || {
-        let cut = timeline.and_then(|timeline| {
-            let cut = sim.cut(&timeline, &caller.token, &request(params)?);
-            cut.ok_or(Refusal::NoSuchPath)
-        });
-        match cut {
-            Err(refusal) => refuse(Api::Twitter, &refusal),
-            Ok(cut) => {
-                let tweets = cut.statuses.iter();
-                let tweets: Vec<Value> = tweets.map(|status| shown(sim, status, params)).collect();
-                json_answer(StatusCode::OK, Value::from(tweets).to_string())
-            }
-        }
-    })
-    .await
+async fn page(request: &ApiRequest, endpoint: Endpoint, timeline: Option<Timeline>) -> Response {
+    request.sim.count(|traffic| traffic.page_requests += 1);
+    let paged = request.params.has_any(&["since_id", "max_id"]);
+    let right = || {
+        let timeline = timeline.ok_or(Refusal::NoSuchPath)?;
+        let bounds = bounds(&request.params)?;
+        let cut = request.sim.cut(&timeline, &request.token, &bounds);
+        let statuses = cut.ok_or(Refusal::NoSuchPath)?.statuses;
+        let tweets = statuses.iter().map(|status| shown(request, status));
+        Ok(ok(&tweets.collect::<Value>()))
+    };
+    request.answer(RequestKind { endpoint, paged }, right).await
 }
 
 /// `max_id` is included.
-fn request(params: &Params) -> Result<PageRequest, Refusal> {
+fn bounds(params: &Params) -> Result<PageRequest, Refusal> {
     let number = |name: &str| {
-        let text = params.get(name);
+        let text = params.text(name);
         text.map(|text| text.parse::<u64>())
             .transpose()
             .map_err(|_| Refusal::bad(name, "", format!("{name} parameter is invalid.")))
@@ -119,105 +98,64 @@ fn request(params: &Params) -> Result<PageRequest, Refusal> {
 }
 
 /// Up to 100 IDs; with `map=true` those that are not shown are `null`.
-async fn several(State(sim): State<Arc<Sim>>, caller: Caller, params: Params) -> Response {
-    sim.count(|traffic| traffic.batches += 1);
-    let verdict = sim.verdict(&caller.token, Asked::plain(Endpoint::LookUps));
-    answer(&sim, verdict, || match look_ups(&sim, &caller, &params) {
-        Ok(body) => json_answer(StatusCode::OK, body.to_string()),
-        Err(refusal) => refuse(Api::Twitter, &refusal),
-    })
-    .await
+async fn several(request: ApiRequest) -> Response {
+    request.sim.count(|traffic| traffic.batches += 1);
+    let right = || look_ups(&request).map(|body| ok(&body));
+    request.answer_plain(Endpoint::LookUps, right).await
 }
 
-fn look_ups(sim: &Sim, caller: &Caller, params: &Params) -> Result<Value, Refusal> {
-    let batches = sim.world_config().batches;
-    match batches.ability {
-        BatchAbility::Served => {}
-        BatchAbility::NotFound => return Err(Refusal::NoSuchPath),
-        BatchAbility::MethodNotAllowed => return Err(Refusal::MethodNotAllowed),
-    }
-    let ids: Vec<UpstreamId> = params
-        .get("id")
-        .into_iter()
-        .flat_map(|ids| ids.split(','))
-        .map(|id| UpstreamId::from(id.trim()))
-        .collect();
-    let ids = answer_order(&ids, batches.shuffled);
+fn look_ups(request: &ApiRequest) -> Result<Value, Refusal> {
+    let (sim, params) = (&request.sim, &request.params);
+    sim.check_batches()?;
+    let ids = params.list("id").into_iter();
+    let ids: Vec<_> = ids.map(|id| UpstreamId::from(id.trim())).collect();
+    let ids = answer_order(&ids, false);
     if ids.is_empty() {
         return Err(Refusal::bad("id", "", "id parameter is missing."));
     }
-    if ids.len() > usize::from(batches.most.unwrap_or(MOST)) {
+    if ids.len() > usize::from(sim.world_config().batches.most.unwrap_or(MOST)) {
         return Err(Refusal::TooMany);
     }
-    sim.poisoned(&ids).map_or(Ok(()), Err)?;
-    let mut found = Vec::new();
-    for id in ids {
-        let tweet = match sim.find(&caller.token, &id) {
-            Found::Shown(status) => Some(shown(sim, &status, params)),
-            Found::Hidden | Found::Absent => None,
-        };
-        found.push((id, tweet));
-    }
-    let shown = found.iter().filter(|(_, tweet)| tweet.is_some()).count();
-    sim.count(|traffic| traffic.posts_refreshed += shown as u64);
-    if params.get("map").is_some_and(|map| is_true(map)) {
-        let map: Map<String, Value> = found
-            .into_iter()
-            .map(|(id, tweet)| (id.to_string(), tweet.unwrap_or_default()))
-            .collect();
-        Ok(serde_json::json!({ "id": map }))
+    let found = sim.find_several(&request.token, &ids)?.into_iter();
+    let found = found.map(|(id, found)| {
+        let tweet = found.shown().map(|status| shown(request, &status));
+        (id.to_string(), tweet)
+    });
+    if params.text("map").is_some_and(is_true) {
+        let map: Map<_, _> = found.map(|(id, it)| (id, it.unwrap_or_default())).collect();
+        Ok(json!({ "id": map }))
     } else {
-        Ok(found.into_iter().filter_map(|(_, tweet)| tweet).collect())
+        Ok(found.filter_map(|(_, tweet)| tweet).collect())
     }
 }
 
-async fn show(
-    state: State<Arc<Sim>>,
-    caller: Caller,
-    Path(name): Path<String>,
-    params: Params,
-) -> Response {
-    let id = name.strip_suffix(".json").unwrap_or(&name);
-    one(&state, &caller, id, &params).await
+async fn show(Path(name): Path<String>, request: ApiRequest) -> Response {
+    one(&request, name.strip_suffix(".json").unwrap_or(&name)).await
 }
 
-async fn show_named(state: State<Arc<Sim>>, caller: Caller, params: Params) -> Response {
-    let id = params.get("id").cloned().unwrap_or_default();
-    one(&state, &caller, &id, &params).await
+async fn show_named(request: ApiRequest) -> Response {
+    one(&request, request.params.text("id").unwrap_or_default()).await
 }
 
-async fn one(sim: &Arc<Sim>, caller: &Caller, id: &str, params: &Params) -> Response {
-    sim.count(|traffic| traffic.look_ups += 1);
-    let verdict = sim.verdict(&caller.token, Asked::plain(Endpoint::LookUp));
-    answer(sim, verdict, || {
-        let id = UpstreamId::from(id);
-        if let Some(poison) = sim.poisoned(std::slice::from_ref(&id)) {
-            return refuse(Api::Twitter, &poison);
-        }
-        match sim.find(&caller.token, &id) {
-            Found::Shown(status) => {
-                json_answer(StatusCode::OK, shown(sim, &status, params).to_string())
-            }
-            Found::Hidden => refuse(Api::Twitter, &Refusal::Forbidden),
-            Found::Absent => refuse(Api::Twitter, &Refusal::NotFound),
-        }
-    })
-    .await
+async fn one(request: &ApiRequest, id: &str) -> Response {
+    request.sim.count(|traffic| traffic.look_ups += 1);
+    let right = || match request.sim.find_one(&request.token, &id.into())? {
+        Found::Shown(status) => Ok(ok(&shown(request, &status))),
+        Found::Hidden => Err(Refusal::Forbidden),
+        Found::Absent => Err(Refusal::NotFound),
+    };
+    request.answer_plain(Endpoint::LookUp, right).await
 }
 
-async fn credentials(State(sim): State<Arc<Sim>>, caller: Caller) -> Response {
-    let verdict = sim.verdict(&caller.token, Asked::plain(Endpoint::Credentials));
-    answer(&sim, verdict, || {
-        json_answer(StatusCode::OK, entity::user(&reader()).to_string())
-    })
-    .await
+async fn credentials(request: ApiRequest) -> Response {
+    let right = || Ok(ok(&entity::user(&reader())));
+    request.answer_plain(Endpoint::Credentials, right).await
 }
 
-fn shown(sim: &Sim, status: &crate::status::Status, params: &Params) -> Value {
-    let extended = params
-        .get("tweet_mode")
-        .is_some_and(|mode| mode == "extended");
-    entity::tweet(&Tweet::of(sim, sim.clock.now_ms(), status), extended)
+fn shown(request: &ApiRequest, status: &Status) -> Value {
+    let extended = request.params.text("tweet_mode") == Some("extended");
+    let now_ms = request.sim.clock.now_ms();
+    entity::tweet(&Tweet::of(&request.sim, now_ms, status), extended)
 }
 
 fn is_true(text: &str) -> bool {

@@ -33,40 +33,27 @@ pub(super) fn one(it: &Tweet<'_>, fields: &Fields) -> Map<String, Value> {
 }
 
 pub(super) fn user(author: &SimAuthor, fields: &Fields) -> Value {
-    let id = author.id.to_string();
-    let mut user = json!({
-        "id": id,
+    let user = json!({
+        "id": author.id.to_string(),
         "name": author.display_name(),
         "username": author.name,
+        "created_at": iso_8601(ACCOUNTS_MADE_AT_MS, 3),
+        "description": "",
+        "protected": false,
+        "verified": false,
+        "verified_type": "none",
+        "url": "",
+        "profile_image_url": "https://pbs.twimg.com/profile_images/1/default_normal.png",
+        "public_metrics": {
+            "followers_count": 12,
+            "following_count": 34,
+            "tweet_count": 56,
+            "listed_count": 7,
+            "like_count": 8,
+            "media_count": 0,
+        },
     });
-    for (name, value) in [
-        ("created_at", json!(iso_8601(ACCOUNTS_MADE_AT_MS, 3))),
-        ("description", json!("")),
-        ("protected", json!(false)),
-        ("verified", json!(false)),
-        ("verified_type", json!("none")),
-        ("url", json!("")),
-        (
-            "profile_image_url",
-            json!("https://pbs.twimg.com/profile_images/1/default_normal.png"),
-        ),
-        (
-            "public_metrics",
-            json!({
-                "followers_count": 12,
-                "following_count": 34,
-                "tweet_count": 56,
-                "listed_count": 7,
-                "like_count": 8,
-                "media_count": 0,
-            }),
-        ),
-    ] {
-        if fields.user(name) {
-            user[name] = value;
-        }
-    }
-    user
+    shown(user, &["id", "name", "username"], |name| fields.user(name))
 }
 
 fn tweet(tweet: &Tweet<'_>, fields: &Fields) -> Value {
@@ -75,28 +62,26 @@ fn tweet(tweet: &Tweet<'_>, fields: &Fields) -> Value {
         "id": id,
         "text": tweet.text(),
         "edit_history_tweet_ids": [id],
+        "author_id": tweet.author().id.to_string(),
+        "conversation_id": id,
+        "created_at": iso_8601(tweet.status.created_at_ms / 1000 * 1000, 3),
+        "lang": LANGUAGE,
+        "possibly_sensitive": false,
+        "reply_settings": "everyone",
+        "public_metrics": metrics(tweet),
     });
-    for (name, content) in [
-        ("author_id", json!(tweet.author().id.to_string())),
-        ("conversation_id", json!(id)),
-        (
-            "created_at",
-            json!(iso_8601(tweet.status.created_at_ms / 1000 * 1000, 3)),
-        ),
-        ("lang", json!(LANGUAGE)),
-        ("possibly_sensitive", json!(false)),
-        ("reply_settings", json!("everyone")),
-        ("public_metrics", metrics(tweet)),
-    ] {
-        if fields.tweet(name) {
-            value[name] = content;
-        }
+    if let Some(boosted) = &tweet.boosted {
+        let reference = json!({ "type": "retweeted", "id": boosted.status.id });
+        value["referenced_tweets"] = json!([reference]);
     }
-    if let Some(boosted) = &tweet.boosted
-        && fields.tweet("referenced_tweets")
-    {
-        let id = boosted.status.id.as_str();
-        value["referenced_tweets"] = json!([{ "type": "retweeted", "id": id }]);
+    let always = ["id", "text", "edit_history_tweet_ids"];
+    shown(value, &always, |name| fields.tweet(name))
+}
+
+/// The members that are always shown, and those that were asked for.
+fn shown(mut value: Value, always: &[&str], is_asked: impl Fn(&str) -> bool) -> Value {
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|name, _| always.contains(&name.as_str()) || is_asked(name));
     }
     value
 }

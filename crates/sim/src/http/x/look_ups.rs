@@ -1,74 +1,45 @@
 //! Look-ups of posts.
 
-use std::sync::Arc;
-
-use axum::{
-    extract::{Path, State},
-    http::StatusCode,
-    response::Response,
-};
-use driftline_core::{api::Api, upstream_id::UpstreamId};
+use axum::{extract::Path, response::Response};
+use driftline_core::upstream_id::UpstreamId;
 use serde_json::{Map, Value, json};
 
 use super::{
     entity,
-    fields::{Fields, PARAMETERS},
-    query::{Params, is_id},
+    fields::{Fields, PARAMETERS, check_id},
 };
 use crate::{
-    config::BatchAbility,
     http::{
-        answers::{answer, json as json_answer},
-        authorization::Caller,
-        refusal::{Refusal, problem, refuse},
-        sim::Sim,
+        answers::ok,
+        refusal::{Refusal, problem},
+        request::ApiRequest,
         tweet::Tweet,
     },
-    quota::{Asked, Endpoint},
-    world::{Found, answer_order},
+    quota::Endpoint,
+    world::Found,
 };
 
-pub(super) async fn several(
-    State(sim): State<Arc<Sim>>,
-    caller: Caller,
-    params: Params,
-) -> Response {
-    sim.count(|traffic| traffic.batches += 1);
-    let verdict = sim.verdict(&caller.token, Asked::plain(Endpoint::LookUps));
-    answer(&sim, verdict, || reply(many(&sim, &caller, &params))).await
+pub(super) async fn several(request: ApiRequest) -> Response {
+    request.sim.count(|traffic| traffic.batches += 1);
+    let right = || many(&request).map(|body| ok(&Value::Object(body)));
+    request.answer_plain(Endpoint::LookUps, right).await
 }
 
-pub(super) async fn one(
-    State(sim): State<Arc<Sim>>,
-    caller: Caller,
-    Path(id): Path<String>,
-    params: Params,
-) -> Response {
-    sim.count(|traffic| traffic.look_ups += 1);
-    let verdict = sim.verdict(&caller.token, Asked::plain(Endpoint::LookUp));
-    answer(&sim, verdict, || reply(single(&sim, &caller, &id, &params))).await
+pub(super) async fn one(Path(id): Path<String>, request: ApiRequest) -> Response {
+    request.sim.count(|traffic| traffic.look_ups += 1);
+    let right = || single(&request, &id).map(|body| ok(&Value::Object(body)));
+    request.answer_plain(Endpoint::LookUp, right).await
 }
 
-fn reply(body: Result<Map<String, Value>, Refusal>) -> Response {
-    match body {
-        Ok(body) => json_answer(StatusCode::OK, Value::Object(body).to_string()),
-        Err(refusal) => refuse(Api::X, &refusal),
-    }
-}
-
-fn many(sim: &Sim, caller: &Caller, params: &Params) -> Result<Map<String, Value>, Refusal> {
-    let batches = sim.world_config().batches;
-    match batches.ability {
-        BatchAbility::Served => {}
-        BatchAbility::NotFound => return Err(Refusal::NotFound),
-        BatchAbility::MethodNotAllowed => return Err(Refusal::MethodNotAllowed),
-    }
+fn many(request: &ApiRequest) -> Result<Map<String, Value>, Refusal> {
+    let (sim, params) = (&request.sim, &request.params);
+    sim.check_batches()?;
     let mut known = vec!["ids"];
     known.extend(PARAMETERS);
     params.only(&known)?;
     let fields = Fields::of(params)?;
     let asked = params.list("ids");
-    let most = usize::from(batches.most.unwrap_or(MOST));
+    let most = usize::from(sim.world_config().batches.most.unwrap_or(MOST));
     if asked.is_empty() || asked.len() > most {
         let message = format!(
             "The number of values in the `ids` query parameter list [{}] is not between 1 and {most}",
@@ -76,52 +47,33 @@ fn many(sim: &Sim, caller: &Caller, params: &Params) -> Result<Map<String, Value
         );
         return Err(Refusal::bad("ids", &asked.join(","), message));
     }
-    if let Some(id) = asked.iter().find(|id| !is_id(id)) {
-        let message = format!("The `ids` query parameter value [{id}] is not valid");
-        return Err(Refusal::bad("ids", id, message));
-    }
-    let asked: Vec<UpstreamId> = asked.into_iter().map(UpstreamId::from).collect();
-    sim.poisoned(&asked).map_or(Ok(()), Err)?;
-    sim.capped().map_or(Ok(()), Err)?;
+    asked.iter().try_for_each(|id| check_id("ids", id))?;
+    let asked: Vec<_> = asked.into_iter().map(UpstreamId::from).collect();
+    sim.check_cap()?;
     let mut statuses = Vec::new();
     let mut errors = Vec::new();
-    for id in answer_order(&asked, batches.shuffled) {
-        match sim.find(&caller.token, &id) {
+    for (id, found) in sim.find_several(&request.token, &asked)? {
+        match found {
             Found::Shown(status) => statuses.push(*status),
             found => errors.push(error(&found, "ids", &id)),
         }
     }
-    sim.count(|traffic| traffic.posts_refreshed += statuses.len() as u64);
     sim.give(statuses.len());
-    let now_ms = sim.clock.now_ms();
-    let tweets: Vec<_> = statuses
-        .iter()
-        .map(|status| Tweet::of(sim, now_ms, status))
-        .collect();
-    let mut body = entity::several(&tweets, &fields);
+    let mut body = entity::several(&Tweet::all(sim, &statuses), &fields);
     if !errors.is_empty() {
         body.insert("errors".into(), errors.into());
     }
     Ok(body)
 }
 
-fn single(
-    sim: &Sim,
-    caller: &Caller,
-    id: &str,
-    params: &Params,
-) -> Result<Map<String, Value>, Refusal> {
+fn single(request: &ApiRequest, id: &str) -> Result<Map<String, Value>, Refusal> {
+    let (sim, params) = (&request.sim, &request.params);
     params.only(&PARAMETERS)?;
     let fields = Fields::of(params)?;
-    if !is_id(id) {
-        let message = format!("The `id` query parameter value [{id}] is not valid");
-        return Err(Refusal::bad("id", id, message));
-    }
+    check_id("id", id)?;
     let id = UpstreamId::from(id);
-    sim.poisoned(std::slice::from_ref(&id))
-        .map_or(Ok(()), Err)?;
-    sim.capped().map_or(Ok(()), Err)?;
-    Ok(match sim.find(&caller.token, &id) {
+    sim.check_cap()?;
+    Ok(match sim.find_one(&request.token, &id)? {
         Found::Shown(status) => {
             sim.give(1);
             entity::one(&Tweet::of(sim, sim.clock.now_ms(), &status), &fields)
@@ -136,27 +88,31 @@ fn single(
 
 /// Why a post is left out: X says so in a 200.
 fn error(found: &Found, parameter: &str, id: &UpstreamId) -> Value {
-    match found {
-        Found::Hidden => json!({
-            "value": id,
-            "detail": format!("Sorry, you are not authorized to see the Tweet with {parameter}: [{id}]."),
-            "title": "Authorization Error",
-            "resource_type": "tweet",
-            "parameter": parameter,
-            "resource_id": id,
-            "section": "data",
-            "type": problem("not-authorized-for-resource"),
-        }),
-        Found::Absent | Found::Shown(_) => json!({
-            "value": id,
-            "detail": format!("Could not find tweet with {parameter}: [{id}]."),
-            "title": "Not Found Error",
-            "resource_type": "tweet",
-            "parameter": parameter,
-            "resource_id": id,
-            "type": problem("resource-not-found"),
-        }),
+    let (detail, title, kind) = match found {
+        Found::Hidden => (
+            format!("Sorry, you are not authorized to see the Tweet with {parameter}: [{id}]."),
+            "Authorization Error",
+            "not-authorized-for-resource",
+        ),
+        Found::Absent | Found::Shown(_) => (
+            format!("Could not find tweet with {parameter}: [{id}]."),
+            "Not Found Error",
+            "resource-not-found",
+        ),
+    };
+    let mut error = json!({
+        "value": id,
+        "detail": detail,
+        "title": title,
+        "resource_type": "tweet",
+        "parameter": parameter,
+        "resource_id": id,
+        "type": problem(kind),
+    });
+    if *found == Found::Hidden {
+        error["section"] = json!("data");
     }
+    error
 }
 
 const MOST: u16 = 100;

@@ -4,29 +4,21 @@ mod entity;
 mod fields;
 mod look_ups;
 mod pages;
-mod query;
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::{Path, State},
-    http::StatusCode,
-    response::Response,
-    routing::get,
-};
-use driftline_core::api::Api;
+use axum::{Router, extract::Path, response::Response, routing::get};
 use serde_json::json;
 
-use self::{fields::Fields, query::Params};
+use self::fields::Fields;
 use super::{
-    answers::{answer, json as json_answer},
-    authorization::{Caller, READER_ID, reader},
-    refusal::{Refusal, refuse},
+    answers::ok,
+    refusal::Refusal,
+    request::{ApiRequest, READER_ID, reader},
     sim::Sim,
     timeline::Timeline,
 };
-use crate::quota::{Asked, Endpoint};
+use crate::quota::Endpoint;
 
 pub(crate) fn routes() -> Router<Arc<Sim>> {
     Router::new()
@@ -39,63 +31,35 @@ pub(crate) fn routes() -> Router<Arc<Sim>> {
         .route("/2/tweets/{id}", get(look_ups::one))
 }
 
-async fn me(State(sim): State<Arc<Sim>>, caller: Caller, params: Params) -> Response {
-    let verdict = sim.verdict(&caller.token, Asked::plain(Endpoint::Credentials));
-    answer(&sim, verdict, || {
-        let fields = params
-            .only(&["user.fields", "tweet.fields", "expansions"])
-            .and_then(|()| Fields::of(&params));
-        match fields {
-            Ok(fields) => {
-                let body = json!({ "data": entity::user(&reader(), &fields) });
-                json_answer(StatusCode::OK, body.to_string())
-            }
-            Err(refusal) => refuse(Api::X, &refusal),
-        }
-    })
-    .await
+async fn me(request: ApiRequest) -> Response {
+    let params = &request.params;
+    let right = || {
+        params.only(&["user.fields", "tweet.fields", "expansions"])?;
+        let user = entity::user(&reader(), &Fields::of(params)?);
+        Ok(ok(&json!({ "data": user })))
+    };
+    request.answer_plain(Endpoint::Credentials, right).await
 }
 
-async fn home(
-    State(sim): State<Arc<Sim>>,
-    caller: Caller,
-    Path(id): Path<String>,
-    params: Params,
-) -> Response {
-    let timeline = of_reader(&id, Timeline::Home);
-    pages::page(&sim, &caller, timeline, &pages::HOME, &params).await
+async fn home(Path(id): Path<String>, request: ApiRequest) -> Response {
+    pages::page(&request, of_reader(&id, Timeline::Home), &pages::HOME).await
 }
 
-async fn user(
-    State(sim): State<Arc<Sim>>,
-    caller: Caller,
-    Path(id): Path<String>,
-    params: Params,
-) -> Response {
+async fn user(Path(id): Path<String>, request: ApiRequest) -> Response {
     let timeline = id.parse().map(Timeline::Account);
     let timeline = timeline.map_err(|_| Refusal::bad("id", &id, NOT_AN_ID));
-    pages::page(&sim, &caller, timeline, &pages::USER, &params).await
+    pages::page(&request, timeline, &pages::USER).await
 }
 
-async fn mentions(
-    State(sim): State<Arc<Sim>>,
-    caller: Caller,
-    Path(id): Path<String>,
-    params: Params,
-) -> Response {
+async fn mentions(Path(id): Path<String>, request: ApiRequest) -> Response {
     let timeline = of_reader(&id, Timeline::Mentions);
-    pages::page(&sim, &caller, timeline, &pages::MENTIONS, &params).await
+    pages::page(&request, timeline, &pages::MENTIONS).await
 }
 
-async fn list(
-    State(sim): State<Arc<Sim>>,
-    caller: Caller,
-    Path(id): Path<String>,
-    params: Params,
-) -> Response {
+async fn list(Path(id): Path<String>, request: ApiRequest) -> Response {
     let timeline = id.parse().map(Timeline::List);
     let timeline = timeline.map_err(|_| Refusal::bad("id", &id, NOT_AN_ID));
-    pages::page(&sim, &caller, timeline, &pages::LIST, &params).await
+    pages::page(&request, timeline, &pages::LIST).await
 }
 
 /// The reader's own timelines are not for others.

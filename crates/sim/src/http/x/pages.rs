@@ -1,26 +1,22 @@
 //! Pages of timelines.
 
-use std::sync::Arc;
-
-use axum::{http::StatusCode, response::Response};
-use driftline_core::{answer::PageRequest, api::Api, upstream_id::UpstreamId};
-use serde_json::{Map, Value, json};
+use axum::response::Response;
+use driftline_core::{answer::PageRequest, upstream_id::UpstreamId};
+use serde_json::{Value, json};
 
 use super::{
     entity,
-    fields::{Fields, PARAMETERS},
-    query::Params,
+    fields::{Fields, PARAMETERS, check_id},
 };
 use crate::{
     http::{
-        answers::{answer, json as json_answer},
-        authorization::Caller,
-        refusal::{Refusal, refuse},
-        sim::Sim,
+        answers::ok,
+        refusal::Refusal,
+        request::{ApiRequest, Params},
         timeline::Timeline,
         tweet::Tweet,
     },
-    quota::{Asked, Endpoint},
+    quota::{Endpoint, RequestKind},
     world::Cut,
 };
 
@@ -47,67 +43,41 @@ pub(super) const USER: Rules = Rules {
 };
 pub(super) const MENTIONS: Rules = Rules {
     endpoint: Endpoint::Mentions,
-    least: 5,
-    default: 10,
-    bounds: true,
+    ..USER
 };
 pub(super) const LIST: Rules = Rules {
     endpoint: Endpoint::List,
-    least: 1,
-    default: 100,
     bounds: false,
+    ..HOME
 };
 
 pub(super) async fn page(
-    sim: &Arc<Sim>,
-    caller: &Caller,
+    request: &ApiRequest,
     timeline: Result<Timeline, Refusal>,
     rules: &Rules,
-    params: &Params,
 ) -> Response {
+    let (sim, params) = (&request.sim, &request.params);
     sim.count(|traffic| traffic.page_requests += 1);
-    let asked = Asked {
+    let kind = RequestKind {
         endpoint: rules.endpoint,
-        paged: ["since_id", "until_id", "pagination_token"]
-            .iter()
-            .any(|name| params.text(name).is_some()),
+        paged: params.has_any(&["since_id", "until_id", "pagination_token"]),
     };
-    let verdict = sim.verdict(&caller.token, asked);
-    answer(sim, verdict, || {
-        let page = timeline.and_then(|timeline| right(sim, caller, &timeline, rules, params));
-        match page {
-            Ok(body) => json_answer(StatusCode::OK, Value::Object(body).to_string()),
-            Err(refusal) => refuse(Api::X, &refusal),
-        }
-    })
-    .await
+    let right = || {
+        let timeline = timeline?;
+        let bounds = bounds(rules, params)?;
+        let fields = Fields::of(params)?;
+        sim.check_cap()?;
+        let cut = sim.cut(&timeline, &request.token, &bounds);
+        let cut = cut.ok_or(Refusal::NotFound)?;
+        sim.give(cut.statuses.len());
+        let mut body = entity::several(&Tweet::all(sim, &cut.statuses), &fields);
+        body.insert("meta".into(), meta(&cut, params));
+        Ok(ok(&Value::Object(body)))
+    };
+    request.answer(kind, right).await
 }
 
-fn right(
-    sim: &Sim,
-    caller: &Caller,
-    timeline: &Timeline,
-    rules: &Rules,
-    params: &Params,
-) -> Result<Map<String, Value>, Refusal> {
-    let request = request(rules, params)?;
-    let fields = Fields::of(params)?;
-    sim.capped().map_or(Ok(()), Err)?;
-    let cut = sim.cut(timeline, &caller.token, &request);
-    let cut = cut.ok_or(Refusal::NotFound)?;
-    sim.give(cut.statuses.len());
-    let now_ms = sim.clock.now_ms();
-    let tweets: Vec<_> = cut
-        .statuses
-        .iter()
-        .map(|status| Tweet::of(sim, now_ms, status))
-        .collect();
-    let mut body = entity::several(&tweets, &fields);
-    body.insert("meta".into(), meta(&cut, params));
-    Ok(body)
-}
-
-fn request(rules: &Rules, params: &Params) -> Result<PageRequest, Refusal> {
+fn bounds(rules: &Rules, params: &Params) -> Result<PageRequest, Refusal> {
     let mut known = vec!["id", "max_results", "pagination_token"];
     known.extend(PARAMETERS);
     if rules.bounds {
@@ -128,11 +98,13 @@ fn request(rules: &Rules, params: &Params) -> Result<PageRequest, Refusal> {
                 Refusal::bad("max_results", text, message)
             })?,
     };
-    let since = params.id("since_id")?.map(UpstreamId::from);
-    let until = params.id("until_id")?.map(UpstreamId::from);
+    let id = |name| match params.text(name) {
+        Some(id) => check_id(name, id).map(|()| Some(id.into())),
+        None => Ok(None),
+    };
     let mut request = PageRequest {
-        since_id: since,
-        max_id: until,
+        since_id: id("since_id")?,
+        max_id: id("until_id")?,
         min_id: None,
         limit,
     };
