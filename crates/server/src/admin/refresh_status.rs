@@ -45,10 +45,7 @@ pub(super) async fn status(
         Some(refreshers) => refreshers.configured_credentials().await?,
         None => ConfiguredCredentials::default(),
     };
-    let since_ms = |first_ms: Option<i64>| {
-        let first_ms = first_ms.unwrap_or(now);
-        now.saturating_sub(first_ms).max(0)
-    };
+    let since_ms = |first_ms: Option<i64>| now.saturating_sub(first_ms.unwrap_or(now)).max(0);
     let instances = states.into_iter().map(|(instance, behind, aged)| {
         let refreshers = host.refreshers.as_ref();
         let refresh_stats = refreshers.map(|refreshers| refreshers.refresh_stats(instance.id));
