@@ -13,7 +13,7 @@ use std::{
 
 use driftline_core::{
     answer::{AnswerHeaders, Failure, FailureKind},
-    quota::{Grant, QuotaLedger, RequestKind, Unit, Use, WINDOW_EDGE_MS},
+    quota::{Grant, QuotaLedger, RequestKind, RequestPriority, Unit, WINDOW_EDGE_MS},
 };
 use driftline_runtime::{
     metrics::{QUOTA_REMAINING, THROTTLED},
@@ -143,9 +143,9 @@ impl Quotas {
         let request = QuotaRequest {
             id: credential.id,
             scope,
-            purpose: match purpose {
-                QuotaPurpose::Poll => Use::Poll,
-                QuotaPurpose::Refresh => Use::Refresh {
+            priority: match purpose {
+                QuotaPurpose::Poll => RequestPriority::Poll,
+                QuotaPurpose::Refresh => RequestPriority::Refresh {
                     left_to_polling: self.polling_share,
                 },
             },

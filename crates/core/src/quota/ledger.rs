@@ -21,9 +21,9 @@ pub struct QuotaLedger {
     blind: u32,
 }
 
-/// The purpose of a request.
+/// How a request ranks when quota is granted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Use {
+pub enum RequestPriority {
     /// Reading a timeline: it may take whatever is left.
     Poll,
     /// Refreshing posts: it leaves to polling this share, 0 to 1, of what the rest of the window
@@ -59,7 +59,7 @@ impl QuotaLedger {
     /// Takes up to `max` requests that read up to `posts` posts each.
     ///
     /// Until an answer reports the current window, it grants one at a time.
-    pub fn take(&mut self, max: u32, posts: u32, purpose: Use, now_ms: i64) -> Grant {
+    pub fn take(&mut self, max: u32, posts: u32, priority: RequestPriority, now_ms: i64) -> Grant {
         if let Some(until_ms) = self.blocked_until_ms.filter(|&until_ms| until_ms > now_ms) {
             return Grant::Until(until_ms);
         }
@@ -70,7 +70,7 @@ impl QuotaLedger {
             Unit::Requests => 1,
             Unit::Posts => posts,
         };
-        let applies = |window: &Window| purpose == Use::Poll || !window.pages_only;
+        let applies = |window: &Window| priority == RequestPriority::Poll || !window.pages_only;
         let mut requests = self
             .windows
             .iter()
@@ -81,7 +81,7 @@ impl QuotaLedger {
         let mut granted = if is_known { max.max(1) } else { 1 };
         let mut until_ms = now_ms;
         for window in self.windows.iter().filter(|window| applies(window)) {
-            let (kept, cost) = (kept(purpose, window.unit), cost(window.unit));
+            let (kept, cost) = (kept(priority, window.unit), cost(window.unit));
             let free = window.free(kept, now_ms);
             granted = granted.min(free.checked_div(cost).unwrap_or(granted));
             if free < cost {
@@ -335,12 +335,14 @@ fn is_of(window: &Window, throttle: &Throttle) -> bool {
         && window.reset_at_ms.abs_diff(throttle.reset_at_ms) <= SAME_WINDOW_MS
 }
 
-fn kept(purpose: Use, unit: Unit) -> f64 {
-    match (purpose, unit) {
-        (Use::Poll, _) => 0.0,
+fn kept(priority: RequestPriority, unit: Unit) -> f64 {
+    match (priority, unit) {
+        (RequestPriority::Poll, _) => 0.0,
         // A month's cap is spent evenly: a burst at its beginning would starve its end.
-        (Use::Refresh { .. }, Unit::Posts) => EVEN,
-        (Use::Refresh { left_to_polling }, Unit::Requests) => left_to_polling.clamp(0.0, 1.0),
+        (RequestPriority::Refresh { .. }, Unit::Posts) => EVEN,
+        (RequestPriority::Refresh { left_to_polling }, Unit::Requests) => {
+            left_to_polling.clamp(0.0, 1.0)
+        }
     }
 }
 

@@ -6,5 +6,5 @@
 mod ledger;
 mod window;
 
-pub use ledger::{Grant, QuotaLedger, RequestKind, Use};
+pub use ledger::{Grant, QuotaLedger, RequestKind, RequestPriority};
 pub use window::{Unit, WINDOW_EDGE_MS, Window};

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::Throttle,
-    quota::{Grant, QuotaLedger, RequestKind, Use, WINDOW_EDGE_MS},
+    quota::{Grant, QuotaLedger, RequestKind, RequestPriority, WINDOW_EDGE_MS},
 };
 use proptest::prelude::*;
 
@@ -95,16 +95,16 @@ fn run(
                 }
                 continue;
             }
-            let purpose = if process < polls {
-                Use::Poll
+            let priority = if process < polls {
+                RequestPriority::Poll
             } else {
-                Use::Refresh {
+                RequestPriority::Refresh {
                     left_to_polling: 0.5,
                 }
             };
             let (left, until_ms) = held[process];
             if left == 0 || now_ms >= until_ms.saturating_sub(WINDOW_EDGE_MS) {
-                held[process] = match ledger.take(block, 1, purpose, now_ms) {
+                held[process] = match ledger.take(block, 1, priority, now_ms) {
                     Grant::Requests(granted) => {
                         let ends = ledger.windows().iter().map(|w| w.reset_at_ms).min();
                         (granted, ends.unwrap_or(i64::MAX))

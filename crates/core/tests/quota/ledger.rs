@@ -2,10 +2,10 @@
 
 use driftline_core::{
     answer::Throttle,
-    quota::{Grant, QuotaLedger, RequestKind, Unit, Use},
+    quota::{Grant, QuotaLedger, RequestKind, RequestPriority, Unit},
 };
 
-const REFRESH: Use = Use::Refresh {
+const REFRESH: RequestPriority = RequestPriority::Refresh {
     left_to_polling: 0.5,
 };
 
@@ -31,7 +31,10 @@ fn left(ledger: &QuotaLedger) -> u32 {
 #[test]
 fn before_anything_is_known_requests_go_one_by_one() {
     let mut ledger = QuotaLedger::default();
-    assert_eq!(ledger.take(8, 100, Use::Poll, 0), Grant::Requests(1));
+    assert_eq!(
+        ledger.take(8, 100, RequestPriority::Poll, 0),
+        Grant::Requests(1)
+    );
     ledger.answered(RequestKind::LookUp, None, 10);
     assert_eq!(ledger.take(8, 100, REFRESH, 20), Grant::Requests(1));
 }
@@ -39,7 +42,10 @@ fn before_anything_is_known_requests_go_one_by_one() {
 #[test]
 fn what_is_taken_is_gone_before_it_is_sent() {
     let mut ledger = known();
-    assert_eq!(ledger.take(8, 1, Use::Poll, 0), Grant::Requests(8));
+    assert_eq!(
+        ledger.take(8, 1, RequestPriority::Poll, 0),
+        Grant::Requests(8)
+    );
     assert_eq!(left(&ledger), 292);
 }
 
@@ -51,10 +57,13 @@ fn refreshing_leaves_polling_its_share_and_the_share_fades() {
     assert_eq!(ledger.take(8, 1, REFRESH, 0), Grant::Until(2_000));
     assert_eq!(ledger.take(8, 1, REFRESH, 2_000), Grant::Requests(1));
     assert_eq!(
-        ledger.take(1_000, 1, Use::Poll, 2_000),
+        ledger.take(1_000, 1, RequestPriority::Poll, 2_000),
         Grant::Requests(149)
     );
-    assert_eq!(ledger.take(1, 1, Use::Poll, 2_000), Grant::Until(300_000));
+    assert_eq!(
+        ledger.take(1, 1, RequestPriority::Poll, 2_000),
+        Grant::Until(300_000)
+    );
     let mut unused = known();
     assert_eq!(
         unused.take(1_000, 1, REFRESH, 299_990),
@@ -65,7 +74,7 @@ fn refreshing_leaves_polling_its_share_and_the_share_fades() {
 #[test]
 fn a_late_answer_never_raises_what_is_left() {
     let mut ledger = known();
-    ledger.take(10, 1, Use::Poll, 0);
+    ledger.take(10, 1, RequestPriority::Poll, 0);
     ledger.answered(RequestKind::LookUp, Some(&throttle(300, 299, 300_500)), 50);
     assert_eq!(left(&ledger), 290);
     ledger.answered(RequestKind::LookUp, Some(&throttle(300, 250, 300_500)), 60);
@@ -78,10 +87,13 @@ fn a_late_answer_never_raises_what_is_left() {
 #[test]
 fn a_window_begins_anew_when_its_time_is_over() {
     let mut ledger = known();
-    ledger.take(1_000, 1, Use::Poll, 0);
-    assert_eq!(ledger.take(1, 1, Use::Poll, 299_999), Grant::Until(300_000));
+    ledger.take(1_000, 1, RequestPriority::Poll, 0);
     assert_eq!(
-        ledger.take(8, 1, Use::Poll, 300_000),
+        ledger.take(1, 1, RequestPriority::Poll, 299_999),
+        Grant::Until(300_000)
+    );
+    assert_eq!(
+        ledger.take(8, 1, RequestPriority::Poll, 300_000),
         Grant::Requests(1),
         "one, until an answer reports it"
     );
@@ -90,7 +102,10 @@ fn a_window_begins_anew_when_its_time_is_over() {
         Some(&throttle(300, 299, 600_000)),
         300_100,
     );
-    assert_eq!(ledger.take(8, 1, Use::Poll, 300_100), Grant::Requests(8));
+    assert_eq!(
+        ledger.take(8, 1, RequestPriority::Poll, 300_100),
+        Grant::Requests(8)
+    );
     // An answer of the window before, which took long.
     ledger.answered(
         RequestKind::LookUp,
@@ -109,7 +124,10 @@ fn the_length_of_windows_is_learned() {
         Some(&throttle(300, 20, 300_000)),
         250_000,
     );
-    assert_eq!(ledger.take(1, 1, Use::Poll, 301_000), Grant::Requests(1));
+    assert_eq!(
+        ledger.take(1, 1, RequestPriority::Poll, 301_000),
+        Grant::Requests(1)
+    );
     ledger.answered(
         RequestKind::LookUp,
         Some(&throttle(300, 299, 600_000)),
@@ -123,8 +141,14 @@ fn the_length_of_windows_is_learned() {
 fn every_window_binds() {
     let mut ledger = known();
     ledger.answered(RequestKind::LookUp, Some(&throttle(1_500, 4, 900_000)), 0);
-    assert_eq!(ledger.take(8, 1, Use::Poll, 0), Grant::Requests(4));
-    assert_eq!(ledger.take(8, 1, Use::Poll, 0), Grant::Until(900_000));
+    assert_eq!(
+        ledger.take(8, 1, RequestPriority::Poll, 0),
+        Grant::Requests(4)
+    );
+    assert_eq!(
+        ledger.take(8, 1, RequestPriority::Poll, 0),
+        Grant::Until(900_000)
+    );
 }
 
 #[test]
@@ -139,8 +163,14 @@ fn what_only_pages_are_told_of_does_not_bind_look_ups() {
         [2, 297],
         "look-ups are not taken from the pages' limit"
     );
-    assert_eq!(ledger.take(8, 1, Use::Poll, 30), Grant::Requests(2));
-    assert_eq!(ledger.take(1, 1, Use::Poll, 40), Grant::Until(900_000));
+    assert_eq!(
+        ledger.take(8, 1, RequestPriority::Poll, 30),
+        Grant::Requests(2)
+    );
+    assert_eq!(
+        ledger.take(1, 1, RequestPriority::Poll, 40),
+        Grant::Until(900_000)
+    );
     assert_eq!(ledger.take(1, 1, REFRESH, 50), Grant::Requests(1));
     // A page's refusal is of the limit that ends with it.
     let reported = throttle(300, 0, 900_000);
@@ -157,7 +187,10 @@ fn what_a_look_up_is_told_of_binds_both() {
     }
     ledger.answered(RequestKind::LookUp, Some(&throttle(300, 8, 300_000)), 2);
     assert_eq!(left(&ledger), 6, "two more are under way");
-    assert_eq!(ledger.take(8, 1, Use::Poll, 3), Grant::Requests(6));
+    assert_eq!(
+        ledger.take(8, 1, RequestPriority::Poll, 3),
+        Grant::Requests(6)
+    );
     let bound = ledger.take(1, 1, REFRESH, 4);
     assert!(matches!(bound, Grant::Until(_)), "{bound:?}");
     assert_eq!(ledger.windows().len(), 1);
@@ -190,14 +223,14 @@ fn two_windows_that_end_together_are_told_apart_later() {
         300_004,
     );
     assert_eq!(ledger.take(1, 1, REFRESH, 300_005), Grant::Requests(1));
-    let polls = ledger.take(1, 1, Use::Poll, 300_006);
+    let polls = ledger.take(1, 1, RequestPriority::Poll, 300_006);
     assert_eq!(polls, Grant::Until(1_200_000));
 }
 
 #[test]
 fn a_lowered_limit_replaces_the_one_before() {
     let mut ledger = known();
-    ledger.take(1, 1, Use::Poll, 300_000);
+    ledger.take(1, 1, RequestPriority::Poll, 300_000);
     ledger.answered(
         RequestKind::LookUp,
         Some(&throttle(100, 99, 600_000)),
@@ -210,18 +243,24 @@ fn a_lowered_limit_replaces_the_one_before() {
 #[test]
 fn an_unexpected_refusal_is_use_by_others() {
     let mut ledger = known();
-    ledger.take(10, 1, Use::Poll, 0);
+    ledger.take(10, 1, RequestPriority::Poll, 0);
     let reported = throttle(300, 0, 300_000);
     ledger.refused(RequestKind::LookUp, Some(&reported), None, 0, 100);
     assert_eq!(ledger.windows()[0].others, 290);
-    assert_eq!(ledger.take(1, 1, Use::Poll, 100), Grant::Until(300_000));
+    assert_eq!(
+        ledger.take(1, 1, RequestPriority::Poll, 100),
+        Grant::Until(300_000)
+    );
 }
 
 #[test]
 fn refusals_without_headers_back_off() {
     let mut ledger = QuotaLedger::default();
     ledger.refused(RequestKind::LookUp, None, Some(7_000), 0, 0);
-    assert_eq!(ledger.take(1, 1, Use::Poll, 6_999), Grant::Until(7_000));
+    assert_eq!(
+        ledger.take(1, 1, RequestPriority::Poll, 6_999),
+        Grant::Until(7_000)
+    );
     ledger.refused(RequestKind::LookUp, None, None, 0, 10_000);
     ledger.refused(RequestKind::LookUp, None, None, 0, 40_000);
     assert_eq!(ledger.blocked_until_ms(), Some(70_000));
@@ -245,10 +284,19 @@ fn a_cap_on_posts_is_spent_evenly_and_what_was_not_read_comes_back() {
     assert_eq!(ledger.windows()[0].remaining, 292, "requests are no posts");
     let mut spent = known();
     spent.set_cap(250, 30_000_000, 30_000_000);
-    assert_eq!(spent.take(8, 100, Use::Poll, 0), Grant::Requests(2));
-    assert_eq!(spent.take(8, 100, Use::Poll, 0), Grant::Until(30_000_000));
+    assert_eq!(
+        spent.take(8, 100, RequestPriority::Poll, 0),
+        Grant::Requests(2)
+    );
+    assert_eq!(
+        spent.take(8, 100, RequestPriority::Poll, 0),
+        Grant::Until(30_000_000)
+    );
     spent.lift_cap();
-    assert_eq!(spent.take(8, 100, Use::Poll, 0), Grant::Requests(8));
+    assert_eq!(
+        spent.take(8, 100, RequestPriority::Poll, 0),
+        Grant::Requests(8)
+    );
 }
 
 #[test]
@@ -263,6 +311,6 @@ fn nothing_hostile_breaks_it() {
         ledger.answered(RequestKind::LookUp, Some(&reported), 0);
         ledger.refused(RequestKind::LookUp, Some(&reported), Some(i64::MAX), 1, 5);
         ledger.take(u32::MAX, u32::MAX, REFRESH, i64::MAX - 3);
-        ledger.take(0, 0, Use::Poll, i64::MIN);
+        ledger.take(0, 0, RequestPriority::Poll, i64::MIN);
     }
 }

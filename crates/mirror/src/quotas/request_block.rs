@@ -1,6 +1,6 @@
 //! Several requests taken at once, so that most need no transaction.
 
-use driftline_core::quota::{Grant, QuotaLedger, Unit, Use};
+use driftline_core::quota::{Grant, QuotaLedger, RequestPriority, Unit};
 use driftline_store::{CredentialId, StoreError, Tx, quota};
 
 use super::{Charge, Charged, MONTH, capped};
@@ -10,7 +10,7 @@ use super::{Charge, Charged, MONTH, capped};
 pub(super) struct QuotaRequest {
     pub(super) id: CredentialId,
     pub(super) scope: &'static str,
-    pub(super) purpose: Use,
+    pub(super) priority: RequestPriority,
     pub(super) posts: u32,
     /// The most posts that may be read in a month.
     pub(super) cap: Option<i64>,
@@ -27,7 +27,7 @@ pub(super) fn take_block(
     let QuotaRequest {
         id,
         scope,
-        purpose,
+        priority,
         posts,
         ..
     } = *request;
@@ -37,7 +37,7 @@ pub(super) fn take_block(
         None => None,
     };
     if let Some(capped) = &mut capped {
-        let ahead = capped.clone().take(1, posts, purpose, now_ms);
+        let ahead = capped.clone().take(1, posts, priority, now_ms);
         if let Grant::Until(_) = ahead {
             return Ok((ahead, ledger, Charge::default()));
         }
@@ -45,18 +45,18 @@ pub(super) fn take_block(
     // Under a cap, requests are taken one by one: a block would charge posts that are not read.
     let max = match &capped {
         Some(_) => 1,
-        None => block_of(&ledger, purpose),
+        None => block_of(&ledger, priority),
     };
     let grant = if request.is_held {
         Grant::Requests(1)
     } else {
-        ledger.take(max, posts, purpose, now_ms)
+        ledger.take(max, posts, priority, now_ms)
     };
     let mut charge = Charge::default();
     if let Grant::Requests(granted) = grant {
         quota::store(tx, id, scope, &ledger)?;
         if let Some(mut capped) = capped {
-            capped.take(granted, posts, purpose, now_ms);
+            capped.take(granted, posts, priority, now_ms);
             quota::store(tx, id, MONTH, &capped)?;
             charge.of_month = capped.cap().map(|cap| Charged {
                 posts,
@@ -69,10 +69,12 @@ pub(super) fn take_block(
 
 /// How many requests to take at once: fewer as the window runs out, so that few are unused at its
 /// end.
-fn block_of(ledger: &QuotaLedger, purpose: Use) -> u32 {
+fn block_of(ledger: &QuotaLedger, priority: RequestPriority) -> u32 {
     let windows = ledger.windows().iter();
     let left = windows
-        .filter(|w| w.unit == Unit::Requests && (purpose == Use::Poll || !w.pages_only))
+        .filter(|w| {
+            w.unit == Unit::Requests && (priority == RequestPriority::Poll || !w.pages_only)
+        })
         .map(|w| w.remaining);
     (left.min().unwrap_or(0) / 32).clamp(1, MAX_BLOCK)
 }

@@ -1,6 +1,6 @@
 //! Requests of the quota.
 
-use driftline_core::quota::{Grant, QuotaLedger, Use, WINDOW_EDGE_MS};
+use driftline_core::quota::{Grant, QuotaLedger, RequestPriority, WINDOW_EDGE_MS};
 use driftline_store::{StoreError, credential, quota};
 
 use super::{Simulation, WINDOW_MS};
@@ -27,10 +27,10 @@ impl Simulation {
             .store
             .write_blocking(credential::root(id), move |tx| {
                 let mut ledger = quota::load(tx, id, "requests")?;
-                let purpose = Use::Refresh {
+                let priority = RequestPriority::Refresh {
                     left_to_polling: 0.2,
                 };
-                let grant = ledger.take(1, posts, purpose, now_ms);
+                let grant = ledger.take(1, posts, priority, now_ms);
                 quota::store(tx, id, "requests", &ledger)?;
                 Ok::<_, StoreError>((grant, ledger.windows().is_empty()))
             })

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use driftline_core::{
     answer::FailureKind,
     api::Api,
-    quota::{Grant, QuotaLedger, Use},
+    quota::{Grant, QuotaLedger, RequestPriority},
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
@@ -186,7 +186,7 @@ fn held_back(mut month: QuotaLedger, batch: usize, now_ms: i64) -> Option<(Strin
     let cap = *month.cap()?;
     let posts = u32::try_from(batch).unwrap_or(u32::MAX);
     // The share for polling concerns requests, which the monthly cap does not limit.
-    let refresh = Use::Refresh {
+    let refresh = RequestPriority::Refresh {
         left_to_polling: 0.0,
     };
     let Grant::Until(until_ms) = month.take(1, posts, refresh, now_ms) else {
