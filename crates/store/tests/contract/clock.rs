@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use driftline_db::testing::databases;
-use driftline_store::{Store, source, timeline::Viewer};
+use driftline_store::{source, timeline::Viewer};
 
 use crate::world::{START_MS, World, open, posts};
 
@@ -78,6 +78,6 @@ fn processes_whose_clocks_differ_by_hours_repeat_no_id() {
             }
         }
         assert_eq!(seen.len(), 20, "on {}", fresh.name);
-        stores.iter().for_each(Store::close_blocking);
+        stores.iter().for_each(|store| store.close_blocking());
     }
 }
