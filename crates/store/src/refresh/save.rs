@@ -134,7 +134,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
             Some((refresh_state, _)) if refresh_state.due_at_ms != Some(slot.due_at_ms) => {}
             // It returned while it was claimed.
             Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => {
-                changes.refreshed.slots.push(*slot)
+                changes.refreshed.slots.push(*slot);
             }
             Some((refresh_state, _)) => changes.refreshed.schedule(*slot, refresh_state, None),
             None => {}
