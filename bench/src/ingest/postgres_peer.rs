@@ -120,7 +120,8 @@ impl Writer {
         if let Clock::Free = self.clock {
             tx.execute(&statements.clock, &[&self.last_id, &self.accounts])?;
         }
-        tx.execute(&statements.source, &[&self.machine, &self.usn])?;
+        tx.execute(&statements.source, &[&self.machine])?;
+        tx.execute(&statements.library, &[&self.usn])?;
         let high = rows.last().map_or("", |row| &row.position);
         let low = format!("{:06}", self.pages / 5);
         tx.execute(&statements.gap, &[&low, &high])?;
@@ -146,6 +147,7 @@ struct Statements {
     hold: Statement,
     clock: Statement,
     source: Statement,
+    library: Statement,
     gap: Statement,
     fresh: Statement,
     schedule: Statement,
@@ -193,7 +195,8 @@ impl Statements {
             clock: prepare(
                 "update local_clock set last_id = $1, last_account_id = $2 where one = 1",
             )?,
-            source: prepare("update source set machine = $1, update_count = $2 where id = {source}")?,
+            source: prepare("update source set machine = $1 where id = {source}")?,
+            library: prepare("update library set update_count = $1 where owner_id = {source}")?,
             gap: prepare(
                 "insert into gap (source_id, low, high, kind, history, fill_requested, tries, read_age_ms, from_ms,
                      until_ms)

@@ -214,8 +214,10 @@ fn finish(
 ) -> rusqlite::Result<()> {
     tx.prepare_cached("update local_clock set last_id = ?1, last_account_id = ?2 where one = 1")?
         .execute([next.id, next.account])?;
-    tx.prepare_cached("update source set machine = ?1, update_count = ?2 where id = 1")?
-        .execute(params![machine, next.usn])?;
+    tx.prepare_cached("update source set machine = ?1 where id = 1")?
+        .execute([machine])?;
+    tx.prepare_cached("update library set update_count = ?1 where id = 1")?
+        .execute([next.usn])?;
     // Ranges grow over some pages before the next begins.
     let low = format!("{:06}", number / 5);
     tx.prepare_cached(

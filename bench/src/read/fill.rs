@@ -43,10 +43,8 @@ pub(super) fn timeline(path: &Path, posts: usize) -> Result<Filled, Failure> {
         "update local_clock set last_id = ?1, last_account_id = ?2",
         [last, ACCOUNTS],
     )?;
-    connection.execute(
-        "update source set readable = 1, update_count = ?1",
-        [i64::try_from(posts)?],
-    )?;
+    connection.execute("update source set readable = 1", [])?;
+    connection.execute("update library set update_count = ?1", [i64::try_from(posts)?])?;
     let checkpoint = "pragma optimize; pragma wal_checkpoint(truncate)";
     connection.execute_batch(checkpoint)?;
     Ok(Filled {

@@ -1,6 +1,5 @@
 //! Stores with many due posts, multiplied from some that were taken in.
 
-use driftline_db::Dialect;
 use driftline_store::{InstanceId, Root, Store, StoreError, Tx, clock, source};
 
 use super::made::{self, FIRST_PAGE_MS, NOW_MS, Pages, REFRESHED_MS, TEMPLATES};
@@ -68,7 +67,6 @@ struct Copies {
 
 impl Copies {
     fn copy(self, tx: &mut Tx<'_>, from: i64, until: i64) -> Result<(), StoreError> {
-        free_plans(tx)?;
         let numbers = "(with recursive n(i) as (
                  select cast($1 as bigint) union all select i + 1 from n where i + 1 < $2)
              select i from n) as n";
@@ -129,7 +127,6 @@ impl Copies {
 
     /// Schedules the copies alone, in the order of the index.
     fn schedule(self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        free_plans(tx)?;
         let last_id = self.last_template + self.posts;
         tx.execute("update local_clock set last_id = $1", &[&last_id])?;
         for table in ["schedule", "freshness"] {
@@ -146,16 +143,6 @@ impl Copies {
         )?;
         Ok(())
     }
-}
-
-/// Lets a transaction read whole tables: the store's own have plans by keys alone.
-fn free_plans(tx: &mut Tx<'_>) -> Result<(), StoreError> {
-    if tx.dialect() == Dialect::Postgres {
-        for plan in ["seqscan", "hashjoin", "mergejoin"] {
-            tx.execute(&format!("set local enable_{plan} = on"), &[])?;
-        }
-    }
-    Ok(())
 }
 
 const CHUNK: i64 = 50_000;

@@ -8,7 +8,7 @@ use std::{
 
 use driftline_core::refresh::{BatchRule, LookupOutcome, Policy};
 use driftline_store::{
-    InstanceId, Store,
+    InstanceId, Store, block_on,
     refresh::{AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, LookupAnswer, Save, Saved},
 };
 
@@ -58,7 +58,7 @@ impl Worker {
             policy: Arc::clone(&self.policy),
         };
         self.shard += 1;
-        match self.claims.claim_blocking(&self.store, ask)? {
+        match block_on(self.claims.claim(&self.store, ask))? {
             Claimed::Batch(claim) => Ok(Some(claim)),
             Claimed::Until(_) | Claimed::Idle => Ok(None),
         }
@@ -119,7 +119,7 @@ impl Worker {
             now_ms: self.now_ms,
             random: 1,
         };
-        Ok(self.claims.save_blocking(&self.store, save)?)
+        Ok(block_on(self.claims.save(&self.store, save))?)
     }
 
     /// Works all due posts off; how many, and the time in claims and saves alone.

@@ -112,15 +112,10 @@ impl Peer {
             return Ok(None);
         }
         let (buckets, times, ids) = columns(&slots);
-        let texts: Vec<String> = slots
-            .iter()
-            .map(|slot| format!("{}:{}:{}", slot.bucket, slot.due_at_ms, slot.post_id))
-            .collect();
-        let text = texts.join(" ");
         let (_, lease, _, posts, ()) = tokio::try_join!(
             biased;
             async { client.execute(&statements.take_off, &[&buckets, &times, &ids]).await },
-            async { client.query_one(&statements.lease, &[&base, &"bench", &60_000_i64, &text]).await },
+            async { client.query_one(&statements.lease, &[&base, &"bench", &60_000_i64, &buckets, &times, &ids]).await },
             async { client.query(&statements.fresh, &[&ids]).await },
             async { client.query(&statements.by_id, &[&ids]).await },
             client.batch_execute("commit"),
@@ -156,7 +151,7 @@ impl Peer {
             async { client.query(&statements.known, &[&ids]).await },
         )?;
         let all = lease.due.len();
-        if ended != 1 || fresh.len() != all || known.len() != all {
+        if ended != all as u64 || fresh.len() != all || known.len() != all {
             return Err(Failure::new("the peer lost a lease or a row"));
         }
         for rows in [&mut fresh, &mut known] {
@@ -355,7 +350,7 @@ impl Statements {
                 "delete from claim_lease where bucket = $1 and id in
                      (select id from claim_lease where bucket = $1 and until_ms <= {now}
                       for update skip locked)
-                 returning posts",
+                 returning id",
             )
             .await?,
             first: prepare(
@@ -369,9 +364,15 @@ impl Statements {
             )
             .await?,
             lease: prepare(
-                "insert into claim_lease (bucket, id, holder, until_ms, posts)
-                 select $1, {now} * 1048576 + cast(random() * 1048575 as bigint), $2, {now} + $3, $4
-                 returning id, until_ms",
+                "with lease as (insert into claim_lease (bucket, id, holder, until_ms)
+                     select $1, {now} * 1048576 + cast(random() * 1048575 as bigint), $2, {now} + $3
+                     returning bucket, id, until_ms),
+                 slots as (insert into claimed_slot
+                         (lease_bucket, lease_id, bucket, due_at_ms, post_id)
+                     select lease.bucket, lease.id, r.bucket, r.due_at_ms, r.post_id
+                     from lease, unnest($4::bigint[], $5::bigint[], $6::bigint[])
+                         as r(bucket, due_at_ms, post_id))
+                 select id, until_ms from lease",
             )
             .await?,
             fresh: prepare(
@@ -386,8 +387,13 @@ impl Statements {
                  where id = any($1) and deleted_at_ms is null",
             )
             .await?,
-            end: prepare("delete from claim_lease where bucket = $1 and id = $2 and until_ms > {now}")
-                .await?,
+            end: prepare(
+                "with ended as (delete from claim_lease
+                     where bucket = $1 and id = $2 and until_ms > {now} returning id)
+                 delete from claimed_slot
+                 where lease_bucket = $1 and lease_id = (select id from ended)",
+            )
+            .await?,
             known: prepare(
                 "select id, first_source_id, edited_at_ms, read_at_ms, content_hash, deleted_at_ms,
                      visibility, listed

@@ -144,15 +144,12 @@ async fn stored(store: &Store) -> Stored {
                 |row| Ok((row.i64(0)?, row.i64(1)?)),
             )?;
             let slots = tx.query_one("select count(*) from schedule", &[], |row| row.i64(0))?;
-            let leases = tx.query("select posts from claim_lease", &[], |row| row.text(0))?;
-            let leased: usize = leases
-                .iter()
-                .map(|posts| posts.split_whitespace().count())
-                .sum();
+            let leased =
+                tx.query_one("select count(*) from claimed_slot", &[], |row| row.i64(0))?;
             Ok::<_, StoreError>(Stored {
                 posts: usize::try_from(posts).unwrap(),
-                scheduled: usize::try_from(slots).unwrap() + leased,
-                leased,
+                scheduled: usize::try_from(slots + leased).unwrap(),
+                leased: usize::try_from(leased).unwrap(),
                 first_ms,
                 oldest_ms: now_ms - first_ms,
             })

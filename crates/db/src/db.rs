@@ -142,8 +142,7 @@ impl Db {
     pub fn stats(&self) -> Stats {
         Stats {
             write_queue: self.0.writes.len(),
-            read_queue: self.0.reads.len(),
-            ..self.0.counters.snapshot()
+            ..*self.0.counters.lock()
         }
     }
 }
@@ -180,10 +179,12 @@ impl Inner {
     }
 
     fn start_sqlite(&self, options: &Options, path: &Path) -> Result<(), DbError> {
-        let writer = sqlite::open_writer(path)?;
+        let writer = sqlite::open_writer(path, sqlite::MAX_OPENING_WAIT)?;
         // Beginning the transaction has excluded other processes.
         migrate(options.migrations, "", |step| {
-            sqlite::command(&writer, "begin immediate")?;
+            sqlite::when_free(sqlite::MAX_OPENING_WAIT, || {
+                sqlite::command(&writer, "begin immediate")
+            })?;
             let result = step(&mut Tx::sqlite(&writer));
             sqlite::command(&writer, if result.is_ok() { "commit" } else { "rollback" })?;
             result
@@ -326,8 +327,8 @@ fn spawn<T: Send + 'static>(
         .map_err(|error| DbError::Open(format!("cannot start a thread: {error}")))
 }
 
-/// Runs a future of this crate, which needs no runtime, on a plain thread.
-fn block_on<F: Future>(future: F) -> F::Output {
+/// Runs a future of a [`Db`], which needs no runtime, on a plain thread.
+pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

@@ -10,7 +10,7 @@
 //!   update. Between different roots PostgreSQL runs at read committed: nothing is promised there.
 //! - A read sees one snapshot.
 //! - Once a statement has failed, the transaction will not commit, even if the closure ignored
-//!   the error; [`Tx::attempt`] is the way to try something that may fail.
+//!   the error.
 //! - The closure may run more than once (after a deadlock or a lost connection), but commits once.
 //!
 //! # SQL that means the same on both
@@ -33,7 +33,6 @@ mod options;
 mod postgres;
 mod queue;
 mod row;
-mod schema;
 mod sqlite;
 mod stats;
 #[cfg(feature = "testing")]
@@ -42,13 +41,12 @@ mod tx;
 mod value;
 
 pub use batch::Column;
-pub use db::Db;
+pub use db::{Db, block_on};
 pub use dialect::Dialect;
 pub use error::DbError;
 pub use migrate::{Migration, MigrationPlan, PendingMigration};
 pub use options::{Options, Root, SecretUrl, Target};
 pub use row::{ColumnIndex, Row};
-pub use schema::{Index, Kind, Table, TableColumn, schema};
 pub use stats::Stats;
 pub use tx::Tx;
-pub use value::{ToValue, Value, ValueRef};
+pub use value::{ToValue, ValueRef};

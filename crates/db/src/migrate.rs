@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use crate::dialect::Dialect;
 use crate::error::DbError;
-use crate::schema::schema;
 use crate::tx::Tx;
 
 /// One step of the schema's history, in one text for both databases.
@@ -92,20 +91,15 @@ pub(crate) fn plan(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<Migratio
     let pending = applied.pending(migrations)?;
     let tables = match pending {
         [] => Vec::new(),
-        _ => schema(tx)?,
+        _ => tables(tx)?,
     };
     let mut counted = Vec::new();
     for migration in pending {
         let mut rows = Vec::new();
-        for table in tables
-            .iter()
-            .filter(|table| names(migration.sql, &table.name))
-        {
-            let count = format!("select count(*) from {}", table.name);
-            rows.push((
-                table.name.clone(),
-                tx.query_one(&count, &[], |row| row.i64(0))?,
-            ));
+        for table in tables.iter().filter(|table| names(migration.sql, table)) {
+            let count = format!("select count(*) from {table}");
+            let count = tx.query_one(&count, &[], |row| row.i64(0))?;
+            rows.push((table.clone(), count));
         }
         counted.push(PendingMigration {
             migration: *migration,
@@ -117,6 +111,18 @@ pub(crate) fn plan(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<Migratio
         program: newest(migrations),
         pending: counted,
     })
+}
+
+/// The names of all tables, in order.
+fn tables(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
+    let sql = match tx.dialect() {
+        Dialect::Sqlite => "select name from sqlite_schema where type = 'table' order by name",
+        Dialect::Postgres => {
+            "select relname from pg_class where relnamespace = current_schema()::regnamespace
+                 and relkind in ('r', 'p') order by relname::text collate \"C\""
+        }
+    };
+    tx.query(sql, &[], |row| row.text(0))
 }
 
 /// The migrations that a database has recorded.

@@ -69,7 +69,7 @@ impl Worker<'_> {
             if !error.is_retryable() || tries == RERUNS {
                 return job.finish(Err(error));
             }
-            self.counters.retried();
+            self.counters.lock().retries += 1;
             thread::sleep(Duration::from_millis(1 << tries.min(6)));
         }
     }
@@ -90,7 +90,7 @@ impl Worker<'_> {
             none => {
                 let session = none.insert(self.server.connect(self.purpose)?);
                 if self.connected_before {
-                    self.counters.reconnected();
+                    self.counters.lock().reconnects += 1;
                 }
                 self.connected_before = true;
                 session

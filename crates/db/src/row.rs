@@ -134,16 +134,6 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Bytes, owned.
-    pub fn blob(&self, index: impl ColumnIndex) -> Result<Vec<u8>, DbError> {
-        self.bytes(index).map(<[u8]>::to_vec)
-    }
-
-    /// Bytes or null, owned.
-    pub fn opt_blob(&self, index: impl ColumnIndex) -> Result<Option<Vec<u8>>, DbError> {
-        Ok(self.opt_bytes(index)?.map(<[u8]>::to_vec))
-    }
-
     /// Bytes, borrowed from the row.
     pub fn bytes(&self, index: impl ColumnIndex) -> Result<&'a [u8], DbError> {
         present(index, self.opt_bytes(index)?)

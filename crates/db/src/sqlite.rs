@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-pub(crate) use connection::{open_reader, open_writer};
+pub(crate) use connection::{MAX_OPENING_WAIT, open_reader, open_writer, when_free};
 pub(crate) use statement::{command, each, each_many, execute, execute_many, script};
 
 use crate::error::DbError;
@@ -144,33 +144,40 @@ mod tests {
         answer
     }
 
+    /// Queues inserts of these and runs the first three as one group on a table made so.
+    fn group_of_three(tables: &str, parents: [i64; 4]) -> (Connection, Queue, Vec<Answer>) {
+        let connection = Connection::open_in_memory().expect("a database");
+        connection.execute_batch(tables).expect("tables");
+        let queue = Queue::new(10);
+        let answers = parents.map(|parent| queue_insert(&queue, parent));
+        assert_eq!(writes_of_next_group(&connection, &queue), 0);
+        (connection, queue, answers.into())
+    }
+
+    fn writes_of_next_group(connection: &Connection, queue: &Queue) -> u64 {
+        let counters = Counters::default();
+        let first = queue.try_pop().expect("a job");
+        write_group(connection, first, queue, 3, &counters);
+        counters.lock().writes
+    }
+
     /// A foreign key that is checked at the commit is the one way to make a commit fail.
     #[test]
     fn a_groups_failed_commit_is_everybodys() {
-        let connection = Connection::open_in_memory().expect("a database");
-        connection
-            .execute_batch(
-                "pragma foreign_keys = on;
-                 create table parent (id integer primary key);
-                 create table child (
-                     parent integer references parent (id) deferrable initially deferred
-                 );
-                 insert into parent values (1);",
-            )
-            .expect("tables");
-        let (queue, counters) = (Queue::new(10), Counters::default());
-        let answers = [1, 7, 1].map(|parent| queue_insert(&queue, parent));
-        let good = queue_insert(&queue, 1);
-        let first = queue.try_pop().expect("a job");
-        write_group(&connection, first, &queue, 3, &counters);
-        assert_eq!(counters.snapshot().writes, 0);
-        for mut answer in answers {
+        let (connection, queue, mut answers) = group_of_three(
+            "pragma foreign_keys = on;
+             create table parent (id integer primary key);
+             create table child (
+                 parent integer references parent (id) deferrable initially deferred
+             );
+             insert into parent values (1);",
+            [1, 7, 1, 1],
+        );
+        for answer in &mut answers[..3] {
             assert!(matches!(answer.try_recv(), Ok(Err(DbError::Constraint(_)))));
         }
-        let first = queue.try_pop().expect("a job");
-        write_group(&connection, first, &queue, 3, &counters);
-        assert_eq!(counters.snapshot().writes, 1);
-        assert_eq!({ good }.try_recv(), Ok(Ok(())));
+        assert_eq!(writes_of_next_group(&connection, &queue), 1);
+        assert_eq!(answers[3].try_recv(), Ok(Ok(())));
         let count: i64 = connection
             .query_row("select count(*) from child", [], |row| row.get(0))
             .expect("a count");
@@ -179,25 +186,15 @@ mod tests {
 
     #[test]
     fn a_group_that_sqlite_rolls_back_fails_as_a_whole() {
-        let connection = Connection::open_in_memory().expect("a database");
-        connection
-            .execute_batch(
-                "create table child (parent integer unique on conflict rollback);
-                 insert into child values (7);",
-            )
-            .expect("tables");
-        let (queue, counters) = (Queue::new(10), Counters::default());
-        let answers = [1, 7, 2].map(|parent| queue_insert(&queue, parent));
-        let first = queue.try_pop().expect("a job");
-        write_group(&connection, first, &queue, 3, &counters);
-        assert_eq!(counters.snapshot().writes, 0);
-        let [mut first, mut second, mut third] = answers;
-        assert!(matches!(first.try_recv(), Ok(Err(DbError::Other(_)))));
-        assert!(matches!(second.try_recv(), Ok(Err(_))));
-        assert!(third.try_recv().is_err(), "not run yet");
-        let alone = queue.try_pop().expect("a job");
-        write_group(&connection, alone, &queue, 3, &counters);
-        assert_eq!(counters.snapshot().writes, 1);
-        assert_eq!(third.try_recv(), Ok(Ok(())));
+        let (connection, queue, mut answers) = group_of_three(
+            "create table child (parent integer unique on conflict rollback);
+             insert into child values (7);",
+            [1, 7, 2, 3],
+        );
+        assert!(matches!(answers[0].try_recv(), Ok(Err(DbError::Other(_)))));
+        assert!(matches!(answers[1].try_recv(), Ok(Err(_))));
+        assert!(answers[2].try_recv().is_err(), "not run yet");
+        assert_eq!(writes_of_next_group(&connection, &queue), 2);
+        assert_eq!(answers[2].try_recv(), Ok(Ok(())));
     }
 }

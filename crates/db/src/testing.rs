@@ -3,7 +3,9 @@
 mod cluster;
 mod dump;
 mod fresh;
+mod schema;
 
 pub use cluster::{Cluster, ClusterError};
 pub use dump::{dump, load};
 pub use fresh::{Fresh, databases, postgres_database};
+pub use schema::schema;

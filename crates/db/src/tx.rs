@@ -1,5 +1,3 @@
-use std::rc::Rc;
-
 use crate::batch::{self, Column};
 use crate::dialect::Dialect;
 use crate::error::DbError;
@@ -12,11 +10,10 @@ use crate::value::ToValue;
 /// A transaction on either database.
 ///
 /// Any error from a method poisons it: further calls fail with [`DbError::Poisoned`], and it is
-/// rolled back even if the closure returns `Ok`. Only [`Tx::attempt`] recovers.
+/// rolled back even if the closure returns `Ok`.
 pub struct Tx<'a> {
     link: Link<'a>,
     poison: Option<DbError>,
-    depth: usize,
 }
 
 enum Link<'a> {
@@ -27,28 +24,14 @@ enum Link<'a> {
 impl<'a> Tx<'a> {
     /// Runs a statement that gives no rows; returns how many it changed.
     pub fn execute(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
-        self.guard(|link| {
-            check(params)?;
-            let sql = link.dialect().expand(sql)?;
-            match link {
-                Link::Sqlite(connection) => sqlite::execute(connection, &sql, params),
-                Link::Postgres(session) => session.execute(&sql, params, &[]),
-            }
-        })
+        self.run(sql, params, None, false)
     }
 
     /// Runs a statement that gives no rows and whose outcome is not awaited: at the latest
     /// before the next answer or the commit, which fails if it does. On PostgreSQL it travels
     /// together with what comes next and so costs no round trip of its own.
     pub fn execute_later(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<(), DbError> {
-        self.guard(|link| {
-            check(params)?;
-            let sql = link.dialect().expand(sql)?;
-            match link {
-                Link::Sqlite(connection) => sqlite::execute(connection, &sql, params).map(|_| ()),
-                Link::Postgres(session) => session.execute_later(&sql, params, &[]),
-            }
-        })
+        self.run(sql, params, None, true).map(|_| ())
     }
 
     /// Runs a query and reads each row.
@@ -101,8 +84,6 @@ impl<'a> Tx<'a> {
     ///
     /// The batch appears in the text in one of these forms:
     /// - `insert into t(a, b) {rows} on conflict (a) do nothing`: its rows as they are.
-    /// - `insert into t(s, a, b) {rows after $1} on conflict (s, a) do nothing`: each row after
-    ///   one or more parameters.
     /// - `{rows as r(a, b)}`: as a table with named columns, wherever a table may appear, such as
     ///   `update t set x = r.x from {rows as r(id, x)} where t.id = r.id`, or
     ///   `delete from t where (a, b) in (select a, b from {rows as r(a, b)})`, or
@@ -124,18 +105,7 @@ impl<'a> Tx<'a> {
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
     ) -> Result<u64, DbError> {
-        self.guard(|link| {
-            check(params)?;
-            let rows = batch::rows(columns)?;
-            let sql = batch::statement(link.dialect(), sql, params.len(), columns)?;
-            match link {
-                _ if rows == 0 => Ok(0),
-                Link::Sqlite(connection) => {
-                    sqlite::execute_many(connection, &sql, params, columns, rows)
-                }
-                Link::Postgres(session) => session.execute(&sql, params, columns),
-            }
-        })
+        self.run(sql, params, Some(columns), false)
     }
 
     /// Like [`Tx::execute_many`], later: see [`Tx::execute_later`].
@@ -145,36 +115,18 @@ impl<'a> Tx<'a> {
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
     ) -> Result<(), DbError> {
-        self.guard(|link| {
-            check(params)?;
-            let rows = batch::rows(columns)?;
-            let sql = batch::statement(link.dialect(), sql, params.len(), columns)?;
-            match link {
-                _ if rows == 0 => Ok(()),
-                Link::Sqlite(connection) => {
-                    sqlite::execute_many(connection, &sql, params, columns, rows).map(|_| ())
-                }
-                Link::Postgres(session) => session.execute_later(&sql, params, columns),
-            }
-        })
+        self.run(sql, params, Some(columns), true).map(|_| ())
     }
 
-    /// Like [`Tx::execute_many`], for a statement that gives rows: `… returning a`, or
-    /// `select r.id, t.x from {rows as r(id)} join t on t.id = r.id`.
-    pub fn query_many<T>(
+    /// Runs a query that gives one row or none for every row of a batch, whose values it names
+    /// `{row 1}`, `{row 2}`…: `select x from t where s = $1 and id = {row 1}`.
+    ///
+    /// Each row is looked up by itself, through the index that the conditions fit. A join with
+    /// the batch leaves PostgreSQL the choice to read the table instead, which it takes, and keeps
+    /// to, where the plan was made while the table was small or had no statistics.
+    pub fn query_each<T>(
         &mut self,
         sql: &str,
-        params: &[&dyn ToValue],
-        columns: &[Column<'_>],
-        row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
-        let made = batch::statement(self.dialect(), sql, params.len(), columns);
-        self.gather(made, params, columns, row)
-    }
-
-    fn gather<T>(
-        &mut self,
-        sql: Result<Rc<str>, DbError>,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
         mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
@@ -182,7 +134,7 @@ impl<'a> Tx<'a> {
         self.guard(|link| {
             check(params)?;
             let rows = batch::rows(columns)?;
-            let sql = sql?;
+            let sql = batch::statement(link.dialect(), sql, params.len(), columns, true)?;
             let mut found = Vec::new();
             let mut each = |read: &Row<'_>| {
                 found.push(row(read)?);
@@ -199,66 +151,6 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Runs a query that gives one row or none for every row of a batch, whose values it names
-    /// `{row 1}`, `{row 2}`…: `select x from t where s = $1 and id = {row 1}`.
-    ///
-    /// Each row is looked up by itself, through the index that the conditions fit. A join with
-    /// the batch leaves PostgreSQL the choice to read the table instead, which it takes, and keeps
-    /// to, where the plan was made while the table was small or had no statistics.
-    pub fn query_each<T>(
-        &mut self,
-        sql: &str,
-        params: &[&dyn ToValue],
-        columns: &[Column<'_>],
-        row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
-        let made = batch::look_up(self.dialect(), sql, params.len(), columns);
-        self.gather(made, params, columns, row)
-    }
-
-    /// Tries `work` behind a savepoint: if it fails, what it did is undone and the transaction
-    /// goes on. Errors that only a re-run of the whole transaction can cure still poison it.
-    pub fn attempt<T, E: From<DbError>>(
-        &mut self,
-        work: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let depth = self.depth + 1;
-        self.guard(|link| link.savepoint("savepoint", depth))?;
-        self.depth = depth;
-        let result = work(self);
-        if self.poison.is_none() {
-            // What still waits belongs to the attempt; its failure is kept as the poison.
-            let _ = self.guard(Link::settle);
-        }
-        self.depth = depth - 1;
-        let poison = match self.poison.take() {
-            Some(first) if first.is_retryable() => {
-                self.poison = Some(first.clone());
-                return Err(result
-                    .err()
-                    .unwrap_or_else(|| E::from(DbError::Poisoned(Box::new(first)))));
-            }
-            poison => poison,
-        };
-        match (result, poison) {
-            (Ok(value), None) => {
-                self.guard(|link| link.savepoint("release savepoint", depth))?;
-                Ok(value)
-            }
-            (result, poison) => {
-                self.guard(|link| {
-                    link.savepoint("rollback to savepoint", depth)?;
-                    link.savepoint("release savepoint", depth)
-                })?;
-                match (result, poison) {
-                    (Ok(_), Some(first)) => Err(E::from(DbError::Poisoned(Box::new(first)))),
-                    (Ok(value), None) => Ok(value),
-                    (Err(error), _) => Err(error),
-                }
-            }
-        }
-    }
-
     /// Which database this is. Prefer the words of [`Dialect`] to asking.
     pub fn dialect(&self) -> Dialect {
         self.link.dialect()
@@ -268,7 +160,6 @@ impl<'a> Tx<'a> {
         Tx {
             link: Link::Sqlite(connection),
             poison: None,
-            depth: 0,
         }
     }
 
@@ -276,11 +167,10 @@ impl<'a> Tx<'a> {
         Tx {
             link: Link::Postgres(session),
             poison: None,
-            depth: 0,
         }
     }
 
-    /// The first error, unless an attempt undid it.
+    /// The first error.
     pub(crate) fn poison(&self) -> Option<&DbError> {
         self.poison.as_ref()
     }
@@ -313,6 +203,36 @@ impl<'a> Tx<'a> {
             match link {
                 Link::Sqlite(connection) => sqlite::script(connection, &sql),
                 Link::Postgres(session) => session.script(&sql),
+            }
+        })
+    }
+
+    /// Runs a statement, or one for each row of a batch; returns how many rows it changed, or 0 if it
+    /// runs later.
+    fn run(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: Option<&[Column<'_>]>,
+        is_later: bool,
+    ) -> Result<u64, DbError> {
+        self.guard(|link| {
+            check(params)?;
+            let Some(columns) = columns else {
+                let sql = link.dialect().expand(sql)?;
+                return match link {
+                    Link::Sqlite(connection) => sqlite::execute(connection, &sql, params),
+                    Link::Postgres(session) => session.execute(&sql, params, &[], is_later),
+                };
+            };
+            let rows = batch::rows(columns)?;
+            let sql = batch::statement(link.dialect(), sql, params.len(), columns, false)?;
+            match link {
+                _ if rows == 0 => Ok(0),
+                Link::Sqlite(connection) => {
+                    sqlite::execute_many(connection, &sql, params, columns, rows)
+                }
+                Link::Postgres(session) => session.execute(&sql, params, columns, is_later),
             }
         })
     }
@@ -354,21 +274,6 @@ impl Link<'_> {
         match self {
             Link::Sqlite(_) => Dialect::Sqlite,
             Link::Postgres(_) => Dialect::Postgres,
-        }
-    }
-
-    fn settle(&mut self) -> Result<(), DbError> {
-        match self {
-            Link::Sqlite(_) => Ok(()),
-            Link::Postgres(session) => session.settle(),
-        }
-    }
-
-    fn savepoint(&mut self, verb: &str, depth: usize) -> Result<(), DbError> {
-        let sql = format!("{verb} attempt_{depth}");
-        match self {
-            Link::Sqlite(connection) => sqlite::command(connection, &sql),
-            Link::Postgres(session) => session.script(&sql),
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, Db
     let last = tx.query_one(
         &format!("{TAKE} returning last_id"),
         &[&first(now_ms), &count],
-        |row| row.i64(0),
+        |row| row.i64("last_id"),
     )?;
     Ok(last - count + 1)
 }
@@ -46,7 +46,7 @@ pub(crate) fn lowest_listed(tx: &mut Tx<'_>) -> Result<Option<i64>, DbError> {
     tx.query_one(
         "select lowest_listed_id from local_clock where one = 1",
         &[],
-        |row| row.opt_i64(0),
+        |row| row.opt_i64("lowest_listed_id"),
     )
 }
 
@@ -64,8 +64,7 @@ pub(crate) fn raise(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
     tx.execute_later(
         "update local_clock set last_id = {greatest}(last_id, $1) where one = 1",
         &[&id],
-    )?;
-    Ok(())
+    )
 }
 
 /// A sequence of small IDs that count from 1.
@@ -75,7 +74,21 @@ pub(crate) enum IdCounter {
     Source,
     Account,
     Credential,
+    Library,
     Lookup,
+}
+
+impl IdCounter {
+    fn column(self) -> &'static str {
+        match self {
+            IdCounter::Instance => "last_instance_id",
+            IdCounter::Source => "last_source_id",
+            IdCounter::Account => "last_account_id",
+            IdCounter::Credential => "last_credential_id",
+            IdCounter::Library => "last_library_id",
+            IdCounter::Lookup => "last_lookup_id",
+        }
+    }
 }
 
 /// Takes the ID of a new source. Holds the clock.
@@ -95,30 +108,9 @@ pub(crate) fn take_numbers(
     counter: IdCounter,
     count: usize,
 ) -> Result<i64, DbError> {
-    let sql = match counter {
-        IdCounter::Instance => {
-            "update local_clock set last_instance_id = last_instance_id + $1 where one = 1
-             returning last_instance_id"
-        }
-        IdCounter::Source => {
-            "update local_clock set last_source_id = last_source_id + $1 where one = 1
-             returning last_source_id"
-        }
-        IdCounter::Account => {
-            "update local_clock set last_account_id = last_account_id + $1 where one = 1
-             returning last_account_id"
-        }
-        IdCounter::Credential => {
-            "update local_clock set last_credential_id = last_credential_id + $1 where one = 1
-             returning last_credential_id"
-        }
-        IdCounter::Lookup => {
-            "update local_clock set last_lookup_id = last_lookup_id + $1 where one = 1
-             returning last_lookup_id"
-        }
-    };
-    let count = count as i64;
-    let last = tx.query_one(sql, &[&count], |row| row.i64(0))?;
+    let (last, count) = (counter.column(), count as i64);
+    let sql = format!("update local_clock set {last} = {last} + $1 where one = 1 returning {last}");
+    let last = tx.query_one(&sql, &[&count], |row| row.i64(last))?;
     Ok(last - count + 1)
 }
 

@@ -28,7 +28,9 @@ mod store;
 pub mod testing;
 mod text;
 
-pub use driftline_db::{MigrationPlan, PendingMigration, Root, SecretUrl, Stats, Target, Tx};
+pub use driftline_db::{
+    MigrationPlan, PendingMigration, Root, SecretUrl, Stats, Target, Tx, block_on,
+};
 pub use error::StoreError;
 pub use id_types::{AccountId, CredentialId, InstanceId, Local, LocalId, SourceId};
 pub use mirror::{

@@ -4,59 +4,30 @@ use driftline_db::Migration;
 ///
 /// Unique keys of large tables contain the key that would distribute them (a source, a post, an
 /// upstream ID), there are no foreign keys and no sequences: see `docs/sql.md`.
+#[rustfmt::skip]
 pub static MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        name: "timelines",
-        compat_version: 1,
-        sql: include_str!("../migrations/0001_timelines.sql"),
-    },
-    Migration {
-        version: 2,
-        name: "node leases",
-        compat_version: 2,
-        sql: include_str!("../migrations/0002_node_leases.sql"),
-    },
-    Migration {
-        version: 3,
-        name: "refresh",
-        compat_version: 3,
-        sql: include_str!("../migrations/0003_refresh.sql"),
-    },
-    Migration {
-        version: 4,
-        name: "streams",
-        compat_version: 4,
-        sql: include_str!("../migrations/0004_streams.sql"),
-    },
-    Migration {
-        version: 5,
-        name: "returns",
-        compat_version: 5,
-        sql: include_str!("../migrations/0005_returns.sql"),
-    },
-    Migration {
-        version: 6,
-        name: "history in work",
-        compat_version: 6,
-        sql: include_str!("../migrations/0006_history_in_work.sql"),
-    },
-    Migration {
-        version: 7,
-        name: "read ages",
-        compat_version: 7,
-        sql: include_str!("../migrations/0007_read_ages.sql"),
-    },
-    Migration {
-        version: 8,
-        name: "words",
-        compat_version: 8,
-        sql: include_str!("../migrations/0008_words.sql"),
-    },
-    Migration {
-        version: 9,
-        name: "post addresses",
-        compat_version: 8,
-        sql: include_str!("../migrations/0009_post_addresses.sql"),
-    },
+    step(1, "timelines", 1, include_str!("../migrations/0001_timelines.sql")),
+    step(2, "node leases", 2, include_str!("../migrations/0002_node_leases.sql")),
+    step(3, "refresh", 3, include_str!("../migrations/0003_refresh.sql")),
+    step(4, "streams", 4, include_str!("../migrations/0004_streams.sql")),
+    step(5, "returns", 5, include_str!("../migrations/0005_returns.sql")),
+    step(6, "history in work", 6, include_str!("../migrations/0006_history_in_work.sql")),
+    step(7, "read ages", 7, include_str!("../migrations/0007_read_ages.sql")),
+    step(8, "words", 8, include_str!("../migrations/0008_words.sql")),
+    step(9, "post addresses", 8, include_str!("../migrations/0009_post_addresses.sql")),
+    step(10, "libraries", 10, include_str!("../migrations/0010_libraries.sql")),
 ];
+
+const fn step(
+    version: i64,
+    name: &'static str,
+    compat_version: i64,
+    sql: &'static str,
+) -> Migration {
+    Migration {
+        version,
+        name,
+        compat_version,
+        sql,
+    }
+}

@@ -50,7 +50,8 @@ impl Server {
             }
         }
         if purpose == SessionPurpose::Write {
-            settings.push_str(BY_KEYS);
+            // Plans by keys have high prices, which would set just-in-time compiling going.
+            settings.push_str("set jit = off; ");
             settings.push_str(QUICKLY_PACKED);
         }
         if let Some(search_path) = &self.search_path {
@@ -60,7 +61,7 @@ impl Server {
             wire.wait(|client| client.batch_execute(&settings))
                 .map_err(|error| classify(&error))?;
         }
-        Ok(Session::new(wire))
+        Ok(Session::new(wire, purpose == SessionPurpose::Write))
     }
 
     /// Makes the schema if it does not exist; fails at once if the server cannot be used.
@@ -122,11 +123,6 @@ fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Writes look rows up by keys. A plan that was made while a table was small or had no statistics
-/// would read the whole table instead, and be kept when the table has grown. Without just-in-time
-/// compiling, which the prices of plans that are switched off would set going.
-const BY_KEYS: &str = "set enable_seqscan = off; set enable_hashjoin = off; \
-    set enable_mergejoin = off; set jit = off; ";
 /// Large texts are packed with LZ4 where the server was built with it: its own way takes a third of
 /// the time of storing a post.
 const QUICKLY_PACKED: &str = "select set_config(name, 'lz4', false) from pg_settings \

@@ -24,11 +24,14 @@ pub(crate) struct Session {
     wire: Wire,
     statements: HashMap<String, Statement>,
     waiting: Vec<Waiting>,
+    /// Whether the transaction's plans go by keys; `None` if none of the connection's ever need to.
+    goes_by_keys: Option<bool>,
     broken: bool,
 }
 
 /// A statement that is sent along with the next question.
 enum Waiting {
+    Begin(&'static str),
     Script(&'static str),
     Prepared {
         statement: Statement,
@@ -39,41 +42,45 @@ enum Waiting {
 }
 
 impl Session {
-    pub(super) fn new(wire: Wire) -> Session {
+    /// With `by_keys`, a transaction turns off plans that read whole tables before its first
+    /// statement over a batch or a list. Such a statement may get its plan, and keep it, while its
+    /// tables are small or have no statistics: it would read them whole when they have grown.
+    pub(super) fn new(wire: Wire, by_keys: bool) -> Session {
         Session {
             wire,
             statements: HashMap::new(),
             waiting: Vec::new(),
+            goes_by_keys: by_keys.then_some(false),
             broken: false,
         }
     }
 
-    /// Runs a statement that gives no rows.
+    /// Runs a statement that gives no rows; returns how many it changed. If it is for `later`, it runs
+    /// at the latest before the next question is answered or the transaction commits, which then
+    /// fail if it does, and 0 is returned.
     pub(crate) fn execute(
         &mut self,
         sql: &str,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
+        is_later: bool,
     ) -> Result<u64, DbError> {
-        let statement = self.prepare_without_rows(sql, params, columns)?;
+        let statement = self.prepare(sql, params.len(), columns.len())?;
+        if !statement.columns().is_empty() {
+            return Err(DbError::Type(
+                "`execute` ran a statement that gives rows: use `query`".into(),
+            ));
+        }
+        if is_later {
+            return self.keep_back(statement, params, columns, None).map(|()| 0);
+        }
         let params = bind(params, columns);
+        self.plan_by_keys(&params);
         let params = references(&params);
         self.ask(async |client| client.execute(&statement, &params).await)
     }
 
-    /// Runs a statement that gives no rows at the latest before the next question is answered or
-    /// the transaction commits, which then fail if it does.
-    pub(crate) fn execute_later(
-        &mut self,
-        sql: &str,
-        params: &[&dyn ToValue],
-        columns: &[Column<'_>],
-    ) -> Result<(), DbError> {
-        let statement = self.prepare_without_rows(sql, params, columns)?;
-        self.keep_back(statement, params, columns, None)
-    }
-
-    /// Runs a query later, as [`Session::execute_later`] does, and fails if it gives no row.
+    /// Runs a query later, as [`Session::execute`] does, and fails if it gives no row.
     pub(crate) fn require_later(
         &mut self,
         sql: &str,
@@ -93,6 +100,7 @@ impl Session {
     ) -> Result<(), DbError> {
         let statement = self.prepare(sql, params.len(), columns.len())?;
         let params = bind(params, columns);
+        self.plan_by_keys(&params);
         let params = references(&params);
         let rows: Vec<ServerRow> =
             self.ask(async |client| client.query(&statement, &params).await)?;
@@ -107,7 +115,8 @@ impl Session {
     /// Begins a transaction along with its first question.
     pub(crate) fn begin(&mut self, command: &'static str) {
         self.waiting.clear();
-        self.waiting.push(Waiting::Script(command));
+        self.waiting.push(Waiting::Begin(command));
+        self.goes_by_keys = self.goes_by_keys.map(|_| false);
     }
 
     /// Waits until everything that was kept back is done.
@@ -132,7 +141,7 @@ impl Session {
 
     /// Rolls back; if even that fails, the connection goes, and the transaction with it.
     pub(crate) fn roll_back(&mut self) {
-        let is_begun = !matches!(self.waiting.first(), Some(Waiting::Script(_)));
+        let is_begun = !matches!(self.waiting.first(), Some(Waiting::Begin(_)));
         self.waiting.clear();
         if is_begun && !self.is_broken() && self.script("rollback").is_err() {
             self.broken = true;
@@ -199,6 +208,7 @@ impl Session {
             self.settle()?;
         }
         let params = bind(params, columns);
+        self.plan_by_keys(&params);
         let kinds = statement.params().iter();
         let params = params.iter().zip(kinds).map(|(param, kind)| {
             Encoded::of(param, kind).map_err(|error| DbError::Type(error.to_string()))
@@ -212,19 +222,12 @@ impl Session {
         Ok(())
     }
 
-    fn prepare_without_rows(
-        &mut self,
-        sql: &str,
-        params: &[&dyn ToValue],
-        columns: &[Column<'_>],
-    ) -> Result<Statement, DbError> {
-        let statement = self.prepare(sql, params.len(), columns.len())?;
-        if !statement.columns().is_empty() {
-            return Err(DbError::Type(
-                "`execute` ran a statement that gives rows: use `query`".into(),
-            ));
+    fn plan_by_keys(&mut self, params: &[Param<'_>]) {
+        let is_list = |param: &Param<'_>| matches!(param.0, ValueRef::List(_));
+        if self.goes_by_keys == Some(false) && params.iter().any(is_list) {
+            self.goes_by_keys = Some(true);
+            self.waiting.push(Waiting::Script(BY_KEYS));
         }
-        Ok(statement)
     }
 
     fn prepare(&mut self, sql: &str, params: usize, columns: usize) -> Result<Statement, DbError> {
@@ -265,7 +268,9 @@ impl Waiting {
     /// Runs it; how many rows it gave or changed.
     async fn run(&self, client: &Client) -> Result<u64, Error> {
         match self {
-            Waiting::Script(sql) => client.batch_execute(sql).await.map(|()| 0),
+            Waiting::Begin(sql) | Waiting::Script(sql) => {
+                client.batch_execute(sql).await.map(|()| 0)
+            }
             Waiting::Prepared {
                 statement, params, ..
             } => {
@@ -290,6 +295,9 @@ fn references<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
         .collect()
 }
 
+/// One statement, since each costs its own time on the server.
+const BY_KEYS: &str = "select set_config('enable_seqscan', 'off', true), \
+    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
 /// A program has fewer statements than this; if not, they are all prepared again.
 const STATEMENTS: usize = 256;
 /// Bounds what waits in memory.

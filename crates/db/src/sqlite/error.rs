@@ -33,6 +33,12 @@ fn of_failure(failure: ffi::Error, message: String) -> DbError {
             DbError::Busy("another process holds the database file".into())
         }
         ErrorCode::ReadOnly => DbError::ReadOnly,
+        ErrorCode::DiskFull => DbError::Other(format!(
+            "{message}: make room on the disk that holds the database file"
+        )),
+        ErrorCode::SystemIoFailure => DbError::Other(format!(
+            "{message}: check that the disk that holds the database file works and has room"
+        )),
         ErrorCode::ConstraintViolation => match failure.extended_code {
             ffi::SQLITE_CONSTRAINT_UNIQUE
             | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
@@ -52,5 +58,43 @@ fn conflict(message: &str) -> DbError {
     DbError::Conflict {
         table: table.to_owned(),
         constraint: columns.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_disk_says_what_to_do() {
+        for (code, message, advice) in [
+            (
+                ffi::SQLITE_FULL,
+                "database or disk is full",
+                "make room on the disk",
+            ),
+            (
+                ffi::SQLITE_IOERR_WRITE,
+                "disk I/O error",
+                "works and has room",
+            ),
+            (
+                ffi::SQLITE_IOERR_SHMSIZE,
+                "disk I/O error",
+                "works and has room",
+            ),
+        ] {
+            let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let said = classify(&failure).to_string();
+            let with_message =
+                rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some(message.into()));
+            let told = classify(&with_message);
+            assert!(said.contains(advice), "{said}");
+            assert!(
+                matches!(&told, DbError::Other(text) if text.contains(advice)),
+                "{told}"
+            );
+            assert!(told.to_string().starts_with(message), "{told}");
+        }
     }
 }

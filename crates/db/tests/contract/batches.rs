@@ -42,7 +42,7 @@ fn all(db: &Db) -> Vec<Post> {
             Ok((
                 row.i64(0)?,
                 row.opt_text(1)?,
-                row.opt_blob(2)?,
+                row.opt_bytes(2)?.map(<[u8]>::to_vec),
                 row.opt_bool(3)?,
                 row.opt_i64(4)?,
             ))
@@ -93,62 +93,21 @@ fn a_column_of_nulls_has_a_type() {
 }
 
 #[test]
-fn plain_rows_are_inserted_and_come_back() {
+fn plain_rows_are_inserted() {
     on_both(|db| {
-        let insert =
-            |ids: &'static [i64]| {
-                write(db, move |tx| {
-                    tx.query_many(
-                    "insert into post (source_id, id) {rows} on conflict (source_id, id) do nothing
-                     returning id",
+        let insert = |ids: &'static [i64]| {
+            write(db, move |tx| {
+                tx.execute_many(
+                    "insert into post (source_id, id) {rows} on conflict (source_id, id) do nothing",
                     &[],
                     &[Column::i64(ids.iter().map(|_| 1)), Column::i64(ids.iter().copied())],
-                    |row| row.i64(0),
                 )
-                })
-                .map(|mut ids| {
-                    ids.sort_unstable();
-                    ids
-                })
-            };
-        assert_eq!(insert(&[3, 1]), Ok(vec![1, 3]));
-        assert_eq!(insert(&[1, 2, 3, 4]), Ok(vec![2, 4]));
-        assert_eq!(insert(&[]), Ok(vec![]));
-        assert_eq!(ids(db), [1, 2, 3, 4]);
-    });
-}
-
-#[test]
-fn rows_may_follow_parameters() {
-    on_both(|db| {
-        let found = write(db, |tx| {
-            tx.execute_many(
-                "insert into post (body, likes, source_id, id, hidden) {rows after $2, $1}
-                 on conflict (source_id, id) do nothing",
-                &[&7, &"same"],
-                &[
-                    Column::i64([1, 1]),
-                    Column::i64([4, 5]),
-                    Column::bool([None, Some(true)]),
-                ],
-            )?;
-            let sql = "select id, body, likes, hidden from post order by id";
-            tx.query(sql, &[], |row| {
-                Ok((row.i64(0)?, row.text(1)?, row.i64(2)?, row.opt_bool(3)?))
             })
-        });
-        let same = "same".to_owned();
-        assert_eq!(
-            found,
-            Ok(vec![(4, same.clone(), 7, None), (5, same, 7, Some(true))])
-        );
-        // One column alone makes another kind of row on PostgreSQL.
-        let alone = write(db, |tx| {
-            let sql = "insert into post (source_id, id) {rows after $1}";
-            tx.execute_many(sql, &[&1], &[Column::i64([8, 9])])
-        });
-        assert_eq!(alone, Ok(2));
-        assert_eq!(ids(db), [4, 5, 8, 9]);
+        };
+        assert_eq!(insert(&[3, 1]), Ok(2));
+        assert_eq!(insert(&[1, 2, 3, 4]), Ok(2));
+        assert_eq!(insert(&[]), Ok(0));
+        assert_eq!(ids(db), [1, 2, 3, 4]);
     });
 }
 
@@ -171,18 +130,10 @@ fn a_batch_updates_joins_and_deletes() {
             )
         });
         assert_eq!(updated, Ok(2));
-        let mut joined = read(db, |tx| {
-            tx.query_many(
-                "select r.id, post.likes from {rows as r(id)}
-                 join post on post.source_id = 1 and post.id = r.id",
-                &[],
-                &[Column::i64([3, 1, 8])],
-                |row| Ok((row.i64(0)?, row.i64(1)?)),
-            )
-        })
-        .expect("a query");
-        joined.sort_unstable();
-        assert_eq!(joined, [(1, 10), (3, 106)]);
+        let likes = read(db, |tx| {
+            tx.query("select likes from post order by id", &[], |row| row.i64(0))
+        });
+        assert_eq!(likes, Ok(vec![10, 105, 106, 40]));
         let deleted = write(db, |tx| {
             tx.execute_many(
                 "delete from post where (source_id, id) in (select a, b from {rows as r(a, b)})",
@@ -198,19 +149,15 @@ fn a_batch_updates_joins_and_deletes() {
 #[test]
 fn a_failing_row_undoes_the_batch() {
     on_both(|db| {
-        let result = write(db, |tx| {
-            let failed = tx.attempt(|tx| {
-                tx.execute_many(
-                    "insert into post (source_id, id, likes) select 1, r.id, r.likes
-                     from {rows as r(id, likes)}",
-                    &[],
-                    &[Column::i64([1, 2, 3]), Column::i64([0, -1, 0])],
-                )
-            });
-            assert!(matches!(failed, Err(DbError::Constraint(_))), "{failed:?}");
-            Ok(())
+        let failed = write(db, |tx| {
+            tx.execute_many(
+                "insert into post (source_id, id, likes) select 1, r.id, r.likes
+                 from {rows as r(id, likes)}",
+                &[],
+                &[Column::i64([1, 2, 3]), Column::i64([0, -1, 0])],
+            )
         });
-        assert_eq!(result, Ok(()));
+        assert!(matches!(failed, Err(DbError::Constraint(_))), "{failed:?}");
         assert_eq!(ids(db), []);
     });
 }

@@ -62,23 +62,6 @@ fn a_failure_of_what_runs_later_fails_the_transaction() {
 }
 
 #[test]
-fn an_attempt_ends_with_all_that_it_began() {
-    on_both(|db| {
-        let result = write(db, |tx| {
-            insert(tx, 1)?;
-            let tried = tx.attempt(|tx| {
-                tx.execute_later(INSERT, &[&1, &2, &""])?;
-                tx.execute_later(INSERT, &[&1, &1, &"again"])
-            });
-            assert!(tried.is_err(), "{tried:?}");
-            tx.execute_later(INSERT, &[&1, &3, &""])
-        });
-        assert_eq!(result, Ok(()));
-        assert_eq!(ids(db), [1, 3]);
-    });
-}
-
-#[test]
 fn each_row_of_a_batch_is_looked_up() {
     on_both(|db| {
         write(db, |tx| {

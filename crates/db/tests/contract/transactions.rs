@@ -61,52 +61,6 @@ fn a_swallowed_row_error_poisons_as_well() {
 }
 
 #[test]
-fn an_attempt_recovers_from_an_error() {
-    on_both(|db| {
-        let result = db.write_blocking(crate::SOURCE, |tx| {
-            insert(tx, 1)?;
-            let failed = tx.attempt(|tx| {
-                insert(tx, 2)?;
-                insert(tx, 1)
-            });
-            assert!(
-                matches!(failed, Err(DbError::Conflict { .. })),
-                "{failed:?}"
-            );
-            // An error that the attempt's own closure swallows undoes the attempt too.
-            let swallowed: Result<(), DbError> = tx.attempt(|tx| {
-                insert(tx, 3)?;
-                let _ = insert(tx, 1);
-                Ok(())
-            });
-            assert!(
-                matches!(swallowed, Err(DbError::Poisoned(_))),
-                "{swallowed:?}"
-            );
-            let refused = tx.attempt(|tx| {
-                insert(tx, 4)?;
-                Err::<(), _>(StoreError::Refused)
-            });
-            assert_eq!(refused, Err(StoreError::Refused));
-            tx.attempt::<_, StoreError>(|tx| {
-                insert(tx, 5)?;
-                let inner: Result<(), DbError> = tx.attempt(|tx| {
-                    insert(tx, 6)?;
-                    insert(tx, 5)
-                });
-                assert!(inner.is_err());
-                tx.attempt(|tx| insert(tx, 7))?;
-                Ok(())
-            })?;
-            insert(tx, 8)?;
-            Ok::<_, StoreError>(())
-        });
-        assert_eq!(result, Ok(()));
-        assert_eq!(ids(db), [1, 5, 7, 8]);
-    });
-}
-
-#[test]
 fn constraints_are_distinguished() {
     on_both(|db| {
         let conflict = write(db, |tx| insert(tx, 1).and_then(|()| insert(tx, 1)));
@@ -207,8 +161,8 @@ fn a_deadlock_is_run_again() {
                         again = true;
                         meet.wait();
                     }
-                    // Even a closure that swallows the error, in an attempt, is run again.
-                    let _ = tx.attempt::<_, DbError>(|tx| tx.execute(add, &[&second]));
+                    // Even a closure that swallows the error is run again.
+                    let _ = tx.execute(add, &[&second]);
                     Ok::<_, DbError>(())
                 })
             })

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{refresh::LookupOutcome, upstream_id::UpstreamId};
 use driftline_store::{
-    StoreError,
+    StoreError, block_on,
     refresh::{AnsweredLookup, Claim, LookupAnswer, LookupTarget, Save},
     source,
     tracked::{Found, hydrate},
@@ -33,7 +33,7 @@ impl Simulation {
             now_ms: self.now_ms,
             random: self.rng.random(),
         };
-        match self.claims.save_blocking(&self.store, save) {
+        match block_on(self.claims.save(&self.store, save)) {
             Ok(saved) => {
                 assert!(self.now_ms < ends_ms, "a late holder saved");
                 self.postponed += saved.postponed;

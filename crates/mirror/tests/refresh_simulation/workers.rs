@@ -8,6 +8,7 @@ use driftline_core::{
     refresh::{BatchRule, Bisection},
     upstream_id::UpstreamId,
 };
+use driftline_store::block_on;
 use driftline_store::refresh::{
     AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, next_due_ms,
 };
@@ -82,7 +83,7 @@ impl Simulation {
             now_ms,
             policy: Arc::clone(&self.policy),
         };
-        match self.claims.claim_blocking(&self.store, ask).unwrap() {
+        match block_on(self.claims.claim(&self.store, ask)).unwrap() {
             Claimed::Batch(claim) if claim.posts.is_empty() => {
                 self.put_back();
                 self.save(claim, Vec::new());
@@ -189,7 +190,7 @@ impl Simulation {
         let is_silent = !answers.iter().any(|a| a.answer.is_usable());
         let wait_ms = self.pause_ms(at, is_silent);
         if answers.is_empty() {
-            self.claims.give_back_blocking(&self.store, claim).unwrap();
+            block_on(self.claims.give_back(&self.store, claim)).unwrap();
             return self.wait(at, self.now_ms + wait_ms);
         }
         self.hydrate(&answers);

@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_sim::Upstream;
 use driftline_store::{
-    InstanceId, StoreError,
+    InstanceId, StoreError, block_on,
     refresh::{AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, DuePost, LookupAnswer, Save},
 };
 
@@ -100,7 +100,7 @@ impl Refresher {
         };
         let claims = self.claims.clone();
         let claimed = store.run(now_ms, Operation::RefreshClaim, |store| {
-            claims.claim_blocking(store, ask)
+            block_on(claims.claim(store, ask))
         })?;
         if let Claimed::Batch(claim) = claimed {
             let ids: Vec<UpstreamId> = claim.posts.iter().map(id_of).collect();
@@ -138,7 +138,7 @@ impl Refresher {
         };
         let claims = self.claims.clone();
         let saved = store.run(now_ms, Operation::RefreshSave, |store| {
-            claims.save_blocking(store, save)
+            block_on(claims.save(store, save))
         });
         let saved = match saved {
             Ok(saved) => saved,

@@ -24,7 +24,7 @@ pub(crate) async fn refreshed(fresh: Fresh, api: Api, workers: usize) -> World {
 /// So many workers look all posts up whenever they come due at once: each once, in as few batches
 /// of that size as hold them.
 pub(crate) async fn check_batches(world: &mut World, size: usize, workers: usize) {
-    let setup = format!("{workers} workers on {:?}", world.store.db().dialect());
+    let setup = format!("{workers} workers on {:?}", world.store.dialect());
     world.host.pollers.as_ref().unwrap().stop().await;
     world.host.refreshers.take().unwrap().stop().await;
     world.all_due(now() + 3_600_000).await;

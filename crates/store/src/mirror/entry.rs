@@ -239,7 +239,7 @@ pub(crate) fn absent(
 }
 
 /// An entry to store.
-pub(crate) struct Draft<'a> {
+pub(crate) struct NewEntry<'a> {
     pub(crate) id: i64,
     pub(crate) post_id: i64,
     pub(crate) position: &'a str,
@@ -256,31 +256,28 @@ pub(crate) fn insert(
     tx: &mut Tx<'_>,
     source_id: i64,
     arrived_at_ms: i64,
-    drafts: &[Draft<'_>],
+    new: &[NewEntry<'_>],
 ) -> Result<(), DbError> {
-    if drafts.is_empty() {
-        return Ok(());
-    }
     tx.execute_many_later(
         "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
              content_hash, gone, listed, streamed, returns) {rows}",
         &[],
         &[
-            Column::i64(drafts.iter().map(|_| source_id)),
-            Column::i64(drafts.iter().map(|d| d.id)),
-            Column::i64(drafts.iter().map(|d| d.post_id)),
-            Column::text(drafts.iter().map(|d| d.position)),
-            Column::i64(drafts.iter().map(|d| d.usn)),
-            Column::i64(drafts.iter().map(|d| d.usn)),
-            Column::i64(drafts.iter().map(|_| arrived_at_ms)),
-            Column::i64(drafts.iter().map(|d| d.content_hash)),
-            Column::bool(drafts.iter().map(|d| d.gone)),
-            Column::bool(drafts.iter().map(|d| d.listed)),
-            Column::bool(drafts.iter().map(|d| d.streamed)),
-            Column::i64(drafts.iter().map(|d| d.returns)),
+            Column::i64(new.iter().map(|_| source_id)),
+            Column::i64(new.iter().map(|d| d.id)),
+            Column::i64(new.iter().map(|d| d.post_id)),
+            Column::text(new.iter().map(|d| d.position)),
+            Column::i64(new.iter().map(|d| d.usn)),
+            Column::i64(new.iter().map(|d| d.usn)),
+            Column::i64(new.iter().map(|_| arrived_at_ms)),
+            Column::i64(new.iter().map(|d| d.content_hash)),
+            Column::bool(new.iter().map(|d| d.gone)),
+            Column::bool(new.iter().map(|d| d.listed)),
+            Column::bool(new.iter().map(|d| d.streamed)),
+            Column::i64(new.iter().map(|d| d.returns)),
         ],
     )?;
-    let aliases = drafts.iter().filter(|d| d.id != d.post_id);
+    let aliases = new.iter().filter(|d| d.id != d.post_id);
     alias::add(tx, &aliases.map(|d| (d.id, d.post_id)).collect::<Vec<_>>())
 }
 
@@ -352,9 +349,6 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
 
 /// Records that a page has shown entries that only a stream had shown before.
 pub(crate) fn mark_shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result<(), DbError> {
-    if ids.is_empty() {
-        return Ok(());
-    }
     tx.execute_many_later(
         "update entry set streamed = false from {rows as r(id)}
          where entry.source_id = $1 and entry.id = r.id",

@@ -39,38 +39,34 @@ pub(crate) fn save(
         .filter(|gap| stored.remove(&gap.low).as_ref() != Some(gap))
         .map(Cells::of)
         .collect();
-    if !stored.is_empty() {
-        tx.execute_many_later(
-            "delete from gap where source_id = $1 and low in (select low from {rows as r(low)})",
-            &[&source_id],
-            &[Column::text(stored.keys().map(Key::as_str))],
-        )?;
-    }
-    if !changed.is_empty() {
-        let cells = || changed.iter();
-        tx.execute_many_later(
-            &format!(
-                "insert into gap (source_id, {COLUMNS})
+    tx.execute_many_later(
+        "delete from gap where source_id = $1 and low in (select low from {rows as r(low)})",
+        &[&source_id],
+        &[Column::text(stored.keys().map(Key::as_str))],
+    )?;
+    let cells = || changed.iter();
+    tx.execute_many_later(
+        &format!(
+            "insert into gap (source_id, {COLUMNS})
              select $1, {COLUMNS} from {{rows as r({COLUMNS})}} where true
              on conflict (source_id, low) do update set high = excluded.high, kind = excluded.kind,
-                 history = excluded.history, fill_requested = excluded.fill_requested, tries = excluded.tries,
-                 read_age_ms = excluded.read_age_ms, from_ms = excluded.from_ms,
-                 until_ms = excluded.until_ms"
-            ),
-            &[&source_id],
-            &[
-                Column::text(cells().map(|c| c.low)),
-                Column::text(cells().map(|c| c.high)),
-                Column::text(cells().map(|c| c.kind)),
-                Column::bool(cells().map(|c| c.history)),
-                Column::bool(cells().map(|c| c.fill_requested)),
-                Column::i64(cells().map(|c| c.tries)),
-                Column::i64(cells().map(|c| c.read_age_ms)),
-                Column::i64(cells().map(|c| c.from_ms)),
-                Column::i64(cells().map(|c| c.until_ms)),
-            ],
-        )?;
-    }
+                 history = excluded.history, fill_requested = excluded.fill_requested,
+                 tries = excluded.tries, read_age_ms = excluded.read_age_ms,
+                 from_ms = excluded.from_ms, until_ms = excluded.until_ms"
+        ),
+        &[&source_id],
+        &[
+            Column::text(cells().map(|c| c.low)),
+            Column::text(cells().map(|c| c.high)),
+            Column::text(cells().map(|c| c.kind)),
+            Column::bool(cells().map(|c| c.history)),
+            Column::bool(cells().map(|c| c.fill_requested)),
+            Column::i64(cells().map(|c| c.tries)),
+            Column::i64(cells().map(|c| c.read_age_ms)),
+            Column::i64(cells().map(|c| c.from_ms)),
+            Column::i64(cells().map(|c| c.until_ms)),
+        ],
+    )?;
     Ok(())
 }
 

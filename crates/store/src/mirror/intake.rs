@@ -15,7 +15,7 @@ use crate::{
     posts::{
         account,
         history::{self, EndedBy},
-        post,
+        post::{self, PostVersion},
     },
     refresh::{self, NewFreshness},
     text::without_nul,
@@ -159,7 +159,7 @@ struct Intake<'s, 'a> {
     source: &'s mut LockedSource,
     context: IntakeContext<'a>,
     posts: HashMap<String, CurrentPost>,
-    new_posts: Vec<post::Draft<'a>>,
+    new_posts: Vec<PostVersion<'a>>,
     /// New posts of history that the public timeline shows, the oldest first.
     new_history: Vec<i64>,
     new_freshness: Vec<NewFreshness>,
@@ -168,12 +168,12 @@ struct Intake<'s, 'a> {
     returned_posts: Vec<(i64, i64)>,
     /// New posts with an ID in the public timeline that is not their own.
     relisted_posts: Vec<(i64, i64)>,
-    replaced_posts: Vec<post::Draft<'a>>,
+    replaced_posts: Vec<PostVersion<'a>>,
     /// Replaced posts whose previous version is kept, as one that an edit ended.
     edited_posts: Vec<i64>,
     authors: Vec<&'a Author>,
     known_authors: account::Known,
-    new_entries: Vec<entry::Draft<'a>>,
+    new_entries: Vec<entry::NewEntry<'a>>,
     changed_entries: Vec<entry::Change>,
     counts: IntakeCounts,
 }
@@ -245,7 +245,7 @@ impl<'s, 'a> Intake<'s, 'a> {
         };
         let gone = known.deleted_at_ms.is_some();
         self.source.shows(id);
-        self.new_entries.push(entry::Draft {
+        self.new_entries.push(entry::NewEntry {
             id,
             post_id: known.id,
             position: observation.position,
@@ -320,11 +320,11 @@ impl<'s, 'a> Intake<'s, 'a> {
         if listed && observation.is_history {
             self.new_history.push(id);
         }
-        self.new_posts.push(post::Draft {
+        self.new_posts.push(PostVersion {
             id,
-            upstream_id: Cow::Borrowed(&*observation.upstream_id),
             post,
             listed,
+            read_at_ms: self.context.asked_at_ms,
         });
         self.authors.push(&post.author);
         let created_at_ms = post.created_at_ms.or(observation.position_ms);
@@ -404,11 +404,11 @@ impl<'s, 'a> Intake<'s, 'a> {
         known.visibility = post.visibility;
         known.listed = listed;
         self.authors.push(&post.author);
-        self.replaced_posts.push(post::Draft {
+        self.replaced_posts.push(PostVersion {
             id: known.id,
-            upstream_id: Cow::Borrowed(&*observation.upstream_id),
             post,
             listed,
+            read_at_ms: asked_at_ms,
         });
         Ok(())
     }
@@ -451,14 +451,12 @@ impl<'s, 'a> Intake<'s, 'a> {
                 tx,
                 source.instance_id,
                 source.id,
-                asked_at_ms,
                 &self.new_posts,
                 &accounts,
             )?;
         }
         history::keep(tx, &self.edited_posts, EndedBy::Edit, now_ms)?;
-        let replaced: Vec<&post::Draft<'_>> = self.replaced_posts.iter().collect();
-        post::replace(tx, asked_at_ms, &replaced)?;
+        post::replace(tx, &self.replaced_posts)?;
         refresh::insert_new(tx, source.instance_id, policy, &self.new_freshness)?;
         refresh::revive(tx, policy, asked_at_ms, &self.revived_posts)?;
         post::returned(tx, &self.returned_posts)?;

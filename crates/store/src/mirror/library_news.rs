@@ -66,7 +66,7 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
         }
     }
     entry::change(tx, held.id, &changes)?;
-    held.save_usn(tx)?;
+    held.save_usns(tx)?;
     Ok(changes.len() as u64)
 }
 
@@ -79,17 +79,18 @@ struct PostNow {
 
 fn posts_now(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, PostNow>, StoreError> {
     let posts = tx.query(
-        "select id, content_hash, deleted_at_ms is not null, visibility, returns from post
+        "select id, content_hash, deleted_at_ms is not null as gone, visibility, returns from post
          where id {in $1}",
         &[&Column::i64(ids.iter().copied())],
         |row| {
             let post = PostNow {
-                content_hash: row.i64(1)?,
-                gone: row.bool(2)?,
-                is_public: Visibility::named_or_narrowest(row.str(3)?) == Visibility::Public,
-                returns: row.i64(4)?,
+                content_hash: row.i64("content_hash")?,
+                gone: row.bool("gone")?,
+                is_public: Visibility::named_or_narrowest(row.str("visibility")?)
+                    == Visibility::Public,
+                returns: row.i64("returns")?,
             };
-            Ok((row.i64(0)?, post))
+            Ok((row.i64("id")?, post))
         },
     )?;
     Ok(posts.into_iter().collect())

@@ -77,7 +77,7 @@ pub fn commit_look_up(
         deleted,
         absent: 0,
         recounted: 0,
-        update_count: source.library.update_count(),
+        update_count: source.library.update_count,
     };
     Ok((machine, summary))
 }

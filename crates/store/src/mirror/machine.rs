@@ -6,7 +6,7 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     id_types::{InstanceId, SourceId, sql},
-    library::Library,
+    library::{self, Library},
     mirror::gap,
 };
 
@@ -33,8 +33,11 @@ pub fn lateness_of_others(
     instance: InstanceId,
 ) -> Result<Vec<Lateness>, StoreError> {
     let machines = tx.query(
-        "select machine from source where instance_id = $1 and id <> $2
-         order by update_count desc limit 3",
+        &format!(
+            "select machine from source s {} where instance_id = $1 and s.id <> $2
+             order by update_count desc limit 3",
+            library::OF_SOURCES
+        ),
         &[&sql(instance), &sql(source)],
         |row| row.text(0),
     )?;
@@ -83,15 +86,19 @@ impl LockedSource {
         fence: Option<i64>,
     ) -> Result<LockedSource, StoreError> {
         let row = tx.query_opt(
-            "select instance_id, lowest_id, update_count, lease_holder is not null as is_leased, lease_fence
-             from source where id = $1",
+            &format!(
+                "select instance_id, lowest_id, lease_holder is not null as is_leased, lease_fence,
+                     {} from source s {} where s.id = $1",
+                library::COLUMNS,
+                library::OF_SOURCES
+            ),
             &[&sql(source)],
             |row| {
                 let held = LockedSource {
                     id: sql(source),
                     instance_id: row.i64("instance_id")?,
                     lowest_id: row.opt_i64("lowest_id")?,
-                    library: Library::of_source(sql(source), row)?,
+                    library: Library::from_row(row)?,
                 };
                 Ok((held, row.bool("is_leased")?, row.i64("lease_fence")?))
             },
@@ -108,16 +115,17 @@ impl LockedSource {
         self.lowest_id = Some(self.lowest_id.map_or(id, |lowest| lowest.min(id)));
     }
 
-    /// Stores the USN and the lowest ID alone.
-    pub(crate) fn save_usn(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    /// Stores the USNs and the lowest ID alone.
+    pub(crate) fn save_usns(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        self.library.save(tx)?;
         tx.execute_later(
-            "update source set update_count = $2, lowest_id = $3 where id = $1",
-            &[&self.id, &self.library.update_count(), &self.lowest_id],
+            "update source set lowest_id = $2 where id = $1 and lowest_id is distinct from $2",
+            &[&self.id, &self.lowest_id],
         )?;
         Ok(())
     }
 
-    /// Stores the machine, the USN and the lowest ID.
+    /// Stores the machine, the USNs and the lowest ID.
     pub(crate) fn save(&self, tx: &mut Tx<'_>, machine: &Machine) -> Result<(), StoreError> {
         let gaps = gap::load(tx, self.id)?;
         self.save_over(tx, gaps, machine)
@@ -133,17 +141,11 @@ impl LockedSource {
         let json = serde_json::to_string(machine)
             .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
         tx.execute_later(
-            "update source set machine = $2, update_count = $3, lowest_id = $4,
-                 readable = (readable or $5)
+            "update source set machine = $2, lowest_id = $3, readable = (readable or $4)
              where id = $1",
-            &[
-                &self.id,
-                &json,
-                &self.library.update_count(),
-                &self.lowest_id,
-                &machine.is_readable(),
-            ],
+            &[&self.id, &json, &self.lowest_id, &machine.is_readable()],
         )?;
+        self.library.save(tx)?;
         gap::save(tx, self.id, stored, machine.ledger().gaps())
     }
 }

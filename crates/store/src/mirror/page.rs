@@ -150,7 +150,7 @@ pub fn commit_page(
         deleted: 0,
         absent: stored.absent.len() as u64,
         recounted,
-        update_count: source.library.update_count(),
+        update_count: source.library.update_count,
     };
     Ok((machine, summary))
 }

@@ -8,6 +8,7 @@ use crate::{
     clock,
     error::StoreError,
     id_types::{SourceId, from_sql, sql},
+    library::{self, Owner},
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
 };
@@ -107,9 +108,9 @@ pub fn add(
     let id = clock::take_source_id(tx)?;
     tx.execute(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
-             readable, update_count, created_at_ms, lease_holder, lease_fence, lease_until_ms,
+             readable, created_at_ms, lease_holder, lease_fence, lease_until_ms,
              machine)
-         values ($1, $2, $3, $4, $5, $6, $7, false, $9, 0, $8, null, 0, 0, '{}')",
+         values ($1, $2, $3, $4, $5, $6, $7, false, $9, $8, null, 0, 0, '{}')",
         &[
             &id,
             &instance,
@@ -122,7 +123,9 @@ pub fn add(
             &(new.timeline == TRACKED),
         ],
     )?;
-    Ok(Ok(from_sql(id)?))
+    let id = from_sql(id)?;
+    library::add(tx, Owner::Source(id))?;
+    Ok(Ok(id))
 }
 
 /// Every source, in order of their IDs.
@@ -250,8 +253,10 @@ fn settings_text(settings: &Settings) -> Result<String, StoreError> {
 }
 
 fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<Source>, StoreError> {
-    let sql =
-        format!("select {COLUMNS} from source s join instance i on i.id = s.instance_id {rest}");
+    let sql = format!(
+        "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {rest}",
+        library::OF_SOURCES
+    );
     // Texts are parsed after the query, whose rows fail with the database's errors alone.
     let rows = tx.query(&sql, params, |row| {
         let texts = (row.text("settings")?, row.opt_text("token")?);
@@ -271,7 +276,7 @@ fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<So
 
 /// The columns that [`from_row`] reads, and the texts of the settings and the token.
 const COLUMNS: &str = "s.id, s.name, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
-    s.settings, s.token, s.paused, s.readable, s.update_count, s.created_at_ms, s.lease_holder,
+    s.settings, s.token, s.paused, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
     s.lease_fence, s.lease_until_ms";
 
 /// A source without its settings and its token.

@@ -4,7 +4,7 @@
 //! has a larger fencing number than all before it, and what is committed with an older one is
 //! refused ([`StoreError::LeaseLost`]).
 
-use driftline_db::{Column, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{
     database_clock::now_sql,
@@ -47,16 +47,10 @@ pub fn claim(
             "update source set lease_holder = $2, lease_fence = lease_fence + 1,
                  lease_until_ms = {now} + $3
              where id = $1 and (lease_holder is null or lease_until_ms <= {now})
-             returning lease_fence, lease_until_ms"
+             returning {COLUMNS}"
         ),
         &[&sql(source), &holder, &ttl_ms],
-        |row| {
-            Ok(Lease {
-                source,
-                fence: row.i64("lease_fence")?,
-                until_ms: row.i64("lease_until_ms")?,
-            })
-        },
+        from_row,
     )?;
     Ok(lease)
 }
@@ -78,17 +72,7 @@ pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
 /// Lets a lease last `ttl_ms` from now; `None` if it is lost. A lease that has ended is
 /// not lost until another worker has claimed the source.
 pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease>, StoreError> {
-    let now = now_sql(tx.dialect());
-    let until_ms = tx.query_opt(
-        &format!(
-            "update source set lease_until_ms = {now} + $3
-             where id = $1 and lease_fence = $2 and lease_holder is not null
-             returning lease_until_ms"
-        ),
-        &[&sql(lease.source), &lease.fence, &ttl_ms],
-        |row| row.i64("lease_until_ms"),
-    )?;
-    Ok(until_ms.map(|until_ms| Lease { until_ms, ..*lease }))
+    Ok(renew_all(tx, &[*lease], ttl_ms)?.pop())
 }
 
 /// Lets these leases last `ttl_ms` from now, each as [`renew`] does, and returns those that are not
@@ -98,25 +82,26 @@ pub fn renew(tx: &mut Tx<'_>, lease: &Lease, ttl_ms: i64) -> Result<Option<Lease
 /// giving it back then ends by itself, so that any worker can claim the source.
 pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<Lease>, StoreError> {
     let now = now_sql(tx.dialect());
-    let renewed = tx.query_many(
+    let held = [
+        Column::i64(leases.iter().map(|lease| sql(lease.source))),
+        Column::i64(leases.iter().map(|lease| lease.fence)),
+    ];
+    tx.execute_many_later(
         &format!(
             "update source set lease_until_ms = {now} + $1 from {{rows as r(source_id, held_fence)}}
-             where id = r.source_id and lease_fence = r.held_fence
-                 and lease_holder is not null
-             returning id, lease_fence, lease_until_ms"
+             where id = r.source_id and lease_fence = r.held_fence and lease_holder is not null"
         ),
         &[&ttl_ms],
-        &[
-            Column::i64(leases.iter().map(|lease| sql(lease.source))),
-            Column::i64(leases.iter().map(|lease| lease.fence)),
-        ],
-        |row| {
-            Ok(Lease {
-                source: from_sql(row.i64("id")?)?,
-                fence: row.i64("lease_fence")?,
-                until_ms: row.i64("lease_until_ms")?,
-            })
-        },
+        &held,
+    )?;
+    let renewed = tx.query_each(
+        &format!(
+            "select {COLUMNS} from source
+             where id = {{row 1}} and lease_fence = {{row 2}} and lease_holder is not null"
+        ),
+        &[],
+        &held,
+        from_row,
     )?;
     Ok(renewed)
 }
@@ -129,4 +114,15 @@ pub fn release(tx: &mut Tx<'_>, lease: &Lease) -> Result<bool, StoreError> {
         &[&sql(lease.source), &lease.fence],
     )?;
     Ok(changed > 0)
+}
+
+/// The columns that [`from_row`] reads.
+const COLUMNS: &str = "id, lease_fence, lease_until_ms";
+
+fn from_row(row: &Row<'_>) -> Result<Lease, DbError> {
+    Ok(Lease {
+        source: from_sql(row.i64("id")?)?,
+        fence: row.i64("lease_fence")?,
+        until_ms: row.i64("lease_until_ms")?,
+    })
 }

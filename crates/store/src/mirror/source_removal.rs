@@ -4,7 +4,14 @@ use std::collections::HashMap;
 
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{clock, error::StoreError, id_types::SourceId, mirror::machine::LockedSource, refresh};
+use crate::{
+    clock,
+    error::StoreError,
+    id_types::SourceId,
+    library::{self, Owner},
+    mirror::machine::LockedSource,
+    refresh,
+};
 
 /// How much was removed with a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +62,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
     ] {
         tx.execute(sql, &[&held.id])?;
     }
+    library::remove(tx, Owner::Source(source))?;
     Ok(removed)
 }
 

@@ -85,10 +85,8 @@ pub fn commit_events(
         });
     }
     take_in(tx, &mut source, commit, &mut shown, &mut summary)?;
-    if source.library.has_changed() {
-        source.save_usn(tx)?;
-    }
-    summary.update_count = source.library.update_count();
+    source.save_usns(tx)?;
+    summary.update_count = source.library.update_count;
     Ok(summary)
 }
 

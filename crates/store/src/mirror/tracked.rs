@@ -127,11 +127,11 @@ fn adopt(
     missing.sort_by_key(|(_, post)| post.id);
     let first = clock::take(tx, now_ms, missing.len())?;
     held.shows(first);
-    let drafts: Vec<entry::Draft<'_>> = (first..)
+    let new: Vec<entry::NewEntry<'_>> = (first..)
         .zip(&missing)
         .map(|(id, (upstream_id, post))| {
             let gone = post.deleted_at_ms.is_some();
-            entry::Draft {
+            entry::NewEntry {
                 id,
                 post_id: post.id,
                 position: upstream_id,
@@ -144,8 +144,8 @@ fn adopt(
             }
         })
         .collect();
-    entry::insert(tx, held.id, now_ms, &drafts)?;
-    held.save_usn(tx)
+    entry::insert(tx, held.id, now_ms, &new)?;
+    held.save_usns(tx)
 }
 
 /// Stores the posts that pending look-ups of one source found, and removes these look-ups. To be
@@ -179,7 +179,7 @@ pub fn hydrate(
         let policy = if once { &never } else { policy };
         new += take_in(tx, &mut held, &part, policy, now_ms)?;
     }
-    held.save_usn(tx)?;
+    held.save_usns(tx)?;
     let done: Vec<i64> = of_this.iter().map(|(found, _)| found.lookup_id).collect();
     pending_lookup::remove(tx, &done)?;
     Ok(new)

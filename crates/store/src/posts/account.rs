@@ -173,9 +173,6 @@ impl<'a> Fields<'a> {
 }
 
 fn update(tx: &mut Tx<'_>, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError> {
-    if changed.is_empty() {
-        return Ok(());
-    }
     let fields = || changed.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
         "update account set acct = r.acct, display_name = r.display_name, url = r.url, raw = r.raw

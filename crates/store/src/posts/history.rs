@@ -38,14 +38,14 @@ pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreErr
         &[&sql(post)],
         |row| {
             Ok(Version {
-                seq: row.i64(0)?,
-                ended_by: match row.str(1)? {
+                seq: row.i64("seq")?,
+                ended_by: match row.str("kind")? {
                     EDIT => EndedBy::Edit,
                     DELETION => EndedBy::Deletion,
                     _ => return Err(DbError::invalid("a version of an unknown kind")),
                 },
-                at_ms: row.i64(2)?,
-                raw: row.text(3)?,
+                at_ms: row.i64("at_ms")?,
+                raw: row.text("raw")?,
             })
         },
     )?;
@@ -59,9 +59,6 @@ pub(crate) fn keep(
     ended_by: EndedBy,
     at_ms: i64,
 ) -> Result<(), DbError> {
-    if posts.is_empty() {
-        return Ok(());
-    }
     let kind = match ended_by {
         EndedBy::Edit => EDIT,
         EndedBy::Deletion => DELETION,

@@ -100,16 +100,18 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError
     )
 }
 
-/// A post to write, as an answer showed it.
-pub(crate) struct Draft<'a> {
+/// A version of a post to write, as an answer showed it.
+pub(crate) struct PostVersion<'a> {
     pub(crate) id: i64,
-    pub(crate) upstream_id: Cow<'a, str>,
     pub(crate) post: &'a Post,
     pub(crate) listed: bool,
+    /// When the answer was requested, Unix ms.
+    pub(crate) read_at_ms: i64,
 }
 
-/// A draft's texts, without NUL characters.
+/// A version's texts, without NUL characters.
 struct Texts<'a> {
+    upstream_id: Cow<'a, str>,
     uri: Option<Cow<'a, str>>,
     url: Option<Cow<'a, str>>,
     boost_of: Option<Cow<'a, str>>,
@@ -117,14 +119,14 @@ struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    fn of(post: &'a Post) -> Texts<'a> {
+    fn of(version: &PostVersion<'a>) -> Texts<'a> {
+        let post = version.post;
+        let boost_of = post.boost_of.as_ref();
         Texts {
+            upstream_id: without_nul(post.id.as_str()),
             uri: post.uri.as_deref().map(without_nul),
             url: post.url.as_deref().map(without_nul),
-            boost_of: post
-                .boost_of
-                .as_ref()
-                .map(|boosted| without_nul(boosted.id.as_str())),
+            boost_of: boost_of.map(|boosted| without_nul(boosted.id.as_str())),
             raw: without_nul(&post.raw),
         }
     }
@@ -137,38 +139,36 @@ pub(crate) fn insert(
     tx: &mut Tx<'_>,
     instance_id: i64,
     source_id: i64,
-    read_at_ms: i64,
-    drafts: &[Draft<'_>],
+    new: &[PostVersion<'_>],
     accounts: &HashMap<String, i64>,
 ) -> Result<(), DbError> {
-    if drafts.is_empty() {
-        return Ok(());
-    }
-    let texts: Vec<Texts<'_>> = drafts.iter().map(|draft| Texts::of(draft.post)).collect();
+    let texts: Vec<Texts<'_>> = new.iter().map(Texts::of).collect();
+    let posts = || new.iter().map(|version| version.post);
+    let account = |post: &Post| {
+        accounts
+            .get(&*without_nul(post.author.id.as_str()))
+            .copied()
+    };
     tx.execute_many_later(
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
              content_hash, listed, raw) {rows}",
         &[],
         &[
-            Column::i64(drafts.iter().map(|d| d.id)),
-            Column::i64(drafts.iter().map(|_| instance_id)),
-            Column::text(drafts.iter().map(|d| &*d.upstream_id)),
+            Column::i64(new.iter().map(|version| version.id)),
+            Column::i64(new.iter().map(|_| instance_id)),
+            Column::text(texts.iter().map(|t| &*t.upstream_id)),
             Column::text(texts.iter().map(|t| t.uri.as_deref())),
             Column::text(texts.iter().map(|t| t.url.as_deref())),
-            Column::i64(drafts.iter().map(|d| {
-                accounts
-                    .get(&*without_nul(d.post.author.id.as_str()))
-                    .copied()
-            })),
-            Column::i64(drafts.iter().map(|_| source_id)),
-            Column::i64(drafts.iter().map(|d| d.post.created_at_ms)),
-            Column::i64(drafts.iter().map(|d| d.post.edited_at_ms)),
-            Column::i64(drafts.iter().map(|_| read_at_ms)),
-            Column::text(drafts.iter().map(|d| d.post.visibility.name())),
+            Column::i64(posts().map(account)),
+            Column::i64(new.iter().map(|_| source_id)),
+            Column::i64(posts().map(|post| post.created_at_ms)),
+            Column::i64(posts().map(|post| post.edited_at_ms)),
+            Column::i64(new.iter().map(|version| version.read_at_ms)),
+            Column::text(posts().map(|post| post.visibility.name())),
             Column::text(texts.iter().map(|t| t.boost_of.as_deref())),
-            Column::i64(drafts.iter().map(|d| d.post.hashes.content)),
-            Column::bool(drafts.iter().map(|d| d.listed)),
+            Column::i64(posts().map(|post| post.hashes.content)),
+            Column::bool(new.iter().map(|version| version.listed)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
     )?;
@@ -176,75 +176,57 @@ pub(crate) fn insert(
         "insert into upstream_post (upstream_id, instance_id, post_id) {rows}",
         &[],
         &[
-            Column::text(drafts.iter().map(|d| &*d.upstream_id)),
-            Column::i64(drafts.iter().map(|_| instance_id)),
-            Column::i64(drafts.iter().map(|d| d.id)),
+            Column::text(texts.iter().map(|t| &*t.upstream_id)),
+            Column::i64(new.iter().map(|_| instance_id)),
+            Column::i64(new.iter().map(|version| version.id)),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Replaces stored versions by newer ones, which are not deleted. The clock must be held.
-pub(crate) fn replace(
-    tx: &mut Tx<'_>,
-    read_at_ms: i64,
-    drafts: &[&Draft<'_>],
-) -> Result<(), DbError> {
-    if drafts.is_empty() {
-        return Ok(());
-    }
-    let texts: Vec<Texts<'_>> = drafts.iter().map(|draft| Texts::of(draft.post)).collect();
+pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(), DbError> {
+    let texts: Vec<Texts<'_>> = versions.iter().map(Texts::of).collect();
+    let posts = || versions.iter().map(|version| version.post);
     tx.execute_many_later(
-        "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms, read_at_ms = $1,
-             visibility = r.visibility, content_hash = r.content_hash, deleted_at_ms = null,
-             listed = r.listed, raw = r.raw
-         from {rows as r(id, uri, url, edited_at_ms, visibility, content_hash, listed, raw)}
+        "update post set uri = r.uri, url = r.url, edited_at_ms = r.edited_at_ms,
+             read_at_ms = r.read_at_ms, visibility = r.visibility, content_hash = r.content_hash,
+             deleted_at_ms = null, listed = r.listed, raw = r.raw
+         from {rows as r(id, uri, url, edited_at_ms, read_at_ms, visibility, content_hash, listed,
+             raw)}
          where post.id = r.id",
-        &[&read_at_ms],
+        &[],
         &[
-            Column::i64(drafts.iter().map(|d| d.id)),
+            Column::i64(versions.iter().map(|version| version.id)),
             Column::text(texts.iter().map(|t| t.uri.as_deref())),
             Column::text(texts.iter().map(|t| t.url.as_deref())),
-            Column::i64(drafts.iter().map(|d| d.post.edited_at_ms)),
-            Column::text(drafts.iter().map(|d| d.post.visibility.name())),
-            Column::i64(drafts.iter().map(|d| d.post.hashes.content)),
-            Column::bool(drafts.iter().map(|d| d.listed)),
+            Column::i64(posts().map(|post| post.edited_at_ms)),
+            Column::i64(versions.iter().map(|version| version.read_at_ms)),
+            Column::text(posts().map(|post| post.visibility.name())),
+            Column::i64(posts().map(|post| post.hashes.content)),
+            Column::bool(versions.iter().map(|version| version.listed)),
             Column::text(texts.iter().map(|t| &*t.raw)),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// Records that posts have returned after their deletion, each with its new ID in the public
 /// timeline: readers have passed the old one. Every source that has one of them moves its entry
 /// when it is notified. The clock, which gave the IDs, must be held.
 pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
-    if posts.is_empty() {
-        return Ok(());
-    }
-    tx.execute_many_later(
-        "update post set public_id = r.public_id, returns = returns + 1
-         from {rows as r(id, public_id)} where post.id = r.id",
-        &[],
-        &[
-            Column::i64(posts.iter().map(|(id, _)| *id)),
-            Column::i64(posts.iter().map(|(_, public_id)| *public_id)),
-        ],
-    )?;
-    let aliases: Vec<_> = posts.iter().map(|(id, public)| (*public, *id)).collect();
-    alias::add(tx, &aliases)
+    list(tx, posts, 1)
 }
 
 /// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`]. The
 /// clock must be held.
 pub(crate) fn list_at(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
-    if posts.is_empty() {
-        return Ok(());
-    }
+    list(tx, posts, 0)
+}
+
+fn list(tx: &mut Tx<'_>, posts: &[(i64, i64)], returns: i64) -> Result<(), DbError> {
     tx.execute_many_later(
-        "update post set public_id = r.public_id from {rows as r(id, public_id)}
-         where post.id = r.id",
-        &[],
+        "update post set public_id = r.public_id, returns = returns + $1
+         from {rows as r(id, public_id)} where post.id = r.id",
+        &[&returns],
         &[
             Column::i64(posts.iter().map(|(id, _)| *id)),
             Column::i64(posts.iter().map(|(_, public_id)| *public_id)),

@@ -21,7 +21,7 @@ pub fn load(
     let json = tx.query_opt(
         "select ledger from quota where credential_id = $1 and scope = $2",
         &[&sql(credential), &scope],
-        |row| row.text(0),
+        |row| row.text("ledger"),
     )?;
     json.map_or_else(|| Ok(QuotaLedger::default()), |json| parse(&json))
 }
@@ -48,7 +48,13 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, QuotaLedger)>, 
     let rows = tx.query(
         "select credential_id, scope, ledger from quota order by credential_id, scope",
         &[],
-        |row| Ok((from_sql(row.i64(0)?)?, row.text(1)?, row.text(2)?)),
+        |row| {
+            Ok((
+                from_sql(row.i64("credential_id")?)?,
+                row.text("scope")?,
+                row.text("ledger")?,
+            ))
+        },
     )?;
     rows.into_iter()
         .map(|(credential, scope, json)| Ok((credential, scope, parse(&json)?)))

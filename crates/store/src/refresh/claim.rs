@@ -115,7 +115,7 @@ impl Claims {
     /// [`StoreError::Db`] if the database failed; then nothing is claimed.
     pub async fn claim(&self, store: &Store, request: ClaimRequest) -> Result<Claimed, StoreError> {
         let claims = self.clone();
-        match store.db().dialect() {
+        match store.dialect() {
             Dialect::Sqlite => store.read(move |tx| claims.in_memory(tx, &request)).await,
             Dialect::Postgres => {
                 let mut lock = ClaimLock::Shared;
@@ -131,57 +131,19 @@ impl Claims {
         }
     }
 
-    /// [`Claims::claim`] for plain threads.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn claim_blocking(
-        &self,
-        store: &Store,
-        request: ClaimRequest,
-    ) -> Result<Claimed, StoreError> {
-        let claims = self.clone();
-        match store.db().dialect() {
-            Dialect::Sqlite => store.read_blocking(move |tx| claims.in_memory(tx, &request)),
-            Dialect::Postgres => {
-                let mut lock = ClaimLock::Shared;
-                loop {
-                    let (claims, request) = (self.clone(), request.clone());
-                    let job = move |tx: &mut Tx<'_>| claims.in_rows(tx, &request, lock);
-                    match store.write_blocking(Root::none(), job)? {
-                        Some(claimed) => return Ok(claimed),
-                        None => lock = ClaimLock::Exclusive,
-                    }
-                }
-            }
-        }
-    }
-
     /// Gives a claim back: its posts are due as they were.
     ///
     /// # Errors
     /// [`StoreError::Db`] if the database failed; then the claim ends by itself.
     pub async fn give_back(&self, store: &Store, claim: Claim) -> Result<(), StoreError> {
         self.forget(&claim);
-        match store.db().dialect() {
+        match store.dialect() {
             Dialect::Sqlite => Ok(()),
             Dialect::Postgres => {
                 store
                     .write(Root::none(), move |tx| put_back(tx, &claim))
                     .await
             }
-        }
-    }
-
-    /// [`Claims::give_back`] for plain threads.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn give_back_blocking(&self, store: &Store, claim: Claim) -> Result<(), StoreError> {
-        self.forget(&claim);
-        match store.db().dialect() {
-            Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => store.write_blocking(Root::none(), move |tx| put_back(tx, &claim)),
         }
     }
 
@@ -196,31 +158,12 @@ impl Claims {
         instance: InstanceId,
         holder: String,
     ) -> Result<(), StoreError> {
-        match store.db().dialect() {
+        match store.dialect() {
             // Claims in memory are always given back.
             Dialect::Sqlite => Ok(()),
             Dialect::Postgres => {
                 let job = move |tx: &mut Tx<'_>| put_back_of(tx, instance, &holder);
                 store.write(Root::none(), job).await
-            }
-        }
-    }
-
-    /// [`Claims::give_back_of`] for plain threads.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn give_back_of_blocking(
-        &self,
-        store: &Store,
-        instance: InstanceId,
-        holder: String,
-    ) -> Result<(), StoreError> {
-        match store.db().dialect() {
-            Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => {
-                let job = move |tx: &mut Tx<'_>| put_back_of(tx, instance, &holder);
-                store.write_blocking(Root::none(), job)
             }
         }
     }
@@ -394,11 +337,7 @@ impl Due {
             Fill::Full | Fill::Over => Ok(None),
             Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
             Fill::Empty => {
-                let mut next: Option<i64> = None;
-                for bucket in buckets(request) {
-                    let due_ms = schedule::next_due_ms(tx, bucket)?;
-                    next = [next, due_ms].into_iter().flatten().min();
-                }
+                let next = schedule::next_due_ms(tx, buckets(request))?;
                 // Other workers hold what is due already, so there is nothing to do at once.
                 let soon = |due_ms: i64| Claimed::Until(due_ms.max(request.now_ms + HELD_MS));
                 Ok(Some(next.map_or(Claimed::Idle, soon)))

@@ -1,6 +1,7 @@
-//! Claim leases: rows of what the processes that share a store have claimed.
+//! Claim leases: rows of what the processes that share a store have claimed, and of the posts in
+//! them. On PostgreSQL only, but for what reads them.
 
-use driftline_db::{DbError, Tx};
+use driftline_db::{DbError, ToValue, Tx};
 
 use super::schedule::{self, Slot};
 use crate::database_clock::now_sql;
@@ -42,48 +43,62 @@ pub(crate) fn take(
     let id = now_ms * 1_048_576 + random();
     let until_ms = now_ms.saturating_add(lease_ms);
     tx.execute_later(
-        "insert into claim_lease (bucket, id, holder, until_ms, posts) values ($1, $2, $3, $4, $5)",
-        &[&bucket, &id, &holder, &until_ms, &written(slots)],
+        "insert into claim_lease (bucket, id, holder, until_ms) values ($1, $2, $3, $4)",
+        &[&bucket, &id, &holder, &until_ms],
+    )?;
+    tx.execute_many_later(
+        "insert into claimed_slot (lease_bucket, lease_id, bucket, due_at_ms, post_id)
+         select $1, $2, bucket, due_at_ms, post_id from {rows as r(bucket, due_at_ms, post_id)}",
+        &[&bucket, &id],
+        &schedule::columns(slots),
     )?;
     Ok((id, until_ms))
 }
 
-/// Ends a lease, for its holder only and only before its time is over; `false` if it is lost.
+/// Ends a lease, for its holder only and only before its time is over; `false` if it is lost. Its
+/// posts are then the caller's.
 pub(crate) fn end(tx: &mut Tx<'_>, bucket: i64, id: i64) -> Result<bool, DbError> {
     let now = now_sql(tx.dialect());
-    let ended = tx.execute(
-        &format!("delete from claim_lease where bucket = $1 and id = $2 and until_ms > {now}"),
+    let freed = tx.execute(
+        &format!(
+            "with ended as (delete from claim_lease
+                 where bucket = $1 and id = $2 and until_ms > {now} returning id)
+             delete from claimed_slot
+             where lease_bucket = $1 and lease_id = (select id from ended)"
+        ),
         &[&bucket, &id],
     )?;
-    Ok(ended > 0)
+    Ok(freed > 0)
 }
 
 /// Puts the posts of ended leases back onto the schedule; returns how many.
-pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<usize, DbError> {
+pub(crate) fn put_back_ended(tx: &mut Tx<'_>, bucket: i64) -> Result<u64, DbError> {
     let now = now_sql(tx.dialect());
-    let ended = tx.query(
-        &format!(
-            "delete from claim_lease where bucket = $1 and id in
-                 (select id from claim_lease where bucket = $1 and until_ms <= {now} {{skip_locked}})
-             returning posts"
-        ),
-        &[&bucket],
-        |row| read(row.str(0)?),
-    )?;
-    let slots: Vec<Slot> = ended.into_iter().flatten().collect();
-    schedule::insert(tx, &slots)?;
-    Ok(slots.len())
+    let ended = format!(
+        "id in (select id from claim_lease
+             where bucket = $1 and until_ms <= {now} {{skip_locked}})"
+    );
+    put_back(tx, &ended, &[&bucket])
 }
 
-/// Puts the posts of all leases of a holder back onto the schedule.
-pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<(), DbError> {
-    let held = tx.query(
-        "delete from claim_lease where bucket = $1 and holder = $2 returning posts",
-        &[&bucket, &holder],
-        |row| read(row.str(0)?),
-    )?;
-    let slots: Vec<Slot> = held.into_iter().flatten().collect();
-    schedule::insert(tx, &slots)
+/// Puts the posts of all leases of a holder back onto the schedule; returns how many.
+pub(crate) fn put_back_of(tx: &mut Tx<'_>, bucket: i64, holder: &str) -> Result<u64, DbError> {
+    put_back(tx, "holder = $2", &[&bucket, &holder])
+}
+
+/// Puts the posts of those leases of the bucket `$1` back onto the schedule; returns how many.
+fn put_back(tx: &mut Tx<'_>, which: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
+    tx.execute(
+        &format!(
+            "with ended as (delete from claim_lease where bucket = $1 and {which} returning id),
+             freed as (delete from claimed_slot
+                 where lease_bucket = $1 and lease_id in (select id from ended)
+                 returning bucket, due_at_ms, post_id)
+             insert into schedule (bucket, due_at_ms, post_id)
+             select bucket, due_at_ms, post_id from freed"
+        ),
+        params,
+    )
 }
 
 /// How long until the first lease of the bucket ends, ms; 0 if it has.
@@ -91,45 +106,22 @@ pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, 
     let now = now_sql(tx.dialect());
     let left_ms = tx.query_opt(
         &format!(
-            "select until_ms - {now} from claim_lease where bucket = $1 order by until_ms limit 1"
+            "select until_ms - {now} as left_ms from claim_lease
+             where bucket = $1 order by until_ms limit 1"
         ),
         &[&bucket],
-        |row| row.i64(0),
+        |row| row.i64("left_ms"),
     )?;
     Ok(left_ms.map(|left_ms| left_ms.max(0)))
 }
 
-/// Every post that is in a lease of the bucket, with its lease's end.
-pub(crate) fn held(tx: &mut Tx<'_>, bucket: i64) -> Result<Vec<(Slot, i64)>, DbError> {
-    let leases = tx.query(
-        "select posts, until_ms from claim_lease where bucket = $1",
-        &[&bucket],
-        |row| Ok((read(row.str(0)?)?, row.i64(1)?)),
-    )?;
-    let flat = leases
-        .into_iter()
-        .flat_map(|(slots, until_ms)| slots.into_iter().map(move |slot| (slot, until_ms)));
-    Ok(flat.collect())
-}
-
-/// `bucket:due:post` of each, separated by spaces.
-fn written(slots: &[Slot]) -> String {
-    let one = |slot: &Slot| format!("{}:{}:{}", slot.bucket, slot.due_at_ms, slot.post_id);
-    slots.iter().map(one).collect::<Vec<_>>().join(" ")
-}
-
-fn read(text: &str) -> Result<Vec<Slot>, DbError> {
-    let one = |text: &str| {
-        let mut numbers = text.split(':').map(|number| number.parse::<i64>().ok());
-        Some(Slot {
-            bucket: numbers.next()??,
-            due_at_ms: numbers.next()??,
-            post_id: numbers.next()??,
-        })
-    };
-    text.split_ascii_whitespace()
-        .map(|slot| one(slot).ok_or_else(|| DbError::invalid("a lease that cannot be read")))
-        .collect()
+/// Every post that is in a lease of the bucket.
+pub(crate) fn held(tx: &mut Tx<'_>, bucket: i64) -> Result<Vec<Slot>, DbError> {
+    let sql = format!(
+        "select {} from claimed_slot where lease_bucket = $1",
+        schedule::COLUMNS
+    );
+    tx.query(&sql, &[&bucket], Slot::from_row)
 }
 
 fn random() -> i64 {

@@ -1,9 +1,10 @@
 //! Counts of posts over time.
 
 use driftline_core::{post::Counts, refresh::Freshness};
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 use serde::{Deserialize, Serialize};
 
+use super::freshness;
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
@@ -22,24 +23,20 @@ pub struct CountsAt {
 /// A post's counts after each change, the oldest first; the first row is from when it was stored.
 /// Empty if they never changed.
 pub fn count_history(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<CountsAt>, StoreError> {
-    let history = tx.query(
-        "select at_ms, replies, boosts, favourites, quotes, views from count_history
-         where post_id = $1 order by at_ms",
-        &[&sql(post)],
-        |row| {
-            Ok(CountsAt {
-                at_ms: row.i64(0)?,
-                counts: Counts {
-                    replies: row.opt_i64(1)?,
-                    boosts: row.opt_i64(2)?,
-                    favourites: row.opt_i64(3)?,
-                    quotes: row.opt_i64(4)?,
-                    views: row.opt_i64(5)?,
-                },
-            })
-        },
-    )?;
-    Ok(history)
+    let text = format!("select {COLUMNS} from count_history where post_id = $1 order by at_ms");
+    let history = tx.query(&text, &[&sql(post)], from_row)?;
+    Ok(history.into_iter().map(|(_, counts)| counts).collect())
+}
+
+/// The histories of posts, each as [`count_history`] gives it, one after the other.
+pub(crate) fn of_posts(
+    tx: &mut Tx<'_>,
+    post_ids: impl Iterator<Item = i64>,
+) -> Result<Vec<(i64, CountsAt)>, DbError> {
+    let sql = format!(
+        "select {COLUMNS} from count_history where post_id {{in $1}} order by post_id, at_ms"
+    );
+    tx.query(&sql, &[&Column::i64(post_ids)], from_row)
 }
 
 /// The rows to keep when one look-up follows another.
@@ -60,15 +57,12 @@ pub(crate) fn between(before: &Freshness, after: &Freshness) -> Vec<CountsAt> {
 }
 
 pub(crate) fn keep(tx: &mut Tx<'_>, rows: &[(i64, CountsAt)]) -> Result<(), DbError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
     let counts = || rows.iter().map(|(_, row)| row.counts);
     tx.execute_many_later(
-        "insert into count_history (post_id, at_ms, replies, boosts, favourites, quotes, views)
-         select r.post_id, r.at_ms, r.replies, r.boosts, r.favourites, r.quotes, r.views
-         from {rows as r(post_id, at_ms, replies, boosts, favourites, quotes, views)}
-         where true on conflict (post_id, at_ms) do nothing",
+        &format!(
+            "insert into count_history ({COLUMNS}) select {COLUMNS} from {{rows as r({COLUMNS})}}
+             where true on conflict (post_id, at_ms) do nothing"
+        ),
         &[],
         &[
             Column::i64(rows.iter().map(|(post_id, _)| *post_id)),
@@ -80,4 +74,15 @@ pub(crate) fn keep(tx: &mut Tx<'_>, rows: &[(i64, CountsAt)]) -> Result<(), DbEr
             Column::i64(counts().map(|c| c.views)),
         ],
     )
+}
+
+/// The columns that [`from_row`] reads and [`keep`] writes, in order.
+const COLUMNS: &str = "post_id, at_ms, replies, boosts, favourites, quotes, views";
+
+fn from_row(row: &Row<'_>) -> Result<(i64, CountsAt), DbError> {
+    let counts = CountsAt {
+        at_ms: row.i64("at_ms")?,
+        counts: freshness::counts_of(row)?,
+    };
+    Ok((row.i64("post_id")?, counts))
 }

@@ -49,11 +49,7 @@ pub fn next_due_ms(
     now_ms: i64,
 ) -> Result<Option<i64>, StoreError> {
     let base = sql(instance) * SHARDS;
-    let mut first = None;
-    for bucket in base..base + SHARDS {
-        let due_ms = schedule::next_due_ms(tx, bucket)?;
-        first = [first, due_ms].into_iter().flatten().min();
-    }
+    let first = schedule::next_due_ms(tx, base..base + SHARDS)?;
     let left_ms = claim_lease::first_end_ms(tx, base)?;
     let back_ms = left_ms.map(|left_ms| now_ms.saturating_add(left_ms));
     Ok([first, back_ms].into_iter().flatten().min())
@@ -66,21 +62,28 @@ pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Ove
     for bucket in base..base + SHARDS {
         // A row for stored posts, and one for pending look-ups.
         let rows = tx.query(
-            "select sign, count(*), cast(sum(late) as {i64}), min(due_at_ms)
+            "select sign, count(*) as posts, cast(sum(late) as {i64}) as late,
+                 min(due_at_ms) as first_due_ms
              from (select due_at_ms,
                      cast(case when post_id < 0 then -1 else 1 end as {i64}) as sign,
                      case when due_at_ms <= $2 then 1 else 0 end as late
                  from schedule where bucket = $1) as due
              group by sign",
             &[&bucket, &now_ms],
-            |row| Ok((row.i64(0)?, row.i64(1)?, row.i64(2)?, row.i64(3)?)),
+            |row| {
+                Ok((
+                    row.i64("sign")?,
+                    row.i64("posts")?.cast_unsigned(),
+                    row.i64("late")?.cast_unsigned(),
+                    row.i64("first_due_ms")?,
+                ))
+            },
         )?;
         for (sign, posts, late, first_due_ms) in rows {
-            let (posts, late) = (posts.cast_unsigned(), late.cast_unsigned());
             found.add(sign, posts, late, Some(first_due_ms));
         }
     }
-    for (slot, _) in claim_lease::held(tx, base)? {
+    for slot in claim_lease::held(tx, base)? {
         found.leased += 1;
         let late = u64::from(slot.due_at_ms <= now_ms);
         found.add(slot.post_id, 1, late, Some(slot.due_at_ms));
@@ -119,8 +122,8 @@ pub fn bands(
     let base = sql(instance) * SHARDS;
     let rows = tx.query(
         &format!(
-            "select band, count(*), cast(sum(late) as {{i64}}), cast(avg(stale) as {{i64}}),
-                 max(stale)
+            "select band, count(*) as posts, cast(sum(late) as {{i64}}) as overdue,
+                 cast(avg(stale) as {{i64}}) as mean_ms, max(stale) as max_ms
              from (select {case} as band, $2 - refreshed_at_ms as stale,
                      case when due_at_ms <= $2 then 1 else 0 end as late
                  from freshness
@@ -131,12 +134,12 @@ pub fn bands(
         &[&base, &now_ms, &(base + SHARDS)],
         |row| {
             let state = BandState {
-                posts: row.i64(1)?.cast_unsigned(),
-                overdue: row.i64(2)?.cast_unsigned(),
-                mean_staleness_ms: row.i64(3)?,
-                max_staleness_ms: row.i64(4)?,
+                posts: row.i64("posts")?.cast_unsigned(),
+                overdue: row.i64("overdue")?.cast_unsigned(),
+                mean_staleness_ms: row.i64("mean_ms")?,
+                max_staleness_ms: row.i64("max_ms")?,
             };
-            Ok((row.i64(0)?, state))
+            Ok((row.i64("band")?, state))
         },
     )?;
     let mut found = vec![BandState::default(); table.bands().len()];

@@ -6,7 +6,7 @@ use driftline_core::{
     post::Counts,
     refresh::{CountSample, Decision, Due, Freshness, LookupOutcome, Policy},
 };
-use driftline_db::{Column, DbError, Dialect, Row, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{
     bucket,
@@ -71,9 +71,10 @@ pub(crate) fn by_ids(
 ) -> Result<HashMap<i64, RefreshState>, DbError> {
     let rows = tx.query(
         &format!(
-            "select {COLUMNS}, first_source_id
+            "select {}, first_source_id
              from freshness left join post on post.id = freshness.post_id
-             where freshness.post_id {{in $1}}"
+             where freshness.post_id {{in $1}}",
+            names()
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
@@ -93,70 +94,34 @@ pub(crate) fn insert_new(
     policy: &Policy,
     new: &[NewFreshness],
 ) -> Result<(), DbError> {
-    if new.is_empty() {
-        return Ok(());
-    }
-    let slots: Vec<(Slot, bool)> = new
-        .iter()
-        .map(|new| {
-            slot(
-                instance_id,
-                new.post_id,
-                policy.due(&new.freshness.refresh_history()),
-            )
-        })
-        .collect();
-    let freshness = || new.iter().map(|new| &new.freshness);
-    let counts = || freshness().map(|f| f.counts);
-    tx.execute_many_later(
-        "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
-             due_at_ms, refreshes, failures, missing, state_hash, replies, boosts, favourites,
-             quotes, views, before_total, notified_at_ms, notified_total) {rows}",
-        &[],
-        &[
-            Column::i64(new.iter().map(|new| new.post_id)),
-            Column::i64(slots.iter().map(|(slot, _)| slot.bucket)),
-            Column::i64(freshness().map(|f| f.created_at_ms)),
-            Column::i64(freshness().map(|f| f.first_ms)),
-            Column::i64(freshness().map(|f| f.refreshed_ms)),
-            Column::i64(
-                slots
-                    .iter()
-                    .map(|(s, is_due)| is_due.then_some(s.due_at_ms)),
-            ),
-            Column::i64(freshness().map(|_| 0)),
-            Column::i64(freshness().map(|_| 0)),
-            Column::bool(freshness().map(|_| false)),
-            Column::i64(new.iter().map(|new| new.state_hash)),
-            Column::i64(counts().map(|c| c.replies)),
-            Column::i64(counts().map(|c| c.boosts)),
-            Column::i64(counts().map(|c| c.favourites)),
-            Column::i64(counts().map(|c| c.quotes)),
-            Column::i64(counts().map(|c| c.views)),
-            Column::i64(freshness().map(|_| 0)),
-            Column::i64(freshness().map(|f| f.notified.at_ms)),
-            Column::i64(freshness().map(|f| f.notified.total)),
-        ],
-    )?;
-    let due: Vec<Slot> = slots
-        .iter()
-        .filter(|(_, is_due)| *is_due)
-        .map(|(slot, _)| *slot)
-        .collect();
-    schedule::insert(tx, &due)
+    let rows = new.iter().map(|new| Change {
+        post_id: new.post_id,
+        state: RefreshState {
+            freshness: new.freshness,
+            due_at_ms: match policy.due(&new.freshness.refresh_history()) {
+                Due::At(due_at_ms) => Some(due_at_ms),
+                Due::Retired | Due::Never => None,
+            },
+            outcome: None,
+            bucket: bucket(instance_id, new.post_id),
+            state_hash: Some(new.state_hash),
+        },
+    });
+    insert(tx, &rows.collect::<Vec<_>>())
 }
 
-fn slot(instance_id: i64, post_id: i64, due: Due) -> (Slot, bool) {
-    let (due_at_ms, is_due) = match due {
-        Due::At(due_at_ms) => (due_at_ms, true),
-        Due::Retired | Due::Never => (0, false),
-    };
-    let slot = Slot {
-        bucket: bucket(instance_id, post_id),
-        due_at_ms,
-        post_id,
-    };
-    (slot, is_due)
+/// Stores rows that are new, and schedules them.
+pub(crate) fn insert(tx: &mut Tx<'_>, rows: &[Change]) -> Result<(), DbError> {
+    let sql = format!("insert into freshness ({}) {{rows}}", names());
+    tx.execute_many_later(&sql, &[], &columns(rows))?;
+    let due = rows.iter().filter_map(|row| {
+        Some(Slot {
+            bucket: row.state.bucket,
+            due_at_ms: row.state.due_at_ms?,
+            post_id: row.post_id,
+        })
+    });
+    schedule::insert(tx, &due.collect::<Vec<_>>())
 }
 
 /// Schedules posts that were deleted and have returned.
@@ -214,90 +179,41 @@ pub(crate) fn unschedule(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<(), DbErro
     Ok(())
 }
 
-/// A post's freshness after a look-up.
+/// A row to write.
 pub(crate) struct Change {
     pub(crate) post_id: i64,
-    pub(crate) bucket: i64,
-    pub(crate) freshness: Freshness,
-    pub(crate) due_at_ms: Option<i64>,
-    pub(crate) outcome: Option<LookupOutcome>,
-    pub(crate) state_hash: Option<i64>,
+    pub(crate) state: RefreshState,
 }
 
 /// Writes changes of rows that this transaction has read.
 pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError> {
-    if changes.is_empty() {
-        return Ok(());
-    }
-    let freshness = || changes.iter().map(|change| &change.freshness);
-    let counts = || freshness().map(|f| f.counts);
-    let sql = match tx.dialect() {
-        Dialect::Sqlite => upsert(),
-        Dialect::Postgres => update_from(),
-    };
-    tx.execute_many_later(
-        &sql,
-        &[],
-        &[
-            Column::i64(changes.iter().map(|change| change.post_id)),
-            Column::i64(changes.iter().map(|change| change.bucket)),
-            Column::i64(freshness().map(|f| f.created_at_ms)),
-            Column::i64(freshness().map(|f| f.first_ms)),
-            Column::i64(freshness().map(|f| f.refreshed_ms)),
-            Column::i64(changes.iter().map(|change| change.due_at_ms)),
-            Column::i64(freshness().map(|f| i64::from(f.refreshes))),
-            Column::i64(freshness().map(|f| i64::from(f.failures))),
-            Column::bool(freshness().map(|f| f.missing)),
-            Column::text(
-                changes
-                    .iter()
-                    .map(|change| change.outcome.map(LookupOutcome::name)),
-            ),
-            Column::i64(changes.iter().map(|change| change.state_hash)),
-            Column::i64(counts().map(|c| c.replies)),
-            Column::i64(counts().map(|c| c.boosts)),
-            Column::i64(counts().map(|c| c.favourites)),
-            Column::i64(counts().map(|c| c.quotes)),
-            Column::i64(counts().map(|c| c.views)),
-            Column::i64(freshness().map(|f| f.before.map(|before| before.at_ms))),
-            Column::i64(freshness().map(|f| f.before.map_or(0, |before| before.total))),
-            Column::i64(freshness().map(|f| f.notified.at_ms)),
-            Column::i64(freshness().map(|f| f.notified.total)),
-        ],
-    )
+    let moving = &COLUMNS[FIXED..];
+    let set: Vec<String> = moving
+        .iter()
+        .map(|name| format!("{name} = r.{name}"))
+        .collect();
+    let sql = format!(
+        "update freshness set {} from {{rows as r(post_id, {})}}
+         where freshness.post_id = r.post_id",
+        set.join(", "),
+        moving.join(", ")
+    );
+    let mut columns = columns(changes).to_vec();
+    columns.drain(1..FIXED);
+    tx.execute_many_later(&sql, &[], &columns)
 }
 
-/// On PostgreSQL: a row that was removed meanwhile stays away.
-fn update_from() -> String {
-    format!(
-        "update freshness set {}
-         from {{rows as r({}, {})}} where freshness.post_id = r.post_id",
-        set_from("r"),
-        FIXED.join(", "),
-        MOVING.join(", ")
-    )
+/// The names of all [`COLUMNS`], to read or to insert.
+pub(crate) fn names() -> String {
+    COLUMNS.join(", ")
 }
 
-/// On SQLite, whose one writer has just seen the rows: it spends less than half the time of an
-/// `update ... from`, for which it makes a table of each row first.
-fn upsert() -> String {
-    format!(
-        "insert into freshness ({}, {}) {{rows}} on conflict (post_id) do update set {}",
-        FIXED.join(", "),
-        MOVING.join(", "),
-        set_from("excluded")
-    )
-}
-
-fn set_from(table: &str) -> String {
-    let set = |column: &&str| format!("{column} = {table}.{column}");
-    MOVING.iter().map(set).collect::<Vec<_>>().join(", ")
-}
-
-/// The columns that a look-up never changes.
-const FIXED: [&str; 4] = ["post_id", "bucket", "post_created_at_ms", "first_at_ms"];
-/// The columns that a look-up may change.
-const MOVING: [&str; 16] = [
+/// All columns, in the order of [`columns`].
+const COLUMNS: [&str; 20] = [
+    "post_id",
+    "bucket",
+    "post_created_at_ms",
+    "first_at_ms",
     "refreshed_at_ms",
     "due_at_ms",
     "refreshes",
@@ -315,13 +231,49 @@ const MOVING: [&str; 16] = [
     "notified_at_ms",
     "notified_total",
 ];
+/// How many of them, at their beginning, a look-up never changes.
+const FIXED: usize = 4;
 
-/// The columns that [`from_row`] reads: all but the source, which is the post's.
-pub(crate) const COLUMNS: &str =
-    "post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
-    due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts, favourites,
-    quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
+fn columns(rows: &[Change]) -> [Column<'static>; 20] {
+    let states = || rows.iter().map(|row| &row.state);
+    let freshness = || states().map(|state| &state.freshness);
+    let counts = || freshness().map(|f| f.counts);
+    [
+        Column::i64(rows.iter().map(|row| row.post_id)),
+        Column::i64(states().map(|state| state.bucket)),
+        Column::i64(freshness().map(|f| f.created_at_ms)),
+        Column::i64(freshness().map(|f| f.first_ms)),
+        Column::i64(freshness().map(|f| f.refreshed_ms)),
+        Column::i64(states().map(|state| state.due_at_ms)),
+        Column::i64(freshness().map(|f| i64::from(f.refreshes))),
+        Column::i64(freshness().map(|f| i64::from(f.failures))),
+        Column::bool(freshness().map(|f| f.missing)),
+        Column::text(states().map(|state| state.outcome.map(LookupOutcome::name))),
+        Column::i64(states().map(|state| state.state_hash)),
+        Column::i64(counts().map(|c| c.replies)),
+        Column::i64(counts().map(|c| c.boosts)),
+        Column::i64(counts().map(|c| c.favourites)),
+        Column::i64(counts().map(|c| c.quotes)),
+        Column::i64(counts().map(|c| c.views)),
+        Column::i64(freshness().map(|f| f.before.map(|before| before.at_ms))),
+        Column::i64(freshness().map(|f| f.before.map_or(0, |before| before.total))),
+        Column::i64(freshness().map(|f| f.notified.at_ms)),
+        Column::i64(freshness().map(|f| f.notified.total)),
+    ]
+}
 
+/// The counts in a row of posts' freshness or history.
+pub(crate) fn counts_of(row: &Row<'_>) -> Result<Counts, DbError> {
+    Ok(Counts {
+        replies: row.opt_i64("replies")?,
+        boosts: row.opt_i64("boosts")?,
+        favourites: row.opt_i64("favourites")?,
+        quotes: row.opt_i64("quotes")?,
+        views: row.opt_i64("views")?,
+    })
+}
+
+/// Reads the [`COLUMNS`]: all but the source, which is the post's.
 pub(crate) fn from_row(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
     let small = |column| {
         row.i64(column)
@@ -335,13 +287,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
         refreshes: small("refreshes")?,
         failures: small("failures")?,
         missing: row.bool("missing")?,
-        counts: Counts {
-            replies: row.opt_i64("replies")?,
-            boosts: row.opt_i64("boosts")?,
-            favourites: row.opt_i64("favourites")?,
-            quotes: row.opt_i64("quotes")?,
-            views: row.opt_i64("views")?,
-        },
+        counts: counts_of(row)?,
         before: row.opt_i64("before_at_ms")?.map(|at_ms| CountSample {
             at_ms,
             total: before_total,

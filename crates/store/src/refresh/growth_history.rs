@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use driftline_core::post::Counts;
-use driftline_db::{Column, Tx};
+use driftline_db::Tx;
 use serde::{Deserialize, Serialize};
 
+use super::count_history;
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
@@ -20,7 +20,7 @@ pub struct GrowthHistory {
     pub created_at_ms: i64,
     /// When it was first seen, Unix ms.
     pub first_ms: i64,
-    /// Its total at each answer, the earliest first: Unix ms, and [`Counts::total`]. Empty if it never
+    /// Its total at each answer, the earliest first: Unix ms, and [`driftline_core::post::Counts::total`]. Empty if it never
     /// changed.
     pub totals: Vec<(i64, i64)>,
 }
@@ -48,31 +48,18 @@ pub fn growth_histories(
         ],
         |row| {
             Ok(GrowthHistory {
-                post: from_sql(row.i64(0)?)?,
-                created_at_ms: row.i64(1)?,
-                first_ms: row.i64(2)?,
+                post: from_sql(row.i64("post_id")?)?,
+                created_at_ms: row.i64("post_created_at_ms")?,
+                first_ms: row.i64("first_at_ms")?,
                 totals: Vec::new(),
             })
         },
     )?;
-    let rows = tx.query(
-        "select post_id, at_ms, replies, boosts, favourites, quotes from count_history
-         where post_id {in $1} order by post_id, at_ms",
-        &[&Column::i64(posts.iter().map(|grown| sql(grown.post)))],
-        |row| {
-            let counts = Counts {
-                replies: row.opt_i64(2)?,
-                boosts: row.opt_i64(3)?,
-                favourites: row.opt_i64(4)?,
-                quotes: row.opt_i64(5)?,
-                views: None,
-            };
-            Ok((row.i64(0)?, (row.i64(1)?, counts.total())))
-        },
-    )?;
     let mut totals: HashMap<i64, Vec<(i64, i64)>> = HashMap::new();
-    for (post_id, total) in rows {
-        totals.entry(post_id).or_default().push(total);
+    let ids = posts.iter().map(|grown| sql(grown.post));
+    for (post_id, at) in count_history::of_posts(tx, ids)? {
+        let total = at.counts.total();
+        totals.entry(post_id).or_default().push((at.at_ms, total));
     }
     for grown in &mut posts {
         grown.totals = totals.remove(&sql(grown.post)).unwrap_or_default();

@@ -21,7 +21,7 @@ pub fn learned_state(
     let json = tx.query_opt(
         "select state from learned_state where instance_id = $1",
         &[&sql(instance)],
-        |row| row.text(0),
+        |row| row.text("state"),
     )?;
     json.map(|json| {
         serde_json::from_str(&json)

@@ -12,6 +12,7 @@
 //! outbox, from which their sources' libraries are notified. It changes nothing if the claim has
 //! ended.
 
+mod changes;
 mod choice;
 mod claim;
 mod claim_book;

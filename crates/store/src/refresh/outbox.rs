@@ -33,9 +33,11 @@ pub fn outbox(
     limit: u32,
 ) -> Result<Vec<OutboxItem>, StoreError> {
     let found = tx.query(
-        "select post_id, counts, since_ms from outbox
-         where instance_id = $1 and since_ms <= $2 and post_id > $3
-         order by post_id limit $4",
+        &format!(
+            "select {COLUMNS} from outbox
+             where instance_id = $1 and since_ms <= $2 and post_id > $3
+             order by post_id limit $4"
+        ),
         &[
             &sql(instance),
             &until_ms,
@@ -54,8 +56,10 @@ pub fn outbox_of(
     posts: &[LocalId],
 ) -> Result<Vec<OutboxItem>, StoreError> {
     let found = tx.query(
-        "select post_id, counts, since_ms from outbox
-         where instance_id = $1 and post_id {in $2} order by post_id",
+        &format!(
+            "select {COLUMNS} from outbox
+             where instance_id = $1 and post_id {{in $2}} order by post_id"
+        ),
         &[
             &sql(instance),
             &Column::i64(posts.iter().map(|post| sql(*post))),
@@ -90,9 +94,6 @@ pub(crate) fn add_to_outbox(
     now_ms: i64,
     posts: &[(i64, bool)],
 ) -> Result<(), StoreError> {
-    if posts.is_empty() {
-        return Ok(());
-    }
     tx.execute_many_later(
         "insert into outbox (instance_id, post_id, since_ms, counts)
          select $1, r.post_id, $2, r.counts from {rows as r(post_id, counts)} where true
@@ -106,6 +107,9 @@ pub(crate) fn add_to_outbox(
     )?;
     Ok(())
 }
+
+/// The columns that [`from_row`] reads.
+const COLUMNS: &str = "post_id, counts, since_ms";
 
 fn from_row(row: &Row<'_>) -> Result<OutboxItem, DbError> {
     Ok(OutboxItem {

@@ -6,11 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use driftline_core::{post::Counts, refresh::Freshness};
 use driftline_db::{Column, DbError, Tx};
 
 use super::{
-    RefreshState, bucket, refresh_state_of,
-    schedule::{self, Slot},
+    RefreshState, bucket,
+    freshness::{self, Change},
+    refresh_state_of,
 };
 use crate::{clock, error::StoreError, posts::find, text};
 
@@ -68,14 +70,6 @@ pub(crate) fn insert(
         .take(upstream_ids.len())
         .map(|lookup_id| -lookup_id)
         .collect();
-    let slots: Vec<Slot> = lookup_ids
-        .iter()
-        .map(|&lookup_id| Slot {
-            bucket: bucket(instance_id, lookup_id),
-            due_at_ms: now_ms,
-            post_id: lookup_id,
-        })
-        .collect();
     tx.execute_many_later(
         "insert into pending_lookup (upstream_id, instance_id, lookup_id, source_id, once, waits) {rows}",
         &[],
@@ -89,27 +83,21 @@ pub(crate) fn insert(
         ],
     )?;
     // Created now, so that failures are retried for as long as those of a post of today.
-    tx.execute_many_later(
-        "insert into freshness (post_id, bucket, post_created_at_ms, first_at_ms, refreshed_at_ms,
-             due_at_ms, refreshes, failures, missing, before_total, notified_at_ms, notified_total) {rows}",
-        &[],
-        &[
-            Column::i64(lookup_ids.iter().copied()),
-            Column::i64(slots.iter().map(|slot| slot.bucket)),
-            Column::i64(slots.iter().map(|_| now_ms)),
-            Column::i64(slots.iter().map(|_| now_ms)),
-            Column::i64(slots.iter().map(|_| now_ms - 1)),
-            Column::i64(slots.iter().map(|slot| slot.due_at_ms)),
-            Column::i64(slots.iter().map(|_| 0)),
-            Column::i64(slots.iter().map(|_| 0)),
-            Column::bool(slots.iter().map(|_| false)),
-            Column::i64(slots.iter().map(|_| 0)),
-            Column::i64(slots.iter().map(|_| now_ms)),
-            Column::i64(slots.iter().map(|_| 0)),
-        ],
-    )?;
-    schedule::insert(tx, &slots)?;
-    Ok(())
+    let freshness = Freshness {
+        refreshed_ms: now_ms - 1,
+        ..Freshness::first(Some(now_ms), now_ms, Counts::default())
+    };
+    let rows = lookup_ids.iter().map(|&lookup_id| Change {
+        post_id: lookup_id,
+        state: RefreshState {
+            freshness,
+            due_at_ms: Some(now_ms),
+            outcome: None,
+            bucket: bucket(instance_id, lookup_id),
+            state_hash: None,
+        },
+    });
+    Ok(freshness::insert(tx, &rows.collect::<Vec<_>>())?)
 }
 
 /// Removes look-ups that have found their posts.

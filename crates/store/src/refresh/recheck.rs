@@ -30,16 +30,21 @@ pub fn rechecks_after(
     page: &Page,
 ) -> Result<Vec<Option<RecheckAfter>>, StoreError> {
     let found = tx.query_each(
-        "select e.position, e.post_id, f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0
+        "select e.position, e.post_id, f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0 as in_doubt
          from entry e join freshness f on f.post_id = e.post_id
          where e.source_id = $1 and e.position = {row 1} and f.due_at_ms is not null",
         &[&sql(source)],
         &[Column::text(reading.keys.iter().map(|key| key.as_str()))],
         |row| {
-            let in_doubt = row.bool(4)?;
+            let in_doubt = row.bool("in_doubt")?;
             Ok((
-                row.text(0)?,
-                (row.i64(1)?, row.opt_i64(2)?, row.i64(3)?, in_doubt),
+                row.text("position")?,
+                (
+                    row.i64("post_id")?,
+                    row.opt_i64("state_hash")?,
+                    row.i64("refreshed_at_ms")?,
+                    in_doubt,
+                ),
             ))
         },
     )?;

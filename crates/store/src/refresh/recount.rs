@@ -1,22 +1,20 @@
 //! Recounts: polls show stored posts again, and so refresh their counts at no cost of quota.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::collections::HashMap;
 
 use driftline_core::{
     post::Post,
-    refresh::{Due, LookupResult, Policy, RequestContext},
+    refresh::{LookupResult, Policy, RequestContext},
 };
 use driftline_db::Tx;
 
 use super::{
+    changes::RefreshChanges,
     claim::Claims,
-    count_history,
     freshness::{self, RefreshState},
-    outbox,
     schedule::{self, Slot},
-    stored,
 };
-use crate::{error::StoreError, posts::post};
+use crate::{error::StoreError, posts::post::PostVersion};
 
 /// What the last look-up of a post found.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +73,10 @@ impl<'p> RecountContext<'p> {
         tx: &mut Tx<'_>,
         candidates: &[RecountCandidate<'a>],
     ) -> Result<Recounts<'a, 'p>, StoreError> {
-        let mut recounts = Recounts::of(self);
+        let mut recounts = Recounts {
+            context: self,
+            changes: RefreshChanges::default(),
+        };
         if candidates.is_empty() {
             return Ok(recounts);
         }
@@ -120,25 +121,10 @@ fn slot(post_id: i64, refresh_state: &RefreshState) -> Option<Slot> {
 /// The changes of one page, gathered before any is written.
 pub(crate) struct Recounts<'a, 'p> {
     context: RecountContext<'p>,
-    drafts: Vec<post::Draft<'a>>,
-    fresh: Vec<freshness::Change>,
-    slots: Vec<Slot>,
-    counts: Vec<(i64, count_history::CountsAt)>,
-    outbox: Vec<(i64, bool)>,
+    changes: RefreshChanges<'a>,
 }
 
-impl<'a, 'p> Recounts<'a, 'p> {
-    fn of(context: RecountContext<'p>) -> Self {
-        Recounts {
-            context,
-            drafts: Vec::new(),
-            fresh: Vec::new(),
-            slots: Vec::new(),
-            counts: Vec::new(),
-            outbox: Vec::new(),
-        }
-    }
-
+impl<'a> Recounts<'a, '_> {
     fn take(&mut self, candidate: &RecountCandidate<'a>, slot: Slot, refresh_state: &RefreshState) {
         let RecountContext {
             policy,
@@ -146,9 +132,10 @@ impl<'a, 'p> Recounts<'a, 'p> {
             now_ms,
             ..
         } = self.context;
+        let RecountCandidate { post_id, post } = *candidate;
         let before = refresh_state.freshness;
         if asked_at_ms < before.refreshed_ms {
-            self.slots.push(slot);
+            self.changes.slots.push(slot);
             return;
         }
         let asked = RequestContext {
@@ -159,38 +146,23 @@ impl<'a, 'p> Recounts<'a, 'p> {
             is_open: true,
         };
         let result = LookupResult::Seen {
-            counts: candidate.post.counts,
-            changed: refresh_state.state_hash != Some(candidate.post.hashes.state),
+            counts: post.counts,
+            changed: refresh_state.state_hash != Some(post.hashes.state),
         };
         let mut seen =
             refresh_state.without_first_growth(before.take(policy, result, asked), now_ms);
         seen.freshness.refreshes = before.refreshes;
-        let due_at_ms = match seen.due {
-            Due::At(due_at_ms) => Some(due_at_ms),
-            Due::Retired | Due::Never => None,
-        };
-        self.slots
-            .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
-        self.counts.extend(
-            count_history::between(&before, &seen.freshness)
-                .into_iter()
-                .map(|row| (candidate.post_id, row)),
-        );
-        self.outbox
-            .extend(seen.notify.then_some((candidate.post_id, true)));
-        self.fresh.push(freshness::Change {
-            post_id: candidate.post_id,
-            bucket: refresh_state.bucket,
-            freshness: seen.freshness,
-            due_at_ms,
-            outcome: Some(seen.outcome),
-            state_hash: Some(candidate.post.hashes.state),
-        });
-        self.drafts.push(post::Draft {
-            id: candidate.post_id,
-            upstream_id: Cow::Borrowed(""),
-            post: candidate.post,
+        self.changes
+            .decide(slot, refresh_state, &seen, Some(post.hashes.state));
+        self.changes.count(post_id, &before, &seen.freshness);
+        self.changes
+            .outbox
+            .extend(seen.notify.then_some((post_id, true)));
+        self.changes.recounted.push(PostVersion {
+            id: post_id,
+            post,
             listed: false,
+            read_at_ms: asked_at_ms,
         });
     }
 
@@ -198,17 +170,11 @@ impl<'a, 'p> Recounts<'a, 'p> {
     pub(crate) fn write(self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
         let RecountContext {
             instance_id,
-            asked_at_ms,
             now_ms,
             ..
         } = self.context;
-        let drafts: Vec<_> = self.drafts.iter().collect();
-        stored::recount(tx, asked_at_ms, &drafts)?;
-        count_history::keep(tx, &self.counts)?;
-        freshness::update(tx, &self.fresh)?;
-        schedule::insert(tx, &self.slots)?;
-        outbox::add_to_outbox(tx, instance_id, now_ms, &self.outbox)?;
-        Ok(self.drafts.len() as u64)
+        self.changes.write(tx, instance_id, now_ms)?;
+        Ok(self.changes.recounted.len() as u64)
     }
 }
 

@@ -1,20 +1,20 @@
 //! Saves the answers to the look-ups of a claimed batch.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
     post::{Post, Visibility},
-    refresh::{Decision, Due, Freshness, LookupOutcome, LookupResult, Policy, RequestContext},
+    refresh::{Due, Freshness, LookupOutcome, LookupResult, Policy, RequestContext},
 };
 use driftline_db::{Column, Root, Tx};
 
 use super::{
+    changes::RefreshChanges,
     choice,
     claim::{Claim, Claims, DuePost, LookupTarget},
-    count_history::{self, CountsAt},
-    freshness::{self, RefreshState},
-    outbox, pending_lookup,
-    schedule::{self, Slot},
+    freshness::RefreshState,
+    pending_lookup,
+    schedule::Slot,
     stored::{self, Stored},
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     posts::{
         account,
         history::{self, EndedBy},
-        post,
+        post::{self, PostVersion},
     },
     store::Store,
 };
@@ -111,18 +111,6 @@ impl Claims {
         self.forget(&save.claim);
         saved
     }
-
-    /// [`Claims::save`] for plain threads.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn save_blocking(&self, store: &Store, save: Save) -> Result<Saved, StoreError> {
-        let (claims, save) = (self.clone(), Arc::new(save));
-        let shared = Arc::clone(&save);
-        let saved = store.write_blocking(Root::none(), move |tx| write(tx, &claims, &shared));
-        self.forget(&save.claim);
-        saved
-    }
 }
 
 fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreError> {
@@ -145,8 +133,10 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
             // Another transaction has scheduled it meanwhile.
             Some((refresh_state, _)) if refresh_state.due_at_ms != Some(slot.due_at_ms) => {}
             // It returned while it was claimed.
-            Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => changes.slots.push(*slot),
-            Some((refresh_state, _)) => changes.retire(slot.post_id, refresh_state),
+            Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => {
+                changes.refreshed.slots.push(*slot);
+            }
+            Some((refresh_state, _)) => changes.refreshed.schedule(*slot, refresh_state, None),
             None => {}
         }
     }
@@ -172,7 +162,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
             continue;
         }
         match (answers.remove(&due.what), due.what, stored) {
-            (None, ..) => changes.put_back(due, refresh_state),
+            (None, ..) => changes.refreshed.slots.push(due.slot),
             (Some(answered), LookupTarget::Stored(post), Some(stored)) => {
                 changes.take(save, (due, post), (refresh_state, stored), answered);
             }
@@ -216,19 +206,30 @@ fn may_change_content(save: &Save, known: &HashMap<i64, (RefreshState, Option<St
 /// The changes of one save, gathered before any is written.
 #[derive(Default)]
 struct Changes<'a> {
-    fresh: Vec<freshness::Change>,
-    slots: Vec<Slot>,
-    counts: Vec<(i64, CountsAt)>,
-    /// New versions, each with when it was requested and whether it is an edit or a return.
-    versions: Vec<(post::Draft<'a>, i64, bool)>,
+    refreshed: RefreshChanges<'a>,
+    /// New versions that are edits or returns.
+    versions: Vec<PostVersion<'a>>,
     /// Posts among them that had been deleted.
     returned: Vec<i64>,
     /// Posts to delete, each with when that was requested.
     deleted: Vec<(i64, i64)>,
-    outbox: Vec<(i64, bool)>,
     /// Look-ups that have failed for good.
     given_up: Vec<i64>,
     saved: Saved,
+}
+
+impl LookupAnswer {
+    /// What it says of a post; `seen` of one that was found.
+    fn result(&self, seen: impl FnOnce(&Post) -> LookupResult) -> LookupResult {
+        match self {
+            LookupAnswer::Found(post) => seen(post),
+            LookupAnswer::Missing => LookupResult::Missing,
+            LookupAnswer::Gone => LookupResult::Gone,
+            LookupAnswer::Hidden => LookupResult::Hidden,
+            LookupAnswer::Nothing => LookupResult::Nothing,
+            LookupAnswer::Suspect => LookupResult::Suspect,
+        }
+    }
 }
 
 fn asked(save: &Save, due: &DuePost, answered: &AnsweredLookup) -> RequestContext {
@@ -262,26 +263,18 @@ impl<'a> Changes<'a> {
             LookupAnswer::Found(post) => Some(post.hashes.state),
             _ => refresh_state.state_hash,
         };
-        let result = match &answered.answer {
-            LookupAnswer::Found(post) => LookupResult::Seen {
-                counts: post.counts,
-                changed: state_hash != refresh_state.state_hash || known.deleted_at_ms.is_some(),
-            },
-            LookupAnswer::Missing => LookupResult::Missing,
-            LookupAnswer::Gone => LookupResult::Gone,
-            LookupAnswer::Hidden => LookupResult::Hidden,
-            LookupAnswer::Nothing => LookupResult::Nothing,
-            LookupAnswer::Suspect => LookupResult::Suspect,
-        };
+        let result = answered.answer.result(|post| LookupResult::Seen {
+            counts: post.counts,
+            changed: state_hash != refresh_state.state_hash || known.deleted_at_ms.is_some(),
+        });
         let refreshed = refresh_state
             .without_first_growth(before.take(&save.policy, result, asked), save.now_ms);
         self.saved.outcomes.push((due.what, refreshed.outcome));
         let mut notify = refreshed.notify.then_some(true);
         match (&answered.answer, refreshed.outcome) {
             (LookupAnswer::Found(post), LookupOutcome::Updated) => {
-                let rows = count_history::between(&before, &refreshed.freshness);
-                let id = due.slot.post_id;
-                self.counts.extend(rows.into_iter().map(|row| (id, row)));
+                self.refreshed
+                    .count(due.slot.post_id, &before, &refreshed.freshness);
                 if self.version(due, post, known, answered.asked_at_ms) {
                     notify = notify.or(Some(false));
                 }
@@ -300,16 +293,13 @@ impl<'a> Changes<'a> {
             self.saved.grown.push((before, refreshed.freshness));
         }
         if let Some(counts) = notify {
-            self.outbox.push((due.slot.post_id, counts));
+            self.refreshed.outbox.push((due.slot.post_id, counts));
             self.saved.news.push((local, counts));
         }
         let is_stored = refreshed.outcome != LookupOutcome::Superseded;
-        self.schedule(
-            due.slot,
-            refresh_state,
-            &refreshed,
-            state_hash.filter(|_| is_stored),
-        );
+        let state_hash = state_hash.filter(|_| is_stored);
+        self.refreshed
+            .decide(due.slot, refresh_state, &refreshed, state_hash);
     }
 
     /// A pending look-up that found nothing: those that did are stored and removed before the save.
@@ -320,14 +310,10 @@ impl<'a> Changes<'a> {
         refresh_state: &RefreshState,
         answered: &AnsweredLookup,
     ) {
-        let result = match answered.answer {
-            LookupAnswer::Found(_) => return self.put_back(due, refresh_state),
-            LookupAnswer::Missing => LookupResult::Missing,
-            LookupAnswer::Gone => LookupResult::Gone,
-            LookupAnswer::Hidden => LookupResult::Hidden,
-            LookupAnswer::Nothing => LookupResult::Nothing,
-            LookupAnswer::Suspect => LookupResult::Suspect,
-        };
+        if let LookupAnswer::Found(_) = answered.answer {
+            return self.refreshed.slots.push(due.slot);
+        }
+        let result = answered.answer.result(|_| LookupResult::Nothing);
         let mut refreshed =
             refresh_state
                 .freshness
@@ -339,7 +325,8 @@ impl<'a> Changes<'a> {
             self.given_up.push(due.slot.post_id);
         }
         self.saved.outcomes.push((due.what, refreshed.outcome));
-        self.schedule(due.slot, refresh_state, &refreshed, None);
+        self.refreshed
+            .decide(due.slot, refresh_state, &refreshed, None);
     }
 
     /// Adds a version; returns whether libraries are to be notified of it.
@@ -352,108 +339,52 @@ impl<'a> Changes<'a> {
     ) -> bool {
         let returns = known.deleted_at_ms.is_some();
         let is_edit = found.hashes.content != known.content_hash;
-        let draft = post::Draft {
+        let version = PostVersion {
             id: due.slot.post_id,
-            upstream_id: Cow::Borrowed(""),
             post: found,
             // Readers have passed its ID, so a post that was not listed there stays unlisted. A post
             // that returns takes a new ID.
             listed: (known.listed || returns) && found.visibility == Visibility::Public,
+            read_at_ms: asked_at_ms,
         };
         if returns {
             self.returned.push(due.slot.post_id);
         }
-        self.versions.push((draft, asked_at_ms, is_edit || returns));
+        match is_edit || returns {
+            true => self.versions.push(version),
+            false => self.refreshed.recounted.push(version),
+        }
         is_edit || returns
-    }
-
-    fn schedule(
-        &mut self,
-        slot: Slot,
-        refresh_state: &RefreshState,
-        refreshed: &Decision,
-        state_hash: Option<i64>,
-    ) {
-        let due_at_ms = match refreshed.due {
-            Due::At(due_at_ms) => Some(due_at_ms),
-            Due::Retired | Due::Never => None,
-        };
-        self.slots
-            .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
-        self.fresh.push(freshness::Change {
-            post_id: slot.post_id,
-            bucket: refresh_state.bucket,
-            freshness: refreshed.freshness,
-            due_at_ms,
-            outcome: Some(refreshed.outcome),
-            state_hash: state_hash.or(refresh_state.state_hash),
-        });
     }
 
     /// Schedules a post by the policy as it is now.
     fn put_off(&mut self, save: &Save, slot: Slot, refresh_state: &RefreshState, stored: &Stored) {
-        let due = match choice::planned(&save.policy, &refresh_state.freshness) {
-            _ if stored.deleted_at_ms.is_some() => return self.retire(slot.post_id, refresh_state),
-            Some(Due::At(due_at_ms)) => due_at_ms,
+        if stored.deleted_at_ms.is_some() {
+            return self.refreshed.schedule(slot, refresh_state, None);
+        }
+        match choice::planned(&save.policy, &refresh_state.freshness) {
+            Some(Due::At(due_at_ms)) => {
+                self.saved.postponed += 1;
+                self.refreshed
+                    .schedule(slot, refresh_state, Some(due_at_ms));
+            }
             // The next claim handles it.
-            Some(Due::Retired | Due::Never) | None => return self.slots.push(slot),
-        };
-        self.saved.postponed += 1;
-        self.slots.push(Slot {
-            due_at_ms: due,
-            ..slot
-        });
-        self.fresh.push(freshness::Change {
-            post_id: slot.post_id,
-            bucket: refresh_state.bucket,
-            freshness: refresh_state.freshness,
-            due_at_ms: Some(due),
-            outcome: refresh_state.outcome,
-            state_hash: refresh_state.state_hash,
-        });
-    }
-
-    /// Leaves a post's due time as it was.
-    fn put_back(&mut self, due: &DuePost, refresh_state: &RefreshState) {
-        self.slots.push(due.slot);
-        debug_assert_eq!(refresh_state.due_at_ms, Some(due.due_at_ms));
-    }
-
-    fn retire(&mut self, post_id: i64, refresh_state: &RefreshState) {
-        self.fresh.push(freshness::Change {
-            post_id,
-            bucket: refresh_state.bucket,
-            freshness: refresh_state.freshness,
-            due_at_ms: None,
-            outcome: refresh_state.outcome,
-            state_hash: refresh_state.state_hash,
-        });
+            Some(Due::Retired | Due::Never) | None => self.refreshed.slots.push(slot),
+        }
     }
 
     fn write(self, tx: &mut Tx<'_>, instance_id: i64, save: &Save) -> Result<Saved, StoreError> {
-        let edited: Vec<i64> = self
-            .versions
-            .iter()
-            .filter(|(_, _, is_edit)| *is_edit)
-            .map(|(draft, ..)| draft.id)
-            .collect();
-        if !edited.is_empty() || !self.deleted.is_empty() {
-            let authors: Vec<_> = self
-                .versions
-                .iter()
-                .filter(|(_, _, is_edit)| *is_edit)
-                .map(|(draft, ..)| &draft.post.author)
-                .collect();
-            account::store(tx, instance_id, account::Known::default(), authors)?;
-            history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
-        }
+        let authors = self.versions.iter().map(|version| &version.post.author);
+        account::store(tx, instance_id, account::Known::default(), authors)?;
+        let edited: Vec<i64> = self.versions.iter().map(|version| version.id).collect();
+        history::keep(tx, &edited, EndedBy::Edit, save.now_ms)?;
         let deleted: Vec<i64> = self.deleted.iter().map(|(id, _)| *id).collect();
         if save.keep_deleted {
             history::keep(tx, &deleted, EndedBy::Deletion, save.now_ms)?;
         } else {
             history::erase(tx, &deleted)?;
         }
-        self.replace(tx)?;
+        post::replace(tx, &self.versions)?;
         if !self.returned.is_empty() {
             let first = clock::take(tx, save.now_ms, self.returned.len())?;
             let places: Vec<_> = self.returned.iter().copied().zip(first..).collect();
@@ -468,29 +399,8 @@ impl<'a> Changes<'a> {
                 Column::i64(self.deleted.iter().map(|(_, at_ms)| *at_ms)),
             ],
         )?;
-        count_history::keep(tx, &self.counts)?;
-        freshness::update(tx, &self.fresh)?;
-        schedule::insert(tx, &self.slots)?;
         pending_lookup::give_up(tx, &self.given_up)?;
-        outbox::add_to_outbox(tx, instance_id, save.now_ms, &self.outbox)?;
+        self.refreshed.write(tx, instance_id, save.now_ms)?;
         Ok(self.saved)
-    }
-
-    fn replace(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        let mut by_time: HashMap<(i64, bool), Vec<&post::Draft<'_>>> = HashMap::new();
-        for (draft, asked_at_ms, is_edit) in &self.versions {
-            by_time
-                .entry((*asked_at_ms, *is_edit))
-                .or_default()
-                .push(draft);
-        }
-        for ((asked_at_ms, is_edit), drafts) in by_time {
-            if is_edit {
-                stored::replace(tx, asked_at_ms, &drafts)?;
-            } else {
-                stored::recount(tx, asked_at_ms, &drafts)?;
-            }
-        }
-        Ok(())
     }
 }

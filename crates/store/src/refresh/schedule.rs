@@ -1,6 +1,6 @@
 //! The index of due times.
 
-use driftline_db::{Column, DbError, Dialect, Tx};
+use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
 
 use crate::database_clock::now_sql;
 
@@ -12,15 +12,31 @@ pub(crate) struct Slot {
     pub(crate) post_id: i64,
 }
 
-pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
-    if slots.is_empty() {
-        return Ok(());
+/// The columns of a [`Slot`].
+pub(crate) const COLUMNS: &str = "bucket, due_at_ms, post_id";
+
+impl Slot {
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Slot, DbError> {
+        Ok(Slot {
+            bucket: row.i64("bucket")?,
+            due_at_ms: row.i64("due_at_ms")?,
+            post_id: row.i64("post_id")?,
+        })
     }
-    tx.execute_many_later(
-        "insert into schedule (bucket, due_at_ms, post_id) {rows}",
-        &[],
-        &columns(slots),
-    )
+}
+
+/// The [`COLUMNS`] of a batch.
+pub(crate) fn columns(slots: &[Slot]) -> [Column<'static>; 3] {
+    [
+        Column::i64(slots.iter().map(|slot| slot.bucket)),
+        Column::i64(slots.iter().map(|slot| slot.due_at_ms)),
+        Column::i64(slots.iter().map(|slot| slot.post_id)),
+    ]
+}
+
+pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
+    let sql = format!("insert into schedule ({COLUMNS}) {{rows}}");
+    tx.execute_many_later(&sql, &[], &columns(slots))
 }
 
 /// Removes rows one by one, the fastest way on SQLite.
@@ -36,35 +52,20 @@ pub(crate) fn remove(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
 
 /// Removes rows that this transaction has locked, so that they exist.
 pub(crate) fn remove_later(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
-    if slots.is_empty() {
-        return Ok(());
-    }
-    tx.execute_many_later(
-        "delete from schedule where (bucket, due_at_ms, post_id) in
-             (select bucket, due_at_ms, post_id from {rows as r(bucket, due_at_ms, post_id)})",
-        &[],
-        &columns(slots),
-    )
+    let sql = format!(
+        "delete from schedule where ({COLUMNS}) in
+             (select {COLUMNS} from {{rows as r({COLUMNS})}})"
+    );
+    tx.execute_many_later(&sql, &[], &columns(slots))
 }
 
 /// Removes the rows that no worker has claimed or is claiming; returns them.
 pub(crate) fn take(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<Vec<Slot>, DbError> {
-    if slots.is_empty() {
-        return Ok(Vec::new());
-    }
-    let free = tx.query_each(
-        "select bucket, due_at_ms, post_id from schedule
-         where bucket = {row 1} and due_at_ms = {row 2} and post_id = {row 3} {skip_locked}",
-        &[],
-        &columns(slots),
-        |row| {
-            Ok(Slot {
-                bucket: row.i64(0)?,
-                due_at_ms: row.i64(1)?,
-                post_id: row.i64(2)?,
-            })
-        },
-    )?;
+    let sql = format!(
+        "select {COLUMNS} from schedule
+         where bucket = {{row 1}} and due_at_ms = {{row 2}} and post_id = {{row 3}} {{skip_locked}}"
+    );
+    let free = tx.query_each(&sql, &[], &columns(slots), Slot::from_row)?;
     remove_later(tx, &free)?;
     Ok(free)
 }
@@ -82,22 +83,15 @@ pub(crate) fn first(
         Dialect::Sqlite => "0",
         Dialect::Postgres => now_sql(Dialect::Postgres),
     };
-    tx.query(
-        &format!(
-            "select due_at_ms, post_id, {now_ms} from schedule
-             where bucket = $1 and due_at_ms <= $2
-             order by due_at_ms, post_id limit $3 {{skip_locked}}"
-        ),
-        &[&bucket, &until_ms, &(limit as i64)],
-        |row| {
-            let slot = Slot {
-                bucket,
-                due_at_ms: row.i64(0)?,
-                post_id: row.i64(1)?,
-            };
-            Ok((slot, row.i64(2)?))
-        },
-    )
+    let sql = format!(
+        "select {COLUMNS}, {now_ms} as now_ms from schedule
+         where bucket = $1 and due_at_ms <= $2
+         order by due_at_ms, post_id limit $3 {{skip_locked}}"
+    );
+    let params: [&dyn ToValue; 3] = [&bucket, &until_ms, &(limit as i64)];
+    tx.query(&sql, &params, |row| {
+        Ok((Slot::from_row(row)?, row.i64("now_ms")?))
+    })
 }
 
 /// The first rows of a bucket due after then, without those that others are claiming. On PostgreSQL
@@ -108,19 +102,11 @@ pub(crate) fn after(
     after_ms: i64,
     limit: usize,
 ) -> Result<Vec<Slot>, DbError> {
-    tx.query(
-        "select due_at_ms, post_id from schedule
-         where bucket = $1 and due_at_ms > $2
-         order by due_at_ms, post_id limit $3 {skip_locked}",
-        &[&bucket, &after_ms, &(limit as i64)],
-        |row| {
-            Ok(Slot {
-                bucket,
-                due_at_ms: row.i64(0)?,
-                post_id: row.i64(1)?,
-            })
-        },
-    )
+    let sql = format!(
+        "select {COLUMNS} from schedule where bucket = $1 and due_at_ms > $2
+         order by due_at_ms, post_id limit $3 {{skip_locked}}"
+    );
+    tx.query(&sql, &[&bucket, &after_ms, &(limit as i64)], Slot::from_row)
 }
 
 /// How many rows of some buckets are due by then, those that others are claiming included; of each
@@ -132,28 +118,25 @@ pub(crate) fn count_due(
     limit: usize,
 ) -> Result<usize, DbError> {
     let counts = tx.query_each(
-        "select count(*) from (select 1 from schedule
+        "select count(*) as posts from (select 1 from schedule
              where bucket = {row 1} and due_at_ms <= $1 limit $2) as due",
         &[&until_ms, &(limit as i64)],
         &[Column::i64(buckets)],
-        |row| row.i64(0),
+        |row| row.i64("posts"),
     )?;
     Ok(counts.into_iter().sum::<i64>().unsigned_abs() as usize)
 }
 
-/// When the first post of a bucket is due, Unix ms.
-pub(crate) fn next_due_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, DbError> {
-    tx.query_opt(
-        "select due_at_ms from schedule where bucket = $1 order by due_at_ms limit 1",
-        &[&bucket],
-        |row| row.i64(0),
-    )
-}
-
-fn columns(slots: &[Slot]) -> [Column<'static>; 3] {
-    [
-        Column::i64(slots.iter().map(|slot| slot.bucket)),
-        Column::i64(slots.iter().map(|slot| slot.due_at_ms)),
-        Column::i64(slots.iter().map(|slot| slot.post_id)),
-    ]
+/// When the first post of some buckets is due, Unix ms.
+pub(crate) fn next_due_ms(
+    tx: &mut Tx<'_>,
+    buckets: impl Iterator<Item = i64>,
+) -> Result<Option<i64>, DbError> {
+    let first = tx.query_each(
+        "select due_at_ms from schedule where bucket = {row 1} order by due_at_ms",
+        &[],
+        &[Column::i64(buckets)],
+        |row| row.i64("due_at_ms"),
+    )?;
+    Ok(first.into_iter().min())
 }

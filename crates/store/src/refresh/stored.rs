@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use driftline_core::post::Visibility;
-use driftline_db::{Column, DbError, Dialect, Tx};
+use driftline_db::{Column, DbError, Tx};
 
 use super::freshness::{self, RefreshState};
-use crate::{posts::post, text::without_nul};
+use crate::{posts::post::PostVersion, text::without_nul};
 
 /// A stored post, as far as a refresh needs it.
 pub(crate) struct Stored {
@@ -30,7 +30,7 @@ pub(crate) fn by_ids(
                  first_source_id
              from freshness left join post on post.id = freshness.post_id
              where freshness.post_id {{in $1}}",
-            freshness::COLUMNS
+            freshness::names()
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
@@ -53,73 +53,24 @@ pub(crate) fn by_ids(
     Ok(rows.into_iter().collect())
 }
 
-/// [`post::replace`], with a plain statement a post on SQLite, which spends half the time on it.
-pub(crate) fn replace(
-    tx: &mut Tx<'_>,
-    read_at_ms: i64,
-    drafts: &[&post::Draft<'_>],
-) -> Result<(), DbError> {
-    if tx.dialect() == Dialect::Postgres {
-        return post::replace(tx, read_at_ms, drafts);
-    }
-    for draft in drafts {
-        let found = draft.post;
-        tx.execute(
-            "update post set uri = $2, url = $3, edited_at_ms = $4, read_at_ms = $5,
-                 visibility = $6, content_hash = $7, deleted_at_ms = null, listed = $8, raw = $9
-             where id = $1",
-            &[
-                &draft.id,
-                &found.uri.as_deref().map(without_nul).as_deref(),
-                &found.url.as_deref().map(without_nul).as_deref(),
-                &found.edited_at_ms,
-                &read_at_ms,
-                &found.visibility.name(),
-                &draft.post.hashes.content,
-                &draft.listed,
-                &&*without_nul(&found.raw),
-            ],
-        )?;
-    }
-    Ok(())
-}
-
 /// Replaces versions that differ in counts alone. The clock need not be held: a version that a poll
 /// has stored meanwhile, newer or with other content, stays.
-pub(crate) fn recount(
-    tx: &mut Tx<'_>,
-    read_at_ms: i64,
-    drafts: &[&post::Draft<'_>],
-) -> Result<(), DbError> {
-    let raws: Vec<_> = drafts
+pub(crate) fn recount(tx: &mut Tx<'_>, posts: &[PostVersion<'_>]) -> Result<(), DbError> {
+    let raws: Vec<_> = posts
         .iter()
-        .map(|draft| without_nul(&draft.post.raw))
+        .map(|version| without_nul(&version.post.raw))
         .collect();
-    let columns = [
-        Column::i64(drafts.iter().map(|draft| draft.id)),
-        Column::i64(drafts.iter().map(|draft| draft.post.hashes.content)),
-        Column::text(raws.iter().map(|raw| &**raw)),
-    ];
-    let sql = match tx.dialect() {
-        // A plain statement a post takes half the time of one from a batch.
-        Dialect::Sqlite => {
-            for ((draft, raw), hash) in drafts
-                .iter()
-                .zip(&raws)
-                .zip(drafts.iter().map(|d| d.post.hashes.content))
-            {
-                tx.execute(RECOUNT_ONE, &[&draft.id, &hash, &&**raw, &read_at_ms])?;
-            }
-            return Ok(());
-        }
-        Dialect::Postgres => {
-            "update post set raw = r.raw, read_at_ms = $1 from {rows as r(id, content_hash, raw)}
-             where post.id = r.id and post.content_hash = r.content_hash
-                 and post.read_at_ms <= $1 and post.deleted_at_ms is null"
-        }
-    };
-    tx.execute_many_later(sql, &[&read_at_ms], &columns)
+    tx.execute_many_later(
+        "update post set raw = r.raw, read_at_ms = r.read_at_ms
+         from {rows as r(id, content_hash, read_at_ms, raw)}
+         where post.id = r.id and post.content_hash = r.content_hash
+             and post.read_at_ms <= r.read_at_ms and post.deleted_at_ms is null",
+        &[],
+        &[
+            Column::i64(posts.iter().map(|version| version.id)),
+            Column::i64(posts.iter().map(|version| version.post.hashes.content)),
+            Column::i64(posts.iter().map(|version| version.read_at_ms)),
+            Column::text(raws.iter().map(|raw| &**raw)),
+        ],
+    )
 }
-
-const RECOUNT_ONE: &str = "update post set raw = $3, read_at_ms = $4
-     where id = $1 and content_hash = $2 and read_at_ms <= $4 and deleted_at_ms is null";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use driftline_db::testing::databases;
 use driftline_store::{
-    SourceId, Store, StoreError,
+    SourceId, StoreError,
     clock::{self, MIN_LOCAL_ID},
     source,
     timeline::Viewer,
@@ -83,7 +83,7 @@ fn processes_whose_clocks_differ_by_hours_repeat_no_id() {
             }
         }
         assert_eq!(seen.len(), 20, "on {}", fresh.name);
-        stores.iter().for_each(Store::close_blocking);
+        stores.iter().for_each(|store| store.close_blocking());
     }
 }
 

@@ -9,6 +9,7 @@ mod find;
 mod fixtures;
 mod gaps;
 mod history;
+mod libraries;
 mod node_leases;
 mod order;
 mod pages;

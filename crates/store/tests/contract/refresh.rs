@@ -22,7 +22,7 @@ use driftline_core::{
     refresh::{BatchRule, Policy},
 };
 use driftline_store::{
-    InstanceId, LocalId, Root, Store, StoreError,
+    InstanceId, LocalId, Root, Store, StoreError, block_on,
     refresh::{
         AnsweredLookup, Claim, ClaimRequest, Claimed, Claims, LookupAnswer, LookupTarget,
         RefreshState, Save, Saved, refresh_state,
@@ -99,9 +99,7 @@ impl Workers {
             now_ms,
             policy: Arc::clone(&self.policy),
         };
-        self.claims
-            .claim_blocking(&self.store, ask)
-            .expect("a claim")
+        block_on(self.claims.claim(&self.store, ask)).expect("a claim")
     }
 
     pub(crate) fn claim(&self, now_ms: i64) -> Claim {
@@ -154,7 +152,7 @@ impl Workers {
             now_ms,
             random: 0,
         };
-        self.claims.save_blocking(&self.store, save)
+        block_on(self.claims.save(&self.store, save))
     }
 
     pub(crate) fn save(
@@ -210,20 +208,20 @@ pub(crate) fn check_schedule(store: &Store) -> usize {
                 )?
                 .into_iter()
                 .collect();
-            let mut slots: Vec<(i64, i64)> =
-                tx.query("select post_id, due_at_ms from schedule", &[], |row| {
-                    Ok((row.i64(0)?, row.i64(1)?))
-                })?;
-            for held in tx.query("select posts from claim_lease", &[], |row| row.text(0))? {
-                slots.extend(held.split(' ').filter(|slot| !slot.is_empty()).map(|slot| {
-                    let mut numbers = slot
-                        .split(':')
-                        .skip(1)
-                        .map(|n| n.parse().expect("a number"));
-                    let due_at_ms = numbers.next().expect("a due time");
-                    (numbers.next().expect("a post"), due_at_ms)
-                }));
-            }
+            let slots: Vec<(i64, i64)> = tx.query(
+                "select post_id, due_at_ms from schedule
+                 union all select post_id, due_at_ms from claimed_slot join claim_lease
+                     on claim_lease.bucket = lease_bucket and claim_lease.id = lease_id",
+                &[],
+                |row| Ok((row.i64(0)?, row.i64(1)?)),
+            )?;
+            let all_slots = "select count(*) from schedule
+                 union all select count(*) from claimed_slot";
+            let all: i64 = tx
+                .query(all_slots, &[], |row| row.i64(0))?
+                .into_iter()
+                .sum();
+            assert_eq!(all, slots.len() as i64, "a claimed post has no lease");
             let count = slots.len();
             let by_post: HashMap<i64, i64> = slots.into_iter().collect();
             assert_eq!(by_post.len(), count, "a post is scheduled twice");

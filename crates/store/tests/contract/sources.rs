@@ -1,7 +1,10 @@
 //! Sources: adding, naming, pausing, removing; the schema.
 
 use driftline_core::answer::LookUp;
-use driftline_db::{Db, schema, testing::databases};
+use driftline_db::{
+    Db,
+    testing::{databases, schema},
+};
 use driftline_store::{
     MIGRATIONS, SourceId, Store, StoreError, clock, nonce,
     source::{self, NameRefused, Removed, TokenLocation},

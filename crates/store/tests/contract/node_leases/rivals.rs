@@ -9,7 +9,7 @@ use driftline_id::{
     file::Keeper,
     window::{Lease, LeaseStore, WindowConfig},
 };
-use driftline_store::{Store, node_lease::NodeLeases};
+use driftline_store::node_lease::NodeLeases;
 
 use super::{
     LEASE_MS, NOW_US, TINY, WINDOW_CONFIG, acquire, generator, layout, list, node, nodes, pass,
@@ -87,7 +87,7 @@ fn threads_that_acquire_at_once_get_different_nodes() {
             }
             pass(&stores[0], 2 * LEASE_MS);
         }
-        stores.iter().for_each(Store::close_blocking);
+        stores.iter().for_each(|store| store.close_blocking());
     }
 }
 

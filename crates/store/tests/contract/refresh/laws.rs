@@ -37,7 +37,7 @@ fn run(store: &driftline_store::Store, seed: u64) {
     let ids: HashMap<LookupTarget, u64> = (1..=POSTS)
         .map(|id| (LookupTarget::Stored(local(&world, id)), id))
         .collect();
-    let is_rows = store.db().dialect() == driftline_db::Dialect::Postgres;
+    let is_rows = store.dialect() == driftline_db::Dialect::Postgres;
     let mut now_ms = START_MS + 3 * MINUTE_MS;
     let mut hands: Vec<Hand> = Vec::new();
     // The newest counts that were saved of each post, and when they were asked for.

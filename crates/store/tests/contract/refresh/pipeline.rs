@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use driftline_core::refresh::{LearnedState, LookupOutcome, RefreshPlan, ValueSettings};
 use driftline_store::{
-    StoreError,
+    StoreError, block_on,
     refresh::{Claim, Claimed, LookupTarget, count_history},
     source,
 };
@@ -109,18 +109,16 @@ fn all_claims_of_a_worker_can_be_given_back_by_its_name() {
             other
         };
         let give_back = |name: &str| {
-            let given =
-                workers
-                    .claims
-                    .give_back_of_blocking(store, workers.instance, name.to_owned());
-            given.expect("given back");
+            let claims = &workers.claims;
+            block_on(claims.give_back_of(store, workers.instance, name.to_owned()))
+                .expect("given back");
         };
         give_back("another worker");
         assert!(!matches!(workers.ask(now_ms, 30_000), Claimed::Batch(_)));
         give_back("worker");
         assert_eq!(check_schedule(store), 2);
         // In memory nothing is ever left behind.
-        if store.db().dialect() == driftline_db::Dialect::Postgres {
+        if store.dialect() == driftline_db::Dialect::Postgres {
             assert_eq!(workers.claim(now_ms).posts.len(), 1);
         }
         assert!(
@@ -136,10 +134,7 @@ fn a_claim_that_is_given_back_is_due_as_it_was() {
         let (_, workers) = polled(store, vec![liked(2, 0), liked(1, 0)]);
         let now_ms = START_MS + 4 * MINUTE_MS;
         let claim = workers.claim(now_ms);
-        workers
-            .claims
-            .give_back_blocking(store, claim.clone())
-            .expect("given back");
+        block_on(workers.claims.give_back(store, claim.clone())).expect("given back");
         assert_eq!(check_schedule(store), 2);
         assert_eq!(
             workers.try_save(&claim, &[found(1, 9)], now_ms),
@@ -249,10 +244,7 @@ fn a_batch_that_leaves_half_empty_takes_the_most_valuable_posts_along() {
         let now_ms = due_ms + 2 * MINUTE_MS;
         let plain = workers.claim(now_ms);
         assert_eq!(plain.posts.len(), 4, "by age alone nothing is taken along");
-        workers
-            .claims
-            .give_back_blocking(store, plain)
-            .expect("given back");
+        block_on(workers.claims.give_back(store, plain)).expect("given back");
         let plan = RefreshPlan {
             by_value: Some(ValueSettings::default()),
             ..RefreshPlan::default()

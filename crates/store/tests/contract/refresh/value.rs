@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::refresh::{Freshness, LearnedState, Policy, RefreshPlan, ValueSettings};
-use driftline_store::{refresh::Claimed, source};
+use driftline_store::{block_on, refresh::Claimed, source};
 
 use super::{HOUR_MS, LookupAnswer, MINUTE_MS, Workers, check_schedule, found, liked, state_of};
 use crate::world::{START_MS, World, on_both};
@@ -83,10 +83,7 @@ fn posts_below_the_price_are_postponed_and_not_lost() {
         let later_ms = postponed.due_at_ms.unwrap_or(0) + HOUR_MS;
         workers.policy = priced(1_000_000.0);
         let claim = workers.claim(later_ms);
-        workers
-            .claims
-            .give_back_blocking(store, claim)
-            .expect("back");
+        block_on(workers.claims.give_back(store, claim)).expect("back");
         assert_eq!(state_of(&world, 1), postponed);
         assert_eq!(check_schedule(store), 6);
     });

@@ -1,0 +1,83 @@
+//! What answers change of posts' refreshes, gathered before any of it is written.
+
+use driftline_core::refresh::{Decision, Due, Freshness};
+use driftline_db::Tx;
+
+use super::{
+    count_history::{self, CountsAt},
+    freshness::{self, Change, RefreshState},
+    outbox,
+    schedule::{self, Slot},
+    stored,
+};
+use crate::{error::StoreError, posts::post::PostVersion};
+
+/// The changes of one save or one page.
+#[derive(Default)]
+pub(crate) struct RefreshChanges<'a> {
+    fresh: Vec<Change>,
+    /// Due times to put onto the schedule.
+    pub(crate) slots: Vec<Slot>,
+    counts: Vec<(i64, CountsAt)>,
+    /// Versions that differ from the stored ones in counts alone.
+    pub(crate) recounted: Vec<PostVersion<'a>>,
+    /// Posts that libraries are to be notified of, each with whether its counts changed.
+    pub(crate) outbox: Vec<(i64, bool)>,
+}
+
+impl RefreshChanges<'_> {
+    /// Schedules the post of a slot as was decided on its answer. An answer that was superseded has no
+    /// `state_hash`.
+    pub(crate) fn decide(
+        &mut self,
+        slot: Slot,
+        known: &RefreshState,
+        decision: &Decision,
+        state_hash: Option<i64>,
+    ) {
+        let due_at_ms = match decision.due {
+            Due::At(due_at_ms) => Some(due_at_ms),
+            Due::Retired | Due::Never => None,
+        };
+        let decided = RefreshState {
+            freshness: decision.freshness,
+            outcome: Some(decision.outcome),
+            state_hash: state_hash.or(known.state_hash),
+            ..*known
+        };
+        self.schedule(slot, &decided, due_at_ms);
+    }
+
+    /// Schedules the post of a slot again, or no longer.
+    pub(crate) fn schedule(&mut self, slot: Slot, state: &RefreshState, due_at_ms: Option<i64>) {
+        self.slots
+            .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
+        self.fresh.push(Change {
+            post_id: slot.post_id,
+            state: RefreshState {
+                due_at_ms,
+                ..*state
+            },
+        });
+    }
+
+    /// Keeps the counts that a post has had.
+    pub(crate) fn count(&mut self, post_id: i64, before: &Freshness, after: &Freshness) {
+        let rows = count_history::between(before, after);
+        self.counts
+            .extend(rows.into_iter().map(|row| (post_id, row)));
+    }
+
+    pub(crate) fn write(
+        &self,
+        tx: &mut Tx<'_>,
+        instance_id: i64,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        stored::recount(tx, &self.recounted)?;
+        count_history::keep(tx, &self.counts)?;
+        freshness::update(tx, &self.fresh)?;
+        schedule::insert(tx, &self.slots)?;
+        outbox::add_to_outbox(tx, instance_id, now_ms, &self.outbox)
+    }
+}

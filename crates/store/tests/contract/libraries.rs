@@ -1,0 +1,79 @@
+//! Libraries: whose they are, their update counts, and the openings in which they gave USNs.
+
+use std::collections::HashSet;
+
+use driftline_db::{DbError, testing::databases};
+use driftline_store::{Store, source, testing};
+
+use crate::world::{START_MS, World, posts};
+
+/// Of each library: its owner, its update count, its last opening and the first USN that it gave
+/// then.
+fn libraries(store: &Store) -> Vec<(String, [i64; 3])> {
+    store
+        .read_blocking(|tx| {
+            tx.query(
+                "select owner_kind, owner_id, update_count, opening_id, first_usn from library
+                 order by id",
+                &[],
+                |row| {
+                    let owner = format!("{} {}", row.str("owner_kind")?, row.i64("owner_id")?);
+                    let numbers = ["update_count", "opening_id", "first_usn"];
+                    let [count, opening, first] = numbers.map(|column| row.i64(column));
+                    Ok((owner, [count?, opening?, first?]))
+                },
+            )
+        })
+        .map_err(|error: DbError| error)
+        .expect("libraries")
+}
+
+#[test]
+fn a_library_names_the_last_opening_in_which_it_gave_a_usn() {
+    for fresh in databases() {
+        let store = testing::open(&fresh);
+        let mut first = World::readable(&store, "first");
+        World::readable(&store, "second");
+        first.poll(posts([2, 1]));
+        let expected = [
+            ("source 1".to_owned(), [2, 1, 1]),
+            ("source 2".to_owned(), [0, 0, 1]),
+        ];
+        assert_eq!(libraries(&store), expected, "{}", fresh.name);
+        store.close_blocking();
+
+        testing::open(&fresh).close_blocking();
+        let store = testing::open(&fresh);
+        assert_eq!(libraries(&store), expected, "an opening alone gives no USN");
+        let mut first = World::of(&store, first.source);
+        first.now_ms += 1_000;
+        first.poll(posts([4, 3, 2]));
+        first.poll(posts([5, 4]));
+        assert_eq!(libraries(&store)[0].1, [5, 3, 3], "{}", fresh.name);
+        let id = first.source;
+        first.write(move |tx| source::remove(tx, id, START_MS));
+        assert_eq!(libraries(&store), expected[1..], "{}", fresh.name);
+        store.close_blocking();
+    }
+}
+
+#[test]
+fn each_opening_has_a_nonce_of_its_own() {
+    for fresh in databases() {
+        let stores = [(); 3].map(|()| testing::open(&fresh));
+        let openings = stores[0].read_blocking(|tx| {
+            tx.query("select id, nonce from opening order by id", &[], |row| {
+                Ok((row.i64("id")?, row.text("nonce")?))
+            })
+        });
+        let openings: Vec<(i64, String)> = openings.map_err(|error: DbError| error).expect("them");
+        assert_eq!(
+            openings.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+            [1, 2, 3]
+        );
+        let nonces: HashSet<&str> = openings.iter().map(|(_, nonce)| nonce.as_str()).collect();
+        assert_eq!(nonces.len(), 3, "{}", fresh.name);
+        assert!(nonces.iter().all(|nonce| nonce.len() == 32));
+        stores.iter().for_each(|store| store.close_blocking());
+    }
+}
