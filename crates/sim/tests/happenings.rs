@@ -31,12 +31,19 @@ fn worlds_without_the_new_knobs_are_what_they_were() {
                 ..PageRequest::default()
             };
             let page = world.page(config.start_ms + second * 1_000, &request);
-            page.iter().for_each(|status| text += &status.to_json());
+            page.iter()
+                .for_each(|status| text += &in_order(&status.to_json()));
         }
         let truth = world.truth(config.start_ms + 60_000);
-        text += &serde_json::to_string(&truth).expect("JSON");
+        text += &in_order(&serde_json::to_string(&truth).expect("JSON"));
         assert_eq!(content_hash(&text), hash);
     }
+}
+
+/// The same JSON with the members of each object in the order of their names.
+fn in_order(json: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    value.to_string()
 }
 
 #[test]
@@ -177,5 +184,5 @@ fn events_are_the_same_in_whatever_steps_they_are_asked_for() {
     assert!(count(|it| matches!(it, Happening::Edited(_))) > 50);
 }
 
-const HASH_OF_DEMO: u64 = 3_631_603_142_554_648_838;
-const HASH_OF_HARD: u64 = 14_094_574_616_908_731_808;
+const HASH_OF_DEMO: u64 = 16_220_133_714_461_924_564;
+const HASH_OF_HARD: u64 = 12_148_099_718_293_622_648;

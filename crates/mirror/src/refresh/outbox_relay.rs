@@ -245,7 +245,7 @@ mod tests {
         ))
         .await;
         write(format!(
-            "create trigger broken before update on source when old.id = {source_id}
+            "create trigger broken before update on library when old.owner_id = {source_id}
              begin select raise(abort, 'broken'); end"
         ))
         .await;

@@ -324,7 +324,7 @@ async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
     world.host.pollers.as_ref().unwrap().stop().await;
     let broken = stored("broken").await;
     let trigger = format!(
-        "create trigger broken before update on source when new.id = {} \
+        "create trigger broken before update on library when new.owner_id = {} \
          begin select raise(abort, 'it is broken'); end",
         u64::from(broken.id)
     );
