@@ -229,6 +229,12 @@ mod tests {
             "with recursive n(i) as (select 1 union all select i + 1 from n where i < {notes})"
         );
         write(format!(
+            "insert into post (id, instance_id, upstream_id, first_source_id, read_at_ms,
+                 visibility, content_hash, listed)
+             {numbers} select i, {instance_id}, 'p' || i, {source_id}, 1, 'public', 1, false from n"
+        ))
+        .await;
+        write(format!(
             "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
                  content_hash, gone, listed, streamed)
              {numbers} select {source_id}, i, i, 'p' || i, i, i, 1, 0, false, true, false from n"
