@@ -103,28 +103,31 @@ fn split_value(value: &RawValue, part: Part, depth: usize) -> Option<Split> {
 }
 
 fn split_object(object: &RawObject<'_>, part: Part, depth: usize) -> Option<Split> {
-    let mut status = Vec::new();
-    let mut viewer = Vec::new();
+    let mut status = String::new();
+    let mut viewer = String::new();
+    // Other servers' accounts say nothing of the reader and are not read for it.
+    let of_twitter = part != Part::Status || object.get("twitter").is_some();
     for (name, key, value) in object.written() {
         let inner = match part.member(name) {
             Member::OfViewer => {
-                viewer.push(member(key, value.get()));
+                add(&mut viewer, key, value.get());
                 continue;
             }
+            Member::Inner(Part::Account) if !of_twitter => None,
             Member::Inner(inner) if depth > 0 => split_value(value, inner, depth - 1),
             Member::Inner(_) | Member::OfPost => None,
         };
         match inner {
             Some(split) => {
-                status.push(member(key, &split.status));
-                viewer.push(member(key, &split.viewer));
+                add(&mut status, key, &split.status);
+                add(&mut viewer, key, &split.viewer);
             }
-            None => status.push(member(key, value.get())),
+            None => add(&mut status, key, value.get()),
         }
     }
     (!viewer.is_empty()).then(|| Split {
-        status: format!("{{{}}}", status.join(",")),
-        viewer: format!("{{{}}}", viewer.join(",")),
+        status: format!("{{{status}}}"),
+        viewer: format!("{{{viewer}}}"),
     })
 }
 
@@ -152,8 +155,11 @@ fn split_list(list: &RawValue, part: Part, depth: usize) -> Option<Split> {
     })
 }
 
-fn member(key: &str, value: &str) -> String {
-    format!("{key}:{value}")
+fn add(members: &mut String, key: &str, value: &str) {
+    if !members.is_empty() {
+        members.push(',');
+    }
+    members.extend([key, ":", value]);
 }
 
 /// The author of a tweet that the tweet of a boost quotes is five objects deep. A hostile answer

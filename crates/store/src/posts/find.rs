@@ -45,8 +45,11 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
 /// look at the plans. Without an order, for which a plan could walk all posts by their IDs.
 #[doc(hidden)]
 pub const BY_ADDRESS: [&str; 2] = [
-    "select id from post where substr(url, 1, 500) = substr($1, 1, 500) and url = $1",
-    "select id from post where substr(uri, 1, 500) = substr($1, 1, 500) and uri = $1",
+    "select id from post
+     where substr(uri, length(uri) - 17) = substr($1, length($1) - 17) and $1 in (uri, url)",
+    "select id from post
+     where substr(url, length(url) - 17) = substr($1, length($1) - 17) and url = $1
+         and substr(url, length(url) - 17) is distinct from substr(uri, length(uri) - 17)",
 ];
 
 /// The instance that a post was seen through.

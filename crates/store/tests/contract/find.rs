@@ -26,8 +26,8 @@ fn posts_are_found_by_their_addresses_through_an_index() {
             .write_blocking(clock::root(), add_posts)
             .expect("posts");
         for (sql, address, index) in [
-            (find::BY_ADDRESS[0], "https://a.example/@a/7", "post_url"),
-            (find::BY_ADDRESS[1], "tag:7", "post_uri"),
+            (find::BY_ADDRESS[0], "tag:7", "post_uri"),
+            (find::BY_ADDRESS[1], "https://a.example/@a/7", "post_url"),
         ] {
             let plan = store
                 .read_blocking(move |tx| plan(tx, sql, address))
@@ -38,6 +38,54 @@ fn posts_are_found_by_their_addresses_through_an_index() {
             let found = store.read_blocking(move |tx| find::post(tx, text));
             let expected = text.starts_with("https").then_some(7);
             assert_eq!(found.expect("a read").map(u64::from), expected);
+        }
+        store.close_blocking();
+    }
+}
+
+/// An address is found whether or not the post's other one ends alike, or exists.
+#[test]
+fn either_address_is_found() {
+    const ADDRESSES: [(i64, Option<&str>, Option<&str>); 4] = [
+        (
+            4001,
+            Some("https://a.example/users/a/statuses/110000000000000001"),
+            Some("https://a.example/@a/110000000000000001"),
+        ),
+        (
+            4002,
+            Some("https://a.example/objects/0b1f"),
+            Some("https://a.example/notice/AbCdEf"),
+        ),
+        (4003, None, Some("https://a.example/@a/110000000000000003")),
+        (
+            4004,
+            Some("https://a.example/users/a/statuses/110000000000000004"),
+            None,
+        ),
+    ];
+    for fresh in databases() {
+        let store = Store::open(fresh.target.clone()).expect("a store");
+        store
+            .write_blocking(clock::root(), |tx: &mut Tx<'_>| {
+                add_posts(tx)?;
+                for (id, uri, url) in ADDRESSES {
+                    tx.execute(
+                        "insert into post (id, instance_id, upstream_id, uri, url, first_source_id,
+                             read_at_ms, visibility, content_hash, listed)
+                         values ($1, 1, 'x', $2, $3, 1, 1, 'public', 1, true)",
+                        &[&id, &uri, &url],
+                    )?;
+                }
+                Ok::<_, StoreError>(())
+            })
+            .expect("posts");
+        for (id, uri, url) in ADDRESSES {
+            for text in [uri, url].into_iter().flatten() {
+                let found = store.read_blocking(move |tx| find::post(tx, text));
+                let found = found.expect("a read").map(|id| u64::from(id) as i64);
+                assert_eq!(found, Some(id), "{}: {text}", fresh.name);
+            }
         }
         store.close_blocking();
     }
