@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{Machine, Reading, Settings, Step},
 };
 use driftline_store::{
-    CommitPage, SourceId, Store, Target, clock, commit_page,
+    CommitPage, SourceId, Store, Target, local_ids, commit_page,
     source::{self, NewSource},
 };
 use driftline_upstream::{Timeline, parse};
@@ -102,7 +102,7 @@ pub(crate) fn add_source_named(store: &Store, name: &str) -> Result<SourceId, Fa
         settings: Settings::default(),
         token: None,
     };
-    let added = store.write_blocking(clock::root(), move |tx| source::add(tx, &new, 0))?;
+    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
     added.map_err(|_| Failure::new("the source's name is refused"))
 }
 

@@ -1,6 +1,6 @@
 //! Stores with many due posts, multiplied from some that were taken in.
 
-use driftline_store::{InstanceId, Root, Store, StoreError, Tx, clock, source};
+use driftline_store::{InstanceId, Root, Store, StoreError, Tx, local_ids, source};
 
 use super::made::{self, FIRST_PAGE_MS, NOW_MS, Pages, REFRESHED_MS, TEMPLATES};
 use crate::{
@@ -53,7 +53,7 @@ pub(super) fn due_posts(store: &Store, posts: u64, width: Width) -> Result<Insta
         store.write_blocking(Root::none(), move |tx| copies.copy(tx, from, until))?;
         from = until;
     }
-    store.write_blocking(clock::root(), move |tx| copies.schedule(tx))?;
+    store.write_blocking(local_ids::root(), move |tx| copies.schedule(tx))?;
     Ok(instance)
 }
 

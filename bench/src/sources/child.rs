@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use driftline_core::timeline::{Backfill, Settings};
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
 use driftline_store::{
-    Store, Target, clock,
+    Store, Target, local_ids,
     source::{self, NewSource, TokenLocation},
 };
 use driftline_net::{Http, Options};
@@ -87,7 +87,7 @@ fn add_sources(store: &Store, options: &ChildOptions) -> Result<(), Failure> {
             },
             token: Some(TokenLocation::Environment(TOKEN_VARIABLE.to_owned())),
         };
-        let added = store.write_blocking(clock::root(), move |tx| source::add(tx, &new, 0))?;
+        let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
         added.map_err(|_| Failure::new("a source's name is refused"))?;
     }
     Ok(())

@@ -19,10 +19,10 @@ use driftline_runtime::{
     now_ms, random, show_ms,
 };
 use driftline_store::{
-    CommitLookUp, CommitMachine, CommitPage, CommitSummary, Store, StoreError, clock,
-    commit_look_up, commit_machine, commit_page,
+    CommitLookUp, CommitMachine, CommitPage, CommitSummary, Store, StoreError, commit_look_up,
+    commit_machine, commit_page,
     credential::{self, Credential},
-    entry, machine,
+    entry, local_ids, machine,
     refresh::{RecheckAfter, rechecks_after},
     source::{self, Source},
 };
@@ -527,7 +527,7 @@ async fn credential_of(store: &Store, source: &Source) -> Result<Credential, Sto
         None => ANONYMOUS.to_owned(),
     };
     store
-        .write(clock::root(), move |tx| {
+        .write(local_ids::root(), move |tx| {
             credential::find_or_add(tx, instance, location.as_ref(), &name, now_ms())
         })
         .await

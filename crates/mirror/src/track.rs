@@ -9,7 +9,7 @@ use driftline_core::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    Store, StoreError, Tx, clock, instance,
+    Store, StoreError, Tx, instance, local_ids,
     source::{self, NameRefused, NewSource, Source},
     tracked::{add_lookups, tracked_counts},
 };
@@ -134,7 +134,7 @@ async fn source_of(
             token: None,
         };
         let added = store
-            .write(clock::root(), move |tx| {
+            .write(local_ids::root(), move |tx| {
                 // Another process may be adding it at the same time.
                 match tracked_at(tx, &new.origin)? {
                     Some(known) => Ok(Ok(known.id)),

@@ -14,7 +14,7 @@ pub enum Local {}
 /// The ID of a post or an entry, in the Pulsate layout.
 pub type LocalId = Id<Local>;
 
-/// The ID of a source: a small number below every [`LocalId`], by the law in [`crate::clock`].
+/// The ID of a source: a small number below every [`LocalId`], by the law in [`crate::local_ids`].
 pub type SourceId = Id<Source>;
 
 /// The local ID of an account of an instance.

@@ -1,7 +1,7 @@
 //! Driftline's schema and operations, by noun.
 //!
 //! Every operation is a synchronous function over one [`Tx`], and what it changes hangs below the
-//! root that its write names: [`source::root`] for what belongs to a source, [`clock::root`] for
+//! root that its write names: [`source::root`] for what belongs to a source, [`local_ids::root`] for
 //! what does not. A commit of an answer ([`commit_page`], [`commit_look_up`]) holds posts, entries,
 //! ledger and machine together, so that nothing is half done; one of a stream's events
 //! ([`commit_events`]) holds posts and entries, and leaves ledger and machine as they are.
@@ -12,11 +12,11 @@
 //! accounts, aliases) are changed only while the clock is held, so that no two transactions can
 //! wait for each other.
 
-pub mod clock;
 pub mod database_clock;
 mod error;
 mod id_types;
 mod library;
+pub mod local_ids;
 pub mod mirror;
 pub mod nodes;
 pub mod posts;

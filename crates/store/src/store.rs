@@ -2,7 +2,7 @@ use std::ops::Deref;
 
 use driftline_db::{Db, DbError, MigrationPlan, Options, Target, Tx};
 
-use crate::{clock, error::StoreError, library, schema::MIGRATIONS};
+use crate::{error::StoreError, library, local_ids, schema::MIGRATIONS};
 
 /// An open store: a database with this crate's schema. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl Store {
     /// migrations must be [`MIGRATIONS`].
     pub fn open_with(options: Options) -> Result<Store, StoreError> {
         let db = Db::open(options)?;
-        db.write_blocking(clock::root(), |tx| {
+        db.write_blocking(local_ids::root(), |tx| {
             name_store(tx)?;
             library::record_opening(tx)
         })?;
@@ -53,7 +53,7 @@ pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
 }
 
 /// Writes a value that is stored already, to find out whether the store takes writes. To be written
-/// below [`Root::none`].
+/// below [`Root::none`](driftline_db::Root::none).
 pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     tx.execute("update store_identity set nonce = nonce where one = 1", &[])?;
     Ok(())

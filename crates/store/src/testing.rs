@@ -16,7 +16,7 @@ use driftline_db::testing::{Fresh, databases};
 
 use crate::{
     CommitEvents, CommitLookUp, CommitPage, CommitSummary, ReceivedEvent, SourceId, Store,
-    StoreError, Tx, clock, commit_events, commit_look_up, commit_page, entry, export, machine,
+    StoreError, Tx, commit_events, commit_look_up, commit_page, entry, export, local_ids, machine,
     refresh::Claims,
     source::{self, NewSource},
     timeline::{self, Range, TimelinePost, Viewer},
@@ -179,7 +179,7 @@ impl Feed {
     pub fn new(store: &Store, name: &str, hash: HashPost) -> Feed {
         let new = new_source(name);
         let source = store
-            .write_blocking(clock::root(), move |tx| source::add(tx, &new, START_MS))
+            .write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS))
             .expect("a write")
             .expect("a source");
         Feed::of(store, source, hash)

@@ -4,9 +4,9 @@ use driftline_core::{
     quota::WINDOW_EDGE_MS,
 };
 use driftline_store::{
-    Target, clock,
+    Target,
     credential::{self, NewCredential},
-    quota,
+    local_ids, quota,
 };
 
 use super::{quota::Charged, *};
@@ -35,7 +35,7 @@ impl World {
             monthly_posts: Some(i64::from(CAP)),
         };
         let id = store
-            .write(clock::root(), move |tx| credential::add(tx, &new, 0))
+            .write(local_ids::root(), move |tx| credential::add(tx, &new, 0))
             .await
             .unwrap()
             .unwrap();

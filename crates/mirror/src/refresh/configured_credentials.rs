@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(unknown_names.take(configured.unknown()), ["nope"]);
         assert!(unknown_names.take(configured.unknown()).is_empty());
         let store = &world.shared.store;
-        let removed = store.write(driftline_store::clock::root(), move |tx| {
+        let removed = store.write(driftline_store::local_ids::root(), move |tx| {
             credential::remove(tx, id)
         });
         removed.await.unwrap();

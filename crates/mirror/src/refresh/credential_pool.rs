@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use driftline_runtime::{Weight, now_ms, random, show_ms};
 use driftline_store::{
-    CredentialId, StoreError, clock,
+    CredentialId, StoreError,
     credential::{self, Credential, Quarantine},
     instance::Instance,
+    local_ids,
     source::{self, TokenLocation},
 };
 use driftline_upstream::{Address, Upstream};
@@ -200,7 +201,7 @@ impl CredentialPool {
         let instance = self.instance.id;
         shared
             .store
-            .write(clock::root(), move |tx| {
+            .write(local_ids::root(), move |tx| {
                 credential::find_or_add(tx, instance, None, ANONYMOUS, now_ms())
             })
             .await

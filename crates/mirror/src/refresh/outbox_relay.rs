@@ -186,7 +186,7 @@ const MAX_PARTS: usize = 10;
 #[cfg(test)]
 mod tests {
     use driftline_db::{Tx, testing::Fresh};
-    use driftline_store::{clock, testing::new_source};
+    use driftline_store::{local_ids, testing::new_source};
 
     use super::*;
     use driftline_runtime::testing::Warnings;
@@ -217,7 +217,7 @@ mod tests {
         let store = tokio::task::spawn_blocking(move || Store::open(target));
         let store = store.await.unwrap().unwrap();
         let add = |tx: &mut Tx<'_>| source::add(tx, &new_source("broken"), 1);
-        let source = store.write(clock::root(), add).await.unwrap().unwrap();
+        let source = store.write(local_ids::root(), add).await.unwrap().unwrap();
         let instance = store.read(source::instances).await.unwrap()[0].id;
         let (source_id, instance_id) = (u64::from(source), u64::from(instance));
         let notes = u64::from(PART) * 2;

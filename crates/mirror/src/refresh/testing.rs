@@ -6,9 +6,10 @@ use driftline_core::{api::Api, refresh::BatchRule, tracking::Track};
 use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    CredentialId, Store, Target, clock,
+    CredentialId, Store, Target,
     credential::{self, NewCredential},
     instance::Instance,
+    local_ids,
     refresh::{Claim, ClaimRequest, Claimed},
     source::{self, TokenLocation},
 };
@@ -60,7 +61,7 @@ impl World {
         let added = self
             .shared
             .store
-            .write(clock::root(), move |tx| credential::add(tx, &new, 0));
+            .write(local_ids::root(), move |tx| credential::add(tx, &new, 0));
         added.await.unwrap().unwrap()
     }
 

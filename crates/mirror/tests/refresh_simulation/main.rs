@@ -26,7 +26,7 @@ use driftline_sim::{
     FaultsConfig, Growth, PoisonAnswer, SpanMs, ThrottleRule, Upstream, WorldConfig, seeds,
 };
 use driftline_store::{
-    CredentialId, InstanceId, SourceId, Store, StoreError, Target, clock, credential,
+    CredentialId, InstanceId, SourceId, Store, StoreError, Target, credential, local_ids,
     refresh::{Claims, SHARDS},
     source,
     tracked::add_lookups,
@@ -211,7 +211,7 @@ impl Simulation {
             token: None,
         };
         let (source, instance, credential) = store
-            .write_blocking(clock::root(), move |tx| {
+            .write_blocking(local_ids::root(), move |tx| {
                 let id = source::add(tx, &new, now_ms)?.unwrap();
                 let instance = source::by_id(tx, id)?.unwrap().instance.id;
                 let credential = credential::find_or_add(tx, instance, None, "none", now_ms)?;

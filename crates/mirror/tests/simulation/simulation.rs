@@ -5,7 +5,7 @@ use driftline_core::timeline::Machine;
 use driftline_db::testing::Fresh;
 use driftline_sim::Upstream;
 use driftline_store::{
-    CommitSummary, SourceId, StoreError, Target, clock, machine, source, source_lease,
+    CommitSummary, SourceId, StoreError, Target, local_ids, machine, source, source_lease,
     testing::new_source,
 };
 use rand::{RngExt, SeedableRng};
@@ -100,7 +100,7 @@ impl Simulation {
         };
         let (source, instance) = store
             .plain()
-            .write_blocking(clock::root(), move |tx| {
+            .write_blocking(local_ids::root(), move |tx| {
                 let id = source::add(tx, &new, now_ms)?.unwrap();
                 let instance = source::by_id(tx, id)?.unwrap().instance.id;
                 Ok::<_, StoreError>((id, instance))

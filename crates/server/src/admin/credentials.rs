@@ -9,9 +9,9 @@ use driftline_core::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    Store, StoreError, Tx, clock,
+    Store, StoreError, Tx,
     credential::{self, Credential, NewCredential},
-    instance, quota,
+    instance, local_ids, quota,
     source::{self, NameRefused, TokenLocation},
 };
 use driftline_upstream::{Address, Upstream, look_ups};
@@ -51,7 +51,7 @@ pub(super) async fn add(host: &Host, new: AddCredential) -> Result<AddedCredenti
         monthly_posts: new.monthly_posts.map(i64::from),
     };
     let added = store
-        .write(clock::root(), move |tx| {
+        .write(local_ids::root(), move |tx| {
             if let Some(known) = same_token(tx, &row)? {
                 return Ok(Err(Refused::Known(known)));
             }
@@ -251,7 +251,7 @@ pub(super) async fn remove(
     // In the same transaction: a source that is added meanwhile finds the credential gone.
     let used = host
         .store
-        .write(clock::root(), move |tx| {
+        .write(local_ids::root(), move |tx| {
             let mut sources = source::list(tx)?.into_iter();
             let user = sources.find(|source| {
                 source.instance.id == credential.instance

@@ -12,9 +12,9 @@ use driftline_mirror::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    SourceId, Store, StoreError, clock,
+    SourceId, Store, StoreError,
     credential::{self, Credential},
-    database_clock, instance, machine,
+    database_clock, instance, local_ids, machine,
     source::{self, NameRefused, NewSource, Source},
 };
 use driftline_upstream::{Address, ClientPurpose, Timeline};
@@ -32,7 +32,7 @@ pub(super) async fn add(host: &Host, new: AddSource) -> Result<AddedSource, Comm
     let name = row.name.clone();
     let added = host
         .store
-        .write(clock::root(), move |tx| source::add(tx, &row, now_ms()))
+        .write(local_ids::root(), move |tx| source::add(tx, &row, now_ms()))
         .await?;
     match added {
         Ok(id) => Ok(AddedSource { name, id, warning }),

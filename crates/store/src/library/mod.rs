@@ -10,9 +10,9 @@
 use driftline_db::{DbError, Dialect, Row, Tx};
 
 use crate::{
-    clock::{self, IdCounter},
     database_clock::now_sql,
     id_types::{SourceId, sql},
+    local_ids::{self, IdCounter},
 };
 
 /// What a library belongs to.
@@ -53,7 +53,7 @@ impl Owner {
 
 /// Adds the empty library of a new owner. Holds the clock.
 pub(crate) fn add(tx: &mut Tx<'_>, owner: Owner) -> Result<(), DbError> {
-    let id = clock::take_numbers(tx, IdCounter::Library, 1)?;
+    let id = local_ids::take_numbers(tx, IdCounter::Library, 1)?;
     tx.execute_later(
         "insert into library (id, owner_kind, owner_id, update_count, opening_id, first_usn)
          values ($1, $2, $3, 0, 0, 1)",
@@ -122,7 +122,7 @@ impl Library {
     }
 }
 
-/// Records that the store was opened, under a new nonce. To be written below [`clock::root`].
+/// Records that the store was opened, under a new nonce. To be written below [`local_ids::root`].
 pub(crate) fn record_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
     let (nonce, now) = (random_nonce(tx.dialect()), now_sql(tx.dialect()));
     let sql = format!(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use driftline_db::{Column, DbError, Tx};
 use driftline_id::Layout;
 
-use crate::clock::{self, MIN_LOCAL_ID};
+use crate::local_ids::{self, MIN_LOCAL_ID};
 
 /// The ideal IDs of posts of history, from the times of their creation, Unix ms, the newest post
 /// first. They fall from post to post: a post that claims to be older than those below it gets an
@@ -47,11 +47,11 @@ pub(crate) fn take_below(
         ids.push(bound);
     }
     if let Some(largest) = ids.first() {
-        clock::raise(tx, *largest)?;
+        local_ids::raise(tx, *largest)?;
     }
     let rest = ideal.len() - ids.len();
     if rest > 0 {
-        let first = clock::take(tx, now_ms, rest)?;
+        let first = local_ids::take(tx, now_ms, rest)?;
         ids.extend((first..).take(rest).collect::<Vec<_>>().into_iter().rev());
     }
     Ok(ids)
@@ -126,7 +126,7 @@ impl Free {
 fn ideal_id(created_at_ms: i64, now_ms: i64) -> i64 {
     let ms = created_at_ms.min(now_ms);
     if ms >= Layout::PULSATE.epoch_ms() + FOLD_MS {
-        clock::floor(ms) | MIDDLE
+        local_ids::floor(ms) | MIDDLE
     } else {
         ROOM + ms.max(0) * FOLD_STEP
     }
@@ -165,7 +165,7 @@ mod tests {
         fn every_id_is_one_of_the_layout(ms in i64::MIN..i64::MAX) {
             let id = ideal_id(ms, NOW_MS);
             prop_assert!(id >= ROOM);
-            prop_assert!(id <= clock::floor(NOW_MS) | MIDDLE);
+            prop_assert!(id <= local_ids::floor(NOW_MS) | MIDDLE);
             if ms < Layout::PULSATE.epoch_ms() + FOLD_MS {
                 prop_assert!(id < FOLD_MS << 22);
             }

@@ -4,8 +4,8 @@ use driftline_core::upstream_id::UpstreamId;
 use driftline_db::Tx;
 
 use crate::{
-    clock,
     error::StoreError,
+    local_ids,
     mirror::{entry, machine::LockedSource},
     posts::{
         history::{self, EndedBy},
@@ -34,7 +34,7 @@ pub(crate) fn take_in(
     source: &mut LockedSource,
     gone: Gone<'_>,
 ) -> Result<u64, StoreError> {
-    clock::take(tx, gone.now_ms, 0)?;
+    local_ids::take(tx, gone.now_ms, 0)?;
     let upstream_id = without_nul(gone.id.as_str());
     let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
     let Some(known) = known.get(&*upstream_id) else {

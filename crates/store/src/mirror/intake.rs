@@ -9,8 +9,8 @@ use driftline_core::{
 use driftline_db::{Dialect, Tx};
 
 use crate::{
-    clock,
     error::StoreError,
+    local_ids,
     mirror::{backdate, entry, machine::LockedSource},
     posts::{
         account,
@@ -129,12 +129,12 @@ fn hold_clock(
     let count = new().filter(|s| !s.is_history).count();
     let (first, known) = match tx.dialect() {
         Dialect::Sqlite => (
-            clock::take(tx, context.now_ms, count)?,
+            local_ids::take(tx, context.now_ms, count)?,
             post::known(tx, source.instance_id, &upstream_ids)?,
         ),
         // One round trip instead of two, while other sources wait for the clock.
         Dialect::Postgres => {
-            clock::take_later(tx, context.now_ms, count)?;
+            local_ids::take_later(tx, context.now_ms, count)?;
             let (last, known) = post::known_by_clock(tx, source.instance_id, &upstream_ids)?;
             (last - count as i64 + 1, known)
         }
@@ -293,7 +293,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             // Readers have passed its ID.
             let id = match return_id.take() {
                 Some(id) => id,
-                None => clock::take(tx, self.context.now_ms, 1)?,
+                None => local_ids::take(tx, self.context.now_ms, 1)?,
             };
             moved = Some(entry::Moved {
                 id,
@@ -386,7 +386,7 @@ impl<'s, 'a> Intake<'s, 'a> {
                 Some(id) => id,
                 None => *now
                     .return_id
-                    .insert(clock::take(tx, self.context.now_ms, 1)?),
+                    .insert(local_ids::take(tx, self.context.now_ms, 1)?),
             };
             self.returned_posts.push((known.id, public_id));
             known.returns += 1;
@@ -419,7 +419,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             return Ok(());
         }
         self.new_history.reverse();
-        let lowest = clock::lowest_listed(tx)?;
+        let lowest = local_ids::lowest_listed(tx)?;
         let ids = &self.new_history;
         let public_ids = match lowest {
             Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
@@ -429,7 +429,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             _ => ids.clone(),
         };
         if let Some(lowest) = public_ids.iter().min() {
-            clock::lists_below(tx, *lowest)?;
+            local_ids::lists_below(tx, *lowest)?;
         }
         let pairs = ids.iter().copied().zip(public_ids);
         self.relisted_posts = pairs.filter(|(id, public_id)| id != public_id).collect();

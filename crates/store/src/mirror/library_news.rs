@@ -7,9 +7,9 @@ use driftline_db::{Column, Tx};
 
 use super::{entry, machine::LockedSource};
 use crate::{
-    clock,
     error::StoreError,
     id_types::{LocalId, SourceId, from_sql, sql},
+    local_ids,
     refresh::OutboxItem,
 };
 
@@ -29,7 +29,7 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
     // Entries that move to a new ID take it while the clock is held, as they would in a commit of
     // the source's own.
     if entries.iter().any(|entry| entry.gone || entry.stale) {
-        clock::take(tx, now_ms, 0)?;
+        local_ids::take(tx, now_ms, 0)?;
     }
     let now = posts_now(tx, &ids)?;
     let recounted: HashSet<i64> = items
@@ -48,7 +48,7 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
         if moves || differs || has_counts {
             let moved = if moves {
                 Some(entry::Moved {
-                    id: clock::take(tx, now_ms, 1)?,
+                    id: local_ids::take(tx, now_ms, 1)?,
                     post_id: entry.post_id,
                     returns: post.returns,
                 })

@@ -5,10 +5,10 @@ use driftline_db::{DbError, Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    clock,
     error::StoreError,
     id_types::{SourceId, from_sql, sql},
     library::{self, Owner},
+    local_ids,
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
 };
@@ -95,7 +95,7 @@ pub enum NameRefused {
     Bad,
 }
 
-/// Adds a source. To be written below [`clock::root`].
+/// Adds a source. To be written below [`local_ids::root`].
 pub fn add(
     tx: &mut Tx<'_>,
     new: &NewSource,
@@ -105,7 +105,7 @@ pub fn add(
         return Ok(Err(refused));
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
-    let id = clock::take_source_id(tx)?;
+    let id = local_ids::take_source_id(tx)?;
     tx.execute(
         "insert into source (id, instance_id, name, timeline, upstream, settings, token, paused,
              readable, created_at_ms, lease_holder, lease_fence, lease_until_ms,

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
-    clock,
     error::StoreError,
     id_types::SourceId,
     library::{self, Owner},
+    local_ids,
     mirror::machine::LockedSource,
     refresh,
 };
@@ -28,7 +28,7 @@ pub struct Removed {
 /// The IDs of what was removed are never given again.
 pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed, StoreError> {
     let held = LockedSource::load(tx, source, None)?;
-    clock::take(tx, now_ms, 0)?;
+    local_ids::take(tx, now_ms, 0)?;
     let others = tx.query(
         "select id from source where instance_id = $1 and id <> $2 order by id",
         &[&held.instance_id, &held.id],

@@ -15,9 +15,9 @@ use super::{
     machine::LockedSource,
 };
 use crate::{
-    clock,
     error::StoreError,
     id_types::{SourceId, sql},
+    local_ids,
     posts::post,
     refresh::{
         self,
@@ -74,7 +74,7 @@ pub fn add_lookups(
     let mut held = LockedSource::load(tx, source, None)?;
     let instance_id = held.instance_id;
     // Another source of the instance may be storing the same posts.
-    clock::take(tx, now_ms, 0)?;
+    local_ids::take(tx, now_ms, 0)?;
     let cleaned: Vec<_> = upstream_ids.iter().map(|id| without_nul(id)).collect();
     let ids: Vec<&str> = cleaned.iter().map(|id| &**id).collect();
     let stored = post::known(tx, instance_id, &ids)?;
@@ -125,7 +125,7 @@ fn adopt(
         return Ok(());
     }
     missing.sort_by_key(|(_, post)| post.id);
-    let first = clock::take(tx, now_ms, missing.len())?;
+    let first = local_ids::take(tx, now_ms, missing.len())?;
     held.shows(first);
     let new: Vec<entry::NewEntry<'_>> = (first..)
         .zip(&missing)

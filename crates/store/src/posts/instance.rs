@@ -4,9 +4,9 @@ use driftline_core::api::Api;
 use driftline_db::{DbError, Tx};
 
 use crate::{
-    clock::{self, IdCounter},
     error::StoreError,
     id_types::{InstanceId, from_sql, sql},
+    local_ids::{self, IdCounter},
 };
 
 /// A server that timelines come from.
@@ -31,7 +31,7 @@ pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64
     if let Some(id) = known {
         return Ok(id);
     }
-    let id = clock::take_numbers(tx, IdCounter::Instance, 1)?;
+    let id = local_ids::take_numbers(tx, IdCounter::Instance, 1)?;
     tx.execute(
         "insert into instance (id, origin, api) values ($1, $2, $3)",
         &[&id, &origin, &api.name()],

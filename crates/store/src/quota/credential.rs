@@ -4,9 +4,9 @@ use driftline_core::api::Api;
 use driftline_db::{DbError, Root, Row, Tx};
 
 use crate::{
-    clock::{self, IdCounter},
     error::StoreError,
     id_types::{CredentialId, InstanceId, from_sql, sql},
+    local_ids::{self, IdCounter},
     mirror::source::{self, NameRefused, TokenLocation},
     posts::instance,
 };
@@ -59,7 +59,7 @@ pub fn root(credential: CredentialId) -> Root {
     Root::row("credential", "id", sql(credential))
 }
 
-/// Adds a credential. To be written below [`clock::root`].
+/// Adds a credential. To be written below [`local_ids::root`].
 pub fn add(
     tx: &mut Tx<'_>,
     new: &NewCredential,
@@ -77,7 +77,7 @@ pub fn add(
 }
 
 /// The credential that a source is read with: the one of its instance with the same token. Added if
-/// there is none, so that the source's requests count. To be written below [`clock::root`].
+/// there is none, so that the source's requests count. To be written below [`local_ids::root`].
 pub fn find_or_add(
     tx: &mut Tx<'_>,
     instance: InstanceId,
@@ -136,7 +136,7 @@ pub fn by_id(tx: &mut Tx<'_>, id: CredentialId) -> Result<Option<Credential>, St
 }
 
 /// Removes a credential with its quotas; `false` if there is none. To be written below
-/// [`clock::root`].
+/// [`local_ids::root`].
 pub fn remove(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
     tx.execute("delete from quota where credential_id = $1", &[&sql(id)])?;
     Ok(tx.execute("delete from credential where id = $1", &[&sql(id)])? > 0)
@@ -180,7 +180,7 @@ fn insert(
     new: &NewCredential,
     now_ms: i64,
 ) -> Result<CredentialId, StoreError> {
-    let id = clock::take_numbers(tx, IdCounter::Credential, 1)?;
+    let id = local_ids::take_numbers(tx, IdCounter::Credential, 1)?;
     tx.execute(
         "insert into credential (id, instance_id, name, place, monthly_posts, created_at_ms)
          values ($1, $2, $3, $4, $5, $6)",

@@ -14,7 +14,7 @@ use super::{
     freshness::{self, Change},
     refresh_state_of,
 };
-use crate::{clock, error::StoreError, posts::find, text};
+use crate::{error::StoreError, local_ids, posts::find, text};
 
 /// A requested post that is not stored: its look-up is pending or has failed.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub(crate) fn insert(
     once: bool,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let first = clock::take_numbers(tx, clock::IdCounter::Lookup, upstream_ids.len())?;
+    let first = local_ids::take_numbers(tx, local_ids::IdCounter::Lookup, upstream_ids.len())?;
     let lookup_ids: Vec<i64> = (first..)
         .take(upstream_ids.len())
         .map(|lookup_id| -lookup_id)

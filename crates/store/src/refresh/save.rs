@@ -18,9 +18,9 @@ use super::{
     stored::{self, Stored},
 };
 use crate::{
-    clock,
     error::StoreError,
     id_types::{LocalId, sql},
+    local_ids,
     posts::{
         account,
         history::{self, EndedBy},
@@ -124,7 +124,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     if retires || may_change_content(save, &known) {
         // What sources share is decided while the clock is held, so that no poll changes it
         // meanwhile: neither a post's content nor whether it exists.
-        clock::take(tx, save.now_ms, 0)?;
+        local_ids::take(tx, save.now_ms, 0)?;
         known = stored::by_ids(tx, &ids)?;
     }
     let mut changes = Changes::default();
@@ -386,7 +386,7 @@ impl<'a> Changes<'a> {
         }
         post::replace(tx, &self.versions)?;
         if !self.returned.is_empty() {
-            let first = clock::take(tx, save.now_ms, self.returned.len())?;
+            let first = local_ids::take(tx, save.now_ms, self.returned.len())?;
             let places: Vec<_> = self.returned.iter().copied().zip(first..).collect();
             post::returned(tx, &places)?;
         }

@@ -1,7 +1,7 @@
 //! Posts found by what a person gives.
 
 use driftline_db::{Dialect, testing::databases};
-use driftline_store::{Store, StoreError, Tx, clock, find};
+use driftline_store::{Store, StoreError, Tx, find, local_ids};
 
 /// Posts with addresses, as many as no plan reads for one.
 fn add_posts(tx: &mut Tx<'_>) -> Result<(), StoreError> {
@@ -23,7 +23,7 @@ fn posts_are_found_by_their_addresses_through_an_index() {
     for fresh in databases() {
         let store = Store::open(fresh.target.clone()).expect("a store");
         store
-            .write_blocking(clock::root(), add_posts)
+            .write_blocking(local_ids::root(), add_posts)
             .expect("posts");
         for (sql, address, index) in [
             (find::BY_ADDRESS[0], "tag:7", "post_uri"),
@@ -67,7 +67,7 @@ fn either_address_is_found() {
     for fresh in databases() {
         let store = Store::open(fresh.target.clone()).expect("a store");
         store
-            .write_blocking(clock::root(), |tx: &mut Tx<'_>| {
+            .write_blocking(local_ids::root(), |tx: &mut Tx<'_>| {
                 add_posts(tx)?;
                 for (id, uri, url) in ADDRESSES {
                     tx.execute(
@@ -97,14 +97,14 @@ fn a_long_address_is_found() {
     for fresh in databases() {
         let store = Store::open(fresh.target.clone()).expect("a store");
         store
-            .write_blocking(clock::root(), add_posts)
+            .write_blocking(local_ids::root(), add_posts)
             .expect("posts");
         let random =
             (0..20_000_u32).map(|n| char::from(b'a' + (n.wrapping_mul(n) % 1009 % 26) as u8));
         let long = format!("https://a.example/{}/end?", random.collect::<String>());
         let stored = long.clone();
         store
-            .write_blocking(clock::root(), move |tx: &mut Tx<'_>| {
+            .write_blocking(local_ids::root(), move |tx: &mut Tx<'_>| {
                 tx.execute("update post set url = $1 where id = 9", &[&stored])?;
                 tx.execute(
                     "update post set url = $1 || 'other' where id = 8",

@@ -8,7 +8,7 @@ use driftline_core::{
 use driftline_id::Layout;
 use driftline_store::{
     LocalId, Store,
-    clock::MIN_LOCAL_ID,
+    local_ids::MIN_LOCAL_ID,
     timeline::{self, Range, TimelinePost, Viewer},
 };
 

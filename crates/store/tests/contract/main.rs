@@ -2,7 +2,6 @@
 
 mod accounts;
 mod anchors;
-mod clock;
 mod deletions;
 mod edits;
 mod find;
@@ -10,6 +9,7 @@ mod fixtures;
 mod gaps;
 mod history;
 mod libraries;
+mod local_ids;
 mod node_leases;
 mod order;
 mod pages;

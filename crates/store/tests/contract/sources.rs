@@ -6,7 +6,7 @@ use driftline_db::{
     testing::{databases, schema},
 };
 use driftline_store::{
-    MIGRATIONS, SourceId, Store, StoreError, clock, nonce,
+    MIGRATIONS, SourceId, Store, StoreError, local_ids, nonce,
     source::{self, NameRefused, Removed, TokenLocation},
     timeline::{self, Viewer},
 };
@@ -16,7 +16,7 @@ use crate::world::{START_MS, World, names, new_source, on_both, posts};
 fn add(store: &Store, name: &str) -> Result<SourceId, NameRefused> {
     let new = new_source(name);
     store
-        .write_blocking(clock::root(), move |tx| source::add(tx, &new, START_MS))
+        .write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS))
         .expect("a write")
 }
 
@@ -43,7 +43,9 @@ fn a_source_comes_back_as_it_was_added() {
         new.token = Some(TokenLocation::Environment("HOME_TOKEN".to_owned()));
         let added = new.clone();
         let id = store
-            .write_blocking(clock::root(), move |tx| source::add(tx, &added, START_MS))
+            .write_blocking(local_ids::root(), move |tx| {
+                source::add(tx, &added, START_MS)
+            })
             .expect("a write")
             .expect("a source");
         let found = store

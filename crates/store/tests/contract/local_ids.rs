@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use driftline_db::testing::databases;
 use driftline_store::{
     SourceId, StoreError,
-    clock::{self, MIN_LOCAL_ID},
+    local_ids::{self, MIN_LOCAL_ID},
     source,
     timeline::Viewer,
 };
@@ -105,14 +105,14 @@ fn no_source_gets_an_id_that_a_post_may_have() {
     on_both(|store| {
         let last_but_one = MIN_LOCAL_ID - 2;
         store
-            .write_blocking(clock::root(), move |tx| {
+            .write_blocking(local_ids::root(), move |tx| {
                 let sql = "update local_clock set last_source_id = $1 where one = 1";
                 Ok::<_, StoreError>(tx.execute(sql, &[&last_but_one])?)
             })
             .expect("a write");
         let add = |name| {
             let new = new_source(name);
-            store.write_blocking(clock::root(), move |tx| source::add(tx, &new, START_MS))
+            store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS))
         };
         let last = SourceId::new(MIN_LOCAL_ID as u64 - 1);
         assert_eq!(add("last"), Ok(Ok(last)));
