@@ -3,7 +3,7 @@
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::world::{World, parsed, status};
+use crate::world::{World, client, parsed, status};
 
 async fn post(world: &World, body: &Value) -> reqwest::Response {
     let request = world
@@ -98,12 +98,12 @@ async fn more_than_fits_is_refused_whole() {
     let error = parsed(answer).await["error"].as_str().unwrap().to_owned();
     assert!(error.contains("100000"), "{error}");
     let long = vec!["9".repeat(17 * 1024 * 1024)];
-    let request = world
-        .client
+    // What is too large is not read to its end, so the client may not read the answer, and its
+    // connection ends: no other request may use it.
+    let request = client()
         .post(format!("{}/api/v1/track", world.base))
         .header(header::CONTENT_TYPE, "application/json")
         .body(json!({ "instance": "https://sim.example", "ids": long }).to_string());
-    // What is too large is not read to its end, so the client may not read the answer.
     if let Ok(answer) = request.send().await {
         assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
