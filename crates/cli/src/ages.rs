@@ -52,7 +52,7 @@ pub fn table(
     AgeTable::new(of_all, skew_ms).map_err(|error| wrong(error, &bands, origins))
 }
 
-/// Why a table is none, in the words of the configuration.
+/// Why a table is invalid, in the words of the configuration.
 fn wrong(error: AgeTableError, bands: &[Written<'_>], origins: &Origins) -> CliError {
     let name = |band: &Written<'_>| origins.name(&["refresh", "ages", &band.age()]);
     CliError::usage(match error {

@@ -98,10 +98,10 @@ fn is_nearly_proven_shorter(basis: &Basis<'_>, choice: &Choice) -> bool {
 
 /// Every rung reads everything; the overlap and the second look's age are chosen.
 fn unproven(basis: &Basis<'_>) -> Choice {
-    let least_ms = basis.second_look.age_ms;
+    let min_ms = basis.second_look.age_ms;
     let first_rung = basis.rungs.first().filter(|_| basis.lateness.is_some());
     // The first rung is left some distance.
-    let longest_ms = first_rung.map_or(least_ms, |rung| rung.age_ms / 2);
+    let max_ms = first_rung.map_or(min_ms, |rung| rung.age_ms / 2);
     let choice = |age_ms: i64| {
         let mut looks = vec![basis.look(age_ms)];
         looks.extend(basis.rungs.iter().filter(|rung| rung.age_ms > age_ms));
@@ -109,8 +109,8 @@ fn unproven(basis: &Basis<'_>) -> Choice {
         let cost = 1.0 + basis.look_cost(&looks[0]);
         basis.with_overlap(looks, cost)
     };
-    let choices = ages_from(least_ms, longest_ms).into_iter().map(choice);
-    best_within(basis.budget, choices.collect()).unwrap_or_else(|| choice(least_ms))
+    let choices = ages_from(min_ms, max_ms).into_iter().map(choice);
+    best_within(basis.budget, choices.collect()).unwrap_or_else(|| choice(min_ms))
 }
 
 /// The best plan whose bound is proven, if there is one.
