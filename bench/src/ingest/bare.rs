@@ -1,12 +1,28 @@
 //! What the bare drivers share: the least parsing that the rows need.
 
-use std::hash::{DefaultHasher, Hasher};
+use std::{
+    hash::{DefaultHasher, Hasher},
+    time::Instant,
+};
 
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::{Speed, new_posts};
 use crate::{failure::Failure, pages::RawPage};
+
+/// Commits all pages, and how long that took.
+pub(super) fn ingest(
+    pages: &[RawPage],
+    mut commit: impl FnMut(&[Row<'_>], i64) -> Result<(), Failure>,
+) -> Result<Speed, Failure> {
+    let start = Instant::now();
+    for page in pages {
+        commit(&rows(page)?, page.at_ms)?;
+    }
+    Ok(Speed::since(start, new_posts(pages)))
+}
 
 /// A post's columns.
 pub(crate) struct Row<'j> {

@@ -131,6 +131,17 @@ impl Speed {
         Self { posts, spent }
     }
 
+    /// Itself, if so many posts are stored as were counted.
+    fn of_all_stored(self, stored: u64) -> Result<Self, Failure> {
+        if stored == self.posts {
+            return Ok(self);
+        }
+        let posts = self.posts;
+        Err(Failure::new(format!(
+            "{stored} of {posts} posts are stored"
+        )))
+    }
+
     fn posts_per_s(self) -> f64 {
         self.posts as f64 / self.spent.as_secs_f64()
     }

@@ -7,7 +7,7 @@ use driftline_core::{
     timeline::{Machine, Reading, Settings, Step},
 };
 use driftline_store::{
-    CommitPage, SourceId, Store, Target, local_ids, commit_page,
+    CommitPage, SourceId, Store, Target, commit_page, local_ids,
     source::{self, NewSource},
 };
 use driftline_upstream::{Timeline, parse};

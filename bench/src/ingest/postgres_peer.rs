@@ -1,7 +1,7 @@
 //! The blocking `postgres` client over the same tables: one `unnest` a table and one transaction a
 //! page.
 
-use std::{collections::HashMap, time::Instant};
+use std::collections::HashMap;
 
 use driftline_store::{Store, Target};
 use postgres::{Client, NoTls, Statement, Transaction};
@@ -9,7 +9,7 @@ use postgres::{Client, NoTls, Statement, Transaction};
 use super::{
     Speed,
     bare::{self, Row},
-    new_posts, ours,
+    ours,
 };
 use crate::{failure::Failure, pages::RawPage};
 
@@ -24,20 +24,8 @@ pub(super) fn ingest(
     ours::add_source(&store)?;
     store.close_blocking();
     let mut writer = Writer::connect(url, schema, 1, Clock::Held)?;
-    let start = Instant::now();
-    for page in pages {
-        writer.commit(&bare::rows(page)?, page.at_ms)?;
-    }
-    let speed = Speed::since(start, new_posts(pages));
-    let stored = writer.stored()?;
-    if stored == speed.posts {
-        Ok(speed)
-    } else {
-        Err(Failure::new(format!(
-            "the peer stored {stored} posts of {}",
-            speed.posts
-        )))
-    }
+    let speed = bare::ingest(pages, |rows, at_ms| writer.commit(rows, at_ms))?;
+    speed.of_all_stored(writer.stored()?)
 }
 
 /// A connection that commits pages of a source.

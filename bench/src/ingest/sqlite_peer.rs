@@ -1,6 +1,6 @@
 //! A bare rusqlite loop over the same tables, a transaction a page.
 
-use std::{path::Path, time::Instant};
+use std::path::Path;
 
 use driftline_store::{Store, Target};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
@@ -8,26 +8,31 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use super::{
     Speed,
     bare::{self, Row},
-    new_posts, ours,
+    ours,
 };
 use crate::{failure::Failure, pages::RawPage};
 
 /// Takes all pages in.
 pub(super) fn ingest(path: &Path, pages: &[RawPage]) -> Result<Speed, Failure> {
     let mut writer = Writer::open(path)?;
-    let start = Instant::now();
-    for page in pages {
-        writer.commit(&bare::rows(page)?, page.at_ms)?;
-    }
-    let speed = Speed::since(start, new_posts(pages));
-    let stored = writer.stored()?;
-    if stored == speed.posts {
-        Ok(speed)
-    } else {
-        Err(Failure::new(format!(
-            "the peer stored {stored} posts of {}",
-            speed.posts
-        )))
+    let speed = bare::ingest(pages, |rows, at_ms| writer.commit(rows, at_ms))?;
+    speed.of_all_stored(writer.stored()?)
+}
+
+/// A connection to a store's file with the pragmas that Driftline has.
+pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
+    let connection = Connection::open(path)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.execute_batch(
+        "pragma synchronous = full;
+         pragma foreign_keys = off;
+         pragma journal_size_limit = 67108864;
+         pragma temp_store = memory;",
+    )?;
+    let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
+    match mode.as_str() {
+        "wal" => Ok(connection),
+        _ => Err(Failure::new("the peer's database has no write-ahead log")),
     }
 }
 
@@ -40,27 +45,15 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Opens a new store with the pragmas that Driftline has.
+    /// Opens a new store.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let store = Store::open(Target::Sqlite {
             path: path.to_owned(),
         })?;
         ours::add_source(&store)?;
         store.close_blocking();
-        let connection = Connection::open(path)?;
-        connection.set_prepared_statement_cache_capacity(64);
-        connection.execute_batch(
-            "pragma synchronous = full;
-             pragma foreign_keys = off;
-             pragma journal_size_limit = 67108864;
-             pragma temp_store = memory;",
-        )?;
-        let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
-        if mode != "wal" {
-            return Err(Failure::new("the peer's database has no write-ahead log"));
-        }
         Ok(Self {
-            connection,
+            connection: connect(path)?,
             machine: bare::machine_json()?,
             next: Next::default(),
             pages: 0,

@@ -44,7 +44,10 @@ pub(super) fn timeline(path: &Path, posts: usize) -> Result<Filled, Failure> {
         [last, ACCOUNTS],
     )?;
     connection.execute("update source set readable = 1", [])?;
-    connection.execute("update library set update_count = ?1", [i64::try_from(posts)?])?;
+    connection.execute(
+        "update library set update_count = ?1",
+        [i64::try_from(posts)?],
+    )?;
     let checkpoint = "pragma optimize; pragma wal_checkpoint(truncate)";
     connection.execute_batch(checkpoint)?;
     Ok(Filled {

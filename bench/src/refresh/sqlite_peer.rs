@@ -13,7 +13,7 @@ use super::{
     made::NOW_MS,
     ours::BATCH,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, ingest::sqlite_peer::connect};
 
 /// A connection that claims and saves.
 pub(super) struct Peer {
@@ -22,22 +22,10 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Opens a filled store with the pragmas that Driftline has.
+    /// Opens a filled store.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let connection = Connection::open(path)?;
-        connection.set_prepared_statement_cache_capacity(64);
-        connection.execute_batch(
-            "pragma synchronous = full;
-             pragma foreign_keys = off;
-             pragma journal_size_limit = 67108864;
-             pragma temp_store = memory;",
-        )?;
-        let mode: String = connection.query_row("pragma journal_mode", [], |row| row.get(0))?;
-        if mode != "wal" {
-            return Err(Failure::new("the peer's database has no write-ahead log"));
-        }
         Ok(Self {
-            connection,
+            connection: connect(path)?,
             shard: 0,
         })
     }

@@ -12,11 +12,11 @@ use std::{
 use clap::{Args, ValueEnum};
 use driftline_core::timeline::{Backfill, Settings};
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
+use driftline_net::{Http, Options};
 use driftline_store::{
     Store, Target, local_ids,
     source::{self, NewSource, TokenLocation},
 };
-use driftline_net::{Http, Options};
 use serde::Deserialize;
 use tokio::{
     runtime::Runtime,

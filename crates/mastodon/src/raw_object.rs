@@ -34,6 +34,16 @@ impl<'j> RawObject<'j> {
         Self::parse(value.get()).ok()
     }
 
+    /// Its JSON in the `text` that it was parsed from; `None` for an object without members.
+    pub fn json_in<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
+        let place = |part: &str| part.as_ptr().addr().checked_sub(text.as_ptr().addr());
+        let ((first, _), (_, last)) = (self.0.first()?, self.0.last()?);
+        let (start, end) = (place(first.written)?, place(last.get())? + last.get().len());
+        let start = text.get(..start)?.iter().rposition(|byte| *byte == b'{')?;
+        let end = end + text.get(end..)?.iter().position(|byte| *byte == b'}')?;
+        text.get(start..=end)
+    }
+
     /// A member's value.
     pub fn get(&self, name: &str) -> Option<&'j RawValue> {
         let (_, value) = self.0.iter().rev().find(|(key, _)| key.name == name)?;

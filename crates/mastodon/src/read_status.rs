@@ -40,6 +40,14 @@ pub fn read_status(json: &RawValue) -> Result<Post, StatusError> {
     read(json, Boosts::Read)
 }
 
+/// Reads a post that is parsed already from that JSON: see [`read_status`].
+///
+/// # Errors
+/// It, or the post that it boosts, has no usable ID.
+pub fn read_parsed(status: &RawObject<'_>, json: &str) -> Result<Post, StatusError> {
+    of_object(status, json, Boosts::Read)
+}
+
 /// An ID that must be there.
 pub(crate) fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> {
     let read = value.and_then(id);
@@ -61,7 +69,10 @@ fn read(json: &RawValue, boosts: Boosts) -> Result<Post, StatusError> {
     if !is_object(json) {
         return Err(serde_json::Error::custom("it is not an object").into());
     }
-    let status = RawObject::parse(json.get())?;
+    of_object(&RawObject::parse(json.get())?, json.get(), boosts)
+}
+
+fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post, StatusError> {
     let id = required_id(status.get("id"))?;
     let boost_of = match (boosts, status.get("reblog")) {
         (Boosts::Read, Some(reblog)) if is_object(reblog) => {
@@ -69,9 +80,9 @@ fn read(json: &RawValue, boosts: Boosts) -> Result<Post, StatusError> {
         }
         _ => None,
     };
-    let (raw, viewer) = match viewer::split_status(&status) {
+    let (raw, viewer) = match viewer::split_status(status) {
         Some(split) => (split.status, Some(split.viewer)),
-        None => (json.get().to_owned(), None),
+        None => (json.to_owned(), None),
     };
     let text = |name| status.text(name).map(Cow::into_owned);
     let visibility = status.text("visibility").unwrap_or_default();
@@ -95,7 +106,7 @@ fn read(json: &RawValue, boosts: Boosts) -> Result<Post, StatusError> {
         raw,
         viewer,
     };
-    post.hashes = post_hashes::of_status(&post, json.get(), Some(&status));
+    post.hashes = post_hashes::of_status(&post, json, Some(status));
     Ok(post)
 }
 

@@ -103,7 +103,8 @@ fn split_value(value: &RawValue, part: Part, depth: usize) -> Option<Split> {
 }
 
 fn split_object(object: &RawObject<'_>, part: Part, depth: usize) -> Option<Split> {
-    let mut status = String::new();
+    let length = |(_, key, value): (_, &str, &RawValue)| key.len() + value.get().len() + 2;
+    let mut status = String::with_capacity(object.written().map(length).sum());
     let mut viewer = String::new();
     // Other servers' accounts say nothing of the reader and are not read for it.
     let of_twitter = part != Part::Status || object.get("twitter").is_some();

@@ -1,7 +1,7 @@
 //! Statuses as servers send them.
 
 use driftline_core::post::{Author, Counts, Post, Visibility};
-use driftline_mastodon::{StatusError, post_hashes, read_status};
+use driftline_mastodon::{RawObject, StatusError, post_hashes, read_status};
 
 const STATUS: &str = r#"{"id":"115045591662261686","created_at":"2025-08-17T18:46:55.745Z","edited_at":"2025-08-17T18:47:00Z","visibility":"unlisted","uri":"https://a.example/users/x/statuses/1","url":"https://a.example/@x/1","replies_count":1,"reblogs_count":2,"favourites_count":3,"content":"<p>caf\u00e9</p>","reblog":null,"unknown":{"kept":[1.0,true,null]},"account":{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}}"#;
 
@@ -187,4 +187,20 @@ fn what_is_no_status_is_refused() {
             other => panic!("{json}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn the_json_of_a_parsed_object_is_found_in_its_text() {
+    for (text, json) in [
+        (r#"{"id":"1"}, {"id":"2"}"#, r#"{"id":"1"}"#),
+        (
+            " {\n\"a\" : {} , \"b\":\"}\" \t} , {}",
+            "{\n\"a\" : {} , \"b\":\"}\" \t}",
+        ),
+    ] {
+        let mut objects = serde_json::Deserializer::from_str(text).into_iter::<RawObject<'_>>();
+        let object = objects.next().expect("an object").expect("JSON");
+        assert_eq!(object.json_in(text.as_bytes()), Some(json.as_bytes()));
+    }
+    assert_eq!(RawObject::default().json_in(b"{}"), None);
 }

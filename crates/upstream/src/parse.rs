@@ -10,7 +10,7 @@ use driftline_core::{
     post::Post,
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::{Notification, StatusError, read_status};
+use driftline_mastodon::{Notification, RawObject, StatusError, read_parsed, read_status};
 use serde::{
     Deserializer as _,
     de::{Error as _, SeqAccess, Visitor},
@@ -40,6 +40,7 @@ pub fn page(body: &[u8], timeline: &Timeline) -> Result<Items, Failure> {
     }
     let mut failure = None;
     let reader = ItemReader {
+        body,
         timeline,
         failure: &mut failure,
     };
@@ -76,6 +77,7 @@ pub fn post(body: &[u8]) -> Result<Post, Failure> {
 /// Reads a list item by item, so that a list of millions of nothings is left
 /// at the first.
 struct ItemReader<'t> {
+    body: &'t [u8],
     timeline: &'t Timeline,
     failure: &'t mut Option<Failure>,
 }
@@ -90,18 +92,32 @@ impl<'de> Visitor<'de> for ItemReader<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Items, A::Error> {
         let mut found = Items::default();
         let mut number = 0_usize;
-        while let Some(raw) = items.next_element::<&'de RawValue>()? {
+        loop {
             number += 1;
-            match item(raw, self.timeline) {
-                Ok(Item::Post(post)) => found.listed.push(*post),
-                Ok(Item::Other(position)) => found.passed.push(position),
-                Err(bad) => {
+            let item = match self.timeline {
+                Timeline::Mentions => items.next_element()?.map(mention),
+                _ => items.next_element()?.map(|status| self.post(&status)),
+            };
+            match item {
+                Some(Ok(Item::Post(post))) => found.listed.push(*post),
+                Some(Ok(Item::Other(position))) => found.passed.push(position),
+                Some(Err(bad)) => {
                     *self.failure = Some(bad.failure(&format!("item {number} of the page")));
                     return Err(A::Error::custom("a bad item"));
                 }
+                None => return Ok(found),
             }
         }
-        Ok(found)
+    }
+}
+
+impl ItemReader<'_> {
+    /// A status, which is parsed once: only its members are left as text.
+    fn post(&self, status: &RawObject<'_>) -> Result<Item, BadItem> {
+        let json = status.json_in(self.body).unwrap_or(b"{}");
+        let json = str::from_utf8(json).map_err(serde_json::Error::custom)?;
+        let post = read_parsed(status, json)?;
+        Ok(Item::post(post.id.clone(), post))
     }
 }
 
@@ -111,20 +127,21 @@ enum Item {
     Other(UpstreamId),
 }
 
-fn item(raw: &RawValue, timeline: &Timeline) -> Result<Item, BadItem> {
-    let at = |position, post| Item::Post(Box::new(Listed { position, post }));
-    if *timeline != Timeline::Mentions {
-        let post = read_status(raw)?;
-        return Ok(at(post.id.clone(), post));
+impl Item {
+    fn post(position: UpstreamId, post: Post) -> Item {
+        Item::Post(Box::new(Listed { position, post }))
     }
-    let notification = Notification::read(raw)?;
+}
+
+fn mention(json: &RawValue) -> Result<Item, BadItem> {
+    let notification = Notification::read(json)?;
     // Servers that do not know `types[]` list every kind; a mention whose post
     // is gone lists none.
     let is_mention = notification.kind.is_none_or(|kind| kind == "mention");
-    match notification.status {
-        Some(status) if is_mention => Ok(at(notification.id, read_status(status)?)),
-        _ => Ok(Item::Other(notification.id)),
-    }
+    Ok(match notification.status {
+        Some(status) if is_mention => Item::post(notification.id, read_status(status)?),
+        _ => Item::Other(notification.id),
+    })
 }
 
 #[cfg(test)]

@@ -34,9 +34,8 @@ where
     E: Debug,
     F: FnMut() -> Result<I, E>,
 {
-    let mut taken = Vec::with_capacity(SAMPLE);
     let begun = Instant::now();
-    sample(&mut taken, SAMPLE, &mut next)?;
+    let taken = sample(&mut next)?;
     let ids = ids_in(extent.unthrottled, begun.elapsed());
     all_distinct(taken)?;
     Ok(timed(ids, next)?.ns_an_id(ids))
@@ -67,9 +66,7 @@ where
     E: Debug,
     F: FnMut() -> Result<I, E>,
 {
-    let mut taken = Vec::with_capacity(SAMPLE);
-    sample(&mut taken, SAMPLE, &mut next)?;
-    all_distinct(taken)?;
+    all_distinct(sample(&mut next)?)?;
     wait_for_ms();
     let ids = extent.sustained_ms * PER_MS;
     // One more, so that the last is the first of a ms, as the first is.
@@ -130,9 +127,7 @@ where
     E: Debug,
     F: FnMut() -> Result<I, E>,
 {
-    let mut taken = Vec::with_capacity(SAMPLE);
-    sample(&mut taken, SAMPLE, &mut next)?;
-    all_distinct(taken)?;
+    all_distinct(sample(&mut next)?)?;
     let mut busy = Duration::ZERO;
     for _ in 0..extent.bursts {
         wait_for_ms();
@@ -211,9 +206,7 @@ where
 {
     let taken = each_thread(threads, |_| {
         let mut state = state();
-        let mut taken = Vec::with_capacity(SAMPLE);
-        sample(&mut taken, SAMPLE, || next(&mut state))?;
-        Ok(taken)
+        sample(|| next(&mut state))
     })?;
     all_distinct(taken.into_iter().flatten().collect())
 }
@@ -254,15 +247,12 @@ where
     Ok(begun.elapsed())
 }
 
-fn sample<I, E, F>(taken: &mut Vec<I>, ids: usize, mut next: F) -> Result<(), Failure>
-where
-    E: Debug,
-    F: FnMut() -> Result<I, E>,
-{
-    for _ in 0..ids {
+fn sample<I, E: Debug>(mut next: impl FnMut() -> Result<I, E>) -> Result<Vec<I>, Failure> {
+    let mut taken = Vec::with_capacity(SAMPLE);
+    for _ in 0..SAMPLE {
         taken.push(next().map_err(|error| refused(&error))?);
     }
-    Ok(())
+    Ok(taken)
 }
 
 #[cold]
