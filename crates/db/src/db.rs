@@ -1,5 +1,6 @@
 use std::fmt;
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +29,8 @@ pub struct Db(Arc<Inner>);
 
 struct Inner {
     dialect: Dialect,
+    /// See [`Tx::opening`].
+    opening: Arc<str>,
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     counters: Arc<Counters>,
@@ -75,7 +78,7 @@ impl Db {
         T: Send + 'static,
         E: From<DbError> + Send + 'static,
     {
-        call(&self.0.writes, root, job).await
+        self.call(&self.0.writes, root, job).await
     }
 
     /// Runs `job` on a snapshot of the database, on one of its reading threads.
@@ -87,7 +90,7 @@ impl Db {
         T: Send + 'static,
         E: From<DbError> + Send + 'static,
     {
-        call(&self.0.reads, Root::none(), job).await
+        self.call(&self.0.reads, Root::none(), job).await
     }
 
     /// [`Db::write`] for plain threads: blocks until the answer is there.
@@ -113,6 +116,23 @@ impl Db {
         E: From<DbError> + Send + 'static,
     {
         block_on(self.read(job))
+    }
+
+    async fn call<T, E>(
+        &self,
+        queue: &Queue,
+        root: Root,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<DbError> + Send + 'static,
+    {
+        let (job, answer) = Call::boxed(Arc::clone(&self.0.opening), root, job);
+        queue.push(job).await?;
+        answer
+            .await
+            .unwrap_or_else(|_| Err(E::from(DbError::Closed)))
     }
 
     /// Takes no further jobs, finishes those that are queued, and waits for the threads to end.
@@ -163,6 +183,7 @@ impl Inner {
         };
         let inner = Inner {
             dialect,
+            opening: random_name().into(),
             writes: Arc::new(Queue::new(options.queue)),
             reads: Arc::new(Queue::new(options.queue)),
             counters: Arc::default(),
@@ -301,20 +322,10 @@ fn plan(target: &Target, migrations: &[Migration]) -> Result<MigrationPlan, DbEr
     }
 }
 
-async fn call<T, E>(
-    queue: &Queue,
-    root: Root,
-    job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-) -> Result<T, E>
-where
-    T: Send + 'static,
-    E: From<DbError> + Send + 'static,
-{
-    let (job, answer) = Call::boxed(root, job);
-    queue.push(job).await?;
-    answer
-        .await
-        .unwrap_or_else(|_| Err(E::from(DbError::Closed)))
+/// 32 random hexadecimal digits.
+fn random_name() -> String {
+    let random = || RandomState::new().hash_one(0);
+    format!("{:016x}{:016x}", random(), random())
 }
 
 fn spawn<T: Send + 'static>(

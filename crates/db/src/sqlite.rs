@@ -135,7 +135,7 @@ mod tests {
     type Answer = tokio::sync::oneshot::Receiver<Result<(), DbError>>;
 
     fn queue_insert(queue: &Queue, parent: i64) -> Answer {
-        let (job, answer) = Call::boxed(Root::none(), move |tx: &mut Tx<'_>| {
+        let (job, answer) = Call::boxed("".into(), Root::none(), move |tx: &mut Tx<'_>| {
             tx.execute("insert into child (parent) values ($1)", &[&parent])
                 .map(|_| ())
         });

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use crate::batch::{self, Column};
 use crate::dialect::Dialect;
 use crate::error::DbError;
@@ -14,6 +16,7 @@ use crate::value::ToValue;
 pub struct Tx<'a> {
     link: Link<'a>,
     poison: Option<DbError>,
+    opening: Arc<str>,
 }
 
 enum Link<'a> {
@@ -156,18 +159,32 @@ impl<'a> Tx<'a> {
         self.link.dialect()
     }
 
+    /// The random name of this opening of the database, 32 hexadecimal digits: the same in all
+    /// transactions of a [`crate::Db`].
+    pub fn opening(&self) -> Arc<str> {
+        Arc::clone(&self.opening)
+    }
+
     pub(crate) fn sqlite(connection: &'a rusqlite::Connection) -> Tx<'a> {
-        Tx {
-            link: Link::Sqlite(connection),
-            poison: None,
-        }
+        Tx::over(Link::Sqlite(connection))
     }
 
     pub(crate) fn postgres(session: &'a mut Session) -> Tx<'a> {
+        Tx::over(Link::Postgres(session))
+    }
+
+    fn over(link: Link<'a>) -> Tx<'a> {
         Tx {
-            link: Link::Postgres(session),
+            link,
             poison: None,
+            opening: "".into(),
         }
+    }
+
+    /// Begins a job's work: says in which opening it runs, and locks its root.
+    pub(crate) fn enter(&mut self, opening: &Arc<str>, root: Root) -> Result<(), DbError> {
+        self.opening = Arc::clone(opening);
+        self.lock_root(root)
     }
 
     /// The first error.
@@ -175,7 +192,7 @@ impl<'a> Tx<'a> {
         self.poison.as_ref()
     }
 
-    pub(crate) fn lock_root(&mut self, root: Root) -> Result<(), DbError> {
+    fn lock_root(&mut self, root: Root) -> Result<(), DbError> {
         let Some(root) = root.locked_row() else {
             return Ok(());
         };

@@ -85,14 +85,15 @@ impl LockedSource {
         source: SourceId,
         fence: Option<i64>,
     ) -> Result<LockedSource, StoreError> {
+        let opening = tx.opening();
         let row = tx.query_opt(
             &format!(
                 "select instance_id, lowest_id, lease_holder is not null as is_leased, lease_fence,
-                     {} from source s {} where s.id = $1",
+                     {} from source s {} where s.id = $2",
                 library::COLUMNS,
                 library::OF_SOURCES
             ),
-            &[&sql(source)],
+            &[&&*opening, &sql(source)],
             |row| {
                 let held = LockedSource {
                     id: sql(source),
