@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::job::Call;
-use crate::migrate::{self, Migration, MigrationPlan, migrate};
+use crate::migrate::{self, MAX_OPENING_WAIT, Migration, MigrationPlan, migrate, when_free};
 use crate::options::{Options, Root, SecretUrl, Target};
 use crate::postgres::{self, Server, SessionPurpose};
 use crate::queue::Queue;
@@ -200,10 +200,9 @@ impl Inner {
     }
 
     fn start_sqlite(&self, options: &Options, path: &Path) -> Result<(), DbError> {
-        let writer = sqlite::open_writer(path, sqlite::MAX_OPENING_WAIT)?;
-        // Beginning the transaction has excluded other processes.
-        migrate(options.migrations, "", |step| {
-            sqlite::when_free(sqlite::MAX_OPENING_WAIT, || {
+        let writer = sqlite::open_writer(path, MAX_OPENING_WAIT)?;
+        migrate(options.migrations, |step| {
+            when_free(sqlite::HELD, MAX_OPENING_WAIT, || {
                 sqlite::command(&writer, "begin immediate")
             })?;
             let result = step(&mut Tx::sqlite(&writer));
@@ -233,9 +232,9 @@ impl Inner {
         let server = Server::new(url, schema)?;
         server.prepare(schema)?;
         let mut session = server.connect(SessionPurpose::Migrate)?;
-        migrate(options.migrations, MIGRATION_LOCK, |step| {
+        migrate(options.migrations, |step| {
             for tries in 0.. {
-                session.begin("begin");
+                session.begin_migration(MAX_OPENING_WAIT)?;
                 let mut tx = Tx::postgres(&mut session);
                 let result = step(&mut tx);
                 let cause = tx.poison().cloned();
@@ -363,7 +362,3 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// How often a migration is run again that was deadlocked: about six seconds in all.
 const MIGRATION_RERUNS: u32 = 5;
-/// Excludes other processes that migrate the same schema, until the commit. The first number is
-/// this program's own.
-const MIGRATION_LOCK: &str =
-    "select pg_advisory_xact_lock(1147365958, current_schema()::regnamespace::oid::int4)";

@@ -42,7 +42,11 @@ where
     T: Send + 'static,
     E: From<DbError> + Send + 'static,
 {
-    pub(crate) fn boxed(opening: Arc<str>, root: Root, closure: F) -> (Box<dyn Job>, oneshot::Receiver<Result<T, E>>) {
+    pub(crate) fn boxed(
+        opening: Arc<str>,
+        root: Root,
+        closure: F,
+    ) -> (Box<dyn Job>, oneshot::Receiver<Result<T, E>>) {
         let (reply, answer) = oneshot::channel();
         (
             Box::new(Call {

@@ -44,11 +44,39 @@ pub struct PendingMigration {
     pub tables: Vec<(String, i64)>,
 }
 
+/// Does `work` again for as long as another process keeps the database busy, at most for `max_wait`.
+/// `what` that process does is logged when the wait begins.
+pub(crate) fn when_free<T>(
+    what: &str,
+    max_wait: Duration,
+    mut work: impl FnMut() -> Result<T, DbError>,
+) -> Result<T, DbError> {
+    let started = Instant::now();
+    let mut is_told = false;
+    loop {
+        match work() {
+            Err(DbError::Busy(_)) if started.elapsed() < max_wait => {
+                if !is_told && started.elapsed() >= BUSY_TIMEOUT.min(max_wait / 2) {
+                    is_told = true;
+                    tracing::warn!("{what}: waiting up to {} s for it", max_wait.as_secs());
+                }
+                thread::sleep(RETRY_EVERY);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// How long one try waits where the database can wait by itself.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const RETRY_EVERY: Duration = Duration::from_millis(20);
+/// The longest wait for a process that migrates the database.
+pub(crate) const MAX_OPENING_WAIT: Duration = Duration::from_secs(300);
+
 /// Runs `transact` until every migration is applied; each call is one transaction, which must
-/// commit when its closure succeeds and exclude other processes from its `lock` on.
+/// commit when its closure succeeds and exclude other processes from its beginning on.
 pub(crate) fn migrate(
     migrations: &[Migration],
-    lock: &str,
     mut transact: impl FnMut(&mut Step<'_>) -> Result<(), DbError>,
 ) -> Result<(), DbError> {
     if migrations.is_empty() {
@@ -58,7 +86,6 @@ pub(crate) fn migrate(
     let mut done = false;
     while !done {
         transact(&mut |tx| {
-            tx.script(lock)?;
             let applied = Applied::read(tx)?;
             let pending = applied.pending(migrations)?;
             let Some(next) = pending.first() else {
@@ -310,6 +337,37 @@ mod tests {
             [(); 3].map(|()| reports.recv().expect("a report"))
         });
         assert!(times.is_sorted());
+    }
+
+    #[test]
+    fn a_wait_is_logged_once_and_ends() {
+        let (line, lines) = mpsc::channel();
+        let writer = move || Lines(line.clone());
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).finish();
+        let result: Result<(), DbError> = tracing::subscriber::with_default(subscriber, || {
+            when_free("another migrates it", Duration::from_millis(100), || {
+                Err(DbError::Busy("end it".into()))
+            })
+        });
+        assert_eq!(result, Err(DbError::Busy("end it".into())));
+        let lines: Vec<String> = lines.into_iter().collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("WARN") && lines[0].contains("another migrates it: waiting"));
+    }
+
+    /// Hands each line on.
+    struct Lines(mpsc::Sender<String>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+            let text = String::from_utf8_lossy(line).into_owned();
+            self.0.send(text).expect("the test listens");
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-pub(crate) use connection::{MAX_OPENING_WAIT, open_reader, open_writer, when_free};
+pub(crate) use connection::{HELD, open_reader, open_writer};
 pub(crate) use statement::{command, each, each_many, execute, execute_many, script};
 
 use crate::error::DbError;

@@ -59,9 +59,11 @@ pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
 }
 
 fn is_named(tx: &mut Tx<'_>) -> Result<bool, DbError> {
-    let found = tx.query_opt("select 1 from store_identity where one = 1", &[], |_| {
-        Ok(())
-    })?;
+    let found = tx.query_opt(
+        "select 1 from store_identity where one = 1",
+        &[],
+        |_| Ok(()),
+    )?;
     Ok(found.is_some())
 }
 

@@ -3,6 +3,7 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::future::maybe_done;
 use tokio_postgres::types::ToSql;
@@ -13,7 +14,9 @@ use super::param::{Encoded, Param};
 use super::wire::Wire;
 use crate::batch::Column;
 use crate::error::DbError;
+use crate::migrate::when_free;
 use crate::row::Row;
+use crate::tx::Tx;
 use crate::value::{ToValue, ValueRef};
 
 /// A connection with its prepared statements.
@@ -117,6 +120,25 @@ impl Session {
         self.waiting.clear();
         self.waiting.push(Waiting::Begin(command));
         self.goes_by_keys = self.goes_by_keys.map(|_| false);
+    }
+
+    /// Begins a transaction that excludes other processes which migrate the same schema. Waits at
+    /// most `max_wait` for one.
+    pub(crate) fn begin_migration(&mut self, max_wait: Duration) -> Result<(), DbError> {
+        when_free("another process migrates the database", max_wait, || {
+            self.begin("begin");
+            let locked =
+                Tx::postgres(self).query_one(MIGRATION_LOCK, &[], |row| row.bool("locked"));
+            if locked.as_ref().is_ok_and(|locked| *locked) {
+                return Ok(());
+            }
+            self.roll_back();
+            locked.and(Err(DbError::Busy(format!(
+                "another process has been migrating it for {} s: wait until it has finished, or \
+                 end it if it hangs, and then start this program again",
+                max_wait.as_secs()
+            ))))
+        })
     }
 
     /// Waits until everything that was kept back is done.
@@ -295,6 +317,9 @@ fn references<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
         .collect()
 }
 
+/// Holds to the commit. The first number is this program's own.
+const MIGRATION_LOCK: &str = "select pg_try_advisory_xact_lock(1147365958, \
+    current_schema()::regnamespace::oid::int4) as locked";
 /// One statement, since each costs its own time on the server.
 const BY_KEYS: &str = "select set_config('enable_seqscan', 'off', true), \
     set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
@@ -302,3 +327,33 @@ const BY_KEYS: &str = "select set_config('enable_seqscan', 'off', true), \
 const STATEMENTS: usize = 256;
 /// Bounds what waits in memory.
 const MAX_WAITING: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrate::MAX_OPENING_WAIT;
+    use crate::options::Target;
+    use crate::postgres::{Server, SessionPurpose};
+    use crate::testing::Fresh;
+
+    #[test]
+    fn a_migration_waits_for_another_ones_and_not_for_ever() {
+        let Target::Postgres { url, schema } = Fresh::postgres().target else {
+            unreachable!("it is PostgreSQL");
+        };
+        let server = Server::new(&url, schema.as_deref()).expect("a good URL");
+        server.prepare(schema.as_deref()).expect("a schema");
+        let connect = || server.connect(SessionPurpose::Migrate).expect("a session");
+        let (mut first, mut second) = (connect(), connect());
+        first.begin_migration(MAX_OPENING_WAIT).expect("it is free");
+        let refused = second.begin_migration(Duration::from_millis(40));
+        assert!(
+            matches!(&refused, Err(DbError::Busy(advice)) if advice.contains("end it if it hangs")),
+            "{refused:?}"
+        );
+        first.commit().expect("a commit");
+        second
+            .begin_migration(MAX_OPENING_WAIT)
+            .expect("it is free");
+    }
+}
