@@ -1,13 +1,11 @@
 use std::fmt;
-use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use pollster::block_on;
 use tokio::sync::watch;
 
 use crate::dialect::Dialect;
@@ -45,8 +43,7 @@ impl Db {
     /// Fails at once, and says why, if the file or the server cannot be used.
     pub fn open(options: Options) -> Result<Db, DbError> {
         // The blocking PostgreSQL client must not be used on a caller's async thread.
-        let opening = spawn("driftline-db-open", move || Inner::open(&options))?;
-        let inner = opening.join().map_err(|_| DbError::Panicked)??;
+        let inner = on_own_thread("driftline-db-open", move || Inner::open(&options))?;
         Ok(Db(Arc::new(inner)))
     }
 
@@ -59,8 +56,7 @@ impl Db {
         migrations: &'static [Migration],
     ) -> Result<MigrationPlan, DbError> {
         let target = target.clone();
-        let planning = spawn("driftline-db-plan", move || plan(&target, migrations))?;
-        planning.join().map_err(|_| DbError::Panicked)?
+        on_own_thread("driftline-db-plan", move || plan(&target, migrations))
     }
 
     /// Runs `job` in a transaction that may write, on one of the database's threads, and commits
@@ -69,65 +65,45 @@ impl Db {
     /// `job` may run more than once (see [`DbError::Deadlock`]) but commits once, and must not
     /// block for anything but the database. If the future is dropped while the job is queued, the
     /// job is skipped; once it runs, it commits all the same.
-    pub async fn write<T, E>(
+    pub async fn write<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         root: Root,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         self.call(&self.0.writes, root, job).await
     }
 
     /// Runs `job` on a snapshot of the database, on one of its reading threads.
-    pub async fn read<T, E>(
+    pub async fn read<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         self.call(&self.0.reads, Root::none(), job).await
     }
 
     /// [`Db::write`] for plain threads: blocks until the answer is there.
-    pub fn write_blocking<T, E>(
+    pub fn write_blocking<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         root: Root,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         block_on(self.write(root, job))
     }
 
     /// [`Db::read`] for plain threads: blocks until the answer is there.
-    pub fn read_blocking<T, E>(
+    pub fn read_blocking<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         block_on(self.read(job))
     }
 
-    async fn call<T, E>(
+    async fn call<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         queue: &Queue,
         root: Root,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         let (job, answer) = Call::boxed(Arc::clone(&self.0.opening), root, job);
         queue.push(job).await?;
         answer
@@ -252,28 +228,18 @@ impl Inner {
             }
             Ok(())
         })?;
-        let pools = [
-            (
-                SessionPurpose::Write,
-                "driftline-db-write",
-                &self.writes,
-                options.writers,
-            ),
-            (
-                SessionPurpose::Read,
-                "driftline-db-read",
-                &self.reads,
-                options.readers,
-            ),
-        ];
-        for (purpose, name, queue, size) in pools {
-            for _ in 0..size.max(1) {
-                let (server, queue) = (server.clone(), Arc::clone(queue));
-                let counters = Arc::clone(&self.counters);
-                self.start(name, move || {
-                    postgres::run_all(&server, &queue, purpose, &counters);
-                })?;
-            }
+        let start = |purpose, name, queue: &Arc<Queue>| {
+            let (server, queue) = (server.clone(), Arc::clone(queue));
+            let counters = Arc::clone(&self.counters);
+            self.start(name, move || {
+                postgres::run_all(&server, &queue, purpose, &counters);
+            })
+        };
+        for _ in 0..options.writers.max(1) {
+            start(SessionPurpose::Write, "driftline-db-write", &self.writes)?;
+        }
+        for _ in 0..options.readers.max(1) {
+            start(SessionPurpose::Read, "driftline-db-read", &self.reads)?;
         }
         Ok(())
     }
@@ -327,6 +293,14 @@ fn random_name() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
 
+fn on_own_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
+) -> Result<T, DbError> {
+    let done = spawn(name, work)?.join();
+    done.map_err(|_| DbError::Panicked)?
+}
+
 fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -335,25 +309,6 @@ fn spawn<T: Send + 'static>(
         .name(name.to_owned())
         .spawn(work)
         .map_err(|error| DbError::Open(format!("cannot start a thread: {error}")))
-}
-
-/// Runs a future of a [`Db`], which needs no runtime, on a plain thread.
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

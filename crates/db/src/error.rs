@@ -106,10 +106,6 @@ pub enum DbError {
     #[error("{0}")]
     Open(String),
 
-    /// Something that this version does not support.
-    #[error("{0}")]
-    Unsupported(String),
-
     /// Any other error, in the database's words.
     #[error("{0}")]
     Other(String),

@@ -81,25 +81,17 @@ where
             self.result = Some(Err(E::from(DbError::Panicked)));
             return Ran::RollBack;
         };
-        match (result, tx.poison()) {
-            (Ok(value), None) => {
-                self.result = Some(Ok(value));
-                Ran::Commit
-            }
-            (Err(error), None) => {
-                self.result = Some(Err(error));
-                Ran::RollBack
-            }
-            (_, Some(poison)) if poison.is_retryable() => Ran::Again(poison.clone()),
+        let (result, ran) = match (result, tx.poison()) {
+            (Ok(value), None) => (Ok(value), Ran::Commit),
+            (_, Some(poison)) if poison.is_retryable() => return Ran::Again(poison.clone()),
             (Ok(_), Some(poison)) => {
-                self.result = Some(Err(E::from(DbError::Poisoned(Box::new(poison.clone())))));
-                Ran::RollBack
+                let poisoned = DbError::Poisoned(Box::new(poison.clone()));
+                (Err(E::from(poisoned)), Ran::RollBack)
             }
-            (Err(error), Some(_)) => {
-                self.result = Some(Err(error));
-                Ran::RollBack
-            }
-        }
+            (Err(error), _) => (Err(error), Ran::RollBack),
+        };
+        self.result = Some(result);
+        ran
     }
 
     fn finish(self: Box<Self>, end: Result<(), DbError>) {

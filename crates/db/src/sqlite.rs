@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 pub(crate) use connection::{HELD, open_reader, open_writer};
-pub(crate) use statement::{command, each, each_many, execute, execute_many, script};
+pub(crate) use statement::{command, each, execute, script};
 
 use crate::error::DbError;
 use crate::job::{Job, Ran};
