@@ -9,18 +9,7 @@
 
 use driftline_db::{DbError, Row, Tx};
 
-use crate::{
-    database_clock::now_sql,
-    id_types::{SourceId, sql},
-    local_ids::{self, IdCounter},
-};
-
-/// What a library belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// A source, whose entries it holds.
-    Source(SourceId),
-}
+use crate::{database_clock::now_sql, local_ids};
 
 /// A library, whose USNs this transaction alone takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,43 +23,29 @@ pub(crate) struct Library {
     is_opening_known: bool,
 }
 
-impl Owner {
-    fn kind(self) -> &'static str {
-        match self {
-            Owner::Source(_) => SOURCE,
-        }
-    }
-
-    fn id(self) -> i64 {
-        match self {
-            Owner::Source(source) => sql(source),
-        }
-    }
-}
-
-/// Adds the empty library of a new owner. Holds the clock.
-pub(crate) fn add(tx: &mut Tx<'_>, owner: Owner) -> Result<(), DbError> {
-    let id = local_ids::take_numbers(tx, IdCounter::Library, 1)?;
+/// Adds the empty library of a new source. Holds the clock.
+pub(crate) fn add(tx: &mut Tx<'_>, source_id: i64) -> Result<(), DbError> {
+    let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
     tx.execute_later(
         "insert into library (id, owner_kind, owner_id, update_count, opening_id, first_usn)
-         values ($1, $2, $3, 0, 0, 1)",
-        &[&id, &owner.kind(), &owner.id()],
+         values ($1, 'source', $2, 0, 0, 1)",
+        &[&id, &source_id],
     )
 }
 
-/// Removes an owner's library.
-pub(crate) fn remove(tx: &mut Tx<'_>, owner: Owner) -> Result<(), DbError> {
+/// Removes a source's library.
+pub(crate) fn remove(tx: &mut Tx<'_>, source_id: i64) -> Result<(), DbError> {
     tx.execute_later(
-        "delete from library where owner_id = $1 and owner_kind = $2",
-        &[&owner.id(), &owner.kind()],
+        "delete from library where owner_id = $1 and owner_kind = 'source'",
+        &[&source_id],
     )
 }
 
-/// The last USN of an owner's library; `None` if there is no such owner.
-pub(crate) fn update_count(tx: &mut Tx<'_>, owner: Owner) -> Result<Option<i64>, DbError> {
+/// The last USN of a source's library; `None` if there is no such source.
+pub(crate) fn update_count(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<i64>, DbError> {
     tx.query_opt(
-        "select update_count from library where owner_id = $1 and owner_kind = $2",
-        &[&owner.id(), &owner.kind()],
+        "select update_count from library where owner_id = $1 and owner_kind = 'source'",
+        &[&source_id],
         |row| row.i64("update_count"),
     )
 }
@@ -133,5 +108,3 @@ fn record_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
     let opening = tx.opening();
     tx.execute_later(&sql, &[&&*opening])
 }
-
-const SOURCE: &str = "source";

@@ -6,7 +6,7 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     id_types::{SourceId, sql},
-    library::{self, Owner},
+    library,
 };
 
 /// How much of a source is stored.
@@ -31,8 +31,7 @@ pub struct StoredCounts {
 /// Counts the entries of a source. Reads all of them.
 pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreError> {
     let id = sql(source);
-    let update_count =
-        library::update_count(tx, Owner::Source(source))?.ok_or(StoreError::NoSource)?;
+    let update_count = library::update_count(tx, id)?.ok_or(StoreError::NoSource)?;
     let counts = tx.query_one(
         "select count(*) as entries, count(case when not gone then 1 end) as live,
              count(case when not gone and usn <> first_usn then 1 end) as changed,

@@ -144,13 +144,10 @@ pub fn commit_page(
     }
     source.save_over(tx, gaps, &machine)?;
     let summary = CommitSummary {
-        new: taken.new,
-        edited: taken.edited,
-        revived: taken.revived,
-        deleted: 0,
         absent: stored.absent.len() as u64,
         recounted,
         update_count: source.library.update_count,
+        ..taken
     };
     Ok((machine, summary))
 }

@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::{
     error::StoreError,
     id_types::{SourceId, from_sql, sql},
-    library::{self, Owner},
-    local_ids,
+    library, local_ids,
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
 };
 
-pub use crate::mirror::source_removal::{Removed, remove};
+pub use crate::{
+    mirror::source_removal::{Removed, remove},
+    posts::instance::all as instances,
+};
 
 /// The root of writes to a source and what hangs below it.
 pub fn root(source: SourceId) -> Root {
@@ -101,8 +103,11 @@ pub fn add(
     new: &NewSource,
     now_ms: i64,
 ) -> Result<Result<SourceId, NameRefused>, StoreError> {
-    if let Err(refused) = check_name(tx, &new.name)? {
-        return Ok(Err(refused));
+    if !is_name(&new.name) {
+        return Ok(Err(NameRefused::Bad));
+    }
+    if by_name(tx, &new.name)?.is_some() {
+        return Ok(Err(NameRefused::Taken));
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
     let id = local_ids::take_source_id(tx)?;
@@ -123,9 +128,8 @@ pub fn add(
             &(new.timeline == TRACKED),
         ],
     )?;
-    let id = from_sql(id)?;
-    library::add(tx, Owner::Source(id))?;
-    Ok(Ok(id))
+    library::add(tx, id)?;
+    Ok(Ok(from_sql(id)?))
 }
 
 /// Every source, in order of their IDs.
@@ -144,38 +148,18 @@ pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError
     Ok(select(tx, "where s.id = $1", &[&sql(id)])?.pop())
 }
 
-/// Every instance, in order of their IDs.
-pub fn instances(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
-    Ok(instance::all(tx)?)
-}
-
-/// Stops fetching for a source until it is resumed; `false` if it was paused already.
-pub fn pause(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
+/// Stops fetching for a source, or fetches again; `false` if it was so already.
+pub fn set_paused(tx: &mut Tx<'_>, id: SourceId, paused: bool) -> Result<bool, StoreError> {
     let changed = tx.execute(
-        "update source set paused = true where id = $1 and not paused",
-        &[&sql(id)],
-    )?;
-    Ok(changed > 0)
-}
-
-/// Fetches for a source again; `false` if it was not paused.
-pub fn resume(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
-    let changed = tx.execute(
-        "update source set paused = false where id = $1 and paused",
-        &[&sql(id)],
+        "update source set paused = $2 where id = $1 and paused <> $2",
+        &[&sql(id), &paused],
     )?;
     Ok(changed > 0)
 }
 
 /// Replaces a source's settings.
 pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Result<(), StoreError> {
-    match tx.execute(
-        "update source set settings = $2 where id = $1",
-        &[&sql(id), &settings_text(settings)?],
-    )? {
-        0 => Err(StoreError::NoSource),
-        _ => Ok(()),
-    }
+    set(tx, id, "settings", &settings_text(settings)?)
 }
 
 /// Sets where a source's token is.
@@ -184,10 +168,12 @@ pub fn set_token(
     id: SourceId,
     token: Option<&TokenLocation>,
 ) -> Result<(), StoreError> {
-    match tx.execute(
-        "update source set token = $2 where id = $1",
-        &[&sql(id), &token.map(TokenLocation::to_text)],
-    )? {
+    set(tx, id, "token", &token.map(TokenLocation::to_text))
+}
+
+fn set(tx: &mut Tx<'_>, id: SourceId, column: &str, value: &dyn ToValue) -> Result<(), StoreError> {
+    let update = format!("update source set {column} = $2 where id = $1");
+    match tx.execute(&update, &[&sql(id), value])? {
         0 => Err(StoreError::NoSource),
         _ => Ok(()),
     }
@@ -231,20 +217,6 @@ impl TokenLocation {
             )),
         }
     }
-}
-
-fn check_name(tx: &mut Tx<'_>, name: &str) -> Result<Result<(), NameRefused>, StoreError> {
-    if !is_name(name) {
-        return Ok(Err(NameRefused::Bad));
-    }
-    let taken = tx.query_opt("select id from source where name = $1", &[&name], |row| {
-        row.i64(0)
-    })?;
-    Ok(if taken.is_some() {
-        Err(NameRefused::Taken)
-    } else {
-        Ok(())
-    })
 }
 
 fn settings_text(settings: &Settings) -> Result<String, StoreError> {

@@ -5,11 +5,7 @@ use std::collections::HashMap;
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
-    error::StoreError,
-    id_types::SourceId,
-    library::{self, Owner},
-    local_ids,
-    mirror::machine::LockedSource,
+    error::StoreError, id_types::SourceId, library, local_ids, mirror::machine::LockedSource,
     refresh,
 };
 
@@ -62,7 +58,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
     ] {
         tx.execute(sql, &[&held.id])?;
     }
-    library::remove(tx, Owner::Source(source))?;
+    library::remove(tx, held.id)?;
     Ok(removed)
 }
 

@@ -3,14 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{
-    post::{Post, Visibility},
-    refresh::Policy,
-};
+use driftline_core::{post::Post, refresh::Policy};
 use driftline_db::Tx;
 
 use super::{
-    entry,
+    entry::{self, EntryState},
     intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
 };
@@ -81,7 +78,7 @@ pub fn add_lookups(
     let known = pending_lookup::known(tx, instance_id, &ids)?;
     adopt(tx, &mut held, &stored, now_ms)?;
     if !once {
-        let alive = stored.values().filter(|post| post.deleted_at_ms.is_none());
+        let alive = stored.values().filter(|post| !post.is_gone());
         let alive: Vec<i64> = alive.map(|post| post.id).collect();
         // No request was sent, so their last answers stay the last.
         refresh::revive(tx, policy, i64::MIN, &alive)?;
@@ -129,19 +126,10 @@ fn adopt(
     held.shows(first);
     let new: Vec<entry::NewEntry<'_>> = (first..)
         .zip(&missing)
-        .map(|(id, (upstream_id, post))| {
-            let gone = post.deleted_at_ms.is_some();
-            entry::NewEntry {
-                id,
-                post_id: post.id,
-                position: upstream_id,
-                usn: held.library.next_usn(),
-                content_hash: post.content_hash,
-                gone,
-                listed: !gone && post.visibility == Visibility::Public,
-                streamed: false,
-                returns: post.returns,
-            }
+        .map(|(id, (upstream_id, post))| entry::NewEntry {
+            state: EntryState::of(post, id, held.library.next_usn()),
+            position: upstream_id,
+            streamed: false,
         })
         .collect();
     entry::insert(tx, held.id, now_ms, &new)?;
@@ -226,8 +214,8 @@ fn take_in(
 pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, StoreError> {
     let id = sql(source);
     let mut count = |what: &str| {
-        let sql = format!("select count(*) from {what}");
-        tx.query_one(&sql, &[&id], |row| row.i64(0))
+        let sql = format!("select count(*) as found from {what}");
+        tx.query_one(&sql, &[&id], |row| row.i64("found"))
     };
     Ok(TrackedCounts {
         waiting: count("pending_lookup where source_id = $1 and waits")?.cast_unsigned(),

@@ -11,7 +11,7 @@ use driftline_db::{Column, DbError, Tx};
 use crate::{
     error::StoreError,
     id_types::{AccountId, InstanceId, from_sql, sql},
-    local_ids::{self, IdCounter},
+    local_ids,
     text::without_nul,
 };
 
@@ -198,7 +198,7 @@ fn insert(
     if new.is_empty() {
         return Ok(());
     }
-    let first = local_ids::take_numbers(tx, IdCounter::Account, new.len())?;
+    let first = local_ids::take_numbers(tx, "last_account_id", new.len())?;
     let fields = || new.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
         "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)

@@ -22,6 +22,13 @@ pub(crate) struct Known {
     pub(crate) returns: i64,
 }
 
+impl Known {
+    /// Whether it is deleted.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.deleted_at_ms.is_some()
+    }
+}
+
 /// The posts of those upstream IDs that are stored, by upstream ID.
 pub(crate) fn known(
     tx: &mut Tx<'_>,
@@ -33,7 +40,7 @@ pub(crate) fn known(
          where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
-        |row| Ok((row.i64(0)?, row.text(1)?)),
+        |row| Ok((row.i64("post_id")?, row.text("upstream_id")?)),
     )?;
     with_upstream_ids(tx, seen)
 }
@@ -51,7 +58,10 @@ pub(crate) fn known_by_clock(
          where c.one = 1",
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
-        |row| Ok((row.i64(0)?, row.opt_i64(1)?, row.opt_text(2)?)),
+        |row| {
+            let upstream_id = row.opt_text("upstream_id")?;
+            Ok((row.i64("last_id")?, row.opt_i64("post_id")?, upstream_id))
+        },
     )?;
     let last_id = found
         .first()

@@ -6,7 +6,7 @@ use driftline_db::{DbError, Root, Row, Tx};
 use crate::{
     error::StoreError,
     id_types::{CredentialId, InstanceId, from_sql, sql},
-    local_ids::{self, IdCounter},
+    local_ids,
     mirror::source::{self, NameRefused, TokenLocation},
     posts::instance,
 };
@@ -180,7 +180,7 @@ fn insert(
     new: &NewCredential,
     now_ms: i64,
 ) -> Result<CredentialId, StoreError> {
-    let id = local_ids::take_numbers(tx, IdCounter::Credential, 1)?;
+    let id = local_ids::take_numbers(tx, "last_credential_id", 1)?;
     tx.execute(
         "insert into credential (id, instance_id, name, place, monthly_posts, created_at_ms)
          values ($1, $2, $3, $4, $5, $6)",

@@ -17,13 +17,6 @@ use crate::{
     id_types::{LocalId, sql},
 };
 
-/// A post that is stored for the first time.
-pub(crate) struct NewFreshness {
-    pub(crate) post_id: i64,
-    pub(crate) freshness: Freshness,
-    pub(crate) state_hash: i64,
-}
-
 /// The state of a post in the refresh pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefreshState {
@@ -87,27 +80,29 @@ pub(crate) fn by_ids(
     Ok(rows.into_iter().collect())
 }
 
-/// Stores the freshness of new posts, with their first due times.
-pub(crate) fn insert_new(
-    tx: &mut Tx<'_>,
-    instance_id: i64,
-    policy: &Policy,
-    new: &[NewFreshness],
-) -> Result<(), DbError> {
-    let rows = new.iter().map(|new| Change {
-        post_id: new.post_id,
-        state: RefreshState {
-            freshness: new.freshness,
-            due_at_ms: match policy.due(&new.freshness.refresh_history()) {
-                Due::At(due_at_ms) => Some(due_at_ms),
-                Due::Retired | Due::Never => None,
+impl Change {
+    /// The row of a post that is new, with its first due time.
+    pub(crate) fn first(
+        (instance_id, post_id): (i64, i64),
+        freshness: Freshness,
+        state_hash: Option<i64>,
+        policy: &Policy,
+    ) -> Change {
+        let due_at_ms = match policy.due(&freshness.refresh_history()) {
+            Due::At(due_at_ms) => Some(due_at_ms),
+            Due::Retired | Due::Never => None,
+        };
+        Change {
+            post_id,
+            state: RefreshState {
+                freshness,
+                due_at_ms,
+                outcome: None,
+                bucket: bucket(instance_id, post_id),
+                state_hash,
             },
-            outcome: None,
-            bucket: bucket(instance_id, new.post_id),
-            state_hash: Some(new.state_hash),
-        },
-    });
-    insert(tx, &rows.collect::<Vec<_>>())
+        }
+    }
 }
 
 /// Stores rows that are new, and schedules them.
