@@ -123,24 +123,15 @@ pub(crate) fn at(
 ) -> Result<HashMap<String, Known>, DbError> {
     let found = tx.query_each(
         &format!(
-            "select {COLUMNS}, f.state_hash, f.refreshed_at_ms,
-                 f.missing or f.failures > 0 as in_doubt
-             from entry e left join freshness f on f.post_id = e.post_id
-             where e.source_id = $1 and e.position = {{row 1}}"
+            "select {COLUMNS}, {} from entry e left join freshness f on f.post_id = e.post_id
+             where e.source_id = $1 and e.position = {{row 1}}",
+            Look::COLUMNS
         ),
         &[&source_id],
         &[Column::text(positions.iter().copied())],
         |row| {
-            let look = match row.opt_i64("refreshed_at_ms")? {
-                Some(at_ms) => Some(Look {
-                    at_ms,
-                    state_hash: row.opt_i64("state_hash")?,
-                    in_doubt: row.bool("in_doubt")?,
-                }),
-                None => None,
-            };
             Ok(Known {
-                look,
+                look: Look::from_row(row)?,
                 ..from_row(row)?
             })
         },

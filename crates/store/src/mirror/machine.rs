@@ -8,6 +8,7 @@ use crate::{
     id_types::{InstanceId, SourceId, sql},
     library::{self, Library},
     mirror::gap,
+    text::{from_json, to_json},
 };
 
 /// A source's machine, with the ranges of its ledger.
@@ -16,11 +17,10 @@ pub fn load(tx: &mut Tx<'_>, source: SourceId) -> Result<Machine, StoreError> {
         .query_opt(
             "select machine from source where id = $1",
             &[&sql(source)],
-            |row| row.text(0),
+            |row| row.text("machine"),
         )?
         .ok_or(StoreError::NoSource)?;
-    let mut machine: Machine = serde_json::from_str(&json)
-        .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
+    let mut machine: Machine = from_json("a source's machine", &json)?;
     machine.restore_gaps(gap::load(tx, sql(source))?);
     Ok(machine)
 }
@@ -39,13 +39,11 @@ pub fn lateness_of_others(
             library::OF_SOURCES
         ),
         &[&sql(instance), &sql(source)],
-        |row| row.text(0),
+        |row| row.text("machine"),
     )?;
     let lateness = |json: &String| {
-        let machine: Result<Machine, _> = serde_json::from_str(json);
-        machine
-            .map(|machine| machine.lateness().clone())
-            .map_err(|error| StoreError::unreadable("a source's machine", &error))
+        let machine: Machine = from_json("a source's machine", json)?;
+        Ok(machine.lateness().clone())
     };
     machines.iter().map(lateness).collect()
 }
@@ -139,8 +137,7 @@ impl LockedSource {
         stored: Vec<Gap>,
         machine: &Machine,
     ) -> Result<(), StoreError> {
-        let json = serde_json::to_string(machine)
-            .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
+        let json = to_json("a source's machine", machine)?;
         tx.execute_later(
             "update source set machine = $2, lowest_id = $3, readable = (readable or $4)
              where id = $1",

@@ -10,6 +10,7 @@ use crate::{
     library, local_ids,
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
+    text::{from_json, to_json, without_nul},
 };
 
 pub use crate::{
@@ -122,7 +123,7 @@ pub fn add(
             &new.name,
             &new.timeline,
             &new.upstream,
-            &settings_text(&new.settings)?,
+            &to_json(SETTINGS, &new.settings)?,
             &new.token.as_ref().map(TokenLocation::to_text),
             &now_ms,
             &(new.timeline == TRACKED),
@@ -139,7 +140,7 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
 
 /// The source of that name.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
-    let name = crate::text::without_nul(name);
+    let name = without_nul(name);
     Ok(select(tx, "where s.name = $1", &[&&*name])?.pop())
 }
 
@@ -159,7 +160,7 @@ pub fn set_paused(tx: &mut Tx<'_>, id: SourceId, paused: bool) -> Result<bool, S
 
 /// Replaces a source's settings.
 pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Result<(), StoreError> {
-    set(tx, id, "settings", &settings_text(settings)?)
+    set(tx, id, "settings", &to_json(SETTINGS, settings)?)
 }
 
 /// Sets where a source's token is.
@@ -219,11 +220,6 @@ impl TokenLocation {
     }
 }
 
-fn settings_text(settings: &Settings) -> Result<String, StoreError> {
-    serde_json::to_string(settings)
-        .map_err(|error| StoreError::unreadable("a source's settings", &error))
-}
-
 fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<Source>, StoreError> {
     let sql = format!(
         "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {rest}",
@@ -237,8 +233,7 @@ fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<So
     rows.into_iter()
         .map(|(source, (settings, token))| {
             Ok(Source {
-                settings: serde_json::from_str(&settings)
-                    .map_err(|error| StoreError::unreadable("a source's settings", &error))?,
+                settings: from_json(SETTINGS, &settings)?,
                 token: token.as_deref().map(TokenLocation::from_text).transpose()?,
                 ..source
             })
@@ -279,3 +274,4 @@ fn from_row(row: &Row<'_>) -> Result<Source, DbError> {
 }
 
 const MAX_NAME_BYTES: usize = 64;
+const SETTINGS: &str = "a source's settings";

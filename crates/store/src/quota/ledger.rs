@@ -10,6 +10,7 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     id_types::{CredentialId, from_sql, sql},
+    text::{from_json, to_json},
 };
 
 /// A credential's ledger in a scope of its upstream's limits; a new one if it has none.
@@ -33,8 +34,7 @@ pub fn store(
     scope: &str,
     ledger: &QuotaLedger,
 ) -> Result<(), StoreError> {
-    let json = serde_json::to_string(ledger)
-        .map_err(|error| StoreError::unreadable("a ledger of quotas", &error))?;
+    let json = to_json("a ledger of quotas", ledger)?;
     tx.execute(
         "insert into quota (credential_id, scope, ledger) values ($1, $2, $3)
          on conflict (credential_id, scope) do update set ledger = excluded.ledger",
@@ -62,5 +62,5 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, QuotaLedger)>, 
 }
 
 fn parse(json: &str) -> Result<QuotaLedger, StoreError> {
-    serde_json::from_str(json).map_err(|error| StoreError::unreadable("a ledger of quotas", &error))
+    from_json("a ledger of quotas", json)
 }

@@ -11,6 +11,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 use super::{
     bucket,
     schedule::{self, Slot},
+    stored,
 };
 use crate::{
     error::StoreError,
@@ -31,6 +32,15 @@ pub struct RefreshState {
 }
 
 impl RefreshState {
+    /// Its place in the schedule, if it is due some time.
+    pub(crate) fn slot(&self, post_id: i64) -> Option<Slot> {
+        Some(Slot {
+            bucket: self.bucket,
+            due_at_ms: self.due_at_ms?,
+            post_id,
+        })
+    }
+
     /// A decision on an answer. Where the post's counts were never known, the first ones are no
     /// growth, and libraries are not notified of them.
     pub(crate) fn without_first_growth(&self, mut decision: Decision, now_ms: i64) -> Decision {
@@ -62,22 +72,8 @@ pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     post_ids: &[i64],
 ) -> Result<HashMap<i64, RefreshState>, DbError> {
-    let rows = tx.query(
-        &format!(
-            "select {}, first_source_id
-             from freshness left join post on post.id = freshness.post_id
-             where freshness.post_id {{in $1}}",
-            names()
-        ),
-        &[&Column::i64(post_ids.iter().copied())],
-        |row| {
-            let (post_id, mut refresh_state) = from_row(row)?;
-            let source = row.opt_i64("first_source_id")?;
-            refresh_state.freshness.source = source.map(i64::cast_unsigned);
-            Ok((post_id, refresh_state))
-        },
-    )?;
-    Ok(rows.into_iter().collect())
+    let found = stored::by_ids(tx, post_ids)?.into_iter();
+    Ok(found.map(|(id, (state, _))| (id, state)).collect())
 }
 
 impl Change {
@@ -103,20 +99,18 @@ impl Change {
             },
         }
     }
+
+    fn slot(&self) -> Option<Slot> {
+        self.state.slot(self.post_id)
+    }
 }
 
 /// Stores rows that are new, and schedules them.
 pub(crate) fn insert(tx: &mut Tx<'_>, rows: &[Change]) -> Result<(), DbError> {
     let sql = format!("insert into freshness ({}) {{rows}}", names());
     tx.execute_many_later(&sql, &[], &columns(rows))?;
-    let due = rows.iter().filter_map(|row| {
-        Some(Slot {
-            bucket: row.state.bucket,
-            due_at_ms: row.state.due_at_ms?,
-            post_id: row.post_id,
-        })
-    });
-    schedule::insert(tx, &due.collect::<Vec<_>>())
+    let due: Vec<Slot> = rows.iter().filter_map(Change::slot).collect();
+    schedule::insert(tx, &due)
 }
 
 /// Schedules posts that were deleted and have returned.
@@ -130,18 +124,16 @@ pub(crate) fn revive(
         return Ok(());
     }
     let mut slots = Vec::new();
-    for (post_id, refresh_state) in by_ids(tx, post_ids)? {
+    for (post_id, state) in by_ids(tx, post_ids)? {
         let freshness = Freshness {
-            refreshed_ms: asked_at_ms.max(refresh_state.freshness.refreshed_ms),
+            refreshed_ms: asked_at_ms.max(state.freshness.refreshed_ms),
             missing: false,
-            ..refresh_state.freshness
+            ..state.freshness
         };
-        if let (None, Due::At(due_at_ms)) = (
-            refresh_state.due_at_ms,
-            policy.due(&freshness.refresh_history()),
-        ) {
+        let due = policy.due(&freshness.refresh_history());
+        if let (None, Due::At(due_at_ms)) = (state.due_at_ms, due) {
             slots.push(Slot {
-                bucket: refresh_state.bucket,
+                bucket: state.bucket,
                 due_at_ms,
                 post_id,
             });

@@ -6,7 +6,7 @@ use driftline_core::{
     post::Post,
     refresh::{LookupResult, Policy, RequestContext},
 };
-use driftline_db::Tx;
+use driftline_db::{DbError, Row, Tx};
 
 use super::{
     changes::RefreshChanges,
@@ -42,6 +42,24 @@ pub(crate) struct RecountContext<'p> {
     /// When the page was requested, Unix ms by the local clock.
     pub(crate) asked_at_ms: i64,
     pub(crate) now_ms: i64,
+}
+
+impl Look {
+    /// The columns of `freshness f` that [`Look::from_row`] reads.
+    pub(crate) const COLUMNS: &str =
+        "f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0 as in_doubt";
+
+    /// `None` without such a row.
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Option<Look>, DbError> {
+        let Some(at_ms) = row.opt_i64("refreshed_at_ms")? else {
+            return Ok(None);
+        };
+        Ok(Some(Look {
+            at_ms,
+            state_hash: row.opt_i64("state_hash")?,
+            in_doubt: row.bool("in_doubt")?,
+        }))
+    }
 }
 
 impl<'a> RecountCandidate<'a> {
@@ -89,7 +107,7 @@ impl<'p> RecountContext<'p> {
         let due: Vec<Slot> = refresh_states
             .iter()
             .filter(|(post_id, _)| !held.holds(**post_id, self.now_ms))
-            .filter_map(|(post_id, refresh_state)| slot(*post_id, refresh_state))
+            .filter_map(|(post_id, refresh_state)| refresh_state.slot(*post_id))
             .collect();
         drop(held);
         // Taking the due time takes the post: a save that was under way would have moved it.
@@ -108,14 +126,6 @@ impl<'p> RecountContext<'p> {
         }
         Ok(recounts)
     }
-}
-
-fn slot(post_id: i64, refresh_state: &RefreshState) -> Option<Slot> {
-    Some(Slot {
-        bucket: refresh_state.bucket,
-        due_at_ms: refresh_state.due_at_ms?,
-        post_id,
-    })
 }
 
 /// The changes of one page, gathered before any is written.
