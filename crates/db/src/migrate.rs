@@ -124,8 +124,8 @@ pub(crate) fn plan(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<Migratio
     for migration in pending {
         let mut rows = Vec::new();
         for table in tables.iter().filter(|table| names(migration.sql, table)) {
-            let count = format!("select count(*) from {table}");
-            let count = tx.query_one(&count, &[], |row| row.i64(0))?;
+            let count = format!("select count(*) as found from {table}");
+            let count = tx.query_one(&count, &[], |row| row.i64("found"))?;
             rows.push((table.clone(), count));
         }
         counted.push(PendingMigration {
@@ -145,11 +145,11 @@ fn tables(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
     let sql = match tx.dialect() {
         Dialect::Sqlite => "select name from sqlite_schema where type = 'table' order by name",
         Dialect::Postgres => {
-            "select relname from pg_class where relnamespace = current_schema()::regnamespace
+            "select relname as name from pg_class where relnamespace = current_schema()::regnamespace
                  and relkind in ('r', 'p') order by relname::text collate \"C\""
         }
     };
-    tx.query(sql, &[], |row| row.text(0))
+    tx.query(sql, &[], |row| row.text("name"))
 }
 
 /// The migrations that a database has recorded.
@@ -174,12 +174,12 @@ impl Applied {
         let columns = match tx.dialect() {
             Dialect::Sqlite => "select name from pragma_table_info('migration')",
             Dialect::Postgres => {
-                "select a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
+                "select a.attname as name from pg_attribute a join pg_class c on c.oid = a.attrelid
                  where c.relnamespace = current_schema()::regnamespace
                      and c.relname = 'migration' and a.attnum > 0 and not a.attisdropped"
             }
         };
-        let columns = tx.query(columns, &[], |row| row.text(0))?;
+        let columns = tx.query(columns, &[], |row| row.text("name"))?;
         let has_compat = columns.iter().any(|column| column == "compat_version");
         let mut applied = Applied {
             rows: Vec::new(),
@@ -189,16 +189,16 @@ impl Applied {
         if applied.has_table {
             let compat = match has_compat {
                 true => "compat_version",
-                false => "cast(null as {i64})",
+                false => "cast(null as {i64}) as compat_version",
             };
             applied.rows = tx.query(
                 &format!("select version, name, {compat} from migration order by version"),
                 &[],
                 |row| {
                     Ok(AppliedRow {
-                        version: row.i64(0)?,
-                        name: row.text(1)?,
-                        compat_version: row.opt_i64(2)?,
+                        version: row.i64("version")?,
+                        name: row.text("name")?,
+                        compat_version: row.opt_i64("compat_version")?,
                     })
                 },
             )?;

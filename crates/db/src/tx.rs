@@ -172,7 +172,7 @@ impl<'a> Tx<'a> {
     }
 
     fn lock_root(&mut self, root: Root) -> Result<(), DbError> {
-        let Some(root) = root.locked_row() else {
+        let Some(root) = root.0 else {
             return Ok(());
         };
         let (table, column) = (root.table, root.key_column);

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::TryStreamExt;
 use futures_util::future::maybe_done;
-use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row as ServerRow, Statement};
 
 use super::error::{classify, is_ended};
@@ -79,8 +79,7 @@ impl Session {
         }
         let params = bind(params, columns);
         self.plan_by_keys(&params);
-        let params = references(&params);
-        self.ask(async |client| client.execute(&statement, &params).await)
+        self.ask(async |client| client.execute_raw(&statement, &params).await)
     }
 
     /// Runs a query later, as [`Session::execute`] does, and fails if it gives no row.
@@ -104,9 +103,10 @@ impl Session {
         let statement = self.prepare(sql, params.len(), columns.len())?;
         let params = bind(params, columns);
         self.plan_by_keys(&params);
-        let params = references(&params);
-        let rows: Vec<ServerRow> =
-            self.ask(async |client| client.query(&statement, &params).await)?;
+        let rows: Vec<ServerRow> = self.ask(async |client| {
+            let rows = client.query_raw(&statement, &params).await?;
+            rows.try_collect().await
+        })?;
         rows.iter().try_for_each(|found| row(&Row::postgres(found)))
     }
 
@@ -295,11 +295,7 @@ impl Waiting {
             }
             Waiting::Prepared {
                 statement, params, ..
-            } => {
-                let params = params.iter().map(|param| param as &(dyn ToSql + Sync));
-                let params: Vec<_> = params.collect();
-                client.execute(statement, &params).await
-            }
+            } => client.execute_raw(statement, params).await,
         }
     }
 }
@@ -308,13 +304,6 @@ fn bind<'a>(params: &'a [&dyn ToValue], columns: &'a [Column<'a>]) -> Vec<Param<
     let scalars = params.iter().map(|param| Param(param.to_value()));
     let lists = columns.iter().map(|column| Param(ValueRef::List(column)));
     scalars.chain(lists).collect()
-}
-
-fn references<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    params
-        .iter()
-        .map(|param| param as &(dyn ToSql + Sync))
-        .collect()
 }
 
 /// Holds to the commit. The first number is this program's own.

@@ -1,6 +1,6 @@
 //! Notifies the libraries of sources of posts that refreshes have changed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use driftline_db::Tx;
 
@@ -32,7 +32,6 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceId, items: &[OutboxItem]) -> Result
         local_ids::take(tx, now_ms, 0)?;
     }
     let posts = post::by_ids(tx, &ids)?;
-    let posts: HashMap<i64, post::Known> = posts.into_iter().map(|post| (post.id, post)).collect();
     let recounted = items.iter().filter(|item| item.counts);
     let recounted: HashSet<i64> = recounted.map(|item| sql(item.post)).collect();
     let mut changes = Vec::new();

@@ -1,7 +1,7 @@
 //! Tracked posts: posts that were requested by their upstream ID, and the entries that they get in a
 //! source of tracked posts once they are found.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use driftline_core::{post::Post, refresh::Policy};
 use driftline_db::Tx;
@@ -16,10 +16,7 @@ use crate::{
     id_types::{SourceId, sql},
     local_ids,
     posts::post,
-    refresh::{
-        self,
-        pending_lookup::{self, PendingLookup},
-    },
+    refresh::{self, pending_lookup},
     text::without_nul,
 };
 
@@ -149,46 +146,21 @@ pub fn hydrate(
     let mut held = LockedSource::load(tx, source, None)?;
     let ids: Vec<i64> = found.iter().map(|found| found.lookup_id).collect();
     let lookups = pending_lookup::by_ids(tx, &ids)?;
-    let of_this: Vec<(&Found<'_>, &PendingLookup)> = found
-        .iter()
-        .filter_map(|found| Some((found, lookups.get(&found.lookup_id)?)))
-        .filter(|(_, lookup)| lookup.source_id == held.id)
-        .collect();
-    let mut new = 0;
-    for once in [false, true] {
-        let part: Vec<&Found<'_>> = of_this
-            .iter()
-            .filter(|(_, lookup)| lookup.once == once)
-            .map(|(found, _)| *found)
-            .collect();
-        let never = Policy::Never {
-            ages: policy.ages().clone(),
-        };
-        let policy = if once { &never } else { policy };
-        new += take_in(tx, &mut held, &part, policy, now_ms)?;
-    }
-    held.save_usns(tx)?;
-    let done: Vec<i64> = of_this.iter().map(|(found, _)| found.lookup_id).collect();
-    pending_lookup::remove(tx, &done)?;
-    Ok(new)
-}
-
-fn take_in(
-    tx: &mut Tx<'_>,
-    held: &mut LockedSource,
-    found: &[&Found<'_>],
-    policy: &Policy,
-    now_ms: i64,
-) -> Result<u64, StoreError> {
-    let mut new = 0;
-    let mut by_time: HashMap<i64, Vec<&Post>> = HashMap::new();
+    let (mut new, mut done) = (0, Vec::new());
+    let mut answers: BTreeMap<(bool, i64), Vec<&Post>> = BTreeMap::new();
     for found in found {
-        by_time
-            .entry(found.asked_at_ms)
-            .or_default()
-            .push(found.post);
+        if let Some(lookup) = lookups.get(&found.lookup_id)
+            && lookup.source_id == held.id
+        {
+            let answer = answers.entry((lookup.once, found.asked_at_ms));
+            answer.or_default().push(found.post);
+            done.push(found.lookup_id);
+        }
     }
-    for (asked_at_ms, posts) in by_time {
+    let never = Policy::Never {
+        ages: policy.ages().clone(),
+    };
+    for ((once, asked_at_ms), posts) in answers {
         let positions: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
         let mut known = entry::at(tx, held.id, &positions)?;
         let observations: Vec<PostObservation<'_>> = posts
@@ -199,14 +171,16 @@ fn take_in(
             })
             .filter(PostObservation::may_be_news)
             .collect();
-        let when = IntakeContext {
+        let context = IntakeContext {
             asked_at_ms,
             now_ms,
             streamed: false,
-            policy,
+            policy: if once { &never } else { policy },
         };
-        new += intake::take_in(tx, held, &observations, when)?.new;
+        new += intake::take_in(tx, &mut held, &observations, context)?.new;
     }
+    held.save_usns(tx)?;
+    pending_lookup::remove(tx, &done)?;
     Ok(new)
 }
 

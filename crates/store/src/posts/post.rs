@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use driftline_core::post::{Post, Visibility};
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{posts::alias, text::without_nul};
 
@@ -35,14 +35,16 @@ pub(crate) fn known(
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let seen = tx.query_each(
-        "select post_id, upstream_id from upstream_post
-         where upstream_id = {row 1} and instance_id = $1",
+    let found = tx.query_each(
+        &format!(
+            "select s.upstream_id, {COLUMNS} from upstream_post s join {JOINED}
+             where s.upstream_id = {{row 1}} and s.instance_id = $1"
+        ),
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
-        |row| Ok((row.i64("post_id")?, row.text("upstream_id")?)),
+        |row| Ok((row.text("upstream_id")?, from_row(row)?)),
     )?;
-    with_upstream_ids(tx, seen)
+    Ok(found.into_iter().collect())
 }
 
 /// [`known`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
@@ -52,63 +54,59 @@ pub(crate) fn known_by_clock(
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<(i64, HashMap<String, Known>), DbError> {
+    let mut last_id = None;
     let found = tx.query_each(
-        "select c.last_id, s.post_id, s.upstream_id from local_clock c
-         left join upstream_post s on s.upstream_id = {row 1} and s.instance_id = $1
-         where c.one = 1",
+        &format!(
+            "select c.last_id, s.upstream_id, {COLUMNS} from local_clock c
+             left join upstream_post s on s.upstream_id = {{row 1}} and s.instance_id = $1
+             left join {JOINED} where c.one = 1"
+        ),
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
         |row| {
-            let upstream_id = row.opt_text("upstream_id")?;
-            Ok((row.i64("last_id")?, row.opt_i64("post_id")?, upstream_id))
-        },
-    )?;
-    let last_id = found
-        .first()
-        .ok_or_else(|| DbError::invalid("a store without its clock"))?
-        .0;
-    let seen = found
-        .into_iter()
-        .filter_map(|(_, post_id, upstream_id)| Some((post_id?, upstream_id?)));
-    Ok((last_id, with_upstream_ids(tx, seen.collect())?))
-}
-
-fn with_upstream_ids(
-    tx: &mut Tx<'_>,
-    seen: Vec<(i64, String)>,
-) -> Result<HashMap<String, Known>, DbError> {
-    if seen.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let seen: HashMap<i64, String> = seen.into_iter().collect();
-    let posts = by_ids(tx, &seen.keys().copied().collect::<Vec<_>>())?;
-    Ok(posts
-        .into_iter()
-        .filter_map(|post| Some((seen.get(&post.id)?.clone(), post)))
-        .collect())
-}
-
-pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError> {
-    tx.query(
-        "select p.id, p.edited_at_ms,
-             {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
-             p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns
-         from post p left join freshness f on f.post_id = p.id where p.id {in $1}",
-        &[&Column::i64(ids.iter().copied())],
-        |row| {
-            Ok(Known {
-                id: row.i64("id")?,
-                edited_at_ms: row.opt_i64("edited_at_ms")?,
-                read_at_ms: row.i64("read_at_ms")?,
-                content_hash: row.i64("content_hash")?,
-                deleted_at_ms: row.opt_i64("deleted_at_ms")?,
-                visibility: Visibility::named_or_narrowest(row.str("visibility")?),
-                listed: row.bool("listed")?,
-                returns: row.i64("returns")?,
+            last_id = Some(row.i64("last_id")?);
+            Ok(match row.opt_i64("id")? {
+                Some(_) => Some((row.text("upstream_id")?, from_row(row)?)),
+                None => None,
             })
         },
-    )
+    )?;
+    let last_id = last_id.ok_or_else(|| DbError::invalid("a store without its clock"))?;
+    Ok((last_id, found.into_iter().flatten().collect()))
 }
+
+/// Stored posts by their IDs here.
+pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, Known>, DbError> {
+    let found = tx.query(
+        &format!(
+            "select {COLUMNS} from post p left join freshness f on f.post_id = p.id
+             where p.id {{in $1}}"
+        ),
+        &[&Column::i64(ids.iter().copied())],
+        from_row,
+    )?;
+    Ok(found.into_iter().map(|post| (post.id, post)).collect())
+}
+
+fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
+    Ok(Known {
+        id: row.i64("id")?,
+        edited_at_ms: row.opt_i64("edited_at_ms")?,
+        read_at_ms: row.i64("read_at_ms")?,
+        content_hash: row.i64("content_hash")?,
+        deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+        visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+        listed: row.bool("listed")?,
+        returns: row.i64("returns")?,
+    })
+}
+
+/// The columns that [`from_row`] reads, of `post p` and `freshness f`.
+const COLUMNS: &str = "p.id, p.edited_at_ms,
+    {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
+    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns";
+/// Joins them to `upstream_post s`.
+const JOINED: &str = "post p on p.id = s.post_id left join freshness f on f.post_id = p.id";
 
 /// A version of a post to write, as an answer showed it.
 pub(crate) struct PostVersion<'a> {

@@ -107,7 +107,7 @@ impl Change {
 
 /// Stores rows that are new, and schedules them.
 pub(crate) fn insert(tx: &mut Tx<'_>, rows: &[Change]) -> Result<(), DbError> {
-    let sql = format!("insert into freshness ({}) {{rows}}", names());
+    let sql = format!("insert into freshness ({COLUMNS}) {{rows}}");
     tx.execute_many_later(&sql, &[], &columns(rows))?;
     let due: Vec<Slot> = rows.iter().filter_map(Change::slot).collect();
     schedule::insert(tx, &due)
@@ -174,7 +174,7 @@ pub(crate) struct Change {
 
 /// Writes changes of rows that this transaction has read.
 pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError> {
-    let moving = &COLUMNS[FIXED..];
+    let moving: Vec<&str> = COLUMNS.split(',').map(str::trim).skip(FIXED).collect();
     let set: Vec<String> = moving
         .iter()
         .map(|name| format!("{name} = r.{name}"))
@@ -190,34 +190,10 @@ pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError>
     tx.execute_many_later(&sql, &[], &columns)
 }
 
-/// The names of all [`COLUMNS`], to read or to insert.
-pub(crate) fn names() -> String {
-    COLUMNS.join(", ")
-}
-
 /// All columns, in the order of [`columns`].
-const COLUMNS: [&str; 20] = [
-    "post_id",
-    "bucket",
-    "post_created_at_ms",
-    "first_at_ms",
-    "refreshed_at_ms",
-    "due_at_ms",
-    "refreshes",
-    "failures",
-    "missing",
-    "outcome",
-    "state_hash",
-    "replies",
-    "boosts",
-    "favourites",
-    "quotes",
-    "views",
-    "before_at_ms",
-    "before_total",
-    "notified_at_ms",
-    "notified_total",
-];
+pub(crate) const COLUMNS: &str = "post_id, bucket, post_created_at_ms, first_at_ms,
+    refreshed_at_ms, due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts,
+    favourites, quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
 /// How many of them, at their beginning, a look-up never changes.
 const FIXED: usize = 4;
 

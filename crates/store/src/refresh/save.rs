@@ -120,8 +120,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
     let mut known = stored::by_ids(tx, &ids)?;
-    let retires = !save.claim.idle.is_empty() || loses_a_post(save, &known);
-    if retires || may_change_content(save, &known) {
+    if may_change_content(save, &known) {
         // What sources share is decided while the clock is held, so that no poll changes it
         // meanwhile: neither a post's content nor whether it exists.
         local_ids::take(tx, save.now_ms, 0)?;
@@ -141,20 +140,16 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         }
     }
     for slot in &save.claim.later {
-        match known.get(&slot.post_id) {
-            Some((refresh_state, Some(stored)))
-                if refresh_state.due_at_ms == Some(slot.due_at_ms) =>
-            {
-                changes.put_off(save, *slot, refresh_state, stored);
-            }
-            _ => {}
+        if let Some((state, Some(stored))) = known.get(&slot.post_id)
+            && state.due_at_ms == Some(slot.due_at_ms)
+        {
+            changes.put_off(save, *slot, state, stored);
         }
     }
     let mut answers: HashMap<LookupTarget, &AnsweredLookup> =
         save.answers.iter().map(|a| (a.what, a)).collect();
     for due in &save.claim.posts {
-        let id = due.slot.post_id;
-        let Some((refresh_state, stored)) = known.get(&id) else {
+        let Some((refresh_state, stored)) = known.get(&due.slot.post_id) else {
             continue;
         };
         // A claim from a snapshot before another save no longer holds the post.
@@ -175,32 +170,22 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     changes.write(tx, instance_id, save)
 }
 
-/// Whether a post that was to be postponed is deleted.
-fn loses_a_post(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
-    save.claim.later.iter().any(|slot| {
-        let known = known.get(&slot.post_id);
-        let stored = known.and_then(|(_, stored)| stored.as_ref());
-        stored.is_some_and(|stored| stored.deleted_at_ms.is_some())
-    })
-}
-
-/// Whether an answer may change more of a post than its counts.
+/// Whether the save may change more of a post than its counts.
 fn may_change_content(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
-    save.answers.iter().any(|answered| {
-        let LookupTarget::Stored(post) = answered.what else {
-            return false;
-        };
-        let stored = known
-            .get(&sql(post))
-            .and_then(|(_, stored)| stored.as_ref());
-        match &answered.answer {
-            LookupAnswer::Found(post) => stored.is_some_and(|stored| {
+    let stored = |id| known.get(&id).and_then(|(_, stored)| stored.as_ref());
+    let is_deleted = |id| stored(id).is_some_and(|stored| stored.deleted_at_ms.is_some());
+    let answer_may = |answered: &AnsweredLookup| match (answered.what, &answered.answer) {
+        (LookupTarget::Stored(id), LookupAnswer::Found(post)) => {
+            stored(sql(id)).is_some_and(|stored| {
                 stored.deleted_at_ms.is_some() || post.hashes.content != stored.content_hash
-            }),
-            LookupAnswer::Missing | LookupAnswer::Gone => true,
-            LookupAnswer::Hidden | LookupAnswer::Nothing | LookupAnswer::Suspect => false,
+            })
         }
-    })
+        (LookupTarget::Stored(_), LookupAnswer::Missing | LookupAnswer::Gone) => true,
+        _ => false,
+    };
+    !save.claim.idle.is_empty()
+        || save.claim.later.iter().any(|slot| is_deleted(slot.post_id))
+        || save.answers.iter().any(answer_may)
 }
 
 /// The changes of one save, gathered before any is written.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Tx};
 
-use super::freshness::{self, RefreshState};
+use super::freshness::{self, COLUMNS, RefreshState};
 use crate::{posts::post::PostVersion, text::without_nul};
 
 /// A stored post, as far as a refresh needs it.
@@ -26,11 +26,10 @@ pub(crate) fn by_ids(
 ) -> Result<HashMap<i64, (RefreshState, Option<Stored>)>, DbError> {
     let rows = tx.query(
         &format!(
-            "select {}, upstream_id, visibility, read_at_ms, content_hash, deleted_at_ms, listed,
+            "select {COLUMNS}, upstream_id, visibility, read_at_ms, content_hash, deleted_at_ms, listed,
                  first_source_id
              from freshness left join post on post.id = freshness.post_id
-             where freshness.post_id {{in $1}}",
-            freshness::names()
+             where freshness.post_id {{in $1}}"
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
