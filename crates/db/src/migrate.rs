@@ -116,10 +116,7 @@ pub(crate) type Step<'a> = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + 'a;
 pub(crate) fn plan(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<MigrationPlan, DbError> {
     let applied = Applied::read(tx)?;
     let pending = applied.pending(migrations)?;
-    let tables = match pending {
-        [] => Vec::new(),
-        _ => tables(tx)?,
-    };
+    let tables = tables(tx)?;
     let mut counted = Vec::new();
     for migration in pending {
         let mut rows = Vec::new();
@@ -223,14 +220,10 @@ impl Applied {
         }
         let program = newest(migrations);
         let is_known = |(row, known): &(&AppliedRow, &Migration)| {
-            known.version == row.version && known.name == row.name
+            (known.version, known.name) == (row.version, &*row.name)
         };
-        let known = self
-            .rows
-            .iter()
-            .zip(migrations)
-            .take_while(is_known)
-            .count();
+        let known = self.rows.iter().zip(migrations);
+        let known = known.take_while(is_known).count();
         if self.version() > program {
             let needed = self.compat_version();
             return match known == migrations.len() && program >= needed {

@@ -43,12 +43,11 @@ impl Deref for Store {
 
 /// The random name that the store got when it was created; a copy of its files has the same.
 pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
-    let nonce = tx.query_one(
+    Ok(tx.query_one(
         "select nonce from store_identity where one = 1",
         &[],
         |row| row.text("nonce"),
-    )?;
-    Ok(nonce)
+    )?)
 }
 
 /// Writes a value that is stored already, to find out whether the store takes writes. To be written

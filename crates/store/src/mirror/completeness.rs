@@ -32,7 +32,7 @@ pub struct StoredCounts {
 pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreError> {
     let id = sql(source);
     let update_count = library::update_count(tx, id)?.ok_or(StoreError::NoSource)?;
-    let counts = tx.query_one(
+    Ok(tx.query_one(
         "select count(*) as entries, count(case when not gone then 1 end) as live,
              count(case when not gone and usn <> first_usn then 1 end) as changed,
              count(case when not gone and streamed then 1 end) as streamed,
@@ -51,6 +51,5 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreEr
                 update_count,
             })
         },
-    )?;
-    Ok(counts)
+    )?)
 }

@@ -22,7 +22,7 @@ use crate::{
         history::{self, EndedBy},
         post::{self, PostVersion},
     },
-    refresh,
+    refresh::{self, RefreshState},
     text::without_nul,
 };
 
@@ -175,7 +175,7 @@ struct IntakeChanges<'a> {
     new_posts: Vec<PostVersion<'a>>,
     /// New posts of history that the public timeline shows, the oldest first.
     new_history: Vec<i64>,
-    new_freshness: Vec<refresh::Change>,
+    new_freshness: Vec<RefreshState>,
     revived_posts: Vec<i64>,
     /// Posts that have returned, with their new IDs in the public timeline.
     returned_posts: Vec<(i64, i64)>,
@@ -299,14 +299,15 @@ impl<'a> Intake<'_, 'a> {
             source: Some(self.source.id.cast_unsigned()),
             ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
         };
-        self.changes.new_freshness.push(refresh::Change::first(
+        self.changes.new_freshness.push(RefreshState::first(
             (self.source.instance_id, id),
             freshness,
+            self.context.policy.due(&freshness.refresh_history()),
             Some(post.hashes.state),
-            self.context.policy,
         ));
         let known = post::Known {
             id,
+            upstream_id: observation.upstream_id.to_string(),
             edited_at_ms: post.edited_at_ms,
             read_at_ms: self.context.asked_at_ms,
             content_hash: post.hashes.content,

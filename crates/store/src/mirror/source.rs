@@ -1,7 +1,7 @@
 //! Sources: upstream timelines that are mirrored.
 
 use driftline_core::{api::Api, timeline::Settings};
-use driftline_db::{DbError, Root, Row, ToValue, Tx};
+use driftline_db::{Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -207,11 +207,14 @@ impl TokenLocation {
         }
     }
 
-    pub(crate) fn from_text(text: &str) -> Result<TokenLocation, StoreError> {
+    pub(crate) fn of_row(row: &Row<'_>, column: &str) -> Result<Option<TokenLocation>, StoreError> {
+        let Some(text) = row.opt_str(column)? else {
+            return Ok(None);
+        };
         match text.split_once(':') {
-            Some(("env", name)) => Ok(TokenLocation::Environment(name.to_owned())),
-            Some(("sealed", sealed)) => Ok(TokenLocation::Sealed(sealed.to_owned())),
-            Some(("file", path)) => Ok(TokenLocation::File(path.to_owned())),
+            Some(("env", name)) => Ok(Some(TokenLocation::Environment(name.to_owned()))),
+            Some(("sealed", sealed)) => Ok(Some(TokenLocation::Sealed(sealed.to_owned()))),
+            Some(("file", path)) => Ok(Some(TokenLocation::File(path.to_owned()))),
             _ => Err(StoreError::unreadable(
                 "a token's location",
                 &"unknown kind",
@@ -225,29 +228,17 @@ fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<So
         "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {rest}",
         library::OF_SOURCES
     );
-    // Texts are parsed after the query, whose rows fail with the database's errors alone.
-    let rows = tx.query(&sql, params, |row| {
-        let texts = (row.text("settings")?, row.opt_text("token")?);
-        Ok((from_row(row)?, texts))
-    })?;
-    rows.into_iter()
-        .map(|(source, (settings, token))| {
-            Ok(Source {
-                settings: from_json(SETTINGS, &settings)?,
-                token: token.as_deref().map(TokenLocation::from_text).transpose()?,
-                ..source
-            })
-        })
-        .collect()
+    // Each row's own result: the database fails with its own errors alone.
+    let rows = tx.query(&sql, params, |row| Ok(from_row(row)))?;
+    rows.into_iter().collect()
 }
 
-/// The columns that [`from_row`] reads, and the texts of the settings and the token.
+/// The columns that [`from_row`] reads.
 const COLUMNS: &str = "s.id, s.name, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
     s.settings, s.token, s.paused, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
     s.lease_fence, s.lease_until_ms";
 
-/// A source without its settings and its token.
-fn from_row(row: &Row<'_>) -> Result<Source, DbError> {
+fn from_row(row: &Row<'_>) -> Result<Source, StoreError> {
     let (fence, until_ms) = (row.i64("lease_fence")?, row.i64("lease_until_ms")?);
     Ok(Source {
         id: from_sql(row.i64("id")?)?,
@@ -259,8 +250,8 @@ fn from_row(row: &Row<'_>) -> Result<Source, DbError> {
         },
         timeline: row.text("timeline")?,
         upstream: row.text("upstream")?,
-        settings: Settings::default(),
-        token: None,
+        settings: from_json(SETTINGS, row.str("settings")?)?,
+        token: TokenLocation::of_row(row, "token")?,
         paused: row.bool("paused")?,
         readable: row.bool("readable")?,
         update_count: row.i64("update_count")?,

@@ -41,7 +41,7 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
         return Ok(Vec::new());
     }
     let ids = Column::i64(ids.iter().map(|id| sql(*id)));
-    let accounts = tx.query(
+    Ok(tx.query(
         "select id, instance_id, upstream_id, acct, display_name, url, raw
          from account where id {in $1}",
         &[&ids],
@@ -56,8 +56,7 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
                 raw: row.text("raw")?,
             })
         },
-    )?;
-    Ok(accounts)
+    )?)
 }
 
 /// Authors as they are stored, by upstream ID.
@@ -185,8 +184,7 @@ fn update(tx: &mut Tx<'_>, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError>
             Column::text(fields().map(|f| f.url.as_deref())),
             Column::text(fields().map(|f| &*f.raw)),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 fn insert(

@@ -55,12 +55,11 @@ pub const BY_ADDRESS: [&str; 2] = [
 
 /// The instance that a post was seen through.
 pub fn instance_of(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<InstanceId>, StoreError> {
-    let found = tx.query_opt(
+    Ok(tx.query_opt(
         "select instance_id from post where id = $1",
         &[&sql(post)],
         |row| from_sql(row.i64("instance_id")?),
-    )?;
-    Ok(found)
+    )?)
 }
 
 fn by_local_id(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<LocalId>, StoreError> {

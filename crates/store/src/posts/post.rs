@@ -11,6 +11,7 @@ use crate::{posts::alias, text::without_nul};
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: i64,
+    pub(crate) upstream_id: String,
     pub(crate) edited_at_ms: Option<i64>,
     /// When the newest answer that showed the stored version was requested, Unix ms.
     pub(crate) read_at_ms: i64,
@@ -37,14 +38,14 @@ pub(crate) fn known(
 ) -> Result<HashMap<String, Known>, DbError> {
     let found = tx.query_each(
         &format!(
-            "select s.upstream_id, {COLUMNS} from upstream_post s join {JOINED}
+            "select {COLUMNS} from upstream_post s join {JOINED}
              where s.upstream_id = {{row 1}} and s.instance_id = $1"
         ),
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
-        |row| Ok((row.text("upstream_id")?, from_row(row)?)),
+        from_row,
     )?;
-    Ok(found.into_iter().collect())
+    Ok(by_upstream_id(found))
 }
 
 /// [`known`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
@@ -57,7 +58,7 @@ pub(crate) fn known_by_clock(
     let mut last_id = None;
     let found = tx.query_each(
         &format!(
-            "select c.last_id, s.upstream_id, {COLUMNS} from local_clock c
+            "select c.last_id, {COLUMNS} from local_clock c
              left join upstream_post s on s.upstream_id = {{row 1}} and s.instance_id = $1
              left join {JOINED} where c.one = 1"
         ),
@@ -66,13 +67,19 @@ pub(crate) fn known_by_clock(
         |row| {
             last_id = Some(row.i64("last_id")?);
             Ok(match row.opt_i64("id")? {
-                Some(_) => Some((row.text("upstream_id")?, from_row(row)?)),
+                Some(_) => Some(from_row(row)?),
                 None => None,
             })
         },
     )?;
     let last_id = last_id.ok_or_else(|| DbError::invalid("a store without its clock"))?;
-    Ok((last_id, found.into_iter().flatten().collect()))
+    let found = found.into_iter().flatten().collect();
+    Ok((last_id, by_upstream_id(found)))
+}
+
+fn by_upstream_id(posts: Vec<Known>) -> HashMap<String, Known> {
+    let posts = posts.into_iter();
+    posts.map(|post| (post.upstream_id.clone(), post)).collect()
 }
 
 /// Stored posts by their IDs here.
@@ -88,9 +95,10 @@ pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, Known>
     Ok(found.into_iter().map(|post| (post.id, post)).collect())
 }
 
-fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
+pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
     Ok(Known {
         id: row.i64("id")?,
+        upstream_id: row.text("upstream_id")?,
         edited_at_ms: row.opt_i64("edited_at_ms")?,
         read_at_ms: row.i64("read_at_ms")?,
         content_hash: row.i64("content_hash")?,
@@ -102,7 +110,7 @@ fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
 }
 
 /// The columns that [`from_row`] reads, of `post p` and `freshness f`.
-const COLUMNS: &str = "p.id, p.edited_at_ms,
+pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
     p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns";
 /// Joins them to `upstream_post s`.

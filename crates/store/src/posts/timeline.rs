@@ -149,7 +149,7 @@ pub fn public_posts(
         |row| Ok((row.i64("post_id")?, row.text("upstream_id")?)),
     )?;
     let names: HashMap<i64, String> = seen.into_iter().collect();
-    let posts = tx.query(
+    Ok(tx.query(
         "select id, account_id, coalesce(public_id, id) as public_id from post
          where id {in $1} and listed",
         &[&Column::i64(names.keys().copied())],
@@ -161,39 +161,7 @@ pub fn public_posts(
                 account: row.opt_i64("account_id")?.map(from_sql).transpose()?,
             })
         },
-    )?;
-    Ok(posts)
-}
-
-/// Exclusive bounds of what is still to be read, and the end to start from.
-#[derive(Clone, Copy)]
-struct Bounds {
-    above: i64,
-    below: i64,
-    upward: bool,
-}
-
-impl Bounds {
-    fn of(range: &Range) -> Bounds {
-        let above = range.since.max(range.min).map_or(i64::MIN, sql);
-        Bounds {
-            above,
-            below: range.max.map_or(i64::MAX, sql),
-            upward: range.min.is_some(),
-        }
-    }
-
-    fn order(&self) -> &'static str {
-        if self.upward { "asc" } else { "desc" }
-    }
-
-    fn go_on_from(&mut self, id: i64) {
-        if self.upward {
-            self.above = id;
-        } else {
-            self.below = id;
-        }
-    }
+    )?)
 }
 
 /// Where a post stands in a timeline.
@@ -235,19 +203,19 @@ fn read(
     params: &[&dyn ToValue],
     may_show: impl Fn(&Found) -> bool,
 ) -> Result<Vec<TimelinePost>, StoreError> {
-    let mut bounds = Bounds::of(range);
+    let mut above = range.since.max(range.min).map_or(i64::MIN, sql);
+    let mut below = range.max.map_or(i64::MAX, sql);
+    let is_upward = range.min.is_some();
+    let order = if is_upward { "asc" } else { "desc" };
     let mut shown = Vec::with_capacity(usize::from(range.limit));
     while shown.len() < usize::from(range.limit) {
         let count = i64::from(range.limit) - shown.len() as i64;
-        let mut all: Vec<&dyn ToValue> = vec![&bounds.above, &bounds.below, &count];
+        let mut all: Vec<&dyn ToValue> = vec![&above, &below, &count];
         all.extend(params);
-        let places = tx.query(
-            &format!("{places} {} limit $3", bounds.order()),
-            &all,
-            Place::from_row,
-        )?;
+        let sql = format!("{places} {order} limit $3");
+        let places = tx.query(&sql, &all, Place::from_row)?;
         let Some(last) = places.last() else { break };
-        bounds.go_on_from(last.id);
+        *(if is_upward { &mut above } else { &mut below }) = last.id;
         let post_ids: Vec<i64> = places.iter().map(|place| place.post_id).collect();
         let posts = posts(tx, &post_ids)?;
         for place in &places {
@@ -265,7 +233,7 @@ fn read(
             break;
         }
     }
-    if bounds.upward {
+    if is_upward {
         shown.reverse();
     }
     Ok(shown)

@@ -1,7 +1,7 @@
 //! Credentials for requests to upstreams.
 
 use driftline_core::api::Api;
-use driftline_db::{DbError, Root, Row, Tx};
+use driftline_db::{Root, Row, ToValue, Tx};
 
 use crate::{
     error::StoreError,
@@ -148,17 +148,17 @@ pub fn quarantine(
     id: CredentialId,
     quarantine: &Quarantine,
 ) -> Result<(), StoreError> {
-    let Quarantine {
-        since_ms,
-        until_ms,
-        reason,
-    } = quarantine;
-    let reason = crate::text::without_nul(reason);
+    let reason = crate::text::without_nul(&quarantine.reason);
     tx.execute(
         "update credential set quarantined_at_ms = coalesce(quarantined_at_ms, $2),
              quarantine_until_ms = $3, quarantine_reason = $4
          where id = $1",
-        &[&sql(id), since_ms, until_ms, &&*reason],
+        &[
+            &sql(id),
+            &quarantine.since_ms,
+            &quarantine.until_ms,
+            &&*reason,
+        ],
     )?;
     Ok(())
 }
@@ -199,37 +199,25 @@ fn insert(
 fn select(
     tx: &mut Tx<'_>,
     rest: &str,
-    params: &[&dyn driftline_db::ToValue],
+    params: &[&dyn ToValue],
 ) -> Result<Vec<Credential>, StoreError> {
-    let rows = tx.query(
-        &format!("select {COLUMNS} from credential {rest}"),
-        params,
-        |row| Ok((from_row(row)?, row.opt_text("place")?)),
-    )?;
-    rows.into_iter()
-        .map(|(credential, token)| {
-            let token = token.as_deref().map(TokenLocation::from_text).transpose()?;
-            Ok(Credential {
-                token,
-                ..credential
-            })
-        })
-        .collect()
+    let sql = format!("select {COLUMNS} from credential {rest}");
+    let rows = tx.query(&sql, params, |row| Ok(from_row(row)))?;
+    rows.into_iter().collect()
 }
 
-/// The columns that [`from_row`] reads, and the text of the token's location.
+/// The columns that [`from_row`] reads.
 const COLUMNS: &str = "id, instance_id, name, place, monthly_posts, quarantined_at_ms,
     quarantine_until_ms, quarantine_reason";
 
-/// A credential without its token's location.
-fn from_row(row: &Row<'_>) -> Result<Credential, DbError> {
+fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
     let until_ms = row.opt_i64("quarantine_until_ms")?;
     let reason = row.opt_text("quarantine_reason")?;
     Ok(Credential {
         id: from_sql(row.i64("id")?)?,
         instance: from_sql(row.i64("instance_id")?)?,
         name: row.text("name")?,
-        token: None,
+        token: TokenLocation::of_row(row, "place")?,
         monthly_posts: row.opt_i64("monthly_posts")?,
         quarantine: row
             .opt_i64("quarantined_at_ms")?

@@ -405,7 +405,7 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
                 };
                 Some((what, lookup.upstream_id, true))
             }
-            (None, Some(post)) if post.deleted_at_ms.is_none() => {
+            (None, Some(post)) if !post.is_gone() => {
                 let is_open = matches!(post.visibility, Visibility::Public | Visibility::Unlisted);
                 let what = LookupTarget::Stored(from_sql(id)?);
                 Some((what, post.upstream_id, is_open))

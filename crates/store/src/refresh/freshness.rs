@@ -27,17 +27,35 @@ pub struct RefreshState {
     pub due_at_ms: Option<i64>,
     /// What its last look-up led to.
     pub outcome: Option<LookupOutcome>,
+    pub(crate) post_id: i64,
     pub(crate) bucket: i64,
     pub(crate) state_hash: Option<i64>,
 }
 
 impl RefreshState {
+    /// That of a post that is new, or of a look-up.
+    pub(crate) fn first(
+        (instance_id, post_id): (i64, i64),
+        freshness: Freshness,
+        due: Due,
+        state_hash: Option<i64>,
+    ) -> RefreshState {
+        RefreshState {
+            freshness,
+            due_at_ms: time_of(due),
+            outcome: None,
+            post_id,
+            bucket: bucket(instance_id, post_id),
+            state_hash,
+        }
+    }
+
     /// Its place in the schedule, if it is due some time.
-    pub(crate) fn slot(&self, post_id: i64) -> Option<Slot> {
+    pub(crate) fn slot(&self) -> Option<Slot> {
         Some(Slot {
             bucket: self.bucket,
             due_at_ms: self.due_at_ms?,
-            post_id,
+            post_id: self.post_id,
         })
     }
 
@@ -52,6 +70,14 @@ impl RefreshState {
             };
         }
         decision
+    }
+}
+
+/// When a post is due, Unix ms; `None` if it no longer is.
+pub(crate) fn time_of(due: Due) -> Option<i64> {
+    match due {
+        Due::At(due_at_ms) => Some(due_at_ms),
+        Due::Retired | Due::Never => None,
     }
 }
 
@@ -76,40 +102,11 @@ pub(crate) fn by_ids(
     Ok(found.map(|(id, (state, _))| (id, state)).collect())
 }
 
-impl Change {
-    /// The row of a post that is new, with its first due time.
-    pub(crate) fn first(
-        (instance_id, post_id): (i64, i64),
-        freshness: Freshness,
-        state_hash: Option<i64>,
-        policy: &Policy,
-    ) -> Change {
-        let due_at_ms = match policy.due(&freshness.refresh_history()) {
-            Due::At(due_at_ms) => Some(due_at_ms),
-            Due::Retired | Due::Never => None,
-        };
-        Change {
-            post_id,
-            state: RefreshState {
-                freshness,
-                due_at_ms,
-                outcome: None,
-                bucket: bucket(instance_id, post_id),
-                state_hash,
-            },
-        }
-    }
-
-    fn slot(&self) -> Option<Slot> {
-        self.state.slot(self.post_id)
-    }
-}
-
 /// Stores rows that are new, and schedules them.
-pub(crate) fn insert(tx: &mut Tx<'_>, rows: &[Change]) -> Result<(), DbError> {
+pub(crate) fn insert(tx: &mut Tx<'_>, rows: &[RefreshState]) -> Result<(), DbError> {
     let sql = format!("insert into freshness ({COLUMNS}) {{rows}}");
     tx.execute_many_later(&sql, &[], &columns(rows))?;
-    let due: Vec<Slot> = rows.iter().filter_map(Change::slot).collect();
+    let due: Vec<Slot> = rows.iter().filter_map(RefreshState::slot).collect();
     schedule::insert(tx, &due)
 }
 
@@ -124,19 +121,15 @@ pub(crate) fn revive(
         return Ok(());
     }
     let mut slots = Vec::new();
-    for (post_id, state) in by_ids(tx, post_ids)? {
+    for state in by_ids(tx, post_ids)?.into_values() {
         let freshness = Freshness {
             refreshed_ms: asked_at_ms.max(state.freshness.refreshed_ms),
             missing: false,
             ..state.freshness
         };
-        let due = policy.due(&freshness.refresh_history());
-        if let (None, Due::At(due_at_ms)) = (state.due_at_ms, due) {
-            slots.push(Slot {
-                bucket: state.bucket,
-                due_at_ms,
-                post_id,
-            });
+        if state.due_at_ms.is_none() {
+            let due_at_ms = time_of(policy.due(&freshness.refresh_history()));
+            slots.extend(RefreshState { due_at_ms, ..state }.slot());
         }
     }
     tx.execute_many_later(
@@ -166,14 +159,8 @@ pub(crate) fn unschedule(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<(), DbErro
     Ok(())
 }
 
-/// A row to write.
-pub(crate) struct Change {
-    pub(crate) post_id: i64,
-    pub(crate) state: RefreshState,
-}
-
 /// Writes changes of rows that this transaction has read.
-pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError> {
+pub(crate) fn update(tx: &mut Tx<'_>, changes: &[RefreshState]) -> Result<(), DbError> {
     let moving: Vec<&str> = COLUMNS.split(',').map(str::trim).skip(FIXED).collect();
     let set: Vec<String> = moving
         .iter()
@@ -197,12 +184,12 @@ pub(crate) const COLUMNS: &str = "post_id, bucket, post_created_at_ms, first_at_
 /// How many of them, at their beginning, a look-up never changes.
 const FIXED: usize = 4;
 
-fn columns(rows: &[Change]) -> [Column<'static>; 20] {
-    let states = || rows.iter().map(|row| &row.state);
+fn columns(states: &[RefreshState]) -> [Column<'static>; 20] {
+    let states = || states.iter();
     let freshness = || states().map(|state| &state.freshness);
     let counts = || freshness().map(|f| f.counts);
     [
-        Column::i64(rows.iter().map(|row| row.post_id)),
+        Column::i64(states().map(|state| state.post_id)),
         Column::i64(states().map(|state| state.bucket)),
         Column::i64(freshness().map(|f| f.created_at_ms)),
         Column::i64(freshness().map(|f| f.first_ms)),
@@ -237,7 +224,7 @@ pub(crate) fn counts_of(row: &Row<'_>) -> Result<Counts, DbError> {
 }
 
 /// Reads the [`COLUMNS`]: all but the source, which is the post's.
-pub(crate) fn from_row(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
+pub(crate) fn from_row(row: &Row<'_>) -> Result<RefreshState, DbError> {
     let small = |column| {
         row.i64(column)
             .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
@@ -261,12 +248,12 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
         },
         source: None,
     };
-    let refresh_state = RefreshState {
+    Ok(RefreshState {
         freshness,
+        post_id: row.i64("post_id")?,
         due_at_ms: row.opt_i64("due_at_ms")?,
         outcome: row.opt_str("outcome")?.and_then(LookupOutcome::named),
         bucket: row.i64("bucket")?,
         state_hash: row.opt_i64("state_hash")?,
-    };
-    Ok((row.i64("post_id")?, refresh_state))
+    })
 }

@@ -32,7 +32,7 @@ pub fn outbox(
     above: Option<LocalId>,
     limit: u32,
 ) -> Result<Vec<OutboxItem>, StoreError> {
-    let found = tx.query(
+    Ok(tx.query(
         &format!(
             "select {COLUMNS} from outbox
              where instance_id = $1 and since_ms <= $2 and post_id > $3
@@ -45,8 +45,7 @@ pub fn outbox(
             &i64::from(limit),
         ],
         from_row,
-    )?;
-    Ok(found)
+    )?)
 }
 
 /// The outbox's items of these posts.
@@ -55,7 +54,7 @@ pub fn outbox_of(
     instance: InstanceId,
     posts: &[LocalId],
 ) -> Result<Vec<OutboxItem>, StoreError> {
-    let found = tx.query(
+    Ok(tx.query(
         &format!(
             "select {COLUMNS} from outbox
              where instance_id = $1 and post_id {{in $2}} order by post_id"
@@ -65,8 +64,7 @@ pub fn outbox_of(
             &Column::i64(posts.iter().map(|post| sql(*post))),
         ],
         from_row,
-    )?;
-    Ok(found)
+    )?)
 }
 
 /// Removes items that every source was notified of; a post that was added again since stays.
@@ -93,7 +91,7 @@ pub(crate) fn add_to_outbox(
     instance_id: i64,
     now_ms: i64,
     posts: &[(i64, bool)],
-) -> Result<(), StoreError> {
+) -> Result<(), DbError> {
     tx.execute_many_later(
         "insert into outbox (instance_id, post_id, since_ms, counts)
          select $1, r.post_id, $2, r.counts from {rows as r(post_id, counts)} where true
@@ -104,8 +102,7 @@ pub(crate) fn add_to_outbox(
             Column::i64(posts.iter().map(|(post_id, _)| *post_id)),
             Column::bool(posts.iter().map(|(_, counts)| *counts)),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 /// The columns that [`from_row`] reads.

@@ -6,14 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{post::Counts, refresh::Freshness};
+use driftline_core::{
+    post::Counts,
+    refresh::{Due, Freshness},
+};
 use driftline_db::{Column, DbError, Tx};
 
-use super::{
-    RefreshState, bucket,
-    freshness::{self, Change},
-    refresh_state_of,
-};
+use super::{RefreshState, freshness, refresh_state_of};
 use crate::{error::StoreError, id_types::sql, local_ids, posts::find, text};
 
 /// A requested post that is not stored: its look-up is pending or has failed.
@@ -87,15 +86,8 @@ pub(crate) fn insert(
         refreshed_ms: now_ms - 1,
         ..Freshness::first(Some(now_ms), now_ms, Counts::default())
     };
-    let rows = lookup_ids.iter().map(|&lookup_id| Change {
-        post_id: lookup_id,
-        state: RefreshState {
-            freshness,
-            due_at_ms: Some(now_ms),
-            outcome: None,
-            bucket: bucket(instance_id, lookup_id),
-            state_hash: None,
-        },
+    let rows = lookup_ids.iter().map(|&lookup_id| {
+        RefreshState::first((instance_id, lookup_id), freshness, Due::At(now_ms), None)
     });
     Ok(freshness::insert(tx, &rows.collect::<Vec<_>>())?)
 }

@@ -84,7 +84,7 @@ impl<'p> RecountContext<'p> {
         let due: Vec<Slot> = refresh_states
             .iter()
             .filter(|(post_id, _)| !held.holds(**post_id, self.now_ms))
-            .filter_map(|(post_id, refresh_state)| refresh_state.slot(*post_id))
+            .filter_map(|(_, refresh_state)| refresh_state.slot())
             .collect();
         drop(held);
         // Taking the due time takes the post: a save that was under way would have moved it.

@@ -15,7 +15,7 @@ use super::{
     freshness::RefreshState,
     pending_lookup,
     schedule::Slot,
-    stored::{self, Stored},
+    stored::{self, States},
 };
 use crate::{
     error::StoreError,
@@ -132,7 +132,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
             // Another transaction has scheduled it meanwhile.
             Some((refresh_state, _)) if refresh_state.due_at_ms != Some(slot.due_at_ms) => {}
             // It returned while it was claimed.
-            Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => {
+            Some((_, Some(stored))) if !stored.is_gone() => {
                 changes.refreshed.slots.push(*slot);
             }
             Some((refresh_state, _)) => changes.refreshed.schedule(*slot, refresh_state, None),
@@ -171,15 +171,12 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
 }
 
 /// Whether the save may change more of a post than its counts.
-fn may_change_content(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
+fn may_change_content(save: &Save, known: &States) -> bool {
     let stored = |id| known.get(&id).and_then(|(_, stored)| stored.as_ref());
-    let is_deleted = |id| stored(id).is_some_and(|stored| stored.deleted_at_ms.is_some());
+    let is_deleted = |id| stored(id).is_some_and(|stored| stored.is_gone());
     let answer_may = |answered: &AnsweredLookup| match (answered.what, &answered.answer) {
-        (LookupTarget::Stored(id), LookupAnswer::Found(post)) => {
-            stored(sql(id)).is_some_and(|stored| {
-                stored.deleted_at_ms.is_some() || post.hashes.content != stored.content_hash
-            })
-        }
+        (LookupTarget::Stored(id), LookupAnswer::Found(post)) => stored(sql(id))
+            .is_some_and(|stored| stored.is_gone() || post.hashes.content != stored.content_hash),
         (LookupTarget::Stored(_), LookupAnswer::Missing | LookupAnswer::Gone) => true,
         _ => false,
     };
@@ -232,7 +229,7 @@ impl<'a> Changes<'a> {
         &mut self,
         save: &'a Save,
         (due, local): (&DuePost, LocalId),
-        (refresh_state, known): (&RefreshState, &Stored),
+        (refresh_state, known): (&RefreshState, &post::Known),
         answered: &'a AnsweredLookup,
     ) {
         let asked = asked(save, due, answered);
@@ -250,7 +247,7 @@ impl<'a> Changes<'a> {
         };
         let result = answered.answer.result(|post| LookupResult::Seen {
             counts: post.counts,
-            changed: state_hash != refresh_state.state_hash || known.deleted_at_ms.is_some(),
+            changed: state_hash != refresh_state.state_hash || known.is_gone(),
         });
         let refreshed = refresh_state
             .without_first_growth(before.take(&save.policy, result, asked), save.now_ms);
@@ -264,7 +261,7 @@ impl<'a> Changes<'a> {
                     notify = notify.or(Some(false));
                 }
             }
-            (_, LookupOutcome::Deleted) if known.deleted_at_ms.is_none() => {
+            (_, LookupOutcome::Deleted) if !known.is_gone() => {
                 self.deleted.push((due.slot.post_id, answered.asked_at_ms));
                 notify = Some(false);
             }
@@ -319,10 +316,10 @@ impl<'a> Changes<'a> {
         &mut self,
         due: &DuePost,
         found: &'a Post,
-        known: &Stored,
+        known: &post::Known,
         asked_at_ms: i64,
     ) -> bool {
-        let returns = known.deleted_at_ms.is_some();
+        let returns = known.is_gone();
         let is_edit = found.hashes.content != known.content_hash;
         let version = PostVersion {
             id: due.slot.post_id,
@@ -343,8 +340,14 @@ impl<'a> Changes<'a> {
     }
 
     /// Schedules a post by the policy as it is now.
-    fn put_off(&mut self, save: &Save, slot: Slot, refresh_state: &RefreshState, stored: &Stored) {
-        if stored.deleted_at_ms.is_some() {
+    fn put_off(
+        &mut self,
+        save: &Save,
+        slot: Slot,
+        refresh_state: &RefreshState,
+        stored: &post::Known,
+    ) {
+        if stored.is_gone() {
             return self.refreshed.schedule(slot, refresh_state, None);
         }
         match choice::planned(&save.policy, &refresh_state.freshness) {

@@ -39,29 +39,23 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<NodeHolding>, StoreError> {
         "select layout, record, lease_holder, lease_until_ms
          from node_lease order by layout, node",
         &[],
-        |row| {
-            Ok((
-                row.text("layout")?,
-                row.text("record")?,
-                row.opt_text("lease_holder")?,
-                row.i64("lease_until_ms")?,
-            ))
-        },
+        |row| Ok(holding(row)),
     )?;
-    let holding = |(layout, text, holder, lease_until_ms): (_, String, _, _)| {
-        let record = Record::parse(&text)
-            .map_err(|error| StoreError::unreadable("a node's window", &error))?;
-        Ok(NodeHolding {
-            layout,
-            node: record.node(),
-            holder,
-            fence: record.fence(),
-            from_us: record.from_us(),
-            until_us: record.until_us(),
-            lease_until_ms,
-        })
-    };
-    rows.into_iter().map(holding).collect()
+    rows.into_iter().collect()
+}
+
+fn holding(row: &Row<'_>) -> Result<NodeHolding, StoreError> {
+    let record = Record::parse(row.str("record")?)
+        .map_err(|error| StoreError::unreadable("a node's window", &error))?;
+    Ok(NodeHolding {
+        layout: row.text("layout")?,
+        node: record.node(),
+        holder: row.opt_text("lease_holder")?,
+        fence: record.fence(),
+        from_us: record.from_us(),
+        until_us: record.until_us(),
+        lease_until_ms: row.i64("lease_until_ms")?,
+    })
 }
 
 /// What a row must say for its holder to change it.
