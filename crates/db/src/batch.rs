@@ -118,6 +118,9 @@ pub(crate) fn statement(
     thread_local! {
         static MADE: RefCell<HashMap<Box<str>, Vec<Made>>> = RefCell::default();
     }
+    if form != Form::Single && columns.is_empty() {
+        return Err(DbError::Type("a batch needs a column".into()));
+    }
     let key = (dialect, scalars, form);
     MADE.with_borrow_mut(|made| {
         let known = made.get(sql).and_then(|forms| {

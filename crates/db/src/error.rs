@@ -117,6 +117,16 @@ impl DbError {
         DbError::Type(message.into())
     }
 
+    pub(crate) fn gives_rows() -> DbError {
+        DbError::Type("`execute` ran a statement that gives rows: use `query`".into())
+    }
+
+    pub(crate) fn wrong_count(given: usize, expected: usize) -> DbError {
+        DbError::Type(format!(
+            "the statement has {expected} parameters, but {given} were given"
+        ))
+    }
+
     /// Whether running the whole transaction again can help. Never true once a commit was tried.
     pub(crate) fn is_retryable(&self) -> bool {
         matches!(

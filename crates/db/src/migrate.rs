@@ -89,7 +89,13 @@ pub(crate) fn migrate(
             let applied = Applied::read(tx)?;
             let pending = applied.pending(migrations)?;
             let Some(next) = pending.first() else {
-                applied.warn_if_newer(migrations);
+                let (database, program) = (applied.version(), newest(migrations));
+                if database > program {
+                    tracing::warn!(
+                        "the database has schema version {database}, newer than this program's \
+                         {program}; it can be used by this version too"
+                    );
+                }
                 done = true;
                 return Ok(());
             };
@@ -241,16 +247,6 @@ impl Applied {
                  program's history: is it another program's database?"
             ))),
             None => Ok(&migrations[known..]),
-        }
-    }
-
-    fn warn_if_newer(&self, migrations: &[Migration]) {
-        let (database, program) = (self.version(), newest(migrations));
-        if database > program {
-            tracing::warn!(
-                "the database has schema version {database}, newer than this program's {program}; \
-                 it can be used by this version too"
-            );
         }
     }
 

@@ -9,7 +9,7 @@ use futures_util::TryStreamExt;
 use futures_util::future::maybe_done;
 use tokio_postgres::{Client, Error, Row as ServerRow, Statement};
 
-use super::error::{classify, is_ended};
+use super::error::classify;
 use super::param::{Encoded, Param};
 use super::wire::Wire;
 use crate::batch::Column;
@@ -70,9 +70,7 @@ impl Session {
     ) -> Result<u64, DbError> {
         let statement = self.prepare(sql, params.len(), columns.len())?;
         if !statement.columns().is_empty() {
-            return Err(DbError::Type(
-                "`execute` ran a statement that gives rows: use `query`".into(),
-            ));
+            return Err(DbError::gives_rows());
         }
         if is_later {
             return self.keep_back(statement, params, columns, None).map(|()| 0);
@@ -267,9 +265,7 @@ impl Session {
         let expected = statement.params().len();
         if expected != params + columns {
             let expected = expected.saturating_sub(columns);
-            return Err(DbError::Type(format!(
-                "the statement has {expected} parameters, but {params} were given"
-            )));
+            return Err(DbError::wrong_count(params, expected));
         }
         Ok(statement)
     }
@@ -279,7 +275,8 @@ impl Session {
         if meaning == DbError::StalePlan {
             self.statements.clear();
         }
-        if is_ended(&meaning) {
+        // The server has ended the connection.
+        if matches!(meaning, DbError::ConnectionLost(_)) {
             self.broken = true;
         }
         meaning

@@ -11,20 +11,12 @@ pub(super) fn classify(error: &rusqlite::Error) -> DbError {
             of_failure(*failure, message)
         }
         rusqlite::Error::SqlInputError { error, msg, .. } => of_failure(*error, msg.clone()),
-        rusqlite::Error::ExecuteReturnedResults => gives_rows(),
-        rusqlite::Error::InvalidParameterCount(given, expected) => wrong_count(*given, *expected),
+        rusqlite::Error::ExecuteReturnedResults => DbError::gives_rows(),
+        rusqlite::Error::InvalidParameterCount(given, expected) => {
+            DbError::wrong_count(*given, *expected)
+        }
         other => DbError::Other(other.to_string()),
     }
-}
-
-pub(super) fn gives_rows() -> DbError {
-    DbError::Type("`execute` ran a statement that gives rows: use `query`".into())
-}
-
-pub(super) fn wrong_count(given: usize, expected: usize) -> DbError {
-    DbError::Type(format!(
-        "the statement has {expected} parameters, but {given} were given"
-    ))
 }
 
 fn of_failure(failure: ffi::Error, message: String) -> DbError {

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqliteValue, ValueRef as SqliteRef};
 use rusqlite::{CachedStatement, Connection};
 
-use super::error::{classify, gives_rows, wrong_count};
+use super::error::classify;
 use crate::batch::Column;
 use crate::error::DbError;
 use crate::row::Row;
@@ -19,7 +19,7 @@ pub(crate) fn execute(
 ) -> Result<u64, DbError> {
     let mut statement = prepare(connection, sql)?;
     if statement.column_count() > 0 {
-        return Err(gives_rows());
+        return Err(DbError::gives_rows());
     }
     let mut changed = 0;
     with_each_row(&mut statement, params, columns, |statement| {
@@ -82,7 +82,7 @@ fn with_each_row(
     let expected = statement.parameter_count();
     if expected != params.len() + columns.len() {
         let expected = expected.saturating_sub(columns.len());
-        return Err(wrong_count(params.len(), expected));
+        return Err(DbError::wrong_count(params.len(), expected));
     }
     let mut slots = Vec::new();
     for slot in 1..=expected {
@@ -91,7 +91,7 @@ fn with_each_row(
             Some(param) => bind(statement, slot, param.to_value())?,
             None => match columns.get(number - 1 - params.len()) {
                 Some(column) => slots.push((slot, column)),
-                None => return Err(wrong_count(expected, number)),
+                None => return Err(DbError::wrong_count(expected, number)),
             },
         }
     }

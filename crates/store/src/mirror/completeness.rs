@@ -40,14 +40,13 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreEr
          from entry where source_id = $1",
         &[&id],
         |row| {
-            let key = |text: Option<&str>| text.map(Key::from_stored);
             Ok(StoredCounts {
                 entries: row.i64("entries")?.unsigned_abs(),
                 live: row.i64("live")?.unsigned_abs(),
                 changed: row.i64("changed")?.unsigned_abs(),
                 streamed: row.i64("streamed")?.unsigned_abs(),
-                first: key(row.opt_str("first")?),
-                last: key(row.opt_str("last")?),
+                first: row.opt_str("first")?.map(Key::from_stored),
+                last: row.opt_str("last")?.map(Key::from_stored),
                 update_count,
             })
         },

@@ -56,7 +56,7 @@ pub(crate) fn take_in(
         )?;
         known.deleted_at_ms = Some(gone.received_at_ms);
     }
-    let changes: Vec<entry::Change> = entry::of_post(tx, source.id, known.id)?
+    let changes: Vec<entry::Change> = entry::of_posts(tx, source.id, &[known.id])?
         .into_iter()
         .filter(|entry| !entry.gone)
         .map(|entry| entry.change(&known, None, source.library.next_usn()))

@@ -142,26 +142,8 @@ pub(crate) fn at(
         .collect())
 }
 
-/// The entries of a post in a source: one, or several where the source lists it more than once.
-pub(crate) fn of_post(
-    tx: &mut Tx<'_>,
-    source_id: i64,
-    post_id: i64,
-) -> Result<Vec<Known>, DbError> {
-    tx.query(
-        &format!(
-            "select {COLUMNS} from entry e
-             where e.source_id = $1 and e.id = $2 and e.post_id = $2
-             union all
-             select {COLUMNS} from entry e
-             where e.source_id = $1 and e.post_id = $2 and e.id <> e.post_id"
-        ),
-        &[&source_id, &post_id],
-        from_row,
-    )
-}
-
-/// The entries of posts in a source, in order of their IDs.
+/// The entries of posts in a source, in order of their IDs: several of a post that the source lists
+/// more than once.
 pub(crate) fn of_posts(
     tx: &mut Tx<'_>,
     source_id: i64,

@@ -53,6 +53,18 @@ pub(crate) struct IntakeContext<'p> {
     pub(crate) policy: &'p Policy,
 }
 
+impl<'p> IntakeContext<'p> {
+    /// Of an answer to a request.
+    pub(crate) fn answered(asked_at_ms: i64, now_ms: i64, policy: &'p Policy) -> Self {
+        IntakeContext {
+            asked_at_ms,
+            now_ms,
+            streamed: false,
+            policy,
+        }
+    }
+}
+
 impl<'a> PostObservation<'a> {
     pub(crate) fn new(
         post: &'a Post,
@@ -425,8 +437,8 @@ impl<'a> Intake<'_, 'a> {
         post::replace(tx, &changes.replaced_posts)?;
         refresh::insert(tx, &changes.new_freshness)?;
         refresh::revive(tx, policy, asked_at_ms, &changes.revived_posts)?;
-        post::returned(tx, &changes.returned_posts)?;
-        post::list_at(tx, &changes.relisted_posts)?;
+        post::list_at(tx, &changes.returned_posts, true)?;
+        post::list_at(tx, &changes.relisted_posts, false)?;
         // Other sources that have them move their entries below their own roots.
         let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
         refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;

@@ -84,17 +84,13 @@ fn found(
     let Some(known) = known.get(&*upstream_id) else {
         return Ok(CommitSummary::default());
     };
-    let entries = entry::of_post(tx, source.id, known.id)?;
+    let entries = entry::of_posts(tx, source.id, &[known.id])?;
     let observations: Vec<PostObservation<'_>> = entries
         .into_iter()
         .map(|entry| PostObservation::new(post, "", None, Some(entry)))
         .filter(PostObservation::may_be_news)
         .collect();
-    let context = IntakeContext {
-        asked_at_ms: commit.headers.sent_at_ms,
-        now_ms: commit.now_ms,
-        streamed: false,
-        policy: commit.policy,
-    };
+    let asked_at_ms = commit.headers.sent_at_ms;
+    let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     intake::take_in(tx, source, &observations, context)
 }

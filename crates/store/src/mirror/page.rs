@@ -88,12 +88,7 @@ pub fn commit_page(
         None => Vec::new(),
     };
     let gaps = gap::load(tx, source.id)?;
-    let context = IntakeContext {
-        asked_at_ms,
-        now_ms: commit.now_ms,
-        streamed: false,
-        policy: commit.policy,
-    };
+    let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     let recount = RecountContext {
         instance_id: source.instance_id,
         policy: commit.policy,

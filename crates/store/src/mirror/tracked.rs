@@ -171,12 +171,8 @@ pub fn hydrate(
             })
             .filter(PostObservation::may_be_news)
             .collect();
-        let context = IntakeContext {
-            asked_at_ms,
-            now_ms,
-            streamed: false,
-            policy: if once { &never } else { policy },
-        };
+        let policy = if once { &never } else { policy };
+        let context = IntakeContext::answered(asked_at_ms, now_ms, policy);
         new += intake::take_in(tx, &mut held, &observations, context)?.new;
     }
     held.save_usns(tx)?;

@@ -225,24 +225,19 @@ pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(
     )
 }
 
-/// Records that posts have returned after their deletion, each with its new ID in the public
-/// timeline: readers have passed the old one. Every source that has one of them moves its entry
-/// when it is notified. The clock, which gave the IDs, must be held.
-pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
-    list(tx, posts, 1)
-}
-
-/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`]. The
-/// clock must be held.
-pub(crate) fn list_at(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
-    list(tx, posts, 0)
-}
-
-fn list(tx: &mut Tx<'_>, posts: &[(i64, i64)], returns: i64) -> Result<(), DbError> {
+/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`]. With
+/// `returned`, because they have returned after their deletion, and readers have passed the old IDs:
+/// every source that has one of them then moves its entry when it is notified. The clock, which gave
+/// the IDs, must be held.
+pub(crate) fn list_at(
+    tx: &mut Tx<'_>,
+    posts: &[(i64, i64)],
+    returned: bool,
+) -> Result<(), DbError> {
     tx.execute_many_later(
         "update post set public_id = r.public_id, returns = returns + $1
          from {rows as r(id, public_id)} where post.id = r.id",
-        &[&returns],
+        &[&i64::from(returned)],
         &[
             Column::i64(posts.iter().map(|(id, _)| *id)),
             Column::i64(posts.iter().map(|(_, public_id)| *public_id)),

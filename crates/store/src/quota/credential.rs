@@ -72,7 +72,8 @@ pub fn add(
         return Ok(Err(NameRefused::Taken));
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
-    let id = insert(tx, instance, new, now_ms)?;
+    let (token, monthly_posts) = (new.token.as_ref(), new.monthly_posts);
+    let id = insert(tx, instance, &new.name, token, monthly_posts, now_ms)?;
     Ok(Ok(id))
 }
 
@@ -88,19 +89,12 @@ pub fn find_or_add(
     if let Some(known) = find(tx, instance, token)? {
         return Ok(known);
     }
-    let mut new = NewCredential {
-        name: name.to_owned(),
-        origin: String::new(),
-        api: Api::default(),
-        token: token.cloned(),
-        monthly_posts: None,
-    };
-    let mut number = 1;
-    while by_name(tx, &new.name)?.is_some() {
+    let (mut number, mut free_name) = (1, name.to_owned());
+    while by_name(tx, &free_name)?.is_some() {
         number += 1;
-        new.name = format!("{name}-{number}");
+        free_name = format!("{name}-{number}");
     }
-    let id = insert(tx, sql(instance), &new, now_ms)?;
+    let id = insert(tx, sql(instance), &free_name, token, None, now_ms)?;
     by_id(tx, id)?.ok_or_else(|| StoreError::unreadable("a credential", &"it was just added"))
 }
 
@@ -177,7 +171,9 @@ pub fn restore(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
 fn insert(
     tx: &mut Tx<'_>,
     instance_id: i64,
-    new: &NewCredential,
+    name: &str,
+    token: Option<&TokenLocation>,
+    monthly_posts: Option<i64>,
     now_ms: i64,
 ) -> Result<CredentialId, StoreError> {
     let id = local_ids::take_numbers(tx, "last_credential_id", 1)?;
@@ -187,9 +183,9 @@ fn insert(
         &[
             &id,
             &instance_id,
-            &new.name,
-            &new.token.as_ref().map(TokenLocation::to_text),
-            &new.monthly_posts,
+            &name,
+            &token.map(TokenLocation::to_text),
+            &monthly_posts,
             &now_ms,
         ],
     )?;

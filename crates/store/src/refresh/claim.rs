@@ -137,18 +137,16 @@ impl Claims {
     /// [`StoreError::Db`] if the database failed; then the claim ends by itself.
     pub async fn give_back(&self, store: &Store, claim: Claim) -> Result<(), StoreError> {
         self.forget(&claim);
-        match store.dialect() {
-            Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => {
-                let job = move |tx: &mut Tx<'_>| {
-                    if claim_lease::end(tx, base_bucket(&claim), claim.id)? {
-                        schedule::insert(tx, &claim.slots().collect::<Vec<_>>())?;
-                    }
-                    Ok(())
-                };
-                store.write(Root::none(), job).await
-            }
+        if store.dialect() == Dialect::Sqlite {
+            return Ok(());
         }
+        let job = move |tx: &mut Tx<'_>| {
+            if claim_lease::end(tx, base_bucket(&claim), claim.id)? {
+                schedule::insert(tx, &claim.slots().collect::<Vec<_>>())?;
+            }
+            Ok(())
+        };
+        store.write(Root::none(), job).await
     }
 
     /// Gives back all claims of a holder on an instance: those that could not be given back, and
@@ -162,15 +160,14 @@ impl Claims {
         instance: InstanceId,
         holder: String,
     ) -> Result<(), StoreError> {
-        match store.dialect() {
-            // Claims in memory are always given back.
-            Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => {
-                let base = sql(instance) * SHARDS;
-                let job = move |tx: &mut Tx<'_>| claim_lease::put_back_of(tx, base, &holder);
-                Ok(store.write(Root::none(), job).await.map(|_| ())?)
-            }
+        // Claims in memory are always given back.
+        if store.dialect() == Dialect::Sqlite {
+            return Ok(());
         }
+        let base = sql(instance) * SHARDS;
+        let job = move |tx: &mut Tx<'_>| claim_lease::put_back_of(tx, base, &holder);
+        store.write(Root::none(), job).await?;
+        Ok(())
     }
 
     /// Ends a claim in memory.
@@ -196,9 +193,8 @@ impl Claims {
         if !self.book().is_whole(claim.id, claim.post_ids(), now_ms) {
             return Ok(false);
         }
-        let slots: Vec<Slot> = claim.slots().collect();
         // A row that is missing was removed with its post.
-        schedule::remove(tx, &slots)?;
+        schedule::remove(tx, claim.slots())?;
         Ok(true)
     }
 

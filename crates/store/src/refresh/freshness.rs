@@ -83,17 +83,10 @@ pub(crate) fn time_of(due: Due) -> Option<i64> {
 
 /// The state of a post; `None` if it is not stored or was never scheduled.
 pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
-    refresh_state_of(tx, sql(post))
+    Ok(by_ids(tx, &[sql(post)])?.remove(&sql(post)))
 }
 
-/// The state of a post or a pending look-up.
-pub(crate) fn refresh_state_of(
-    tx: &mut Tx<'_>,
-    id: i64,
-) -> Result<Option<RefreshState>, StoreError> {
-    Ok(by_ids(tx, &[id])?.remove(&id))
-}
-
+/// The states of posts and pending look-ups.
 pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     post_ids: &[i64],

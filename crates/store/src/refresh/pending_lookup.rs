@@ -12,7 +12,7 @@ use driftline_core::{
 };
 use driftline_db::{Column, DbError, Tx};
 
-use super::{RefreshState, freshness, refresh_state_of};
+use super::{RefreshState, freshness};
 use crate::{error::StoreError, id_types::sql, local_ids, posts::find, text};
 
 /// A requested post that is not stored: its look-up is pending or has failed.
@@ -44,7 +44,7 @@ pub fn pending_post(tx: &mut Tx<'_>, text: &str) -> Result<Option<PendingPost>, 
         let Some((lookup_id, waits)) = found else {
             continue;
         };
-        let refresh_state = refresh_state_of(tx, lookup_id)?;
+        let refresh_state = freshness::by_ids(tx, &[lookup_id])?.remove(&lookup_id);
         return Ok(refresh_state.map(|refresh_state| PendingPost {
             origin: instance.origin,
             upstream_id: upstream_id.to_owned(),

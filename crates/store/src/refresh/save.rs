@@ -376,7 +376,7 @@ impl<'a> Changes<'a> {
         if !self.returned.is_empty() {
             let first = local_ids::take(tx, save.now_ms, self.returned.len())?;
             let places: Vec<_> = self.returned.iter().copied().zip(first..).collect();
-            post::returned(tx, &places)?;
+            post::list_at(tx, &places, true)?;
         }
         tx.execute_many_later(
             "update post set deleted_at_ms = r.at_ms, listed = false, raw = null
