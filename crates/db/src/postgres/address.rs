@@ -154,8 +154,8 @@ fn duration(key: &str, value: &str) -> Result<Duration, DbError> {
         })
 }
 
-const STATEMENT_TIMEOUT: &str = "statement_timeout";
-const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
+pub(super) const STATEMENT_TIMEOUT: &str = "statement_timeout";
+pub(super) const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
 /// Longer than any healthy statement takes; counting a large source's entries takes a minute.
 const DEFAULT_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// A transaction waits for this process's computing alone. An idle one holds locks that

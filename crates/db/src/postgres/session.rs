@@ -139,14 +139,6 @@ impl Session {
         })
     }
 
-    /// Waits until everything that was kept back is done.
-    pub(crate) fn settle(&mut self) -> Result<(), DbError> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        self.ask(async |_| Ok(()))
-    }
-
     /// Commits. Only an error from the server proves that nothing was committed.
     pub(crate) fn commit(&mut self) -> Result<(), DbError> {
         match self.script("commit") {
@@ -225,7 +217,7 @@ impl Session {
         else_missing: Option<DbError>,
     ) -> Result<(), DbError> {
         if self.waiting.len() >= MAX_WAITING {
-            self.settle()?;
+            self.ask(async |_| Ok(()))?;
         }
         let params = bind(params, columns);
         self.plan_by_keys(&params);

@@ -51,20 +51,19 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, DbError> {
 }
 
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
-    // Each connection stays on one thread, so SQLite's own locks are left out.
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(|error| refused(path, &error))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection
-        .busy_timeout(BUSY_TIMEOUT)
-        .map_err(|error| refused(path, &error))?;
-    // A plan that hung on bound values would be made again each time that a
-    // cached statement, whose values were cleared, is used again.
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
-        .map_err(|error| refused(path, &error))?;
-    vtab::array::load_module(&connection).map_err(|error| refused(path, &error))?;
-    Ok(connection)
+    let opened = || {
+        // Each connection stays on one thread, so SQLite's own locks are left out.
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // A plan that hung on bound values would be made again each time that a
+        // cached statement, whose values were cleared, is used again.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        vtab::array::load_module(&connection)?;
+        Ok(connection)
+    };
+    opened().map_err(|error| refused(path, &error))
 }
 
 fn refused(path: &Path, error: &rusqlite::Error) -> DbError {

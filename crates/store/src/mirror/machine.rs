@@ -39,13 +39,12 @@ pub fn lateness_of_others(
             library::OF_SOURCES
         ),
         &[&sql(instance), &sql(source)],
-        |row| row.text("machine"),
+        |row| {
+            let machine = from_json("a source's machine", row.str("machine")?);
+            Ok(machine.map(|machine: Machine| machine.lateness().clone()))
+        },
     )?;
-    let lateness = |json: &String| {
-        let machine: Machine = from_json("a source's machine", json)?;
-        Ok(machine.lateness().clone())
-    };
-    machines.iter().map(lateness).collect()
+    machines.into_iter().collect()
 }
 
 /// A machine to store that changed without a page: a request failed, or a fill was requested.

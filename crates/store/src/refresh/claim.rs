@@ -204,12 +204,12 @@ impl Claims {
         // snapshot still shows as due.
         let mut book = self.book();
         book.clear_ended(request.now_ms);
-        let (due, _) = Due::gather(tx, request, &book)?;
-        if let Some(wait) = due.wait(tx, request)? {
+        let (due, _) = find_due(tx, request, &book)?;
+        if let Some(wait) = wait(tx, request, &due)? {
             return Ok(wait);
         }
         let is_free = |slot: &Slot| !book.holds(slot.post_id, request.now_ms);
-        let taken = due.taken(tx, request, is_free)?;
+        let taken = take(tx, request, &due, is_free)?;
         let until_ms = request.now_ms.saturating_add(request.lease_ms);
         let id = book.take(taken.slots().map(|slot| slot.post_id), until_ms);
         Ok(Claimed::Batch(Claim {
@@ -230,29 +230,29 @@ impl Claims {
         let base = sql(request.instance) * SHARDS;
         claim_lease::enter(tx, base, lock)?;
         let no_book = ClaimBook::default();
-        let (mut due, mut clock_ms) = Due::gather(tx, request, &no_book)?;
+        let (mut due, mut clock_ms) = find_due(tx, request, &no_book)?;
         // A full batch looks for ended leases only now and then.
-        let is_full = due.slots.len() >= request.batch_rule.size();
+        let is_full = due.len() >= request.batch_rule.size();
         let is_time = self.book().is_time_for_ended(base, request.now_ms);
         if (is_time || !is_full) && claim_lease::put_back_ended(tx, base)? > 0 {
             // They have been due for longest.
-            (due, clock_ms) = Due::gather(tx, request, &no_book)?;
+            (due, clock_ms) = find_due(tx, request, &no_book)?;
         }
-        if lock == ClaimLock::Shared && due.slots.len() < request.batch_rule.size() {
+        if lock == ClaimLock::Shared && due.len() < request.batch_rule.size() {
             let all_due = schedule::count_due(
                 tx,
                 buckets(request),
                 request.now_ms,
                 request.batch_rule.size(),
             )?;
-            if all_due > due.slots.len() {
+            if all_due > due.len() {
                 return Ok(None);
             }
         }
-        if let Some(wait) = due.wait(tx, request)? {
+        if let Some(wait) = wait(tx, request, &due)? {
             return Ok(Some(wait));
         }
-        let taken = due.taken(tx, request, |_| true)?;
+        let taken = take(tx, request, &due, |_| true)?;
         let slots: Vec<Slot> = taken.slots().collect();
         let time = (clock_ms, request.lease_ms);
         let (id, until_ms) = claim_lease::take(tx, base, &request.holder, time, &slots)?;
@@ -276,86 +276,73 @@ impl Claim {
     }
 }
 
-/// The posts of an instance that are due and free.
-#[derive(Default)]
-struct Due {
-    slots: Vec<Slot>,
-    first_ms: Option<i64>,
+/// Finds the posts that are due and that the book does not hold; on PostgreSQL it locks those that
+/// are in no lease. Returns them with the time by the database's clock.
+fn find_due(
+    tx: &mut Tx<'_>,
+    request: &ClaimRequest,
+    book: &ClaimBook,
+) -> Result<(Vec<Slot>, i64), DbError> {
+    let (mut due, mut clock_ms) = (Vec::new(), 0);
+    let reach = choice::reach(&request.policy, request.batch_rule.size());
+    for bucket in buckets(request) {
+        let limit = reach - due.len() + book.len();
+        for (slot, now_ms) in schedule::first(tx, bucket, request.now_ms, limit)? {
+            clock_ms = now_ms;
+            if !book.holds(slot.post_id, request.now_ms) {
+                due.push(slot);
+            }
+        }
+        if due.len() >= reach {
+            break;
+        }
+    }
+    due.truncate(reach);
+    Ok((due, clock_ms))
 }
 
-impl Due {
-    /// Finds the posts that are due and that the book does not hold; on PostgreSQL it locks those that
-    /// are in no lease. Returns them with the time by the database's clock.
-    fn gather(
-        tx: &mut Tx<'_>,
-        request: &ClaimRequest,
-        book: &ClaimBook,
-    ) -> Result<(Self, i64), DbError> {
-        let (mut due, mut clock_ms) = (Self::default(), 0);
-        let reach = choice::reach(&request.policy, request.batch_rule.size());
-        for bucket in buckets(request) {
-            let limit = reach - due.slots.len() + book.len();
-            for (slot, now_ms) in schedule::first(tx, bucket, request.now_ms, limit)? {
-                clock_ms = now_ms;
-                if !book.holds(slot.post_id, request.now_ms) {
-                    let first_ms = due.first_ms.unwrap_or(slot.due_at_ms);
-                    due.first_ms = Some(first_ms.min(slot.due_at_ms));
-                    due.slots.push(slot);
-                }
-            }
-            if due.slots.len() >= reach {
-                break;
-            }
+/// What to wait for; `None` if the batch leaves now.
+fn wait(tx: &mut Tx<'_>, request: &ClaimRequest, due: &[Slot]) -> Result<Option<Claimed>, DbError> {
+    let first_ms = due.iter().map(|slot| slot.due_at_ms).min();
+    let first_ms = first_ms.unwrap_or(request.now_ms);
+    match request.batch_rule.fill(due.len(), first_ms, request.now_ms) {
+        Fill::Full | Fill::Over => Ok(None),
+        Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
+        Fill::Empty => {
+            let next = schedule::next_due_ms(tx, buckets(request))?;
+            // Other workers hold what is due already, so there is nothing to do at once.
+            let soon = |due_ms: i64| Claimed::Until(due_ms.max(request.now_ms + HELD_MS));
+            Ok(Some(next.map_or(Claimed::Idle, soon)))
         }
-        due.slots.truncate(reach);
-        Ok((due, clock_ms))
     }
+}
 
-    /// What to wait for; `None` if the batch leaves now.
-    fn wait(&self, tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<Option<Claimed>, DbError> {
-        let first_ms = self.first_ms.unwrap_or(request.now_ms);
-        match request
-            .batch_rule
-            .fill(self.slots.len(), first_ms, request.now_ms)
-        {
-            Fill::Full | Fill::Over => Ok(None),
-            Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
-            Fill::Empty => {
-                let next = schedule::next_due_ms(tx, buckets(request))?;
-                // Other workers hold what is due already, so there is nothing to do at once.
-                let soon = |due_ms: i64| Claimed::Until(due_ms.max(request.now_ms + HELD_MS));
-                Ok(Some(next.map_or(Claimed::Idle, soon)))
-            }
-        }
+/// The claim of them and of those that fill its batch up, before it has an ID and an end.
+fn take(
+    tx: &mut Tx<'_>,
+    request: &ClaimRequest,
+    slots: &[Slot],
+    is_free: impl Fn(&Slot) -> bool,
+) -> Result<Claim, StoreError> {
+    let (due, idle) = posts(tx, slots)?;
+    let size = request.batch_rule.size();
+    // A turn lasts a round of the shards, so that it does not depend on which shard comes first.
+    let turn = request.shard / SHARDS as u64;
+    let Choice { mut posts, later } =
+        choice::choose(&request.policy, due, size, turn, request.now_ms);
+    let missing = size.saturating_sub(posts.len());
+    // Posts that are not due are no reason to send a request.
+    if missing > 0 && !posts.is_empty() {
+        posts.extend(more(tx, request, missing, is_free)?);
     }
-
-    /// The claim of them and of those that fill its batch up, before it has an ID and an end.
-    fn taken(
-        self,
-        tx: &mut Tx<'_>,
-        request: &ClaimRequest,
-        is_free: impl Fn(&Slot) -> bool,
-    ) -> Result<Claim, StoreError> {
-        let (due, idle) = posts(tx, &self.slots)?;
-        let size = request.batch_rule.size();
-        // A turn lasts a round of the shards, so that it does not depend on which shard comes first.
-        let turn = request.shard / SHARDS as u64;
-        let Choice { mut posts, later } =
-            choice::choose(&request.policy, due, size, turn, request.now_ms);
-        let missing = size.saturating_sub(posts.len());
-        // Posts that are not due are no reason to send a request.
-        if missing > 0 && !posts.is_empty() {
-            posts.extend(more(tx, request, missing, is_free)?);
-        }
-        Ok(Claim {
-            instance: request.instance,
-            id: 0,
-            until_ms: 0,
-            posts,
-            idle,
-            later,
-        })
-    }
+    Ok(Claim {
+        instance: request.instance,
+        id: 0,
+        until_ms: 0,
+        posts,
+        idle,
+        later,
+    })
 }
 
 /// The most valuable of the posts that are not due yet, under a policy by value.

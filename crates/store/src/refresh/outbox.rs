@@ -5,7 +5,7 @@
 //! transaction, and a relay notifies each source in a transaction below the source's root. After a
 //! crash in between, the post is still in the outbox.
 
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, ToValue, Tx};
 
 use crate::{
     error::StoreError,
@@ -32,20 +32,16 @@ pub fn outbox(
     above: Option<LocalId>,
     limit: u32,
 ) -> Result<Vec<OutboxItem>, StoreError> {
-    Ok(tx.query(
-        &format!(
-            "select {COLUMNS} from outbox
-             where instance_id = $1 and since_ms <= $2 and post_id > $3
-             order by post_id limit $4"
-        ),
+    select(
+        tx,
+        "since_ms <= $2 and post_id > $3 order by post_id limit $4",
         &[
             &sql(instance),
             &until_ms,
             &above.map_or(i64::MIN, sql),
-            &i64::from(limit),
+            &limit,
         ],
-        from_row,
-    )?)
+    )
 }
 
 /// The outbox's items of these posts.
@@ -54,17 +50,12 @@ pub fn outbox_of(
     instance: InstanceId,
     posts: &[LocalId],
 ) -> Result<Vec<OutboxItem>, StoreError> {
-    Ok(tx.query(
-        &format!(
-            "select {COLUMNS} from outbox
-             where instance_id = $1 and post_id {{in $2}} order by post_id"
-        ),
-        &[
-            &sql(instance),
-            &Column::i64(posts.iter().map(|post| sql(*post))),
-        ],
-        from_row,
-    )?)
+    let posts = Column::i64(posts.iter().map(|post| sql(*post)));
+    select(
+        tx,
+        "post_id {in $2} order by post_id",
+        &[&sql(instance), &posts],
+    )
 }
 
 /// Removes items that every source was notified of; a post that was added again since stays.
@@ -105,13 +96,19 @@ pub(crate) fn add_to_outbox(
     )
 }
 
-/// The columns that [`from_row`] reads.
-const COLUMNS: &str = "post_id, counts, since_ms";
-
-fn from_row(row: &Row<'_>) -> Result<OutboxItem, DbError> {
-    Ok(OutboxItem {
-        post: from_sql(row.i64("post_id")?)?,
-        counts: row.bool("counts")?,
-        since_ms: row.i64("since_ms")?,
-    })
+/// Items of the instance `$1`.
+fn select(
+    tx: &mut Tx<'_>,
+    which: &str,
+    params: &[&dyn ToValue],
+) -> Result<Vec<OutboxItem>, StoreError> {
+    let sql =
+        format!("select post_id, counts, since_ms from outbox where instance_id = $1 and {which}");
+    Ok(tx.query(&sql, params, |row| {
+        Ok(OutboxItem {
+            post: from_sql(row.i64("post_id")?)?,
+            counts: row.bool("counts")?,
+            since_ms: row.i64("since_ms")?,
+        })
+    })?)
 }
