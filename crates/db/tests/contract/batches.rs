@@ -20,7 +20,8 @@ fn insert_all(db: &Db, posts: Vec<Post>) -> Result<u64, DbError> {
             "insert into post (source_id, id, body, hidden, likes)
              select $1, r.id, r.body, r.hidden, r.likes
              from {rows as r(id, body, hidden, likes)} where true
-             on conflict (source_id, id) do update set body = excluded.body, hidden = excluded.hidden, likes = excluded.likes",
+             on conflict (source_id, id) do update
+             set body = excluded.body, hidden = excluded.hidden, likes = excluded.likes",
             &[&1],
             &columns(&posts),
         )

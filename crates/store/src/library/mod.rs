@@ -3,8 +3,8 @@
 //! A library is a row of its own, and its USNs are only taken from it. Today each source owns one,
 //! which holds its entries. Whoever takes USNs has locked the owner's row, which is the write's root.
 //!
-//! Each opening of the store that gives a USN is recorded with the first, under a random nonce, and a
-//! library names the last one in which it gave a USN, with the first that it gave then. So whoever
+//! Each opening of the store that gives a USN is recorded with the first, under a random nonce, and
+//! a library names the last one in which it gave a USN, with the first that it gave then. So whoever
 //! remembers an opening and a USN can see that a copy of the store went its own way since.
 
 use driftline_db::{DbError, Row, Tx};

@@ -108,6 +108,6 @@ fn from_row(row: &Row<'_>) -> Result<Gap, DbError> {
     })
 }
 
-/// The columns that [`save`] writes and [`from_row`] reads, in order: the names of the kinds' fields.
+/// The columns that [`save`] writes and [`from_row`] reads, in order: the kinds' fields by name.
 const COLUMNS: &str =
     "low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms";

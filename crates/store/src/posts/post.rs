@@ -225,8 +225,8 @@ pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(
     )
 }
 
-/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`]. With
-/// `returned`, because they have returned after their deletion, and readers have passed the old IDs:
+/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`].
+/// With `returned`, because they have returned after their deletion, and readers have passed the old IDs:
 /// every source that has one of them then moves its entry when it is notified. The clock, which gave
 /// the IDs, must be held.
 pub(crate) fn list_at(

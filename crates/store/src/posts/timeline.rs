@@ -191,9 +191,9 @@ struct Found {
     returns: i64,
 }
 
-/// Reads places and their posts, until there are enough that may be shown: a source need not have noticed
-/// yet that a post of its was deleted, and a page that is short for that reason would look like
-/// the timeline's end.
+/// Reads places and their posts, until there are enough that may be shown: a source need not have
+/// noticed yet that a post of its was deleted, and a page that is short for that reason would look
+/// like the timeline's end.
 ///
 /// `places` selects places above `$1` and below `$2` in their order; `params` are `$4` and so on.
 fn read(

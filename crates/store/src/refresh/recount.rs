@@ -64,8 +64,8 @@ impl Look {
 }
 
 impl<'p> RecountContext<'p> {
-    /// Takes stored posts, which a page shows with their content unchanged, as if they had been looked up, except those that are claimed and so being looked
-    /// up anyway. Removes their due times; everything else is written by [`Recounts::write`].
+    /// Takes stored posts, which a page shows with their content unchanged, as if they had been looked
+    /// up, except those that are claimed and so being looked up anyway. Removes their due times; everything else is written by [`Recounts::write`].
     pub(crate) fn look<'a>(
         self,
         tx: &mut Tx<'_>,
