@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::dialect::Dialect;
 use crate::error::DbError;
-use crate::value::{ValueRef, check_text};
+use crate::value::{ToValue, ValueRef, check_text};
 
 /// One column of a batch, or a list for `{in $n}`: values of one type, some of them null.
 #[derive(Clone, Debug)]
@@ -13,8 +13,6 @@ pub enum Column<'a> {
     I64(Vec<Option<i64>>),
     /// Texts, borrowed: a batch of large posts is not copied to be sent.
     Text(Vec<Option<&'a str>>),
-    /// Byte strings.
-    Blob(Vec<Option<&'a [u8]>>),
     /// Truth values.
     Bool(Vec<Option<bool>>),
 }
@@ -30,11 +28,6 @@ impl<'a> Column<'a> {
         Column::Text(values.into_iter().map(Into::into).collect())
     }
 
-    /// A column of `&[u8]` or `Option<&[u8]>`.
-    pub fn blob<T: Into<Option<&'a [u8]>>>(values: impl IntoIterator<Item = T>) -> Column<'a> {
-        Column::Blob(values.into_iter().map(Into::into).collect())
-    }
-
     /// A column of `bool` or `Option<bool>`.
     pub fn bool<T: Into<Option<bool>>>(values: impl IntoIterator<Item = T>) -> Column<'a> {
         Column::Bool(values.into_iter().map(Into::into).collect())
@@ -45,7 +38,6 @@ impl<'a> Column<'a> {
         match self {
             Column::I64(values) => values.len(),
             Column::Text(values) => values.len(),
-            Column::Blob(values) => values.len(),
             Column::Bool(values) => values.len(),
         }
     }
@@ -63,7 +55,6 @@ impl<'a> Column<'a> {
         let value = match self {
             Column::I64(values) => at(values, index).map(ValueRef::I64),
             Column::Text(values) => at(values, index).map(ValueRef::Text),
-            Column::Blob(values) => at(values, index).map(ValueRef::Blob),
             Column::Bool(values) => at(values, index).map(ValueRef::Bool),
         };
         value.unwrap_or(ValueRef::Null)
@@ -83,66 +74,74 @@ impl<'a> Column<'a> {
         match self {
             Column::I64(_) => "bigint[]",
             Column::Text(_) => "text[]",
-            Column::Blob(_) => "bytea[]",
             Column::Bool(_) => "boolean[]",
         }
     }
 }
 
-/// The number of rows of a batch.
-pub(crate) fn rows(columns: &[Column<'_>]) -> Result<usize, DbError> {
-    let Some(first) = columns.first() else {
-        return Err(DbError::Type("a batch needs a column".into()));
-    };
-    for column in columns {
-        if column.len() != first.len() {
-            return Err(DbError::Type("a batch's columns differ in length".into()));
-        }
-        column.check()?;
-    }
-    Ok(first.len())
+/// How a statement goes with its batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// It has none.
+    Single,
+    /// `{rows}`.
+    Batch,
+    /// `{row 1}`, for each of which it gives one row at most.
+    LookUp,
 }
 
-/// A batch's statement for one database; the columns' parameters follow the `scalars` first ones. A
-/// `look_up` gives one row at most for each of the batch's.
+/// Refuses what one of the databases could not hold, before it reaches either.
+pub(crate) fn check(params: &[&dyn ToValue], columns: &[Column<'_>]) -> Result<(), DbError> {
+    params
+        .iter()
+        .try_for_each(|param| param.to_value().check())?;
+    columns.iter().try_for_each(Column::check)?;
+    match columns
+        .windows(2)
+        .any(|pair| pair[0].len() != pair[1].len())
+    {
+        true => Err(DbError::Type("a batch's columns differ in length".into())),
+        false => Ok(()),
+    }
+}
+
+/// A statement's text for one database; the columns' parameters follow the `scalars` first ones.
 ///
-/// A statement's text is made once in each thread.
+/// It is made once in each thread.
 pub(crate) fn statement(
     dialect: Dialect,
     sql: &str,
     scalars: usize,
     columns: &[Column<'_>],
-    look_up: bool,
+    form: Form,
 ) -> Result<Rc<str>, DbError> {
     thread_local! {
         static MADE: RefCell<HashMap<Box<str>, Vec<Made>>> = RefCell::default();
     }
-    let form = (dialect, scalars, look_up);
-    let is_of = |types: &[&str]| {
-        let own = columns.iter().map(Column::array_type);
-        types.iter().copied().eq(own)
-    };
+    if form != Form::Single && columns.is_empty() {
+        return Err(DbError::Type("a batch needs a column".into()));
+    }
+    let key = (dialect, scalars, form);
     MADE.with_borrow_mut(|made| {
         let known = made.get(sql).and_then(|forms| {
-            let fits = |made: &&Made| made.form == form && is_of(&made.types);
+            let types = || columns.iter().map(Column::array_type);
+            let fits = |made: &&Made| made.key == key && types().eq(made.types.iter().copied());
             forms.iter().find(fits)
         });
         if let Some(known) = known {
             return Ok(Rc::clone(&known.text));
         }
-        let text = match look_up {
-            true => make_look_up(dialect, sql, scalars, columns),
-            false => make_statement(dialect, sql, scalars, columns),
+        let text: Rc<str> = match form {
+            Form::Single => dialect.expand(sql)?.into(),
+            Form::Batch => make_statement(dialect, sql, scalars, columns)?.into(),
+            Form::LookUp => make_look_up(dialect, sql, scalars, columns)?.into(),
         };
-        let text: Rc<str> = text?.into();
         if made.len() >= MAX_MADE {
             made.clear();
         }
-        let types = columns.iter().map(Column::array_type).collect();
-        let forms = made.entry(sql.into()).or_default();
-        forms.push(Made {
-            form,
-            types,
+        made.entry(sql.into()).or_default().push(Made {
+            key,
+            types: columns.iter().map(Column::array_type).collect(),
             text: Rc::clone(&text),
         });
         Ok(text)
@@ -151,8 +150,8 @@ pub(crate) fn statement(
 
 /// A statement's text, and its inputs other than the source.
 struct Made {
-    /// The database, how many parameters come before the columns, and whether it is a look-up.
-    form: (Dialect, usize, bool),
+    /// The database, and how many parameters come before the columns.
+    key: (Dialect, usize, Form),
     types: Vec<&'static str>,
     text: Rc<str>,
 }
@@ -176,41 +175,27 @@ fn make_statement(
             "a batch does not fit `{{rows{word}}}`"
         )));
     }
-    let numbered = |(n, column): (usize, &str)| format!("${} as {column}", scalars + 1 + n);
     let text = match (dialect, table) {
-        (Dialect::Postgres, None) => {
-            format!(
-                "{start}select * from unnest({}){end}",
-                arrays(scalars, columns)
-            )
-        }
-        (
-            Dialect::Postgres,
-            Some(Table {
-                name,
-                columns: names,
-            }),
-        ) => {
-            let arrays = arrays(scalars, columns);
-            format!(
-                "{start}unnest({arrays}) as {name}({}){end}",
-                names.join(", ")
-            )
+        (Dialect::Postgres, table) => {
+            let batch = format!("unnest({})", arrays(scalars, columns));
+            match table {
+                None => format!("{start}select * from {batch}{end}"),
+                Some(Table { name, columns }) => {
+                    format!("{start}{batch} as {name}({}){end}", columns.join(", "))
+                }
+            }
         }
         (Dialect::Sqlite, None) => {
-            let row = (1..=columns.len()).map(|n| format!("${}", scalars + n));
-            format!(
-                "{start}values ({}){end}",
-                row.collect::<Vec<_>>().join(", ")
-            )
+            let row = joined((1..=columns.len()).map(|n| format!("${}", scalars + n)));
+            format!("{start}values ({row}){end}")
         }
         (Dialect::Sqlite, Some(table)) => match start.trim_end().strip_suffix("from") {
             Some(update) if sql.starts_with("update") && end.trim_start().starts_with("where") => {
                 table.put_into(&format!("{update}{}", end.trim_start()), scalars)
             }
             _ => {
-                let row = table.columns.iter().copied().enumerate().map(numbered);
-                let row = row.collect::<Vec<_>>().join(", ");
+                let row = (1..).zip(&table.columns);
+                let row = joined(row.map(|(n, name)| format!("${} as {name}", scalars + n)));
                 format!("{start}(select {row}) as {}{end}", table.name)
             }
         },
@@ -245,12 +230,11 @@ fn make_look_up(
     Ok(match dialect {
         Dialect::Sqlite => format!("{text} limit 1"),
         Dialect::Postgres => {
-            let names = (1..=columns.len()).map(|number| format!("c{number}"));
+            let names = joined((1..=columns.len()).map(|number| format!("c{number}")));
             format!(
-                "select found.* from unnest({}) as batch({})
+                "select found.* from unnest({}) as batch({names})
                  cross join lateral ({text} limit 1) as found",
-                arrays(scalars, columns),
-                names.collect::<Vec<_>>().join(", ")
+                arrays(scalars, columns)
             )
         }
     })
@@ -258,9 +242,12 @@ fn make_look_up(
 
 /// The batch's columns as parameters. They are cast, because one of nulls only would have no type.
 fn arrays(scalars: usize, columns: &[Column<'_>]) -> String {
-    let arrays = columns.iter().zip(1..);
-    let arrays = arrays.map(|(column, n)| format!("${}::{}", scalars + n, column.array_type()));
-    arrays.collect::<Vec<_>>().join(", ")
+    let columns = (1..).zip(columns);
+    joined(columns.map(|(n, column)| format!("${}::{}", scalars + n, column.array_type())))
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// The batch as a table: the ` as r(a, b)` of `{rows as r(a, b)}`.

@@ -1,18 +1,17 @@
 use std::fmt;
-use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, JoinHandle, Thread};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use pollster::block_on;
 use tokio::sync::watch;
 
 use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::job::Call;
-use crate::migrate::{self, Migration, MigrationPlan, migrate};
+use crate::migrate::{self, MAX_OPENING_WAIT, Migration, MigrationPlan, migrate, when_free};
 use crate::options::{Options, Root, SecretUrl, Target};
 use crate::postgres::{self, Server, SessionPurpose};
 use crate::queue::Queue;
@@ -28,6 +27,8 @@ pub struct Db(Arc<Inner>);
 
 struct Inner {
     dialect: Dialect,
+    /// See [`Tx::opening`].
+    opening: Arc<str>,
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     counters: Arc<Counters>,
@@ -42,8 +43,7 @@ impl Db {
     /// Fails at once, and says why, if the file or the server cannot be used.
     pub fn open(options: Options) -> Result<Db, DbError> {
         // The blocking PostgreSQL client must not be used on a caller's async thread.
-        let opening = spawn("driftline-db-open", move || Inner::open(&options))?;
-        let inner = opening.join().map_err(|_| DbError::Panicked)??;
+        let inner = on_own_thread("driftline-db-open", move || Inner::open(&options))?;
         Ok(Db(Arc::new(inner)))
     }
 
@@ -56,8 +56,7 @@ impl Db {
         migrations: &'static [Migration],
     ) -> Result<MigrationPlan, DbError> {
         let target = target.clone();
-        let planning = spawn("driftline-db-plan", move || plan(&target, migrations))?;
-        planning.join().map_err(|_| DbError::Panicked)?
+        on_own_thread("driftline-db-plan", move || plan(&target, migrations))
     }
 
     /// Runs `job` in a transaction that may write, on one of the database's threads, and commits
@@ -66,53 +65,50 @@ impl Db {
     /// `job` may run more than once (see [`DbError::Deadlock`]) but commits once, and must not
     /// block for anything but the database. If the future is dropped while the job is queued, the
     /// job is skipped; once it runs, it commits all the same.
-    pub async fn write<T, E>(
+    pub async fn write<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         root: Root,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
-        call(&self.0.writes, root, job).await
+    ) -> Result<T, E> {
+        self.call(&self.0.writes, root, job).await
     }
 
     /// Runs `job` on a snapshot of the database, on one of its reading threads.
-    pub async fn read<T, E>(
+    pub async fn read<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
-        call(&self.0.reads, Root::none(), job).await
+    ) -> Result<T, E> {
+        self.call(&self.0.reads, Root::none(), job).await
     }
 
     /// [`Db::write`] for plain threads: blocks until the answer is there.
-    pub fn write_blocking<T, E>(
+    pub fn write_blocking<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         root: Root,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         block_on(self.write(root, job))
     }
 
     /// [`Db::read`] for plain threads: blocks until the answer is there.
-    pub fn read_blocking<T, E>(
+    pub fn read_blocking<T: Send + 'static, E: From<DbError> + Send + 'static>(
         &self,
         job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<DbError> + Send + 'static,
-    {
+    ) -> Result<T, E> {
         block_on(self.read(job))
+    }
+
+    async fn call<T: Send + 'static, E: From<DbError> + Send + 'static>(
+        &self,
+        queue: &Queue,
+        root: Root,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let (job, answer) = Call::boxed(Arc::clone(&self.0.opening), root, job);
+        queue.push(job).await?;
+        answer
+            .await
+            .unwrap_or_else(|_| Err(E::from(DbError::Closed)))
     }
 
     /// Takes no further jobs, finishes those that are queued, and waits for the threads to end.
@@ -163,6 +159,7 @@ impl Inner {
         };
         let inner = Inner {
             dialect,
+            opening: random_name().into(),
             writes: Arc::new(Queue::new(options.queue)),
             reads: Arc::new(Queue::new(options.queue)),
             counters: Arc::default(),
@@ -179,10 +176,9 @@ impl Inner {
     }
 
     fn start_sqlite(&self, options: &Options, path: &Path) -> Result<(), DbError> {
-        let writer = sqlite::open_writer(path, sqlite::MAX_OPENING_WAIT)?;
-        // Beginning the transaction has excluded other processes.
-        migrate(options.migrations, "", |step| {
-            sqlite::when_free(sqlite::MAX_OPENING_WAIT, || {
+        let writer = sqlite::open_writer(path, MAX_OPENING_WAIT)?;
+        migrate(options.migrations, |step| {
+            when_free(sqlite::HELD, MAX_OPENING_WAIT, || {
                 sqlite::command(&writer, "begin immediate")
             })?;
             let result = step(&mut Tx::sqlite(&writer));
@@ -212,9 +208,9 @@ impl Inner {
         let server = Server::new(url, schema)?;
         server.prepare(schema)?;
         let mut session = server.connect(SessionPurpose::Migrate)?;
-        migrate(options.migrations, MIGRATION_LOCK, |step| {
+        migrate(options.migrations, |step| {
             for tries in 0.. {
-                session.begin("begin");
+                session.begin_migration(MAX_OPENING_WAIT)?;
                 let mut tx = Tx::postgres(&mut session);
                 let result = step(&mut tx);
                 let cause = tx.poison().cloned();
@@ -232,28 +228,18 @@ impl Inner {
             }
             Ok(())
         })?;
-        let pools = [
-            (
-                SessionPurpose::Write,
-                "driftline-db-write",
-                &self.writes,
-                options.writers,
-            ),
-            (
-                SessionPurpose::Read,
-                "driftline-db-read",
-                &self.reads,
-                options.readers,
-            ),
-        ];
-        for (purpose, name, queue, size) in pools {
-            for _ in 0..size.max(1) {
-                let (server, queue) = (server.clone(), Arc::clone(queue));
-                let counters = Arc::clone(&self.counters);
-                self.start(name, move || {
-                    postgres::run_all(&server, &queue, purpose, &counters);
-                })?;
-            }
+        let start = |purpose, name, queue: &Arc<Queue>| {
+            let (server, queue) = (server.clone(), Arc::clone(queue));
+            let counters = Arc::clone(&self.counters);
+            self.start(name, move || {
+                postgres::run_all(&server, &queue, purpose, &counters);
+            })
+        };
+        for _ in 0..options.writers.max(1) {
+            start(SessionPurpose::Write, "driftline-db-write", &self.writes)?;
+        }
+        for _ in 0..options.readers.max(1) {
+            start(SessionPurpose::Read, "driftline-db-read", &self.reads)?;
         }
         Ok(())
     }
@@ -301,20 +287,18 @@ fn plan(target: &Target, migrations: &[Migration]) -> Result<MigrationPlan, DbEr
     }
 }
 
-async fn call<T, E>(
-    queue: &Queue,
-    root: Root,
-    job: impl FnMut(&mut Tx<'_>) -> Result<T, E> + Send + 'static,
-) -> Result<T, E>
-where
-    T: Send + 'static,
-    E: From<DbError> + Send + 'static,
-{
-    let (job, answer) = Call::boxed(root, job);
-    queue.push(job).await?;
-    answer
-        .await
-        .unwrap_or_else(|_| Err(E::from(DbError::Closed)))
+/// 32 random hexadecimal digits.
+fn random_name() -> String {
+    let random = || RandomState::new().hash_one(0);
+    format!("{:016x}{:016x}", random(), random())
+}
+
+fn on_own_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, DbError> + Send + 'static,
+) -> Result<T, DbError> {
+    let done = spawn(name, work)?.join();
+    done.map_err(|_| DbError::Panicked)?
 }
 
 fn spawn<T: Send + 'static>(
@@ -327,32 +311,9 @@ fn spawn<T: Send + 'static>(
         .map_err(|error| DbError::Open(format!("cannot start a thread: {error}")))
 }
 
-/// Runs a future of a [`Db`], which needs no runtime, on a plain thread.
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How often a migration is run again that was deadlocked: about six seconds in all.
 const MIGRATION_RERUNS: u32 = 5;
-/// Excludes other processes that migrate the same schema, until the commit. The first number is
-/// this program's own.
-const MIGRATION_LOCK: &str =
-    "select pg_advisory_xact_lock(1147365958, current_schema()::regnamespace::oid::int4)";

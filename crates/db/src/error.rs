@@ -106,10 +106,6 @@ pub enum DbError {
     #[error("{0}")]
     Open(String),
 
-    /// Something that this version does not support.
-    #[error("{0}")]
-    Unsupported(String),
-
     /// Any other error, in the database's words.
     #[error("{0}")]
     Other(String),
@@ -119,6 +115,16 @@ impl DbError {
     /// An error for a row that holds what the program cannot understand.
     pub fn invalid(message: impl Into<String>) -> DbError {
         DbError::Type(message.into())
+    }
+
+    pub(crate) fn gives_rows() -> DbError {
+        DbError::Type("`execute` ran a statement that gives rows: use `query`".into())
+    }
+
+    pub(crate) fn wrong_count(given: usize, expected: usize) -> DbError {
+        DbError::Type(format!(
+            "the statement has {expected} parameters, but {given} were given"
+        ))
     }
 
     /// Whether running the whole transaction again can help. Never true once a commit was tried.

@@ -1,4 +1,5 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
@@ -28,6 +29,7 @@ pub(crate) enum Ran {
 }
 
 pub(crate) struct Call<F, T, E> {
+    opening: Arc<str>,
     root: Root,
     closure: F,
     result: Option<Result<T, E>>,
@@ -40,10 +42,15 @@ where
     T: Send + 'static,
     E: From<DbError> + Send + 'static,
 {
-    pub(crate) fn boxed(root: Root, closure: F) -> (Box<dyn Job>, oneshot::Receiver<Result<T, E>>) {
+    pub(crate) fn boxed(
+        opening: Arc<str>,
+        root: Root,
+        closure: F,
+    ) -> (Box<dyn Job>, oneshot::Receiver<Result<T, E>>) {
         let (reply, answer) = oneshot::channel();
         (
             Box::new(Call {
+                opening,
                 root,
                 closure,
                 result: None,
@@ -67,32 +74,24 @@ where
     fn run(&mut self, tx: &mut Tx<'_>) -> Ran {
         // The closure is never run again after a panic, so its broken state is never seen.
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            tx.lock_root(self.root)?;
+            tx.enter(&self.opening, self.root)?;
             (self.closure)(tx)
         }));
         let Ok(result) = ran else {
             self.result = Some(Err(E::from(DbError::Panicked)));
             return Ran::RollBack;
         };
-        match (result, tx.poison()) {
-            (Ok(value), None) => {
-                self.result = Some(Ok(value));
-                Ran::Commit
-            }
-            (Err(error), None) => {
-                self.result = Some(Err(error));
-                Ran::RollBack
-            }
-            (_, Some(poison)) if poison.is_retryable() => Ran::Again(poison.clone()),
+        let (result, ran) = match (result, tx.poison()) {
+            (Ok(value), None) => (Ok(value), Ran::Commit),
+            (_, Some(poison)) if poison.is_retryable() => return Ran::Again(poison.clone()),
             (Ok(_), Some(poison)) => {
-                self.result = Some(Err(E::from(DbError::Poisoned(Box::new(poison.clone())))));
-                Ran::RollBack
+                let poisoned = DbError::Poisoned(Box::new(poison.clone()));
+                (Err(E::from(poisoned)), Ran::RollBack)
             }
-            (Err(error), Some(_)) => {
-                self.result = Some(Err(error));
-                Ran::RollBack
-            }
-        }
+            (Err(error), _) => (Err(error), Ran::RollBack),
+        };
+        self.result = Some(result);
+        ran
     }
 
     fn finish(self: Box<Self>, end: Result<(), DbError>) {

@@ -41,11 +41,13 @@ mod tx;
 mod value;
 
 pub use batch::Column;
-pub use db::{Db, block_on};
+pub use db::Db;
 pub use dialect::Dialect;
 pub use error::DbError;
 pub use migrate::{Migration, MigrationPlan, PendingMigration};
 pub use options::{Options, Root, SecretUrl, Target};
+/// Runs a future of a [`Db`], which needs no runtime, on a plain thread.
+pub use pollster::block_on;
 pub use row::{ColumnIndex, Row};
 pub use stats::Stats;
 pub use tx::Tx;

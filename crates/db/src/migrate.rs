@@ -44,11 +44,39 @@ pub struct PendingMigration {
     pub tables: Vec<(String, i64)>,
 }
 
+/// Does `work` again for as long as another process keeps the database busy, at most for `max_wait`.
+/// `what` that process does is logged when the wait begins.
+pub(crate) fn when_free<T>(
+    what: &str,
+    max_wait: Duration,
+    mut work: impl FnMut() -> Result<T, DbError>,
+) -> Result<T, DbError> {
+    let started = Instant::now();
+    let mut is_told = false;
+    loop {
+        match work() {
+            Err(DbError::Busy(_)) if started.elapsed() < max_wait => {
+                if !is_told && started.elapsed() >= BUSY_TIMEOUT.min(max_wait / 2) {
+                    is_told = true;
+                    tracing::warn!("{what}: waiting up to {} s for it", max_wait.as_secs());
+                }
+                thread::sleep(RETRY_EVERY);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// How long one try waits where the database can wait by itself.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const RETRY_EVERY: Duration = Duration::from_millis(20);
+/// The longest wait for a process that migrates the database.
+pub(crate) const MAX_OPENING_WAIT: Duration = Duration::from_secs(300);
+
 /// Runs `transact` until every migration is applied; each call is one transaction, which must
-/// commit when its closure succeeds and exclude other processes from its `lock` on.
+/// commit when its closure succeeds and exclude other processes from its beginning on.
 pub(crate) fn migrate(
     migrations: &[Migration],
-    lock: &str,
     mut transact: impl FnMut(&mut Step<'_>) -> Result<(), DbError>,
 ) -> Result<(), DbError> {
     if migrations.is_empty() {
@@ -58,11 +86,16 @@ pub(crate) fn migrate(
     let mut done = false;
     while !done {
         transact(&mut |tx| {
-            tx.script(lock)?;
             let applied = Applied::read(tx)?;
             let pending = applied.pending(migrations)?;
             let Some(next) = pending.first() else {
-                applied.warn_if_newer(migrations);
+                let (database, program) = (applied.version(), newest(migrations));
+                if database > program {
+                    tracing::warn!(
+                        "the database has schema version {database}, newer than this program's \
+                         {program}; it can be used by this version too"
+                    );
+                }
                 done = true;
                 return Ok(());
             };
@@ -89,16 +122,13 @@ pub(crate) type Step<'a> = dyn FnMut(&mut Tx<'_>) -> Result<(), DbError> + 'a;
 pub(crate) fn plan(tx: &mut Tx<'_>, migrations: &[Migration]) -> Result<MigrationPlan, DbError> {
     let applied = Applied::read(tx)?;
     let pending = applied.pending(migrations)?;
-    let tables = match pending {
-        [] => Vec::new(),
-        _ => tables(tx)?,
-    };
+    let tables = tables(tx)?;
     let mut counted = Vec::new();
     for migration in pending {
         let mut rows = Vec::new();
         for table in tables.iter().filter(|table| names(migration.sql, table)) {
-            let count = format!("select count(*) from {table}");
-            let count = tx.query_one(&count, &[], |row| row.i64(0))?;
+            let count = format!("select count(*) as found from {table}");
+            let count = tx.query_one(&count, &[], |row| row.i64("found"))?;
             rows.push((table.clone(), count));
         }
         counted.push(PendingMigration {
@@ -118,11 +148,11 @@ fn tables(tx: &mut Tx<'_>) -> Result<Vec<String>, DbError> {
     let sql = match tx.dialect() {
         Dialect::Sqlite => "select name from sqlite_schema where type = 'table' order by name",
         Dialect::Postgres => {
-            "select relname from pg_class where relnamespace = current_schema()::regnamespace
+            "select relname as name from pg_class where relnamespace = current_schema()::regnamespace
                  and relkind in ('r', 'p') order by relname::text collate \"C\""
         }
     };
-    tx.query(sql, &[], |row| row.text(0))
+    tx.query(sql, &[], |row| row.text("name"))
 }
 
 /// The migrations that a database has recorded.
@@ -147,12 +177,12 @@ impl Applied {
         let columns = match tx.dialect() {
             Dialect::Sqlite => "select name from pragma_table_info('migration')",
             Dialect::Postgres => {
-                "select a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
+                "select a.attname as name from pg_attribute a join pg_class c on c.oid = a.attrelid
                  where c.relnamespace = current_schema()::regnamespace
                      and c.relname = 'migration' and a.attnum > 0 and not a.attisdropped"
             }
         };
-        let columns = tx.query(columns, &[], |row| row.text(0))?;
+        let columns = tx.query(columns, &[], |row| row.text("name"))?;
         let has_compat = columns.iter().any(|column| column == "compat_version");
         let mut applied = Applied {
             rows: Vec::new(),
@@ -162,16 +192,16 @@ impl Applied {
         if applied.has_table {
             let compat = match has_compat {
                 true => "compat_version",
-                false => "cast(null as {i64})",
+                false => "cast(null as {i64}) as compat_version",
             };
             applied.rows = tx.query(
                 &format!("select version, name, {compat} from migration order by version"),
                 &[],
                 |row| {
                     Ok(AppliedRow {
-                        version: row.i64(0)?,
-                        name: row.text(1)?,
-                        compat_version: row.opt_i64(2)?,
+                        version: row.i64("version")?,
+                        name: row.text("name")?,
+                        compat_version: row.opt_i64("compat_version")?,
                     })
                 },
             )?;
@@ -196,14 +226,10 @@ impl Applied {
         }
         let program = newest(migrations);
         let is_known = |(row, known): &(&AppliedRow, &Migration)| {
-            known.version == row.version && known.name == row.name
+            (known.version, known.name) == (row.version, &*row.name)
         };
-        let known = self
-            .rows
-            .iter()
-            .zip(migrations)
-            .take_while(is_known)
-            .count();
+        let known = self.rows.iter().zip(migrations);
+        let known = known.take_while(is_known).count();
         if self.version() > program {
             let needed = self.compat_version();
             return match known == migrations.len() && program >= needed {
@@ -221,16 +247,6 @@ impl Applied {
                  program's history: is it another program's database?"
             ))),
             None => Ok(&migrations[known..]),
-        }
-    }
-
-    fn warn_if_newer(&self, migrations: &[Migration]) {
-        let (database, program) = (self.version(), newest(migrations));
-        if database > program {
-            tracing::warn!(
-                "the database has schema version {database}, newer than this program's {program}; \
-                 it can be used by this version too"
-            );
         }
     }
 
@@ -310,6 +326,37 @@ mod tests {
             [(); 3].map(|()| reports.recv().expect("a report"))
         });
         assert!(times.is_sorted());
+    }
+
+    #[test]
+    fn a_wait_is_logged_once_and_ends() {
+        let (line, lines) = mpsc::channel();
+        let writer = move || Lines(line.clone());
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).finish();
+        let result: Result<(), DbError> = tracing::subscriber::with_default(subscriber, || {
+            when_free("another migrates it", Duration::from_millis(100), || {
+                Err(DbError::Busy("end it".into()))
+            })
+        });
+        assert_eq!(result, Err(DbError::Busy("end it".into())));
+        let lines: Vec<String> = lines.into_iter().collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("WARN") && lines[0].contains("another migrates it: waiting"));
+    }
+
+    /// Hands each line on.
+    struct Lines(mpsc::Sender<String>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+            let text = String::from_utf8_lossy(line).into_owned();
+            self.0.send(text).expect("the test listens");
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl fmt::Debug for SecretUrl {
 /// PostgreSQL locks it until the commit; SQLite has one writer anyway. On both, the write fails
 /// with [`crate::DbError::RootMissing`] if the row does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Root(Option<RootRow>);
+pub struct Root(pub(crate) Option<RootRow>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RootRow {
@@ -112,9 +112,5 @@ impl Root {
     /// claim by one statement.
     pub const fn none() -> Root {
         Root(None)
-    }
-
-    pub(crate) fn locked_row(self) -> Option<RootRow> {
-        self.0
     }
 }

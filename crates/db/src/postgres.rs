@@ -78,9 +78,7 @@ impl Worker<'_> {
     fn transact(&mut self, job: &mut dyn Job) -> Result<(), DbError> {
         let result = self.transact_connected(job);
         // A connection in an unknown state is not used again.
-        if self.session.as_ref().is_some_and(Session::is_broken) {
-            self.session = None;
-        }
+        self.session.take_if(|session| session.is_broken());
         result
     }
 

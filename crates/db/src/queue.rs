@@ -1,7 +1,4 @@
-use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::Semaphore;
+use async_channel::{Receiver, Sender};
 
 use crate::error::DbError;
 use crate::job::Job;
@@ -9,84 +6,37 @@ use crate::job::Job;
 /// A bounded queue from async callers to plain threads: a caller waits for a slot without
 /// blocking its thread, and a thread waits for a job.
 pub(crate) struct Queue {
-    /// One permit for each free slot.
-    slots: Semaphore,
-    state: Mutex<State>,
-    filled: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    jobs: VecDeque<Box<dyn Job>>,
-    closed: bool,
+    jobs: Sender<Box<dyn Job>>,
+    queued: Receiver<Box<dyn Job>>,
 }
 
 impl Queue {
     pub(crate) fn new(bound: usize) -> Queue {
-        Queue {
-            slots: Semaphore::new(bound.clamp(1, Semaphore::MAX_PERMITS)),
-            state: Mutex::default(),
-            filled: Condvar::new(),
-        }
+        let (jobs, queued) = async_channel::bounded(bound.max(1));
+        Queue { jobs, queued }
     }
 
     pub(crate) async fn push(&self, job: Box<dyn Job>) -> Result<(), DbError> {
-        let slot = self.slots.acquire().await.map_err(|_| DbError::Closed)?;
-        let mut state = self.lock();
-        if state.closed {
-            return Err(DbError::Closed);
-        }
-        slot.forget();
-        state.jobs.push_back(job);
-        drop(state);
-        self.filled.notify_one();
-        Ok(())
+        let pushed = self.jobs.send(job).await;
+        pushed.map_err(|_| DbError::Closed)
     }
 
     /// The next job that its caller still waits for; `None` once closed and empty.
     pub(crate) fn pop(&self) -> Option<Box<dyn Job>> {
-        let mut state = self.lock();
-        loop {
-            if let Some(job) = self.take(&mut state) {
-                return Some(job);
-            }
-            if state.closed {
-                return None;
-            }
-            state = self
-                .filled
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        std::iter::from_fn(|| self.queued.recv_blocking().ok()).find(|job| job.is_awaited())
     }
 
     /// Like [`Queue::pop`], but never waits.
     pub(crate) fn try_pop(&self) -> Option<Box<dyn Job>> {
-        self.take(&mut self.lock())
+        std::iter::from_fn(|| self.queued.try_recv().ok()).find(|job| job.is_awaited())
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.lock().jobs.len()
+        self.queued.len()
     }
 
     /// Refuses further jobs. Those already queued still run.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
-        self.slots.close();
-        self.filled.notify_all();
-    }
-
-    fn take(&self, state: &mut State) -> Option<Box<dyn Job>> {
-        while let Some(job) = state.jobs.pop_front() {
-            self.slots.add_permits(1);
-            if job.is_awaited() {
-                return Some(job);
-            }
-        }
-        None
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.jobs.close();
     }
 }

@@ -1,9 +1,11 @@
+use std::error::Error;
 use std::fmt;
 
 use rusqlite::types::ValueRef as SqliteRef;
 use tokio_postgres::types::{FromSql, Type};
 
 use crate::error::DbError;
+use crate::value::ValueRef;
 
 /// One row of a query's answer, read by column name or by index from 0.
 ///
@@ -14,32 +16,14 @@ use crate::error::DbError;
 pub struct Row<'a>(Inner<'a>);
 
 /// A column of a row: its name, or its index from 0.
-pub trait ColumnIndex: Copy + fmt::Display {
-    /// Its index in this row.
-    ///
-    /// # Errors
-    /// [`DbError::Type`] if the row has no such column.
-    fn find(self, row: &Row<'_>) -> Result<usize, DbError>;
+pub trait ColumnIndex:
+    Copy + fmt::Display + rusqlite::RowIndex + tokio_postgres::row::RowIndex
+{
 }
 
-impl ColumnIndex for usize {
-    fn find(self, _: &Row<'_>) -> Result<usize, DbError> {
-        Ok(self)
-    }
-}
+impl ColumnIndex for usize {}
 
-impl ColumnIndex for &str {
-    fn find(self, row: &Row<'_>) -> Result<usize, DbError> {
-        let found = match row.0 {
-            Inner::Sqlite(row) => row.as_ref().column_index(self).ok(),
-            Inner::Postgres(row) => row
-                .columns()
-                .iter()
-                .position(|column| column.name() == self),
-        };
-        found.ok_or_else(|| no_column(self))
-    }
-}
+impl ColumnIndex for &str {}
 
 enum Inner<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
@@ -48,111 +32,53 @@ enum Inner<'a> {
 
 impl<'a> Row<'a> {
     /// An integer.
-    pub fn i64(&self, index: impl ColumnIndex) -> Result<i64, DbError> {
-        present(index, self.opt_i64(index)?)
+    pub fn i64(&self, column: impl ColumnIndex) -> Result<i64, DbError> {
+        present(column, self.opt_i64(column)?)
     }
 
     /// An integer or null.
-    pub fn opt_i64(&self, index: impl ColumnIndex) -> Result<Option<i64>, DbError> {
-        let column = index.find(self)?;
-        match self.0 {
-            Inner::Sqlite(row) => match sqlite(row, column)? {
-                SqliteRef::Null => Ok(None),
-                SqliteRef::Integer(value) => Ok(Some(value)),
-                other => Err(mismatch(
-                    index,
-                    "an integer",
-                    &other.data_type().to_string(),
-                )),
-            },
-            Inner::Postgres(row) => match *column_type(row, column)? {
-                Type::INT8 => postgres(row, column),
-                Type::INT4 => Ok(postgres::<Option<i32>>(row, column)?.map(i64::from)),
-                Type::INT2 => Ok(postgres::<Option<i16>>(row, column)?.map(i64::from)),
-                ref other => Err(mismatch(index, "an integer", other.name())),
-            },
-        }
+    pub fn opt_i64(&self, column: impl ColumnIndex) -> Result<Option<i64>, DbError> {
+        self.read(column, "an integer", |value| match value {
+            ValueRef::I64(value) => Some(value),
+            _ => None,
+        })
     }
 
     /// A truth value.
-    pub fn bool(&self, index: impl ColumnIndex) -> Result<bool, DbError> {
-        present(index, self.opt_bool(index)?)
+    pub fn bool(&self, column: impl ColumnIndex) -> Result<bool, DbError> {
+        present(column, self.opt_bool(column)?)
     }
 
     /// A truth value or null.
-    pub fn opt_bool(&self, index: impl ColumnIndex) -> Result<Option<bool>, DbError> {
-        let column = index.find(self)?;
-        match self.0 {
-            Inner::Sqlite(row) => match sqlite(row, column)? {
-                SqliteRef::Null => Ok(None),
-                SqliteRef::Integer(0) => Ok(Some(false)),
-                SqliteRef::Integer(1) => Ok(Some(true)),
-                other => Err(mismatch(
-                    index,
-                    "a truth value",
-                    &other.data_type().to_string(),
-                )),
-            },
-            Inner::Postgres(row) => match *column_type(row, column)? {
-                Type::BOOL => postgres(row, column),
-                ref other => Err(mismatch(index, "a truth value", other.name())),
-            },
-        }
+    pub fn opt_bool(&self, column: impl ColumnIndex) -> Result<Option<bool>, DbError> {
+        self.read(column, "a truth value", |value| match value {
+            ValueRef::Bool(value) => Some(value),
+            ValueRef::I64(value @ 0..=1) if matches!(self.0, Inner::Sqlite(_)) => Some(value == 1),
+            _ => None,
+        })
     }
 
     /// Text, owned.
-    pub fn text(&self, index: impl ColumnIndex) -> Result<String, DbError> {
-        self.str(index).map(str::to_owned)
+    pub fn text(&self, column: impl ColumnIndex) -> Result<String, DbError> {
+        self.str(column).map(str::to_owned)
     }
 
     /// Text or null, owned.
-    pub fn opt_text(&self, index: impl ColumnIndex) -> Result<Option<String>, DbError> {
-        Ok(self.opt_str(index)?.map(str::to_owned))
+    pub fn opt_text(&self, column: impl ColumnIndex) -> Result<Option<String>, DbError> {
+        Ok(self.opt_str(column)?.map(str::to_owned))
     }
 
     /// Text, borrowed from the row.
-    pub fn str(&self, index: impl ColumnIndex) -> Result<&'a str, DbError> {
-        present(index, self.opt_str(index)?)
+    pub fn str(&self, column: impl ColumnIndex) -> Result<&'a str, DbError> {
+        present(column, self.opt_str(column)?)
     }
 
     /// Text or null, borrowed from the row.
-    pub fn opt_str(&self, index: impl ColumnIndex) -> Result<Option<&'a str>, DbError> {
-        let column = index.find(self)?;
-        match self.0 {
-            Inner::Sqlite(row) => match sqlite(row, column)? {
-                SqliteRef::Null => Ok(None),
-                SqliteRef::Text(bytes) => match std::str::from_utf8(bytes) {
-                    Ok(text) => Ok(Some(text)),
-                    Err(_) => Err(mismatch(index, "text", "text that is not UTF-8")),
-                },
-                other => Err(mismatch(index, "text", &other.data_type().to_string())),
-            },
-            Inner::Postgres(row) => match *column_type(row, column)? {
-                Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => postgres(row, column),
-                ref other => Err(mismatch(index, "text", other.name())),
-            },
-        }
-    }
-
-    /// Bytes, borrowed from the row.
-    pub fn bytes(&self, index: impl ColumnIndex) -> Result<&'a [u8], DbError> {
-        present(index, self.opt_bytes(index)?)
-    }
-
-    /// Bytes or null, borrowed from the row.
-    pub fn opt_bytes(&self, index: impl ColumnIndex) -> Result<Option<&'a [u8]>, DbError> {
-        let column = index.find(self)?;
-        match self.0 {
-            Inner::Sqlite(row) => match sqlite(row, column)? {
-                SqliteRef::Null => Ok(None),
-                SqliteRef::Blob(bytes) => Ok(Some(bytes)),
-                other => Err(mismatch(index, "bytes", &other.data_type().to_string())),
-            },
-            Inner::Postgres(row) => match *column_type(row, column)? {
-                Type::BYTEA => postgres(row, column),
-                ref other => Err(mismatch(index, "bytes", other.name())),
-            },
-        }
+    pub fn opt_str(&self, column: impl ColumnIndex) -> Result<Option<&'a str>, DbError> {
+        self.read(column, "text", |value| match value {
+            ValueRef::Text(value) => Some(value),
+            _ => None,
+        })
     }
 
     pub(crate) fn sqlite(row: &'a rusqlite::Row<'a>) -> Row<'a> {
@@ -162,34 +88,74 @@ impl<'a> Row<'a> {
     pub(crate) fn postgres(row: &'a tokio_postgres::Row) -> Row<'a> {
         Row(Inner::Postgres(row))
     }
+
+    /// The column's value by `as_type`, which gives `None` for other types than the `expected` one.
+    fn read<T>(
+        &self,
+        column: impl ColumnIndex,
+        expected: &str,
+        as_type: impl FnOnce(ValueRef<'a>) -> Option<T>,
+    ) -> Result<Option<T>, DbError> {
+        let value = match self.0 {
+            Inner::Sqlite(row) => match row.get_ref(column) {
+                Ok(value) => of_sqlite(value),
+                Err(_) => Err("missing".to_owned()),
+            },
+            Inner::Postgres(row) => match row.try_get(column) {
+                Ok(OfPostgres(value)) => Ok(value),
+                Err(error) => Err(error.source().map_or("missing".into(), ToString::to_string)),
+            },
+        };
+        let found = match value {
+            Ok(ValueRef::Null) => return Ok(None),
+            Ok(value) => match as_type(value) {
+                Some(value) => return Ok(Some(value)),
+                None => value.kind().to_owned(),
+            },
+            Err(found) => found,
+        };
+        Err(DbError::Type(format!(
+            "column {column} was read as {expected}, but is {found}"
+        )))
+    }
 }
 
-fn sqlite<'a>(row: &'a rusqlite::Row<'a>, index: usize) -> Result<SqliteRef<'a>, DbError> {
-    row.get_ref(index).map_err(|_| no_column(index))
+fn of_sqlite(value: SqliteRef<'_>) -> Result<ValueRef<'_>, String> {
+    match value {
+        SqliteRef::Null => Ok(ValueRef::Null),
+        SqliteRef::Integer(value) => Ok(ValueRef::I64(value)),
+        SqliteRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(ValueRef::Text(text)),
+            Err(_) => Err("text that is not UTF-8".to_owned()),
+        },
+        other => Err(other.data_type().to_string()),
+    }
 }
 
-fn column_type(row: &tokio_postgres::Row, index: usize) -> Result<&Type, DbError> {
-    row.columns()
-        .get(index)
-        .map(tokio_postgres::Column::type_)
-        .ok_or_else(|| no_column(index))
+struct OfPostgres<'a>(ValueRef<'a>);
+
+impl<'a> FromSql<'a> for OfPostgres<'a> {
+    fn from_sql(kind: &Type, bytes: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(OfPostgres(match *kind {
+            Type::INT8 => ValueRef::I64(FromSql::from_sql(kind, bytes)?),
+            Type::INT4 => ValueRef::I64(i32::from_sql(kind, bytes)?.into()),
+            Type::BOOL => ValueRef::Bool(FromSql::from_sql(kind, bytes)?),
+            Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => {
+                ValueRef::Text(FromSql::from_sql(kind, bytes)?)
+            }
+            ref other => return Err(other.name().into()),
+        }))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(OfPostgres(ValueRef::Null))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
 }
 
-fn postgres<'a, T: FromSql<'a>>(row: &'a tokio_postgres::Row, index: usize) -> Result<T, DbError> {
-    row.try_get(index)
-        .map_err(|_| mismatch(index, "the declared type", "something else"))
-}
-
-fn present<T>(index: impl ColumnIndex, value: Option<T>) -> Result<T, DbError> {
-    value.ok_or_else(|| DbError::Type(format!("column {index} is null")))
-}
-
-fn mismatch(index: impl ColumnIndex, expected: &str, found: &str) -> DbError {
-    DbError::Type(format!(
-        "column {index} was read as {expected}, but is {found}"
-    ))
-}
-
-fn no_column(index: impl ColumnIndex) -> DbError {
-    DbError::Type(format!("the row has no column {index}"))
+fn present<T>(column: impl ColumnIndex, value: Option<T>) -> Result<T, DbError> {
+    value.ok_or_else(|| DbError::Type(format!("column {column} is null")))
 }

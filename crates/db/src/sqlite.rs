@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-pub(crate) use connection::{MAX_OPENING_WAIT, open_reader, open_writer, when_free};
-pub(crate) use statement::{command, each, each_many, execute, execute_many, script};
+pub(crate) use connection::{HELD, open_reader, open_writer};
+pub(crate) use statement::{command, each, execute, script};
 
 use crate::error::DbError;
 use crate::job::{Job, Ran};
@@ -135,7 +135,7 @@ mod tests {
     type Answer = tokio::sync::oneshot::Receiver<Result<(), DbError>>;
 
     fn queue_insert(queue: &Queue, parent: i64) -> Answer {
-        let (job, answer) = Call::boxed(Root::none(), move |tx: &mut Tx<'_>| {
+        let (job, answer) = Call::boxed("".into(), Root::none(), move |tx: &mut Tx<'_>| {
             tx.execute("insert into child (parent) values ($1)", &[&parent])
                 .map(|_| ())
         });

@@ -1,4 +1,6 @@
-use crate::batch::{self, Column};
+use std::sync::Arc;
+
+use crate::batch::{self, Column, Form};
 use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::options::Root;
@@ -14,6 +16,7 @@ use crate::value::ToValue;
 pub struct Tx<'a> {
     link: Link<'a>,
     poison: Option<DbError>,
+    opening: Arc<str>,
 }
 
 enum Link<'a> {
@@ -24,14 +27,14 @@ enum Link<'a> {
 impl<'a> Tx<'a> {
     /// Runs a statement that gives no rows; returns how many it changed.
     pub fn execute(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<u64, DbError> {
-        self.run(sql, params, None, false)
+        self.run(sql, params, &[], Form::Single, false)
     }
 
     /// Runs a statement that gives no rows and whose outcome is not awaited: at the latest
     /// before the next answer or the commit, which fails if it does. On PostgreSQL it travels
     /// together with what comes next and so costs no round trip of its own.
     pub fn execute_later(&mut self, sql: &str, params: &[&dyn ToValue]) -> Result<(), DbError> {
-        self.run(sql, params, None, true).map(|_| ())
+        self.run(sql, params, &[], Form::Single, true).map(|_| ())
     }
 
     /// Runs a query and reads each row.
@@ -39,14 +42,9 @@ impl<'a> Tx<'a> {
         &mut self,
         sql: &str,
         params: &[&dyn ToValue],
-        mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+        row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
     ) -> Result<Vec<T>, DbError> {
-        let mut found = Vec::new();
-        self.each(sql, params, |read| {
-            found.push(row(read)?);
-            Ok(())
-        })?;
-        Ok(found)
+        self.collect(sql, params, &[], Form::Single, row)
     }
 
     /// Runs a query that gives one row or none; more is [`DbError::TooManyRows`].
@@ -57,7 +55,7 @@ impl<'a> Tx<'a> {
         mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
     ) -> Result<Option<T>, DbError> {
         let mut found = None;
-        self.each(sql, params, |read| {
+        self.each(sql, params, &[], Form::Single, &mut |read| {
             if found.is_some() {
                 return Err(DbError::TooManyRows);
             }
@@ -105,7 +103,7 @@ impl<'a> Tx<'a> {
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
     ) -> Result<u64, DbError> {
-        self.run(sql, params, Some(columns), false)
+        self.run(sql, params, columns, Form::Batch, false)
     }
 
     /// Like [`Tx::execute_many`], later: see [`Tx::execute_later`].
@@ -115,7 +113,8 @@ impl<'a> Tx<'a> {
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
     ) -> Result<(), DbError> {
-        self.run(sql, params, Some(columns), true).map(|_| ())
+        self.run(sql, params, columns, Form::Batch, true)
+            .map(|_| ())
     }
 
     /// Runs a query that gives one row or none for every row of a batch, whose values it names
@@ -129,26 +128,9 @@ impl<'a> Tx<'a> {
         sql: &str,
         params: &[&dyn ToValue],
         columns: &[Column<'_>],
-        mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+        row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
     ) -> Result<Vec<T>, DbError> {
-        self.guard(|link| {
-            check(params)?;
-            let rows = batch::rows(columns)?;
-            let sql = batch::statement(link.dialect(), sql, params.len(), columns, true)?;
-            let mut found = Vec::new();
-            let mut each = |read: &Row<'_>| {
-                found.push(row(read)?);
-                Ok(())
-            };
-            match link {
-                _ if rows == 0 => {}
-                Link::Sqlite(connection) => {
-                    sqlite::each_many(connection, &sql, params, columns, rows, &mut each)?;
-                }
-                Link::Postgres(session) => session.each(&sql, params, columns, &mut each)?,
-            }
-            Ok(found)
-        })
+        self.collect(sql, params, columns, Form::LookUp, row)
     }
 
     /// Which database this is. Prefer the words of [`Dialect`] to asking.
@@ -156,18 +138,32 @@ impl<'a> Tx<'a> {
         self.link.dialect()
     }
 
+    /// The random name of this opening of the database, 32 hexadecimal digits: the same in all
+    /// transactions of a [`crate::Db`].
+    pub fn opening(&self) -> Arc<str> {
+        Arc::clone(&self.opening)
+    }
+
     pub(crate) fn sqlite(connection: &'a rusqlite::Connection) -> Tx<'a> {
-        Tx {
-            link: Link::Sqlite(connection),
-            poison: None,
-        }
+        Tx::over(Link::Sqlite(connection))
     }
 
     pub(crate) fn postgres(session: &'a mut Session) -> Tx<'a> {
+        Tx::over(Link::Postgres(session))
+    }
+
+    fn over(link: Link<'a>) -> Tx<'a> {
         Tx {
-            link: Link::Postgres(session),
+            link,
             poison: None,
+            opening: "".into(),
         }
+    }
+
+    /// Begins a job's work: says in which opening it runs, and locks its root.
+    pub(crate) fn enter(&mut self, opening: &Arc<str>, root: Root) -> Result<(), DbError> {
+        self.opening = Arc::clone(opening);
+        self.lock_root(root)
     }
 
     /// The first error.
@@ -175,21 +171,22 @@ impl<'a> Tx<'a> {
         self.poison.as_ref()
     }
 
-    pub(crate) fn lock_root(&mut self, root: Root) -> Result<(), DbError> {
-        let Some(root) = root.locked_row() else {
+    fn lock_root(&mut self, root: Root) -> Result<(), DbError> {
+        let Some(root) = root.0 else {
             return Ok(());
         };
-        let sql = format!(
-            "select 1 from {} where {} = $1",
-            root.table, root.key_column
-        );
-        let missing = DbError::RootMissing(root.table);
-        if self.dialect() == Dialect::Sqlite {
-            let found = self.query_opt(&sql, &[&root.key], |_| Ok(()))?;
-            return self.guard(|_| found.ok_or(missing));
-        }
+        let (table, column) = (root.table, root.key_column);
+        let sql = format!("select 1 from {table} where {column} = $1");
+        let missing = DbError::RootMissing(table);
         self.guard(|link| match link {
-            Link::Sqlite(_) => Ok(()),
+            Link::Sqlite(connection) => {
+                let mut found = Err(missing);
+                sqlite::each(connection, &sql, &[&root.key], &[], &mut |_| {
+                    found = Ok(());
+                    Ok(())
+                })?;
+                found
+            }
             Link::Postgres(session) => {
                 session.require_later(&format!("{sql} for update"), &[&root.key], missing)
             }
@@ -213,42 +210,52 @@ impl<'a> Tx<'a> {
         &mut self,
         sql: &str,
         params: &[&dyn ToValue],
-        columns: Option<&[Column<'_>]>,
+        columns: &[Column<'_>],
+        form: Form,
         is_later: bool,
     ) -> Result<u64, DbError> {
         self.guard(|link| {
-            check(params)?;
-            let Some(columns) = columns else {
-                let sql = link.dialect().expand(sql)?;
-                return match link {
-                    Link::Sqlite(connection) => sqlite::execute(connection, &sql, params),
-                    Link::Postgres(session) => session.execute(&sql, params, &[], is_later),
-                };
-            };
-            let rows = batch::rows(columns)?;
-            let sql = batch::statement(link.dialect(), sql, params.len(), columns, false)?;
+            batch::check(params, columns)?;
+            let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
             match link {
-                _ if rows == 0 => Ok(0),
-                Link::Sqlite(connection) => {
-                    sqlite::execute_many(connection, &sql, params, columns, rows)
-                }
+                _ if columns.first().is_some_and(Column::is_empty) => Ok(0),
+                Link::Sqlite(connection) => sqlite::execute(connection, &sql, params, columns),
                 Link::Postgres(session) => session.execute(&sql, params, columns, is_later),
             }
         })
+    }
+
+    fn collect<T>(
+        &mut self,
+        sql: &str,
+        params: &[&dyn ToValue],
+        columns: &[Column<'_>],
+        form: Form,
+        mut row: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        let mut found = Vec::new();
+        self.each(sql, params, columns, form, &mut |read| {
+            found.push(row(read)?);
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     fn each(
         &mut self,
         sql: &str,
         params: &[&dyn ToValue],
-        mut row: impl FnMut(&Row<'_>) -> Result<(), DbError>,
+        columns: &[Column<'_>],
+        form: Form,
+        row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
         self.guard(|link| {
-            check(params)?;
-            let sql = link.dialect().expand(sql)?;
+            batch::check(params, columns)?;
+            let sql = batch::statement(link.dialect(), sql, params.len(), columns, form)?;
             match link {
-                Link::Sqlite(connection) => sqlite::each(connection, &sql, params, &mut row),
-                Link::Postgres(session) => session.each(&sql, params, &[], &mut row),
+                _ if columns.first().is_some_and(Column::is_empty) => Ok(()),
+                Link::Sqlite(connection) => sqlite::each(connection, &sql, params, columns, row),
+                Link::Postgres(session) => session.each(&sql, params, columns, row),
             }
         })
     }
@@ -276,8 +283,4 @@ impl Link<'_> {
             Link::Postgres(_) => Dialect::Postgres,
         }
     }
-}
-
-fn check(params: &[&dyn ToValue]) -> Result<(), DbError> {
-    params.iter().try_for_each(|param| param.to_value().check())
 }

@@ -12,8 +12,6 @@ pub enum ValueRef<'a> {
     I64(i64),
     /// Text without NUL characters.
     Text(&'a str),
-    /// Bytes.
-    Blob(&'a [u8]),
     /// A truth value.
     Bool(bool),
     /// A list, for `{in $n}`.
@@ -27,6 +25,17 @@ pub trait ToValue {
 }
 
 impl ValueRef<'_> {
+    /// Its type, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            ValueRef::Null => "null",
+            ValueRef::I64(_) => "an integer",
+            ValueRef::Text(_) => "text",
+            ValueRef::Bool(_) => "a truth value",
+            ValueRef::List(_) => "a list",
+        }
+    }
+
     /// Refuses what one of the databases could not hold, before it reaches either.
     pub(crate) fn check(&self) -> Result<(), DbError> {
         match self {
@@ -76,7 +85,6 @@ values! {
     bool => |is| ValueRef::Bool(*is),
     str => |text| ValueRef::Text(text),
     String => |text| ValueRef::Text(text),
-    [u8] => |bytes| ValueRef::Blob(bytes),
 }
 
 impl ToValue for Column<'_> {

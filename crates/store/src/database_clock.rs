@@ -5,7 +5,9 @@ use driftline_db::{DbError, Dialect, Tx};
 /// The database's clock as it runs, Unix ms.
 pub fn now_ms(tx: &mut Tx<'_>) -> Result<i64, DbError> {
     let now = now_sql(tx.dialect());
-    tx.query_one(&format!("select {now}"), &[], |row| row.i64(0))
+    tx.query_one(&format!("select {now} as now_ms"), &[], |row| {
+        row.i64("now_ms")
+    })
 }
 
 /// The database's clock in SQL, Unix ms. Not the transaction's start: it may have waited for the

@@ -64,8 +64,7 @@ fn is_about_data(error: &DbError) -> bool {
         | DbError::TooManyRows
         | DbError::Type(_)
         | DbError::RootMissing(_)
-        | DbError::Panicked
-        | DbError::Unsupported(_) => true,
+        | DbError::Panicked => true,
         _ => false,
     }
 }

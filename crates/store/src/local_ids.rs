@@ -67,48 +67,25 @@ pub(crate) fn raise(tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
     )
 }
 
-/// A sequence of small IDs that count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdCounter {
-    Instance,
-    Source,
-    Account,
-    Credential,
-    Library,
-    Lookup,
-}
-
-impl IdCounter {
-    fn column(self) -> &'static str {
-        match self {
-            IdCounter::Instance => "last_instance_id",
-            IdCounter::Source => "last_source_id",
-            IdCounter::Account => "last_account_id",
-            IdCounter::Credential => "last_credential_id",
-            IdCounter::Library => "last_library_id",
-            IdCounter::Lookup => "last_lookup_id",
-        }
-    }
-}
-
 /// Takes the ID of a new source. Holds the clock.
 ///
 /// # Errors
 /// [`StoreError::NoSourceIds`] if it would reach [`MIN_LOCAL_ID`].
 pub(crate) fn take_source_id(tx: &mut Tx<'_>) -> Result<i64, StoreError> {
-    match take_numbers(tx, IdCounter::Source, 1)? {
+    match take_numbers(tx, "last_source_id", 1)? {
         MIN_LOCAL_ID.. => Err(StoreError::NoSourceIds),
         id => Ok(id),
     }
 }
 
-/// Takes `count` small IDs that follow each other; returns the first. Holds the clock.
+/// Takes `count` small IDs that follow each other and count from 1, of those that the clock's column
+/// `last` counts; returns the first. Holds the clock.
 pub(crate) fn take_numbers(
     tx: &mut Tx<'_>,
-    counter: IdCounter,
+    last: &'static str,
     count: usize,
 ) -> Result<i64, DbError> {
-    let (last, count) = (counter.column(), count as i64);
+    let count = count as i64;
     let sql = format!("update local_clock set {last} = {last} + $1 where one = 1 returning {last}");
     let last = tx.query_one(&sql, &[&count], |row| row.i64(last))?;
     Ok(last - count + 1)

@@ -1,8 +1,8 @@
 use std::ops::Deref;
 
-use driftline_db::{Db, DbError, MigrationPlan, Options, Target, Tx};
+use driftline_db::{Db, DbError, Dialect, MigrationPlan, Options, Target, Tx};
 
-use crate::{error::StoreError, library, local_ids, schema::MIGRATIONS};
+use crate::{error::StoreError, local_ids, schema::MIGRATIONS};
 
 /// An open store: a database with this crate's schema. Clones are handles to the same one.
 #[derive(Clone, Debug)]
@@ -18,10 +18,9 @@ impl Store {
     /// migrations must be [`MIGRATIONS`].
     pub fn open_with(options: Options) -> Result<Store, StoreError> {
         let db = Db::open(options)?;
-        db.write_blocking(local_ids::root(), |tx| {
-            name_store(tx)?;
-            library::record_opening(tx)
-        })?;
+        if !db.read_blocking(is_named)? {
+            db.write_blocking(local_ids::root(), name_store)?;
+        }
         Ok(Store(db))
     }
 
@@ -44,12 +43,11 @@ impl Deref for Store {
 
 /// The random name that the store got when it was created; a copy of its files has the same.
 pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
-    let nonce = tx.query_one(
+    Ok(tx.query_one(
         "select nonce from store_identity where one = 1",
         &[],
         |row| row.text("nonce"),
-    )?;
-    Ok(nonce)
+    )?)
 }
 
 /// Writes a value that is stored already, to find out whether the store takes writes. To be written
@@ -59,8 +57,20 @@ pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
+fn is_named(tx: &mut Tx<'_>) -> Result<bool, DbError> {
+    let found = tx.query_opt(
+        "select 1 from store_identity where one = 1",
+        &[],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
 fn name_store(tx: &mut Tx<'_>) -> Result<(), DbError> {
-    let nonce = library::random_nonce(tx.dialect());
+    let nonce = match tx.dialect() {
+        Dialect::Sqlite => "lower(hex(randomblob(16)))",
+        Dialect::Postgres => "replace(gen_random_uuid()::text, '-', '')",
+    };
     let sql = format!(
         "insert into store_identity (one, nonce) values (1, {nonce}) on conflict (one) do nothing"
     );

@@ -125,15 +125,12 @@ pub fn newest_page() -> Request {
 
 /// A page that lists posts by their own IDs, in whatever order they are given.
 pub fn page(posts: Vec<Post>, now_ms: i64) -> Page {
-    let listed = posts
-        .into_iter()
-        .map(|post| Listed {
-            position: post.id.clone(),
-            post,
-        })
-        .collect();
+    let listed = posts.into_iter().map(|post| Listed {
+        position: post.id.clone(),
+        post,
+    });
     Page {
-        listed,
+        listed: listed.collect(),
         headers: headers(now_ms),
         ..Page::default()
     }
@@ -187,14 +184,12 @@ impl Feed {
 
     /// A source that is there already.
     pub fn of(store: &Store, source: SourceId, hash: HashPost) -> Feed {
-        let machine = store
-            .read_blocking(move |tx| machine::load(tx, source))
-            .expect("a machine");
+        let machine = store.read_blocking(move |tx| machine::load(tx, source));
         Feed {
             store: store.clone(),
             source,
             hash,
-            machine,
+            machine: machine.expect("a machine"),
             settings: settings(),
             fence: None,
             keep_deleted: true,
@@ -272,25 +267,20 @@ impl Feed {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
         let keep_deleted = self.keep_deleted;
-        let (machine, summary) = self
-            .store
-            .write_blocking(source::root(source), move |tx| {
-                commit_look_up(
-                    tx,
-                    &CommitLookUp {
-                        source,
-                        fence,
-                        machine: &machine,
-                        id: &id,
-                        look_up: &look_up,
-                        headers: &headers(now_ms),
-                        policy: &Policy::default(),
-                        keep_deleted,
-                        now_ms,
-                    },
-                )
-            })
-            .expect("a commit");
+        let (machine, summary) = self.write(move |tx| {
+            let commit = CommitLookUp {
+                source,
+                fence,
+                machine: &machine,
+                id: &id,
+                look_up: &look_up,
+                headers: &headers(now_ms),
+                policy: &Policy::default(),
+                keep_deleted,
+                now_ms,
+            };
+            commit_look_up(tx, &commit)
+        });
         self.machine = machine;
         summary
     }
@@ -304,30 +294,36 @@ impl Feed {
 
     /// [`Feed::fill`] that answers what else is due with an empty page.
     pub fn fill_whatever_is_due(&mut self) -> Request {
-        loop {
-            let request = self.next_request();
-            if let RequestPurpose::Fill { .. } = request.purpose {
-                return request;
-            }
-            let empty = page(Vec::new(), self.now_ms);
-            self.commit(&request, empty).expect("a commit");
-        }
+        let is_fill = |purpose: &_| matches!(purpose, RequestPurpose::Fill { .. });
+        self.request_of(is_fill, |_| Vec::new())
     }
 
     /// Lets time pass until the machine requests a second look; the upstream has nothing in its gaps.
     pub fn second_look(&mut self) -> Request {
+        let is_look = |purpose: &_| matches!(purpose, RequestPurpose::Look { .. });
+        // Nothing lies below the post 1, which the page above it lists.
+        self.request_of(is_look, |request| {
+            let below = request.page.max_id.as_ref().map(|id| id.as_str().parse());
+            if matches!(below, Some(Ok(2_u64..))) {
+                posts([1])
+            } else {
+                Vec::new()
+            }
+        })
+    }
+
+    /// The next request for a purpose; those before it are answered.
+    fn request_of(
+        &mut self,
+        is_it: fn(&RequestPurpose) -> bool,
+        answer: fn(&Request) -> Vec<Post>,
+    ) -> Request {
         loop {
             let request = self.next_request();
-            if let RequestPurpose::Look { .. } = request.purpose {
+            if is_it(&request.purpose) {
                 return request;
             }
-            // Nothing lies below the post 1, which the page above it lists.
-            let below = request.page.max_id.as_ref().map(|id| id.as_str().parse());
-            let listed: Vec<u64> = match below {
-                Some(Ok(2..)) => vec![1],
-                _ => Vec::new(),
-            };
-            let page = page(posts(listed), self.now_ms);
+            let page = page(answer(&request), self.now_ms);
             self.commit(&request, page).expect("a commit");
         }
     }

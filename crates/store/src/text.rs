@@ -1,1 +1,20 @@
+//! Texts as they are stored.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::error::StoreError;
+
 pub(crate) use driftline_core::text::without_nul;
+
+/// A value as JSON; `what` it is, for errors.
+pub(crate) fn to_json(what: &'static str, value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::unreadable(what, &error))
+}
+
+/// Of [`to_json`].
+pub(crate) fn from_json<T: DeserializeOwned>(
+    what: &'static str,
+    json: &str,
+) -> Result<T, StoreError> {
+    serde_json::from_str(json).map_err(|error| StoreError::unreadable(what, &error))
+}

@@ -49,20 +49,12 @@ impl Address {
             config.application_name("driftline");
         }
         let options = config.get_options().unwrap_or_default().to_owned();
-        let timeout = |name: &str, own: Option<Duration>, default| {
-            own.or_else(|| (!options.contains(name)).then_some(default))
-        };
+        let default = |name: &str, default| (!options.contains(name)).then_some(default);
+        let statement = default(STATEMENT_TIMEOUT, DEFAULT_STATEMENT_TIMEOUT);
+        let idle = default(IDLE_TIMEOUT, DEFAULT_IDLE_TIMEOUT);
         Ok(Address {
-            statement_timeout: timeout(
-                STATEMENT_TIMEOUT,
-                own.statement_timeout,
-                DEFAULT_STATEMENT_TIMEOUT,
-            ),
-            idle_in_transaction_timeout: timeout(
-                IDLE_TIMEOUT,
-                own.idle_timeout,
-                DEFAULT_IDLE_TIMEOUT,
-            ),
+            statement_timeout: own.statement_timeout.or(statement),
+            idle_in_transaction_timeout: own.idle_timeout.or(idle),
             config,
             tls,
         })
@@ -82,13 +74,10 @@ impl Own {
     /// Takes them out of a URL, or out of words of the form `key=value`.
     fn take_from(text: &str) -> Result<(String, Own), DbError> {
         let mut own = Own::default();
-        let Some((start, query)) = split(text) else {
-            return Ok((text.to_owned(), own));
-        };
-        let (separator, between) = if start.is_empty() {
-            (' ', "")
-        } else {
-            ('&', "?")
+        let (start, query, separator) = match text.split_once('?') {
+            _ if !text.contains("://") => ("", text, " "),
+            Some((start, query)) => (start, query, "&"),
+            None => return Ok((text.to_owned(), own)),
         };
         let mut kept = Vec::new();
         for pair in query.split(separator) {
@@ -100,9 +89,8 @@ impl Own {
                 kept.push(pair);
             }
         }
-        let kept = kept.join(&separator.to_string());
-        let between = if kept.is_empty() { "" } else { between };
-        Ok((format!("{start}{between}{kept}"), own))
+        let between = if start.is_empty() { "" } else { "?" };
+        Ok((format!("{start}{between}{}", kept.join(separator)), own))
     }
 
     /// Whether it was one of them.
@@ -138,14 +126,6 @@ impl Own {
     }
 }
 
-/// A URL up to its query, and that; of words of the form `key=value`, nothing and them.
-fn split(text: &str) -> Option<(&str, &str)> {
-    if text.contains("://") {
-        return text.split_once('?');
-    }
-    Some(("", text))
-}
-
 /// A value without percent-encoding; `+` is itself, as in the driver.
 fn decoded(value: &str) -> String {
     percent_encoding::percent_decode_str(value)
@@ -174,8 +154,8 @@ fn duration(key: &str, value: &str) -> Result<Duration, DbError> {
         })
 }
 
-const STATEMENT_TIMEOUT: &str = "statement_timeout";
-const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
+pub(super) const STATEMENT_TIMEOUT: &str = "statement_timeout";
+pub(super) const IDLE_TIMEOUT: &str = "idle_in_transaction_session_timeout";
 /// Longer than any healthy statement takes; counting a large source's entries takes a minute.
 const DEFAULT_STATEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 /// A transaction waits for this process's computing alone. An idle one holds locks that
@@ -213,10 +193,8 @@ mod tests {
             assert_eq!(address.config.get_ssl_mode(), SslMode::Disable);
             assert!(address.tls.is_none());
             assert_eq!(address.statement_timeout, Some(Duration::from_secs(30)));
-            assert_eq!(
-                address.idle_in_transaction_timeout,
-                Some(DEFAULT_IDLE_TIMEOUT)
-            );
+            let idle = address.idle_in_transaction_timeout;
+            assert_eq!(idle, Some(DEFAULT_IDLE_TIMEOUT));
         }
     }
 
@@ -244,22 +222,16 @@ mod tests {
 
     #[test]
     fn modes_are_those_of_postgresqls_clients() {
+        use SslMode::{Disable, Prefer, Require};
+        use Trust::{Anyone, Authority, AuthorityAndName};
         for (text, mode, trust) in [
-            ("", SslMode::Prefer, Trust::Anyone),
-            ("sslmode=disable", SslMode::Disable, Trust::Anyone),
-            ("sslmode=prefer", SslMode::Prefer, Trust::Anyone),
-            ("sslmode=require", SslMode::Require, Trust::Anyone),
-            (
-                "sslmode=require&sslrootcert=a",
-                SslMode::Require,
-                Trust::Authority,
-            ),
-            ("sslmode=verify-ca", SslMode::Require, Trust::Authority),
-            (
-                "sslmode=verify-full",
-                SslMode::Require,
-                Trust::AuthorityAndName,
-            ),
+            ("", Prefer, Anyone),
+            ("sslmode=disable", Disable, Anyone),
+            ("sslmode=prefer", Prefer, Anyone),
+            ("sslmode=require", Require, Anyone),
+            ("sslmode=require&sslrootcert=a", Require, Authority),
+            ("sslmode=verify-ca", Require, Authority),
+            ("sslmode=verify-full", Require, AuthorityAndName),
         ] {
             let (_, own) = Own::take_from(&format!("postgres://h/d?{text}")).expect("taken");
             assert_eq!(own.tls(), Ok((mode, trust)), "{text}");

@@ -47,8 +47,3 @@ pub(super) fn classify(error: &tokio_postgres::Error) -> DbError {
         },
     }
 }
-
-/// Whether the server has ended the connection.
-pub(super) fn is_ended(error: &DbError) -> bool {
-    matches!(error, DbError::ConnectionLost(_))
-}

@@ -51,23 +51,17 @@ impl ToSql for Param<'_> {
             (ValueRef::Null, _) => Ok(IsNull::Yes),
             (ValueRef::I64(value), &Type::INT8) => value.to_sql(kind, out),
             (ValueRef::I64(value), &Type::INT4) => i32::try_from(value)?.to_sql(kind, out),
-            (ValueRef::I64(value), &Type::INT2) => i16::try_from(value)?.to_sql(kind, out),
             (ValueRef::Text(value), kind) if <&str as ToSql>::accepts(kind) => {
                 value.to_sql(kind, out)
             }
-            (ValueRef::Blob(value), &Type::BYTEA) => value.to_sql(kind, out),
             (ValueRef::Bool(value), &Type::BOOL) => value.to_sql(kind, out),
-            (ValueRef::List(column), kind) => match (column, kind) {
-                (Column::I64(values), &Type::INT8_ARRAY) => values.to_sql(kind, out),
-                (Column::Text(values), &Type::TEXT_ARRAY) => values.to_sql(kind, out),
-                (Column::Blob(values), &Type::BYTEA_ARRAY) => values.to_sql(kind, out),
-                (Column::Bool(values), &Type::BOOL_ARRAY) => values.to_sql(kind, out),
-                _ => Err(mismatch("a list", kind)),
-            },
-            (ValueRef::I64(_), kind) => Err(mismatch("an integer", kind)),
-            (ValueRef::Text(_), kind) => Err(mismatch("text", kind)),
-            (ValueRef::Blob(_), kind) => Err(mismatch("bytes", kind)),
-            (ValueRef::Bool(_), kind) => Err(mismatch("a truth value", kind)),
+            (ValueRef::List(Column::I64(values)), &Type::INT8_ARRAY) => values.to_sql(kind, out),
+            (ValueRef::List(Column::Text(values)), &Type::TEXT_ARRAY) => values.to_sql(kind, out),
+            (ValueRef::List(Column::Bool(values)), &Type::BOOL_ARRAY) => values.to_sql(kind, out),
+            (value, kind) => {
+                let (given, expected) = (value.kind(), kind.name());
+                Err(format!("{given} was given where the statement expects {expected}").into())
+            }
         }
     }
 
@@ -76,12 +70,4 @@ impl ToSql for Param<'_> {
     }
 
     to_sql_checked!();
-}
-
-fn mismatch(given: &str, kind: &Type) -> Box<dyn Error + Sync + Send> {
-    format!(
-        "{given} was given where the statement expects {}",
-        kind.name()
-    )
-    .into()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio_postgres::config::Host;
 
 use super::SessionPurpose;
-use super::address::Address;
+use super::address::{Address, IDLE_TIMEOUT, STATEMENT_TIMEOUT};
 use super::error::classify;
 use super::session::Session;
 use super::tls;
@@ -39,11 +39,8 @@ impl Server {
         };
         let mut settings = String::new();
         for (name, timeout) in [
-            ("statement_timeout", statement_timeout),
-            (
-                "idle_in_transaction_session_timeout",
-                self.address.idle_in_transaction_timeout,
-            ),
+            (STATEMENT_TIMEOUT, statement_timeout),
+            (IDLE_TIMEOUT, self.address.idle_in_transaction_timeout),
         ] {
             if let Some(timeout) = timeout {
                 let _ = write!(settings, "set {name} = {}; ", timeout.as_millis());

@@ -3,17 +3,20 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
+use futures_util::TryStreamExt;
 use futures_util::future::maybe_done;
-use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row as ServerRow, Statement};
 
-use super::error::{classify, is_ended};
+use super::error::classify;
 use super::param::{Encoded, Param};
 use super::wire::Wire;
 use crate::batch::Column;
 use crate::error::DbError;
+use crate::migrate::when_free;
 use crate::row::Row;
+use crate::tx::Tx;
 use crate::value::{ToValue, ValueRef};
 
 /// A connection with its prepared statements.
@@ -67,17 +70,14 @@ impl Session {
     ) -> Result<u64, DbError> {
         let statement = self.prepare(sql, params.len(), columns.len())?;
         if !statement.columns().is_empty() {
-            return Err(DbError::Type(
-                "`execute` ran a statement that gives rows: use `query`".into(),
-            ));
+            return Err(DbError::gives_rows());
         }
         if is_later {
             return self.keep_back(statement, params, columns, None).map(|()| 0);
         }
         let params = bind(params, columns);
         self.plan_by_keys(&params);
-        let params = references(&params);
-        self.ask(async |client| client.execute(&statement, &params).await)
+        self.ask(async |client| client.execute_raw(&statement, &params).await)
     }
 
     /// Runs a query later, as [`Session::execute`] does, and fails if it gives no row.
@@ -101,9 +101,10 @@ impl Session {
         let statement = self.prepare(sql, params.len(), columns.len())?;
         let params = bind(params, columns);
         self.plan_by_keys(&params);
-        let params = references(&params);
-        let rows: Vec<ServerRow> =
-            self.ask(async |client| client.query(&statement, &params).await)?;
+        let rows: Vec<ServerRow> = self.ask(async |client| {
+            let rows = client.query_raw(&statement, &params).await?;
+            rows.try_collect().await
+        })?;
         rows.iter().try_for_each(|found| row(&Row::postgres(found)))
     }
 
@@ -119,12 +120,23 @@ impl Session {
         self.goes_by_keys = self.goes_by_keys.map(|_| false);
     }
 
-    /// Waits until everything that was kept back is done.
-    pub(crate) fn settle(&mut self) -> Result<(), DbError> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        self.ask(async |_| Ok(()))
+    /// Begins a transaction that excludes other processes which migrate the same schema. Waits at
+    /// most `max_wait` for one.
+    pub(crate) fn begin_migration(&mut self, max_wait: Duration) -> Result<(), DbError> {
+        when_free("another process migrates the database", max_wait, || {
+            self.begin("begin");
+            let locked =
+                Tx::postgres(self).query_one(MIGRATION_LOCK, &[], |row| row.bool("locked"));
+            if locked.as_ref().is_ok_and(|locked| *locked) {
+                return Ok(());
+            }
+            self.roll_back();
+            locked.and(Err(DbError::Busy(format!(
+                "another process has been migrating it for {} s: wait until it has finished, or \
+                 end it if it hangs, and then start this program again",
+                max_wait.as_secs()
+            ))))
+        })
     }
 
     /// Commits. Only an error from the server proves that nothing was committed.
@@ -205,7 +217,7 @@ impl Session {
         else_missing: Option<DbError>,
     ) -> Result<(), DbError> {
         if self.waiting.len() >= MAX_WAITING {
-            self.settle()?;
+            self.ask(async |_| Ok(()))?;
         }
         let params = bind(params, columns);
         self.plan_by_keys(&params);
@@ -245,9 +257,7 @@ impl Session {
         let expected = statement.params().len();
         if expected != params + columns {
             let expected = expected.saturating_sub(columns);
-            return Err(DbError::Type(format!(
-                "the statement has {expected} parameters, but {params} were given"
-            )));
+            return Err(DbError::wrong_count(params, expected));
         }
         Ok(statement)
     }
@@ -257,7 +267,8 @@ impl Session {
         if meaning == DbError::StalePlan {
             self.statements.clear();
         }
-        if is_ended(&meaning) {
+        // The server has ended the connection.
+        if matches!(meaning, DbError::ConnectionLost(_)) {
             self.broken = true;
         }
         meaning
@@ -273,11 +284,7 @@ impl Waiting {
             }
             Waiting::Prepared {
                 statement, params, ..
-            } => {
-                let params = params.iter().map(|param| param as &(dyn ToSql + Sync));
-                let params: Vec<_> = params.collect();
-                client.execute(statement, &params).await
-            }
+            } => client.execute_raw(statement, params).await,
         }
     }
 }
@@ -288,13 +295,9 @@ fn bind<'a>(params: &'a [&dyn ToValue], columns: &'a [Column<'a>]) -> Vec<Param<
     scalars.chain(lists).collect()
 }
 
-fn references<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    params
-        .iter()
-        .map(|param| param as &(dyn ToSql + Sync))
-        .collect()
-}
-
+/// Holds to the commit. The first number is this program's own.
+const MIGRATION_LOCK: &str = "select pg_try_advisory_xact_lock(1147365958, \
+    current_schema()::regnamespace::oid::int4) as locked";
 /// One statement, since each costs its own time on the server.
 const BY_KEYS: &str = "select set_config('enable_seqscan', 'off', true), \
     set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)";
@@ -302,3 +305,33 @@ const BY_KEYS: &str = "select set_config('enable_seqscan', 'off', true), \
 const STATEMENTS: usize = 256;
 /// Bounds what waits in memory.
 const MAX_WAITING: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrate::MAX_OPENING_WAIT;
+    use crate::options::Target;
+    use crate::postgres::{Server, SessionPurpose};
+    use crate::testing::Fresh;
+
+    #[test]
+    fn a_migration_waits_for_another_ones_and_not_for_ever() {
+        let Target::Postgres { url, schema } = Fresh::postgres().target else {
+            unreachable!("it is PostgreSQL");
+        };
+        let server = Server::new(&url, schema.as_deref()).expect("a good URL");
+        server.prepare(schema.as_deref()).expect("a schema");
+        let connect = || server.connect(SessionPurpose::Migrate).expect("a session");
+        let (mut first, mut second) = (connect(), connect());
+        first.begin_migration(MAX_OPENING_WAIT).expect("it is free");
+        let refused = second.begin_migration(Duration::from_millis(40));
+        assert!(
+            matches!(&refused, Err(DbError::Busy(advice)) if advice.contains("end it if it hangs")),
+            "{refused:?}"
+        );
+        first.commit().expect("a commit");
+        second
+            .begin_migration(MAX_OPENING_WAIT)
+            .expect("it is free");
+    }
+}

@@ -38,7 +38,7 @@ impl Tls {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| DbError::Open(format!("TLS cannot be set up: {error}")))?;
+            .map_err(|error| unusable(&error))?;
         let config = match trust {
             Trust::AuthorityAndName => builder.with_root_certificates(roots(root)?),
             Trust::Authority | Trust::Anyone => {
@@ -97,7 +97,11 @@ fn verifier(
 ) -> Result<Arc<WebPkiServerVerifier>, DbError> {
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots(root)?), Arc::clone(provider))
         .build()
-        .map_err(|error| DbError::Open(format!("TLS cannot be set up: {error}")))
+        .map_err(|error| unusable(&error))
+}
+
+fn unusable(error: &dyn Error) -> DbError {
+    DbError::Open(format!("TLS cannot be set up: {error}"))
 }
 
 fn roots(root: Option<&str>) -> Result<RootCertStore, DbError> {

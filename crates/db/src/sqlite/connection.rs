@@ -1,11 +1,11 @@
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig, vtab};
 
 use super::error::classify;
 use crate::error::DbError;
+use crate::migrate::{BUSY_TIMEOUT, when_free};
 
 /// Opens the connection that writes, and makes the file if it does not exist. Waits at most
 /// `max_wait` for another process that holds the file.
@@ -16,7 +16,7 @@ pub(crate) fn open_writer(path: &Path, max_wait: Duration) -> Result<Connection,
         .busy_timeout(BUSY_TIMEOUT.min(max_wait))
         .map_err(|error| refused(path, &error))?;
     // SQLite answers that the file is busy at once where waiting could be a deadlock.
-    let mode: String = when_free(max_wait, || {
+    let mode: String = when_free(HELD, max_wait, || {
         let mode = connection.query_row("pragma journal_mode = wal", [], |row| row.get(0));
         mode.map_err(|error| match classify(&error) {
             busy @ DbError::Busy(_) => busy,
@@ -50,46 +50,20 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, DbError> {
     Ok(connection)
 }
 
-/// Does `work` again for as long as another process holds the file, at most for `max_wait`.
-pub(crate) fn when_free<T>(
-    max_wait: Duration,
-    mut work: impl FnMut() -> Result<T, DbError>,
-) -> Result<T, DbError> {
-    let started = Instant::now();
-    let mut is_told = false;
-    loop {
-        match work() {
-            Err(DbError::Busy(_)) if started.elapsed() < max_wait => {
-                if !is_told && started.elapsed() >= BUSY_TIMEOUT.min(max_wait / 2) {
-                    is_told = true;
-                    tracing::warn!(
-                        "another process holds the database file, as one does that migrates it: \
-                         waiting up to {} s for it",
-                        max_wait.as_secs()
-                    );
-                }
-                thread::sleep(RETRY_EVERY);
-            }
-            result => return result,
-        }
-    }
-}
-
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, DbError> {
-    // Each connection stays on one thread, so SQLite's own locks are left out.
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(|error| refused(path, &error))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection
-        .busy_timeout(BUSY_TIMEOUT)
-        .map_err(|error| refused(path, &error))?;
-    // A plan that hung on bound values would be made again each time that a
-    // cached statement, whose values were cleared, is used again.
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
-        .map_err(|error| refused(path, &error))?;
-    vtab::array::load_module(&connection).map_err(|error| refused(path, &error))?;
-    Ok(connection)
+    let opened = || {
+        // Each connection stays on one thread, so SQLite's own locks are left out.
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // A plan that hung on bound values would be made again each time that a
+        // cached statement, whose values were cleared, is used again.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        vtab::array::load_module(&connection)?;
+        Ok(connection)
+    };
+    opened().map_err(|error| refused(path, &error))
 }
 
 fn refused(path: &Path, error: &rusqlite::Error) -> DbError {
@@ -108,14 +82,14 @@ fn refused(path: &Path, error: &rusqlite::Error) -> DbError {
 }
 
 const STATEMENTS: usize = 256;
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-const RETRY_EVERY: Duration = Duration::from_millis(20);
-/// The longest wait for a process that migrates the database.
-pub(crate) const MAX_OPENING_WAIT: Duration = Duration::from_secs(300);
+/// What keeps the file busy.
+pub(crate) const HELD: &str =
+    "another process holds the database file, as one does that migrates it";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::migrate::MAX_OPENING_WAIT;
     use crate::sqlite::command;
 
     const SHORT: Duration = Duration::from_millis(40);
@@ -145,10 +119,10 @@ mod tests {
         let (folder, holder) = held();
         let waiting = Connection::open(folder.path().join("a.db")).expect("a connection");
         waiting.busy_timeout(Duration::ZERO).expect("no timeout");
-        let refused = when_free(SHORT, || command(&waiting, "begin immediate"));
+        let refused = when_free(HELD, SHORT, || command(&waiting, "begin immediate"));
         assert!(matches!(refused, Err(DbError::Busy(_))), "{refused:?}");
         let mut tries = 0;
-        let begun = when_free(MAX_OPENING_WAIT, || {
+        let begun = when_free(HELD, MAX_OPENING_WAIT, || {
             tries += 1;
             if tries == 3 {
                 holder.execute_batch("commit").expect("a commit");

@@ -3,70 +3,48 @@ use std::rc::Rc;
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqliteValue, ValueRef as SqliteRef};
 use rusqlite::{CachedStatement, Connection};
 
-use super::error::{classify, gives_rows, wrong_count};
+use super::error::classify;
 use crate::batch::Column;
 use crate::error::DbError;
 use crate::row::Row;
 use crate::value::{ToValue, ValueRef};
 
-/// What a query does with each row.
-type Each<'a> = dyn FnMut(&Row<'_>) -> Result<(), DbError> + 'a;
-
+/// Runs a statement that gives no rows, once or for each row of a batch; returns how many rows it
+/// changed.
 pub(crate) fn execute(
     connection: &Connection,
     sql: &str,
     params: &[&dyn ToValue],
+    columns: &[Column<'_>],
 ) -> Result<u64, DbError> {
     let mut statement = prepare(connection, sql)?;
-    without_rows(&statement)?;
-    bind(&mut statement, params)?;
-    run(&mut statement)
+    if statement.column_count() > 0 {
+        return Err(DbError::gives_rows());
+    }
+    let mut changed = 0;
+    with_each_row(&mut statement, params, columns, |statement| {
+        changed += run(statement)?;
+        Ok(())
+    })?;
+    Ok(changed)
 }
 
+/// Runs a query, once or for each row of a batch.
 pub(crate) fn each(
     connection: &Connection,
     sql: &str,
     params: &[&dyn ToValue],
-    row: &mut Each<'_>,
+    columns: &[Column<'_>],
+    row: &mut dyn FnMut(&Row<'_>) -> Result<(), DbError>,
 ) -> Result<(), DbError> {
     let mut statement = prepare(connection, sql)?;
-    bind(&mut statement, params)?;
-    step(&mut statement, row)
-}
-
-pub(crate) fn execute_many(
-    connection: &Connection,
-    sql: &str,
-    params: &[&dyn ToValue],
-    columns: &[Column<'_>],
-    rows: usize,
-) -> Result<u64, DbError> {
-    let mut statement = prepare(connection, sql)?;
-    without_rows(&statement)?;
-    let slots = bind_scalars(&mut statement, params, columns.len())?;
-    let mut changed = 0;
-    for row in 0..rows {
-        bind_row(&mut statement, &slots, columns, row)?;
-        changed += run(&mut statement)?;
-    }
-    Ok(changed)
-}
-
-pub(crate) fn each_many(
-    connection: &Connection,
-    sql: &str,
-    params: &[&dyn ToValue],
-    columns: &[Column<'_>],
-    rows: usize,
-    row: &mut Each<'_>,
-) -> Result<(), DbError> {
-    let mut statement = prepare(connection, sql)?;
-    let slots = bind_scalars(&mut statement, params, columns.len())?;
-    for index in 0..rows {
-        bind_row(&mut statement, &slots, columns, index)?;
-        step(&mut statement, row)?;
-    }
-    Ok(())
+    with_each_row(&mut statement, params, columns, |statement| {
+        let mut rows = statement.raw_query();
+        while let Some(found) = rows.next().map_err(|error| classify(&error))? {
+            row(&Row::sqlite(found))?;
+        }
+        Ok(())
+    })
 }
 
 /// Runs several statements without parameters.
@@ -94,72 +72,39 @@ fn run(statement: &mut CachedStatement<'_>) -> Result<u64, DbError> {
         .map_err(|error| classify(&error))
 }
 
-fn step(statement: &mut CachedStatement<'_>, row: &mut Each<'_>) -> Result<(), DbError> {
-    let mut rows = statement.raw_query();
-    while let Some(found) = rows.next().map_err(|error| classify(&error))? {
-        row(&Row::sqlite(found))?;
-    }
-    Ok(())
-}
-
-fn without_rows(statement: &CachedStatement<'_>) -> Result<(), DbError> {
-    if statement.column_count() == 0 {
-        Ok(())
-    } else {
-        Err(gives_rows())
-    }
-}
-
-fn bind(statement: &mut CachedStatement<'_>, params: &[&dyn ToValue]) -> Result<(), DbError> {
-    let expected = statement.parameter_count();
-    if expected != params.len() {
-        return Err(wrong_count(params.len(), expected));
-    }
-    for slot in 1..=expected {
-        let number = parameter_number(statement, slot)?;
-        let param = params
-            .get(number - 1)
-            .ok_or_else(|| wrong_count(params.len(), number))?;
-        bind_one(statement, slot, param.to_value())?;
-    }
-    Ok(())
-}
-
-/// Binds what all rows share, and returns where each row's values go: (slot, column).
-fn bind_scalars(
+/// Binds a statement's parameters and runs `work`: for each row of a batch, or once without one.
+fn with_each_row(
     statement: &mut CachedStatement<'_>,
     params: &[&dyn ToValue],
-    columns: usize,
-) -> Result<Vec<(usize, usize)>, DbError> {
+    columns: &[Column<'_>],
+    mut work: impl FnMut(&mut CachedStatement<'_>) -> Result<(), DbError>,
+) -> Result<(), DbError> {
     let expected = statement.parameter_count();
-    let given = params.len() + columns;
-    if expected != given {
-        return Err(wrong_count(params.len(), expected.saturating_sub(columns)));
+    if expected != params.len() + columns.len() {
+        let expected = expected.saturating_sub(columns.len());
+        return Err(DbError::wrong_count(params.len(), expected));
     }
-    let mut slots = Vec::with_capacity(columns);
+    let mut slots = Vec::new();
     for slot in 1..=expected {
         let number = parameter_number(statement, slot)?;
         match params.get(number - 1) {
-            Some(param) => bind_one(statement, slot, param.to_value())?,
-            None if number <= given => slots.push((slot, number - 1 - params.len())),
-            None => return Err(wrong_count(given, number)),
+            Some(param) => bind(statement, slot, param.to_value())?,
+            None => match columns.get(number - 1 - params.len()) {
+                Some(column) => slots.push((slot, column)),
+                None => return Err(DbError::wrong_count(expected, number)),
+            },
         }
     }
-    Ok(slots)
+    for row in 0..columns.first().map_or(1, Column::len) {
+        for (slot, column) in &slots {
+            bind(statement, *slot, column.value(row))?;
+        }
+        work(statement)?;
+    }
+    Ok(())
 }
 
-fn bind_row(
-    statement: &mut CachedStatement<'_>,
-    slots: &[(usize, usize)],
-    columns: &[Column<'_>],
-    row: usize,
-) -> Result<(), DbError> {
-    slots
-        .iter()
-        .try_for_each(|&(slot, column)| bind_one(statement, slot, columns[column].value(row)))
-}
-
-fn bind_one(
+fn bind(
     statement: &mut CachedStatement<'_>,
     slot: usize,
     value: ValueRef<'_>,
@@ -190,16 +135,11 @@ impl ToSql for Bound<'_> {
             ValueRef::Null => SqliteRef::Null,
             ValueRef::I64(value) => SqliteRef::Integer(value),
             ValueRef::Text(value) => SqliteRef::Text(value.as_bytes()),
-            ValueRef::Blob(value) => SqliteRef::Blob(value),
             ValueRef::Bool(value) => SqliteRef::Integer(i64::from(value)),
             ValueRef::List(column) => {
-                let values = (0..column.len())
-                    .map(|index| owned(column.value(index)))
-                    .collect();
-                return Ok(ToSqlOutput::from_rc(
-                    Rc::<Vec<SqliteValue>>::new(values),
-                    c"rarray",
-                ));
+                let values = (0..column.len()).map(|index| owned(column.value(index)));
+                let values: Vec<SqliteValue> = values.collect();
+                return Ok(ToSqlOutput::from_rc(Rc::new(values), c"rarray"));
             }
         };
         Ok(ToSqlOutput::Borrowed(borrowed))
@@ -211,7 +151,6 @@ fn owned(value: ValueRef<'_>) -> SqliteValue {
         ValueRef::Null | ValueRef::List(_) => SqliteValue::Null,
         ValueRef::I64(value) => SqliteValue::Integer(value),
         ValueRef::Text(value) => SqliteValue::Text(value.to_owned()),
-        ValueRef::Blob(value) => SqliteValue::Blob(value.to_vec()),
         ValueRef::Bool(value) => SqliteValue::Integer(i64::from(value)),
     }
 }

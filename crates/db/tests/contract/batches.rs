@@ -3,32 +3,25 @@ use proptest::prelude::*;
 
 use crate::{ids, on_both, read, write};
 
-type Post = (
-    i64,
-    Option<String>,
-    Option<Vec<u8>>,
-    Option<bool>,
-    Option<i64>,
-);
+type Post = (i64, Option<String>, Option<bool>, Option<i64>);
 
-fn columns(posts: &[Post]) -> [Column<'_>; 5] {
+fn columns(posts: &[Post]) -> [Column<'_>; 4] {
     [
         Column::i64(posts.iter().map(|post| post.0)),
         Column::text(posts.iter().map(|post| post.1.as_deref())),
-        Column::blob(posts.iter().map(|post| post.2.as_deref())),
-        Column::bool(posts.iter().map(|post| post.3)),
-        Column::i64(posts.iter().map(|post| post.4)),
+        Column::bool(posts.iter().map(|post| post.2)),
+        Column::i64(posts.iter().map(|post| post.3)),
     ]
 }
 
 fn insert_all(db: &Db, posts: Vec<Post>) -> Result<u64, DbError> {
     write(db, move |tx| {
         tx.execute_many(
-            "insert into post (source_id, id, body, raw, hidden, likes)
-             select $1, r.id, r.body, r.raw, r.hidden, r.likes
-             from {rows as r(id, body, raw, hidden, likes)} where true
-             on conflict (source_id, id) do update set body = excluded.body, raw = excluded.raw,
-                 hidden = excluded.hidden, likes = excluded.likes",
+            "insert into post (source_id, id, body, hidden, likes)
+             select $1, r.id, r.body, r.hidden, r.likes
+             from {rows as r(id, body, hidden, likes)} where true
+             on conflict (source_id, id) do update
+             set body = excluded.body, hidden = excluded.hidden, likes = excluded.likes",
             &[&1],
             &columns(&posts),
         )
@@ -37,14 +30,13 @@ fn insert_all(db: &Db, posts: Vec<Post>) -> Result<u64, DbError> {
 
 fn all(db: &Db) -> Vec<Post> {
     read(db, |tx| {
-        let sql = "select id, body, raw, hidden, likes from post order by id";
+        let sql = "select id, body, hidden, likes from post order by id";
         tx.query(sql, &[], |row| {
             Ok((
                 row.i64(0)?,
                 row.opt_text(1)?,
-                row.opt_bytes(2)?.map(<[u8]>::to_vec),
-                row.opt_bool(3)?,
-                row.opt_i64(4)?,
+                row.opt_bool(2)?,
+                row.opt_i64(3)?,
             ))
         })
     })
@@ -57,7 +49,6 @@ fn every_value_comes_back_as_it_went_in() {
         (
             Just(id),
             proptest::option::of("[^\0]{0,12}"),
-            proptest::option::of(prop::collection::vec(any::<u8>(), 0..12)),
             any::<Option<bool>>(),
             proptest::option::of(0..=i64::MAX),
         )
@@ -86,7 +77,7 @@ fn every_value_comes_back_as_it_went_in() {
 #[test]
 fn a_column_of_nulls_has_a_type() {
     on_both(|db| {
-        let posts: Vec<Post> = (1..=3).map(|id| (id, None, None, None, None)).collect();
+        let posts: Vec<Post> = (1..=3).map(|id| (id, None, None, None)).collect();
         assert_eq!(insert_all(db, posts.clone()), Ok(3));
         assert_eq!(all(db), posts);
     });
@@ -116,9 +107,7 @@ fn a_batch_updates_joins_and_deletes() {
     on_both(|db| {
         insert_all(
             db,
-            (1..=4)
-                .map(|id| (id, None, None, None, Some(id * 10)))
-                .collect(),
+            (1..=4).map(|id| (id, None, None, Some(id * 10))).collect(),
         )
         .expect("a write");
         let updated = write(db, |tx| {

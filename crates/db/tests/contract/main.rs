@@ -31,7 +31,6 @@ static TABLES: &[Migration] = &[Migration {
             source_id {i64} not null,
             id {i64} not null,
             body text {collate_c},
-            raw {blob},
             hidden {bool},
             likes {i64} check (likes >= 0),
             primary key (source_id, id)

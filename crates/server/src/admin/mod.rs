@@ -169,11 +169,7 @@ async fn pause(host: &Host, request: PauseSource) -> Result<PausedSource, Comman
     let changed = host
         .store
         .write(source::root(id), move |tx| {
-            if paused {
-                source::pause(tx, id)
-            } else {
-                source::resume(tx, id)
-            }
+            source::set_paused(tx, id, paused)
         })
         .await?;
     if paused && let Some(pollers) = &host.pollers {

@@ -3,24 +3,13 @@
 //! A library is a row of its own, and its USNs are only taken from it. Today each source owns one,
 //! which holds its entries. Whoever takes USNs has locked the owner's row, which is the write's root.
 //!
-//! Each opening of the store is recorded under a random nonce ([`record_opening`]), and a library
-//! names the last one in which it gave a USN, with the first that it gave then. So whoever remembers
-//! an opening and a USN can see that a copy of the store went its own way since.
+//! Each opening of the store that gives a USN is recorded with the first, under a random nonce, and
+//! a library names the last one in which it gave a USN, with the first that it gave then. So whoever
+//! remembers an opening and a USN can see that a copy of the store went its own way since.
 
-use driftline_db::{DbError, Dialect, Row, Tx};
+use driftline_db::{DbError, Row, Tx};
 
-use crate::{
-    database_clock::now_sql,
-    id_types::{SourceId, sql},
-    local_ids::{self, IdCounter},
-};
-
-/// What a library belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// A source, whose entries it holds.
-    Source(SourceId),
-}
+use crate::{database_clock::now_sql, local_ids};
 
 /// A library, whose USNs this transaction alone takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,57 +19,42 @@ pub(crate) struct Library {
     pub(crate) update_count: i64,
     /// The last USN before this transaction.
     before: i64,
-    /// The opening in which it gave a USN last, and the first USN that it gave then.
-    given_in: i64,
-    first_usn: i64,
-    /// The store's last opening.
-    opening: i64,
+    /// Whether this opening of the store is recorded.
+    is_opening_known: bool,
 }
 
-impl Owner {
-    fn kind(self) -> &'static str {
-        match self {
-            Owner::Source(_) => SOURCE,
-        }
-    }
-
-    fn id(self) -> i64 {
-        match self {
-            Owner::Source(source) => sql(source),
-        }
-    }
-}
-
-/// Adds the empty library of a new owner. Holds the clock.
-pub(crate) fn add(tx: &mut Tx<'_>, owner: Owner) -> Result<(), DbError> {
-    let id = local_ids::take_numbers(tx, IdCounter::Library, 1)?;
+/// Adds the empty library of a new source. Holds the clock.
+pub(crate) fn add(tx: &mut Tx<'_>, source_id: i64) -> Result<(), DbError> {
+    let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
     tx.execute_later(
         "insert into library (id, owner_kind, owner_id, update_count, opening_id, first_usn)
-         values ($1, $2, $3, 0, 0, 1)",
-        &[&id, &owner.kind(), &owner.id()],
+         values ($1, 'source', $2, 0, 0, 1)",
+        &[&id, &source_id],
     )
 }
 
-/// Removes an owner's library.
-pub(crate) fn remove(tx: &mut Tx<'_>, owner: Owner) -> Result<(), DbError> {
+/// Removes a source's library.
+pub(crate) fn remove(tx: &mut Tx<'_>, source_id: i64) -> Result<(), DbError> {
     tx.execute_later(
-        "delete from library where owner_id = $1 and owner_kind = $2",
-        &[&owner.id(), &owner.kind()],
+        "delete from library where owner_id = $1 and owner_kind = 'source'",
+        &[&source_id],
     )
 }
 
-/// The last USN of an owner's library; `None` if there is no such owner.
-pub(crate) fn update_count(tx: &mut Tx<'_>, owner: Owner) -> Result<Option<i64>, DbError> {
+/// The last USN of a source's library; `None` if there is no such source.
+pub(crate) fn update_count(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<i64>, DbError> {
     tx.query_opt(
-        "select update_count from library where owner_id = $1 and owner_kind = $2",
-        &[&owner.id(), &owner.kind()],
+        "select update_count from library where owner_id = $1 and owner_kind = 'source'",
+        &[&source_id],
         |row| row.i64("update_count"),
     )
 }
 
-/// The columns that [`Library::from_row`] reads, of a `library l`.
-pub(crate) const COLUMNS: &str = "l.id as library_id, l.update_count, l.opening_id, l.first_usn,
-    coalesce((select max(id) from opening), 0) as last_opening_id";
+/// The columns that [`Library::from_row`] reads, of a `library l`; `$1` is [`Tx::opening`]. Of few
+/// openings the last ones are looked at first.
+pub(crate) const COLUMNS: &str = "l.id as library_id, l.update_count,
+    (select id from opening where nonce = $1 order by id desc limit 1) is not null
+        as is_opening_known";
 
 /// Joins the libraries `l` of sources `s`.
 pub(crate) const OF_SOURCES: &str =
@@ -94,9 +68,7 @@ impl Library {
             id: row.i64("library_id")?,
             update_count,
             before: update_count,
-            given_in: row.i64("opening_id")?,
-            first_usn: row.i64("first_usn")?,
-            opening: row.i64("last_opening_id")?,
+            is_opening_known: row.bool("is_opening_known")?,
         })
     }
 
@@ -106,38 +78,33 @@ impl Library {
         self.update_count
     }
 
-    /// Stores the USNs that this transaction has taken.
+    /// Stores the USNs that this transaction has taken, and its opening with the first of all.
     pub(crate) fn save(&self, tx: &mut Tx<'_>) -> Result<(), DbError> {
         if self.update_count == self.before {
             return Ok(());
         }
-        let first_usn = match self.given_in < self.opening {
-            true => self.before + 1,
-            false => self.first_usn,
-        };
+        if !self.is_opening_known {
+            record_opening(tx)?;
+        }
         tx.execute_later(
-            "update library set update_count = $2, opening_id = $3, first_usn = $4 where id = $1",
-            &[&self.id, &self.update_count, &self.opening, &first_usn],
+            "update library set update_count = $2, opening_id = o.id,
+                 first_usn = case when opening_id < o.id then $3 else first_usn end
+             from (select max(id) as id from opening) o where library.id = $1",
+            &[&self.id, &self.update_count, &(self.before + 1)],
         )
     }
 }
 
-/// Records that the store was opened, under a new nonce. To be written below [`local_ids::root`].
-pub(crate) fn record_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
-    let (nonce, now) = (random_nonce(tx.dialect()), now_sql(tx.dialect()));
+/// Records this opening of the store, unless another transaction has meanwhile. Holds the clock, so
+/// that no two openings take one number.
+fn record_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
+    local_ids::take_later(tx, 0, 0)?;
     let sql = format!(
         "insert into opening (id, nonce, opened_at_ms)
-         select coalesce(max(id), 0) + 1, {nonce}, {now} from opening"
+         select coalesce(max(id), 0) + 1, $1, {} from opening
+         having not exists (select 1 from opening where nonce = $1)",
+        now_sql(tx.dialect())
     );
-    tx.execute_later(&sql, &[])
+    let opening = tx.opening();
+    tx.execute_later(&sql, &[&&*opening])
 }
-
-/// 32 random hexadecimal digits, in SQL.
-pub(crate) fn random_nonce(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => "lower(hex(randomblob(16)))",
-        Dialect::Postgres => "replace(gen_random_uuid()::text, '-', '')",
-    }
-}
-
-const SOURCE: &str = "source";

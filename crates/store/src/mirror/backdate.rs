@@ -80,13 +80,12 @@ struct Free {
 impl Free {
     fn load(tx: &mut Tx<'_>, asked: &[i64], given: &[i64]) -> Result<Free, DbError> {
         let mut taken: BTreeSet<i64> = given.iter().copied().collect();
-        for sql in [
-            "select id from post where id {in $1}",
-            "select id from entry_alias where id {in $1}",
-        ] {
-            let ids = Column::i64(asked.iter().copied());
-            taken.extend(tx.query(sql, &[&ids], |row| row.i64(0))?);
-        }
+        taken.extend(tx.query(
+            "select id from post where id {in $1}
+             union all select id from entry_alias where id {in $1}",
+            &[&Column::i64(asked.iter().copied())],
+            |row| row.i64("id"),
+        )?);
         Ok(Free {
             asked: asked.iter().copied().collect(),
             taken,
@@ -101,13 +100,12 @@ impl Free {
             let is_known = (self.low..=self.high).contains(&id) || self.asked.contains(&id);
             if !is_known {
                 (self.low, self.high) = (id - STRETCH, id);
-                for sql in [
-                    "select id from post where id >= $1 and id <= $2",
-                    "select id from entry_alias where id >= $1 and id <= $2",
-                ] {
-                    let found = tx.query(sql, &[&self.low, &self.high], |row| row.i64(0))?;
-                    self.taken.extend(found);
-                }
+                self.taken.extend(tx.query(
+                    "select id from post where id >= $1 and id <= $2
+                     union all select id from entry_alias where id >= $1 and id <= $2",
+                    &[&self.low, &self.high],
+                    |row| row.i64("id"),
+                )?);
             }
             if !self.taken.contains(&id) {
                 break;

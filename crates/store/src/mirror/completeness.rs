@@ -6,7 +6,7 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     id_types::{SourceId, sql},
-    library::{self, Owner},
+    library,
 };
 
 /// How much of a source is stored.
@@ -31,9 +31,8 @@ pub struct StoredCounts {
 /// Counts the entries of a source. Reads all of them.
 pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreError> {
     let id = sql(source);
-    let update_count =
-        library::update_count(tx, Owner::Source(source))?.ok_or(StoreError::NoSource)?;
-    let counts = tx.query_one(
+    let update_count = library::update_count(tx, id)?.ok_or(StoreError::NoSource)?;
+    Ok(tx.query_one(
         "select count(*) as entries, count(case when not gone then 1 end) as live,
              count(case when not gone and usn <> first_usn then 1 end) as changed,
              count(case when not gone and streamed then 1 end) as streamed,
@@ -41,17 +40,15 @@ pub fn counts(tx: &mut Tx<'_>, source: SourceId) -> Result<StoredCounts, StoreEr
          from entry where source_id = $1",
         &[&id],
         |row| {
-            let key = |text: Option<&str>| text.map(Key::from_stored);
             Ok(StoredCounts {
                 entries: row.i64("entries")?.unsigned_abs(),
                 live: row.i64("live")?.unsigned_abs(),
                 changed: row.i64("changed")?.unsigned_abs(),
                 streamed: row.i64("streamed")?.unsigned_abs(),
-                first: key(row.opt_str("first")?),
-                last: key(row.opt_str("last")?),
+                first: row.opt_str("first")?.map(Key::from_stored),
+                last: row.opt_str("last")?.map(Key::from_stored),
                 update_count,
             })
         },
-    )?;
-    Ok(counts)
+    )?)
 }

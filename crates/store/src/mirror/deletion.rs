@@ -36,11 +36,11 @@ pub(crate) fn take_in(
 ) -> Result<u64, StoreError> {
     local_ids::take(tx, gone.now_ms, 0)?;
     let upstream_id = without_nul(gone.id.as_str());
-    let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
-    let Some(known) = known.get(&*upstream_id) else {
+    let mut known = post::known(tx, source.instance_id, &[&*upstream_id])?;
+    let Some(mut known) = known.remove(&*upstream_id) else {
         return Ok(0);
     };
-    if known.deleted_at_ms.is_none() {
+    if !known.is_gone() {
         // A newer answer showed it alive.
         if known.read_at_ms > gone.asked_at_ms {
             return Ok(0);
@@ -54,18 +54,12 @@ pub(crate) fn take_in(
             "update post set deleted_at_ms = $2, listed = false, raw = null where id = $1",
             &[&known.id, &gone.received_at_ms],
         )?;
+        known.deleted_at_ms = Some(gone.received_at_ms);
     }
-    let changes: Vec<entry::Change> = entry::of_post(tx, source.id, known.id)?
+    let changes: Vec<entry::Change> = entry::of_posts(tx, source.id, &[known.id])?
         .into_iter()
         .filter(|entry| !entry.gone)
-        .map(|entry| entry::Change {
-            id: entry.id,
-            usn: source.library.next_usn(),
-            content_hash: known.content_hash,
-            gone: true,
-            listed: false,
-            moved: None,
-        })
+        .map(|entry| entry.change(&known, None, source.library.next_usn()))
         .collect();
     entry::change(tx, source.id, &changes)?;
     Ok(changes.len() as u64)

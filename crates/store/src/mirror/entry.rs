@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::{
+    post::Visibility,
     timeline::{Anchor, AnchorQuery},
     upstream_id::{Key, UpstreamId},
 };
@@ -11,7 +12,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 use crate::{
     error::StoreError,
     id_types::{SourceId, sql},
-    posts::alias,
+    posts::{alias, post},
     refresh::Look,
 };
 
@@ -24,8 +25,12 @@ pub fn anchor(
     query: &AnchorQuery,
 ) -> Result<Option<Anchor>, StoreError> {
     match query {
-        AnchorQuery::Newest { at_most, skip } => newest(tx, source, at_most, *skip),
-        AnchorQuery::Oldest { at_least, skip } => oldest(tx, source, at_least, *skip),
+        AnchorQuery::Newest { at_most, skip } => {
+            nearest(tx, source, ("<=", at_most), "desc", *skip)
+        }
+        AnchorQuery::Oldest { at_least, skip } => {
+            nearest(tx, source, (">=", at_least), "asc", *skip)
+        }
         AnchorQuery::Drawn {
             low,
             high,
@@ -34,44 +39,27 @@ pub fn anchor(
     }
 }
 
-fn newest(
+fn nearest(
     tx: &mut Tx<'_>,
     source: SourceId,
-    at_most: &Key,
+    (side, bound): (&str, &Key),
+    order: &str,
     skip: u32,
 ) -> Result<Option<Anchor>, StoreError> {
     let found = tx.query(
-        "select position from entry
-         where source_id = $1 and position <= $2 and not gone and not streamed
-         order by position desc limit 2 offset $3",
-        &[&sql(source), &at_most.as_str(), &skip],
-        |row| Ok(Key::from_stored(row.str(0)?)),
+        &format!(
+            "select position from entry
+             where source_id = $1 and position {side} $2 and not gone and not streamed
+             order by position {order} limit 2 offset $3"
+        ),
+        &[&sql(source), &bound.as_str(), &skip],
+        position,
     )?;
-    Ok(first_of(found))
-}
-
-fn oldest(
-    tx: &mut Tx<'_>,
-    source: SourceId,
-    at_least: &Key,
-    skip: u32,
-) -> Result<Option<Anchor>, StoreError> {
-    let found = tx.query(
-        "select position from entry
-         where source_id = $1 and position >= $2 and not gone and not streamed
-         order by position limit 2 offset $3",
-        &[&sql(source), &at_least.as_str(), &skip],
-        |row| Ok(Key::from_stored(row.str(0)?)),
-    )?;
-    Ok(first_of(found))
-}
-
-fn first_of(found: Vec<Key>) -> Option<Anchor> {
     let mut found = found.into_iter();
-    found.next().map(|key| Anchor {
+    Ok(found.next().map(|key| Anchor {
         key,
         before: found.next(),
-    })
+    }))
 }
 
 /// One of a range's entries, by what part of them lies below it: each is as likely as any other.
@@ -85,15 +73,15 @@ fn drawn(
          where source_id = $1 and position >= $2 and position < $3 and not gone and not streamed";
     let (id, low, high) = (sql(source), low.as_str(), high.as_str());
     let count = tx.query_one(
-        &format!("select count(*) {range}"),
+        &format!("select count(*) as entries {range}"),
         &[&id, &low, &high],
-        |row| row.i64(0),
+        |row| row.i64("entries"),
     )?;
     let below = count * i64::from(per_million) / 1_000_000;
     let found = tx.query_opt(
         &format!("select position {range} order by position limit 1 offset $4"),
         &[&id, &low, &high, &below],
-        |row| Ok(Key::from_stored(row.str(0)?)),
+        position,
     )?;
     Ok(found.map(|key| Anchor { key, before: None }))
 }
@@ -101,9 +89,9 @@ fn drawn(
 /// The highest position of a source's entries.
 pub(crate) fn newest_position(tx: &mut Tx<'_>, source_id: i64) -> Result<Option<String>, DbError> {
     tx.query_one(
-        "select max(position) from entry where source_id = $1",
+        "select max(position) as newest from entry where source_id = $1",
         &[&source_id],
-        |row| row.opt_text(0),
+        |row| row.opt_text("newest"),
     )
 }
 
@@ -135,24 +123,15 @@ pub(crate) fn at(
 ) -> Result<HashMap<String, Known>, DbError> {
     let found = tx.query_each(
         &format!(
-            "select {COLUMNS}, f.state_hash, f.refreshed_at_ms,
-                 f.missing or f.failures > 0 as in_doubt
-             from entry e left join freshness f on f.post_id = e.post_id
-             where e.source_id = $1 and e.position = {{row 1}}"
+            "select {COLUMNS}, {} from entry e left join freshness f on f.post_id = e.post_id
+             where e.source_id = $1 and e.position = {{row 1}}",
+            Look::COLUMNS
         ),
         &[&source_id],
         &[Column::text(positions.iter().copied())],
         |row| {
-            let look = match row.opt_i64("refreshed_at_ms")? {
-                Some(at_ms) => Some(Look {
-                    at_ms,
-                    state_hash: row.opt_i64("state_hash")?,
-                    in_doubt: row.bool("in_doubt")?,
-                }),
-                None => None,
-            };
             Ok(Known {
-                look,
+                look: Look::from_row(row)?,
                 ..from_row(row)?
             })
         },
@@ -163,26 +142,8 @@ pub(crate) fn at(
         .collect())
 }
 
-/// The entries of a post in a source: one, or several where the source lists it more than once.
-pub(crate) fn of_post(
-    tx: &mut Tx<'_>,
-    source_id: i64,
-    post_id: i64,
-) -> Result<Vec<Known>, DbError> {
-    tx.query(
-        &format!(
-            "select {COLUMNS} from entry e
-             where e.source_id = $1 and e.id = $2 and e.post_id = $2
-             union all
-             select {COLUMNS} from entry e
-             where e.source_id = $1 and e.post_id = $2 and e.id <> e.post_id"
-        ),
-        &[&source_id, &post_id],
-        from_row,
-    )
-}
-
-/// The entries of posts in a source, in order of their IDs.
+/// The entries of posts in a source, in order of their IDs: several of a post that the source lists
+/// more than once.
 pub(crate) fn of_posts(
     tx: &mut Tx<'_>,
     source_id: i64,
@@ -220,7 +181,7 @@ pub(crate) fn absent(
              and (not streamed or arrived_at_ms < $4)
          order by position desc limit $5",
         &[&source_id, &low, &high, &asked_at_ms, &MAX_ABSENT],
-        |row| Ok((Key::from_stored(row.str(0)?), row.i64(1)?)),
+        |row| Ok((position(row)?, row.i64("post_id")?)),
     )?;
     let listed: std::collections::HashSet<&Key> = listed.iter().collect();
     let missing: Vec<i64> = live
@@ -228,27 +189,43 @@ pub(crate) fn absent(
         .filter(|(position, _)| !listed.contains(position))
         .map(|(_, post_id)| *post_id)
         .collect();
-    if missing.is_empty() {
-        return Ok(Vec::new());
-    }
     tx.query(
         "select upstream_id from post where id {in $1}",
         &[&Column::i64(missing)],
-        |row| Ok(UpstreamId::new(row.str(0)?)),
+        |row| Ok(UpstreamId::new(row.str("upstream_id")?)),
     )
+}
+
+/// An entry as it is written, which follows from its post.
+pub(crate) struct EntryState {
+    pub(crate) id: i64,
+    post_id: i64,
+    usn: i64,
+    content_hash: i64,
+    gone: bool,
+    listed: bool,
+    returns: i64,
+}
+
+impl EntryState {
+    pub(crate) fn of(post: &post::Known, id: i64, usn: i64) -> EntryState {
+        EntryState {
+            id,
+            post_id: post.id,
+            usn,
+            content_hash: post.content_hash,
+            gone: post.is_gone(),
+            listed: !post.is_gone() && post.visibility == Visibility::Public,
+            returns: post.returns,
+        }
+    }
 }
 
 /// An entry to store.
 pub(crate) struct NewEntry<'a> {
-    pub(crate) id: i64,
-    pub(crate) post_id: i64,
+    pub(crate) state: EntryState,
     pub(crate) position: &'a str,
-    pub(crate) usn: i64,
-    pub(crate) content_hash: i64,
-    pub(crate) gone: bool,
-    pub(crate) listed: bool,
     pub(crate) streamed: bool,
-    pub(crate) returns: i64,
 }
 
 /// Stores entries that are new. The clock must be held.
@@ -258,75 +235,83 @@ pub(crate) fn insert(
     arrived_at_ms: i64,
     new: &[NewEntry<'_>],
 ) -> Result<(), DbError> {
+    let states = || new.iter().map(|new| &new.state);
     tx.execute_many_later(
         "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
              content_hash, gone, listed, streamed, returns) {rows}",
         &[],
         &[
             Column::i64(new.iter().map(|_| source_id)),
-            Column::i64(new.iter().map(|d| d.id)),
-            Column::i64(new.iter().map(|d| d.post_id)),
+            Column::i64(states().map(|state| state.id)),
+            Column::i64(states().map(|state| state.post_id)),
             Column::text(new.iter().map(|d| d.position)),
-            Column::i64(new.iter().map(|d| d.usn)),
-            Column::i64(new.iter().map(|d| d.usn)),
+            Column::i64(states().map(|state| state.usn)),
+            Column::i64(states().map(|state| state.usn)),
             Column::i64(new.iter().map(|_| arrived_at_ms)),
-            Column::i64(new.iter().map(|d| d.content_hash)),
-            Column::bool(new.iter().map(|d| d.gone)),
-            Column::bool(new.iter().map(|d| d.listed)),
+            Column::i64(states().map(|state| state.content_hash)),
+            Column::bool(states().map(|state| state.gone)),
+            Column::bool(states().map(|state| state.listed)),
             Column::bool(new.iter().map(|d| d.streamed)),
-            Column::i64(new.iter().map(|d| d.returns)),
+            Column::i64(states().map(|state| state.returns)),
         ],
     )?;
-    let aliases = new.iter().filter(|d| d.id != d.post_id);
-    alias::add(tx, &aliases.map(|d| (d.id, d.post_id)).collect::<Vec<_>>())
+    add_aliases(tx, new.iter().map(|new| &new.state))
 }
 
-/// A change of a stored entry.
+/// Lets the IDs of entries find their posts.
+fn add_aliases<'a>(
+    tx: &mut Tx<'_>,
+    entries: impl Iterator<Item = &'a EntryState>,
+) -> Result<(), DbError> {
+    let aliases = entries.filter(|entry| entry.id != entry.post_id);
+    let aliases: Vec<_> = aliases.map(|entry| (entry.id, entry.post_id)).collect();
+    alias::add(tx, &aliases)
+}
+
+/// A change of a stored entry; it moves if its ID changes.
 pub(crate) struct Change {
     pub(crate) id: i64,
-    pub(crate) usn: i64,
-    pub(crate) content_hash: i64,
-    pub(crate) gone: bool,
-    pub(crate) listed: bool,
-    /// Its new ID, if it moves.
-    pub(crate) moved: Option<Moved>,
+    pub(crate) new: EntryState,
 }
 
-/// The new ID of an entry whose post has returned.
-#[derive(Clone, Copy)]
-pub(crate) struct Moved {
-    pub(crate) id: i64,
-    pub(crate) post_id: i64,
-    pub(crate) returns: i64,
+impl Known {
+    /// Whether its post has returned, so that it moves to a new ID: readers have passed its own.
+    pub(crate) fn moves(&self, post: &post::Known) -> bool {
+        !post.is_gone() && (self.gone || self.returns != post.returns)
+    }
+
+    /// Whether its post has a state that its library was not notified of.
+    pub(crate) fn differs(&self, post: &post::Known) -> bool {
+        self.content_hash != post.content_hash || self.gone != post.is_gone()
+    }
+
+    /// Its change to the state of its post, under its new ID if it moves.
+    pub(crate) fn change(&self, post: &post::Known, new_id: Option<i64>, usn: i64) -> Change {
+        Change {
+            id: self.id,
+            new: EntryState::of(post, new_id.unwrap_or(self.id), usn),
+        }
+    }
 }
 
 /// Notifies a source's library of new versions of its posts. The clock must be held if one of them
 /// moves to another ID.
 pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Result<(), DbError> {
-    let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.moved.is_some());
-    if !stay.is_empty() {
-        tx.execute_many_later(
-            "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
-                 listed = r.listed
-             from {rows as r(id, usn, content_hash, gone, listed)}
-             where entry.source_id = $1 and entry.id = r.id",
-            &[&source_id],
-            &[
-                Column::i64(stay.iter().map(|c| c.id)),
-                Column::i64(stay.iter().map(|c| c.usn)),
-                Column::i64(stay.iter().map(|c| c.content_hash)),
-                Column::bool(stay.iter().map(|c| c.gone)),
-                Column::bool(stay.iter().map(|c| c.listed)),
-            ],
-        )?;
-    }
-    let moved: Vec<(&Change, Moved)> = moved
-        .into_iter()
-        .filter_map(|change| Some((change, change.moved?)))
-        .collect();
-    if moved.is_empty() {
-        return Ok(());
-    }
+    let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.id != c.new.id);
+    tx.execute_many_later(
+        "update entry set usn = r.usn, content_hash = r.content_hash, gone = r.gone,
+             listed = r.listed
+         from {rows as r(id, usn, content_hash, gone, listed)}
+         where entry.source_id = $1 and entry.id = r.id",
+        &[&source_id],
+        &[
+            Column::i64(stay.iter().map(|c| c.id)),
+            Column::i64(stay.iter().map(|c| c.new.usn)),
+            Column::i64(stay.iter().map(|c| c.new.content_hash)),
+            Column::bool(stay.iter().map(|c| c.new.gone)),
+            Column::bool(stay.iter().map(|c| c.new.listed)),
+        ],
+    )?;
     tx.execute_many_later(
         "update entry set id = r.new_id, usn = r.usn, content_hash = r.content_hash,
              gone = r.gone, listed = r.listed, returns = r.returns
@@ -334,17 +319,16 @@ pub(crate) fn change(tx: &mut Tx<'_>, source_id: i64, changes: &[Change]) -> Res
          where entry.source_id = $1 and entry.id = r.id",
         &[&source_id],
         &[
-            Column::i64(moved.iter().map(|(c, _)| c.id)),
-            Column::i64(moved.iter().map(|(_, moved)| moved.id)),
-            Column::i64(moved.iter().map(|(c, _)| c.usn)),
-            Column::i64(moved.iter().map(|(c, _)| c.content_hash)),
-            Column::bool(moved.iter().map(|(c, _)| c.gone)),
-            Column::bool(moved.iter().map(|(c, _)| c.listed)),
-            Column::i64(moved.iter().map(|(_, moved)| moved.returns)),
+            Column::i64(moved.iter().map(|c| c.id)),
+            Column::i64(moved.iter().map(|c| c.new.id)),
+            Column::i64(moved.iter().map(|c| c.new.usn)),
+            Column::i64(moved.iter().map(|c| c.new.content_hash)),
+            Column::bool(moved.iter().map(|c| c.new.gone)),
+            Column::bool(moved.iter().map(|c| c.new.listed)),
+            Column::i64(moved.iter().map(|c| c.new.returns)),
         ],
     )?;
-    let aliases: Vec<_> = moved.iter().map(|(_, m)| (m.id, m.post_id)).collect();
-    alias::add(tx, &aliases)
+    add_aliases(tx, moved.iter().map(|change| &change.new))
 }
 
 /// Records that a page has shown entries that only a stream had shown before.
@@ -355,6 +339,10 @@ pub(crate) fn mark_shown(tx: &mut Tx<'_>, source_id: i64, ids: &[i64]) -> Result
         &[&source_id],
         &[Column::i64(ids.iter().copied())],
     )
+}
+
+fn position(row: &Row<'_>) -> Result<Key, DbError> {
+    Ok(Key::from_stored(row.str("position")?))
 }
 
 fn from_row(row: &Row<'_>) -> Result<Known, DbError> {

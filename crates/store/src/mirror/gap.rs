@@ -34,17 +34,25 @@ pub(crate) fn save(
         .into_iter()
         .map(|gap| (gap.low.clone(), gap))
         .collect();
-    let changed: Vec<Cells<'_>> = gaps
+    let changed = gaps
         .iter()
         .filter(|gap| stored.remove(&gap.low).as_ref() != Some(gap))
-        .map(Cells::of)
-        .collect();
+        .map(|gap| Ok((gap, serde_json::to_value(&gap.kind)?)))
+        .collect::<Result<Vec<_>, serde_json::Error>>()
+        .map_err(|error| StoreError::unreadable("a gap", &error))?;
     tx.execute_many_later(
         "delete from gap where source_id = $1 and low in (select low from {rows as r(low)})",
         &[&source_id],
         &[Column::text(stored.keys().map(Key::as_str))],
     )?;
-    let cells = || changed.iter();
+    // What its kind does not have holds zero.
+    let kinds = || changed.iter().map(|(_, kind)| kind);
+    let integers = |name: &'static str| {
+        Column::i64(kinds().map(move |kind| kind[name].as_i64().unwrap_or_default()))
+    };
+    let flags = |name: &'static str| {
+        Column::bool(kinds().map(move |kind| kind[name].as_bool().unwrap_or_default()))
+    };
     tx.execute_many_later(
         &format!(
             "insert into gap (source_id, {COLUMNS})
@@ -56,79 +64,18 @@ pub(crate) fn save(
         ),
         &[&source_id],
         &[
-            Column::text(cells().map(|c| c.low)),
-            Column::text(cells().map(|c| c.high)),
-            Column::text(cells().map(|c| c.kind)),
-            Column::bool(cells().map(|c| c.history)),
-            Column::bool(cells().map(|c| c.fill_requested)),
-            Column::i64(cells().map(|c| c.tries)),
-            Column::i64(cells().map(|c| c.read_age_ms)),
-            Column::i64(cells().map(|c| c.from_ms)),
-            Column::i64(cells().map(|c| c.until_ms)),
+            Column::text(changed.iter().map(|(gap, _)| gap.low.as_str())),
+            Column::text(changed.iter().map(|(gap, _)| gap.high.as_str())),
+            Column::text(kinds().map(|kind| kind["kind"].as_str())),
+            flags("history"),
+            flags("fill_requested"),
+            integers("tries"),
+            integers("read_age_ms"),
+            integers("from_ms"),
+            integers("until_ms"),
         ],
     )?;
     Ok(())
-}
-
-/// A range's columns; those that its kind does not have hold zero.
-struct Cells<'a> {
-    low: &'a str,
-    high: &'a str,
-    kind: &'static str,
-    history: bool,
-    fill_requested: bool,
-    tries: i64,
-    read_age_ms: i64,
-    from_ms: i64,
-    until_ms: i64,
-}
-
-impl<'a> Cells<'a> {
-    fn of(gap: &'a Gap) -> Cells<'a> {
-        let blank = Cells {
-            low: gap.low.as_str(),
-            high: gap.high.as_str(),
-            kind: UNRECOVERABLE,
-            history: false,
-            fill_requested: false,
-            tries: 0,
-            read_age_ms: 0,
-            from_ms: 0,
-            until_ms: 0,
-        };
-        match gap.kind {
-            GapKind::Open {
-                history,
-                tries,
-                fill_requested,
-            } => Cells {
-                kind: OPEN,
-                history,
-                fill_requested,
-                tries: i64::from(tries),
-                ..blank
-            },
-            GapKind::Provisional {
-                read_age_ms,
-                from_ms,
-                until_ms,
-                tries,
-            } => Cells {
-                kind: PROVISIONAL,
-                tries: i64::from(tries),
-                read_age_ms,
-                from_ms,
-                until_ms,
-                ..blank
-            },
-            GapKind::PassedOver { read_age_ms } => Cells {
-                kind: PASSED_OVER,
-                read_age_ms,
-                ..blank
-            },
-            GapKind::Unrecoverable => blank,
-        }
-    }
 }
 
 fn from_row(row: &Row<'_>) -> Result<Gap, DbError> {
@@ -137,21 +84,21 @@ fn from_row(row: &Row<'_>) -> Result<Gap, DbError> {
         u32::try_from(tries).map_err(|_| DbError::invalid("a gap's tries"))
     };
     let kind = match row.str("kind")? {
-        OPEN => GapKind::Open {
+        "open" => GapKind::Open {
             history: row.bool("history")?,
             tries: tries()?,
             fill_requested: row.bool("fill_requested")?,
         },
-        PROVISIONAL => GapKind::Provisional {
+        "provisional" => GapKind::Provisional {
             read_age_ms: row.i64("read_age_ms")?,
             from_ms: row.i64("from_ms")?,
             until_ms: row.i64("until_ms")?,
             tries: tries()?,
         },
-        PASSED_OVER => GapKind::PassedOver {
+        "passed_over" => GapKind::PassedOver {
             read_age_ms: row.i64("read_age_ms")?,
         },
-        UNRECOVERABLE => GapKind::Unrecoverable,
+        "unrecoverable" => GapKind::Unrecoverable,
         _ => return Err(DbError::invalid("a gap of an unknown kind")),
     };
     Ok(Gap {
@@ -161,11 +108,6 @@ fn from_row(row: &Row<'_>) -> Result<Gap, DbError> {
     })
 }
 
-/// The columns that [`Cells`] holds and [`from_row`] reads, in order.
+/// The columns that [`save`] writes and [`from_row`] reads, in order: the kinds' fields by name.
 const COLUMNS: &str =
     "low, high, kind, history, fill_requested, tries, read_age_ms, from_ms, until_ms";
-
-const OPEN: &str = "open";
-const PROVISIONAL: &str = "provisional";
-const PASSED_OVER: &str = "passed_over";
-const UNRECOVERABLE: &str = "unrecoverable";

@@ -11,13 +11,18 @@ use driftline_db::{Dialect, Tx};
 use crate::{
     error::StoreError,
     local_ids,
-    mirror::{backdate, entry, machine::LockedSource},
+    mirror::{
+        backdate,
+        entry::{self, EntryState},
+        machine::LockedSource,
+        page::CommitSummary,
+    },
     posts::{
         account,
         history::{self, EndedBy},
         post::{self, PostVersion},
     },
-    refresh::{self, NewFreshness},
+    refresh::{self, RefreshState},
     text::without_nul,
 };
 
@@ -48,12 +53,16 @@ pub(crate) struct IntakeContext<'p> {
     pub(crate) policy: &'p Policy,
 }
 
-/// How many entries an intake has changed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct IntakeCounts {
-    pub(crate) new: u64,
-    pub(crate) edited: u64,
-    pub(crate) revived: u64,
+impl<'p> IntakeContext<'p> {
+    /// Of an answer to a request.
+    pub(crate) fn answered(asked_at_ms: i64, now_ms: i64, policy: &'p Policy) -> Self {
+        IntakeContext {
+            asked_at_ms,
+            now_ms,
+            streamed: false,
+            policy,
+        }
+    }
 }
 
 impl<'a> PostObservation<'a> {
@@ -90,9 +99,9 @@ pub(crate) fn take_in(
     source: &mut LockedSource,
     observations: &[PostObservation<'_>],
     context: IntakeContext<'_>,
-) -> Result<IntakeCounts, StoreError> {
+) -> Result<CommitSummary, StoreError> {
     if observations.is_empty() {
-        return Ok(IntakeCounts::default());
+        return Ok(CommitSummary::default());
     }
     let authors = observations
         .iter()
@@ -100,7 +109,16 @@ pub(crate) fn take_in(
     let authors = account::Known::load(tx, source.instance_id, authors)?;
     let (ids, known) = hold_clock(tx, source, observations, context)?;
     let mut ids = ids.into_iter();
-    let mut intake = Intake::new(source, context, known, authors);
+    let stored = known.into_iter();
+    let mut intake = Intake {
+        source,
+        context,
+        posts: stored
+            .map(|(upstream_id, known)| (upstream_id, CurrentPost::new(known, false)))
+            .collect(),
+        changes: IntakeChanges::default(),
+        summary: CommitSummary::default(),
+    };
     for observation in observations {
         match &observation.entry {
             None => {
@@ -113,7 +131,7 @@ pub(crate) fn take_in(
         }
     }
     intake.list_history(tx)?;
-    intake.write(tx)
+    intake.write(tx, authors)
 }
 
 /// Holds the clock. Returns an ID for each observation without an entry, in their order, and the
@@ -154,15 +172,22 @@ fn hold_clock(
     Ok((ids.flatten().collect(), known))
 }
 
-/// The changes of one commit, gathered before any is written.
+/// An intake that is under way.
 struct Intake<'s, 'a> {
     source: &'s mut LockedSource,
     context: IntakeContext<'a>,
     posts: HashMap<String, CurrentPost>,
+    changes: IntakeChanges<'a>,
+    summary: CommitSummary,
+}
+
+/// The changes of one commit, gathered before any is written.
+#[derive(Default)]
+struct IntakeChanges<'a> {
     new_posts: Vec<PostVersion<'a>>,
     /// New posts of history that the public timeline shows, the oldest first.
     new_history: Vec<i64>,
-    new_freshness: Vec<NewFreshness>,
+    new_freshness: Vec<RefreshState>,
     revived_posts: Vec<i64>,
     /// Posts that have returned, with their new IDs in the public timeline.
     returned_posts: Vec<(i64, i64)>,
@@ -172,10 +197,8 @@ struct Intake<'s, 'a> {
     /// Replaced posts whose previous version is kept, as one that an edit ended.
     edited_posts: Vec<i64>,
     authors: Vec<&'a Author>,
-    known_authors: account::Known,
     new_entries: Vec<entry::NewEntry<'a>>,
     changed_entries: Vec<entry::Change>,
-    counts: IntakeCounts,
 }
 
 /// A post with the changes gathered so far.
@@ -187,43 +210,17 @@ struct CurrentPost {
     return_id: Option<i64>,
 }
 
-impl<'s, 'a> Intake<'s, 'a> {
-    fn new(
-        source: &'s mut LockedSource,
-        context: IntakeContext<'a>,
-        known: HashMap<String, post::Known>,
-        known_authors: account::Known,
-    ) -> Intake<'s, 'a> {
-        Intake {
-            source,
-            context,
-            posts: known
-                .into_iter()
-                .map(|(upstream_id, known)| {
-                    let now = CurrentPost {
-                        known,
-                        settled: false,
-                        return_id: None,
-                    };
-                    (upstream_id, now)
-                })
-                .collect(),
-            new_posts: Vec::new(),
-            new_history: Vec::new(),
-            new_freshness: Vec::new(),
-            revived_posts: Vec::new(),
-            returned_posts: Vec::new(),
-            relisted_posts: Vec::new(),
-            replaced_posts: Vec::new(),
-            edited_posts: Vec::new(),
-            authors: Vec::new(),
-            known_authors,
-            new_entries: Vec::new(),
-            changed_entries: Vec::new(),
-            counts: IntakeCounts::default(),
+impl CurrentPost {
+    fn new(known: post::Known, settled: bool) -> CurrentPost {
+        CurrentPost {
+            known,
+            settled,
+            return_id: None,
         }
     }
+}
 
+impl<'a> Intake<'_, 'a> {
     fn new_entry(
         &mut self,
         tx: &mut Tx<'_>,
@@ -243,20 +240,13 @@ impl<'s, 'a> Intake<'s, 'a> {
         let Some(CurrentPost { known, .. }) = self.posts.get(&*observation.upstream_id) else {
             return Ok(());
         };
-        let gone = known.deleted_at_ms.is_some();
         self.source.shows(id);
-        self.new_entries.push(entry::NewEntry {
-            id,
-            post_id: known.id,
+        self.changes.new_entries.push(entry::NewEntry {
+            state: EntryState::of(known, id, self.source.library.next_usn()),
             position: observation.position,
-            usn: self.source.library.next_usn(),
-            content_hash: known.content_hash,
-            gone,
-            listed: !gone && known.visibility == Visibility::Public,
             streamed: self.context.streamed,
-            returns: known.returns,
         });
-        self.counts.new += 1;
+        self.summary.new += 1;
         Ok(())
     }
 
@@ -282,35 +272,24 @@ impl<'s, 'a> Intake<'s, 'a> {
         else {
             return Ok(());
         };
-        let gone = known.deleted_at_ms.is_some();
-        let moves = !gone && (entry.gone || entry.returns != known.returns);
-        if !moves && known.content_hash == entry.content_hash && gone == entry.gone {
+        let moves = entry.moves(known);
+        if !moves && !entry.differs(known) {
             return Ok(());
         }
-        let mut moved = None;
+        let mut new_id = None;
         if moves {
-            self.counts.revived += 1;
-            // Readers have passed its ID.
-            let id = match return_id.take() {
+            self.summary.revived += 1;
+            new_id = Some(match return_id.take() {
                 Some(id) => id,
                 None => local_ids::take(tx, self.context.now_ms, 1)?,
-            };
-            moved = Some(entry::Moved {
-                id,
-                post_id: known.id,
-                returns: known.returns,
             });
-        } else if !gone {
-            self.counts.edited += 1;
+        } else if !known.is_gone() {
+            self.summary.edited += 1;
         }
-        self.changed_entries.push(entry::Change {
-            id: entry.id,
-            usn: self.source.library.next_usn(),
-            content_hash: known.content_hash,
-            gone,
-            listed: !gone && known.visibility == Visibility::Public,
-            moved,
-        });
+        let usn = self.source.library.next_usn();
+        self.changes
+            .changed_entries
+            .push(entry.change(known, new_id, usn));
         Ok(())
     }
 
@@ -318,39 +297,38 @@ impl<'s, 'a> Intake<'s, 'a> {
         let post = observation.post;
         let listed = post.visibility == Visibility::Public;
         if listed && observation.is_history {
-            self.new_history.push(id);
+            self.changes.new_history.push(id);
         }
-        self.new_posts.push(PostVersion {
+        self.changes.new_posts.push(PostVersion {
             id,
             post,
             listed,
             read_at_ms: self.context.asked_at_ms,
         });
-        self.authors.push(&post.author);
+        self.changes.authors.push(&post.author);
         let created_at_ms = post.created_at_ms.or(observation.position_ms);
-        self.new_freshness.push(NewFreshness {
-            post_id: id,
-            freshness: Freshness {
-                source: Some(self.source.id.cast_unsigned()),
-                ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
-            },
-            state_hash: observation.post.hashes.state,
-        });
+        let freshness = Freshness {
+            source: Some(self.source.id.cast_unsigned()),
+            ..Freshness::first(created_at_ms, self.context.asked_at_ms, post.counts)
+        };
+        self.changes.new_freshness.push(RefreshState::first(
+            (self.source.instance_id, id),
+            freshness,
+            self.context.policy.due(&freshness.refresh_history()),
+            Some(post.hashes.state),
+        ));
         let known = post::Known {
             id,
+            upstream_id: observation.upstream_id.to_string(),
             edited_at_ms: post.edited_at_ms,
             read_at_ms: self.context.asked_at_ms,
-            content_hash: observation.post.hashes.content,
+            content_hash: post.hashes.content,
             deleted_at_ms: None,
             visibility: post.visibility,
             listed,
             returns: 0,
         };
-        let now = CurrentPost {
-            known,
-            settled: true,
-            return_id: None,
-        };
+        let now = CurrentPost::new(known, true);
         self.posts.insert(observation.upstream_id.to_string(), now);
     }
 
@@ -373,7 +351,7 @@ impl<'s, 'a> Intake<'s, 'a> {
             .is_some_and(|deleted_at_ms| !self.context.streamed && asked_at_ms >= deleted_at_ms);
         let is_newer = post.edited_at_ms > known.edited_at_ms
             || (post.edited_at_ms == known.edited_at_ms
-                && observation.post.hashes.content != known.content_hash
+                && post.hashes.content != known.content_hash
                 && asked_at_ms >= known.read_at_ms);
         let is_edit = known.deleted_at_ms.is_none() && is_newer;
         if now.settled || !(returns || is_edit) {
@@ -381,30 +359,30 @@ impl<'s, 'a> Intake<'s, 'a> {
         }
         let is_public = post.visibility == Visibility::Public;
         let listed = if returns {
-            self.revived_posts.push(known.id);
+            self.changes.revived_posts.push(known.id);
             let public_id = match new_entry {
                 Some(id) => id,
                 None => *now
                     .return_id
                     .insert(local_ids::take(tx, self.context.now_ms, 1)?),
             };
-            self.returned_posts.push((known.id, public_id));
+            self.changes.returned_posts.push((known.id, public_id));
             known.returns += 1;
             is_public
         } else {
             // Readers have passed its ID, so a post that was not listed there stays unlisted.
-            self.edited_posts.push(known.id);
+            self.changes.edited_posts.push(known.id);
             is_public && known.listed
         };
         now.settled = true;
         known.edited_at_ms = post.edited_at_ms;
         known.read_at_ms = asked_at_ms;
-        known.content_hash = observation.post.hashes.content;
+        known.content_hash = post.hashes.content;
         known.deleted_at_ms = None;
         known.visibility = post.visibility;
         known.listed = listed;
-        self.authors.push(&post.author);
-        self.replaced_posts.push(PostVersion {
+        self.changes.authors.push(&post.author);
+        self.changes.replaced_posts.push(PostVersion {
             id: known.id,
             post,
             listed,
@@ -415,16 +393,22 @@ impl<'s, 'a> Intake<'s, 'a> {
 
     /// Lists new history below all that the public timeline has shown of any source.
     fn list_history(&mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
-        if self.new_history.is_empty() {
+        if self.changes.new_history.is_empty() {
             return Ok(());
         }
-        self.new_history.reverse();
+        self.changes.new_history.reverse();
         let lowest = local_ids::lowest_listed(tx)?;
-        let ids = &self.new_history;
+        let ids = &self.changes.new_history;
         let public_ids = match lowest {
             Some(lowest) if ids.first().is_some_and(|newest| *newest >= lowest) => {
-                let given: Vec<i64> = self.new_entries.iter().map(|entry| entry.id).collect();
-                backdate::take_below(tx, Some(lowest), ids, &given, self.context.now_ms)?
+                let given = self.changes.new_entries.iter().map(|new| new.state.id);
+                backdate::take_below(
+                    tx,
+                    Some(lowest),
+                    ids,
+                    &given.collect::<Vec<_>>(),
+                    self.context.now_ms,
+                )?
             }
             _ => ids.clone(),
         };
@@ -432,40 +416,34 @@ impl<'s, 'a> Intake<'s, 'a> {
             local_ids::lists_below(tx, *lowest)?;
         }
         let pairs = ids.iter().copied().zip(public_ids);
-        self.relisted_posts = pairs.filter(|(id, public_id)| id != public_id).collect();
+        self.changes.relisted_posts = pairs.filter(|(id, public_id)| id != public_id).collect();
         Ok(())
     }
 
-    fn write(self, tx: &mut Tx<'_>) -> Result<IntakeCounts, StoreError> {
+    fn write(self, tx: &mut Tx<'_>, known: account::Known) -> Result<CommitSummary, StoreError> {
         let IntakeContext {
             asked_at_ms,
             now_ms,
             policy,
             ..
         } = self.context;
-        let source = self.source;
-        if !self.authors.is_empty() {
-            let accounts =
-                account::store(tx, source.instance_id, self.known_authors, self.authors)?;
-            post::insert(
-                tx,
-                source.instance_id,
-                source.id,
-                &self.new_posts,
-                &accounts,
-            )?;
+        let (source, changes) = (self.source, self.changes);
+        let instance_id = source.instance_id;
+        if !changes.authors.is_empty() {
+            let accounts = account::store(tx, instance_id, known, changes.authors)?;
+            post::insert(tx, instance_id, source.id, &changes.new_posts, &accounts)?;
         }
-        history::keep(tx, &self.edited_posts, EndedBy::Edit, now_ms)?;
-        post::replace(tx, &self.replaced_posts)?;
-        refresh::insert_new(tx, source.instance_id, policy, &self.new_freshness)?;
-        refresh::revive(tx, policy, asked_at_ms, &self.revived_posts)?;
-        post::returned(tx, &self.returned_posts)?;
-        post::list_at(tx, &self.relisted_posts)?;
+        history::keep(tx, &changes.edited_posts, EndedBy::Edit, now_ms)?;
+        post::replace(tx, &changes.replaced_posts)?;
+        refresh::insert(tx, &changes.new_freshness)?;
+        refresh::revive(tx, policy, asked_at_ms, &changes.revived_posts)?;
+        post::list_at(tx, &changes.returned_posts, true)?;
+        post::list_at(tx, &changes.relisted_posts, false)?;
         // Other sources that have them move their entries below their own roots.
-        let news = self.returned_posts.iter().map(|(id, _)| (*id, false));
-        refresh::add_to_outbox(tx, source.instance_id, now_ms, &news.collect::<Vec<_>>())?;
-        entry::insert(tx, source.id, now_ms, &self.new_entries)?;
-        entry::change(tx, source.id, &self.changed_entries)?;
-        Ok(self.counts)
+        let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
+        refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
+        entry::insert(tx, source.id, now_ms, &changes.new_entries)?;
+        entry::change(tx, source.id, &changes.changed_entries)?;
+        Ok(self.summary)
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     mirror::{
         deletion::{self, Gone},
         entry,
-        intake::{self, IntakeContext, IntakeCounts, PostObservation},
+        intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
         page::CommitSummary,
     },
@@ -51,10 +51,9 @@ pub fn commit_look_up(
     commit: &CommitLookUp<'_>,
 ) -> Result<(Machine, CommitSummary), StoreError> {
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
-    let mut taken = IntakeCounts::default();
-    let mut deleted = 0;
+    let mut summary = CommitSummary::default();
     match commit.look_up {
-        LookUp::Found(post) => taken = found(tx, &mut source, post, commit)?,
+        LookUp::Found(post) => summary = found(tx, &mut source, post, commit)?,
         LookUp::Gone => {
             let gone = Gone {
                 id: commit.id,
@@ -63,22 +62,14 @@ pub fn commit_look_up(
                 keep: commit.keep_deleted,
                 now_ms: commit.now_ms,
             };
-            deleted = deletion::take_in(tx, &mut source, gone)?;
+            summary.deleted = deletion::take_in(tx, &mut source, gone)?;
         }
     }
     let mut machine = commit.machine.clone();
     let is_gone = matches!(commit.look_up, LookUp::Gone);
     machine.looked_up(commit.id, is_gone, commit.headers);
     source.save(tx, &machine)?;
-    let summary = CommitSummary {
-        new: 0,
-        edited: taken.edited,
-        revived: taken.revived,
-        deleted,
-        absent: 0,
-        recounted: 0,
-        update_count: source.library.update_count,
-    };
+    summary.update_count = source.library.update_count;
     Ok((machine, summary))
 }
 
@@ -87,23 +78,19 @@ fn found(
     source: &mut LockedSource,
     post: &Post,
     commit: &CommitLookUp<'_>,
-) -> Result<IntakeCounts, StoreError> {
+) -> Result<CommitSummary, StoreError> {
     let upstream_id = without_nul(post.id.as_str());
     let known = post::known(tx, source.instance_id, &[&*upstream_id])?;
     let Some(known) = known.get(&*upstream_id) else {
-        return Ok(IntakeCounts::default());
+        return Ok(CommitSummary::default());
     };
-    let entries = entry::of_post(tx, source.id, known.id)?;
+    let entries = entry::of_posts(tx, source.id, &[known.id])?;
     let observations: Vec<PostObservation<'_>> = entries
         .into_iter()
         .map(|entry| PostObservation::new(post, "", None, Some(entry)))
         .filter(PostObservation::may_be_news)
         .collect();
-    let context = IntakeContext {
-        asked_at_ms: commit.headers.sent_at_ms,
-        now_ms: commit.now_ms,
-        streamed: false,
-        policy: commit.policy,
-    };
+    let asked_at_ms = commit.headers.sent_at_ms;
+    let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     intake::take_in(tx, source, &observations, context)
 }

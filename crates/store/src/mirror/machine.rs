@@ -8,6 +8,7 @@ use crate::{
     id_types::{InstanceId, SourceId, sql},
     library::{self, Library},
     mirror::gap,
+    text::{from_json, to_json},
 };
 
 /// A source's machine, with the ranges of its ledger.
@@ -16,11 +17,10 @@ pub fn load(tx: &mut Tx<'_>, source: SourceId) -> Result<Machine, StoreError> {
         .query_opt(
             "select machine from source where id = $1",
             &[&sql(source)],
-            |row| row.text(0),
+            |row| row.text("machine"),
         )?
         .ok_or(StoreError::NoSource)?;
-    let mut machine: Machine = serde_json::from_str(&json)
-        .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
+    let mut machine: Machine = from_json("a source's machine", &json)?;
     machine.restore_gaps(gap::load(tx, sql(source))?);
     Ok(machine)
 }
@@ -39,15 +39,12 @@ pub fn lateness_of_others(
             library::OF_SOURCES
         ),
         &[&sql(instance), &sql(source)],
-        |row| row.text(0),
+        |row| {
+            let machine = from_json("a source's machine", row.str("machine")?);
+            Ok(machine.map(|machine: Machine| machine.lateness().clone()))
+        },
     )?;
-    let lateness = |json: &String| {
-        let machine: Result<Machine, _> = serde_json::from_str(json);
-        machine
-            .map(|machine| machine.lateness().clone())
-            .map_err(|error| StoreError::unreadable("a source's machine", &error))
-    };
-    machines.iter().map(lateness).collect()
+    machines.into_iter().collect()
 }
 
 /// A machine to store that changed without a page: a request failed, or a fill was requested.
@@ -85,14 +82,15 @@ impl LockedSource {
         source: SourceId,
         fence: Option<i64>,
     ) -> Result<LockedSource, StoreError> {
+        let opening = tx.opening();
         let row = tx.query_opt(
             &format!(
                 "select instance_id, lowest_id, lease_holder is not null as is_leased, lease_fence,
-                     {} from source s {} where s.id = $1",
+                     {} from source s {} where s.id = $2",
                 library::COLUMNS,
                 library::OF_SOURCES
             ),
-            &[&sql(source)],
+            &[&&*opening, &sql(source)],
             |row| {
                 let held = LockedSource {
                     id: sql(source),
@@ -138,8 +136,7 @@ impl LockedSource {
         stored: Vec<Gap>,
         machine: &Machine,
     ) -> Result<(), StoreError> {
-        let json = serde_json::to_string(machine)
-            .map_err(|error| StoreError::unreadable("a source's machine", &error))?;
+        let json = to_json("a source's machine", machine)?;
         tx.execute_later(
             "update source set machine = $2, lowest_id = $3, readable = (readable or $4)
              where id = $1",

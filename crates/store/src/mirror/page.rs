@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use driftline_core::{
     answer::{Abilities, Page},
+    post::Post,
     refresh::Policy,
     timeline::{AnchorQuery, Machine, Reading, Request, RequestPurpose, Settings, Stored},
     upstream_id::Key,
@@ -16,7 +17,7 @@ use crate::{
         intake::{self, IntakeContext, PostObservation},
         machine::LockedSource,
     },
-    refresh::{Claims, RecountCandidate, RecountContext},
+    refresh::{Claims, RecountContext},
 };
 
 /// A page to commit, with the machine that requested it.
@@ -71,88 +72,75 @@ pub fn commit_page(
     tx: &mut Tx<'_>,
     commit: &CommitPage<'_>,
 ) -> Result<(Machine, CommitSummary), StoreError> {
-    let CommitPage {
-        request,
-        reading,
-        page,
-        ..
-    } = *commit;
+    let CommitPage { reading, page, .. } = *commit;
     let (posts, keys) = (page.listed.len(), reading.keys.len());
     if posts != keys {
         return Err(StoreError::PageMismatch { posts, keys });
     }
     let mut source = LockedSource::load(tx, commit.source, commit.fence)?;
-    let is_history = commit.machine.is_history(request, reading);
-    let Listing {
-        observations,
-        recount_candidates,
-        new,
-        shown,
-    } = listing(tx, &source, commit, is_history)?;
-    let absent = match commit.machine.absence_range(request, reading) {
-        Some((low, high)) => entry::absent(
-            tx,
-            source.id,
-            (&low, &high),
-            &reading.keys,
-            page.headers.sent_at_ms,
-        )?,
+    let asked_at_ms = page.headers.sent_at_ms;
+    let is_history = commit.machine.is_history(commit.request, reading);
+    let listing = listing(tx, &source, commit, is_history)?;
+    let absent = match commit.machine.absence_range(commit.request, reading) {
+        Some((low, high)) => {
+            entry::absent(tx, source.id, (&low, &high), &reading.keys, asked_at_ms)?
+        }
         None => Vec::new(),
     };
     let gaps = gap::load(tx, source.id)?;
-    let context = IntakeContext {
-        asked_at_ms: page.headers.sent_at_ms,
-        now_ms: commit.now_ms,
-        streamed: false,
-        policy: commit.policy,
-    };
+    let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     let recount = RecountContext {
         instance_id: source.instance_id,
         policy: commit.policy,
         claims: commit.claims,
-        asked_at_ms: page.headers.sent_at_ms,
+        asked_at_ms,
         now_ms: commit.now_ms,
     };
-    let recounts = recount.look(tx, &recount_candidates)?;
+    let recounts = recount.look(tx, &listing.recount_candidates)?;
     // From here on the local clock may be held, for which other sources wait: all reads that can be
     // done before it are done.
-    entry::mark_shown(tx, source.id, &shown)?;
-    let taken = intake::take_in(tx, &mut source, &observations, context)?;
+    entry::mark_shown(tx, source.id, &listing.shown)?;
+    let taken = intake::take_in(tx, &mut source, &listing.observations, context)?;
     let recounted = recounts.write(tx)?;
-    let live_below = match commit.machine.nothing_below(request, reading) {
+    let live_below = match commit.machine.nothing_below(commit.request, reading) {
         Some(high) => entry::anchor(tx, commit.source, &AnchorQuery::below(high))?
             .and_then(|anchor| anchor.below(high)),
         None => None,
     };
     let stored = Stored {
         live_below,
-        new,
+        new: listing.new,
         edited: taken.edited,
         absent,
     };
+    let machine = after_page(commit, &stored, is_history);
+    source.save_over(tx, gaps, &machine)?;
+    let summary = CommitSummary {
+        absent: stored.absent.len() as u64,
+        recounted,
+        update_count: source.library.update_count,
+        ..taken
+    };
+    Ok((machine, summary))
+}
+
+fn after_page(commit: &CommitPage<'_>, stored: &Stored, is_history: bool) -> Machine {
+    let CommitPage { reading, page, .. } = *commit;
     let mut machine = commit.machine.clone();
     machine.page(
         commit.settings,
         commit.abilities,
-        request,
+        commit.request,
         reading,
         &page.headers,
-        &stored,
+        stored,
     );
-    if is_history && let Some(newest_ms) = newest_created_at_ms(page) {
+    // The newest, so that one backdated post does not end a history early.
+    let times = page.listed.iter().map(|listed| listed.post.created_at_ms);
+    if is_history && let Some(newest_ms) = times.flatten().max() {
         machine.history_reached(reading, newest_ms);
     }
-    source.save_over(tx, gaps, &machine)?;
-    let summary = CommitSummary {
-        new: taken.new,
-        edited: taken.edited,
-        revived: taken.revived,
-        deleted: 0,
-        absent: stored.absent.len() as u64,
-        recounted,
-        update_count: source.library.update_count,
-    };
-    Ok((machine, summary))
+    machine
 }
 
 /// The posts of a page, sorted by what becomes of them.
@@ -160,7 +148,7 @@ struct Listing<'a> {
     /// Posts that may be news, the oldest first and each position once.
     observations: Vec<PostObservation<'a>>,
     /// Stored posts whose content has not changed.
-    recount_candidates: Vec<RecountCandidate<'a>>,
+    recount_candidates: Vec<(i64, &'a Post)>,
     /// For each listed post, whether no page of the source had shown it.
     new: Vec<bool>,
     /// The entries that only a stream had shown.
@@ -180,11 +168,8 @@ fn listing<'a>(
         true => entry::newest_position(tx, source.id)?,
         false => None,
     };
-    let is_below = |key: &Key| {
-        newest
-            .as_deref()
-            .is_none_or(|newest| key.as_str() <= newest)
-    };
+    let newest = newest.as_deref();
+    let is_below = |key: &Key| newest.is_none_or(|newest| key.as_str() <= newest);
     // The page above a range in doubt begins above it.
     let end = match &commit.request.purpose {
         RequestPurpose::Fill { high, .. } => Some(high),
@@ -212,16 +197,11 @@ fn listing<'a>(
         observation.is_history = is_history && is_below(key) && end.is_none_or(|end| key < end);
         if observation.may_be_news() {
             observations.push(observation);
-        } else {
-            let candidate = observation.entry.as_ref().and_then(|entry| {
-                RecountCandidate::of(
-                    entry.post_id,
-                    &listed.post,
-                    entry.look,
-                    page.headers.sent_at_ms,
-                )
-            });
-            recount_candidates.extend(candidate);
+        } else if let Some(entry) = &observation.entry
+            && let Some(look) = entry.look
+            && look.is_outdated_by(&listed.post, page.headers.sent_at_ms)
+        {
+            recount_candidates.push((entry.post_id, &listed.post));
         }
     }
     Ok(Listing {
@@ -230,12 +210,4 @@ fn listing<'a>(
         new,
         shown,
     })
-}
-
-/// The newest, so that one backdated post does not end a history early.
-fn newest_created_at_ms(page: &Page) -> Option<i64> {
-    page.listed
-        .iter()
-        .filter_map(|listed| listed.post.created_at_ms)
-        .max()
 }

@@ -1,19 +1,22 @@
 //! Sources: upstream timelines that are mirrored.
 
 use driftline_core::{api::Api, timeline::Settings};
-use driftline_db::{DbError, Root, Row, ToValue, Tx};
+use driftline_db::{Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     error::StoreError,
     id_types::{SourceId, from_sql, sql},
-    library::{self, Owner},
-    local_ids,
+    library, local_ids,
     mirror::source_lease::SourceHolder,
     posts::instance::{self, Instance},
+    text::{from_json, to_json, without_nul},
 };
 
-pub use crate::mirror::source_removal::{Removed, remove};
+pub use crate::{
+    mirror::source_removal::{Removed, remove},
+    posts::instance::all as instances,
+};
 
 /// The root of writes to a source and what hangs below it.
 pub fn root(source: SourceId) -> Root {
@@ -101,8 +104,11 @@ pub fn add(
     new: &NewSource,
     now_ms: i64,
 ) -> Result<Result<SourceId, NameRefused>, StoreError> {
-    if let Err(refused) = check_name(tx, &new.name)? {
-        return Ok(Err(refused));
+    if !is_name(&new.name) {
+        return Ok(Err(NameRefused::Bad));
+    }
+    if by_name(tx, &new.name)?.is_some() {
+        return Ok(Err(NameRefused::Taken));
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
     let id = local_ids::take_source_id(tx)?;
@@ -117,15 +123,14 @@ pub fn add(
             &new.name,
             &new.timeline,
             &new.upstream,
-            &settings_text(&new.settings)?,
+            &to_json(SETTINGS, &new.settings)?,
             &new.token.as_ref().map(TokenLocation::to_text),
             &now_ms,
             &(new.timeline == TRACKED),
         ],
     )?;
-    let id = from_sql(id)?;
-    library::add(tx, Owner::Source(id))?;
-    Ok(Ok(id))
+    library::add(tx, id)?;
+    Ok(Ok(from_sql(id)?))
 }
 
 /// Every source, in order of their IDs.
@@ -135,7 +140,7 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<Source>, StoreError> {
 
 /// The source of that name.
 pub fn by_name(tx: &mut Tx<'_>, name: &str) -> Result<Option<Source>, StoreError> {
-    let name = crate::text::without_nul(name);
+    let name = without_nul(name);
     Ok(select(tx, "where s.name = $1", &[&&*name])?.pop())
 }
 
@@ -144,38 +149,18 @@ pub fn by_id(tx: &mut Tx<'_>, id: SourceId) -> Result<Option<Source>, StoreError
     Ok(select(tx, "where s.id = $1", &[&sql(id)])?.pop())
 }
 
-/// Every instance, in order of their IDs.
-pub fn instances(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
-    Ok(instance::all(tx)?)
-}
-
-/// Stops fetching for a source until it is resumed; `false` if it was paused already.
-pub fn pause(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
+/// Stops fetching for a source, or fetches again; `false` if it was so already.
+pub fn set_paused(tx: &mut Tx<'_>, id: SourceId, paused: bool) -> Result<bool, StoreError> {
     let changed = tx.execute(
-        "update source set paused = true where id = $1 and not paused",
-        &[&sql(id)],
-    )?;
-    Ok(changed > 0)
-}
-
-/// Fetches for a source again; `false` if it was not paused.
-pub fn resume(tx: &mut Tx<'_>, id: SourceId) -> Result<bool, StoreError> {
-    let changed = tx.execute(
-        "update source set paused = false where id = $1 and paused",
-        &[&sql(id)],
+        "update source set paused = $2 where id = $1 and paused <> $2",
+        &[&sql(id), &paused],
     )?;
     Ok(changed > 0)
 }
 
 /// Replaces a source's settings.
 pub fn set_settings(tx: &mut Tx<'_>, id: SourceId, settings: &Settings) -> Result<(), StoreError> {
-    match tx.execute(
-        "update source set settings = $2 where id = $1",
-        &[&sql(id), &settings_text(settings)?],
-    )? {
-        0 => Err(StoreError::NoSource),
-        _ => Ok(()),
-    }
+    set(tx, id, "settings", &to_json(SETTINGS, settings)?)
 }
 
 /// Sets where a source's token is.
@@ -184,10 +169,12 @@ pub fn set_token(
     id: SourceId,
     token: Option<&TokenLocation>,
 ) -> Result<(), StoreError> {
-    match tx.execute(
-        "update source set token = $2 where id = $1",
-        &[&sql(id), &token.map(TokenLocation::to_text)],
-    )? {
+    set(tx, id, "token", &token.map(TokenLocation::to_text))
+}
+
+fn set(tx: &mut Tx<'_>, id: SourceId, column: &str, value: &dyn ToValue) -> Result<(), StoreError> {
+    let update = format!("update source set {column} = $2 where id = $1");
+    match tx.execute(&update, &[&sql(id), value])? {
         0 => Err(StoreError::NoSource),
         _ => Ok(()),
     }
@@ -220,11 +207,14 @@ impl TokenLocation {
         }
     }
 
-    pub(crate) fn from_text(text: &str) -> Result<TokenLocation, StoreError> {
+    pub(crate) fn of_row(row: &Row<'_>, column: &str) -> Result<Option<TokenLocation>, StoreError> {
+        let Some(text) = row.opt_str(column)? else {
+            return Ok(None);
+        };
         match text.split_once(':') {
-            Some(("env", name)) => Ok(TokenLocation::Environment(name.to_owned())),
-            Some(("sealed", sealed)) => Ok(TokenLocation::Sealed(sealed.to_owned())),
-            Some(("file", path)) => Ok(TokenLocation::File(path.to_owned())),
+            Some(("env", name)) => Ok(Some(TokenLocation::Environment(name.to_owned()))),
+            Some(("sealed", sealed)) => Ok(Some(TokenLocation::Sealed(sealed.to_owned()))),
+            Some(("file", path)) => Ok(Some(TokenLocation::File(path.to_owned()))),
             _ => Err(StoreError::unreadable(
                 "a token's location",
                 &"unknown kind",
@@ -233,54 +223,22 @@ impl TokenLocation {
     }
 }
 
-fn check_name(tx: &mut Tx<'_>, name: &str) -> Result<Result<(), NameRefused>, StoreError> {
-    if !is_name(name) {
-        return Ok(Err(NameRefused::Bad));
-    }
-    let taken = tx.query_opt("select id from source where name = $1", &[&name], |row| {
-        row.i64(0)
-    })?;
-    Ok(if taken.is_some() {
-        Err(NameRefused::Taken)
-    } else {
-        Ok(())
-    })
-}
-
-fn settings_text(settings: &Settings) -> Result<String, StoreError> {
-    serde_json::to_string(settings)
-        .map_err(|error| StoreError::unreadable("a source's settings", &error))
-}
-
 fn select(tx: &mut Tx<'_>, rest: &str, params: &[&dyn ToValue]) -> Result<Vec<Source>, StoreError> {
     let sql = format!(
         "select {COLUMNS} from source s {} join instance i on i.id = s.instance_id {rest}",
         library::OF_SOURCES
     );
-    // Texts are parsed after the query, whose rows fail with the database's errors alone.
-    let rows = tx.query(&sql, params, |row| {
-        let texts = (row.text("settings")?, row.opt_text("token")?);
-        Ok((from_row(row)?, texts))
-    })?;
-    rows.into_iter()
-        .map(|(source, (settings, token))| {
-            Ok(Source {
-                settings: serde_json::from_str(&settings)
-                    .map_err(|error| StoreError::unreadable("a source's settings", &error))?,
-                token: token.as_deref().map(TokenLocation::from_text).transpose()?,
-                ..source
-            })
-        })
-        .collect()
+    // Each row's own result: the database fails with its own errors alone.
+    let rows = tx.query(&sql, params, |row| Ok(from_row(row)))?;
+    rows.into_iter().collect()
 }
 
-/// The columns that [`from_row`] reads, and the texts of the settings and the token.
+/// The columns that [`from_row`] reads.
 const COLUMNS: &str = "s.id, s.name, s.instance_id, i.origin, i.api, s.timeline, s.upstream,
     s.settings, s.token, s.paused, s.readable, l.update_count, s.created_at_ms, s.lease_holder,
     s.lease_fence, s.lease_until_ms";
 
-/// A source without its settings and its token.
-fn from_row(row: &Row<'_>) -> Result<Source, DbError> {
+fn from_row(row: &Row<'_>) -> Result<Source, StoreError> {
     let (fence, until_ms) = (row.i64("lease_fence")?, row.i64("lease_until_ms")?);
     Ok(Source {
         id: from_sql(row.i64("id")?)?,
@@ -292,8 +250,8 @@ fn from_row(row: &Row<'_>) -> Result<Source, DbError> {
         },
         timeline: row.text("timeline")?,
         upstream: row.text("upstream")?,
-        settings: Settings::default(),
-        token: None,
+        settings: from_json(SETTINGS, row.str("settings")?)?,
+        token: TokenLocation::of_row(row, "token")?,
         paused: row.bool("paused")?,
         readable: row.bool("readable")?,
         update_count: row.i64("update_count")?,
@@ -307,3 +265,4 @@ fn from_row(row: &Row<'_>) -> Result<Source, DbError> {
 }
 
 const MAX_NAME_BYTES: usize = 64;
+const SETTINGS: &str = "a source's settings";

@@ -42,7 +42,7 @@ pub fn claim(
     ttl_ms: i64,
 ) -> Result<Option<Lease>, StoreError> {
     let now = now_sql(tx.dialect());
-    let lease = tx.query_opt(
+    Ok(tx.query_opt(
         &format!(
             "update source set lease_holder = $2, lease_fence = lease_fence + 1,
                  lease_until_ms = {now} + $3
@@ -51,22 +51,20 @@ pub fn claim(
         ),
         &[&sql(source), &holder, &ttl_ms],
         from_row,
-    )?;
-    Ok(lease)
+    )?)
 }
 
 /// The sources that are neither paused nor held.
 pub fn free(tx: &mut Tx<'_>) -> Result<Vec<SourceId>, StoreError> {
     let now = now_sql(tx.dialect());
-    let free = tx.query(
+    Ok(tx.query(
         &format!(
             "select id from source
              where not paused and (lease_holder is null or lease_until_ms <= {now}) order by id"
         ),
         &[],
         |row| from_sql(row.i64("id")?),
-    )?;
-    Ok(free)
+    )?)
 }
 
 /// Lets a lease last `ttl_ms` from now; `None` if it is lost. A lease that has ended is
@@ -94,7 +92,7 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
         &[&ttl_ms],
         &held,
     )?;
-    let renewed = tx.query_each(
+    Ok(tx.query_each(
         &format!(
             "select {COLUMNS} from source
              where id = {{row 1}} and lease_fence = {{row 2}} and lease_holder is not null"
@@ -102,8 +100,7 @@ pub fn renew_all(tx: &mut Tx<'_>, leases: &[Lease], ttl_ms: i64) -> Result<Vec<L
         &[],
         &held,
         from_row,
-    )?;
-    Ok(renewed)
+    )?)
 }
 
 /// Gives a lease back; `false` if it was lost.

@@ -5,11 +5,7 @@ use std::collections::HashMap;
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
-    error::StoreError,
-    id_types::SourceId,
-    library::{self, Owner},
-    local_ids,
-    mirror::machine::LockedSource,
+    error::StoreError, id_types::SourceId, library, local_ids, mirror::machine::LockedSource,
     refresh,
 };
 
@@ -32,7 +28,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
     let others = tx.query(
         "select id from source where instance_id = $1 and id <> $2 order by id",
         &[&held.instance_id, &held.id],
-        |row| row.i64(0),
+        |row| row.i64("id"),
     )?;
     let mut removed = Removed::default();
     let mut after = i64::MIN;
@@ -40,7 +36,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
         let posts = tx.query(
             "select id, post_id from entry where source_id = $1 and id > $2 order by id limit $3",
             &[&held.id, &after, &BATCH],
-            |row| Ok((row.i64(0)?, row.i64(1)?)),
+            |row| Ok((row.i64("id")?, row.i64("post_id")?)),
         )?;
         let Some((last, _)) = posts.last() else { break };
         after = *last;
@@ -51,7 +47,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
     let lookup_ids = tx.query(
         "select lookup_id from pending_lookup where source_id = $1",
         &[&held.id],
-        |row| row.i64(0),
+        |row| row.i64("lookup_id"),
     )?;
     refresh::unschedule(tx, &lookup_ids)?;
     for sql in [
@@ -62,7 +58,7 @@ pub fn remove(tx: &mut Tx<'_>, source: SourceId, now_ms: i64) -> Result<Removed,
     ] {
         tx.execute(sql, &[&held.id])?;
     }
-    library::remove(tx, Owner::Source(source))?;
+    library::remove(tx, held.id)?;
     Ok(removed)
 }
 
@@ -79,7 +75,15 @@ fn remove_posts(
             new_owners.entry(post_id).or_insert(*other);
         }
     }
-    hand_over(tx, held.id, &new_owners)?;
+    tx.execute_many(
+        "update post set first_source_id = r.source_id from {rows as r(id, source_id)}
+         where post.id = r.id and post.first_source_id = $1",
+        &[&held.id],
+        &[
+            Column::i64(new_owners.keys().copied()),
+            Column::i64(new_owners.values().copied()),
+        ],
+    )?;
     let unreferenced: Vec<i64> = post_ids
         .iter()
         .copied()
@@ -114,23 +118,6 @@ fn remove_posts(
     Ok(posts)
 }
 
-fn hand_over(
-    tx: &mut Tx<'_>,
-    source_id: i64,
-    new_owners: &HashMap<i64, i64>,
-) -> Result<(), DbError> {
-    tx.execute_many(
-        "update post set first_source_id = r.source_id from {rows as r(id, source_id)}
-         where post.id = r.id and post.first_source_id = $1",
-        &[&source_id],
-        &[
-            Column::i64(new_owners.keys().copied()),
-            Column::i64(new_owners.values().copied()),
-        ],
-    )?;
-    Ok(())
-}
-
 fn held_by(tx: &mut Tx<'_>, source_id: i64, post_ids: &[i64]) -> Result<Vec<i64>, DbError> {
     let ids = Column::i64(post_ids.iter().copied());
     tx.query(
@@ -138,7 +125,7 @@ fn held_by(tx: &mut Tx<'_>, source_id: i64, post_ids: &[i64]) -> Result<Vec<i64>
          union
          select post_id from entry where source_id = $1 and post_id {in $2} and id <> post_id",
         &[&source_id, &ids],
-        |row| row.i64(0),
+        |row| row.i64("post_id"),
     )
 }
 

@@ -131,10 +131,8 @@ fn take_in(
         .filter(PostObservation::may_be_news)
         .collect();
     let context = IntakeContext {
-        asked_at_ms,
-        now_ms: commit.now_ms,
         streamed: true,
-        policy: commit.policy,
+        ..IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy)
     };
     let taken = intake::take_in(tx, source, &observations, context)?;
     summary.new += taken.new;

@@ -1,16 +1,13 @@
 //! Tracked posts: posts that were requested by their upstream ID, and the entries that they get in a
 //! source of tracked posts once they are found.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use driftline_core::{
-    post::{Post, Visibility},
-    refresh::Policy,
-};
+use driftline_core::{post::Post, refresh::Policy};
 use driftline_db::Tx;
 
 use super::{
-    entry,
+    entry::{self, EntryState},
     intake::{self, IntakeContext, PostObservation},
     machine::LockedSource,
 };
@@ -19,10 +16,7 @@ use crate::{
     id_types::{SourceId, sql},
     local_ids,
     posts::post,
-    refresh::{
-        self,
-        pending_lookup::{self, PendingLookup},
-    },
+    refresh::{self, pending_lookup},
     text::without_nul,
 };
 
@@ -81,7 +75,7 @@ pub fn add_lookups(
     let known = pending_lookup::known(tx, instance_id, &ids)?;
     adopt(tx, &mut held, &stored, now_ms)?;
     if !once {
-        let alive = stored.values().filter(|post| post.deleted_at_ms.is_none());
+        let alive = stored.values().filter(|post| !post.is_gone());
         let alive: Vec<i64> = alive.map(|post| post.id).collect();
         // No request was sent, so their last answers stay the last.
         refresh::revive(tx, policy, i64::MIN, &alive)?;
@@ -129,19 +123,10 @@ fn adopt(
     held.shows(first);
     let new: Vec<entry::NewEntry<'_>> = (first..)
         .zip(&missing)
-        .map(|(id, (upstream_id, post))| {
-            let gone = post.deleted_at_ms.is_some();
-            entry::NewEntry {
-                id,
-                post_id: post.id,
-                position: upstream_id,
-                usn: held.library.next_usn(),
-                content_hash: post.content_hash,
-                gone,
-                listed: !gone && post.visibility == Visibility::Public,
-                streamed: false,
-                returns: post.returns,
-            }
+        .map(|(id, (upstream_id, post))| entry::NewEntry {
+            state: EntryState::of(post, id, held.library.next_usn()),
+            position: upstream_id,
+            streamed: false,
         })
         .collect();
     entry::insert(tx, held.id, now_ms, &new)?;
@@ -161,46 +146,21 @@ pub fn hydrate(
     let mut held = LockedSource::load(tx, source, None)?;
     let ids: Vec<i64> = found.iter().map(|found| found.lookup_id).collect();
     let lookups = pending_lookup::by_ids(tx, &ids)?;
-    let of_this: Vec<(&Found<'_>, &PendingLookup)> = found
-        .iter()
-        .filter_map(|found| Some((found, lookups.get(&found.lookup_id)?)))
-        .filter(|(_, lookup)| lookup.source_id == held.id)
-        .collect();
-    let mut new = 0;
-    for once in [false, true] {
-        let part: Vec<&Found<'_>> = of_this
-            .iter()
-            .filter(|(_, lookup)| lookup.once == once)
-            .map(|(found, _)| *found)
-            .collect();
-        let never = Policy::Never {
-            ages: policy.ages().clone(),
-        };
-        let policy = if once { &never } else { policy };
-        new += take_in(tx, &mut held, &part, policy, now_ms)?;
-    }
-    held.save_usns(tx)?;
-    let done: Vec<i64> = of_this.iter().map(|(found, _)| found.lookup_id).collect();
-    pending_lookup::remove(tx, &done)?;
-    Ok(new)
-}
-
-fn take_in(
-    tx: &mut Tx<'_>,
-    held: &mut LockedSource,
-    found: &[&Found<'_>],
-    policy: &Policy,
-    now_ms: i64,
-) -> Result<u64, StoreError> {
-    let mut new = 0;
-    let mut by_time: HashMap<i64, Vec<&Post>> = HashMap::new();
+    let (mut new, mut done) = (0, Vec::new());
+    let mut answers: BTreeMap<(bool, i64), Vec<&Post>> = BTreeMap::new();
     for found in found {
-        by_time
-            .entry(found.asked_at_ms)
-            .or_default()
-            .push(found.post);
+        if let Some(lookup) = lookups.get(&found.lookup_id)
+            && lookup.source_id == held.id
+        {
+            let answer = answers.entry((lookup.once, found.asked_at_ms));
+            answer.or_default().push(found.post);
+            done.push(found.lookup_id);
+        }
     }
-    for (asked_at_ms, posts) in by_time {
+    let never = Policy::Never {
+        ages: policy.ages().clone(),
+    };
+    for ((once, asked_at_ms), posts) in answers {
         let positions: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
         let mut known = entry::at(tx, held.id, &positions)?;
         let observations: Vec<PostObservation<'_>> = posts
@@ -211,14 +171,12 @@ fn take_in(
             })
             .filter(PostObservation::may_be_news)
             .collect();
-        let when = IntakeContext {
-            asked_at_ms,
-            now_ms,
-            streamed: false,
-            policy,
-        };
-        new += intake::take_in(tx, held, &observations, when)?.new;
+        let policy = if once { &never } else { policy };
+        let context = IntakeContext::answered(asked_at_ms, now_ms, policy);
+        new += intake::take_in(tx, &mut held, &observations, context)?.new;
     }
+    held.save_usns(tx)?;
+    pending_lookup::remove(tx, &done)?;
     Ok(new)
 }
 
@@ -226,8 +184,8 @@ fn take_in(
 pub fn tracked_counts(tx: &mut Tx<'_>, source: SourceId) -> Result<TrackedCounts, StoreError> {
     let id = sql(source);
     let mut count = |what: &str| {
-        let sql = format!("select count(*) from {what}");
-        tx.query_one(&sql, &[&id], |row| row.i64(0))
+        let sql = format!("select count(*) as found from {what}");
+        tx.query_one(&sql, &[&id], |row| row.i64("found"))
     };
     Ok(TrackedCounts {
         waiting: count("pending_lookup where source_id = $1 and waits")?.cast_unsigned(),

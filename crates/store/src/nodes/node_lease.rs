@@ -58,9 +58,7 @@
 mod error;
 mod table;
 
-use driftline_id::window::{
-    BeginError, Lease, LeaseStore, Record, Retired, WindowConfig, WindowEnd,
-};
+use driftline_id::window::{Lease, LeaseStore, Record, Retired, WindowConfig, WindowEnd};
 use driftline_id::{Layout, Node, Window};
 
 pub use error::NodeLeaseError;
@@ -258,16 +256,6 @@ impl Claim {
                 error,
             },
         )
-    }
-}
-
-impl NodeLeaseError {
-    /// Whether another node may do.
-    fn is_clock_behind(&self) -> bool {
-        let Self::Begin { error, .. } = self else {
-            return false;
-        };
-        matches!(error, BeginError::ClockBehind { .. })
     }
 }
 

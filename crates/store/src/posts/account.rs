@@ -11,7 +11,7 @@ use driftline_db::{Column, DbError, Tx};
 use crate::{
     error::StoreError,
     id_types::{AccountId, InstanceId, from_sql, sql},
-    local_ids::{self, IdCounter},
+    local_ids,
     text::without_nul,
 };
 
@@ -41,7 +41,7 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
         return Ok(Vec::new());
     }
     let ids = Column::i64(ids.iter().map(|id| sql(*id)));
-    let accounts = tx.query(
+    Ok(tx.query(
         "select id, instance_id, upstream_id, acct, display_name, url, raw
          from account where id {in $1}",
         &[&ids],
@@ -56,8 +56,7 @@ pub fn by_ids(tx: &mut Tx<'_>, ids: &[AccountId]) -> Result<Vec<Account>, StoreE
                 raw: row.text("raw")?,
             })
         },
-    )?;
-    Ok(accounts)
+    )?)
 }
 
 /// Authors as they are stored, by upstream ID.
@@ -185,8 +184,7 @@ fn update(tx: &mut Tx<'_>, changed: &[(i64, Fields<'_>)]) -> Result<(), DbError>
             Column::text(fields().map(|f| f.url.as_deref())),
             Column::text(fields().map(|f| &*f.raw)),
         ],
-    )?;
-    Ok(())
+    )
 }
 
 fn insert(
@@ -198,7 +196,7 @@ fn insert(
     if new.is_empty() {
         return Ok(());
     }
-    let first = local_ids::take_numbers(tx, IdCounter::Account, new.len())?;
+    let first = local_ids::take_numbers(tx, "last_account_id", new.len())?;
     let fields = || new.iter().map(|(_, fields)| fields);
     tx.execute_many_later(
         "insert into account (id, instance_id, upstream_id, acct, display_name, url, raw)

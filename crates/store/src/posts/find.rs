@@ -1,10 +1,11 @@
 //! Finds a post by an ID or an address that a person gives.
 
-use driftline_db::{DbError, Tx};
+use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
+    posts::instance::{self, Instance},
 };
 
 /// The post that a text identifies: by its local ID or that of one of its entries, by its address for
@@ -21,11 +22,11 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
         return Ok(None);
     };
-    for (instance_id, _) in instances_of(tx, instance)? {
+    for instance in instances_of(tx, instance)? {
         let found = tx.query_opt(
             "select post_id from upstream_post where upstream_id = $1 and instance_id = $2",
-            &[&upstream_id, &instance_id],
-            |row| from_sql(row.i64(0)?),
+            &[&upstream_id, &sql(instance.id)],
+            |row| from_sql(row.i64("post_id")?),
         )?;
         if found.is_some() {
             return Ok(found);
@@ -36,7 +37,7 @@ pub fn post(tx: &mut Tx<'_>, text: &str) -> Result<Option<LocalId>, StoreError> 
     }
     let mut found: Vec<LocalId> = Vec::new();
     for sql in BY_ADDRESS {
-        found.extend(tx.query(sql, &[&&*text], |row| from_sql(row.i64(0)?))?);
+        found.extend(tx.query(sql, &[&&*text], |row| from_sql(row.i64("id")?))?);
     }
     Ok(found.into_iter().min())
 }
@@ -54,46 +55,28 @@ pub const BY_ADDRESS: [&str; 2] = [
 
 /// The instance that a post was seen through.
 pub fn instance_of(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<InstanceId>, StoreError> {
-    let found = tx.query_opt(
+    Ok(tx.query_opt(
         "select instance_id from post where id = $1",
         &[&sql(post)],
-        |row| from_sql(row.i64(0)?),
-    )?;
-    Ok(found)
+        |row| from_sql(row.i64("instance_id")?),
+    )?)
 }
 
 fn by_local_id(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<LocalId>, StoreError> {
-    let found = tx.query_opt("select id from post where id = $1", &[&sql(id)], |row| {
-        from_sql(row.i64(0)?)
-    })?;
-    if found.is_some() {
-        return Ok(found);
-    }
-    let of_entry = tx.query_opt(
-        "select post_id from entry_alias where id = $1",
-        &[&sql(id)],
-        |row| row.opt_i64(0),
-    )?;
     // An ID outlives its post.
-    let found = tx.query_opt(
-        "select id from post where id = $1",
-        &[&of_entry.flatten()],
-        |row| from_sql(row.i64(0)?),
+    let found = tx.query(
+        "select id from post where id = $1
+         union all select id from post where id = (select post_id from entry_alias where id = $1)",
+        &[&sql(id)],
+        |row| from_sql(row.i64("id")?),
     )?;
-    Ok(found)
+    Ok(found.into_iter().next())
 }
 
-fn instances(tx: &mut Tx<'_>) -> Result<Vec<(i64, String)>, DbError> {
-    tx.query("select id, origin from instance order by id", &[], |row| {
-        Ok((row.i64(0)?, row.text(1)?))
-    })
-}
-
-/// The instances, with their origins, that `instance` names: an origin, or a host with an optional
-/// path.
-pub(crate) fn instances_of(tx: &mut Tx<'_>, instance: &str) -> Result<Vec<(i64, String)>, DbError> {
-    let mut all = instances(tx)?;
-    all.retain(|(_, origin)| is_of(instance, origin));
+/// The instances that `instance` names: an origin, or a host with an optional path.
+pub(crate) fn instances_of(tx: &mut Tx<'_>, instance: &str) -> Result<Vec<Instance>, StoreError> {
+    let mut all = instance::all(tx)?;
+    all.retain(|known| is_of(instance, &known.origin));
     Ok(all)
 }
 

@@ -33,23 +33,22 @@ pub enum EndedBy {
 
 /// A post's earlier versions, the oldest first.
 pub fn versions(tx: &mut Tx<'_>, post: LocalId) -> Result<Vec<Version>, StoreError> {
-    let versions = tx.query(
+    Ok(tx.query(
         "select seq, kind, at_ms, raw from post_history where post_id = $1 order by seq",
         &[&sql(post)],
         |row| {
             Ok(Version {
                 seq: row.i64("seq")?,
                 ended_by: match row.str("kind")? {
-                    EDIT => EndedBy::Edit,
-                    DELETION => EndedBy::Deletion,
+                    "edit" => EndedBy::Edit,
+                    "deletion" => EndedBy::Deletion,
                     _ => return Err(DbError::invalid("a version of an unknown kind")),
                 },
                 at_ms: row.i64("at_ms")?,
                 raw: row.text("raw")?,
             })
         },
-    )?;
-    Ok(versions)
+    )?)
 }
 
 /// Copies the present versions of posts into their history. The clock must be held.
@@ -60,8 +59,8 @@ pub(crate) fn keep(
     at_ms: i64,
 ) -> Result<(), DbError> {
     let kind = match ended_by {
-        EndedBy::Edit => EDIT,
-        EndedBy::Deletion => DELETION,
+        EndedBy::Edit => "edit",
+        EndedBy::Deletion => "deletion",
     };
     tx.execute_many_later(
         "insert into post_history (post_id, seq, kind, at_ms, raw)
@@ -71,8 +70,7 @@ pub(crate) fn keep(
          where p.raw is not null",
         &[&kind, &at_ms],
         &[Column::i64(posts.iter().copied())],
-    )?;
-    Ok(())
+    )
 }
 
 /// Erases the history of posts, their counts over time included.
@@ -88,6 +86,3 @@ pub(crate) fn erase(tx: &mut Tx<'_>, posts: &[i64]) -> Result<(), DbError> {
     }
     Ok(())
 }
-
-const EDIT: &str = "edit";
-const DELETION: &str = "deletion";

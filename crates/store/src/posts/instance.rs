@@ -1,12 +1,12 @@
 //! Instances: the servers that timelines come from.
 
 use driftline_core::api::Api;
-use driftline_db::{DbError, Tx};
+use driftline_db::{DbError, Row, Tx};
 
 use crate::{
     error::StoreError,
     id_types::{InstanceId, from_sql, sql},
-    local_ids::{self, IdCounter},
+    local_ids,
 };
 
 /// A server that timelines come from.
@@ -22,16 +22,11 @@ pub struct Instance {
 
 /// The instance of that origin, added if it is unknown; a known one keeps its API. The clock
 /// must be held.
-pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64, DbError> {
-    let known = tx.query_opt(
-        "select id from instance where origin = $1",
-        &[&origin],
-        |row| row.i64(0),
-    )?;
-    if let Some(id) = known {
-        return Ok(id);
+pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64, StoreError> {
+    if let Some(known) = by_origin(tx, origin)? {
+        return Ok(sql(known.id));
     }
-    let id = local_ids::take_numbers(tx, IdCounter::Instance, 1)?;
+    let id = local_ids::take_numbers(tx, "last_instance_id", 1)?;
     tx.execute(
         "insert into instance (id, origin, api) values ($1, $2, $3)",
         &[&id, &origin, &api.name()],
@@ -39,25 +34,24 @@ pub(crate) fn find_or_add(tx: &mut Tx<'_>, origin: &str, api: Api) -> Result<i64
     Ok(id)
 }
 
-pub(crate) fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, DbError> {
-    tx.query(
-        "select id, origin, api from instance order by id",
-        &[],
-        |row| {
-            Ok(Instance {
-                id: from_sql(row.i64("id")?)?,
-                origin: row.text("origin")?,
-                api: api(row.str("api")?)?,
-            })
-        },
-    )
+/// Every instance, in order of their IDs.
+pub fn all(tx: &mut Tx<'_>) -> Result<Vec<Instance>, StoreError> {
+    let sql = "select id, origin, api from instance order by id";
+    Ok(tx.query(sql, &[], from_row)?)
 }
 
 /// The instance of that origin.
 pub fn by_origin(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Instance>, StoreError> {
-    Ok(all(tx)?
-        .into_iter()
-        .find(|instance| instance.origin == origin))
+    let sql = "select id, origin, api from instance where origin = $1";
+    Ok(tx.query_opt(sql, &[&origin], from_row)?)
+}
+
+fn from_row(row: &Row<'_>) -> Result<Instance, DbError> {
+    Ok(Instance {
+        id: from_sql(row.i64("id")?)?,
+        origin: row.text("origin")?,
+        api: api(row.str("api")?)?,
+    })
 }
 
 /// Whether the upstream looks several posts up at once; `None` while that is unknown.
@@ -68,29 +62,20 @@ pub fn has_batch_look_up(
     let known = tx.query_opt(
         "select batch_look_up from instance where id = $1",
         &[&sql(instance)],
-        |row| row.opt_bool(0),
+        |row| row.opt_bool("batch_look_up"),
     )?;
     Ok(known.flatten())
 }
 
-/// Stores whether the upstream looks several posts up at once.
+/// Stores whether the upstream looks several posts up at once, or forgets it.
 pub fn set_batch_look_up(
     tx: &mut Tx<'_>,
     instance: InstanceId,
-    has_it: bool,
+    has_it: Option<bool>,
 ) -> Result<(), StoreError> {
     tx.execute(
         "update instance set batch_look_up = $2 where id = $1",
         &[&sql(instance), &has_it],
-    )?;
-    Ok(())
-}
-
-/// Forgets whether the upstream looks several posts up at once.
-pub fn forget_batch_look_up(tx: &mut Tx<'_>, instance: InstanceId) -> Result<(), StoreError> {
-    tx.execute(
-        "update instance set batch_look_up = null where id = $1",
-        &[&sql(instance)],
     )?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap};
 
 use driftline_core::post::{Post, Visibility};
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{posts::alias, text::without_nul};
 
@@ -11,6 +11,7 @@ use crate::{posts::alias, text::without_nul};
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) id: i64,
+    pub(crate) upstream_id: String,
     pub(crate) edited_at_ms: Option<i64>,
     /// When the newest answer that showed the stored version was requested, Unix ms.
     pub(crate) read_at_ms: i64,
@@ -22,20 +23,29 @@ pub(crate) struct Known {
     pub(crate) returns: i64,
 }
 
+impl Known {
+    /// Whether it is deleted.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.deleted_at_ms.is_some()
+    }
+}
+
 /// The posts of those upstream IDs that are stored, by upstream ID.
 pub(crate) fn known(
     tx: &mut Tx<'_>,
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<HashMap<String, Known>, DbError> {
-    let seen = tx.query_each(
-        "select post_id, upstream_id from upstream_post
-         where upstream_id = {row 1} and instance_id = $1",
+    let found = tx.query_each(
+        &format!(
+            "select {COLUMNS} from upstream_post s join {JOINED}
+             where s.upstream_id = {{row 1}} and s.instance_id = $1"
+        ),
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
-        |row| Ok((row.i64(0)?, row.text(1)?)),
+        from_row,
     )?;
-    with_upstream_ids(tx, seen)
+    Ok(by_upstream_id(found))
 }
 
 /// [`known`] after deferred writes that hold the clock, with the last ID that the clock gave, in the
@@ -45,60 +55,66 @@ pub(crate) fn known_by_clock(
     instance_id: i64,
     upstream_ids: &[&str],
 ) -> Result<(i64, HashMap<String, Known>), DbError> {
+    let mut last_id = None;
     let found = tx.query_each(
-        "select c.last_id, s.post_id, s.upstream_id from local_clock c
-         left join upstream_post s on s.upstream_id = {row 1} and s.instance_id = $1
-         where c.one = 1",
+        &format!(
+            "select c.last_id, {COLUMNS} from local_clock c
+             left join upstream_post s on s.upstream_id = {{row 1}} and s.instance_id = $1
+             left join {JOINED} where c.one = 1"
+        ),
         &[&instance_id],
         &[Column::text(upstream_ids.iter().copied())],
-        |row| Ok((row.i64(0)?, row.opt_i64(1)?, row.opt_text(2)?)),
-    )?;
-    let last_id = found
-        .first()
-        .ok_or_else(|| DbError::invalid("a store without its clock"))?
-        .0;
-    let seen = found
-        .into_iter()
-        .filter_map(|(_, post_id, upstream_id)| Some((post_id?, upstream_id?)));
-    Ok((last_id, with_upstream_ids(tx, seen.collect())?))
-}
-
-fn with_upstream_ids(
-    tx: &mut Tx<'_>,
-    seen: Vec<(i64, String)>,
-) -> Result<HashMap<String, Known>, DbError> {
-    if seen.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let seen: HashMap<i64, String> = seen.into_iter().collect();
-    let posts = by_ids(tx, &seen.keys().copied().collect::<Vec<_>>())?;
-    Ok(posts
-        .into_iter()
-        .filter_map(|post| Some((seen.get(&post.id)?.clone(), post)))
-        .collect())
-}
-
-pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<Vec<Known>, DbError> {
-    tx.query(
-        "select p.id, p.edited_at_ms,
-             {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
-             p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns
-         from post p left join freshness f on f.post_id = p.id where p.id {in $1}",
-        &[&Column::i64(ids.iter().copied())],
         |row| {
-            Ok(Known {
-                id: row.i64("id")?,
-                edited_at_ms: row.opt_i64("edited_at_ms")?,
-                read_at_ms: row.i64("read_at_ms")?,
-                content_hash: row.i64("content_hash")?,
-                deleted_at_ms: row.opt_i64("deleted_at_ms")?,
-                visibility: Visibility::named_or_narrowest(row.str("visibility")?),
-                listed: row.bool("listed")?,
-                returns: row.i64("returns")?,
+            last_id = Some(row.i64("last_id")?);
+            Ok(match row.opt_i64("id")? {
+                Some(_) => Some(from_row(row)?),
+                None => None,
             })
         },
-    )
+    )?;
+    let last_id = last_id.ok_or_else(|| DbError::invalid("a store without its clock"))?;
+    let found = found.into_iter().flatten().collect();
+    Ok((last_id, by_upstream_id(found)))
 }
+
+fn by_upstream_id(posts: Vec<Known>) -> HashMap<String, Known> {
+    let posts = posts.into_iter();
+    posts.map(|post| (post.upstream_id.clone(), post)).collect()
+}
+
+/// Stored posts by their IDs here.
+pub(crate) fn by_ids(tx: &mut Tx<'_>, ids: &[i64]) -> Result<HashMap<i64, Known>, DbError> {
+    let found = tx.query(
+        &format!(
+            "select {COLUMNS} from post p left join freshness f on f.post_id = p.id
+             where p.id {{in $1}}"
+        ),
+        &[&Column::i64(ids.iter().copied())],
+        from_row,
+    )?;
+    Ok(found.into_iter().map(|post| (post.id, post)).collect())
+}
+
+pub(crate) fn from_row(row: &Row<'_>) -> Result<Known, DbError> {
+    Ok(Known {
+        id: row.i64("id")?,
+        upstream_id: row.text("upstream_id")?,
+        edited_at_ms: row.opt_i64("edited_at_ms")?,
+        read_at_ms: row.i64("read_at_ms")?,
+        content_hash: row.i64("content_hash")?,
+        deleted_at_ms: row.opt_i64("deleted_at_ms")?,
+        visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+        listed: row.bool("listed")?,
+        returns: row.i64("returns")?,
+    })
+}
+
+/// The columns that [`from_row`] reads, of `post p` and `freshness f`.
+pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
+    {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms)) as read_at_ms,
+    p.content_hash, p.deleted_at_ms, p.visibility, p.listed, p.returns";
+/// Joins them to `upstream_post s`.
+const JOINED: &str = "post p on p.id = s.post_id left join freshness f on f.post_id = p.id";
 
 /// A version of a post to write, as an answer showed it.
 pub(crate) struct PostVersion<'a> {
@@ -209,24 +225,19 @@ pub(crate) fn replace(tx: &mut Tx<'_>, versions: &[PostVersion<'_>]) -> Result<(
     )
 }
 
-/// Records that posts have returned after their deletion, each with its new ID in the public
-/// timeline: readers have passed the old one. Every source that has one of them moves its entry
-/// when it is notified. The clock, which gave the IDs, must be held.
-pub(crate) fn returned(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
-    list(tx, posts, 1)
-}
-
-/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`]. The
-/// clock must be held.
-pub(crate) fn list_at(tx: &mut Tx<'_>, posts: &[(i64, i64)]) -> Result<(), DbError> {
-    list(tx, posts, 0)
-}
-
-fn list(tx: &mut Tx<'_>, posts: &[(i64, i64)], returns: i64) -> Result<(), DbError> {
+/// Lists posts in the public timeline at other IDs than their own: see [`crate::mirror::backdate`].
+/// With `returned`, because they have returned after their deletion, and readers have passed the old IDs:
+/// every source that has one of them then moves its entry when it is notified. The clock, which gave
+/// the IDs, must be held.
+pub(crate) fn list_at(
+    tx: &mut Tx<'_>,
+    posts: &[(i64, i64)],
+    returned: bool,
+) -> Result<(), DbError> {
     tx.execute_many_later(
         "update post set public_id = r.public_id, returns = returns + $1
          from {rows as r(id, public_id)} where post.id = r.id",
-        &[&returns],
+        &[&i64::from(returned)],
         &[
             Column::i64(posts.iter().map(|(id, _)| *id)),
             Column::i64(posts.iter().map(|(_, public_id)| *public_id)),

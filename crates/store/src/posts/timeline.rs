@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::post::Visibility;
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, Row, ToValue, Tx};
 
 use crate::{
     error::StoreError,
@@ -70,30 +70,14 @@ pub struct TimelinePost {
 
 /// The public timeline of all sources.
 pub fn public(tx: &mut Tx<'_>, range: &Range) -> Result<Vec<TimelinePost>, StoreError> {
-    read(
-        tx,
-        range,
-        |tx, bounds, count| {
-            let order = bounds.order();
-            tx.query(
-                &format!(
-                    "select coalesce(public_id, id) as listed_id, id from post
-                     where listed and coalesce(public_id, id) > $1
-                         and coalesce(public_id, id) < $2
-                     order by coalesce(public_id, id) {order} limit $3"
-                ),
-                &[&bounds.above, &bounds.below, &count],
-                |row| {
-                    Ok(Place {
-                        id: row.i64("listed_id")?,
-                        post_id: row.i64("id")?,
-                        returns: None,
-                    })
-                },
-            )
-        },
-        |found| found.listed && found.post.visibility == Visibility::Public,
-    )
+    let places = "select coalesce(public_id, id) as place, id as post_id,
+             cast(null as {i64}) as returns
+         from post
+         where listed and coalesce(public_id, id) > $1 and coalesce(public_id, id) < $2
+         order by coalesce(public_id, id)";
+    read(tx, range, places, &[], |found| {
+        found.listed && found.post.visibility == Visibility::Public
+    })
 }
 
 /// The timeline of a source; empty if there is no such source.
@@ -105,29 +89,13 @@ pub fn source(
 ) -> Result<Vec<TimelinePost>, StoreError> {
     let is_operator = viewer == Viewer::Operator;
     let which = if is_operator { "not gone" } else { "listed" };
-    read(
-        tx,
-        range,
-        |tx, bounds, count| {
-            let order = bounds.order();
-            tx.query(
-                &format!(
-                    "select id, post_id, returns from entry
-                     where source_id = $1 and {which} and id > $2 and id < $3
-                     order by id {order} limit $4"
-                ),
-                &[&sql(source), &bounds.above, &bounds.below, &count],
-                |row| {
-                    Ok(Place {
-                        id: row.i64("id")?,
-                        post_id: row.i64("post_id")?,
-                        returns: Some(row.i64("returns")?),
-                    })
-                },
-            )
-        },
-        |found| is_operator || found.post.visibility == Visibility::Public,
-    )
+    let places = format!(
+        "select id as place, post_id, returns from entry
+         where source_id = $4 and {which} and id > $1 and id < $2 order by id"
+    );
+    read(tx, range, &places, &[&sql(source)], |found| {
+        is_operator || found.post.visibility == Visibility::Public
+    })
 }
 
 /// A post by its own ID or by the ID of one of its entries; `None` if it is deleted or this
@@ -143,7 +111,7 @@ pub fn status(
         let post_id = tx.query_opt(
             "select post_id from entry_alias where id = $1",
             &[&raw_id],
-            |row| row.opt_i64(0),
+            |row| row.opt_i64("post_id"),
         )?;
         if let Some(post_id) = post_id.flatten() {
             found = posts(tx, &[post_id])?.remove(&post_id);
@@ -178,58 +146,22 @@ pub fn public_posts(
     let seen = tx.query(
         "select post_id, upstream_id from upstream_post where upstream_id {in $1} and instance_id = $2",
         &[&Column::text(upstream_ids.iter().copied()), &sql(instance)],
-        |row| Ok((row.i64(0)?, row.text(1)?)),
+        |row| Ok((row.i64("post_id")?, row.text("upstream_id")?)),
     )?;
-    let mut names: HashMap<i64, String> = seen.into_iter().collect();
-    let posts = tx.query(
-        "select id, account_id, coalesce(public_id, id) from post where id {in $1} and listed",
+    let names: HashMap<i64, String> = seen.into_iter().collect();
+    Ok(tx.query(
+        "select id, account_id, coalesce(public_id, id) as public_id from post
+         where id {in $1} and listed",
         &[&Column::i64(names.keys().copied())],
-        |row| Ok((row.i64(0)?, row.opt_i64(1)?, row.i64(2)?)),
-    )?;
-    let found = posts.into_iter().filter_map(|(id, account, public_id)| {
-        let upstream_id = names.remove(&id)?;
-        Some((upstream_id, public_id, account))
-    });
-    found
-        .map(|(upstream_id, id, account)| {
+        |row| {
+            let upstream_id = names.get(&row.i64("id")?).cloned();
             Ok(PublicPost {
-                upstream_id,
-                id: from_sql(id)?,
-                account: account.map(from_sql).transpose()?,
+                upstream_id: upstream_id.unwrap_or_default(),
+                id: from_sql(row.i64("public_id")?)?,
+                account: row.opt_i64("account_id")?.map(from_sql).transpose()?,
             })
-        })
-        .collect()
-}
-
-/// Exclusive bounds of what is still to be read, and the end to start from.
-#[derive(Clone, Copy)]
-struct Bounds {
-    above: i64,
-    below: i64,
-    upward: bool,
-}
-
-impl Bounds {
-    fn of(range: &Range) -> Bounds {
-        let above = range.since.max(range.min).map_or(i64::MIN, sql);
-        Bounds {
-            above,
-            below: range.max.map_or(i64::MAX, sql),
-            upward: range.min.is_some(),
-        }
-    }
-
-    fn order(&self) -> &'static str {
-        if self.upward { "asc" } else { "desc" }
-    }
-
-    fn go_on_from(&mut self, id: i64) {
-        if self.upward {
-            self.above = id;
-        } else {
-            self.below = id;
-        }
-    }
+        },
+    )?)
 }
 
 /// Where a post stands in a timeline.
@@ -241,6 +173,16 @@ struct Place {
     returns: Option<i64>,
 }
 
+impl Place {
+    fn from_row(row: &Row<'_>) -> Result<Place, DbError> {
+        Ok(Place {
+            id: row.i64("place")?,
+            post_id: row.i64("post_id")?,
+            returns: row.opt_i64("returns")?,
+        })
+    }
+}
+
 /// A post that is not deleted.
 struct Found {
     post: TimelinePost,
@@ -249,22 +191,31 @@ struct Found {
     returns: i64,
 }
 
-/// Reads IDs, then posts, until there are enough that may be shown: a source need not have noticed
-/// yet that a post of its was deleted, and a page that is short for that reason would look like
-/// the timeline's end.
+/// Reads places and their posts, until there are enough that may be shown: a source need not have
+/// noticed yet that a post of its was deleted, and a page that is short for that reason would look
+/// like the timeline's end.
+///
+/// `places` selects places above `$1` and below `$2` in their order; `params` are `$4` and so on.
 fn read(
     tx: &mut Tx<'_>,
     range: &Range,
-    mut ids: impl FnMut(&mut Tx<'_>, Bounds, i64) -> Result<Vec<Place>, DbError>,
+    places: &str,
+    params: &[&dyn ToValue],
     may_show: impl Fn(&Found) -> bool,
 ) -> Result<Vec<TimelinePost>, StoreError> {
-    let mut bounds = Bounds::of(range);
+    let mut above = range.since.max(range.min).map_or(i64::MIN, sql);
+    let mut below = range.max.map_or(i64::MAX, sql);
+    let is_upward = range.min.is_some();
+    let order = if is_upward { "asc" } else { "desc" };
     let mut shown = Vec::with_capacity(usize::from(range.limit));
     while shown.len() < usize::from(range.limit) {
         let count = i64::from(range.limit) - shown.len() as i64;
-        let places = ids(tx, bounds, count)?;
+        let mut all: Vec<&dyn ToValue> = vec![&above, &below, &count];
+        all.extend(params);
+        let sql = format!("{places} {order} limit $3");
+        let places = tx.query(&sql, &all, Place::from_row)?;
         let Some(last) = places.last() else { break };
-        bounds.go_on_from(last.id);
+        *(if is_upward { &mut above } else { &mut below }) = last.id;
         let post_ids: Vec<i64> = places.iter().map(|place| place.post_id).collect();
         let posts = posts(tx, &post_ids)?;
         for place in &places {
@@ -282,7 +233,7 @@ fn read(
             break;
         }
     }
-    if bounds.upward {
+    if is_upward {
         shown.reverse();
     }
     Ok(shown)

@@ -1,12 +1,12 @@
 //! Credentials for requests to upstreams.
 
 use driftline_core::api::Api;
-use driftline_db::{DbError, Root, Row, Tx};
+use driftline_db::{Root, Row, ToValue, Tx};
 
 use crate::{
     error::StoreError,
     id_types::{CredentialId, InstanceId, from_sql, sql},
-    local_ids::{self, IdCounter},
+    local_ids,
     mirror::source::{self, NameRefused, TokenLocation},
     posts::instance,
 };
@@ -72,7 +72,8 @@ pub fn add(
         return Ok(Err(NameRefused::Taken));
     }
     let instance = instance::find_or_add(tx, &new.origin, new.api)?;
-    let id = insert(tx, instance, new, now_ms)?;
+    let (token, monthly_posts) = (new.token.as_ref(), new.monthly_posts);
+    let id = insert(tx, instance, &new.name, token, monthly_posts, now_ms)?;
     Ok(Ok(id))
 }
 
@@ -88,19 +89,12 @@ pub fn find_or_add(
     if let Some(known) = find(tx, instance, token)? {
         return Ok(known);
     }
-    let mut new = NewCredential {
-        name: name.to_owned(),
-        origin: String::new(),
-        api: Api::default(),
-        token: token.cloned(),
-        monthly_posts: None,
-    };
-    let mut number = 1;
-    while by_name(tx, &new.name)?.is_some() {
+    let (mut number, mut free_name) = (1, name.to_owned());
+    while by_name(tx, &free_name)?.is_some() {
         number += 1;
-        new.name = format!("{name}-{number}");
+        free_name = format!("{name}-{number}");
     }
-    let id = insert(tx, sql(instance), &new, now_ms)?;
+    let id = insert(tx, sql(instance), &free_name, token, None, now_ms)?;
     by_id(tx, id)?.ok_or_else(|| StoreError::unreadable("a credential", &"it was just added"))
 }
 
@@ -148,17 +142,17 @@ pub fn quarantine(
     id: CredentialId,
     quarantine: &Quarantine,
 ) -> Result<(), StoreError> {
-    let Quarantine {
-        since_ms,
-        until_ms,
-        reason,
-    } = quarantine;
-    let reason = crate::text::without_nul(reason);
+    let reason = crate::text::without_nul(&quarantine.reason);
     tx.execute(
         "update credential set quarantined_at_ms = coalesce(quarantined_at_ms, $2),
              quarantine_until_ms = $3, quarantine_reason = $4
          where id = $1",
-        &[&sql(id), since_ms, until_ms, &&*reason],
+        &[
+            &sql(id),
+            &quarantine.since_ms,
+            &quarantine.until_ms,
+            &&*reason,
+        ],
     )?;
     Ok(())
 }
@@ -177,19 +171,21 @@ pub fn restore(tx: &mut Tx<'_>, id: CredentialId) -> Result<bool, StoreError> {
 fn insert(
     tx: &mut Tx<'_>,
     instance_id: i64,
-    new: &NewCredential,
+    name: &str,
+    token: Option<&TokenLocation>,
+    monthly_posts: Option<i64>,
     now_ms: i64,
 ) -> Result<CredentialId, StoreError> {
-    let id = local_ids::take_numbers(tx, IdCounter::Credential, 1)?;
+    let id = local_ids::take_numbers(tx, "last_credential_id", 1)?;
     tx.execute(
         "insert into credential (id, instance_id, name, place, monthly_posts, created_at_ms)
          values ($1, $2, $3, $4, $5, $6)",
         &[
             &id,
             &instance_id,
-            &new.name,
-            &new.token.as_ref().map(TokenLocation::to_text),
-            &new.monthly_posts,
+            &name,
+            &token.map(TokenLocation::to_text),
+            &monthly_posts,
             &now_ms,
         ],
     )?;
@@ -199,37 +195,25 @@ fn insert(
 fn select(
     tx: &mut Tx<'_>,
     rest: &str,
-    params: &[&dyn driftline_db::ToValue],
+    params: &[&dyn ToValue],
 ) -> Result<Vec<Credential>, StoreError> {
-    let rows = tx.query(
-        &format!("select {COLUMNS} from credential {rest}"),
-        params,
-        |row| Ok((from_row(row)?, row.opt_text("place")?)),
-    )?;
-    rows.into_iter()
-        .map(|(credential, token)| {
-            let token = token.as_deref().map(TokenLocation::from_text).transpose()?;
-            Ok(Credential {
-                token,
-                ..credential
-            })
-        })
-        .collect()
+    let sql = format!("select {COLUMNS} from credential {rest}");
+    let rows = tx.query(&sql, params, |row| Ok(from_row(row)))?;
+    rows.into_iter().collect()
 }
 
-/// The columns that [`from_row`] reads, and the text of the token's location.
+/// The columns that [`from_row`] reads.
 const COLUMNS: &str = "id, instance_id, name, place, monthly_posts, quarantined_at_ms,
     quarantine_until_ms, quarantine_reason";
 
-/// A credential without its token's location.
-fn from_row(row: &Row<'_>) -> Result<Credential, DbError> {
+fn from_row(row: &Row<'_>) -> Result<Credential, StoreError> {
     let until_ms = row.opt_i64("quarantine_until_ms")?;
     let reason = row.opt_text("quarantine_reason")?;
     Ok(Credential {
         id: from_sql(row.i64("id")?)?,
         instance: from_sql(row.i64("instance_id")?)?,
         name: row.text("name")?,
-        token: None,
+        token: TokenLocation::of_row(row, "place")?,
         monthly_posts: row.opt_i64("monthly_posts")?,
         quarantine: row
             .opt_i64("quarantined_at_ms")?

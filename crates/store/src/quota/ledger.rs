@@ -5,11 +5,12 @@
 //! request.
 
 use driftline_core::quota::QuotaLedger;
-use driftline_db::Tx;
+use driftline_db::{Row, Tx};
 
 use crate::{
     error::StoreError,
     id_types::{CredentialId, from_sql, sql},
+    text::{from_json, to_json},
 };
 
 /// A credential's ledger in a scope of its upstream's limits; a new one if it has none.
@@ -23,7 +24,10 @@ pub fn load(
         &[&sql(credential), &scope],
         |row| row.text("ledger"),
     )?;
-    json.map_or_else(|| Ok(QuotaLedger::default()), |json| parse(&json))
+    json.map_or_else(
+        || Ok(QuotaLedger::default()),
+        |json| from_json(LEDGER, &json),
+    )
 }
 
 /// Stores a ledger. To be written below [`crate::quota::credential::root`].
@@ -33,8 +37,7 @@ pub fn store(
     scope: &str,
     ledger: &QuotaLedger,
 ) -> Result<(), StoreError> {
-    let json = serde_json::to_string(ledger)
-        .map_err(|error| StoreError::unreadable("a ledger of quotas", &error))?;
+    let json = to_json(LEDGER, ledger)?;
     tx.execute(
         "insert into quota (credential_id, scope, ledger) values ($1, $2, $3)
          on conflict (credential_id, scope) do update set ledger = excluded.ledger",
@@ -48,19 +51,15 @@ pub fn all(tx: &mut Tx<'_>) -> Result<Vec<(CredentialId, String, QuotaLedger)>, 
     let rows = tx.query(
         "select credential_id, scope, ledger from quota order by credential_id, scope",
         &[],
-        |row| {
-            Ok((
-                from_sql(row.i64("credential_id")?)?,
-                row.text("scope")?,
-                row.text("ledger")?,
-            ))
-        },
+        |row| Ok(from_row(row)),
     )?;
-    rows.into_iter()
-        .map(|(credential, scope, json)| Ok((credential, scope, parse(&json)?)))
-        .collect()
+    rows.into_iter().collect()
 }
 
-fn parse(json: &str) -> Result<QuotaLedger, StoreError> {
-    serde_json::from_str(json).map_err(|error| StoreError::unreadable("a ledger of quotas", &error))
+fn from_row(row: &Row<'_>) -> Result<(CredentialId, String, QuotaLedger), StoreError> {
+    let ledger = from_json(LEDGER, row.str("ledger")?)?;
+    let credential = from_sql(row.i64("credential_id")?)?;
+    Ok((credential, row.text("scope")?, ledger))
 }
+
+const LEDGER: &str = "a ledger of quotas";

@@ -1,21 +1,21 @@
 //! What answers change of posts' refreshes, gathered before any of it is written.
 
-use driftline_core::refresh::{Decision, Due, Freshness};
-use driftline_db::Tx;
+use driftline_core::refresh::{Decision, Freshness};
+use driftline_db::{DbError, Tx};
 
 use super::{
     count_history::{self, CountsAt},
-    freshness::{self, Change, RefreshState},
+    freshness::{self, RefreshState},
     outbox,
     schedule::{self, Slot},
     stored,
 };
-use crate::{error::StoreError, posts::post::PostVersion};
+use crate::posts::post::PostVersion;
 
 /// The changes of one save or one page.
 #[derive(Default)]
 pub(crate) struct RefreshChanges<'a> {
-    fresh: Vec<Change>,
+    fresh: Vec<RefreshState>,
     /// Due times to put onto the schedule.
     pub(crate) slots: Vec<Slot>,
     counts: Vec<(i64, CountsAt)>,
@@ -35,29 +35,22 @@ impl RefreshChanges<'_> {
         decision: &Decision,
         state_hash: Option<i64>,
     ) {
-        let due_at_ms = match decision.due {
-            Due::At(due_at_ms) => Some(due_at_ms),
-            Due::Retired | Due::Never => None,
-        };
         let decided = RefreshState {
             freshness: decision.freshness,
             outcome: Some(decision.outcome),
             state_hash: state_hash.or(known.state_hash),
             ..*known
         };
-        self.schedule(slot, &decided, due_at_ms);
+        self.schedule(slot, &decided, freshness::time_of(decision.due));
     }
 
     /// Schedules the post of a slot again, or no longer.
     pub(crate) fn schedule(&mut self, slot: Slot, state: &RefreshState, due_at_ms: Option<i64>) {
         self.slots
             .extend(due_at_ms.map(|due_at_ms| Slot { due_at_ms, ..slot }));
-        self.fresh.push(Change {
-            post_id: slot.post_id,
-            state: RefreshState {
-                due_at_ms,
-                ..*state
-            },
+        self.fresh.push(RefreshState {
+            due_at_ms,
+            ..*state
         });
     }
 
@@ -73,7 +66,7 @@ impl RefreshChanges<'_> {
         tx: &mut Tx<'_>,
         instance_id: i64,
         now_ms: i64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), DbError> {
         stored::recount(tx, &self.recounted)?;
         count_history::keep(tx, &self.counts)?;
         freshness::update(tx, &self.fresh)?;

@@ -49,7 +49,7 @@ pub(crate) fn choose(
         .into_iter()
         .partition(|post| postponed(policy, post, now_ms).is_some());
     let mut kept = (size + (turn % STARVING_ONE_IN) as usize) / STARVING_ONE_IN as usize;
-    let mut valued: Vec<(f64, DuePost)> = due
+    let valued = due
         .into_iter()
         .map(|post| {
             let is_kept = kept > 0 && waits_too_long(policy, &post, now_ms);
@@ -62,9 +62,7 @@ pub(crate) fn choose(
             (value, post)
         })
         .collect();
-    valued.sort_by(|a, b| b.0.total_cmp(&a.0));
-    valued.truncate(size);
-    let mut posts: Vec<DuePost> = valued.into_iter().map(|(_, post)| post).collect();
+    let mut posts = highest(valued, size);
     posts.sort_by_key(|post| post.due_at_ms);
     Choice {
         posts,
@@ -79,19 +77,20 @@ pub(crate) fn most_valuable(
     limit: usize,
     now_ms: i64,
 ) -> Vec<DuePost> {
-    let mut valued: Vec<(f64, DuePost)> = posts
+    let valued = posts
         .into_iter()
         .filter_map(|post| {
             let value = policy.value(&post.freshness.refresh_history(), now_ms);
             (is_calm(&post.freshness) && value > 0.0).then_some((value, post))
         })
         .collect();
+    highest(valued, limit)
+}
+
+fn highest(mut valued: Vec<(f64, DuePost)>, limit: usize) -> Vec<DuePost> {
     valued.sort_by(|a, b| b.0.total_cmp(&a.0));
-    valued
-        .into_iter()
-        .take(limit)
-        .map(|(_, post)| post)
-        .collect()
+    valued.truncate(limit);
+    valued.into_iter().map(|(_, post)| post).collect()
 }
 
 /// When a scheduled post is due by the present policy; `None` if it is to be looked up anyway.

@@ -137,14 +137,16 @@ impl Claims {
     /// [`StoreError::Db`] if the database failed; then the claim ends by itself.
     pub async fn give_back(&self, store: &Store, claim: Claim) -> Result<(), StoreError> {
         self.forget(&claim);
-        match store.dialect() {
-            Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => {
-                store
-                    .write(Root::none(), move |tx| put_back(tx, &claim))
-                    .await
-            }
+        if store.dialect() == Dialect::Sqlite {
+            return Ok(());
         }
+        let job = move |tx: &mut Tx<'_>| {
+            if claim_lease::end(tx, base_bucket(&claim), claim.id)? {
+                schedule::insert(tx, &claim.slots().collect::<Vec<_>>())?;
+            }
+            Ok(())
+        };
+        store.write(Root::none(), job).await
     }
 
     /// Gives back all claims of a holder on an instance: those that could not be given back, and
@@ -158,14 +160,14 @@ impl Claims {
         instance: InstanceId,
         holder: String,
     ) -> Result<(), StoreError> {
-        match store.dialect() {
-            // Claims in memory are always given back.
-            Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => {
-                let job = move |tx: &mut Tx<'_>| put_back_of(tx, instance, &holder);
-                store.write(Root::none(), job).await
-            }
+        // Claims in memory are always given back.
+        if store.dialect() == Dialect::Sqlite {
+            return Ok(());
         }
+        let base = sql(instance) * SHARDS;
+        let job = move |tx: &mut Tx<'_>| claim_lease::put_back_of(tx, base, &holder);
+        store.write(Root::none(), job).await?;
+        Ok(())
     }
 
     /// Ends a claim in memory.
@@ -191,9 +193,8 @@ impl Claims {
         if !self.book().is_whole(claim.id, claim.post_ids(), now_ms) {
             return Ok(false);
         }
-        let slots: Vec<Slot> = claim.slots().collect();
         // A row that is missing was removed with its post.
-        schedule::remove(tx, &slots)?;
+        schedule::remove(tx, claim.slots())?;
         Ok(true)
     }
 
@@ -203,30 +204,19 @@ impl Claims {
         // snapshot still shows as due.
         let mut book = self.book();
         book.clear_ended(request.now_ms);
-        let reach = choice::reach(&request.policy, request.batch_rule.size());
-        let mut due = Due::default();
-        for bucket in buckets(request) {
-            let limit = reach - due.slots.len() + book.len();
-            let found = schedule::first(tx, bucket, request.now_ms, limit)?;
-            due.add(
-                found
-                    .into_iter()
-                    .map(|(slot, _)| slot)
-                    .filter(|slot| !book.holds(slot.post_id, request.now_ms)),
-            );
-            if due.slots.len() >= reach {
-                break;
-            }
-        }
-        due.slots.truncate(reach);
-        if let Some(wait) = due.wait(tx, request)? {
+        let (due, _) = find_due(tx, request, &book)?;
+        if let Some(wait) = wait(tx, request, &due)? {
             return Ok(wait);
         }
         let is_free = |slot: &Slot| !book.holds(slot.post_id, request.now_ms);
-        let taken = due.taken(tx, request, is_free)?;
+        let taken = take(tx, request, &due, is_free)?;
         let until_ms = request.now_ms.saturating_add(request.lease_ms);
         let id = book.take(taken.slots().map(|slot| slot.post_id), until_ms);
-        Ok(Claimed::Batch(taken.claim(request, id, until_ms)))
+        Ok(Claimed::Batch(Claim {
+            id,
+            until_ms,
+            ..taken
+        }))
     }
 
     /// `None` if too little is free for a full batch because others are claiming: the caller then
@@ -239,33 +229,38 @@ impl Claims {
     ) -> Result<Option<Claimed>, StoreError> {
         let base = sql(request.instance) * SHARDS;
         claim_lease::enter(tx, base, lock)?;
-        let (mut due, mut clock_ms) = Due::locked(tx, request)?;
+        let no_book = ClaimBook::default();
+        let (mut due, mut clock_ms) = find_due(tx, request, &no_book)?;
         // A full batch looks for ended leases only now and then.
-        let is_full = due.slots.len() >= request.batch_rule.size();
+        let is_full = due.len() >= request.batch_rule.size();
         let is_time = self.book().is_time_for_ended(base, request.now_ms);
         if (is_time || !is_full) && claim_lease::put_back_ended(tx, base)? > 0 {
             // They have been due for longest.
-            (due, clock_ms) = Due::locked(tx, request)?;
+            (due, clock_ms) = find_due(tx, request, &no_book)?;
         }
-        if lock == ClaimLock::Shared && due.slots.len() < request.batch_rule.size() {
+        if lock == ClaimLock::Shared && due.len() < request.batch_rule.size() {
             let all_due = schedule::count_due(
                 tx,
                 buckets(request),
                 request.now_ms,
                 request.batch_rule.size(),
             )?;
-            if all_due > due.slots.len() {
+            if all_due > due.len() {
                 return Ok(None);
             }
         }
-        if let Some(wait) = due.wait(tx, request)? {
+        if let Some(wait) = wait(tx, request, &due)? {
             return Ok(Some(wait));
         }
-        let taken = due.taken(tx, request, |_| true)?;
+        let taken = take(tx, request, &due, |_| true)?;
         let slots: Vec<Slot> = taken.slots().collect();
         let time = (clock_ms, request.lease_ms);
         let (id, until_ms) = claim_lease::take(tx, base, &request.holder, time, &slots)?;
-        Ok(Some(Claimed::Batch(taken.claim(request, id, until_ms))))
+        Ok(Some(Claimed::Batch(Claim {
+            id,
+            until_ms,
+            ..taken
+        })))
     }
 }
 
@@ -281,92 +276,73 @@ impl Claim {
     }
 }
 
-fn put_back(tx: &mut Tx<'_>, claim: &Claim) -> Result<(), StoreError> {
-    if claim_lease::end(tx, base_bucket(claim), claim.id)? {
-        let slots: Vec<Slot> = claim.slots().collect();
-        schedule::insert(tx, &slots)?;
-    }
-    Ok(())
-}
-
-fn put_back_of(tx: &mut Tx<'_>, instance: InstanceId, holder: &str) -> Result<(), StoreError> {
-    claim_lease::put_back_of(tx, sql(instance) * SHARDS, holder)?;
-    Ok(())
-}
-
-/// The posts of an instance that are due and free.
-#[derive(Default)]
-struct Due {
-    slots: Vec<Slot>,
-    first_ms: Option<i64>,
-}
-
-impl Due {
-    /// Locks the posts that are due and in no lease. Returns them with the time by the database's
-    /// clock.
-    fn locked(tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<(Self, i64), DbError> {
-        let (mut due, mut clock_ms) = (Self::default(), 0);
-        let reach = choice::reach(&request.policy, request.batch_rule.size());
-        for bucket in buckets(request) {
-            let limit = reach - due.slots.len();
-            let found = schedule::first(tx, bucket, request.now_ms, limit)?;
-            clock_ms = found.last().map_or(clock_ms, |(_, clock_ms)| *clock_ms);
-            due.add(found.into_iter().map(|(slot, _)| slot));
-            if due.slots.len() >= reach {
-                break;
+/// Finds the posts that are due and that the book does not hold; on PostgreSQL it locks those that
+/// are in no lease. Returns them with the time by the database's clock.
+fn find_due(
+    tx: &mut Tx<'_>,
+    request: &ClaimRequest,
+    book: &ClaimBook,
+) -> Result<(Vec<Slot>, i64), DbError> {
+    let (mut due, mut clock_ms) = (Vec::new(), 0);
+    let reach = choice::reach(&request.policy, request.batch_rule.size());
+    for bucket in buckets(request) {
+        let limit = reach - due.len() + book.len();
+        for (slot, now_ms) in schedule::first(tx, bucket, request.now_ms, limit)? {
+            clock_ms = now_ms;
+            if !book.holds(slot.post_id, request.now_ms) {
+                due.push(slot);
             }
         }
-        Ok((due, clock_ms))
-    }
-
-    fn add(&mut self, slots: impl Iterator<Item = Slot>) {
-        for slot in slots {
-            let first_ms = self.first_ms.unwrap_or(slot.due_at_ms);
-            self.first_ms = Some(first_ms.min(slot.due_at_ms));
-            self.slots.push(slot);
+        if due.len() >= reach {
+            break;
         }
     }
+    due.truncate(reach);
+    Ok((due, clock_ms))
+}
 
-    /// What to wait for; `None` if the batch leaves now.
-    fn wait(&self, tx: &mut Tx<'_>, request: &ClaimRequest) -> Result<Option<Claimed>, DbError> {
-        let first_ms = self.first_ms.unwrap_or(request.now_ms);
-        match request
-            .batch_rule
-            .fill(self.slots.len(), first_ms, request.now_ms)
-        {
-            Fill::Full | Fill::Over => Ok(None),
-            Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
-            Fill::Empty => {
-                let next = schedule::next_due_ms(tx, buckets(request))?;
-                // Other workers hold what is due already, so there is nothing to do at once.
-                let soon = |due_ms: i64| Claimed::Until(due_ms.max(request.now_ms + HELD_MS));
-                Ok(Some(next.map_or(Claimed::Idle, soon)))
-            }
+/// What to wait for; `None` if the batch leaves now.
+fn wait(tx: &mut Tx<'_>, request: &ClaimRequest, due: &[Slot]) -> Result<Option<Claimed>, DbError> {
+    let first_ms = due.iter().map(|slot| slot.due_at_ms).min();
+    let first_ms = first_ms.unwrap_or(request.now_ms);
+    match request.batch_rule.fill(due.len(), first_ms, request.now_ms) {
+        Fill::Full | Fill::Over => Ok(None),
+        Fill::Until(until_ms) => Ok(Some(Claimed::Until(until_ms))),
+        Fill::Empty => {
+            let next = schedule::next_due_ms(tx, buckets(request))?;
+            // Other workers hold what is due already, so there is nothing to do at once.
+            let soon = |due_ms: i64| Claimed::Until(due_ms.max(request.now_ms + HELD_MS));
+            Ok(Some(next.map_or(Claimed::Idle, soon)))
         }
     }
 }
 
-impl Due {
-    /// The slots that a claim takes, and those that fill its batch up.
-    fn taken(
-        self,
-        tx: &mut Tx<'_>,
-        request: &ClaimRequest,
-        is_free: impl Fn(&Slot) -> bool,
-    ) -> Result<ClaimedSlots, StoreError> {
-        let (due, idle) = posts(tx, &self.slots)?;
-        let size = request.batch_rule.size();
-        // A turn lasts a round of the shards, so that it does not depend on which shard comes first.
-        let turn = request.shard / SHARDS as u64;
-        let Choice { mut posts, later } =
-            choice::choose(&request.policy, due, size, turn, request.now_ms);
-        let missing = size.saturating_sub(posts.len());
-        // Posts that are not due are no reason to send a request.
-        if missing > 0 && !posts.is_empty() {
-            posts.extend(more(tx, request, missing, is_free)?);
-        }
-        Ok(ClaimedSlots { posts, idle, later })
+/// The claim of them and of those that fill its batch up, before it has an ID and an end.
+fn take(
+    tx: &mut Tx<'_>,
+    request: &ClaimRequest,
+    slots: &[Slot],
+    is_free: impl Fn(&Slot) -> bool,
+) -> Result<Claim, StoreError> {
+    let (due, idle) = posts(tx, slots)?;
+    let size = request.batch_rule.size();
+    // A turn lasts a round of the shards, so that it does not depend on which shard comes first.
+    let turn = request.shard / SHARDS as u64;
+    let Choice { mut posts, later } =
+        choice::choose(&request.policy, due, size, turn, request.now_ms);
+    let missing = size.saturating_sub(posts.len());
+    // Posts that are not due are no reason to send a request.
+    if missing > 0 && !posts.is_empty() {
+        posts.extend(more(tx, request, missing, is_free)?);
     }
+    Ok(Claim {
+        instance: request.instance,
+        id: 0,
+        until_ms: 0,
+        posts,
+        idle,
+        later,
+    })
 }
 
 /// The most valuable of the posts that are not due yet, under a policy by value.
@@ -394,31 +370,6 @@ fn more(
     ))
 }
 
-/// The slots that a claim takes.
-struct ClaimedSlots {
-    posts: Vec<DuePost>,
-    idle: Vec<Slot>,
-    later: Vec<Slot>,
-}
-
-impl ClaimedSlots {
-    fn slots(&self) -> impl Iterator<Item = Slot> {
-        let posts = self.posts.iter().map(|post| post.slot);
-        posts.chain(self.idle.iter().chain(&self.later).copied())
-    }
-
-    fn claim(self, request: &ClaimRequest, id: i64, until_ms: i64) -> Claim {
-        Claim {
-            instance: request.instance,
-            id,
-            until_ms,
-            posts: self.posts,
-            idle: self.idle,
-            later: self.later,
-        }
-    }
-}
-
 /// The posts of slots, and the slots whose post needs no look-up.
 fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), StoreError> {
     let ids: Vec<i64> = slots.iter().map(|slot| slot.post_id).collect();
@@ -428,35 +379,28 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
     let mut idle = Vec::new();
     for slot in slots {
         let id = slot.post_id;
-        let (refresh_state, post) = known.remove(&id).unzip();
-        let post = post.flatten();
-        let target = match lookups.remove(&id) {
-            Some(lookup) => {
-                let source = from_sql(lookup.source_id)?;
+        let (state, post) = known.remove(&id).unzip();
+        let target = match (lookups.remove(&id), post.flatten()) {
+            (Some(lookup), _) => {
                 let what = LookupTarget::Pending {
                     lookup_id: id,
-                    source,
+                    source: from_sql(lookup.source_id)?,
                 };
-                Some((what, (lookup.upstream_id, true)))
+                Some((what, lookup.upstream_id, true))
             }
-            None => match post {
-                Some(post) if post.deleted_at_ms.is_none() => {
-                    let is_open =
-                        matches!(post.visibility, Visibility::Public | Visibility::Unlisted);
-                    Some((
-                        LookupTarget::Stored(from_sql(id)?),
-                        (post.upstream_id, is_open),
-                    ))
-                }
-                _ => None,
-            },
+            (None, Some(post)) if !post.is_gone() => {
+                let is_open = matches!(post.visibility, Visibility::Public | Visibility::Unlisted);
+                let what = LookupTarget::Stored(from_sql(id)?);
+                Some((what, post.upstream_id, is_open))
+            }
+            _ => None,
         };
-        match (refresh_state, target) {
-            (Some(refresh_state), Some((what, (upstream_id, is_open)))) => posts.push(DuePost {
+        match (state, target) {
+            (Some(state), Some((what, upstream_id, is_open))) => posts.push(DuePost {
                 what,
                 upstream_id,
                 due_at_ms: slot.due_at_ms,
-                freshness: refresh_state.freshness,
+                freshness: state.freshness,
                 is_open,
                 slot: *slot,
             }),

@@ -115,15 +115,6 @@ pub(crate) fn first_end_ms(tx: &mut Tx<'_>, bucket: i64) -> Result<Option<i64>, 
     Ok(left_ms.map(|left_ms| left_ms.max(0)))
 }
 
-/// Every post that is in a lease of the bucket.
-pub(crate) fn held(tx: &mut Tx<'_>, bucket: i64) -> Result<Vec<Slot>, DbError> {
-    let sql = format!(
-        "select {} from claimed_slot where lease_bucket = $1",
-        schedule::COLUMNS
-    );
-    tx.query(&sql, &[&bucket], Slot::from_row)
-}
-
 fn random() -> i64 {
     use std::hash::{BuildHasher, RandomState};
     (RandomState::new().hash_one(0) & 0xf_ffff) as i64

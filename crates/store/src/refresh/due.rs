@@ -27,20 +27,6 @@ pub struct Overdue {
     pub leased: u64,
 }
 
-impl Overdue {
-    fn add(&mut self, post_id: i64, posts: u64, overdue: u64, first_due_ms: Option<i64>) {
-        let earlier = |known: Option<i64>| [known, first_due_ms].into_iter().flatten().min();
-        if post_id < 0 {
-            self.pending_lookups += posts;
-            self.first_pending_ms = earlier(self.first_pending_ms);
-        } else {
-            self.scheduled += posts;
-            self.overdue += overdue;
-            self.first_due_ms = earlier(self.first_due_ms);
-        }
-    }
-}
-
 /// When the first post of an instance is due that is on the schedule, or comes back onto it when a
 /// lease ends: Unix ms by the clock that says `now_ms`.
 pub fn next_due_ms(
@@ -59,35 +45,32 @@ pub fn next_due_ms(
 pub fn overdue(tx: &mut Tx<'_>, instance: InstanceId, now_ms: i64) -> Result<Overdue, StoreError> {
     let base = sql(instance) * SHARDS;
     let mut found = Overdue::default();
-    for bucket in base..base + SHARDS {
-        // A row for stored posts, and one for pending look-ups.
-        let rows = tx.query(
-            "select sign, count(*) as posts, cast(sum(late) as {i64}) as late,
-                 min(due_at_ms) as first_due_ms
-             from (select due_at_ms,
-                     cast(case when post_id < 0 then -1 else 1 end as {i64}) as sign,
-                     case when due_at_ms <= $2 then 1 else 0 end as late
-                 from schedule where bucket = $1) as due
-             group by sign",
-            &[&bucket, &now_ms],
-            |row| {
-                Ok((
-                    row.i64("sign")?,
-                    row.i64("posts")?.cast_unsigned(),
-                    row.i64("late")?.cast_unsigned(),
-                    row.i64("first_due_ms")?,
-                ))
-            },
-        )?;
-        for (sign, posts, late, first_due_ms) in rows {
-            found.add(sign, posts, late, Some(first_due_ms));
-        }
-    }
-    for slot in claim_lease::held(tx, base)? {
-        found.leased += 1;
-        let late = u64::from(slot.due_at_ms <= now_ms);
-        found.add(slot.post_id, 1, late, Some(slot.due_at_ms));
-    }
+    // A row for stored posts, and one for pending look-ups.
+    tx.query(
+        "select is_pending, count(*) as posts, cast(sum(late) as {i64}) as late,
+             cast(sum(leased) as {i64}) as leased, min(due_at_ms) as first_due_ms
+         from (select post_id < 0 as is_pending, due_at_ms, 0 as leased,
+                 case when due_at_ms <= $3 then 1 else 0 end as late
+             from schedule where bucket >= $1 and bucket < $2
+             union all
+             select post_id < 0, due_at_ms, 1, case when due_at_ms <= $3 then 1 else 0 end
+             from claimed_slot where lease_bucket = $1) as due
+         group by is_pending",
+        &[&base, &(base + SHARDS), &now_ms],
+        |row| {
+            let posts = row.i64("posts")?.cast_unsigned();
+            found.leased += row.i64("leased")?.cast_unsigned();
+            if row.bool("is_pending")? {
+                found.pending_lookups = posts;
+                found.first_pending_ms = row.opt_i64("first_due_ms")?;
+            } else {
+                found.scheduled = posts;
+                found.overdue = row.i64("late")?.cast_unsigned();
+                found.first_due_ms = row.opt_i64("first_due_ms")?;
+            }
+            Ok(())
+        },
+    )?;
     Ok(found)
 }
 

@@ -11,18 +11,12 @@ use driftline_db::{Column, DbError, Row, Tx};
 use super::{
     bucket,
     schedule::{self, Slot},
+    stored,
 };
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
 };
-
-/// A post that is stored for the first time.
-pub(crate) struct NewFreshness {
-    pub(crate) post_id: i64,
-    pub(crate) freshness: Freshness,
-    pub(crate) state_hash: i64,
-}
 
 /// The state of a post in the refresh pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +27,38 @@ pub struct RefreshState {
     pub due_at_ms: Option<i64>,
     /// What its last look-up led to.
     pub outcome: Option<LookupOutcome>,
+    pub(crate) post_id: i64,
     pub(crate) bucket: i64,
     pub(crate) state_hash: Option<i64>,
 }
 
 impl RefreshState {
+    /// That of a post that is new, or of a look-up.
+    pub(crate) fn first(
+        (instance_id, post_id): (i64, i64),
+        freshness: Freshness,
+        due: Due,
+        state_hash: Option<i64>,
+    ) -> RefreshState {
+        RefreshState {
+            freshness,
+            due_at_ms: time_of(due),
+            outcome: None,
+            post_id,
+            bucket: bucket(instance_id, post_id),
+            state_hash,
+        }
+    }
+
+    /// Its place in the schedule, if it is due some time.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        Some(Slot {
+            bucket: self.bucket,
+            due_at_ms: self.due_at_ms?,
+            post_id: self.post_id,
+        })
+    }
+
     /// A decision on an answer. Where the post's counts were never known, the first ones are no
     /// growth, and libraries are not notified of them.
     pub(crate) fn without_first_growth(&self, mut decision: Decision, now_ms: i64) -> Decision {
@@ -52,76 +73,34 @@ impl RefreshState {
     }
 }
 
+/// When a post is due, Unix ms; `None` if it no longer is.
+pub(crate) fn time_of(due: Due) -> Option<i64> {
+    match due {
+        Due::At(due_at_ms) => Some(due_at_ms),
+        Due::Retired | Due::Never => None,
+    }
+}
+
 /// The state of a post; `None` if it is not stored or was never scheduled.
 pub fn refresh_state(tx: &mut Tx<'_>, post: LocalId) -> Result<Option<RefreshState>, StoreError> {
-    refresh_state_of(tx, sql(post))
+    Ok(by_ids(tx, &[sql(post)])?.remove(&sql(post)))
 }
 
-/// The state of a post or a pending look-up.
-pub(crate) fn refresh_state_of(
-    tx: &mut Tx<'_>,
-    id: i64,
-) -> Result<Option<RefreshState>, StoreError> {
-    Ok(by_ids(tx, &[id])?.remove(&id))
-}
-
+/// The states of posts and pending look-ups.
 pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     post_ids: &[i64],
 ) -> Result<HashMap<i64, RefreshState>, DbError> {
-    let rows = tx.query(
-        &format!(
-            "select {}, first_source_id
-             from freshness left join post on post.id = freshness.post_id
-             where freshness.post_id {{in $1}}",
-            names()
-        ),
-        &[&Column::i64(post_ids.iter().copied())],
-        |row| {
-            let (post_id, mut refresh_state) = from_row(row)?;
-            let source = row.opt_i64("first_source_id")?;
-            refresh_state.freshness.source = source.map(i64::cast_unsigned);
-            Ok((post_id, refresh_state))
-        },
-    )?;
-    Ok(rows.into_iter().collect())
-}
-
-/// Stores the freshness of new posts, with their first due times.
-pub(crate) fn insert_new(
-    tx: &mut Tx<'_>,
-    instance_id: i64,
-    policy: &Policy,
-    new: &[NewFreshness],
-) -> Result<(), DbError> {
-    let rows = new.iter().map(|new| Change {
-        post_id: new.post_id,
-        state: RefreshState {
-            freshness: new.freshness,
-            due_at_ms: match policy.due(&new.freshness.refresh_history()) {
-                Due::At(due_at_ms) => Some(due_at_ms),
-                Due::Retired | Due::Never => None,
-            },
-            outcome: None,
-            bucket: bucket(instance_id, new.post_id),
-            state_hash: Some(new.state_hash),
-        },
-    });
-    insert(tx, &rows.collect::<Vec<_>>())
+    let found = stored::by_ids(tx, post_ids)?.into_iter();
+    Ok(found.map(|(id, (state, _))| (id, state)).collect())
 }
 
 /// Stores rows that are new, and schedules them.
-pub(crate) fn insert(tx: &mut Tx<'_>, rows: &[Change]) -> Result<(), DbError> {
-    let sql = format!("insert into freshness ({}) {{rows}}", names());
+pub(crate) fn insert(tx: &mut Tx<'_>, rows: &[RefreshState]) -> Result<(), DbError> {
+    let sql = format!("insert into freshness ({COLUMNS}) {{rows}}");
     tx.execute_many_later(&sql, &[], &columns(rows))?;
-    let due = rows.iter().filter_map(|row| {
-        Some(Slot {
-            bucket: row.state.bucket,
-            due_at_ms: row.state.due_at_ms?,
-            post_id: row.post_id,
-        })
-    });
-    schedule::insert(tx, &due.collect::<Vec<_>>())
+    let due: Vec<Slot> = rows.iter().filter_map(RefreshState::slot).collect();
+    schedule::insert(tx, &due)
 }
 
 /// Schedules posts that were deleted and have returned.
@@ -135,21 +114,15 @@ pub(crate) fn revive(
         return Ok(());
     }
     let mut slots = Vec::new();
-    for (post_id, refresh_state) in by_ids(tx, post_ids)? {
+    for state in by_ids(tx, post_ids)?.into_values() {
         let freshness = Freshness {
-            refreshed_ms: asked_at_ms.max(refresh_state.freshness.refreshed_ms),
+            refreshed_ms: asked_at_ms.max(state.freshness.refreshed_ms),
             missing: false,
-            ..refresh_state.freshness
+            ..state.freshness
         };
-        if let (None, Due::At(due_at_ms)) = (
-            refresh_state.due_at_ms,
-            policy.due(&freshness.refresh_history()),
-        ) {
-            slots.push(Slot {
-                bucket: refresh_state.bucket,
-                due_at_ms,
-                post_id,
-            });
+        if state.due_at_ms.is_none() {
+            let due_at_ms = time_of(policy.due(&freshness.refresh_history()));
+            slots.extend(RefreshState { due_at_ms, ..state }.slot());
         }
     }
     tx.execute_many_later(
@@ -179,15 +152,9 @@ pub(crate) fn unschedule(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<(), DbErro
     Ok(())
 }
 
-/// A row to write.
-pub(crate) struct Change {
-    pub(crate) post_id: i64,
-    pub(crate) state: RefreshState,
-}
-
 /// Writes changes of rows that this transaction has read.
-pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError> {
-    let moving = &COLUMNS[FIXED..];
+pub(crate) fn update(tx: &mut Tx<'_>, changes: &[RefreshState]) -> Result<(), DbError> {
+    let moving: Vec<&str> = COLUMNS.split(',').map(str::trim).skip(FIXED).collect();
     let set: Vec<String> = moving
         .iter()
         .map(|name| format!("{name} = r.{name}"))
@@ -203,43 +170,19 @@ pub(crate) fn update(tx: &mut Tx<'_>, changes: &[Change]) -> Result<(), DbError>
     tx.execute_many_later(&sql, &[], &columns)
 }
 
-/// The names of all [`COLUMNS`], to read or to insert.
-pub(crate) fn names() -> String {
-    COLUMNS.join(", ")
-}
-
 /// All columns, in the order of [`columns`].
-const COLUMNS: [&str; 20] = [
-    "post_id",
-    "bucket",
-    "post_created_at_ms",
-    "first_at_ms",
-    "refreshed_at_ms",
-    "due_at_ms",
-    "refreshes",
-    "failures",
-    "missing",
-    "outcome",
-    "state_hash",
-    "replies",
-    "boosts",
-    "favourites",
-    "quotes",
-    "views",
-    "before_at_ms",
-    "before_total",
-    "notified_at_ms",
-    "notified_total",
-];
+pub(crate) const COLUMNS: &str = "post_id, bucket, post_created_at_ms, first_at_ms,
+    refreshed_at_ms, due_at_ms, refreshes, failures, missing, outcome, state_hash, replies, boosts,
+    favourites, quotes, views, before_at_ms, before_total, notified_at_ms, notified_total";
 /// How many of them, at their beginning, a look-up never changes.
 const FIXED: usize = 4;
 
-fn columns(rows: &[Change]) -> [Column<'static>; 20] {
-    let states = || rows.iter().map(|row| &row.state);
+fn columns(states: &[RefreshState]) -> [Column<'static>; 20] {
+    let states = || states.iter();
     let freshness = || states().map(|state| &state.freshness);
     let counts = || freshness().map(|f| f.counts);
     [
-        Column::i64(rows.iter().map(|row| row.post_id)),
+        Column::i64(states().map(|state| state.post_id)),
         Column::i64(states().map(|state| state.bucket)),
         Column::i64(freshness().map(|f| f.created_at_ms)),
         Column::i64(freshness().map(|f| f.first_ms)),
@@ -274,7 +217,7 @@ pub(crate) fn counts_of(row: &Row<'_>) -> Result<Counts, DbError> {
 }
 
 /// Reads the [`COLUMNS`]: all but the source, which is the post's.
-pub(crate) fn from_row(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
+pub(crate) fn from_row(row: &Row<'_>) -> Result<RefreshState, DbError> {
     let small = |column| {
         row.i64(column)
             .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
@@ -298,12 +241,12 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<(i64, RefreshState), DbError> {
         },
         source: None,
     };
-    let refresh_state = RefreshState {
+    Ok(RefreshState {
         freshness,
+        post_id: row.i64("post_id")?,
         due_at_ms: row.opt_i64("due_at_ms")?,
         outcome: row.opt_str("outcome")?.and_then(LookupOutcome::named),
         bucket: row.i64("bucket")?,
         state_hash: row.opt_i64("state_hash")?,
-    };
-    Ok((row.i64("post_id")?, refresh_state))
+    })
 }

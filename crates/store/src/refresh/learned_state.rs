@@ -6,6 +6,7 @@ use driftline_db::{Root, Tx};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, sql},
+    text::{from_json, to_json},
 };
 
 /// The root of writes to an instance's learned state.
@@ -23,11 +24,8 @@ pub fn learned_state(
         &[&sql(instance)],
         |row| row.text("state"),
     )?;
-    json.map(|json| {
-        serde_json::from_str(&json)
-            .map_err(|error| StoreError::unreadable("a learned state", &error))
-    })
-    .transpose()
+    json.map(|json| from_json("a learned state", &json))
+        .transpose()
 }
 
 /// A worker's report on an instance.
@@ -55,8 +53,7 @@ pub fn learn(
         learned_state(tx, instance)?.unwrap_or_else(|| LearnedState::new(report.now_ms));
     known.learn(report.observation);
     known.settle(plan, report.offered_per_ms, report.overdue, report.now_ms);
-    let json = serde_json::to_string(&known)
-        .map_err(|error| StoreError::unreadable("a learned state", &error))?;
+    let json = to_json("a learned state", &known)?;
     tx.execute(
         "insert into learned_state (instance_id, state) values ($1, $2)
          on conflict (instance_id) do update set state = excluded.state",

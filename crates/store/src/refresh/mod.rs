@@ -41,9 +41,9 @@ pub use pending_lookup::{PendingPost, pending_post};
 pub use recheck::{RecheckAfter, rechecks_after};
 pub use save::{AnsweredLookup, LookupAnswer, Save, Saved};
 
-pub(crate) use freshness::{NewFreshness, insert_new, refresh_state_of, revive, unschedule};
+pub(crate) use freshness::{insert, revive, unschedule};
 pub(crate) use outbox::add_to_outbox;
-pub(crate) use recount::{Look, RecountCandidate, RecountContext};
+pub(crate) use recount::{Look, RecountContext};
 
 /// How many buckets an instance has. Claims in different buckets need not wait for each other.
 pub const SHARDS: i64 = 8;

@@ -5,7 +5,7 @@
 //! transaction, and a relay notifies each source in a transaction below the source's root. After a
 //! crash in between, the post is still in the outbox.
 
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, ToValue, Tx};
 
 use crate::{
     error::StoreError,
@@ -32,21 +32,16 @@ pub fn outbox(
     above: Option<LocalId>,
     limit: u32,
 ) -> Result<Vec<OutboxItem>, StoreError> {
-    let found = tx.query(
-        &format!(
-            "select {COLUMNS} from outbox
-             where instance_id = $1 and since_ms <= $2 and post_id > $3
-             order by post_id limit $4"
-        ),
+    select(
+        tx,
+        "since_ms <= $2 and post_id > $3 order by post_id limit $4",
         &[
             &sql(instance),
             &until_ms,
             &above.map_or(i64::MIN, sql),
-            &i64::from(limit),
+            &limit,
         ],
-        from_row,
-    )?;
-    Ok(found)
+    )
 }
 
 /// The outbox's items of these posts.
@@ -55,18 +50,12 @@ pub fn outbox_of(
     instance: InstanceId,
     posts: &[LocalId],
 ) -> Result<Vec<OutboxItem>, StoreError> {
-    let found = tx.query(
-        &format!(
-            "select {COLUMNS} from outbox
-             where instance_id = $1 and post_id {{in $2}} order by post_id"
-        ),
-        &[
-            &sql(instance),
-            &Column::i64(posts.iter().map(|post| sql(*post))),
-        ],
-        from_row,
-    )?;
-    Ok(found)
+    let posts = Column::i64(posts.iter().map(|post| sql(*post)));
+    select(
+        tx,
+        "post_id {in $2} order by post_id",
+        &[&sql(instance), &posts],
+    )
 }
 
 /// Removes items that every source was notified of; a post that was added again since stays.
@@ -93,7 +82,7 @@ pub(crate) fn add_to_outbox(
     instance_id: i64,
     now_ms: i64,
     posts: &[(i64, bool)],
-) -> Result<(), StoreError> {
+) -> Result<(), DbError> {
     tx.execute_many_later(
         "insert into outbox (instance_id, post_id, since_ms, counts)
          select $1, r.post_id, $2, r.counts from {rows as r(post_id, counts)} where true
@@ -104,17 +93,22 @@ pub(crate) fn add_to_outbox(
             Column::i64(posts.iter().map(|(post_id, _)| *post_id)),
             Column::bool(posts.iter().map(|(_, counts)| *counts)),
         ],
-    )?;
-    Ok(())
+    )
 }
 
-/// The columns that [`from_row`] reads.
-const COLUMNS: &str = "post_id, counts, since_ms";
-
-fn from_row(row: &Row<'_>) -> Result<OutboxItem, DbError> {
-    Ok(OutboxItem {
-        post: from_sql(row.i64("post_id")?)?,
-        counts: row.bool("counts")?,
-        since_ms: row.i64("since_ms")?,
-    })
+/// Items of the instance `$1`.
+fn select(
+    tx: &mut Tx<'_>,
+    which: &str,
+    params: &[&dyn ToValue],
+) -> Result<Vec<OutboxItem>, StoreError> {
+    let sql =
+        format!("select post_id, counts, since_ms from outbox where instance_id = $1 and {which}");
+    Ok(tx.query(&sql, params, |row| {
+        Ok(OutboxItem {
+            post: from_sql(row.i64("post_id")?)?,
+            counts: row.bool("counts")?,
+            since_ms: row.i64("since_ms")?,
+        })
+    })?)
 }

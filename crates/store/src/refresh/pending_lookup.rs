@@ -6,15 +6,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{post::Counts, refresh::Freshness};
+use driftline_core::{
+    post::Counts,
+    refresh::{Due, Freshness},
+};
 use driftline_db::{Column, DbError, Tx};
 
-use super::{
-    RefreshState, bucket,
-    freshness::{self, Change},
-    refresh_state_of,
-};
-use crate::{error::StoreError, local_ids, posts::find, text};
+use super::{RefreshState, freshness};
+use crate::{error::StoreError, id_types::sql, local_ids, posts::find, text};
 
 /// A requested post that is not stored: its look-up is pending or has failed.
 #[derive(Clone, Debug)]
@@ -36,18 +35,18 @@ pub fn pending_post(tx: &mut Tx<'_>, text: &str) -> Result<Option<PendingPost>, 
     let Some((instance, upstream_id)) = text.trim_end_matches('/').rsplit_once('/') else {
         return Ok(None);
     };
-    for (instance_id, origin) in find::instances_of(tx, instance)? {
+    for instance in find::instances_of(tx, instance)? {
         let found = tx.query_opt(
             "select lookup_id, waits from pending_lookup where upstream_id = $1 and instance_id = $2",
-            &[&upstream_id, &instance_id],
-            |row| Ok((row.i64(0)?, row.bool(1)?)),
+            &[&upstream_id, &sql(instance.id)],
+            |row| Ok((row.i64("lookup_id")?, row.bool("waits")?)),
         )?;
         let Some((lookup_id, waits)) = found else {
             continue;
         };
-        let refresh_state = refresh_state_of(tx, lookup_id)?;
+        let refresh_state = freshness::by_ids(tx, &[lookup_id])?.remove(&lookup_id);
         return Ok(refresh_state.map(|refresh_state| PendingPost {
-            origin,
+            origin: instance.origin,
             upstream_id: upstream_id.to_owned(),
             waits,
             refresh_state,
@@ -65,7 +64,7 @@ pub(crate) fn insert(
     once: bool,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let first = local_ids::take_numbers(tx, local_ids::IdCounter::Lookup, upstream_ids.len())?;
+    let first = local_ids::take_numbers(tx, "last_lookup_id", upstream_ids.len())?;
     let lookup_ids: Vec<i64> = (first..)
         .take(upstream_ids.len())
         .map(|lookup_id| -lookup_id)
@@ -87,15 +86,8 @@ pub(crate) fn insert(
         refreshed_ms: now_ms - 1,
         ..Freshness::first(Some(now_ms), now_ms, Counts::default())
     };
-    let rows = lookup_ids.iter().map(|&lookup_id| Change {
-        post_id: lookup_id,
-        state: RefreshState {
-            freshness,
-            due_at_ms: Some(now_ms),
-            outcome: None,
-            bucket: bucket(instance_id, lookup_id),
-            state_hash: None,
-        },
+    let rows = lookup_ids.iter().map(|&lookup_id| {
+        RefreshState::first((instance_id, lookup_id), freshness, Due::At(now_ms), None)
     });
     Ok(freshness::insert(tx, &rows.collect::<Vec<_>>())?)
 }
@@ -164,7 +156,7 @@ pub(crate) fn known(
         "select upstream_id from pending_lookup where upstream_id = {row 1} and instance_id = $1",
         &[&instance_id],
         &[Column::text(ids.iter().copied())],
-        |row| row.text(0),
+        |row| row.text("upstream_id"),
     )?;
     Ok(found.into_iter().collect())
 }

@@ -8,7 +8,7 @@ use driftline_db::{Column, Tx};
 use crate::{
     error::StoreError,
     id_types::{LocalId, SourceId, from_sql, sql},
-    refresh::recount::RECOUNT_PAUSE_MS,
+    refresh::recount::{Look, RECOUNT_PAUSE_MS},
 };
 
 /// A scheduled post that a committed page shows.
@@ -30,35 +30,29 @@ pub fn rechecks_after(
     page: &Page,
 ) -> Result<Vec<Option<RecheckAfter>>, StoreError> {
     let found = tx.query_each(
-        "select e.position, e.post_id, f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0 as in_doubt
-         from entry e join freshness f on f.post_id = e.post_id
-         where e.source_id = $1 and e.position = {row 1} and f.due_at_ms is not null",
+        &format!(
+            "select e.position, e.post_id, {}
+             from entry e join freshness f on f.post_id = e.post_id
+             where e.source_id = $1 and e.position = {{row 1}} and f.due_at_ms is not null",
+            Look::COLUMNS
+        ),
         &[&sql(source)],
         &[Column::text(reading.keys.iter().map(|key| key.as_str()))],
         |row| {
-            let in_doubt = row.bool("in_doubt")?;
-            Ok((
-                row.text("position")?,
-                (
-                    row.i64("post_id")?,
-                    row.opt_i64("state_hash")?,
-                    row.i64("refreshed_at_ms")?,
-                    in_doubt,
-                ),
-            ))
+            let post: LocalId = from_sql(row.i64("post_id")?)?;
+            Ok((row.text("position")?, (post, Look::from_row(row)?)))
         },
     )?;
-    let found: HashMap<String, (i64, Option<i64>, i64, bool)> = found.into_iter().collect();
+    let found: HashMap<String, _> = found.into_iter().collect();
     let posts = reading.keys.iter().zip(&page.listed).map(|(key, listed)| {
-        let Some(&(post_id, state_hash, looked_ms, in_doubt)) = found.get(key.as_str()) else {
-            return Ok(None);
-        };
-        let differs = state_hash != Some(listed.post.hashes.state);
-        Ok(Some(RecheckAfter {
-            post: from_sql(post_id)?,
-            recheck_at_ms: (differs || in_doubt)
-                .then_some(looked_ms.saturating_add(RECOUNT_PAUSE_MS)),
-        }))
+        let &(post, look) = found.get(key.as_str())?;
+        let look = look?;
+        let differs = look.state_hash != Some(listed.post.hashes.state);
+        let recheck_at_ms = look.at_ms.saturating_add(RECOUNT_PAUSE_MS);
+        Some(RecheckAfter {
+            post,
+            recheck_at_ms: (differs || look.in_doubt).then_some(recheck_at_ms),
+        })
     });
-    posts.collect()
+    Ok(posts.collect())
 }

@@ -6,7 +6,7 @@ use driftline_core::{
     post::Post,
     refresh::{LookupResult, Policy, RequestContext},
 };
-use driftline_db::Tx;
+use driftline_db::{DbError, Row, Tx};
 
 use super::{
     changes::RefreshChanges,
@@ -26,12 +26,6 @@ pub(crate) struct Look {
     pub(crate) in_doubt: bool,
 }
 
-/// A stored post that a page shows again, with its content unchanged and other counts.
-pub(crate) struct RecountCandidate<'a> {
-    post_id: i64,
-    post: &'a Post,
-}
-
 /// What recounts of a page's posts need to know.
 #[derive(Clone, Copy)]
 pub(crate) struct RecountContext<'p> {
@@ -44,34 +38,38 @@ pub(crate) struct RecountContext<'p> {
     pub(crate) now_ms: i64,
 }
 
-impl<'a> RecountCandidate<'a> {
-    /// A post that a page shows, and what its last look-up found. `None` if
-    /// the page shows nothing new, or if that look-up was a moment ago: a poll every second must not
-    /// cause a write every second.
-    pub(crate) fn of(
-        post_id: i64,
-        post: &'a Post,
-        look: Option<Look>,
-        asked_at_ms: i64,
-    ) -> Option<RecountCandidate<'a>> {
-        let Look {
+impl Look {
+    /// The columns of `freshness f` that [`Look::from_row`] reads.
+    pub(crate) const COLUMNS: &str =
+        "f.state_hash, f.refreshed_at_ms, f.missing or f.failures > 0 as in_doubt";
+
+    /// `None` without such a row.
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Option<Look>, DbError> {
+        let Some(at_ms) = row.opt_i64("refreshed_at_ms")? else {
+            return Ok(None);
+        };
+        Ok(Some(Look {
             at_ms,
-            state_hash,
-            in_doubt,
-        } = look?;
-        let is_due = asked_at_ms >= at_ms.saturating_add(RECOUNT_PAUSE_MS);
-        let differs = is_due && state_hash != Some(post.hashes.state);
-        (differs || in_doubt).then_some(RecountCandidate { post_id, post })
+            state_hash: row.opt_i64("state_hash")?,
+            in_doubt: row.bool("in_doubt")?,
+        }))
+    }
+
+    /// Whether a page requested at that time shows something new of the post. Not if the look-up was
+    /// a moment ago: a poll every second must not cause a write every second.
+    pub(crate) fn is_outdated_by(&self, post: &Post, asked_at_ms: i64) -> bool {
+        let is_due = asked_at_ms >= self.at_ms.saturating_add(RECOUNT_PAUSE_MS);
+        self.in_doubt || is_due && self.state_hash != Some(post.hashes.state)
     }
 }
 
 impl<'p> RecountContext<'p> {
-    /// Takes posts as if they had been looked up, except those that are claimed and so being looked
-    /// up anyway. Removes their due times; everything else is written by [`Recounts::write`].
+    /// Takes stored posts, which a page shows with their content unchanged, as if they had been looked
+    /// up, except those that are claimed and so being looked up anyway. Removes their due times; everything else is written by [`Recounts::write`].
     pub(crate) fn look<'a>(
         self,
         tx: &mut Tx<'_>,
-        candidates: &[RecountCandidate<'a>],
+        candidates: &[(i64, &'a Post)],
     ) -> Result<Recounts<'a, 'p>, StoreError> {
         let mut recounts = Recounts {
             context: self,
@@ -80,16 +78,13 @@ impl<'p> RecountContext<'p> {
         if candidates.is_empty() {
             return Ok(recounts);
         }
-        let ids: Vec<i64> = candidates
-            .iter()
-            .map(|candidate| candidate.post_id)
-            .collect();
+        let ids: Vec<i64> = candidates.iter().map(|(post_id, _)| *post_id).collect();
         let refresh_states = freshness::by_ids(tx, &ids)?;
         let held = self.claims.book();
         let due: Vec<Slot> = refresh_states
             .iter()
             .filter(|(post_id, _)| !held.holds(**post_id, self.now_ms))
-            .filter_map(|(post_id, refresh_state)| slot(*post_id, refresh_state))
+            .filter_map(|(_, refresh_state)| refresh_state.slot())
             .collect();
         drop(held);
         // Taking the due time takes the post: a save that was under way would have moved it.
@@ -97,25 +92,16 @@ impl<'p> RecountContext<'p> {
             .into_iter()
             .map(|slot| (slot.post_id, slot))
             .collect();
-        for candidate in candidates {
+        for (post_id, post) in candidates {
             // A source may list a post more than once.
-            if let (Some(slot), Some(refresh_state)) = (
-                free.remove(&candidate.post_id),
-                refresh_states.get(&candidate.post_id),
-            ) {
-                recounts.take(candidate, slot, refresh_state);
+            if let Some(slot) = free.remove(post_id)
+                && let Some(refresh_state) = refresh_states.get(post_id)
+            {
+                recounts.take(post, slot, refresh_state);
             }
         }
         Ok(recounts)
     }
-}
-
-fn slot(post_id: i64, refresh_state: &RefreshState) -> Option<Slot> {
-    Some(Slot {
-        bucket: refresh_state.bucket,
-        due_at_ms: refresh_state.due_at_ms?,
-        post_id,
-    })
 }
 
 /// The changes of one page, gathered before any is written.
@@ -125,14 +111,14 @@ pub(crate) struct Recounts<'a, 'p> {
 }
 
 impl<'a> Recounts<'a, '_> {
-    fn take(&mut self, candidate: &RecountCandidate<'a>, slot: Slot, refresh_state: &RefreshState) {
+    fn take(&mut self, post: &'a Post, slot: Slot, refresh_state: &RefreshState) {
         let RecountContext {
             policy,
             asked_at_ms,
             now_ms,
             ..
         } = self.context;
-        let RecountCandidate { post_id, post } = *candidate;
+        let post_id = slot.post_id;
         let before = refresh_state.freshness;
         if asked_at_ms < before.refreshed_ms {
             self.changes.slots.push(slot);

@@ -15,7 +15,7 @@ use super::{
     freshness::RefreshState,
     pending_lookup,
     schedule::Slot,
-    stored::{self, Stored},
+    stored::{self, States},
 };
 use crate::{
     error::StoreError,
@@ -120,8 +120,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     let instance_id = sql(save.claim.instance);
     let ids: Vec<i64> = save.claim.slots().map(|slot| slot.post_id).collect();
     let mut known = stored::by_ids(tx, &ids)?;
-    let retires = !save.claim.idle.is_empty() || loses_a_post(save, &known);
-    if retires || may_change_content(save, &known) {
+    if may_change_content(save, &known) {
         // What sources share is decided while the clock is held, so that no poll changes it
         // meanwhile: neither a post's content nor whether it exists.
         local_ids::take(tx, save.now_ms, 0)?;
@@ -133,7 +132,7 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
             // Another transaction has scheduled it meanwhile.
             Some((refresh_state, _)) if refresh_state.due_at_ms != Some(slot.due_at_ms) => {}
             // It returned while it was claimed.
-            Some((_, Some(stored))) if stored.deleted_at_ms.is_none() => {
+            Some((_, Some(stored))) if !stored.is_gone() => {
                 changes.refreshed.slots.push(*slot);
             }
             Some((refresh_state, _)) => changes.refreshed.schedule(*slot, refresh_state, None),
@@ -141,20 +140,16 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
         }
     }
     for slot in &save.claim.later {
-        match known.get(&slot.post_id) {
-            Some((refresh_state, Some(stored)))
-                if refresh_state.due_at_ms == Some(slot.due_at_ms) =>
-            {
-                changes.put_off(save, *slot, refresh_state, stored);
-            }
-            _ => {}
+        if let Some((state, Some(stored))) = known.get(&slot.post_id)
+            && state.due_at_ms == Some(slot.due_at_ms)
+        {
+            changes.put_off(save, *slot, state, stored);
         }
     }
     let mut answers: HashMap<LookupTarget, &AnsweredLookup> =
         save.answers.iter().map(|a| (a.what, a)).collect();
     for due in &save.claim.posts {
-        let id = due.slot.post_id;
-        let Some((refresh_state, stored)) = known.get(&id) else {
+        let Some((refresh_state, stored)) = known.get(&due.slot.post_id) else {
             continue;
         };
         // A claim from a snapshot before another save no longer holds the post.
@@ -175,32 +170,19 @@ fn write(tx: &mut Tx<'_>, claims: &Claims, save: &Save) -> Result<Saved, StoreEr
     changes.write(tx, instance_id, save)
 }
 
-/// Whether a post that was to be postponed is deleted.
-fn loses_a_post(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
-    save.claim.later.iter().any(|slot| {
-        let known = known.get(&slot.post_id);
-        let stored = known.and_then(|(_, stored)| stored.as_ref());
-        stored.is_some_and(|stored| stored.deleted_at_ms.is_some())
-    })
-}
-
-/// Whether an answer may change more of a post than its counts.
-fn may_change_content(save: &Save, known: &HashMap<i64, (RefreshState, Option<Stored>)>) -> bool {
-    save.answers.iter().any(|answered| {
-        let LookupTarget::Stored(post) = answered.what else {
-            return false;
-        };
-        let stored = known
-            .get(&sql(post))
-            .and_then(|(_, stored)| stored.as_ref());
-        match &answered.answer {
-            LookupAnswer::Found(post) => stored.is_some_and(|stored| {
-                stored.deleted_at_ms.is_some() || post.hashes.content != stored.content_hash
-            }),
-            LookupAnswer::Missing | LookupAnswer::Gone => true,
-            LookupAnswer::Hidden | LookupAnswer::Nothing | LookupAnswer::Suspect => false,
-        }
-    })
+/// Whether the save may change more of a post than its counts.
+fn may_change_content(save: &Save, known: &States) -> bool {
+    let stored = |id| known.get(&id).and_then(|(_, stored)| stored.as_ref());
+    let is_deleted = |id| stored(id).is_some_and(|stored| stored.is_gone());
+    let answer_may = |answered: &AnsweredLookup| match (answered.what, &answered.answer) {
+        (LookupTarget::Stored(id), LookupAnswer::Found(post)) => stored(sql(id))
+            .is_some_and(|stored| stored.is_gone() || post.hashes.content != stored.content_hash),
+        (LookupTarget::Stored(_), LookupAnswer::Missing | LookupAnswer::Gone) => true,
+        _ => false,
+    };
+    !save.claim.idle.is_empty()
+        || save.claim.later.iter().any(|slot| is_deleted(slot.post_id))
+        || save.answers.iter().any(answer_may)
 }
 
 /// The changes of one save, gathered before any is written.
@@ -247,7 +229,7 @@ impl<'a> Changes<'a> {
         &mut self,
         save: &'a Save,
         (due, local): (&DuePost, LocalId),
-        (refresh_state, known): (&RefreshState, &Stored),
+        (refresh_state, known): (&RefreshState, &post::Known),
         answered: &'a AnsweredLookup,
     ) {
         let asked = asked(save, due, answered);
@@ -265,7 +247,7 @@ impl<'a> Changes<'a> {
         };
         let result = answered.answer.result(|post| LookupResult::Seen {
             counts: post.counts,
-            changed: state_hash != refresh_state.state_hash || known.deleted_at_ms.is_some(),
+            changed: state_hash != refresh_state.state_hash || known.is_gone(),
         });
         let refreshed = refresh_state
             .without_first_growth(before.take(&save.policy, result, asked), save.now_ms);
@@ -279,7 +261,7 @@ impl<'a> Changes<'a> {
                     notify = notify.or(Some(false));
                 }
             }
-            (_, LookupOutcome::Deleted) if known.deleted_at_ms.is_none() => {
+            (_, LookupOutcome::Deleted) if !known.is_gone() => {
                 self.deleted.push((due.slot.post_id, answered.asked_at_ms));
                 notify = Some(false);
             }
@@ -334,10 +316,10 @@ impl<'a> Changes<'a> {
         &mut self,
         due: &DuePost,
         found: &'a Post,
-        known: &Stored,
+        known: &post::Known,
         asked_at_ms: i64,
     ) -> bool {
-        let returns = known.deleted_at_ms.is_some();
+        let returns = known.is_gone();
         let is_edit = found.hashes.content != known.content_hash;
         let version = PostVersion {
             id: due.slot.post_id,
@@ -358,8 +340,14 @@ impl<'a> Changes<'a> {
     }
 
     /// Schedules a post by the policy as it is now.
-    fn put_off(&mut self, save: &Save, slot: Slot, refresh_state: &RefreshState, stored: &Stored) {
-        if stored.deleted_at_ms.is_some() {
+    fn put_off(
+        &mut self,
+        save: &Save,
+        slot: Slot,
+        refresh_state: &RefreshState,
+        stored: &post::Known,
+    ) {
+        if stored.is_gone() {
             return self.refreshed.schedule(slot, refresh_state, None);
         }
         match choice::planned(&save.policy, &refresh_state.freshness) {
@@ -388,7 +376,7 @@ impl<'a> Changes<'a> {
         if !self.returned.is_empty() {
             let first = local_ids::take(tx, save.now_ms, self.returned.len())?;
             let places: Vec<_> = self.returned.iter().copied().zip(first..).collect();
-            post::returned(tx, &places)?;
+            post::list_at(tx, &places, true)?;
         }
         tx.execute_many_later(
             "update post set deleted_at_ms = r.at_ms, listed = false, raw = null

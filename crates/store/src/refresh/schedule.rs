@@ -40,7 +40,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
 }
 
 /// Removes rows one by one, the fastest way on SQLite.
-pub(crate) fn remove(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(), DbError> {
+pub(crate) fn remove(tx: &mut Tx<'_>, slots: impl Iterator<Item = Slot>) -> Result<(), DbError> {
     for slot in slots {
         tx.execute(
             "delete from schedule where bucket = $1 and due_at_ms = $2 and post_id = $3",

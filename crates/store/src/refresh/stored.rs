@@ -2,52 +2,36 @@
 
 use std::collections::HashMap;
 
-use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Tx};
 
 use super::freshness::{self, RefreshState};
-use crate::{posts::post::PostVersion, text::without_nul};
-
-/// A stored post, as far as a refresh needs it.
-pub(crate) struct Stored {
-    pub(crate) upstream_id: String,
-    pub(crate) visibility: Visibility,
-    /// When the newest answer that showed the stored version was requested, Unix ms.
-    pub(crate) read_at_ms: i64,
-    pub(crate) content_hash: i64,
-    pub(crate) deleted_at_ms: Option<i64>,
-    pub(crate) listed: bool,
-}
+use crate::{
+    posts::post::{self, PostVersion},
+    text::without_nul,
+};
 
 /// The refresh states of posts and pending look-ups, with the posts, which look-ups do not have.
-pub(crate) fn by_ids(
-    tx: &mut Tx<'_>,
-    post_ids: &[i64],
-) -> Result<HashMap<i64, (RefreshState, Option<Stored>)>, DbError> {
+pub(crate) type States = HashMap<i64, (RefreshState, Option<post::Known>)>;
+
+/// The states of those IDs.
+pub(crate) fn by_ids(tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<States, DbError> {
     let rows = tx.query(
         &format!(
-            "select {}, upstream_id, visibility, read_at_ms, content_hash, deleted_at_ms, listed,
-                 first_source_id
-             from freshness left join post on post.id = freshness.post_id
-             where freshness.post_id {{in $1}}",
-            freshness::names()
+            "select {}, {}, first_source_id
+             from freshness f left join post p on p.id = f.post_id where f.post_id {{in $1}}",
+            freshness::COLUMNS,
+            post::COLUMNS
         ),
         &[&Column::i64(post_ids.iter().copied())],
         |row| {
-            let (post_id, mut refresh_state) = freshness::from_row(row)?;
-            let Some(upstream_id) = row.opt_str("upstream_id")? else {
-                return Ok((post_id, (refresh_state, None)));
+            let mut state = freshness::from_row(row)?;
+            let source = row.opt_i64("first_source_id")?;
+            state.freshness.source = source.map(i64::cast_unsigned);
+            let post = match source {
+                Some(_) => Some(post::from_row(row)?),
+                None => None,
             };
-            refresh_state.freshness.source = Some(row.i64("first_source_id")?.cast_unsigned());
-            let stored = Stored {
-                upstream_id: upstream_id.to_owned(),
-                visibility: Visibility::named_or_narrowest(row.str("visibility")?),
-                read_at_ms: row.i64("read_at_ms")?,
-                content_hash: row.i64("content_hash")?,
-                deleted_at_ms: row.opt_i64("deleted_at_ms")?,
-                listed: row.bool("listed")?,
-            };
-            Ok((post_id, (refresh_state, Some(stored))))
+            Ok((state.post_id, (state, post)))
         },
     )?;
     Ok(rows.into_iter().collect())

@@ -49,7 +49,7 @@ fn a_library_names_the_last_opening_in_which_it_gave_a_usn() {
         first.now_ms += 1_000;
         first.poll(posts([4, 3, 2]));
         first.poll(posts([5, 4]));
-        assert_eq!(libraries(&store)[0].1, [5, 3, 3], "{}", fresh.name);
+        assert_eq!(libraries(&store)[0].1, [5, 2, 3], "{}", fresh.name);
         let id = first.source;
         first.write(move |tx| source::remove(tx, id, START_MS));
         assert_eq!(libraries(&store), expected[1..], "{}", fresh.name);
@@ -57,23 +57,40 @@ fn a_library_names_the_last_opening_in_which_it_gave_a_usn() {
     }
 }
 
+/// The openings that are recorded: their numbers and nonces.
+fn openings(store: &Store) -> Vec<(i64, String)> {
+    let openings = store.read_blocking(|tx| {
+        tx.query("select id, nonce from opening order by id", &[], |row| {
+            Ok((row.i64("id")?, row.text("nonce")?))
+        })
+    });
+    openings.map_err(|error: DbError| error).expect("openings")
+}
+
 #[test]
-fn each_opening_has_a_nonce_of_its_own() {
+fn an_opening_is_recorded_with_its_first_usn_and_under_a_nonce_of_its_own() {
     for fresh in databases() {
         let stores = [(); 3].map(|()| testing::open(&fresh));
-        let openings = stores[0].read_blocking(|tx| {
-            tx.query("select id, nonce from opening order by id", &[], |row| {
-                Ok((row.i64("id")?, row.text("nonce")?))
-            })
-        });
-        let openings: Vec<(i64, String)> = openings.map_err(|error: DbError| error).expect("them");
-        assert_eq!(
-            openings.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
-            [1, 2, 3]
-        );
+        let [first, second, _] = &stores;
+        let mut world = World::readable(first, "first");
+        assert_eq!(openings(first), [], "{}: no USN was given", fresh.name);
+        for ids in [1..=1, 2..=2, 3..=3] {
+            world.poll(posts(ids));
+            assert_eq!(openings(first).len(), 1, "{}", fresh.name);
+        }
+        let mut other = World::of(second, world.source);
+        other.now_ms = world.now_ms + 1_000;
+        for ids in [4..=4, 5..=5] {
+            other.poll(posts(ids));
+            assert_eq!(openings(first).len(), 2, "{}", fresh.name);
+        }
+        world.poll(posts([6]));
+        let openings = openings(first);
+        assert_eq!(openings.iter().map(|o| o.0).collect::<Vec<_>>(), [1, 2]);
         let nonces: HashSet<&str> = openings.iter().map(|(_, nonce)| nonce.as_str()).collect();
-        assert_eq!(nonces.len(), 3, "{}", fresh.name);
+        assert_eq!(nonces.len(), 2, "{}", fresh.name);
         assert!(nonces.iter().all(|nonce| nonce.len() == 32));
+        assert_eq!(libraries(first)[0].1, [6, 2, 4], "{}", fresh.name);
         stores.iter().for_each(|store| store.close_blocking());
     }
 }

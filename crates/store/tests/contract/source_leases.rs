@@ -135,7 +135,7 @@ fn each_free_source_is_claimed_once_and_paused_ones_are_not_free() {
     on_both(|store| {
         let worlds = ["a", "b", "c", "d"].map(|name| World::new(store, name));
         let paused = worlds[1].source;
-        assert!(worlds[1].write(move |tx| source::pause(tx, paused)));
+        assert!(worlds[1].write(move |tx| source::set_paused(tx, paused, true)));
         let free = worlds[0].read(source_lease::free);
         assert_eq!(free, [worlds[0].source, worlds[2].source, worlds[3].source]);
         let claimers: Vec<_> = (0..8)

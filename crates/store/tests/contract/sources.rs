@@ -95,10 +95,10 @@ fn pausing_and_settings() {
     on_both(|store| {
         let world = World::new(store, "home");
         let id = world.source;
-        assert!(world.write(move |tx| source::pause(tx, id)));
-        assert!(!world.write(move |tx| source::pause(tx, id)));
-        assert!(world.write(move |tx| source::resume(tx, id)));
-        assert!(!world.write(move |tx| source::resume(tx, id)));
+        assert!(world.write(move |tx| source::set_paused(tx, id, true)));
+        assert!(!world.write(move |tx| source::set_paused(tx, id, true)));
+        assert!(world.write(move |tx| source::set_paused(tx, id, false)));
+        assert!(!world.write(move |tx| source::set_paused(tx, id, false)));
         let mut settings = world.settings.clone();
         settings.fill_gaps = false;
         let other = settings.clone();
@@ -117,7 +117,8 @@ fn pausing_and_settings() {
 fn a_missing_source_is_an_error_of_its_own() {
     on_both(|store| {
         let id = SourceId::new(99);
-        let result = store.write_blocking(source::root(id), move |tx| source::pause(tx, id));
+        let result =
+            store.write_blocking(source::root(id), move |tx| source::set_paused(tx, id, true));
         assert_eq!(result, Err(StoreError::NoSource));
     });
 }

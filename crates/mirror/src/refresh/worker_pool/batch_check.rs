@@ -9,7 +9,7 @@ use driftline_core::{
 use driftline_runtime::now_ms;
 use driftline_store::{
     Root, StoreError,
-    instance::{forget_batch_look_up, has_batch_look_up, set_batch_look_up},
+    instance::{has_batch_look_up, set_batch_look_up},
     refresh::Claim,
 };
 
@@ -94,7 +94,7 @@ impl Worker {
         self.shared
             .store
             .write(Root::none(), move |tx| {
-                set_batch_look_up(tx, instance, has_it)
+                set_batch_look_up(tx, instance, Some(has_it))
             })
             .await?;
         self.batch = BatchAbility::shown(has_it, now_ms());
@@ -107,7 +107,9 @@ impl Worker {
         self.batch = BatchAbility::default();
         self.shared
             .store
-            .write(Root::none(), move |tx| forget_batch_look_up(tx, instance))
+            .write(Root::none(), move |tx| {
+                set_batch_look_up(tx, instance, None)
+            })
             .await
     }
 }

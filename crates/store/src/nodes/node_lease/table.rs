@@ -4,9 +4,11 @@
 //! the record as read, or the fencing number and the holder. So no root is needed, and holders
 //! of different nodes do not wait for each other.
 
+use std::{collections::HashMap, ops::RangeInclusive};
+
 use driftline_db::{DbError, Row, Tx};
 use driftline_id::Node;
-use driftline_id::window::Record;
+use driftline_id::window::{BeginError, Record};
 
 use crate::{
     database_clock::now_sql,
@@ -39,29 +41,23 @@ pub fn list(tx: &mut Tx<'_>) -> Result<Vec<NodeHolding>, StoreError> {
         "select layout, record, lease_holder, lease_until_ms
          from node_lease order by layout, node",
         &[],
-        |row| {
-            Ok((
-                row.text("layout")?,
-                row.text("record")?,
-                row.opt_text("lease_holder")?,
-                row.i64("lease_until_ms")?,
-            ))
-        },
+        |row| Ok(holding(row)),
     )?;
-    let holding = |(layout, text, holder, lease_until_ms): (_, String, _, _)| {
-        let record = Record::parse(&text)
-            .map_err(|error| StoreError::unreadable("a node's window", &error))?;
-        Ok(NodeHolding {
-            layout,
-            node: record.node(),
-            holder,
-            fence: record.fence(),
-            from_us: record.from_us(),
-            until_us: record.until_us(),
-            lease_until_ms,
-        })
-    };
-    rows.into_iter().map(holding).collect()
+    rows.into_iter().collect()
+}
+
+fn holding(row: &Row<'_>) -> Result<NodeHolding, StoreError> {
+    let record = Record::parse(row.str("record")?)
+        .map_err(|error| StoreError::unreadable("a node's window", &error))?;
+    Ok(NodeHolding {
+        layout: row.text("layout")?,
+        node: record.node(),
+        holder: row.opt_text("lease_holder")?,
+        fence: record.fence(),
+        from_us: record.from_us(),
+        until_us: record.until_us(),
+        lease_until_ms: row.i64("lease_until_ms")?,
+    })
 }
 
 /// What a row must say for its holder to change it.
@@ -91,29 +87,26 @@ pub(super) fn take_lowest(
     now_us: i64,
 ) -> Result<(Node, Record), NodeLeaseError> {
     let max = Node::max(&claim.layout)?;
-    let now = now_sql(tx.dialect());
     // As many rows as nodes were ever held at a time, plus those of nodes chosen by number.
-    let stored = tx.query(
-        &format!(
-            "select record, lease_holder, lease_until_ms - {now} as ends_in_ms, node
-             from node_lease where layout = $1 order by node"
-        ),
-        &[&claim.layout.name()],
-        |row| Ok((row.i64("node")?, Stored::from_row(row)?)),
-    )?;
-    let mut stored = stored.into_iter().peekable();
+    let mut stored = stored(tx, claim, 0..=i64::MAX)?;
     let mut behind = None;
     for number in 0..=max {
         let node = Node::new(&claim.layout, number)?;
-        let is_of_node = |(of, _): &(i64, _)| u64::try_from(*of) == Ok(number);
-        let stored = stored.next_if(is_of_node).map(|(_, stored)| stored);
+        let stored = stored.remove(&number);
         let text = stored.as_ref().map(|stored| stored.record.as_str());
         let is_held = stored.as_ref().is_some_and(Stored::is_held);
         // The record of a held node must fit too: else two layouts of one name would be in use.
         match claim.next_record(&node, text, now_us) {
-            Err(error) if !error.is_clock_behind() => return Err(error),
-            _ if is_held => {}
-            Err(error) => behind = behind.or(Some(error)),
+            Err(
+                error @ NodeLeaseError::Begin {
+                    error: BeginError::ClockBehind { .. },
+                    ..
+                },
+            ) => {
+                behind = behind.or(Some(error).filter(|_| !is_held));
+            }
+            Err(error) => return Err(error),
+            Ok(_) if is_held => {}
             Ok(record) => {
                 // Otherwise a faster process holds it.
                 if begin(tx, claim, &record, text, now_us)? {
@@ -135,18 +128,10 @@ pub(super) fn take_node(
     node: &Node,
     now_us: i64,
 ) -> Result<Record, NodeLeaseError> {
-    let now = now_sql(tx.dialect());
     let number = integer(node.number())?;
     // Twice at most: the first attempt has locked the row of a faster process.
     loop {
-        let stored = tx.query_opt(
-            &format!(
-                "select record, lease_holder, lease_until_ms - {now} as ends_in_ms
-                 from node_lease where layout = $1 and node = $2"
-            ),
-            &[&claim.layout.name(), &number],
-            Stored::from_row,
-        )?;
+        let stored = stored(tx, claim, number..=number)?.remove(&node.number());
         if let Some(Stored {
             holder: Some(holder),
             ends_in_ms: ends_in_ms @ 1..,
@@ -260,15 +245,32 @@ struct Stored {
     ends_in_ms: i64,
 }
 
-impl Stored {
-    fn from_row(row: &Row<'_>) -> Result<Self, DbError> {
-        Ok(Self {
-            record: row.text("record")?,
-            holder: row.opt_text("lease_holder")?,
-            ends_in_ms: row.i64("ends_in_ms")?,
-        })
-    }
+/// The rows of a layout's nodes, by their numbers.
+fn stored(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    nodes: RangeInclusive<i64>,
+) -> Result<HashMap<u64, Stored>, DbError> {
+    let now = now_sql(tx.dialect());
+    let rows = tx.query(
+        &format!(
+            "select node, record, lease_holder, lease_until_ms - {now} as ends_in_ms
+             from node_lease where layout = $1 and node >= $2 and node <= $3"
+        ),
+        &[&claim.layout.name(), nodes.start(), nodes.end()],
+        |row| {
+            let stored = Stored {
+                record: row.text("record")?,
+                holder: row.opt_text("lease_holder")?,
+                ends_in_ms: row.i64("ends_in_ms")?,
+            };
+            Ok((row.i64("node")?.unsigned_abs(), stored))
+        },
+    )?;
+    Ok(rows.into_iter().collect())
+}
 
+impl Stored {
     fn is_held(&self) -> bool {
         self.holder.is_some() && self.ends_in_ms > 0
     }
