@@ -9,14 +9,12 @@ mod renewer;
 mod running;
 mod scanner;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use driftline_core::timeline::Machine;
 use driftline_runtime::{STORE_RETRY_MS, Weight, now_ms};
 use driftline_store::{SourceId, Store, StoreError, source::Source};
+use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::{JoinError, JoinHandle},
@@ -105,8 +103,8 @@ impl Pollers {
             others: Mutex::default(),
         });
         let scanner = tokio::spawn(scanner::scan(Arc::clone(&shared)));
-        *lock(&shared.scanner) = Some(scanner);
-        lock(&shared.others).extend([
+        *shared.scanner.lock() = Some(scanner);
+        shared.others.lock().extend([
             tokio::spawn(renewer::renew(Arc::clone(&shared))),
             tokio::spawn(show(Arc::clone(&shared))),
         ]);
@@ -152,13 +150,13 @@ impl Pollers {
         let shared = &self.shared;
         // The scanner may be about to start a session, so it ends first.
         shared.stop.send_replace(true);
-        let scanner = lock(&shared.scanner).take();
+        let scanner = shared.scanner.lock().take();
         if let Some(scanner) = scanner {
             let _ = scanner.await;
         }
         shared.running.end_all().await;
         shared.over.send_replace(true);
-        let others: Vec<_> = lock(&shared.others).drain(..).collect();
+        let others: Vec<_> = shared.others.lock().drain(..).collect();
         for other in others {
             let _ = other.await;
         }
@@ -166,10 +164,6 @@ impl Pollers {
 }
 
 impl Shared {
-    fn retries(&self) -> MutexGuard<'_, Retries> {
-        lock(&self.retries)
-    }
-
     fn ttl_ms(&self) -> i64 {
         i64::try_from(self.options.lease.as_millis()).unwrap_or(i64::MAX)
     }
@@ -197,7 +191,7 @@ impl Shared {
             }
         };
         self.health.halted(source, fault, weight, now);
-        self.retries().failed(source, max_ms, now);
+        self.retries.lock().failed(source, max_ms, now);
     }
 
     /// Records that a session's task panicked, which is a bug of this program.
@@ -206,7 +200,7 @@ impl Shared {
         let fault = SourceFault::of_bug(error);
         self.health
             .halted(source, fault, Some(Weight::Lasting), now);
-        self.retries().failed(source, SOURCE_RETRY_MS, now);
+        self.retries.lock().failed(source, SOURCE_RETRY_MS, now);
     }
 }
 
@@ -220,10 +214,6 @@ async fn show(shared: Arc<Shared>) {
             () = tokio::time::sleep(SHOW_EVERY) => {}
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const SHOW_EVERY: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ mod answer;
 mod depth;
 mod tweet_json;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use driftline_core::{
     answer::{AnswerHeaders, Failure, FailureKind, Listed, LookUps, Page, PageRequest},
@@ -12,6 +12,7 @@ use driftline_core::{
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 use http::StatusCode;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use url::Url;
 
@@ -92,7 +93,7 @@ impl X {
             body_bytes += answer.metadata.body_bytes;
             let outdated = list.filter(|_| step == 0 && is_refused(&answer));
             if let (Some(list), Some(old)) = (outdated, &token) {
-                self.depths().forget(list, &old.after);
+                self.depths.lock().forget(list, &old.after);
                 token = None;
                 continue;
             }
@@ -107,7 +108,7 @@ impl X {
             if let (Some(list), Some(next), Some(oldest)) = (list, &read.next, &reach.oldest)
                 && !reach.is_at_since
             {
-                self.depths().remember(list, oldest, next);
+                self.depths.lock().remember(list, oldest, next);
             }
             let next = read
                 .next
@@ -255,17 +256,12 @@ impl X {
 
     fn token(&self, list: &UpstreamId, bounds: &Bounds) -> Option<Token> {
         let below = bounds.below.as_ref()?;
-        let (after, text) = self.depths().nearest(list, below)?;
+        let (after, text) = self.depths.lock().nearest(list, below)?;
         Some(Token {
             is_exact: after == *below,
             text,
             after,
         })
-    }
-
-    fn depths(&self) -> std::sync::MutexGuard<'_, Depths> {
-        // What is remembered is right however its writer ended.
-        self.depths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -81,6 +81,9 @@ impl LookupClient {
                 let posts = u32::try_from(ids.len()).unwrap_or(u32::MAX);
                 self.quota.answered(charge, posts, &found.headers).await?;
                 shared.refusals.answered(self.credential().id);
+                if self.credential().quarantine.is_some() {
+                    shared.access.quotas.restore(self.credential()).await?;
+                }
             }
             Err(failure) => self.failed(charge, failure).await?,
         }

@@ -16,13 +16,10 @@ mod refresh_stats;
 mod refusals;
 mod saving;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod worker_pool;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::refresh::RefreshObservation;
 use driftline_runtime::{
@@ -72,7 +69,7 @@ pub(crate) struct Shared {
     faults: FaultLogs<InstanceId>,
     /// Credentials that this process cannot read.
     unusable: FaultLogs<CredentialId>,
-    refresh_stats: std::sync::Mutex<HashMap<InstanceId, RefreshStats>>,
+    refresh_stats: parking_lot::Mutex<HashMap<InstanceId, RefreshStats>>,
     stop: watch::Sender<bool>,
 }
 
@@ -114,7 +111,7 @@ impl Shared {
             refusals: Refusals::default(),
             faults: FaultLogs::default(),
             unusable: FaultLogs::default(),
-            refresh_stats: std::sync::Mutex::default(),
+            refresh_stats: parking_lot::Mutex::default(),
             stop,
         }
     }
@@ -124,10 +121,7 @@ impl Shared {
     }
 
     pub(crate) fn count(&self, instance: InstanceId, count: impl FnOnce(&mut RefreshStats)) {
-        let mut all = self
-            .refresh_stats
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.refresh_stats.lock();
         let refresh_stats = all.entry(instance).or_default();
         let before = refresh_stats.unconfirmed();
         count(refresh_stats);

@@ -4,7 +4,7 @@ mod fault;
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use driftline_core::timeline::Machine;
@@ -14,6 +14,7 @@ use driftline_runtime::{
     show_ms,
 };
 use driftline_store::SourceId;
+use parking_lot::Mutex;
 
 use crate::session::Done;
 
@@ -24,9 +25,7 @@ pub use fault::SourceFault;
 /// The pollers report it and it is kept in memory, so that it is available during an outage of the
 /// store.
 #[derive(Debug, Clone, Default)]
-pub struct SourceHealth {
-    records: Arc<Mutex<BTreeMap<SourceId, Record>>>,
-}
+pub struct SourceHealth(Arc<Mutex<BTreeMap<SourceId, Record>>>);
 
 #[derive(Debug, Clone)]
 struct Record {
@@ -46,19 +45,20 @@ struct Record {
 impl SourceHealth {
     /// The fault of a source; `None` if it has none or another process reads it.
     pub fn fault(&self, source: SourceId) -> Option<SourceFault> {
-        self.records().get(&source)?.fault.clone()
+        self.0.lock().get(&source)?.fault.clone()
     }
 
     /// Whether this process reads a source; `None` if it is not to read it.
     pub fn is_read(&self, source: SourceId) -> Option<bool> {
-        let records = self.records();
+        let records = self.0.lock();
         Some(records.get(&source)?.idle_since_ms.is_none())
     }
 
     /// The stalled sources at this time, Unix ms, by name.
     pub fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {
         let mut all: Vec<_> = self
-            .records()
+            .0
+            .lock()
             .values()
             .filter_map(|record| record.stalled(now_ms))
             .collect();
@@ -69,7 +69,7 @@ impl SourceHealth {
     /// The error of a store that fails every commit of a source. A disk that is nearly full may accept
     /// a probe and no page, which only sources notice.
     pub fn store_fails(&self) -> Option<String> {
-        let records = self.records();
+        let records = self.0.lock();
         let halted = records.values().filter_map(|record| {
             let fault = record.fault.as_ref();
             fault.filter(|fault| fault.kind == SourceFault::STORE)
@@ -82,7 +82,7 @@ impl SourceHealth {
 
     /// Sets the sources that this process is to read.
     pub(crate) fn watch(&self, sources: &[(SourceId, &str)], now_ms: i64) {
-        let mut records = self.records();
+        let mut records = self.0.lock();
         let watched: HashSet<SourceId> = sources.iter().map(|(id, _)| *id).collect();
         records.retain(|id, record| {
             let stays = watched.contains(id);
@@ -168,20 +168,16 @@ impl SourceHealth {
 
     /// Exports the health as metrics.
     pub(crate) fn show(&self, now_ms: i64) {
-        for record in self.records().values() {
+        for record in self.0.lock().values() {
             let is_stalled = record.stalled(now_ms).is_some();
             record.show(record.fault.is_some() || is_stalled, is_stalled);
         }
     }
 
     fn change(&self, source: SourceId, change: impl FnOnce(&mut Record)) {
-        if let Some(record) = self.records().get_mut(&source) {
+        if let Some(record) = self.0.lock().get_mut(&source) {
             change(record);
         }
-    }
-
-    fn records(&self) -> MutexGuard<'_, BTreeMap<SourceId, Record>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
