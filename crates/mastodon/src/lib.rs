@@ -27,5 +27,5 @@ pub use object_writer::ObjectWriter;
 pub use overlay::ViewerOverlay;
 pub use post_hashes::post_hashes;
 pub use raw_object::{RawObject, id, text, whole};
-pub use read_status::{StatusError, read_status};
+pub use read_status::{StatusError, read_status, required_id};
 pub use time::{iso_8601, parse_time_ms};

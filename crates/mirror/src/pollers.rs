@@ -17,7 +17,7 @@ use driftline_store::{SourceId, Store, StoreError, source::Source};
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    task::{JoinError, JoinHandle},
+    task::JoinHandle,
 };
 
 use crate::{
@@ -172,47 +172,43 @@ impl Shared {
     /// outage of the store is logged once for all sources.
     fn halted(&self, source: SourceId, error: &SessionError) {
         let now = now_ms();
-        let (fault, weight, max_ms) = match error {
+        let kind = match error {
             // Another process reads it, or it was removed: no fault.
             SessionError::Store(StoreError::LeaseLost | StoreError::NoSource) => {
                 return self.health.ended(source, now);
             }
             SessionError::Store(error) if error.is_outage() => {
                 self.access.store_fault.failed(error);
-                (SourceFault::of_store(error), None, STORE_RETRY_MS)
+                let fault = SourceFault::of_store(error);
+                self.health.halted(source, fault, None, now);
+                return self.retries.lock().failed(source, STORE_RETRY_MS, now);
             }
-            SessionError::Store(error) => {
-                let fault = SourceFault::of_stored(error);
-                (fault, Some(Weight::Lasting), SOURCE_RETRY_MS)
-            }
-            SessionError::Client(error) => {
-                let fault = SourceFault::of_client(error);
-                (fault, Some(Weight::Lasting), SOURCE_RETRY_MS)
-            }
+            SessionError::Store(_) => "stored",
+            SessionError::Client(_) => "client",
         };
-        self.health.halted(source, fault, weight, now);
-        self.retries.lock().failed(source, max_ms, now);
+        self.halted_by(source, SourceFault::new(kind, error));
     }
 
-    /// Records that a session's task panicked, which is a bug of this program.
-    fn halted_by_bug(&self, source: SourceId, error: &JoinError) {
-        let now = now_ms();
-        let fault = SourceFault::of_bug(error);
-        self.health
-            .halted(source, fault, Some(Weight::Lasting), now);
+    /// Records a fault of one source, or of this program.
+    fn halted_by(&self, source: SourceId, fault: SourceFault) {
+        let (now, weight) = (now_ms(), Some(Weight::Lasting));
+        self.health.halted(source, fault, weight, now);
         self.retries.lock().failed(source, SOURCE_RETRY_MS, now);
     }
 }
 
 /// Exports the health of sources, also during an outage of the store.
 async fn show(shared: Arc<Shared>) {
-    let mut over = shared.over.subscribe();
-    while !*over.borrow() {
-        shared.health.show(now_ms());
-        tokio::select! {
-            _ = over.changed() => {}
-            () = tokio::time::sleep(SHOW_EVERY) => {}
+    let showing = async {
+        loop {
+            shared.health.show(now_ms());
+            tokio::time::sleep(SHOW_EVERY).await;
         }
+    };
+    let mut over = shared.over.subscribe();
+    tokio::select! {
+        _ = over.wait_for(|over| *over) => {}
+        () = showing => {}
     }
 }
 

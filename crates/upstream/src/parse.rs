@@ -3,10 +3,10 @@
 //! Strict on what completeness rests on (the list, the IDs). Every post keeps
 //! its JSON, so nothing that is not understood is lost.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use driftline_core::{
-    answer::{Failure, Listed},
+    answer::{Failure, Finding, Listed},
     post::Post,
     upstream_id::UpstreamId,
 };
@@ -17,7 +17,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Timeline, bad_item::BadItem, body, failure};
+use crate::{Timeline, body, failure};
 
 /// What a page of a timeline lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,9 +68,25 @@ pub fn post(body: &[u8]) -> Result<Post, Failure> {
         };
         match said {
             Some(said) => body::error_object(&said),
-            None => BadItem::from(error).failure("the post"),
+            None => failure::of_item(error, "the post"),
         }
     })
+}
+
+/// What was found of each post that was asked for, among these; of repeated ones the first counts.
+pub(crate) fn findings(
+    asked: Vec<UpstreamId>,
+    posts: impl IntoIterator<Item = Post>,
+) -> Vec<(UpstreamId, Finding)> {
+    let mut found = HashMap::with_capacity(asked.len());
+    for post in posts {
+        found.entry(post.id.clone()).or_insert(post);
+    }
+    let findings = asked.into_iter().map(|id| {
+        let post = found.remove(&id).map(Box::new);
+        (id, post.map_or(Finding::Missing, Finding::Found))
+    });
+    findings.collect()
 }
 
 /// Reads a list item by item, so that a list of millions of nothings is left
@@ -93,10 +109,11 @@ impl<'de> Visitor<'de> for ItemReader<'_> {
         while let Some(raw) = items.next_element::<&'de RawValue>()? {
             number += 1;
             match item(raw, self.timeline) {
-                Ok(Item::Post(post)) => found.listed.push(*post),
-                Ok(Item::Other(position)) => found.passed.push(position),
+                Ok((position, Some(post))) => found.listed.push(Listed { position, post }),
+                Ok((position, None)) => found.passed.push(position),
                 Err(bad) => {
-                    *self.failure = Some(bad.failure(&format!("item {number} of the page")));
+                    let failure = failure::of_item(bad, &format!("item {number} of the page"));
+                    *self.failure = Some(failure);
                     return Err(A::Error::custom("a bad item"));
                 }
             }
@@ -105,26 +122,18 @@ impl<'de> Visitor<'de> for ItemReader<'_> {
     }
 }
 
-enum Item {
-    Post(Box<Listed>),
-    /// The position of an invalid post.
-    Other(UpstreamId),
-}
-
-fn item(raw: &RawValue, timeline: &Timeline) -> Result<Item, BadItem> {
-    let at = |position, post| Item::Post(Box::new(Listed { position, post }));
+/// The position of an item, and its post if it is one.
+fn item(raw: &RawValue, timeline: &Timeline) -> Result<(UpstreamId, Option<Post>), StatusError> {
     if *timeline != Timeline::Mentions {
         let post = read_status(raw)?;
-        return Ok(at(post.id.clone(), post));
+        return Ok((post.id.clone(), Some(post)));
     }
     let notification = Notification::read(raw)?;
     // Servers that do not know `types[]` list every kind; a mention whose post
     // is gone lists none.
     let is_mention = notification.kind.is_none_or(|kind| kind == "mention");
-    match notification.status {
-        Some(status) if is_mention => Ok(at(notification.id, read_status(status)?)),
-        _ => Ok(Item::Other(notification.id)),
-    }
+    let status = notification.status.filter(|_| is_mention);
+    Ok((notification.id, status.map(read_status).transpose()?))
 }
 
 #[cfg(test)]

@@ -12,13 +12,14 @@ use driftline_core::{
     post::{Post, Visibility},
     upstream_id::{IdOrder, UpstreamId},
 };
-use driftline_mastodon::{ObjectWriter, RawObject, iso_8601, post_hashes, read_status};
+use driftline_mastodon::{
+    ObjectWriter, RawObject, StatusError, iso_8601, post_hashes, read_status,
+};
 use jiff::fmt::strtime;
 use serde_json::value::RawValue;
 
 use crate::{
-    bad_item::{BadItem, id},
-    excerpt,
+    failure,
     tweet_html::{self, Link, Target},
 };
 
@@ -64,9 +65,10 @@ pub(crate) enum Dialect {
 
 impl<'j> Tweet<'j> {
     /// The post that it is here.
-    pub(crate) fn post(&self) -> Result<Post, BadItem> {
+    pub(crate) fn post(&self) -> Result<Post, StatusError> {
         if !is_id(&self.id) {
-            return Err(BadItem::Id(excerpt::words(self.id.as_str().as_bytes())));
+            let found = Some(self.id.to_string());
+            return Err(StatusError::Id { found });
         }
         let json = self.json()?;
         let mut post = read_status(&json)?;
@@ -379,11 +381,11 @@ impl Dialect {
 /// A [`Failure`] without an address.
 pub(crate) fn posts<'j>(
     items: Vec<&'j RawValue>,
-    read: impl Fn(&'j RawValue) -> Result<Tweet<'j>, BadItem>,
+    read: impl Fn(&'j RawValue) -> Result<Tweet<'j>, StatusError>,
 ) -> Result<Vec<Post>, Failure> {
     let post = |(index, raw)| {
         let post = read(raw).and_then(|tweet| tweet.post());
-        post.map_err(|bad| bad.failure(&format!("item {} of the page", index + 1)))
+        post.map_err(|bad| failure::of_item(bad, &format!("item {} of the page", index + 1)))
     };
     items.into_iter().enumerate().map(post).collect()
 }
@@ -392,7 +394,8 @@ pub(crate) fn posts<'j>(
 /// versions, so how many they may be bounds how often it is copied.
 pub(crate) fn versions(tweet: &RawObject<'_>, list: &str) -> Vec<UpstreamId> {
     let versions = tweet.list(list).into_iter().take(MAX_VERSIONS);
-    versions.filter_map(|it| id(Some(it)).ok()).collect()
+    let ids = versions.filter_map(driftline_mastodon::id);
+    ids.map(|id| UpstreamId::new(id.into_owned())).collect()
 }
 
 /// A time as version 1.1 writes it, Unix ms: `Wed Oct 10 20:19:24 +0000 2018`.

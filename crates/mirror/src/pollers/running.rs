@@ -15,7 +15,10 @@ use tokio::{
 };
 
 use super::{FillRequest, Progress, Shared};
-use crate::session::{Done, Session, SessionError};
+use crate::{
+    session::{Done, Session, SessionError},
+    source_health::SourceFault,
+};
 
 /// The sessions of this process, by source. A stopping session stays until it has ended.
 #[derive(Default)]
@@ -60,7 +63,8 @@ impl RunningSet {
                 progress_sender,
             );
             if let Err(error) = tokio::spawn(ran).await {
-                shared.halted_by_bug(lease.source, &error);
+                // A panic, which is a bug of this program.
+                shared.halted_by(lease.source, SourceFault::new("bug", &error));
                 release(&shared, lease).await;
             }
             drop(end);

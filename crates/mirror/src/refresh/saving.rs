@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use driftline_core::post::Post;
 use driftline_store::{
     SourceId, StoreError,
     instance::Instance,
     refresh::{AnsweredLookup, Claim, LookupAnswer, LookupTarget, Save},
     source,
-    tracked::{Found, hydrate as hydrate_posts},
+    tracked::hydrate as hydrate_posts,
 };
 
 use super::{RefreshStats, Shared};
@@ -75,28 +74,19 @@ async fn hydrate(
     instance: &Instance,
     answers: &[AnsweredLookup],
 ) -> Result<(), StoreError> {
-    let mut by_source: HashMap<SourceId, Vec<(i64, Box<Post>, i64)>> = HashMap::new();
+    let mut by_source: HashMap<SourceId, Vec<AnsweredLookup>> = HashMap::new();
     for answered in answers {
-        if let (LookupTarget::Pending { lookup_id, source }, LookupAnswer::Found(post)) =
+        if let (LookupTarget::Pending { source, .. }, LookupAnswer::Found(_)) =
             (answered.what, &answered.answer)
         {
-            let found = (lookup_id, post.clone(), answered.asked_at_ms);
-            by_source.entry(source).or_default().push(found);
+            by_source.entry(source).or_default().push(answered.clone());
         }
     }
-    for (source, posts) in by_source {
+    for (source, found) in by_source {
         let policy = shared.access.policies.of(instance.id);
         let stored = shared
             .store
             .write(source::root(source), move |tx| {
-                let found: Vec<Found<'_>> = posts
-                    .iter()
-                    .map(|(lookup_id, post, asked_at_ms)| Found {
-                        lookup_id: *lookup_id,
-                        post,
-                        asked_at_ms: *asked_at_ms,
-                    })
-                    .collect();
                 hydrate_posts(tx, source, &found, &policy, now_ms())
             })
             .await;

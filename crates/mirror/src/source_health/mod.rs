@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(health.store_fails(), None);
         let fault = SourceFault::of_store(&"full");
         let weight = Some(Weight::Lasting);
-        health.halted(ID, SourceFault::of_stored(&"too long"), weight, 500);
+        health.halted(ID, SourceFault::new("stored", &"too long"), weight, 500);
         assert_eq!(health.store_fails(), None, "it is that source's fault");
         health.halted(ID, fault.clone(), None, 1_000);
         assert_eq!(health.store_fails().as_deref(), Some("full"));

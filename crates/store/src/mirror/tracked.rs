@@ -19,10 +19,7 @@ use crate::{
     id_types::{SourceId, sql},
     local_ids,
     posts::post,
-    refresh::{
-        self,
-        pending_lookup::{self, PendingLookup},
-    },
+    refresh::{self, AnsweredLookup, LookupAnswer, LookupTarget, pending_lookup},
     text::without_nul,
 };
 
@@ -46,17 +43,6 @@ pub struct TrackedCounts {
     pub missing: u64,
     /// Posts that are stored.
     pub found: u64,
-}
-
-/// A post that a pending look-up found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found<'a> {
-    /// The look-up's ID.
-    pub lookup_id: i64,
-    /// The post.
-    pub post: &'a Post,
-    /// When it was requested, Unix ms.
-    pub asked_at_ms: i64,
 }
 
 /// Adds look-ups of upstream IDs, each at most once. They are due at once, and what they find is
@@ -148,31 +134,35 @@ fn adopt(
     held.save_usns(tx)
 }
 
-/// Stores the posts that pending look-ups of one source found, and removes these look-ups. To be
-/// written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
+/// Stores the posts that pending look-ups of one source found, among these answers, and removes these
+/// look-ups. To be written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
 /// have.
 pub fn hydrate(
     tx: &mut Tx<'_>,
     source: SourceId,
-    found: &[Found<'_>],
+    answers: &[AnsweredLookup],
     policy: &Policy,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
-    let ids: Vec<i64> = found.iter().map(|found| found.lookup_id).collect();
-    let lookups = pending_lookup::by_ids(tx, &ids)?;
-    let of_this: Vec<(&Found<'_>, &PendingLookup)> = found
-        .iter()
-        .filter_map(|found| Some((found, lookups.get(&found.lookup_id)?)))
-        .filter(|(_, lookup)| lookup.source_id == held.id)
-        .collect();
-    let mut new = 0;
+    let lookup_id = |answered: &AnsweredLookup| match answered.what {
+        LookupTarget::Pending { lookup_id, .. } => Some(lookup_id),
+        LookupTarget::Stored(_) => None,
+    };
+    let ids: Vec<i64> = answers.iter().filter_map(lookup_id).collect();
+    let mut lookups = pending_lookup::by_ids(tx, &ids)?;
+    lookups.retain(|_, lookup| lookup.source_id == held.id);
+    let (mut new, mut done) = (0, Vec::new());
     for once in [false, true] {
-        let part: Vec<&Found<'_>> = of_this
-            .iter()
-            .filter(|(_, lookup)| lookup.once == once)
-            .map(|(found, _)| *found)
-            .collect();
+        let mut part: Vec<(i64, &Post)> = Vec::new();
+        for answered in answers {
+            if let (Some(id), LookupAnswer::Found(post)) = (lookup_id(answered), &answered.answer)
+                && lookups.get(&id).is_some_and(|lookup| lookup.once == once)
+            {
+                part.push((answered.asked_at_ms, post));
+                done.push(id);
+            }
+        }
         let never = Policy::Never {
             ages: policy.ages().clone(),
         };
@@ -180,7 +170,6 @@ pub fn hydrate(
         new += take_in(tx, &mut held, &part, policy, now_ms)?;
     }
     held.save_usns(tx)?;
-    let done: Vec<i64> = of_this.iter().map(|(found, _)| found.lookup_id).collect();
     pending_lookup::remove(tx, &done)?;
     Ok(new)
 }
@@ -188,17 +177,14 @@ pub fn hydrate(
 fn take_in(
     tx: &mut Tx<'_>,
     held: &mut LockedSource,
-    found: &[&Found<'_>],
+    found: &[(i64, &Post)],
     policy: &Policy,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
     let mut new = 0;
     let mut by_time: HashMap<i64, Vec<&Post>> = HashMap::new();
-    for found in found {
-        by_time
-            .entry(found.asked_at_ms)
-            .or_default()
-            .push(found.post);
+    for (asked_at_ms, post) in found {
+        by_time.entry(*asked_at_ms).or_default().push(post);
     }
     for (asked_at_ms, posts) in by_time {
         let positions: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
