@@ -129,13 +129,16 @@ impl Follower {
         let mut endpoint = None;
         let mut deletions = RecentDeletions::default();
         let mut failures = 0;
-        let mut tried = 0_u64;
+        let mut is_retry = false;
         loop {
             let outcome = match self.open(&mut endpoint).await {
                 Ok(None) => return,
                 Ok(Some(mut stream)) => {
                     let opened = Instant::now();
-                    self.log_opened(&stream, tried);
+                    if is_retry {
+                        STREAM_RECONNECTS.increment(1);
+                    }
+                    tracing::info!(source = %self.source.name, way = stream.way(), "following its stream");
                     let open_guard = OpenStreamGuard::new(&self.stream_state);
                     let end = self.listen(&mut stream, scheme, &mut deletions).await;
                     drop(open_guard);
@@ -148,7 +151,7 @@ impl Follower {
                 Err(end) => end,
             };
             failures += 1;
-            tried += 1;
+            is_retry = true;
             let base_ms = match &outcome {
                 StreamEnd::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
                 // Polls meet the same error and log it.
@@ -266,13 +269,6 @@ impl Follower {
         }
         count(&summary);
         Ok(())
-    }
-
-    fn log_opened(&self, stream: &Stream, tried: u64) {
-        if tried > 0 {
-            STREAM_RECONNECTS.increment(1);
-        }
-        tracing::info!(source = %self.source.name, way = stream.way(), "following its stream");
     }
 
     fn log_failure(&self, failure: &Failure, failures: u32) {

@@ -17,7 +17,7 @@ use driftline_store::{SourceId, Store, StoreError, source::Source};
 use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    task::JoinHandle,
+    task::JoinSet,
 };
 
 use crate::{
@@ -78,8 +78,8 @@ struct Shared {
     stop: watch::Sender<bool>,
     /// Ends the loops that run until the last session has ended.
     over: watch::Sender<bool>,
-    scanner: Mutex<Option<JoinHandle<()>>>,
-    others: Mutex<Vec<JoinHandle<()>>>,
+    scanner: Mutex<JoinSet<()>>,
+    others: Mutex<JoinSet<()>>,
 }
 
 struct FillRequest {
@@ -102,12 +102,11 @@ impl Pollers {
             scanner: Mutex::default(),
             others: Mutex::default(),
         });
-        let scanner = tokio::spawn(scanner::scan(Arc::clone(&shared)));
-        *shared.scanner.lock() = Some(scanner);
-        shared.others.lock().extend([
-            tokio::spawn(renewer::renew(Arc::clone(&shared))),
-            tokio::spawn(show(Arc::clone(&shared))),
-        ]);
+        let scanner = scanner::scan(Arc::clone(&shared));
+        shared.scanner.lock().spawn(scanner);
+        let renewer = renewer::renew(Arc::clone(&shared));
+        shared.others.lock().spawn(renewer);
+        shared.others.lock().spawn(show(Arc::clone(&shared)));
         Self { shared }
     }
 
@@ -150,16 +149,10 @@ impl Pollers {
         let shared = &self.shared;
         // The scanner may be about to start a session, so it ends first.
         shared.stop.send_replace(true);
-        let scanner = shared.scanner.lock().take();
-        if let Some(scanner) = scanner {
-            let _ = scanner.await;
-        }
+        end(&shared.scanner).await;
         shared.running.end_all().await;
         shared.over.send_replace(true);
-        let others: Vec<_> = shared.others.lock().drain(..).collect();
-        for other in others {
-            let _ = other.await;
-        }
+        end(&shared.others).await;
     }
 }
 
@@ -179,7 +172,7 @@ impl Shared {
             }
             SessionError::Store(error) if error.is_outage() => {
                 self.access.store_fault.failed(error);
-                let fault = SourceFault::of_store(error);
+                let fault = SourceFault::new(SourceFault::STORE, error);
                 self.health.halted(source, fault, None, now);
                 return self.retries.lock().failed(source, STORE_RETRY_MS, now);
             }
@@ -195,6 +188,11 @@ impl Shared {
         self.health.halted(source, fault, weight, now);
         self.retries.lock().failed(source, SOURCE_RETRY_MS, now);
     }
+}
+
+async fn end(tasks: &Mutex<JoinSet<()>>) {
+    let mut tasks = std::mem::take(&mut *tasks.lock());
+    while tasks.join_next().await.is_some() {}
 }
 
 /// Exports the health of sources, also during an outage of the store.

@@ -1,13 +1,9 @@
 //! Maps errors to failures.
 
-use std::borrow::Cow;
-
 use driftline_core::answer::{Failure, FailureKind};
 use driftline_mastodon::{RawObject, StatusError};
 use driftline_net::{FetchError, FetchErrorKind, RedirectError};
 use http::StatusCode;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::{excerpt, headers};
 
@@ -111,13 +107,8 @@ pub(crate) fn of_status(location: &str, status: StatusCode, body: &[u8]) -> Fail
 /// Whether X says that the cap on posts of a plan is used up: problem details (RFC 9457) of the
 /// type `usage-capped`.
 fn is_usage_cap(body: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Problem<'j> {
-        #[serde(borrow, rename = "type")]
-        kind: Option<Cow<'j, str>>,
-    }
-    let problem = serde_json::from_slice::<Problem<'_>>(body).ok();
-    let kind = problem.and_then(|problem| problem.kind);
+    let problem = serde_json::from_slice::<RawObject<'_>>(body).ok();
+    let kind = problem.and_then(|problem| problem.text("type"));
     kind.is_some_and(|kind| kind.rsplit('/').next() == Some("usage-capped"))
 }
 
@@ -142,26 +133,14 @@ pub(crate) fn of_item(error: StatusError, item: &str) -> Failure {
 
 /// What an error object says, if the JSON is one.
 pub(crate) fn said_by_object(json: &[u8]) -> Option<String> {
-    let fields: ErrorFields<'_> = serde_json::from_slice(json).ok()?;
-    let value = fields
-        .error_description
-        .or(fields.error)
-        .or(fields.errors)?;
+    let fields: RawObject<'_> = serde_json::from_slice(json).ok()?;
+    let names = ["error_description", "error", "errors"];
+    let value = names.into_iter().find_map(|name| fields.get(name))?;
     let text = match serde_json::from_str::<String>(value.get()) {
         Ok(text) => excerpt::words(text.as_bytes()),
         Err(_) => excerpt::words(value.get().as_bytes()),
     };
     Some(text)
-}
-
-#[derive(Deserialize)]
-struct ErrorFields<'j> {
-    #[serde(borrow)]
-    error: Option<&'j RawValue>,
-    #[serde(borrow)]
-    error_description: Option<&'j RawValue>,
-    #[serde(borrow)]
-    errors: Option<&'j RawValue>,
 }
 
 /// What a problem document says (RFC 9457; X writes its own so). Any object

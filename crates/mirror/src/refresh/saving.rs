@@ -1,6 +1,6 @@
 //! Saves the answers of look-ups.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use driftline_store::{
     SourceId, StoreError,
@@ -24,10 +24,11 @@ pub(super) async fn save(
     answers: Vec<AnsweredLookup>,
 ) -> Result<(), StoreError> {
     hydrate(shared, instance, &answers).await?;
+    let policy = shared.access.policies.of(instance.id);
     let save = Save {
         claim,
         answers,
-        policy: shared.access.policies.of(instance.id),
+        policy: Arc::clone(&policy),
         keep_deleted: shared.access.keep_deleted,
         now_ms: now_ms(),
         random: random(),
@@ -42,25 +43,16 @@ pub(super) async fn save(
         Err(error) => return Err(error),
     };
     REFRESH_POSTPONED.increment(saved.postponed);
-    let policy = shared.access.policies.of(instance.id);
     shared.count(instance.id, |refresh_stats| {
         for (_, outcome) in &saved.outcomes {
             refresh_stats.saved(*outcome);
         }
         for (before, after) in &saved.grown {
-            refresh_stats.observation.answered(
-                &policy,
-                &before.refresh_history(),
-                after.refreshed_ms,
-            );
+            let (history, at_ms) = (before.refresh_history(), after.refreshed_ms);
             let total = after.counts.total() as f64;
             let observation = &mut refresh_stats.observation;
-            observation.grew(
-                &policy,
-                &before.refresh_history(),
-                after.refreshed_ms,
-                total,
-            );
+            observation.answered(&policy, &history, at_ms);
+            observation.grew(&policy, &history, at_ms, total);
         }
     });
     let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();

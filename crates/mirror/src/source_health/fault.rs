@@ -35,11 +35,6 @@ impl SourceFault {
         }
     }
 
-    /// An outage of the store.
-    pub(crate) fn of_store(error: &impl ToString) -> Self {
-        Self::new(Self::STORE, error)
-    }
-
     /// A fault that the error describes.
     pub(crate) fn new(kind: &'static str, error: &impl ToString) -> Self {
         let message = error.to_string();

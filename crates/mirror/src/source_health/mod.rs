@@ -27,7 +27,7 @@ pub use fault::SourceFault;
 #[derive(Debug, Clone, Default)]
 pub struct SourceHealth(Arc<Mutex<BTreeMap<SourceId, Record>>>);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Record {
     name: String,
     /// Since when no session reads it, Unix ms; `None` while one does.
@@ -92,9 +92,11 @@ impl SourceHealth {
             stays
         });
         for (id, name) in sources {
-            let record = records
-                .entry(*id)
-                .or_insert_with(|| Record::new((*name).to_owned(), now_ms));
+            let record = records.entry(*id).or_insert_with(|| Record {
+                name: (*name).to_owned(),
+                idle_since_ms: Some(now_ms),
+                ..Record::default()
+            });
             if record.name != *name {
                 record.hide();
                 record.name = (*name).to_owned();
@@ -152,18 +154,14 @@ impl SourceHealth {
         now_ms: i64,
     ) {
         self.change(source, |record| {
-            record.idle_since_ms.get_or_insert(now_ms);
-            record.busy_since_ms = None;
+            record.idles(now_ms);
             record.fails(fault, weight, now_ms);
         });
     }
 
     /// No session reads the source any more, without a fault.
     pub(crate) fn ended(&self, source: SourceId, now_ms: i64) {
-        self.change(source, |record| {
-            record.idle_since_ms.get_or_insert(now_ms);
-            record.busy_since_ms = None;
-        });
+        self.change(source, |record| record.idles(now_ms));
     }
 
     /// Exports the health as metrics.
@@ -182,16 +180,9 @@ impl SourceHealth {
 }
 
 impl Record {
-    fn new(name: String, now_ms: i64) -> Self {
-        Self {
-            name,
-            idle_since_ms: Some(now_ms),
-            busy_since_ms: None,
-            succeeded_at_ms: None,
-            stored_at_ms: None,
-            fault: None,
-            log: FaultLog::default(),
-        }
+    fn idles(&mut self, now_ms: i64) {
+        self.idle_since_ms.get_or_insert(now_ms);
+        self.busy_since_ms = None;
     }
 
     fn fails(&mut self, mut fault: SourceFault, weight: Option<Weight>, now_ms: i64) {
@@ -297,7 +288,7 @@ mod tests {
         let health = SourceHealth::default();
         health.watch(&[(ID, "a")], 0);
         health.begun(ID);
-        let fault = SourceFault::of_store(&"database or disk is full");
+        let fault = SourceFault::new(SourceFault::STORE, &"database or disk is full");
         health.halted(ID, fault.clone(), None, 1_000);
         health.halted(ID, fault, None, 5_000);
         let still = health.stalled_sources(16_000);
@@ -317,7 +308,7 @@ mod tests {
         let other = SourceId::new(8);
         health.watch(&[(ID, "a"), (other, "b")], 0);
         assert_eq!(health.store_fails(), None);
-        let fault = SourceFault::of_store(&"full");
+        let fault = SourceFault::new(SourceFault::STORE, &"full");
         let weight = Some(Weight::Lasting);
         health.halted(ID, SourceFault::new("stored", &"too long"), weight, 500);
         assert_eq!(health.store_fails(), None, "it is that source's fault");
