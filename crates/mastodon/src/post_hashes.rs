@@ -5,7 +5,7 @@ use driftline_core::post::{Post, PostHashes};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::raw_object::RawObject;
+use crate::{raw_object::RawObject, read_status::Boosts};
 
 /// The hashes of a post whose JSON came as `json`. They take its times, visibility and counts from
 /// `post`, and the rest from the JSON, which may hold more than [`Post::raw`] keeps.
@@ -15,7 +15,7 @@ pub fn post_hashes(post: &Post, json: &str) -> PostHashes {
 
 /// The same for JSON that is parsed already; `None` if it is not an object.
 pub(crate) fn of_status(post: &Post, json: &str, status: Option<&RawObject<'_>>) -> PostHashes {
-    let status = status.and_then(HashedStatus::of);
+    let status = status.and_then(hashed_members);
     let mut hash = Fnv::new();
     hash.number(post.edited_at_ms);
     hash.text(post.visibility.name());
@@ -27,54 +27,36 @@ pub(crate) fn of_status(post: &Post, json: &str, status: Option<&RawObject<'_>>)
     if let Some(boosted) = &post.boost_of {
         hash.counts(boosted);
     }
-    hash.json(status.and_then(|status| status.poll));
+    hash.json(status.and_then(|status| status[POLL]));
     let state = hash.0.cast_signed();
     PostHashes { content, state }
 }
 
-#[derive(Clone, Copy)]
-enum Boosts {
-    Read,
-    /// A boost of a boost does not exist; a hostile post could nest them without end.
-    Leave,
-}
+/// The members of a status that are hashed, by the names in [`HASHED`]; `null` counts as missing.
+type HashedStatus<'j> = [Option<&'j RawValue>; HASHED.len()];
 
-/// The members of a status that are hashed.
-#[derive(Default)]
-struct HashedStatus<'j> {
-    content: Option<&'j RawValue>,
-    spoiler_text: Option<&'j RawValue>,
-    sensitive: Option<&'j RawValue>,
-    media_attachments: Option<&'j RawValue>,
-    poll: Option<&'j RawValue>,
-    edited_at: Option<&'j RawValue>,
-    reblog: Option<&'j RawValue>,
-}
+const HASHED: [&str; 7] = [
+    "content",
+    "spoiler_text",
+    "sensitive",
+    "edited_at",
+    "media_attachments",
+    "poll",
+    "reblog",
+];
+const POLL: usize = 5;
 
-impl<'j> HashedStatus<'j> {
-    /// `None` if one of them is repeated: the whole text is hashed then.
-    fn of(object: &RawObject<'j>) -> Option<Self> {
-        let mut status = Self::default();
-        let mut seen = 0_u8;
-        for (name, value) in object.members() {
-            let (at, member) = match name {
-                "content" => (0, &mut status.content),
-                "spoiler_text" => (1, &mut status.spoiler_text),
-                "sensitive" => (2, &mut status.sensitive),
-                "media_attachments" => (3, &mut status.media_attachments),
-                "poll" => (4, &mut status.poll),
-                "edited_at" => (5, &mut status.edited_at),
-                "reblog" => (6, &mut status.reblog),
-                _ => continue,
-            };
-            if seen & (1 << at) != 0 {
-                return None;
-            }
-            seen |= 1 << at;
-            *member = (value.get() != "null").then_some(value);
+/// `None` if one of them is repeated: the whole text is hashed then.
+fn hashed_members<'j>(status: &RawObject<'j>) -> Option<HashedStatus<'j>> {
+    let mut found = [None; HASHED.len()];
+    for (name, value) in status.members() {
+        if let Some(at) = HASHED.iter().position(|hashed| *hashed == name)
+            && found[at].replace(value).is_some()
+        {
+            return None;
         }
-        Some(status)
     }
+    Some(found.map(|value| value.filter(|value| value.get() != "null")))
 }
 
 #[derive(Deserialize)]
@@ -142,17 +124,16 @@ impl Fnv {
     }
 
     fn status(&mut self, json: &str, status: Option<&HashedStatus<'_>>, boosts: Boosts) {
-        let Some(status) = status else {
+        let Some([texts @ .., media, poll, reblog]) = status else {
             return self.text(json);
         };
-        self.json(status.content);
-        self.json(status.spoiler_text);
-        self.json(status.sensitive);
-        self.json(status.edited_at);
-        self.media(status.media_attachments);
-        self.poll(status.poll);
-        if let (Boosts::Read, Some(reblog)) = (boosts, status.reblog) {
-            let boosted = RawObject::of(reblog).as_ref().and_then(HashedStatus::of);
+        for text in texts {
+            self.json(*text);
+        }
+        self.media(*media);
+        self.poll(*poll);
+        if let (Boosts::Read, Some(reblog)) = (boosts, *reblog) {
+            let boosted = RawObject::of(reblog).as_ref().and_then(hashed_members);
             self.status(reblog.get(), boosted.as_ref(), Boosts::Leave);
         }
     }

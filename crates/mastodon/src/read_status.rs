@@ -27,7 +27,7 @@ pub enum StatusError {
     /// It has no usable ID.
     #[error("no usable ID; IDs are texts or whole numbers")]
     Id {
-        /// What is there instead, JSON, as the server wrote it.
+        /// What is there instead, as the server wrote it.
         found: Option<String>,
     },
 }
@@ -49,7 +49,10 @@ pub fn read_parsed(status: &RawObject<'_>, json: &str) -> Result<Post, StatusErr
 }
 
 /// An ID that must be there.
-pub(crate) fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> {
+///
+/// # Errors
+/// [`StatusError::Id`] if it is no text or whole number.
+pub fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, StatusError> {
     let read = value.and_then(id);
     read.map(|id| UpstreamId::new(id.into_owned()))
         .ok_or_else(|| StatusError::Id {
@@ -60,7 +63,7 @@ pub(crate) fn required_id(value: Option<&RawValue>) -> Result<UpstreamId, Status
 /// Whether a post's boosted post is read. Mastodon boosts no boosts, so one level is enough; a
 /// hostile answer could nest them without end.
 #[derive(Clone, Copy)]
-enum Boosts {
+pub(crate) enum Boosts {
     Read,
     Leave,
 }

@@ -1,12 +1,10 @@
 //! Invalidates what sessions remember of posts that look-ups could not find, so that polls that show
 //! them are committed.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use driftline_store::InstanceId;
+use parking_lot::Mutex;
 
 /// How often this process's look-ups have left posts of each instance missing or failed: what a
 /// session remembers of these posts is stale then. Clones share the counts.
@@ -16,14 +14,11 @@ pub struct CacheInvalidations(Arc<Mutex<HashMap<InstanceId, u64>>>);
 impl CacheInvalidations {
     /// Records that remembered posts of an instance are stale.
     pub(crate) fn raise(&self, instance: InstanceId) {
-        // Counts are consistent even if a holder of the lock panicked.
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.entry(instance).or_default() += 1;
+        *self.0.lock().entry(instance).or_default() += 1;
     }
 
     /// How often that was recorded.
     pub(crate) fn count(&self, instance: InstanceId) -> u64 {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.get(&instance).copied().unwrap_or_default()
+        self.0.lock().get(&instance).copied().unwrap_or_default()
     }
 }

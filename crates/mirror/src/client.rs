@@ -1,7 +1,10 @@
-//! The upstream client of a stored source.
+//! The clients of upstreams.
 
 use driftline_core::api::Api;
-use driftline_store::source::{NewSource, Source, TokenLocation};
+use driftline_store::{
+    instance::Instance,
+    source::{Source, TokenLocation},
+};
 use driftline_upstream::{Address, AddressError, Timeline, TimelineError, TokenError, Upstream};
 
 use crate::{secrets::SecretsError, upstream_access::UpstreamAccess};
@@ -26,45 +29,46 @@ pub enum ClientError {
     TokenNeeded(String),
 }
 
-/// The client of a source and the timeline that it reads.
-///
-/// # Errors
-/// [`ClientError`]; it never holds the token.
-pub fn client_of(
+impl UpstreamAccess {
+    /// A client of the upstream of this origin, with the token at that location.
+    ///
+    /// # Errors
+    /// [`ClientError`]; it never holds the token.
+    pub fn client(
+        &self,
+        api: Api,
+        origin: &str,
+        token: Option<&TokenLocation>,
+    ) -> Result<Upstream, ClientError> {
+        let address = Address::parse(origin)?;
+        let secret = self.secret(token, origin)?;
+        Ok(Upstream::new(api, self.http.clone(), address, secret)?)
+    }
+
+    /// The client of a source, and the timeline that it reads.
+    ///
+    /// # Errors
+    /// [`ClientError`]; it never holds the token.
+    pub fn client_of(
+        &self,
+        api: Api,
+        origin: &str,
+        timeline: &str,
+        token: Option<&TokenLocation>,
+    ) -> Result<(Upstream, Timeline), ClientError> {
+        let timeline: Timeline = timeline.parse()?;
+        if token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
+            return Err(ClientError::TokenNeeded(timeline.to_string()));
+        }
+        Ok((self.client(api, origin, token)?, timeline))
+    }
+}
+
+/// [`UpstreamAccess::client_of`] for a stored source.
+pub(crate) fn client_of(
     source: &Source,
     access: &UpstreamAccess,
 ) -> Result<(Upstream, Timeline), ClientError> {
-    let instance = (source.instance.api, &*source.instance.origin);
-    let token = source.token.as_ref();
-    client(&source.upstream, &source.timeline, instance, token, access)
-}
-
-/// [`client_of`] for a source that is not stored yet.
-///
-/// # Errors
-/// [`ClientError`]; it never holds the token.
-pub fn client_of_new(
-    new: &NewSource,
-    access: &UpstreamAccess,
-) -> Result<(Upstream, Timeline), ClientError> {
-    let instance = (new.api, &*new.origin);
-    let token = new.token.as_ref();
-    client(&new.upstream, &new.timeline, instance, token, access)
-}
-
-fn client(
-    upstream: &str,
-    timeline: &str,
-    (api, origin): (Api, &str),
-    token: Option<&TokenLocation>,
-    access: &UpstreamAccess,
-) -> Result<(Upstream, Timeline), ClientError> {
-    let address = Address::parse(upstream)?;
-    let timeline: Timeline = timeline.parse()?;
-    if token.is_none() && (timeline.needs_token() || api != Api::Mastodon) {
-        return Err(ClientError::TokenNeeded(timeline.to_string()));
-    }
-    let secret = access.secret(token, origin)?;
-    let client = Upstream::new(api, access.http.clone(), address, secret)?;
-    Ok((client, timeline))
+    let Instance { api, origin, .. } = &source.instance;
+    access.client_of(*api, origin, &source.timeline, source.token.as_ref())
 }

@@ -4,7 +4,6 @@
 //! stream that breaks, or that never opens, costs delay and nothing else.
 
 use std::{
-    collections::{HashSet, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -26,6 +25,7 @@ use driftline_store::{
     source::{self, Source},
 };
 use driftline_upstream::{Stream, StreamEndpoint, StreamMessage, Timeline, Upstream};
+use indexmap::IndexSet;
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -129,13 +129,16 @@ impl Follower {
         let mut endpoint = None;
         let mut deletions = RecentDeletions::default();
         let mut failures = 0;
-        let mut tried = 0_u64;
+        let mut is_retry = false;
         loop {
             let outcome = match self.open(&mut endpoint).await {
                 Ok(None) => return,
                 Ok(Some(mut stream)) => {
                     let opened = Instant::now();
-                    self.log_opened(&stream, tried);
+                    if is_retry {
+                        STREAM_RECONNECTS.increment(1);
+                    }
+                    tracing::info!(source = %self.source.name, way = stream.way(), "following its stream");
                     let open_guard = OpenStreamGuard::new(&self.stream_state);
                     let end = self.listen(&mut stream, scheme, &mut deletions).await;
                     drop(open_guard);
@@ -148,7 +151,7 @@ impl Follower {
                 Err(end) => end,
             };
             failures += 1;
-            tried += 1;
+            is_retry = true;
             let base_ms = match &outcome {
                 StreamEnd::Store(StoreError::LeaseLost | StoreError::NoSource) => return,
                 // Polls meet the same error and log it.
@@ -268,13 +271,6 @@ impl Follower {
         Ok(())
     }
 
-    fn log_opened(&self, stream: &Stream, tried: u64) {
-        if tried > 0 {
-            STREAM_RECONNECTS.increment(1);
-        }
-        tracing::info!(source = %self.source.name, way = stream.way(), "following its stream");
-    }
-
     fn log_failure(&self, failure: &Failure, failures: u32) {
         let Failure { kind, message, .. } = failure;
         STREAM_FAILURES.with([kind.name()]).increment(1);
@@ -304,7 +300,7 @@ fn collect(
         return;
     };
     match &event {
-        Event::Posted(post) if deletions.contains(&post.id) => return,
+        Event::Posted(post) if deletions.0.contains(&post.id) => return,
         Event::Deleted(id) => deletions.add(id),
         Event::Posted(_) | Event::Edited(_) => {}
     }
@@ -316,25 +312,13 @@ fn collect(
 
 /// The last posts that the stream deleted: a later event of such a post arrived out of order.
 #[derive(Debug, Default)]
-struct RecentDeletions {
-    ids: HashSet<UpstreamId>,
-    order: VecDeque<UpstreamId>,
-}
+struct RecentDeletions(IndexSet<UpstreamId>);
 
 impl RecentDeletions {
-    fn contains(&self, id: &UpstreamId) -> bool {
-        self.ids.contains(id)
-    }
-
     fn add(&mut self, id: &UpstreamId) {
-        if !self.ids.insert(id.clone()) {
-            return;
-        }
-        self.order.push_back(id.clone());
-        if self.order.len() > MAX_GONE
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
+        self.0.insert(id.clone());
+        if self.0.len() > MAX_GONE {
+            self.0.shift_remove_index(0);
         }
     }
 }
@@ -394,14 +378,20 @@ mod tests {
             deletions.add(&UpstreamId::new(number.to_string()));
             deletions.add(&UpstreamId::new(number.to_string()));
         }
-        assert!(deletions.contains(&"2047".into()) && deletions.contains(&"1024".into()));
-        assert!(!deletions.contains(&"1023".into()) && !deletions.contains(&"x".into()));
-        assert_eq!(deletions.ids.len(), MAX_GONE);
+        assert!(
+            deletions.0.contains::<UpstreamId>(&"2047".into())
+                && deletions.0.contains::<UpstreamId>(&"1024".into())
+        );
+        assert!(
+            !deletions.0.contains::<UpstreamId>(&"1023".into())
+                && !deletions.0.contains::<UpstreamId>(&"x".into())
+        );
+        assert_eq!(deletions.0.len(), MAX_GONE);
         let mut events = Vec::new();
         let deleted = |id: &str| StreamMessage::Event(Event::Deleted(id.into()));
         collect(deleted("7"), &mut deletions, &mut events);
         collect(StreamMessage::Other, &mut deletions, &mut events);
         assert_eq!(events.len(), 1);
-        assert!(deletions.contains(&"7".into()));
+        assert!(deletions.0.contains::<UpstreamId>(&"7".into()));
     }
 }

@@ -21,7 +21,7 @@ mod track;
 mod upstream_access;
 
 pub use cache_invalidations::CacheInvalidations;
-pub use client::{ClientError, client_of, client_of_new};
+pub use client::ClientError;
 pub use completeness::{
     CompletenessReport, GapReport, GapState, LatenessReport, RungReport, completeness_report,
 };

@@ -1,15 +1,13 @@
 //! The policies by which posts are refreshed, one per instance.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::refresh::{AgeTable, LearnedState, Policy, RefreshObservation, RefreshPlan};
 use driftline_store::{
     InstanceId, Store, StoreError,
     refresh::{ObservationReport, learn, learned_state, learned_state_root},
 };
+use parking_lot::RwLock;
 
 /// The policies of this process. Clones are handles to the same ones.
 #[derive(Clone, Debug)]
@@ -32,8 +30,7 @@ impl Policies {
 
     /// The policy of an instance, as this process last loaded it.
     pub fn of(&self, instance: InstanceId) -> Arc<Policy> {
-        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(live.get(&instance).unwrap_or(&self.initial))
+        Arc::clone(self.live.read().get(&instance).unwrap_or(&self.initial))
     }
 
     /// The age table, which all instances share.
@@ -85,8 +82,7 @@ impl Policies {
 
     fn adopt(&self, instance: InstanceId, known: &LearnedState) {
         let policy = Arc::new(known.policy(&self.plan));
-        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        live.insert(instance, policy);
+        self.live.write().insert(instance, policy);
     }
 }
 

@@ -9,17 +9,15 @@ mod renewer;
 mod running;
 mod scanner;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use driftline_core::timeline::Machine;
 use driftline_runtime::{STORE_RETRY_MS, Weight, now_ms};
 use driftline_store::{SourceId, Store, StoreError, source::Source};
+use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    task::{JoinError, JoinHandle},
+    task::JoinSet,
 };
 
 use crate::{
@@ -80,8 +78,8 @@ struct Shared {
     stop: watch::Sender<bool>,
     /// Ends the loops that run until the last session has ended.
     over: watch::Sender<bool>,
-    scanner: Mutex<Option<JoinHandle<()>>>,
-    others: Mutex<Vec<JoinHandle<()>>>,
+    scanner: Mutex<JoinSet<()>>,
+    others: Mutex<JoinSet<()>>,
 }
 
 struct FillRequest {
@@ -104,12 +102,11 @@ impl Pollers {
             scanner: Mutex::default(),
             others: Mutex::default(),
         });
-        let scanner = tokio::spawn(scanner::scan(Arc::clone(&shared)));
-        *lock(&shared.scanner) = Some(scanner);
-        lock(&shared.others).extend([
-            tokio::spawn(renewer::renew(Arc::clone(&shared))),
-            tokio::spawn(show(Arc::clone(&shared))),
-        ]);
+        let scanner = scanner::scan(Arc::clone(&shared));
+        shared.scanner.lock().spawn(scanner);
+        let renewer = renewer::renew(Arc::clone(&shared));
+        shared.others.lock().spawn(renewer);
+        shared.others.lock().spawn(show(Arc::clone(&shared)));
         Self { shared }
     }
 
@@ -152,24 +149,14 @@ impl Pollers {
         let shared = &self.shared;
         // The scanner may be about to start a session, so it ends first.
         shared.stop.send_replace(true);
-        let scanner = lock(&shared.scanner).take();
-        if let Some(scanner) = scanner {
-            let _ = scanner.await;
-        }
+        end(&shared.scanner).await;
         shared.running.end_all().await;
         shared.over.send_replace(true);
-        let others: Vec<_> = lock(&shared.others).drain(..).collect();
-        for other in others {
-            let _ = other.await;
-        }
+        end(&shared.others).await;
     }
 }
 
 impl Shared {
-    fn retries(&self) -> MutexGuard<'_, Retries> {
-        lock(&self.retries)
-    }
-
     fn ttl_ms(&self) -> i64 {
         i64::try_from(self.options.lease.as_millis()).unwrap_or(i64::MAX)
     }
@@ -178,52 +165,49 @@ impl Shared {
     /// outage of the store is logged once for all sources.
     fn halted(&self, source: SourceId, error: &SessionError) {
         let now = now_ms();
-        let (fault, weight, max_ms) = match error {
+        let kind = match error {
             // Another process reads it, or it was removed: no fault.
             SessionError::Store(StoreError::LeaseLost | StoreError::NoSource) => {
                 return self.health.ended(source, now);
             }
             SessionError::Store(error) if error.is_outage() => {
                 self.access.store_fault.failed(error);
-                (SourceFault::of_store(error), None, STORE_RETRY_MS)
+                let fault = SourceFault::new(SourceFault::STORE, error);
+                self.health.halted(source, fault, None, now);
+                return self.retries.lock().failed(source, STORE_RETRY_MS, now);
             }
-            SessionError::Store(error) => {
-                let fault = SourceFault::of_stored(error);
-                (fault, Some(Weight::Lasting), SOURCE_RETRY_MS)
-            }
-            SessionError::Client(error) => {
-                let fault = SourceFault::of_client(error);
-                (fault, Some(Weight::Lasting), SOURCE_RETRY_MS)
-            }
+            SessionError::Store(_) => "stored",
+            SessionError::Client(_) => "client",
         };
-        self.health.halted(source, fault, weight, now);
-        self.retries().failed(source, max_ms, now);
+        self.halted_by(source, SourceFault::new(kind, error));
     }
 
-    /// Records that a session's task panicked, which is a bug of this program.
-    fn halted_by_bug(&self, source: SourceId, error: &JoinError) {
-        let now = now_ms();
-        let fault = SourceFault::of_bug(error);
-        self.health
-            .halted(source, fault, Some(Weight::Lasting), now);
-        self.retries().failed(source, SOURCE_RETRY_MS, now);
+    /// Records a fault of one source, or of this program.
+    fn halted_by(&self, source: SourceId, fault: SourceFault) {
+        let (now, weight) = (now_ms(), Some(Weight::Lasting));
+        self.health.halted(source, fault, weight, now);
+        self.retries.lock().failed(source, SOURCE_RETRY_MS, now);
     }
+}
+
+async fn end(tasks: &Mutex<JoinSet<()>>) {
+    let mut tasks = std::mem::take(&mut *tasks.lock());
+    while tasks.join_next().await.is_some() {}
 }
 
 /// Exports the health of sources, also during an outage of the store.
 async fn show(shared: Arc<Shared>) {
-    let mut over = shared.over.subscribe();
-    while !*over.borrow() {
-        shared.health.show(now_ms());
-        tokio::select! {
-            _ = over.changed() => {}
-            () = tokio::time::sleep(SHOW_EVERY) => {}
+    let showing = async {
+        loop {
+            shared.health.show(now_ms());
+            tokio::time::sleep(SHOW_EVERY).await;
         }
+    };
+    let mut over = shared.over.subscribe();
+    tokio::select! {
+        _ = over.wait_for(|over| *over) => {}
+        () = showing => {}
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const SHOW_EVERY: Duration = Duration::from_secs(1);

@@ -7,10 +7,7 @@
 mod block;
 mod quota;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::quota::{QuotaLedger, QuotaPurpose};
 use driftline_runtime::now_ms;
@@ -18,6 +15,7 @@ use driftline_store::{
     CredentialId, Store, StoreError,
     credential::{self, Credential, Quarantine},
 };
+use parking_lot::Mutex;
 
 use self::block::Blocks;
 use crate::month;
@@ -38,8 +36,6 @@ struct Known {
     /// The last known ledgers: most answers change nothing in them.
     ledgers: HashMap<(CredentialId, &'static str), QuotaLedger>,
     blocks: Blocks,
-    /// How often each credential was quarantined or restored.
-    credential_changes: HashMap<CredentialId, u64>,
 }
 
 impl Quotas {
@@ -69,11 +65,10 @@ impl Quotas {
     /// [`StoreError`] if it cannot be kept.
     pub async fn restore(&self, credential: &Credential) -> Result<(), StoreError> {
         let id = credential.id;
-        self.store
-            .write(credential::root(id), move |tx| credential::restore(tx, id))
-            .await?;
-        self.count_change(id);
-        Ok(())
+        let restore = self
+            .store
+            .write(credential::root(id), move |tx| credential::restore(tx, id));
+        restore.await.map(drop)
     }
 
     /// Quarantines a credential that the upstream rejects.
@@ -92,25 +87,7 @@ impl Quotas {
             .write(credential::root(id), move |tx| {
                 credential::quarantine(tx, id, &quarantine)
             })
-            .await?;
-        self.count_change(id);
-        Ok(())
-    }
-
-    /// How often this process quarantined or restored a credential. The token may have changed
-    /// whenever the number has.
-    pub(crate) fn credential_changes(&self, id: CredentialId) -> u64 {
-        let known = self.known();
-        known.credential_changes.get(&id).copied().unwrap_or(0)
-    }
-
-    fn count_change(&self, id: CredentialId) {
-        *self.known().credential_changes.entry(id).or_default() += 1;
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // What is known is consistent even if a holder of the lock panicked.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+            .await
     }
 }
 

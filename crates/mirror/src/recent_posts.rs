@@ -1,19 +1,14 @@
 //! Remembers the posts of the last polls, so that a poll without changes costs no commit.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use driftline_core::{answer::Listed, upstream_id::UpstreamId};
 use driftline_store::refresh::RecheckAfter;
+use indexmap::IndexMap;
 
 /// The last posts that were committed, with a hash of each as it came.
 #[derive(Debug, Default)]
-pub(crate) struct RecentPosts {
-    hashes: HashMap<UpstreamId, Remembered>,
-    order: VecDeque<UpstreamId>,
-}
+pub(crate) struct RecentPosts(IndexMap<UpstreamId, Remembered>);
 
 #[derive(Debug, Clone, Copy)]
 struct Remembered {
@@ -27,7 +22,7 @@ impl RecentPosts {
     /// the same content and need not be committed again yet.
     pub(crate) fn need_no_commit(&self, listed: &[Listed], asked_at_ms: i64) -> bool {
         listed.iter().all(|item| {
-            self.hashes
+            self.0
                 .get(&item.position)
                 .is_some_and(|known| known.hash == hash(item) && asked_at_ms < known.until_ms)
         })
@@ -35,15 +30,14 @@ impl RecentPosts {
 
     /// Forgets all posts, since something other than a page has changed some.
     pub(crate) fn clear(&mut self) {
-        self.hashes.clear();
-        self.order.clear();
+        self.0.clear();
     }
 
     /// Invalidates those of these posts whose content differs from what was remembered. For pages of
     /// requests other than polls.
     pub(crate) fn invalidate_changed(&mut self, listed: &[Listed]) {
         for item in listed {
-            if let Some(remembered) = self.hashes.get_mut(&item.position)
+            if let Some(remembered) = self.0.get_mut(&item.position)
                 && remembered.hash != hash(item)
             {
                 remembered.until_ms = i64::MIN;
@@ -72,19 +66,10 @@ impl RecentPosts {
                 hash: hash(item),
                 until_ms,
             };
-            if self
-                .hashes
-                .insert(item.position.clone(), remembered)
-                .is_none()
-            {
-                self.order.push_back(item.position.clone());
-            }
+            self.0.insert(item.position.clone(), remembered);
         }
-        while self.order.len() > MAX_POSTS {
-            if let Some(oldest) = self.order.pop_front() {
-                self.hashes.remove(&oldest);
-            }
-        }
+        let surplus = self.0.len().saturating_sub(MAX_POSTS);
+        self.0.drain(..surplus);
     }
 }
 

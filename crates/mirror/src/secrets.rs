@@ -17,6 +17,7 @@ use ring::{
     rand::{SecureRandom as _, SystemRandom},
 };
 use secrecy::{ExposeSecret as _, SecretString};
+use tempfile::NamedTempFile;
 
 /// Reads credentials. Clones use the same key file.
 #[derive(Debug, Clone, Default)]
@@ -119,17 +120,15 @@ impl Secrets {
 
     fn unseal(&self, sealed: &str, origin: &str) -> Result<SecretString, SecretsError> {
         let key = self.key(false)?;
-        let whole = BASE64.decode(sealed).map_err(|_| SecretsError::Unsealed)?;
-        let (nonce, sealed) = whole
-            .split_at_checked(NONCE_LEN)
-            .ok_or(SecretsError::Unsealed)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SecretsError::Unsealed)?;
-        let mut sealed = sealed.to_vec();
-        let text = key
-            .open_in_place(nonce, Aad::from(purpose(origin)), &mut sealed)
-            .map_err(|_| SecretsError::Unsealed)?;
-        let text = std::str::from_utf8(text).map_err(|_| SecretsError::Unsealed)?;
-        Ok(SecretString::from(text))
+        let unsealed = || {
+            let mut whole = BASE64.decode(sealed).ok()?;
+            let (nonce, sealed) = whole.split_at_mut_checked(NONCE_LEN)?;
+            let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+            let text = key.open_in_place(nonce, Aad::from(purpose(origin)), sealed);
+            let text = std::str::from_utf8(text.ok()?).ok()?;
+            Some(SecretString::from(text))
+        };
+        unsealed().ok_or(SecretsError::Unsealed)
     }
 
     fn key(&self, make: bool) -> Result<LessSafeKey, SecretsError> {
@@ -152,21 +151,15 @@ impl Secrets {
             .fill(&mut bytes)
             .map_err(|_| self.key_error("the system has no random numbers"))?;
         let text = BASE64.encode(bytes);
-        // Atomic: another process may read the file at any time.
+        // Atomic: another process may read the file at any time. Only its owner may read it.
         let write = || -> io::Result<()> {
             let folder = path.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(folder)?;
-            let part = folder.join(format!(".credentials-{}.key", std::process::id()));
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create(true).truncate(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&part)?;
+            let mut file = NamedTempFile::new_in(folder)?;
             writeln!(file, "{text}")?;
-            file.sync_all()?;
-            let linked = fs::hard_link(&part, path);
-            fs::remove_file(&part)?;
-            linked
+            file.as_file().sync_all()?;
+            file.persist_noclobber(path)?;
+            Ok(())
         };
         match write() {
             Ok(()) => Ok(text),

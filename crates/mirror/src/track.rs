@@ -9,7 +9,7 @@ use driftline_core::{
 };
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    Store, StoreError, Tx, instance, local_ids,
+    Store, StoreError, Tx, local_ids,
     source::{self, NameRefused, NewSource, Source},
     tracked::{add_lookups, tracked_counts},
 };
@@ -54,13 +54,19 @@ pub async fn track(
 /// # Errors
 /// [`CommandError`] if none are.
 pub async fn tracked_posts(store: &Store, instance: &str) -> Result<TrackedPosts, CommandError> {
-    let Some(source) = known_source(store, instance).await? else {
+    let origin = known_origin(store, instance).await?.unwrap_or_default();
+    let found = store.read(move |tx| {
+        let Some(source) = tracked_at(tx, &origin)? else {
+            return Ok(None);
+        };
+        let counts = tracked_counts(tx, source.id)?;
+        Ok::<_, StoreError>(Some((source, counts)))
+    });
+    let Some((source, state)) = found.await? else {
         return Err(CommandError::usage(format!(
             "no posts of {instance:?} are tracked; `driftline track` names some"
         )));
     };
-    let id = source.id;
-    let state = store.read(move |tx| tracked_counts(tx, id)).await?;
     Ok(TrackedPosts {
         source: source.name,
         waiting: state.waiting,
@@ -97,21 +103,16 @@ async fn source_of(
     api: Option<Api>,
 ) -> Result<Source, CommandError> {
     let origin = match known_origin(store, instance).await? {
-        Some(origin) => origin,
-        None => {
-            let address = Address::parse(instance).map_err(CommandError::usage)?;
-            // A new server needs its full address: a mistyped host would add a server for good.
-            if !instance.contains("://") {
-                return Err(unknown_host(store, instance).await?);
-            }
-            address.to_string()
-        }
+        Ok(origin) => origin,
+        // A new server needs its full address: a mistyped host would add a server for good.
+        Err(unknown) => match (Address::parse(instance), instance.contains("://")) {
+            (Ok(address), true) => address.to_string(),
+            (Ok(_), false) => return Err(unknown),
+            (Err(error), _) => return Err(CommandError::usage(error)),
+        },
     };
     if let Some(api) = api {
         same_api(store, &origin, api).await?;
-    }
-    if let Some(known) = known_source(store, &origin).await? {
-        return Ok(known);
     }
     let address = Address::parse(&origin).map_err(CommandError::usage)?;
     let mut host = address.host().trim_matches(['[', ']']).replace(':', "-");
@@ -119,68 +120,47 @@ async fn source_of(
         host.push_str(&format!("-{port}"));
     }
     host.truncate(50);
+    let new = NewSource {
+        name: format!("{host}-tracked"),
+        origin,
+        api: api.unwrap_or_default(),
+        timeline: source::TRACKED.to_owned(),
+        upstream: address.to_string(),
+        settings: Settings::default(),
+        token: None,
+    };
+    let name = new.name.clone();
+    let found = store.write(local_ids::root(), move |tx| find_or_add(tx, &new));
+    match found.await? {
+        Some(Ok(source)) => Ok(source),
+        Some(Err(refused)) => Err(CommandError::usage(refused)),
+        None => Err(CommandError::usage(format!(
+            "too many sources are named {name} and are not for tracked posts of this server; remove one first"
+        ))),
+    }
+}
+
+/// The source, or a new one under the first free name: others may be an operator's source, or of
+/// another server with a long name. `None` if none is free.
+fn find_or_add(
+    tx: &mut Tx<'_>,
+    new: &NewSource,
+) -> Result<Option<Result<Source, NameRefused>>, StoreError> {
+    if let Some(known) = tracked_at(tx, &new.origin)? {
+        return Ok(Some(Ok(known)));
+    }
     for number in 1..=MAX_NAMESAKES {
-        let suffix = match number {
-            1 => String::new(),
-            number => format!("-{number}"),
-        };
-        let new = NewSource {
-            name: format!("{host}-tracked{suffix}"),
-            origin: origin.clone(),
-            api: api.unwrap_or_default(),
-            timeline: source::TRACKED.to_owned(),
-            upstream: address.to_string(),
-            settings: Settings::default(),
-            token: None,
-        };
-        let added = store
-            .write(local_ids::root(), move |tx| {
-                // Another process may be adding it at the same time.
-                match tracked_at(tx, &new.origin)? {
-                    Some(known) => Ok(Ok(known.id)),
-                    None => source::add(tx, &new, now_ms()),
-                }
-            })
-            .await?;
-        match added {
-            Ok(id) => {
-                return store
-                    .read(move |tx| source::by_id(tx, id))
-                    .await?
-                    .ok_or_else(|| StoreError::NoSource.into());
-            }
-            // The name of an operator's source, or of another server with a long name.
+        let mut new = new.clone();
+        if number > 1 {
+            new.name.push_str(&format!("-{number}"));
+        }
+        match source::add(tx, &new, now_ms())? {
+            Ok(id) => return Ok(source::by_id(tx, id)?.map(Ok)),
             Err(NameRefused::Taken) => {}
-            Err(refused @ NameRefused::Bad) => return Err(CommandError::usage(refused)),
+            Err(refused) => return Ok(Some(Err(refused))),
         }
     }
-    Err(CommandError::usage(format!(
-        "too many sources are named {host}-tracked and are not for tracked posts of this server; remove one first"
-    )))
-}
-
-async fn unknown_host(store: &Store, host: &str) -> Result<CommandError, CommandError> {
-    let instances = store.read(source::instances).await?;
-    let origins: Vec<&str> = instances
-        .iter()
-        .map(|instance| &*instance.origin)
-        .take(MAX_SHOWN)
-        .collect();
-    let known = match origins.as_slice() {
-        [] => "none is known yet".to_owned(),
-        _ if instances.len() > MAX_SHOWN => format!("known are {}, …", origins.join(", ")),
-        _ => format!("known are {}", origins.join(", ")),
-    };
-    Ok(CommandError::usage(format!(
-        "no server {host:?} is known ({known}); name a new one by its full address: https://{host}"
-    )))
-}
-
-async fn known_source(store: &Store, instance: &str) -> Result<Option<Source>, CommandError> {
-    let Some(origin) = known_origin(store, instance).await? else {
-        return Ok(None);
-    };
-    Ok(store.read(move |tx| tracked_at(tx, &origin)).await?)
+    Ok(None)
 }
 
 fn tracked_at(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Source>, StoreError> {
@@ -189,20 +169,30 @@ fn tracked_at(tx: &mut Tx<'_>, origin: &str) -> Result<Option<Source>, StoreErro
     Ok(source::list(tx)?.into_iter().find(is_it))
 }
 
-async fn known_origin(store: &Store, name: &str) -> Result<Option<String>, CommandError> {
-    let host_or_origin = name.trim_end_matches('/').to_owned();
+/// The origin of a known instance, by its host or its address; otherwise what to do.
+async fn known_origin(
+    store: &Store,
+    name: &str,
+) -> Result<Result<String, CommandError>, StoreError> {
+    let name = name.trim_end_matches('/');
     let instances = store.read(source::instances).await?;
-    let is_it = |instance: &instance::Instance| {
-        let host = instance
-            .origin
-            .split_once("://")
-            .map_or("", |(_, host)| host);
-        instance.origin == host_or_origin || host == host_or_origin
+    let mut origins = instances.iter().map(|instance| &*instance.origin);
+    let is_it = |origin: &&str| {
+        let host = origin.split_once("://").map_or("", |(_, host)| host);
+        *origin == name || host == name
     };
-    Ok(instances
-        .into_iter()
-        .find(is_it)
-        .map(|instance| instance.origin))
+    if let Some(origin) = origins.clone().find(is_it) {
+        return Ok(Ok(origin.to_owned()));
+    }
+    let shown: Vec<&str> = origins.by_ref().take(MAX_SHOWN).collect();
+    let known = match (shown.as_slice(), origins.next()) {
+        ([], _) => "none is known yet".to_owned(),
+        (_, None) => format!("known are {}", shown.join(", ")),
+        (_, Some(_)) => format!("known are {}, …", shown.join(", ")),
+    };
+    Ok(Err(CommandError::usage(format!(
+        "no server {name:?} is known ({known}); name a new one by its full address: https://{name}"
+    ))))
 }
 
 /// The most servers that a message names.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, FailureKind},
+    answer::{AnswerHeaders, Failure, FailureKind, PageRequest},
     api::Api,
     upstream_id::UpstreamId,
 };
@@ -247,11 +247,27 @@ impl Access {
 
     /// The failure of a request for a timeline that X or Twitter has not.
     pub(crate) fn no_timeline(&self, timeline: &Timeline) -> Failure {
-        let api = if self.api == Api::X { "X" } else { "Twitter" };
         let why = format!(
-            "{api} has no timeline {timeline}; it has home, mentions, list:ID and account:ID"
+            "{} has no timeline {timeline}; it has home, mentions, list:ID and account:ID",
+            self.name()
         );
         self.failure(FailureKind::NotFound, why)
+    }
+
+    /// Checks that X or Twitter is not asked for a page by its lower bound.
+    pub(crate) fn check_no_min_id(&self, request: &PageRequest) -> Result<(), Failure> {
+        if request.min_id.is_none() {
+            return Ok(());
+        }
+        let why = format!(
+            "{} has no min_id; ask for pages by since or below",
+            self.name()
+        );
+        Err(self.failure(FailureKind::Refused, why))
+    }
+
+    fn name(&self) -> &'static str {
+        if self.api == Api::X { "X" } else { "Twitter" }
     }
 
     /// The IDs of a look-up, each once.

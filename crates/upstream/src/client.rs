@@ -11,10 +11,7 @@ use driftline_net::Http;
 use crate::{
     Address, Credential, Stream, StreamEndpoint, Timeline, TokenError,
     access::Access,
-    headers,
-    mastodon::{self, Mastodon},
-    segment, stream, tweet,
-    twitter::{self, Twitter},
+    headers, mastodon, segment, stream, tweet, twitter,
     x::{self, X},
 };
 
@@ -24,9 +21,9 @@ pub struct Upstream(Client);
 
 #[derive(Debug, Clone)]
 enum Client {
-    Mastodon(Mastodon),
+    Mastodon(Access),
     X(X),
-    Twitter(Twitter),
+    Twitter(Access),
 }
 
 /// The scope of an API's look-ups, and the most posts of one, without a client: see
@@ -112,20 +109,15 @@ impl Upstream {
     ) -> Result<Self, TokenError> {
         let access = Access::new(api, http, address, credential)?;
         Ok(Self(match api {
-            Api::Mastodon => Client::Mastodon(Mastodon::new(access)),
+            Api::Mastodon => Client::Mastodon(access),
             Api::X => Client::X(X::new(access)),
-            Api::Twitter => Client::Twitter(Twitter::new(access)),
+            Api::Twitter => Client::Twitter(access),
         }))
     }
 
     /// The API that it speaks.
     pub const fn api(&self) -> Api {
         self.access().api()
-    }
-
-    /// The server's address.
-    pub fn address(&self) -> &Address {
-        self.access().address()
     }
 
     /// What its timelines can do.
@@ -139,9 +131,9 @@ impl Upstream {
     /// A [`Failure`] for anything but a complete list of posts with usable IDs.
     pub async fn page(&self, timeline: &Timeline, request: &PageRequest) -> Result<Page, Failure> {
         match &self.0 {
-            Client::Mastodon(client) => client.page(timeline, request).await,
+            Client::Mastodon(access) => mastodon::page(access, timeline, request).await,
             Client::X(client) => client.page(timeline, request).await,
-            Client::Twitter(client) => client.page(timeline, request).await,
+            Client::Twitter(access) => twitter::page(access, timeline, request).await,
         }
     }
 
@@ -153,7 +145,7 @@ impl Upstream {
     /// is gone.
     pub async fn look_up(&self, id: &UpstreamId) -> Result<(LookUp, AnswerHeaders), Failure> {
         let found = match &self.0 {
-            Client::Mastodon(client) => client.look_up(id).await,
+            Client::Mastodon(access) => mastodon::look_up(access, id).await,
             Client::X(_) | Client::Twitter(_) => {
                 let found = self.look_up_many(std::slice::from_ref(id)).await;
                 found.map(tweet::of_one)
@@ -185,9 +177,9 @@ impl Upstream {
             ids.iter().try_for_each(|id| access.check_number(id))?;
         }
         match &self.0 {
-            Client::Mastodon(client) => client.look_up_many(ids).await,
+            Client::Mastodon(access) => mastodon::look_up_many(access, ids).await,
             Client::X(client) => client.look_up_many(ids).await,
-            Client::Twitter(client) => client.look_up_many(ids).await,
+            Client::Twitter(access) => twitter::look_up_many(access, ids).await,
         }
     }
 
@@ -204,9 +196,9 @@ impl Upstream {
     /// # Errors
     /// A [`Failure`] of whatever teaches nothing.
     pub async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<Option<bool>, Failure> {
-        match self.mastodon() {
-            Some(client) => client.has_batch_look_up(id).await,
-            None => Ok(Some(true)),
+        match &self.0 {
+            Client::Mastodon(access) => mastodon::has_batch_look_up(access, id).await,
+            _ => Ok(Some(true)),
         }
     }
 
@@ -218,7 +210,7 @@ impl Upstream {
 
     /// Whether the API streams a timeline; the server need not.
     pub fn streams(&self, timeline: &Timeline) -> bool {
-        self.mastodon().is_some() && stream::is_streamed(timeline)
+        self.api() == Api::Mastodon && stream::is_streamed(timeline)
     }
 
     /// Asks the server where its streams are; `None` if the API has none.
@@ -227,9 +219,9 @@ impl Upstream {
     /// A [`Failure`] if the server does not answer; one that names no other server streams by
     /// itself.
     pub async fn stream_endpoint(&self) -> Result<Option<StreamEndpoint>, Failure> {
-        match self.mastodon() {
-            Some(client) => client.stream_endpoint().await.map(Some),
-            None => Ok(None),
+        match &self.0 {
+            Client::Mastodon(access) => stream::endpoint(access).await.map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -243,9 +235,9 @@ impl Upstream {
         way: Streaming,
         endpoint: &StreamEndpoint,
     ) -> Result<Option<Stream>, Failure> {
-        match self.mastodon() {
-            Some(client) => client.stream(timeline, way, endpoint).await,
-            None => Ok(None),
+        match &self.0 {
+            Client::Mastodon(access) => stream::open(access, timeline, way, endpoint).await,
+            _ => Ok(None),
         }
     }
 
@@ -255,9 +247,9 @@ impl Upstream {
     /// A [`Failure`] if the server refuses the credential or does not answer.
     pub async fn verify(&self) -> Result<String, Failure> {
         let user = match &self.0 {
-            Client::Mastodon(client) => return client.verify().await,
+            Client::Mastodon(access) => return mastodon::verify(access).await,
             Client::X(client) => client.verified_user().await?,
-            Client::Twitter(client) => client.verified_user().await?,
+            Client::Twitter(access) => twitter::verified_user(access).await?,
         };
         Ok(user.unwrap_or_else(|| {
             if self.access().credential().is_none() {
@@ -270,16 +262,8 @@ impl Upstream {
 
     const fn access(&self) -> &Access {
         match &self.0 {
-            Client::Mastodon(client) => client.access(),
-            Client::X(client) => client.access(),
-            Client::Twitter(client) => client.access(),
-        }
-    }
-
-    const fn mastodon(&self) -> Option<&Mastodon> {
-        match &self.0 {
-            Client::Mastodon(client) => Some(client),
-            Client::X(_) | Client::Twitter(_) => None,
+            Client::Mastodon(access) | Client::Twitter(access) => access,
+            Client::X(client) => &client.access,
         }
     }
 }

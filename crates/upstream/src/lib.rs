@@ -7,19 +7,18 @@
 
 mod access;
 mod address;
-mod bad_item;
 mod body;
 mod client;
 mod credential;
 mod failure;
 mod headers;
-#[cfg(test)]
-mod hostile;
 mod mastodon;
 mod oauth;
 pub mod parse;
 mod segment;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod timeline;
 mod tweet;
 mod tweet_html;

@@ -1,7 +1,5 @@
 //! The client of the Mastodon API.
 
-use std::collections::HashMap;
-
 use driftline_core::{
     answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUp, LookUps, Page, PageRequest},
     upstream_id::UpstreamId,
@@ -17,205 +15,176 @@ use crate::{
     body, parse, segment,
 };
 
-/// A server that speaks the Mastodon API, read with one token or none.
-#[derive(Debug, Clone)]
-pub(crate) struct Mastodon {
-    access: Access,
+pub(crate) async fn page(
+    access: &Access,
+    timeline: &Timeline,
+    request: &PageRequest,
+) -> Result<Page, Failure> {
+    let url = page_url(access, timeline, request);
+    let answer = access.fetch_ok(url).await?;
+    let items = access.read(&answer, |body| parse::page(body, timeline))?;
+    Ok(Page {
+        listed: items.listed,
+        passed: items.passed,
+        headers: answer.metadata,
+    })
 }
 
-impl Mastodon {
-    pub(crate) const fn new(access: Access) -> Self {
-        Self { access }
+pub(crate) async fn look_up(
+    access: &Access,
+    id: &UpstreamId,
+) -> Result<(LookUp, AnswerHeaders), Failure> {
+    check(access, id)?;
+    let path = format!("/api/v1/statuses/{}", segment::encoded(id.as_str()));
+    let answer = access.fetch(access.url(&path)).await?;
+    match answer.status {
+        StatusCode::OK => {}
+        StatusCode::NOT_FOUND | StatusCode::GONE => return Ok((LookUp::Gone, answer.metadata)),
+        _ => return Err(access.look_up_failure(&answer)),
     }
+    let another = || Failure::new(FailureKind::BadId, "the answer is another post");
+    let post = access.read(&answer, |body| {
+        let post = parse::post(body)?;
+        (post.id == *id).then_some(post).ok_or_else(another)
+    })?;
+    Ok((LookUp::Found(Box::new(post)), answer.metadata))
+}
 
-    pub(crate) const fn access(&self) -> &Access {
-        &self.access
-    }
-
-    pub(crate) async fn page(
-        &self,
-        timeline: &Timeline,
-        request: &PageRequest,
-    ) -> Result<Page, Failure> {
-        let url = self.page_url(timeline, request);
-        let answer = self.access.fetch_ok(url).await?;
-        let items = self
-            .access
-            .read(&answer, |body| parse::page(body, timeline))?;
-        Ok(Page {
-            listed: items.listed,
-            passed: items.passed,
-            headers: answer.metadata,
-        })
-    }
-
-    pub(crate) async fn look_up(
-        &self,
-        id: &UpstreamId,
-    ) -> Result<(LookUp, AnswerHeaders), Failure> {
-        self.check(id)?;
-        let path = format!("/api/v1/statuses/{}", segment::encoded(id.as_str()));
-        let answer = self.access.fetch(self.access.url(&path)).await?;
-        match answer.status {
-            StatusCode::OK => {}
-            StatusCode::NOT_FOUND | StatusCode::GONE => return Ok((LookUp::Gone, answer.metadata)),
-            _ => return Err(self.access.look_up_failure(&answer)),
-        }
-        let another = || Failure::new(FailureKind::BadId, "the answer is another post");
-        let post = self.access.read(&answer, |body| {
-            let post = parse::post(body)?;
-            (post.id == *id).then_some(post).ok_or_else(another)
-        })?;
-        Ok((LookUp::Found(Box::new(post)), answer.metadata))
-    }
-
-    /// Looks several different posts up. One ID alone is asked for by its own address,
-    /// which every server has and which says more of a post that is gone;
-    /// more need a server with [`Mastodon::has_batch_look_up`].
-    pub(crate) async fn look_up_many(&self, ids: Vec<UpstreamId>) -> Result<LookUps, Failure> {
-        if let [id] = &ids[..] {
-            let (found, headers) = self.look_up(id).await?;
-            let finding = match found {
-                LookUp::Found(post) => Finding::Found(post),
-                LookUp::Gone => Finding::Gone,
-            };
-            let findings = vec![(id.clone(), finding)];
-            return Ok(LookUps { findings, headers });
-        }
-        ids.iter().try_for_each(|id| self.check(id))?;
-        let answer = self.access.fetch(self.batch_url(&ids)).await?;
-        if answer.status != StatusCode::OK {
-            return Err(self.access.look_up_failure(&answer));
-        }
-        // Posts of a batch stand as those of a timeline do.
-        let read = |body| parse::page(body, &Timeline::Home);
-        let items = self.access.read(&answer, read)?;
-        let mut found = HashMap::with_capacity(ids.len());
-        for listed in items.listed {
-            found.entry(listed.position).or_insert(listed.post);
-        }
-        let findings = ids.into_iter().map(|id| {
-            let finding = match found.remove(&id) {
-                Some(post) => Finding::Found(Box::new(post)),
-                None => Finding::Missing,
-            };
-            (id, finding)
-        });
-        Ok(LookUps {
-            findings: findings.collect(),
-            headers: answer.metadata,
-        })
-    }
-
-    /// Whether the server looks several posts up at once, as Mastodon does
-    /// since 4.3: asks it for one post's ID. `None` if the answer is an empty
-    /// list, which a server gives that knows the question and not the post, or
-    /// that knows neither.
-    ///
-    /// # Errors
-    /// A [`Failure`] of whatever teaches nothing: throttles, servers that
-    /// fail, connections that break, tokens that are refused.
-    pub(crate) async fn has_batch_look_up(&self, id: &UpstreamId) -> Result<Option<bool>, Failure> {
-        self.check(id)?;
-        let url = self.batch_url(std::slice::from_ref(id));
-        let answer = self.access.fetch(url).await?;
-        match answer.status.as_u16() {
-            200 => {}
-            400 | 404 | 405 | 410 | 422 | 501 => return Ok(Some(false)),
-            _ => return Err(self.access.look_up_failure(&answer)),
-        }
-        let body = answer.body.trim_ascii();
-        match serde_json::from_slice::<Vec<IgnoredAny>>(body) {
-            // A server that does not know the question may answer an empty list to any.
-            Ok(list) => Ok((!list.is_empty()).then_some(true)),
-            // A list that was cut off is no other thing than a list.
-            Err(error) if body.starts_with(b"[") => Err(self
-                .access
-                .body_failure(&answer, body::unreadable(body, &error))),
-            Err(_) => Ok(Some(false)),
-        }
-    }
-
-    /// Whose token it is, in words: an account's, an application's, or none.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the server refuses the token or does not answer.
-    pub(crate) async fn verify(&self) -> Result<String, Failure> {
-        if self.access.credential().is_none() {
-            let answer = self
-                .access
-                .fetch_ok(self.access.url("/api/v1/instance"))
-                .await?;
-            return match self.object_of(&answer)?.some_text("title") {
-                Some(title) => Ok(format!(
-                    "no credential; the server is “{}”",
-                    self.access.shown(&answer, &title)
-                )),
-                None => Ok("no credential; the server answers".to_owned()),
-            };
-        }
-        let url = self.access.url("/api/v1/accounts/verify_credentials");
-        let answer = self.access.fetch(url).await?;
-        match answer.status.as_u16() {
-            200 => {
-                let account = self.object_of(&answer)?;
-                let acct = account.some_text("acct").unwrap_or_default();
-                return Ok(format!(
-                    "the account @{}",
-                    self.access.shown(&answer, &acct)
-                ));
-            }
-            // A token of an application, or of an account without the scope
-            // to read its own profile.
-            401 | 403 | 422 => {}
-            _ => return Err(self.access.status_failure(&answer)),
-        }
-        let url = self.access.url("/api/v1/apps/verify_credentials");
-        let answer = self.access.fetch_ok(url).await?;
-        let application = self.object_of(&answer)?;
-        let name = application.some_text("name").unwrap_or_default();
-        Ok(format!(
-            "the application “{}”, not an account, or an account whose token may not read its profile",
-            self.access.shown(&answer, &name)
-        ))
-    }
-
-    fn check(&self, id: &UpstreamId) -> Result<(), Failure> {
-        let id = id.as_str();
-        if segment::is_usable(id) {
-            return Ok(());
-        }
-        let why = format!("the ID {id:?} names no post");
-        Err(self.access.failure(FailureKind::BadId, why))
-    }
-
-    fn page_url(&self, timeline: &Timeline, request: &PageRequest) -> Url {
-        let mut url = self.access.url(&timeline.path_and_query());
-        let bounds = match &request.min_id {
-            Some(id) => [Some(("min_id", id)), None],
-            None => [
-                request.since_id.as_ref().map(|id| ("since_id", id)),
-                request.max_id.as_ref().map(|id| ("max_id", id)),
-            ],
+/// Looks several different posts up. One ID alone is asked for by its own address,
+/// which every server has and which says more of a post that is gone;
+/// more need a server with [`has_batch_look_up`].
+pub(crate) async fn look_up_many(
+    access: &Access,
+    ids: Vec<UpstreamId>,
+) -> Result<LookUps, Failure> {
+    if let [id] = &ids[..] {
+        let (found, headers) = look_up(access, id).await?;
+        let finding = match found {
+            LookUp::Found(post) => Finding::Found(post),
+            LookUp::Gone => Finding::Gone,
         };
-        let mut query = url.query_pairs_mut();
-        let limit = request.limit.clamp(1, PAGE_LIMIT);
-        query.append_pair("limit", &limit.to_string());
-        for (name, id) in bounds.into_iter().flatten() {
-            query.append_pair(name, id.as_str());
+        let findings = vec![(id.clone(), finding)];
+        return Ok(LookUps { findings, headers });
+    }
+    ids.iter().try_for_each(|id| check(access, id))?;
+    let answer = access.fetch(batch_url(access, &ids)).await?;
+    if answer.status != StatusCode::OK {
+        return Err(access.look_up_failure(&answer));
+    }
+    // Posts of a batch stand as those of a timeline do.
+    let read = |body| parse::page(body, &Timeline::Home);
+    let items = access.read(&answer, read)?;
+    Ok(LookUps {
+        findings: parse::findings(ids, items.listed.into_iter().map(|listed| listed.post)),
+        headers: answer.metadata,
+    })
+}
+
+/// Whether the server looks several posts up at once, as Mastodon does
+/// since 4.3: asks it for one post's ID. `None` if the answer is an empty
+/// list, which a server gives that knows the question and not the post, or
+/// that knows neither.
+///
+/// # Errors
+/// A [`Failure`] of whatever teaches nothing: throttles, servers that
+/// fail, connections that break, tokens that are refused.
+pub(crate) async fn has_batch_look_up(
+    access: &Access,
+    id: &UpstreamId,
+) -> Result<Option<bool>, Failure> {
+    check(access, id)?;
+    let url = batch_url(access, std::slice::from_ref(id));
+    let answer = access.fetch(url).await?;
+    match answer.status.as_u16() {
+        200 => {}
+        400 | 404 | 405 | 410 | 422 | 501 => return Ok(Some(false)),
+        _ => return Err(access.look_up_failure(&answer)),
+    }
+    let body = answer.body.trim_ascii();
+    match serde_json::from_slice::<Vec<IgnoredAny>>(body) {
+        // A server that does not know the question may answer an empty list to any.
+        Ok(list) => Ok((!list.is_empty()).then_some(true)),
+        // A list that was cut off is no other thing than a list.
+        Err(error) if body.starts_with(b"[") => {
+            Err(access.body_failure(&answer, body::unreadable(body, &error)))
         }
-        drop(query);
-        url
+        Err(_) => Ok(Some(false)),
     }
+}
 
-    fn batch_url(&self, ids: &[UpstreamId]) -> Url {
-        let parameters: Vec<_> = ids.iter().map(|id| ("id[]", id.as_str())).collect();
-        self.access.url_with("/api/v1/statuses", &parameters)
+/// Whose token it is, in words: an account's, an application's, or none.
+///
+/// # Errors
+/// A [`Failure`] if the server refuses the token or does not answer.
+pub(crate) async fn verify(access: &Access) -> Result<String, Failure> {
+    if access.credential().is_none() {
+        let answer = access.fetch_ok(access.url("/api/v1/instance")).await?;
+        return match object_of(access, &answer)?.some_text("title") {
+            Some(title) => Ok(format!(
+                "no credential; the server is “{}”",
+                access.shown(&answer, &title)
+            )),
+            None => Ok("no credential; the server answers".to_owned()),
+        };
     }
+    let url = access.url("/api/v1/accounts/verify_credentials");
+    let answer = access.fetch(url).await?;
+    match answer.status.as_u16() {
+        200 => {
+            let account = object_of(access, &answer)?;
+            let acct = account.some_text("acct").unwrap_or_default();
+            return Ok(format!("the account @{}", access.shown(&answer, &acct)));
+        }
+        // A token of an application, or of an account without the scope
+        // to read its own profile.
+        401 | 403 | 422 => {}
+        _ => return Err(access.status_failure(&answer)),
+    }
+    let url = access.url("/api/v1/apps/verify_credentials");
+    let answer = access.fetch_ok(url).await?;
+    let application = object_of(access, &answer)?;
+    let name = application.some_text("name").unwrap_or_default();
+    Ok(format!(
+        "the application “{}”, not an account, or an account whose token may not read its profile",
+        access.shown(&answer, &name)
+    ))
+}
 
-    fn object_of<'a>(&self, answer: &'a Answer) -> Result<RawObject<'a>, Failure> {
-        self.access.read(answer, body::object)
+fn check(access: &Access, id: &UpstreamId) -> Result<(), Failure> {
+    let id = id.as_str();
+    if segment::is_usable(id) {
+        return Ok(());
     }
+    let why = format!("the ID {id:?} names no post");
+    Err(access.failure(FailureKind::BadId, why))
+}
+
+fn page_url(access: &Access, timeline: &Timeline, request: &PageRequest) -> Url {
+    let mut url = access.url(&timeline.path_and_query());
+    let bounds = match &request.min_id {
+        Some(id) => [Some(("min_id", id)), None],
+        None => [
+            request.since_id.as_ref().map(|id| ("since_id", id)),
+            request.max_id.as_ref().map(|id| ("max_id", id)),
+        ],
+    };
+    let mut query = url.query_pairs_mut();
+    let limit = request.limit.clamp(1, PAGE_LIMIT);
+    query.append_pair("limit", &limit.to_string());
+    for (name, id) in bounds.into_iter().flatten() {
+        query.append_pair(name, id.as_str());
+    }
+    drop(query);
+    url
+}
+
+fn batch_url(access: &Access, ids: &[UpstreamId]) -> Url {
+    let parameters: Vec<_> = ids.iter().map(|id| ("id[]", id.as_str())).collect();
+    access.url_with("/api/v1/statuses", &parameters)
+}
+
+fn object_of<'a>(access: &Access, answer: &'a Answer) -> Result<RawObject<'a>, Failure> {
+    access.read(answer, body::object)
 }
 
 /// The most posts of one batch look-up; servers refuse more.

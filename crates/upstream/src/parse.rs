@@ -3,10 +3,10 @@
 //! Strict on what completeness rests on (the list, the IDs). Every post keeps
 //! its JSON, so nothing that is not understood is lost.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use driftline_core::{
-    answer::{Failure, Listed},
+    answer::{Failure, Finding, Listed},
     post::Post,
     upstream_id::UpstreamId,
 };
@@ -17,7 +17,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Timeline, bad_item::BadItem, body, failure};
+use crate::{Timeline, body, failure};
 
 /// What a page of a timeline lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -69,9 +69,25 @@ pub fn post(body: &[u8]) -> Result<Post, Failure> {
         };
         match said {
             Some(said) => body::error_object(&said),
-            None => BadItem::from(error).failure("the post"),
+            None => failure::of_item(error, "the post"),
         }
     })
+}
+
+/// What was found of each post that was asked for, among these; of repeated ones the first counts.
+pub(crate) fn findings(
+    asked: Vec<UpstreamId>,
+    posts: impl IntoIterator<Item = Post>,
+) -> Vec<(UpstreamId, Finding)> {
+    let mut found = HashMap::with_capacity(asked.len());
+    for post in posts {
+        found.entry(post.id.clone()).or_insert(post);
+    }
+    let findings = asked.into_iter().map(|id| {
+        let post = found.remove(&id).map(Box::new);
+        (id, post.map_or(Finding::Missing, Finding::Found))
+    });
+    findings.collect()
 }
 
 /// Reads a list item by item, so that a list of millions of nothings is left
@@ -99,10 +115,11 @@ impl<'de> Visitor<'de> for ItemReader<'_> {
                 _ => items.next_element()?.map(|status| self.post(&status)),
             };
             match item {
-                Some(Ok(Item::Post(post))) => found.listed.push(*post),
-                Some(Ok(Item::Other(position))) => found.passed.push(position),
+                Some(Ok((position, Some(post)))) => found.listed.push(Listed { position, post }),
+                Some(Ok((position, None))) => found.passed.push(position),
                 Some(Err(bad)) => {
-                    *self.failure = Some(bad.failure(&format!("item {number} of the page")));
+                    let failure = failure::of_item(bad, &format!("item {number} of the page"));
+                    *self.failure = Some(failure);
                     return Err(A::Error::custom("a bad item"));
                 }
                 None => return Ok(found),
@@ -111,37 +128,26 @@ impl<'de> Visitor<'de> for ItemReader<'_> {
     }
 }
 
+/// The position of an item, and its post if it is one.
+type Item = (UpstreamId, Option<Post>);
+
 impl ItemReader<'_> {
     /// A status, which is parsed once: only its members are left as text.
-    fn post(&self, status: &RawObject<'_>) -> Result<Item, BadItem> {
+    fn post(&self, status: &RawObject<'_>) -> Result<Item, StatusError> {
         let json = status.json_in(self.body).unwrap_or(b"{}");
         let json = str::from_utf8(json).map_err(serde_json::Error::custom)?;
         let post = read_parsed(status, json)?;
-        Ok(Item::post(post.id.clone(), post))
+        Ok((post.id.clone(), Some(post)))
     }
 }
 
-enum Item {
-    Post(Box<Listed>),
-    /// The position of an invalid post.
-    Other(UpstreamId),
-}
-
-impl Item {
-    fn post(position: UpstreamId, post: Post) -> Item {
-        Item::Post(Box::new(Listed { position, post }))
-    }
-}
-
-fn mention(json: &RawValue) -> Result<Item, BadItem> {
+fn mention(json: &RawValue) -> Result<Item, StatusError> {
     let notification = Notification::read(json)?;
     // Servers that do not know `types[]` list every kind; a mention whose post
     // is gone lists none.
     let is_mention = notification.kind.is_none_or(|kind| kind == "mention");
-    Ok(match notification.status {
-        Some(status) if is_mention => Item::post(notification.id, read_status(status)?),
-        _ => Item::Other(notification.id),
-    })
+    let status = notification.status.filter(|_| is_mention);
+    Ok((notification.id, status.map(read_status).transpose()?))
 }
 
 #[cfg(test)]

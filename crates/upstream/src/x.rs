@@ -4,7 +4,7 @@ mod answer;
 mod depth;
 mod tweet_json;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use driftline_core::{
     answer::{AnswerHeaders, Failure, FailureKind, Listed, LookUps, Page, PageRequest},
@@ -12,10 +12,11 @@ use driftline_core::{
     upstream_id::{IdOrder, Key, UpstreamId},
 };
 use http::StatusCode;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use url::Url;
 
-use self::depth::Depths;
+use self::{answer::TweetPage, depth::Depths};
 use crate::{
     Timeline,
     access::{Access, Answer},
@@ -37,7 +38,7 @@ use crate::{
 ///   asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct X {
-    access: Access,
+    pub(crate) access: Access,
     me: Arc<OnceCell<UpstreamId>>,
     depths: Arc<Mutex<Depths>>,
 }
@@ -49,10 +50,6 @@ impl X {
             me: Arc::default(),
             depths: Arc::default(),
         }
-    }
-
-    pub(crate) const fn access(&self) -> &Access {
-        &self.access
     }
 
     /// Reads one page of a timeline.
@@ -73,10 +70,7 @@ impl X {
         timeline: &Timeline,
         request: &PageRequest,
     ) -> Result<Page, Failure> {
-        if request.min_id.is_some() {
-            let why = "X has no min_id; ask for pages by since or below";
-            return Err(self.access.failure(FailureKind::Refused, why));
-        }
+        self.access.check_no_min_id(request)?;
         let bounds = self.bounds(request)?;
         let path = self.path(timeline).await?;
         let list = match timeline {
@@ -92,27 +86,15 @@ impl X {
             body_bytes += answer.metadata.body_bytes;
             let outdated = list.filter(|_| step == 0 && is_refused(&answer));
             if let (Some(list), Some(old)) = (outdated, &token) {
-                self.depths().forget(list, &old.after);
+                self.depths.lock().forget(list, &old.after);
                 token = None;
                 continue;
             }
             if answer.status != StatusCode::OK {
                 return Err(self.access.status_failure(&answer));
             }
-            let read = self.access.read(&answer, answer::page)?;
-            let (mut listed, reach) = match list {
-                Some(_) => bounds.cut(read.posts),
-                None => (listed(read.posts), Reach::default()),
-            };
-            if let (Some(list), Some(next), Some(oldest)) = (list, &read.next, &reach.oldest)
-                && !reach.is_at_since
-            {
-                self.depths().remember(list, oldest, next);
-            }
-            let next = read
-                .next
-                .filter(|_| listed.is_empty() && !reach.is_at_since);
-            let Some(next) = next else {
+            let (mut listed, next) = self.read_page(&answer, list, &bounds)?;
+            let Some(next) = next.filter(|_| listed.is_empty()) else {
                 listed.truncate(limit);
                 return Ok(Page {
                     listed,
@@ -123,16 +105,36 @@ impl X {
                     },
                 });
             };
-            token = Some(Token {
-                text: next,
-                after: reach.oldest.unwrap_or_else(Key::highest),
-                is_exact: false,
-            });
+            token = Some(next);
         }
         let why = format!(
             "{MAX_STEPS} pages of {timeline} in a row hold nothing that was asked for; it is tried again later, and a list goes on from there"
         );
         Err(self.access.failure(FailureKind::TimedOut, why))
+    }
+
+    /// What of an answer lies within the bounds, and what goes on below it.
+    fn read_page(
+        &self,
+        answer: &Answer,
+        list: Option<&UpstreamId>,
+        bounds: &Bounds,
+    ) -> Result<(Vec<Listed>, Option<Token>), Failure> {
+        let TweetPage { posts, next } = self.access.read(answer, answer::page)?;
+        let (listed, reach) = match list {
+            Some(_) => bounds.cut(posts),
+            None => (listed(posts), Reach::default()),
+        };
+        let next = next.filter(|_| !reach.is_at_since);
+        if let (Some(list), Some(next), Some(oldest)) = (list, &next, &reach.oldest) {
+            self.depths.lock().remember(list, oldest, next);
+        }
+        let next = next.map(|text| Token {
+            text,
+            after: reach.oldest.unwrap_or_else(Key::highest),
+            is_exact: false,
+        });
+        Ok((listed, next))
     }
 
     /// Looks several different posts up; an answer that says nothing of any of them is a failure.
@@ -255,17 +257,12 @@ impl X {
 
     fn token(&self, list: &UpstreamId, bounds: &Bounds) -> Option<Token> {
         let below = bounds.below.as_ref()?;
-        let (after, text) = self.depths().nearest(list, below)?;
+        let (after, text) = self.depths.lock().nearest(list, below)?;
         Some(Token {
             is_exact: after == *below,
             text,
             after,
         })
-    }
-
-    fn depths(&self) -> std::sync::MutexGuard<'_, Depths> {
-        // What is remembered is right however its writer ended.
-        self.depths.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,21 +9,19 @@ use super::Shared;
 /// Renews leases until all sessions have ended. The lease of an ended session is not renewed, even if
 /// it could not be released.
 pub(super) async fn renew(shared: Arc<Shared>) {
-    let mut over = shared.over.subscribe();
-    while !*over.borrow() {
-        tokio::select! {
-            _ = over.changed() => return,
-            () = tokio::time::sleep(shared.options.lease / RENEWALS_A_LEASE) => {}
-        }
-        // A store that does not answer must not delay stopping.
-        tokio::select! {
-            _ = over.changed() => return,
-            renewed = renew_once(&shared) => {
-                if let Err(error) = renewed {
-                    shared.access.store_fault.failed(&error);
-                }
+    let renewing = async {
+        loop {
+            tokio::time::sleep(shared.options.lease / RENEWALS_A_LEASE).await;
+            if let Err(error) = renew_once(&shared).await {
+                shared.access.store_fault.failed(&error);
             }
         }
+    };
+    // A store that does not answer must not delay stopping.
+    let mut over = shared.over.subscribe();
+    tokio::select! {
+        _ = over.wait_for(|over| *over) => {}
+        () = renewing => {}
     }
 }
 

@@ -1,10 +1,6 @@
 //! The running sessions.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use driftline_runtime::now_ms;
 use driftline_store::{
@@ -12,19 +8,21 @@ use driftline_store::{
     source::{self, Source},
     source_lease::{self, Lease},
 };
+use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, watch},
     time::{Instant, sleep_until},
 };
 
 use super::{FillRequest, Progress, Shared};
-use crate::session::{Done, Session, SessionError};
+use crate::{
+    session::{Done, Session, SessionError},
+    source_health::SourceFault,
+};
 
 /// The sessions of this process, by source. A stopping session stays until it has ended.
 #[derive(Default)]
-pub(super) struct RunningSet {
-    all: Mutex<HashMap<SourceId, Running>>,
-}
+pub(super) struct RunningSet(Mutex<HashMap<SourceId, Running>>);
 
 struct Running {
     source: Source,
@@ -53,7 +51,7 @@ impl RunningSet {
             progress,
             ended,
         };
-        self.lock().insert(lease.source, running);
+        self.0.lock().insert(lease.source, running);
         let shared = Arc::clone(shared);
         tokio::spawn(async move {
             let ran = run(
@@ -65,7 +63,8 @@ impl RunningSet {
                 progress_sender,
             );
             if let Err(error) = tokio::spawn(ran).await {
-                shared.halted_by_bug(lease.source, &error);
+                // A panic, which is a bug of this program.
+                shared.halted_by(lease.source, SourceFault::new("bug", &error));
                 release(&shared, lease).await;
             }
             drop(end);
@@ -74,18 +73,18 @@ impl RunningSet {
 
     /// Whether a source has a session, also a stopping one.
     pub(super) fn has(&self, source: SourceId) -> bool {
-        self.lock().contains_key(&source)
+        self.0.lock().contains_key(&source)
     }
 
     /// The leases of the sessions that have not ended.
     pub(super) fn leases(&self) -> Vec<Lease> {
-        let all = self.lock();
+        let all = self.0.lock();
         let running = all.values().filter(|running| !running.has_ended());
         running.map(|running| running.lease).collect()
     }
 
     pub(super) fn progress(&self) -> Vec<Progress> {
-        let all = self.lock();
+        let all = self.0.lock();
         let mut progress: Vec<Progress> = all
             .values()
             .map(|running| running.progress.borrow().clone())
@@ -95,14 +94,14 @@ impl RunningSet {
     }
 
     pub(super) fn fill_requests(&self, source: SourceId) -> Option<mpsc::Sender<FillRequest>> {
-        Some(self.lock().get(&source)?.fill_requests.clone())
+        Some(self.0.lock().get(&source)?.fill_requests.clone())
     }
 
     /// Stops sessions whose sources are removed, paused or changed, and removes those that have ended.
     pub(super) fn stop_obsolete(&self, sources: &[Source]) {
         let by_id: HashMap<SourceId, &Source> =
             sources.iter().map(|source| (source.id, source)).collect();
-        self.lock().retain(|id, running| {
+        self.0.lock().retain(|id, running| {
             let is_obsolete = by_id.get(id).is_none_or(|source| {
                 source.paused
                     || source.settings != running.source.settings
@@ -117,7 +116,7 @@ impl RunningSet {
 
     /// Stops the session of a lost lease.
     pub(super) fn lost(&self, lease: &Lease) {
-        let all = self.lock();
+        let all = self.0.lock();
         let Some(running) = all.get(&lease.source) else {
             return;
         };
@@ -130,7 +129,7 @@ impl RunningSet {
     /// Ends a source's session and waits for it.
     pub(super) async fn end(&self, source: SourceId) {
         let ended = {
-            let all = self.lock();
+            let all = self.0.lock();
             let Some(running) = all.get(&source) else {
                 return;
             };
@@ -138,7 +137,7 @@ impl RunningSet {
             running.ended.clone()
         };
         end_of(ended).await;
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         if all.get(&source).is_some_and(Running::has_ended) {
             all.remove(&source);
         }
@@ -147,7 +146,7 @@ impl RunningSet {
     /// Ends all sessions and waits for them.
     pub(super) async fn end_all(&self) {
         let ended: Vec<_> = {
-            let all = self.lock();
+            let all = self.0.lock();
             for running in all.values() {
                 running.stop.send_replace(true);
             }
@@ -156,11 +155,7 @@ impl RunningSet {
         for ended in ended {
             end_of(ended).await;
         }
-        self.lock().retain(|_, running| !running.has_ended());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SourceId, Running>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().retain(|_, running| !running.has_ended());
     }
 }
 

@@ -74,7 +74,7 @@ async fn scan_once(shared: &Arc<Shared>) -> Result<(), StoreError> {
         .read(|tx| Ok::<_, StoreError>((source::list(tx)?, source_lease::free(tx)?)))
         .await?;
     shared.running.stop_obsolete(&sources);
-    shared.retries().keep(&sources);
+    shared.retries.lock().keep(&sources);
     let ours: Vec<(&Source, Option<Lease>)> = sources
         .iter()
         .filter(|source| !source.paused && source.timeline != source::TRACKED)
@@ -94,7 +94,7 @@ async fn scan_once(shared: &Arc<Shared>) -> Result<(), StoreError> {
         if *shared.stop.borrow() {
             break;
         }
-        if !shared.running.has(source.id) && shared.retries().is_due(source.id, now_ms()) {
+        if !shared.running.has(source.id) && shared.retries.lock().is_due(source.id, now_ms()) {
             begin(shared, source, left).await?;
         }
     }

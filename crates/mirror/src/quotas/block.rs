@@ -25,6 +25,16 @@ struct Block {
     until_ms: i64,
 }
 
+impl Block {
+    fn count(&mut self, is_late: bool) -> &mut u32 {
+        if is_late {
+            &mut self.late
+        } else {
+            &mut self.left
+        }
+    }
+}
+
 impl Blocks {
     /// Takes a request. Returns whether it is a late one.
     pub(super) fn take(
@@ -45,12 +55,8 @@ impl Blocks {
             block.left = 0;
         }
         let is_late = block.left == 0;
-        let from = if is_late {
-            &mut block.late
-        } else {
-            &mut block.left
-        };
-        *from = from.checked_sub(1)?;
+        let left = block.count(is_late);
+        *left = left.checked_sub(1)?;
         Some(is_late)
     }
 
@@ -73,11 +79,7 @@ impl Blocks {
             };
         }
         let is_late = is_late(until_ms, now_ms);
-        if is_late {
-            block.late += granted;
-        } else {
-            block.left += granted;
-        }
+        *block.count(is_late) += granted;
         is_late
     }
 
@@ -95,11 +97,7 @@ impl Blocks {
         if let Some(block) = self.blocks.get_mut(&(scope, purpose))
             && now_ms < block.until_ms
         {
-            if is_late {
-                block.late += 1;
-            } else {
-                block.left += 1;
-            }
+            *block.count(is_late) += 1;
         }
     }
 

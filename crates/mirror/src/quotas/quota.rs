@@ -61,7 +61,12 @@ impl Quota {
     /// [`StoreError`] if the ledger cannot be read or kept; then the request must not be sent.
     pub async fn take(&self, posts: u32) -> Result<Permit, StoreError> {
         let (scope, purpose) = (self.scope(), self.purpose);
-        let held = self.quotas.known().blocks.take(scope, purpose, now_ms());
+        let held = self
+            .quotas
+            .known
+            .lock()
+            .blocks
+            .take(scope, purpose, now_ms());
         if let (Some(is_late), None) = (held, self.credential.monthly_posts) {
             let of_month = None;
             return Ok(Permit::Sent(Charge { of_month, is_late }));
@@ -87,7 +92,7 @@ impl Quota {
             }
             (Grant::Requests(_), Some(is_late)) => is_late,
             (Grant::Requests(granted), None) => {
-                let blocks = &mut self.quotas.known().blocks;
+                let blocks = &mut self.quotas.known.lock().blocks;
                 blocks.add(scope, purpose, granted - 1, &ledger, now_ms())
             }
         };
@@ -155,7 +160,7 @@ impl Quota {
 
     fn hold(&self, is_late: bool) {
         let (scope, purpose) = (self.scope(), self.purpose);
-        let blocks = &mut self.quotas.known().blocks;
+        let blocks = &mut self.quotas.known.lock().blocks;
         blocks.put_back(scope, purpose, is_late, now_ms());
     }
 
@@ -194,7 +199,7 @@ impl Quota {
         self.settle(charge, read).await?;
         let (now, throttle, purpose) = (now_ms(), headers.throttle, self.purpose);
         {
-            let mut known = self.quotas.known();
+            let mut known = self.quotas.known.lock();
             let ledger = known.ledgers.get(&self.scope());
             let is_news =
                 ledger.is_none_or(|ledger| ledger.is_news(purpose, throttle.as_ref(), now));
@@ -229,7 +234,7 @@ impl Quota {
             FailureKind::Throttled => {
                 THROTTLED.with([self.credential.name.clone()]).increment(1);
                 let retry_after_ms = failure.retry_after_ms;
-                self.quotas.known().blocks.clear(self.scope());
+                self.quotas.known.lock().blocks.clear(self.scope());
                 self.change(self.scope, move |ledger| {
                     ledger.refused(purpose, throttle.as_ref(), retry_after_ms, random(), now);
                 })
@@ -254,7 +259,7 @@ impl Quota {
 
     /// What is left for reading a timeline, as far as this process knows.
     pub fn view(&self) -> QuotaView {
-        let known = self.quotas.known();
+        let known = self.quotas.known.lock();
         let ledger = known.ledgers.get(&self.scope());
         ledger.map_or_else(QuotaView::default, |ledger| ledger.view(now_ms()))
     }
@@ -286,7 +291,7 @@ impl Quota {
                 .with([self.credential.name.clone(), scope.to_owned()])
                 .set(f64::from(window.remaining));
         }
-        let mut known = self.quotas.known();
+        let mut known = self.quotas.known.lock();
         let last = known.ledgers.entry((self.credential.id, scope));
         let last = last.or_default();
         if ledger.granted() >= last.granted() {

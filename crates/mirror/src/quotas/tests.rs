@@ -1,54 +1,35 @@
 use driftline_core::{
     answer::{Failure, FailureKind, Throttle},
-    api::Api,
     quota::WINDOW_EDGE_MS,
 };
-use driftline_store::{
-    Target,
-    credential::{self, NewCredential},
-    local_ids, quota,
-};
+use driftline_runtime::now_ms;
+use driftline_store::quota;
 
 use super::{quota::Charged, *};
+use crate::refresh::testing;
 
 const CAP: u32 = 10_000;
 const SCOPE: &str = "requests";
 
 struct World {
-    quotas: Quotas,
+    world: testing::World,
     credential: Credential,
-    _folder: tempfile::TempDir,
 }
 
 impl World {
     /// A credential with a cap, that polls: what it takes of a month is not spent evenly.
     async fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("driftline.db");
-        let open = move || Store::open(Target::Sqlite { path }).unwrap();
-        let store = tokio::task::spawn_blocking(open).await.unwrap();
-        let new = NewCredential {
-            name: "capped".into(),
-            origin: "https://x.test".into(),
-            api: Api::X,
-            token: None,
-            monthly_posts: Some(i64::from(CAP)),
-        };
-        let id = store
-            .write(local_ids::root(), move |tx| credential::add(tx, &new, 0))
-            .await
-            .unwrap()
-            .unwrap();
+        let world = testing::World::new().await;
+        let id = world.capped_credential("capped", Some(CAP.into())).await;
+        let store = &world.shared.store;
         let found = store.read(move |tx| credential::by_id(tx, id)).await;
-        Self {
-            quotas: Quotas::new(store, 0.5),
-            credential: found.unwrap().unwrap(),
-            _folder: folder,
-        }
+        let credential = found.unwrap().unwrap();
+        Self { world, credential }
     }
 
     fn quota(&self, purpose: QuotaPurpose) -> Quota {
-        self.quotas.of(&self.credential, SCOPE, purpose)
+        let quotas = &self.world.shared.access.quotas;
+        quotas.of(&self.credential, SCOPE, purpose)
     }
 
     async fn take(&self, posts: u32) -> Charge {
@@ -76,7 +57,8 @@ impl World {
 
     async fn ledger(&self, scope: &'static str) -> QuotaLedger {
         let id = self.credential.id;
-        let ledger = self.quotas.store.read(move |tx| quota::load(tx, id, scope));
+        let store = &self.world.shared.store;
+        let ledger = store.read(move |tx| quota::load(tx, id, scope));
         ledger.await.unwrap()
     }
 

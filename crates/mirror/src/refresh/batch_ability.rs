@@ -1,40 +1,42 @@
-//! Whether an upstream has a look-up of several posts, and for how long that is assumed.
+//! Whether the workers of an instance may look up several posts at once.
 
-/// Whether an upstream has a look-up of several posts, as far as this process knows.
+use driftline_core::{
+    answer::{Failure, FailureKind},
+    api::Api,
+    refresh::may_blame_posts,
+    upstream_id::UpstreamId,
+};
+use driftline_runtime::now_ms;
+use driftline_store::{
+    Root, StoreError,
+    instance::{has_batch_look_up, set_batch_look_up},
+    refresh::Claim,
+};
+
+use super::{lookup_client::LookupClient, worker_pool::Worker};
+use crate::quotas::{Charge, Permit};
+
+/// Whether an upstream has a look-up of several posts, as far as a worker knows.
 ///
-/// A yes is assumed until the look-up answers 404 or 410. A no is assumed for a day: servers are
-/// updated, and a failing front end may have answered for them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// A yes is assumed until the look-up answers 404 or 410. A no is assumed for an hour: servers are
+/// updated, and a failing front end may have answered for them. While it is unknown, the waits
+/// between checks double.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BatchAbility {
     known: Option<bool>,
-    /// When to check again after a no, or while it is unknown, Unix ms.
-    recheck_at_ms: i64,
-    /// The last wait while it is unknown, ms.
-    waited_ms: i64,
+    /// When to check unless it is there, Unix ms.
+    check_at_ms: i64,
+    /// The wait before that, ms.
+    wait_ms: i64,
 }
 
 impl BatchAbility {
-    /// From the store, which does not say how old it is: a no is checked again soon.
-    pub(super) fn remembered(has_it: bool, now_ms: i64) -> Self {
+    /// Only of Mastodon's servers it is unknown.
+    pub(super) fn new(api: Api) -> Self {
         Self {
-            known: Some(has_it),
-            recheck_at_ms: now_ms.saturating_add(REMEMBERED_MS),
-            waited_ms: 0,
+            known: (api != Api::Mastodon).then_some(true),
+            ..Self::default()
         }
-    }
-
-    /// From an answer of the upstream.
-    pub(super) fn shown(has_it: bool, now_ms: i64) -> Self {
-        Self {
-            known: Some(has_it),
-            recheck_at_ms: now_ms.saturating_add(SHOWN_MS),
-            waited_ms: 0,
-        }
-    }
-
-    /// Whether neither this process nor the store knows.
-    pub(super) fn is_unknown(self) -> bool {
-        self.known.is_none()
     }
 
     /// Whether to request several posts at once.
@@ -42,76 +44,129 @@ impl BatchAbility {
         self.known == Some(true)
     }
 
-    /// Whether to check the upstream now.
-    pub(super) fn is_check_due(self, now_ms: i64) -> bool {
-        match self.known {
-            Some(true) => false,
-            Some(false) | None => now_ms >= self.recheck_at_ms,
-        }
+    fn is_check_due(self, now_ms: i64) -> bool {
+        !self.has_it() && now_ms >= self.check_at_ms
     }
 
-    /// After a check without result: a no stays for now, and an unknown ability is checked again after
-    /// waits that double.
-    #[must_use]
-    pub(super) fn still(self, now_ms: i64) -> Self {
-        if let Some(known) = self.known {
-            return Self::remembered(known, now_ms);
-        }
-        let wait_ms = self.waited_ms.saturating_mul(2);
-        let waited_ms = wait_ms.clamp(UNKNOWN_MS, REMEMBERED_MS);
-        Self {
-            known: None,
-            recheck_at_ms: now_ms.saturating_add(waited_ms),
-            waited_ms,
-        }
+    /// Takes what a check or another worker found out. What it left open stays as it was.
+    fn checked(&mut self, found: Option<bool>, now_ms: i64) {
+        self.known = found.or(self.known);
+        self.wait_ms = match self.known {
+            Some(_) => MAX_WAIT_MS,
+            None => (2 * self.wait_ms).clamp(MIN_WAIT_MS, MAX_WAIT_MS),
+        };
+        self.check_at_ms = now_ms.saturating_add(self.wait_ms);
     }
 }
 
-const SHOWN_MS: i64 = 24 * 3_600_000;
-const REMEMBERED_MS: i64 = 3_600_000;
-const UNKNOWN_MS: i64 = 5_000;
+impl Worker {
+    /// Loads what other workers found out about the look-up of several posts.
+    pub(super) async fn recall_batch(&mut self) -> Result<(), StoreError> {
+        if self.batch.known.is_none() {
+            let (instance, store) = (self.instance.id, &self.shared.store);
+            let known = store
+                .read(move |tx| has_batch_look_up(tx, instance))
+                .await?;
+            if known.is_some() {
+                self.batch.checked(known, now_ms());
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks whether the upstream has a look-up of several posts, if that is unknown or was checked
+    /// long ago. The check uses the request that was taken, and takes another one for the look-up.
+    /// Returns the charge of the look-up, or until when there is no quota, Unix ms.
+    pub(super) async fn knows_batch(
+        &mut self,
+        claim: &Claim,
+        lookup_client: &LookupClient,
+        charge: Charge,
+    ) -> Result<Result<Charge, i64>, StoreError> {
+        let due = claim.posts.first();
+        let Some(due) = due.filter(|_| self.batch.is_check_due(now_ms())) else {
+            return Ok(Ok(charge));
+        };
+        let id = UpstreamId::from(due.upstream_id.as_str());
+        let time = self.shared.options.lease.mul_f64(CHECK_SHARE);
+        let found = tokio::time::timeout(time, lookup_client.client.has_batch_look_up(&id)).await;
+        let found = found.unwrap_or_else(|_| {
+            let message = format!("{}: no answer in time", self.instance.origin);
+            Err(Failure::new(FailureKind::TimedOut, message))
+        });
+        // Without a result the post may be gone, hidden or at fault: the next check uses another.
+        let known = found.as_ref().ok().copied().flatten();
+        self.batch.checked(known, now_ms());
+        match found {
+            Ok(_) => lookup_client.quota.settle(charge, 1).await?,
+            Err(failure) => {
+                lookup_client.failed(charge, &failure).await?;
+                if !may_blame_posts(failure.kind) {
+                    self.log_failure(lookup_client, &failure);
+                    return Ok(Err(self.after_failure(failure.kind)));
+                }
+            }
+        }
+        if let Some(has_it) = known {
+            let (instance, store) = (self.instance.id, &self.shared.store);
+            tracing::info!(instance = %self.instance.origin, has_it, "checked for a look-up of several posts");
+            store
+                .write(Root::none(), move |tx| {
+                    set_batch_look_up(tx, instance, Some(has_it))
+                })
+                .await?;
+        }
+        Ok(match lookup_client.take(claim.posts.len()).await? {
+            Permit::Sent(charge) => Ok(charge),
+            Permit::Until(until_ms) => Err(until_ms),
+        })
+    }
+
+    /// Forgets a look-up of several posts that may have been removed.
+    pub(super) async fn forget_batch(&mut self) -> Result<(), StoreError> {
+        let (instance, store) = (self.instance.id, &self.shared.store);
+        self.batch = BatchAbility::new(self.instance.api);
+        store
+            .write(Root::none(), move |tx| {
+                set_batch_look_up(tx, instance, None)
+            })
+            .await
+    }
+}
+
+const MIN_WAIT_MS: i64 = 5_000;
+const MAX_WAIT_MS: i64 = 3_600_000;
+/// The share of a claim's time for checking for a look-up of several posts.
+const CHECK_SHARE: f64 = 0.2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_no_is_checked_again_after_a_day() {
-        let ability = BatchAbility::shown(false, 1_000);
-        assert!(!ability.has_it() && !ability.is_check_due(1_000));
-        assert!(!ability.is_check_due(1_000 + SHOWN_MS - 1));
-        assert!(ability.is_check_due(1_000 + SHOWN_MS));
-        let still = ability.still(1_000 + SHOWN_MS);
-        assert!(!still.is_check_due(1_000 + SHOWN_MS));
-        assert!(!still.has_it(), "until it is shown");
-        assert!(BatchAbility::shown(true, 0).has_it());
-    }
-
-    #[test]
-    fn a_no_from_the_store_is_checked_soon() {
-        let ability = BatchAbility::remembered(false, 1_000);
-        assert!(!ability.is_check_due(1_000));
-        assert!(ability.is_check_due(1_000 + REMEMBERED_MS));
-    }
-
-    #[test]
-    fn a_yes_is_assumed_and_an_unknown_ability_is_checked() {
-        assert!(!BatchAbility::remembered(true, 0).is_check_due(i64::MAX));
-        assert!(BatchAbility::default().is_check_due(0));
-        assert!(BatchAbility::default().is_unknown());
+    fn a_no_is_checked_again_after_an_hour_and_a_yes_never() {
+        let mut ability = BatchAbility::new(Api::Mastodon);
+        assert!(!ability.has_it() && ability.is_check_due(0));
+        for found in [Some(false), None] {
+            ability.checked(found, 1_000);
+            assert!(!ability.has_it() && !ability.is_check_due(1_000 + MAX_WAIT_MS - 1));
+            assert!(ability.is_check_due(1_000 + MAX_WAIT_MS));
+        }
+        ability.checked(Some(true), 1_000);
+        for ability in [ability, BatchAbility::new(Api::X)] {
+            assert!(ability.has_it() && !ability.is_check_due(i64::MAX));
+        }
     }
 
     #[test]
     fn an_unknown_ability_is_checked_ever_more_rarely() {
-        let mut ability = BatchAbility::default();
-        let (mut now_ms, mut asked) = (0, 0);
-        while now_ms < 24 * 3_600_000 {
+        let (mut ability, mut asked) = (BatchAbility::new(Api::Mastodon), 0);
+        for now_ms in (0..24 * 3_600_000).step_by(1_000) {
             if ability.is_check_due(now_ms) {
-                ability = ability.still(now_ms);
-                assert!(ability.is_unknown() && !ability.has_it());
+                ability.checked(None, now_ms);
+                assert!(ability.known.is_none());
                 asked += 1;
             }
-            now_ms += 1_000;
         }
         assert!((24..40).contains(&asked), "{asked} times in a day");
     }

@@ -7,20 +7,18 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{
-    answer::{Failure, FailureKind},
-    refresh::LookupOutcome,
-};
+use driftline_core::{answer::FailureKind, refresh::LookupOutcome};
 use driftline_runtime::now_ms;
 use driftline_store::{
     StoreError,
+    instance::Instance,
     refresh::{AnsweredLookup, Claim, DuePost, LookupAnswer, LookupTarget},
 };
 
 use super::{
     Shared,
-    credential_pool::CredentialPool,
-    look_up::{Deadlines, last_outcomes, look_up},
+    credential_pool::others,
+    look_up::{Deadlines, look_up},
     lookup_client::LookupClient,
 };
 use crate::quotas::Permit;
@@ -29,26 +27,21 @@ use crate::quotas::Permit;
 /// need it.
 pub(super) async fn confirm(
     shared: &Shared,
-    credential_pool: &mut CredentialPool,
+    instance: &Instance,
     first: &LookupClient,
     claim: &Claim,
     mut answers: Vec<AnsweredLookup>,
     deadlines: Deadlines,
 ) -> Result<Vec<AnsweredLookup>, StoreError> {
-    let may_be_known =
-        |answer: &LookupAnswer| matches!(answer, LookupAnswer::Hidden | LookupAnswer::Missing);
-    let unseen = answers.iter().filter(|of| may_be_known(&of.answer));
-    let before = last_outcomes(shared, unseen.map(|of| of.what).collect()).await?;
     let mut unconfirmed: Vec<&DuePost> = Vec::new();
     for answered in &mut answers {
         let Some(due) = claim.posts.iter().find(|due| due.what == answered.what) else {
             continue;
         };
-        let before = before.get(&answered.what).copied();
-        if is_known(&answered.answer, due.is_open, before) {
+        if is_known(&answered.answer, due.is_open, due.last_outcome) {
             answered.answer = LookupAnswer::Hidden;
         }
-        if is_unconfirmed(&answered.answer, due.freshness.missing, before) {
+        if is_unconfirmed(&answered.answer, due.freshness.missing, due.last_outcome) {
             unconfirmed.push(due);
         }
     }
@@ -56,15 +49,11 @@ pub(super) async fn confirm(
         return Ok(answers);
     }
     let mut unreached: Vec<LookupTarget> = Vec::new();
-    for other in credential_pool
-        .others(shared, first.credential().id)
-        .await?
-    {
+    for other in others(shared, instance, first.credential().id).await? {
         if unconfirmed.is_empty() {
             break;
         }
-        let asked = ask(shared, credential_pool, &other, &unconfirmed, deadlines).await?;
-        let Some(mut usable) = asked else {
+        let Some(mut usable) = ask(shared, &other, &unconfirmed, deadlines).await? else {
             continue;
         };
         unconfirmed.retain(|due| {
@@ -93,7 +82,6 @@ pub(super) async fn confirm(
 /// has no quota for long.
 async fn ask(
     shared: &Shared,
-    credential_pool: &mut CredentialPool,
     other: &LookupClient,
     posts: &[&DuePost],
     deadlines: Deadlines,
@@ -113,21 +101,11 @@ async fn ask(
         }
     };
     let found = look_up(shared, other, charge, posts, deadlines, false).await?;
-    let mut usable = found.answers;
-    usable.retain(|answered| answered.answer.is_usable());
-    if !usable.is_empty() && other.credential().quarantine.is_some() {
-        let quotas = &shared.access.quotas;
-        quotas.restore(other.credential()).await?;
-    }
-    let is_rejected = |failure: &Failure| failure.kind == FailureKind::Unauthorized;
-    if found.failure.as_ref().is_some_and(is_rejected) {
-        credential_pool.forget(other.credential().id);
-        if usable.is_empty() {
-            return Ok(None);
-        }
-    }
-    let usable = usable.into_iter().map(|answered| (answered.what, answered));
-    Ok(Some(usable.collect()))
+    let is_rejected = found.kind() == Some(FailureKind::Unauthorized);
+    let usable = found.answers.into_iter();
+    let usable = usable.filter(|answered| answered.answer.is_usable());
+    let usable: HashMap<_, _> = usable.map(|answered| (answered.what, answered)).collect();
+    Ok((!is_rejected || !usable.is_empty()).then_some(usable))
 }
 
 /// Whether an answer only repeats that a post is hidden. For a post that anyone may see, being left out
@@ -220,9 +198,8 @@ mod tests {
         world.name_posts(&["5", "6"]).await;
         let mut claim = world.claim().await;
         claim.posts[1].freshness.missing = true;
-        let mut credential_pool = CredentialPool::new(&world.instance().await);
-        let shared = &world.shared;
-        let others = credential_pool.others(shared, ids[1]).await.unwrap();
+        let (shared, instance) = (&world.shared, world.instance().await);
+        let others = others(shared, &instance, ids[1]).await.unwrap();
         let first = others.first().expect("a look-up client");
         let answers: Vec<AnsweredLookup> = claim
             .posts
@@ -238,7 +215,7 @@ mod tests {
             last_ms: 0,
             over_ms: 0,
         };
-        let said = confirm(shared, &mut credential_pool, first, &claim, answers, over).await;
+        let said = confirm(shared, &instance, first, &claim, answers, over).await;
         let said: Vec<LookupAnswer> = said.unwrap().into_iter().map(|said| said.answer).collect();
         assert_eq!(said, [LookupAnswer::Hidden, LookupAnswer::Nothing]);
         let ledgers = shared.store.read(quota::all).await.unwrap();

@@ -3,14 +3,14 @@
 use std::{collections::HashMap, time::Duration};
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, Finding, LookUps},
+    answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUps},
     refresh::{Bisection, Blame, LookupOutcome, may_blame_posts},
     upstream_id::UpstreamId,
 };
 use driftline_runtime::now_ms;
 use driftline_store::{
     StoreError,
-    refresh::{AnsweredLookup, DuePost, LookupAnswer, LookupTarget, refresh_state},
+    refresh::{AnsweredLookup, DuePost, LookupAnswer, LookupTarget},
 };
 
 use super::{Shared, lookup_client::LookupClient};
@@ -95,18 +95,29 @@ pub(super) async fn look_up(
     if let Some(charge) = first {
         lookup_client.quota.put_back(charge).await?;
     }
-    found.blame(shared, lookup_client, bisection).await?;
+    found.blame(shared, lookup_client, bisection);
     Ok(found)
 }
 
 impl LookupAnswers {
+    /// The kind of the failure.
+    pub(super) fn kind(&self) -> Option<FailureKind> {
+        self.failure.as_ref().map(|failure| failure.kind)
+    }
+
+    /// Whether no post got a usable answer.
+    pub(super) fn is_silent(&self) -> bool {
+        let mut answers = self.answers.iter();
+        !answers.any(|answered| answered.answer.is_usable())
+    }
+
     /// Adds the results of the posts without an answer.
-    async fn blame(
+    fn blame(
         &mut self,
         shared: &Shared,
         lookup_client: &LookupClient,
         bisection: Bisection<&DuePost>,
-    ) -> Result<(), StoreError> {
+    ) {
         let (works, is_forbidden) = (bisection.has_answers(), bisection.is_forbidden());
         let Blame {
             mut failed,
@@ -123,10 +134,10 @@ impl LookupAnswers {
             forbidden
         } else {
             let is_clear = shared.refusals.is_clear(lookup_client.credential().id);
-            let known = hidden_before(shared, &forbidden).await?;
             let (hidden, refused): (Vec<_>, Vec<_>) = forbidden.into_iter().partition(|due| {
                 // The second refusal, with an answer to another post in between.
-                known.contains(&due.what) || (is_clear && due.freshness.failures > 0)
+                let is_second = is_clear && due.freshness.failures > 0;
+                is_second || due.last_outcome == Some(LookupOutcome::Hidden)
             });
             if is_forbidden {
                 self.refused = refused.iter().map(|due| due.what).collect();
@@ -146,40 +157,7 @@ impl LookupAnswers {
                     asked_at_ms: now_ms(),
                 }));
         }
-        Ok(())
     }
-}
-
-/// Which of the posts were hidden at their last look-up.
-async fn hidden_before(
-    shared: &Shared,
-    posts: &[&DuePost],
-) -> Result<Vec<LookupTarget>, StoreError> {
-    let posts: Vec<LookupTarget> = posts.iter().map(|due| due.what).collect();
-    let mut before = last_outcomes(shared, posts).await?;
-    before.retain(|_, outcome| *outcome == LookupOutcome::Hidden);
-    Ok(before.into_keys().collect())
-}
-
-/// The outcomes of the last look-ups of stored posts.
-pub(super) async fn last_outcomes(
-    shared: &Shared,
-    posts: Vec<LookupTarget>,
-) -> Result<HashMap<LookupTarget, LookupOutcome>, StoreError> {
-    if posts.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let outcomes = shared.store.read(move |tx| {
-        let mut before = HashMap::new();
-        for what in &posts {
-            if let LookupTarget::Stored(post) = what {
-                let outcome = refresh_state(tx, *post)?.and_then(|state| state.outcome);
-                before.extend(outcome.map(|outcome| (*what, outcome)));
-            }
-        }
-        Ok(before)
-    });
-    outcomes.await
 }
 
 /// More failures than any batch can be halved.

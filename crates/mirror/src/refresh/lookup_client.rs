@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use driftline_core::{
-    answer::{AnswerHeaders, Failure, FailureKind, Finding, LookUps},
+    answer::{Failure, FailureKind, Finding, LookUps},
     api::Api,
     quota::QuotaPurpose,
     upstream_id::UpstreamId,
 };
-use driftline_runtime::{metrics::REFRESH_FAILURES, now_ms};
+use driftline_runtime::metrics::REFRESH_FAILURES;
 use driftline_store::{StoreError, credential::Credential};
 use driftline_upstream::{ClientPurpose, Upstream, is_post_id};
 
@@ -52,40 +52,43 @@ impl LookupClient {
         let impossible = impossible.into_iter().map(|id| (id, Finding::Gone));
         if ids.is_empty() {
             self.quota.put_back(charge).await?;
-            let now_ms = now_ms();
-            return Ok(Ok(LookUps {
+            let nothing = self.client.look_up_many(&[]).await;
+            return Ok(nothing.map(|LookUps { headers, .. }| LookUps {
                 findings: impossible.collect(),
-                headers: AnswerHeaders {
-                    sent_at_ms: now_ms,
-                    received_at_ms: now_ms,
-                    ..AnswerHeaders::default()
-                },
+                headers,
             }));
         }
         shared.count(self.credential().instance, |refresh_stats| {
             refresh_stats.asked(ids.len());
         });
-        let mut found = match tokio::time::timeout(time, self.look_up(&ids)).await {
-            Ok(found) => found,
-            Err(_) => Err(Failure::new(
-                FailureKind::TimedOut,
-                format!(
-                    "a look-up of {} posts took longer than {} ms; raise refresh.lease if the server is that slow",
-                    ids.len(),
-                    time.as_millis()
-                ),
-            )),
-        };
-        match &found {
+        let found = tokio::time::timeout(time, self.client.look_up_many(&ids)).await;
+        let mut found = found.unwrap_or_else(|_| {
+            let message = format!(
+                "a look-up of {} posts took longer than {} ms; raise refresh.lease if the server is that slow",
+                ids.len(),
+                time.as_millis()
+            );
+            Err(Failure::new(FailureKind::TimedOut, message))
+        });
+        match &mut found {
             Ok(found) => {
                 let posts = u32::try_from(ids.len()).unwrap_or(u32::MAX);
                 self.quota.answered(charge, posts, &found.headers).await?;
                 shared.refusals.answered(self.credential().id);
+                if self.credential().quarantine.is_some() {
+                    shared.access.quotas.restore(self.credential()).await?;
+                }
+                if self.client.api() == Api::Mastodon {
+                    // It says that posts which the credential may not see do not exist.
+                    for (_, finding) in &mut found.findings {
+                        if *finding == Finding::Gone {
+                            *finding = Finding::Missing;
+                        }
+                    }
+                }
+                found.findings.extend(impossible);
             }
             Err(failure) => self.failed(charge, failure).await?,
-        }
-        if let Ok(found) = &mut found {
-            found.findings.extend(impossible);
         }
         Ok(found)
     }
@@ -103,23 +106,11 @@ impl LookupClient {
         REFRESH_FAILURES.with([failure.kind.name()]).increment(1);
         self.quota.failed(charge, failure).await
     }
-
-    async fn look_up(&self, ids: &[UpstreamId]) -> Result<LookUps, Failure> {
-        let mut found = self.client.look_up_many(ids).await?;
-        if self.client.api() == Api::Mastodon {
-            // Mastodon says that posts which the credential may not see do not exist.
-            for (_, finding) in &mut found.findings {
-                if *finding == Finding::Gone {
-                    *finding = Finding::Missing;
-                }
-            }
-        }
-        Ok(found)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use driftline_runtime::now_ms;
     use driftline_store::credential;
     use driftline_upstream::{Address, Credential as UpstreamCredential};
 

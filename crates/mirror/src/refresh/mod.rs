@@ -16,13 +16,10 @@ mod refresh_stats;
 mod refusals;
 mod saving;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod worker_pool;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::refresh::RefreshObservation;
 use driftline_runtime::{
@@ -72,7 +69,7 @@ pub(crate) struct Shared {
     faults: FaultLogs<InstanceId>,
     /// Credentials that this process cannot read.
     unusable: FaultLogs<CredentialId>,
-    refresh_stats: std::sync::Mutex<HashMap<InstanceId, RefreshStats>>,
+    refresh_stats: parking_lot::Mutex<HashMap<InstanceId, RefreshStats>>,
     stop: watch::Sender<bool>,
 }
 
@@ -89,10 +86,7 @@ impl Refreshers {
 
     /// The work of this process's workers for an instance since they began.
     pub fn refresh_stats(&self, instance: InstanceId) -> RefreshStats {
-        let mut refresh_stats = RefreshStats::default();
-        self.shared
-            .count(instance, |stats| refresh_stats = stats.clone());
-        refresh_stats
+        self.shared.count(instance, |stats| stats.clone())
     }
 
     /// Ends all workers; they release their claims.
@@ -114,7 +108,7 @@ impl Shared {
             refusals: Refusals::default(),
             faults: FaultLogs::default(),
             unusable: FaultLogs::default(),
-            refresh_stats: std::sync::Mutex::default(),
+            refresh_stats: parking_lot::Mutex::default(),
             stop,
         }
     }
@@ -123,17 +117,19 @@ impl Shared {
         self.stop.subscribe()
     }
 
-    pub(crate) fn count(&self, instance: InstanceId, count: impl FnOnce(&mut RefreshStats)) {
-        let mut all = self
-            .refresh_stats
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn count<T>(
+        &self,
+        instance: InstanceId,
+        count: impl FnOnce(&mut RefreshStats) -> T,
+    ) -> T {
+        let mut all = self.refresh_stats.lock();
         let refresh_stats = all.entry(instance).or_default();
         let before = refresh_stats.unconfirmed();
-        count(refresh_stats);
+        let counted = count(refresh_stats);
         if refresh_stats.unconfirmed() > before {
             self.access.cache_invalidations.raise(instance);
         }
+        counted
     }
 }
 
@@ -214,10 +210,7 @@ async fn scan_instance(shared: &Arc<Shared>, instance: &Instance) -> Result<(), 
 /// few minutes, since it counts the whole schedule.
 async fn share_learned(shared: &Arc<Shared>, instance: &Instance) -> Result<(), StoreError> {
     let (id, now) = (instance.id, now_ms());
-    let mut observation = None;
-    shared.count(id, |refresh_stats| {
-        observation = refresh_stats.observation_to_share(now);
-    });
+    let observation = shared.count(id, |stats| stats.observation_to_share(now));
     let Some(observation) = observation else {
         return Ok(());
     };
@@ -236,47 +229,30 @@ async fn share_observation(
     observation: &RefreshObservation,
     now: i64,
 ) -> Result<(), StoreError> {
-    let id = instance.id;
-    let behind = shared.store.read(move |tx| overdue(tx, id, now)).await?;
-    let origin = || [instance.origin.clone()];
-    REFRESH_OVERDUE_POSTS
-        .with(origin())
-        .set(behind.overdue as f64);
-    REFRESH_SCHEDULED_POSTS
-        .with(origin())
-        .set(behind.scheduled as f64);
-    show_staleness(shared, instance, now).await?;
-    let offered_per_ms = refresh_capacity::posts_per_ms(shared, id).await?;
-    let policies = &shared.access.policies;
+    let (id, policies) = (instance.id, &shared.access.policies);
+    let (origin, ages) = (|| instance.origin.clone(), policies.ages().clone());
+    let read = shared
+        .store
+        .read(move |tx| Ok::<_, StoreError>((overdue(tx, id, now)?, bands(tx, id, &ages, now)?)));
+    let (behind, band_states) = read.await?;
+    let (overdue, scheduled) = (behind.overdue as f64, behind.scheduled as f64);
+    REFRESH_OVERDUE_POSTS.with([origin()]).set(overdue);
+    REFRESH_SCHEDULED_POSTS.with([origin()]).set(scheduled);
+    for (band, state) in policies.ages().bands().iter().zip(band_states) {
+        let younger_than = format!("{}s", band.below_ms / 1000);
+        REFRESH_STALENESS
+            .with([origin(), younger_than])
+            .set(state.mean_staleness_ms as f64 / 1000.0);
+    }
+    let offered_per_ms = refresh_capacity::posts_per_ms(shared, instance).await?;
+    let (store, observation) = (&shared.store, observation.clone());
     policies
         .share(
-            &shared.store,
+            store,
             id,
-            observation.clone(),
+            observation,
             offered_per_ms,
             (behind.overdue, now),
         )
         .await
-}
-
-/// Exports the staleness of counts, by the posts' age.
-async fn show_staleness(
-    shared: &Arc<Shared>,
-    instance: &Instance,
-    now: i64,
-) -> Result<(), StoreError> {
-    let id = instance.id;
-    let ages = shared.access.policies.ages().clone();
-    let table = ages.clone();
-    let band_states = shared
-        .store
-        .read(move |tx| bands(tx, id, &table, now))
-        .await?;
-    for (band, state) in ages.bands().iter().zip(band_states) {
-        let younger_than = format!("{}s", band.below_ms / 1000);
-        REFRESH_STALENESS
-            .with([instance.origin.clone(), younger_than])
-            .set(state.mean_staleness_ms as f64 / 1000.0);
-    }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use driftline_runtime::{FaultLogs, Weight, now_ms, show_ms};
@@ -11,12 +11,15 @@ use driftline_store::{
     refresh::{OutboxItem, forget_relayed, outbox, outbox_of},
     source,
 };
+use parking_lot::Mutex;
 
 /// Notifies the libraries of sources. Clones share which notes were delivered.
 #[derive(Clone)]
 pub struct OutboxRelay {
     store: Store,
-    delivered: Arc<Delivered>,
+    /// Notes that some sources received while another could not: such a note stays in the outbox, and
+    /// must not be delivered twice.
+    delivered: Arc<Mutex<HashSet<(SourceId, LocalId, i64)>>>,
     faults: Arc<FaultLogs<SourceId>>,
     /// The last post that was relayed, of each instance whose outbox was not relayed to its end.
     reached: Arc<tokio::sync::Mutex<HashMap<InstanceId, LocalId>>>,
@@ -102,7 +105,12 @@ impl OutboxRelay {
         let sources = self.store.read(source::list).await?;
         let (mut received, mut kept) = (Vec::new(), HashSet::new());
         for source in sources.into_iter().filter(|s| s.instance.id == instance) {
-            let (id, news) = (source.id, Arc::new(self.delivered.news(source.id, &notes)));
+            let (id, mut news) = (source.id, notes.clone());
+            {
+                let delivered = self.delivered.lock();
+                news.retain(|note| !delivered.contains(&(id, note.post, note.since_ms)));
+            }
+            let news = Arc::new(news);
             if news.is_empty() {
                 received.push(id);
                 continue;
@@ -133,48 +141,18 @@ impl OutboxRelay {
         let (kept, relayed): (Vec<_>, Vec<_>) = notes
             .into_iter()
             .partition(|note| kept.contains(&note.post));
-        self.delivered.forget(&relayed);
-        self.delivered.add(&received, &kept);
+        {
+            let mut delivered = self.delivered.lock();
+            delivered.retain(|(_, post, _)| relayed.iter().all(|note| note.post != *post));
+            for id in received {
+                delivered.extend(kept.iter().map(|note| (id, note.post, note.since_ms)));
+            }
+        }
         self.store
             .write(Root::none(), move |tx| {
                 forget_relayed(tx, instance, &relayed)
             })
             .await
-    }
-}
-
-/// Notes that some sources received while another could not: such a note stays in the outbox, and must
-/// not be delivered twice.
-#[derive(Debug, Default)]
-struct Delivered(Mutex<HashSet<(SourceId, LocalId, i64)>>);
-
-impl Delivered {
-    /// The notes that the source has not received.
-    fn news(&self, source: SourceId, notes: &[OutboxItem]) -> Vec<OutboxItem> {
-        let delivered = self.lock();
-        let is_news = |note: &&OutboxItem| !delivered.contains(&(source, note.post, note.since_ms));
-        notes.iter().filter(is_news).copied().collect()
-    }
-
-    fn add(&self, sources: &[SourceId], notes: &[OutboxItem]) {
-        let mut delivered = self.lock();
-        for source in sources {
-            delivered.extend(notes.iter().map(|note| (*source, note.post, note.since_ms)));
-        }
-    }
-
-    /// Forgets notes that all sources have received, or that were replaced.
-    fn forget(&self, notes: &[OutboxItem]) {
-        let mut delivered = self.lock();
-        if !delivered.is_empty() {
-            let over: HashSet<LocalId> = notes.iter().map(|note| note.post).collect();
-            delivered.retain(|(_, post, _)| !over.contains(post));
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<(SourceId, LocalId, i64)>> {
-        // The set is consistent even if a holder of the lock panicked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -186,90 +164,107 @@ const MAX_PARTS: usize = 10;
 #[cfg(test)]
 mod tests {
     use driftline_db::{Tx, testing::Fresh};
+    use driftline_runtime::testing::Warnings;
     use driftline_store::{local_ids, testing::new_source};
 
     use super::*;
-    use driftline_runtime::testing::Warnings;
 
-    #[test]
-    fn no_source_receives_a_note_twice() {
-        let note = |post: u64, since_ms| OutboxItem {
-            post: LocalId::from(post),
-            counts: true,
-            since_ms,
-        };
-        let (one, other) = (SourceId::from(1), SourceId::from(2));
-        let delivered = Delivered::default();
-        delivered.add(&[one], &[note(7, 10)]);
-        let both = [note(7, 10), note(8, 10)];
-        assert_eq!(delivered.news(one, &both), [note(8, 10)]);
-        assert_eq!(delivered.news(other, &[note(7, 10)]), [note(7, 10)]);
-        let new = [note(7, 11)];
-        assert_eq!(delivered.news(one, &new), new, "a new note");
-        delivered.forget(&[note(7, 10)]);
-        assert_eq!(delivered.news(one, &[note(7, 10)]), [note(7, 10)]);
+    /// A store with two sources of one instance, the first of which cannot be notified.
+    struct World {
+        store: Store,
+        instance: InstanceId,
+        _fresh: Fresh,
+    }
+
+    impl World {
+        /// With so many posts in both sources, and a note about each.
+        async fn new(posts: u64) -> Self {
+            let fresh = Fresh::sqlite();
+            let target = fresh.target.clone();
+            let store = tokio::task::spawn_blocking(move || Store::open(target));
+            let store = store.await.unwrap().unwrap();
+            for name in ["broken", "other"] {
+                let add = move |tx: &mut Tx<'_>| source::add(tx, &new_source(name), 1);
+                store.write(local_ids::root(), add).await.unwrap().unwrap();
+            }
+            let instance = store.read(source::instances).await.unwrap()[0].id;
+            let world = Self {
+                store,
+                instance,
+                _fresh: fresh,
+            };
+            let numbers = format!(
+                "with recursive n(i) as (select 1 union all select i + 1 from n where i < {posts})"
+            );
+            for insert in [
+                "post (id, instance_id, upstream_id, first_source_id, read_at_ms, visibility,
+                     content_hash, listed)
+                 select i, instance_id, 'p' || i, id, 1, 'public', 1, false
+                 from n, source where name = 'broken'",
+                "entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
+                     content_hash, gone, listed, streamed)
+                 select id, i, i, 'p' || i, i, i, 1, 0, false, true, false from n, source",
+                "outbox (instance_id, post_id, since_ms, counts)
+                 select instance_id, i, 1, true from n, source where name = 'broken'",
+            ] {
+                world.write(format!("{numbers} insert into {insert}")).await;
+            }
+            let trigger = "create trigger broken before update on library
+                 when old.owner_id = (select id from source where name = 'broken')
+                 begin select raise(abort, 'broken'); end";
+            world.write(trigger.to_owned()).await;
+            world
+        }
+
+        async fn write(&self, sql: String) {
+            let job = move |tx: &mut Tx<'_>| Ok::<_, StoreError>(tx.execute(&sql, &[])?);
+            self.store.write(Root::none(), job).await.unwrap();
+        }
+
+        /// How many notes are left after what was left at this time is relayed.
+        async fn left_after(&self, relay: &OutboxRelay, now_ms: i64) -> u64 {
+            let relayed = relay.relay_what_is_left(self.instance, now_ms);
+            relayed.await.unwrap();
+            let instance = self.instance;
+            let left = move |tx: &mut Tx<'_>| outbox(tx, instance, i64::MAX, None, 5 * PART);
+            self.store.read(left).await.unwrap().len() as u64
+        }
+    }
+
+    #[tokio::test]
+    async fn no_source_receives_a_note_twice() {
+        let world = World::new(1).await;
+        let relay = OutboxRelay::new(&world.store);
+        let mut counts = Vec::new();
+        for since_ms in [1, 1, 2] {
+            world
+                .write(format!("update outbox set since_ms = {since_ms}"))
+                .await;
+            assert_eq!(world.left_after(&relay, i64::MAX).await, 1);
+            let other = world.store.read(|tx| source::by_name(tx, "other")).await;
+            counts.push(other.unwrap().unwrap().update_count);
+        }
+        assert_eq!(counts[0], counts[1], "it has received it");
+        assert!(counts[2] > counts[1], "a new note");
+        world.store.close().await;
     }
 
     #[tokio::test]
     async fn a_failing_source_does_not_delay_later_notes() {
-        let fresh = Fresh::sqlite();
-        let target = fresh.target.clone();
-        let store = tokio::task::spawn_blocking(move || Store::open(target));
-        let store = store.await.unwrap().unwrap();
-        let add = |tx: &mut Tx<'_>| source::add(tx, &new_source("broken"), 1);
-        let source = store.write(local_ids::root(), add).await.unwrap().unwrap();
-        let instance = store.read(source::instances).await.unwrap()[0].id;
-        let (source_id, instance_id) = (u64::from(source), u64::from(instance));
         let notes = u64::from(PART) * 2;
-        let write = async |sql: String| {
-            let job = move |tx: &mut Tx<'_>| Ok::<_, StoreError>(tx.execute(&sql, &[])?);
-            store.write(Root::none(), job).await.unwrap();
-        };
-        let numbers = format!(
-            "with recursive n(i) as (select 1 union all select i + 1 from n where i < {notes})"
-        );
-        write(format!(
-            "insert into post (id, instance_id, upstream_id, first_source_id, read_at_ms,
-                 visibility, content_hash, listed)
-             {numbers} select i, {instance_id}, 'p' || i, {source_id}, 1, 'public', 1, false from n"
-        ))
-        .await;
-        write(format!(
-            "insert into entry (source_id, id, post_id, position, first_usn, usn, arrived_at_ms,
-                 content_hash, gone, listed, streamed)
-             {numbers} select {source_id}, i, i, 'p' || i, i, i, 1, 0, false, true, false from n"
-        ))
-        .await;
-        write(format!(
-            "insert into outbox (instance_id, post_id, since_ms, counts)
-             {numbers} select {instance_id}, i, 1, true from n"
-        ))
-        .await;
-        let listed_nowhere = notes + 1;
-        write(format!(
-            "insert into outbox values ({instance_id}, {listed_nowhere}, 1, true)"
-        ))
-        .await;
-        write(format!(
-            "create trigger broken before update on library when old.owner_id = {source_id}
-             begin select raise(abort, 'broken'); end"
-        ))
-        .await;
-        let outbox_relay = OutboxRelay::new(&store);
-        let left_after = async |now_ms| {
-            let relayed = outbox_relay.relay_what_is_left(instance, now_ms);
-            relayed.await.unwrap();
-            let left = move |tx: &mut Tx<'_>| outbox(tx, instance, i64::MAX, None, 5 * PART);
-            store.read(left).await.unwrap().len() as u64
-        };
+        let world = World::new(notes).await;
+        let listed_nowhere =
+            "insert into outbox select instance_id, max(post_id) + 1, 1, true from outbox";
+        world.write(listed_nowhere.to_owned()).await;
+        let relay = OutboxRelay::new(&world.store);
         let (warnings, _guard) = Warnings::listen();
-        let early = left_after(LEFT_AFTER_MS).await;
+        let early = world.left_after(&relay, LEFT_AFTER_MS).await;
         assert_eq!(early, notes + 1, "it was noted a moment ago");
-        let broken = left_after(LEFT_AFTER_MS + 1).await;
+        let broken = world.left_after(&relay, LEFT_AFTER_MS + 1).await;
         assert_eq!(broken, notes, "kept for the broken one alone");
         assert_eq!(warnings.times("could not be notified"), 1, "of two parts");
-        write("drop trigger broken".to_owned()).await;
-        assert_eq!(left_after(LEFT_AFTER_MS + 1).await, 0);
-        store.close().await;
+        world.write("drop trigger broken".to_owned()).await;
+        assert_eq!(world.left_after(&relay, LEFT_AFTER_MS + 1).await, 0);
+        world.store.close().await;
     }
 }

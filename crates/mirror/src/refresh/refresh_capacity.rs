@@ -1,9 +1,13 @@
 //! How many refreshes the quotas of an instance allow.
 
+use std::collections::HashMap;
+
 use driftline_core::quota::{QuotaLedger, Unit};
 use driftline_runtime::now_ms;
 use driftline_store::{
-    InstanceId, StoreError, credential, instance::has_batch_look_up, quota, source,
+    StoreError, credential,
+    instance::{Instance, has_batch_look_up},
+    quota,
 };
 
 use super::Shared;
@@ -11,45 +15,33 @@ use crate::quotas::MONTH;
 
 /// Posts per ms, over all credentials in use. Where the upstream has reported no limit, the default
 /// limit of a Mastodon server counts.
-pub(crate) async fn posts_per_ms(shared: &Shared, id: InstanceId) -> Result<f64, StoreError> {
-    let (credentials, ledgers, api, has_batch) = shared
-        .store
-        .read(move |tx| {
-            let instances = source::instances(tx)?;
-            let api = instances.into_iter().find(|instance| instance.id == id);
-            Ok::<_, StoreError>((
-                credential::of_instance(tx, id)?,
-                quota::all(tx)?,
-                api.map(|instance| instance.api),
-                has_batch_look_up(tx, id)?,
-            ))
-        })
-        .await?;
-    let (scope, batch) = match api {
-        Some(api) => driftline_upstream::look_ups(api, has_batch.unwrap_or(false)),
-        None => return Ok(0.0),
-    };
+pub(crate) async fn posts_per_ms(shared: &Shared, instance: &Instance) -> Result<f64, StoreError> {
+    let id = instance.id;
+    let read = shared.store.read(move |tx| {
+        let has_batch = has_batch_look_up(tx, id)?;
+        Ok::<_, StoreError>((credential::of_instance(tx, id)?, quota::all(tx)?, has_batch))
+    });
+    let (mut credentials, ledgers, has_batch) = read.await?;
+    let ledgers: HashMap<_, _> = ledgers
+        .iter()
+        .map(|(id, scope, ledger)| ((*id, scope.as_str()), ledger))
+        .collect();
+    let (scope, batch) = driftline_upstream::look_ups(instance.api, has_batch.unwrap_or(false));
     let now = now_ms();
-    let is_used = |credential: &&credential::Credential| {
-        credential
-            .quarantine
-            .as_ref()
-            .is_none_or(|rest| rest.until_ms <= now)
-    };
-    let mut posts = 0.0;
-    for credential in credentials.iter().filter(is_used) {
-        let ledger_of = |wanted_scope: &str| {
-            let found = ledgers
-                .iter()
-                .find(|(id, scope, _)| *id == credential.id && scope == wanted_scope);
-            found.map(|(.., ledger)| ledger)
+    credentials.retain(|credential| {
+        let rest = credential.quarantine.as_ref();
+        rest.is_none_or(|rest| rest.until_ms <= now)
+    });
+    let posts = credentials.iter().map(|credential| {
+        let pace_of = |scope, unit| {
+            let ledger = ledgers.get(&(credential.id, scope))?;
+            pace(ledger, unit)
         };
-        let requests = ledger_of(scope).and_then(|ledger| pace(ledger, Unit::Requests));
-        let carried = requests.unwrap_or(DEFAULT_PER_MS) * batch as f64;
-        let capped = ledger_of(MONTH).and_then(|ledger| pace(ledger, Unit::Posts));
-        posts += capped.map_or(carried, |cap| carried.min(cap));
-    }
-    Ok(posts)
+        let requests = pace_of(scope, Unit::Requests).unwrap_or(DEFAULT_PER_MS);
+        let carried = requests * batch as f64;
+        pace_of(MONTH, Unit::Posts).map_or(carried, |cap| carried.min(cap))
+    });
+    Ok(posts.sum())
 }
 
 /// What the tightest window allows per ms.

@@ -53,11 +53,8 @@ impl RefreshStats {
     }
 
     pub(crate) fn saved(&mut self, outcome: LookupOutcome) {
-        let at = LookupOutcome::ALL
-            .iter()
-            .position(|other| *other == outcome);
-        if let Some(kept) = at.and_then(|at| self.outcomes.get_mut(at)) {
-            *kept += 1;
+        for (other, count) in LookupOutcome::ALL.iter().zip(&mut self.outcomes) {
+            *count += u64::from(*other == outcome);
         }
         REFRESHED_POSTS.with([outcome.name()]).increment(1);
     }

@@ -1,9 +1,7 @@
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{HashMap, HashSet};
 
 use driftline_store::{CredentialId, refresh::LookupTarget};
+use parking_lot::Mutex;
 
 /// The posts that each credential of this process was refused (403) since its last answer: one such
 /// post may be hidden, many show that the upstream rejects the credential.
@@ -21,11 +19,16 @@ impl Refusals {
         self.with(credential, |refused| refused.is_empty())
     }
 
-    /// Records refusals of posts that were requested alone. Returns whether there are too many.
+    /// Records refusals of posts that were requested alone. Returns whether there are too many, and
+    /// then begins again.
     pub(super) fn are_too_many(&self, credential: CredentialId, posts: &[LookupTarget]) -> bool {
         self.with(credential, |refused| {
             refused.extend(posts);
-            refused.len() >= MAX_POSTS
+            let are_too_many = refused.len() >= MAX_POSTS;
+            if are_too_many {
+                refused.clear();
+            }
+            are_too_many
         })
     }
 
@@ -34,9 +37,7 @@ impl Refusals {
         credential: CredentialId,
         then: impl FnOnce(&mut HashSet<LookupTarget>) -> T,
     ) -> T {
-        // The sets are consistent even if a holder of the lock panicked.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        then(all.entry(credential).or_default())
+        then(self.0.lock().entry(credential).or_default())
     }
 }
 
@@ -60,7 +61,8 @@ mod tests {
         refusals.answered(mine);
         assert!(refusals.is_clear(mine));
         assert!((1..5).all(|id| !are_too_many(id)), "an answer ends the row");
-        assert!(are_too_many(5) && !refusals.is_clear(mine));
+        assert!(!refusals.is_clear(mine));
+        assert!(are_too_many(5) && refusals.is_clear(mine));
         assert!(refusals.is_clear(CredentialId::from(8)));
     }
 }

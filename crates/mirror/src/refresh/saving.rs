@@ -1,14 +1,13 @@
 //! Saves the answers of look-ups.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
-use driftline_core::post::Post;
 use driftline_store::{
     SourceId, StoreError,
     instance::Instance,
     refresh::{AnsweredLookup, Claim, LookupAnswer, LookupTarget, Save},
     source,
-    tracked::{Found, hydrate as hydrate_posts},
+    tracked::hydrate as hydrate_posts,
 };
 
 use super::{RefreshStats, Shared};
@@ -25,10 +24,11 @@ pub(super) async fn save(
     answers: Vec<AnsweredLookup>,
 ) -> Result<(), StoreError> {
     hydrate(shared, instance, &answers).await?;
+    let policy = shared.access.policies.of(instance.id);
     let save = Save {
         claim,
         answers,
-        policy: shared.access.policies.of(instance.id),
+        policy: Arc::clone(&policy),
         keep_deleted: shared.access.keep_deleted,
         now_ms: now_ms(),
         random: random(),
@@ -43,25 +43,16 @@ pub(super) async fn save(
         Err(error) => return Err(error),
     };
     REFRESH_POSTPONED.increment(saved.postponed);
-    let policy = shared.access.policies.of(instance.id);
     shared.count(instance.id, |refresh_stats| {
         for (_, outcome) in &saved.outcomes {
             refresh_stats.saved(*outcome);
         }
         for (before, after) in &saved.grown {
-            refresh_stats.observation.answered(
-                &policy,
-                &before.refresh_history(),
-                after.refreshed_ms,
-            );
+            let (history, at_ms) = (before.refresh_history(), after.refreshed_ms);
             let total = after.counts.total() as f64;
             let observation = &mut refresh_stats.observation;
-            observation.grew(
-                &policy,
-                &before.refresh_history(),
-                after.refreshed_ms,
-                total,
-            );
+            observation.answered(&policy, &history, at_ms);
+            observation.grew(&policy, &history, at_ms, total);
         }
     });
     let news: Vec<_> = saved.news.iter().map(|(post, _)| *post).collect();
@@ -75,28 +66,19 @@ async fn hydrate(
     instance: &Instance,
     answers: &[AnsweredLookup],
 ) -> Result<(), StoreError> {
-    let mut by_source: HashMap<SourceId, Vec<(i64, Box<Post>, i64)>> = HashMap::new();
+    let mut by_source: HashMap<SourceId, Vec<AnsweredLookup>> = HashMap::new();
     for answered in answers {
-        if let (LookupTarget::Pending { lookup_id, source }, LookupAnswer::Found(post)) =
+        if let (LookupTarget::Pending { source, .. }, LookupAnswer::Found(_)) =
             (answered.what, &answered.answer)
         {
-            let found = (lookup_id, post.clone(), answered.asked_at_ms);
-            by_source.entry(source).or_default().push(found);
+            by_source.entry(source).or_default().push(answered.clone());
         }
     }
-    for (source, posts) in by_source {
+    for (source, found) in by_source {
         let policy = shared.access.policies.of(instance.id);
         let stored = shared
             .store
             .write(source::root(source), move |tx| {
-                let found: Vec<Found<'_>> = posts
-                    .iter()
-                    .map(|(lookup_id, post, asked_at_ms)| Found {
-                        lookup_id: *lookup_id,
-                        post,
-                        asked_at_ms: *asked_at_ms,
-                    })
-                    .collect();
                 hydrate_posts(tx, source, &found, &policy, now_ms())
             })
             .await;

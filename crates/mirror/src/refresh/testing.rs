@@ -18,13 +18,13 @@ use super::{RefreshOptions, Shared};
 use crate::upstream_access::UpstreamAccess;
 
 /// The state that workers share, on a store of its own.
-pub(super) struct World {
-    pub(super) shared: Arc<Shared>,
+pub(crate) struct World {
+    pub(crate) shared: Arc<Shared>,
     folder: tempfile::TempDir,
 }
 
 impl World {
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("driftline.db");
         Self::made(Target::Sqlite { path }, folder).await
@@ -49,6 +49,15 @@ impl World {
 
     /// Adds a credential with its token in a file.
     pub(super) async fn credential(&self, name: &str) -> CredentialId {
+        self.capped_credential(name, None).await
+    }
+
+    /// The same, with a cap on the posts that it reads in a month.
+    pub(crate) async fn capped_credential(
+        &self,
+        name: &str,
+        monthly_posts: Option<i64>,
+    ) -> CredentialId {
         let path = self.token_of(name);
         std::fs::write(&path, name).unwrap();
         let new = NewCredential {
@@ -56,7 +65,7 @@ impl World {
             origin: "https://x.test".into(),
             api: Api::X,
             token: Some(TokenLocation::File(path.to_str().unwrap().into())),
-            monthly_posts: None,
+            monthly_posts,
         };
         let added = self
             .shared

@@ -1,7 +1,5 @@
 //! The workers of one instance.
 
-mod batch_check;
-
 use std::{
     sync::{
         Arc,
@@ -27,8 +25,7 @@ use tokio::{sync::watch, task::JoinHandle};
 use super::{
     Shared,
     batch_ability::BatchAbility,
-    credential_pool::CredentialPool,
-    cross_check,
+    credential_pool, cross_check,
     look_up::{self, Deadlines, LookupAnswers},
     lookup_client::LookupClient,
     saving::save,
@@ -63,20 +60,19 @@ impl WorkerPool {
     }
 }
 
-struct Worker {
-    shared: Arc<Shared>,
-    instance: Instance,
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    pub(super) instance: Instance,
     /// The worker's unique name on its claims.
     holder: String,
     /// Whether the store may have a claim in its name that it does not know of or could not release.
     may_hold: bool,
     shard: u64,
-    batch: BatchAbility,
+    pub(super) batch: BatchAbility,
     /// Failures of the upstream in a row.
     failures: u32,
     /// The end of the pause after a failure, Unix ms.
     paused_until_ms: i64,
-    credential_pool: CredentialPool,
 }
 
 /// The result of a turn.
@@ -97,10 +93,9 @@ impl Worker {
             holder: format!("{}/{number}", shared.options.holder),
             may_hold: false,
             shard: random(),
-            batch: BatchAbility::default(),
+            batch: BatchAbility::new(instance.api),
             failures: 0,
             paused_until_ms: 0,
-            credential_pool: CredentialPool::new(instance),
         }
     }
 
@@ -183,7 +178,7 @@ impl Worker {
         self.recall_batch().await?;
         let has_batch = self.batch.has_it();
         let (lookup_client, charge) =
-            match self.credential_pool.choose(&self.shared, has_batch).await? {
+            match credential_pool::choose(&self.shared, &self.instance, has_batch).await? {
                 Ok(chosen) => chosen,
                 Err(until_ms) => return Ok(Turn::Until(until_ms)),
             };
@@ -235,47 +230,43 @@ impl Worker {
         lookup_client: &LookupClient,
         charge: Charge,
     ) -> Result<Turn, StoreError> {
-        let credential = lookup_client.credential();
         let charge = match self.knows_batch(&claim, lookup_client, charge).await? {
             Ok(charge) => charge,
             Err(until_ms) => return Ok(Turn::Until(until_ms)),
         };
         let found = self.look_up(&claim, lookup_client, charge).await?;
+        let (kind, is_silent) = (found.kind(), found.is_silent());
         if let Some(failure) = &found.failure {
-            tracing::info!(
-                instance = %self.instance.origin,
-                credential = %credential.name,
-                kind = %failure.kind,
-                "{}", failure.message
-            );
+            self.log_failure(lookup_client, failure);
         }
-        if found.answers.is_empty() && found.failure.is_some() {
-            let kind = found.failure.map(|failure| failure.kind);
-            self.forget_obsolete(kind, lookup_client).await?;
-            return Ok(Turn::Until(self.after_failure(kind)));
+        // A look-up of several posts may have been removed.
+        if kind == Some(FailureKind::NotFound) && self.batch.has_it() {
+            self.forget_batch().await?;
         }
-        let kind = found.failure.as_ref().map(|failure| failure.kind);
-        let is_silent = !found
-            .answers
-            .iter()
-            .any(|answered| answered.answer.is_usable());
         if !is_silent {
             self.failures = 0;
-            if credential.quarantine.is_some() {
-                self.shared.access.quotas.restore(credential).await?;
-            }
         }
-        save(&self.shared, &self.instance, claim, found.answers).await?;
-        self.forget_obsolete(kind, lookup_client).await?;
-        if is_silent && kind.is_some() {
-            return Ok(Turn::Until(self.after_failure(kind)));
+        if kind.is_none() || !found.answers.is_empty() {
+            save(&self.shared, &self.instance, claim, found.answers).await?;
         }
-        Ok(Turn::Saved)
+        Ok(match kind {
+            Some(kind) if is_silent => Turn::Until(self.after_failure(kind)),
+            _ => Turn::Saved,
+        })
+    }
+
+    pub(super) fn log_failure(&self, lookup_client: &LookupClient, failure: &Failure) {
+        tracing::info!(
+            instance = %self.instance.origin,
+            credential = %lookup_client.credential().name,
+            kind = %failure.kind,
+            "{}", failure.message
+        );
     }
 
     /// Looks up a claim's posts with one credential, and with others the posts that it could not see.
     async fn look_up(
-        &mut self,
+        &self,
         claim: &Claim,
         lookup_client: &LookupClient,
         charge: Charge,
@@ -291,7 +282,7 @@ impl Worker {
         };
         let posts: Vec<_> = claim.posts.iter().collect();
         let is_after_silence = self.failures > 0;
-        let found = look_up::look_up(
+        let mut found = look_up::look_up(
             shared,
             lookup_client,
             charge,
@@ -300,46 +291,22 @@ impl Worker {
             is_after_silence,
         )
         .await?;
-        if let Some(refused) = self.quarantine(lookup_client, &found).await? {
-            return Ok(refused);
+        let id = lookup_client.credential().id;
+        if let Some(failure) = &mut found.failure
+            && shared.refusals.are_too_many(id, &found.refused)
+        {
+            // The credential is rejected: no post is blamed.
+            failure.kind = FailureKind::Unauthorized;
+            lookup_client.failed(Charge::default(), failure).await?;
+            found.answers.clear();
+            return Ok(found);
         }
         deadlines.last_ms = deadlines.over_ms;
-        let credential_pool = &mut self.credential_pool;
-        let answers = cross_check::confirm(
-            shared,
-            credential_pool,
-            lookup_client,
-            claim,
-            found.answers,
-            deadlines,
-        )
-        .await?;
-        Ok(LookupAnswers { answers, ..found })
-    }
-
-    /// Quarantines a credential that was refused (403) too many posts in a row, and blames none of them.
-    async fn quarantine(
-        &self,
-        lookup_client: &LookupClient,
-        found: &LookupAnswers,
-    ) -> Result<Option<LookupAnswers>, StoreError> {
-        let (refusals, id) = (&self.shared.refusals, lookup_client.credential().id);
-        let Some(failure) = &found.failure else {
-            return Ok(None);
-        };
-        if found.refused.is_empty() || !refusals.are_too_many(id, &found.refused) {
-            return Ok(None);
-        }
-        refusals.answered(id);
-        let failure = Failure {
-            kind: FailureKind::Unauthorized,
-            ..failure.clone()
-        };
-        lookup_client.failed(Charge::default(), &failure).await?;
-        Ok(Some(LookupAnswers {
-            failure: Some(failure),
-            ..LookupAnswers::default()
-        }))
+        let (instance, answers) = (&self.instance, found.answers);
+        found.answers =
+            cross_check::confirm(shared, instance, lookup_client, claim, answers, deadlines)
+                .await?;
+        Ok(found)
     }
 
     async fn claim(&mut self, client: &Upstream) -> Result<Claimed, StoreError> {
@@ -365,38 +332,13 @@ impl Worker {
             .await
     }
 
-    /// Forgets a token that may have been changed, and a look-up of several posts that may have been
-    /// removed.
-    async fn forget_obsolete(
-        &mut self,
-        kind: Option<FailureKind>,
-        lookup_client: &LookupClient,
-    ) -> Result<(), StoreError> {
-        match kind {
-            Some(FailureKind::Unauthorized) => {
-                self.credential_pool.forget(lookup_client.credential().id);
-            }
-            Some(FailureKind::NotFound) if self.batch.has_it() => {
-                self.forget_batch().await?;
-            }
-            _ => {}
+    /// Begins a pause, where the ledger and the quarantine do not know when to go on. Returns its end,
+    /// Unix ms.
+    pub(super) fn after_failure(&mut self, kind: FailureKind) -> i64 {
+        if let FailureKind::Throttled | FailureKind::Capped | FailureKind::Unauthorized = kind {
+            return 0;
         }
-        Ok(())
-    }
-
-    fn after_failure(&mut self, kind: Option<FailureKind>) -> i64 {
-        match kind {
-            // The ledger and the quarantine know when to go on.
-            Some(FailureKind::Throttled | FailureKind::Capped | FailureKind::Unauthorized) => 0,
-            _ => {
-                self.failures = self.failures.saturating_add(1);
-                self.pause()
-            }
-        }
-    }
-
-    /// Begins a pause; returns its end, Unix ms.
-    fn pause(&mut self) -> i64 {
+        self.failures = self.failures.saturating_add(1);
         let pause_ms = backoff_ms(FAILURE_PAUSE_MS, self.failures, random());
         self.paused_until_ms = now_ms() + pause_ms.min(MAX_PAUSE_MS);
         self.paused_until_ms

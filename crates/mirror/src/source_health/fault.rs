@@ -6,8 +6,6 @@ use driftline_core::{answer::FailureKind, timeline::LastError};
 use driftline_runtime::Weight;
 use serde::{Deserialize, Serialize};
 
-use crate::client::ClientError;
-
 /// The fault of a source. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFault {
@@ -37,25 +35,8 @@ impl SourceFault {
         }
     }
 
-    pub(crate) fn of_client(error: &ClientError) -> Self {
-        Self::new("client", error)
-    }
-
-    pub(crate) fn of_store(error: &impl ToString) -> Self {
-        Self::new(Self::STORE, error)
-    }
-
-    /// An error of the store for this source alone.
-    pub(crate) fn of_stored(error: &impl ToString) -> Self {
-        Self::new("stored", error)
-    }
-
-    /// A session that panicked, which is a bug of this program.
-    pub(crate) fn of_bug(error: &impl ToString) -> Self {
-        Self::new("bug", error)
-    }
-
-    fn new(kind: &'static str, error: &impl ToString) -> Self {
+    /// A fault that the error describes.
+    pub(crate) fn new(kind: &'static str, error: &impl ToString) -> Self {
         let message = error.to_string();
         Self {
             kind: kind.into(),

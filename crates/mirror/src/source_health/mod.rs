@@ -4,7 +4,7 @@ mod fault;
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use driftline_core::timeline::Machine;
@@ -14,6 +14,7 @@ use driftline_runtime::{
     show_ms,
 };
 use driftline_store::SourceId;
+use parking_lot::Mutex;
 
 use crate::session::Done;
 
@@ -24,11 +25,9 @@ pub use fault::SourceFault;
 /// The pollers report it and it is kept in memory, so that it is available during an outage of the
 /// store.
 #[derive(Debug, Clone, Default)]
-pub struct SourceHealth {
-    records: Arc<Mutex<BTreeMap<SourceId, Record>>>,
-}
+pub struct SourceHealth(Arc<Mutex<BTreeMap<SourceId, Record>>>);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Record {
     name: String,
     /// Since when no session reads it, Unix ms; `None` while one does.
@@ -46,19 +45,20 @@ struct Record {
 impl SourceHealth {
     /// The fault of a source; `None` if it has none or another process reads it.
     pub fn fault(&self, source: SourceId) -> Option<SourceFault> {
-        self.records().get(&source)?.fault.clone()
+        self.0.lock().get(&source)?.fault.clone()
     }
 
     /// Whether this process reads a source; `None` if it is not to read it.
     pub fn is_read(&self, source: SourceId) -> Option<bool> {
-        let records = self.records();
+        let records = self.0.lock();
         Some(records.get(&source)?.idle_since_ms.is_none())
     }
 
     /// The stalled sources at this time, Unix ms, by name.
     pub fn stalled_sources(&self, now_ms: i64) -> Vec<StalledSource> {
         let mut all: Vec<_> = self
-            .records()
+            .0
+            .lock()
             .values()
             .filter_map(|record| record.stalled(now_ms))
             .collect();
@@ -69,7 +69,7 @@ impl SourceHealth {
     /// The error of a store that fails every commit of a source. A disk that is nearly full may accept
     /// a probe and no page, which only sources notice.
     pub fn store_fails(&self) -> Option<String> {
-        let records = self.records();
+        let records = self.0.lock();
         let halted = records.values().filter_map(|record| {
             let fault = record.fault.as_ref();
             fault.filter(|fault| fault.kind == SourceFault::STORE)
@@ -82,7 +82,7 @@ impl SourceHealth {
 
     /// Sets the sources that this process is to read.
     pub(crate) fn watch(&self, sources: &[(SourceId, &str)], now_ms: i64) {
-        let mut records = self.records();
+        let mut records = self.0.lock();
         let watched: HashSet<SourceId> = sources.iter().map(|(id, _)| *id).collect();
         records.retain(|id, record| {
             let stays = watched.contains(id);
@@ -92,9 +92,11 @@ impl SourceHealth {
             stays
         });
         for (id, name) in sources {
-            let record = records
-                .entry(*id)
-                .or_insert_with(|| Record::new((*name).to_owned(), now_ms));
+            let record = records.entry(*id).or_insert_with(|| Record {
+                name: (*name).to_owned(),
+                idle_since_ms: Some(now_ms),
+                ..Record::default()
+            });
             if record.name != *name {
                 record.hide();
                 record.name = (*name).to_owned();
@@ -152,50 +154,35 @@ impl SourceHealth {
         now_ms: i64,
     ) {
         self.change(source, |record| {
-            record.idle_since_ms.get_or_insert(now_ms);
-            record.busy_since_ms = None;
+            record.idles(now_ms);
             record.fails(fault, weight, now_ms);
         });
     }
 
     /// No session reads the source any more, without a fault.
     pub(crate) fn ended(&self, source: SourceId, now_ms: i64) {
-        self.change(source, |record| {
-            record.idle_since_ms.get_or_insert(now_ms);
-            record.busy_since_ms = None;
-        });
+        self.change(source, |record| record.idles(now_ms));
     }
 
     /// Exports the health as metrics.
     pub(crate) fn show(&self, now_ms: i64) {
-        for record in self.records().values() {
+        for record in self.0.lock().values() {
             let is_stalled = record.stalled(now_ms).is_some();
             record.show(record.fault.is_some() || is_stalled, is_stalled);
         }
     }
 
     fn change(&self, source: SourceId, change: impl FnOnce(&mut Record)) {
-        if let Some(record) = self.records().get_mut(&source) {
+        if let Some(record) = self.0.lock().get_mut(&source) {
             change(record);
         }
-    }
-
-    fn records(&self) -> MutexGuard<'_, BTreeMap<SourceId, Record>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Record {
-    fn new(name: String, now_ms: i64) -> Self {
-        Self {
-            name,
-            idle_since_ms: Some(now_ms),
-            busy_since_ms: None,
-            succeeded_at_ms: None,
-            stored_at_ms: None,
-            fault: None,
-            log: FaultLog::default(),
-        }
+    fn idles(&mut self, now_ms: i64) {
+        self.idle_since_ms.get_or_insert(now_ms);
+        self.busy_since_ms = None;
     }
 
     fn fails(&mut self, mut fault: SourceFault, weight: Option<Weight>, now_ms: i64) {
@@ -301,7 +288,7 @@ mod tests {
         let health = SourceHealth::default();
         health.watch(&[(ID, "a")], 0);
         health.begun(ID);
-        let fault = SourceFault::of_store(&"database or disk is full");
+        let fault = SourceFault::new(SourceFault::STORE, &"database or disk is full");
         health.halted(ID, fault.clone(), None, 1_000);
         health.halted(ID, fault, None, 5_000);
         let still = health.stalled_sources(16_000);
@@ -321,9 +308,9 @@ mod tests {
         let other = SourceId::new(8);
         health.watch(&[(ID, "a"), (other, "b")], 0);
         assert_eq!(health.store_fails(), None);
-        let fault = SourceFault::of_store(&"full");
+        let fault = SourceFault::new(SourceFault::STORE, &"full");
         let weight = Some(Weight::Lasting);
-        health.halted(ID, SourceFault::of_stored(&"too long"), weight, 500);
+        health.halted(ID, SourceFault::new("stored", &"too long"), weight, 500);
         assert_eq!(health.store_fails(), None, "it is that source's fault");
         health.halted(ID, fault.clone(), None, 1_000);
         assert_eq!(health.store_fails().as_deref(), Some("full"));

@@ -7,7 +7,7 @@ use driftline_store::{
     StoreError, block_on,
     refresh::{AnsweredLookup, Claim, LookupAnswer, LookupTarget, Save},
     source,
-    tracked::{Found, hydrate},
+    tracked::hydrate,
 };
 use rand::RngExt;
 
@@ -73,19 +73,15 @@ impl Simulation {
 
     /// Stores the found posts of pending look-ups, in a commit of its own.
     pub(super) fn hydrate(&mut self, answers: &[AnsweredLookup]) {
-        let posts: Vec<_> = answers
-            .iter()
-            .filter_map(|answered| match (answered.what, &answered.answer) {
-                (LookupTarget::Pending { lookup_id, .. }, LookupAnswer::Found(post)) => {
-                    Some((lookup_id, post.clone(), answered.asked_at_ms))
-                }
-                _ => None,
-            })
-            .collect();
-        if posts.is_empty() {
-            return;
-        }
-        for (_, post, asked_ms) in &posts {
+        let mut is_empty = true;
+        for answered in answers {
+            let (LookupTarget::Pending { .. }, LookupAnswer::Found(post)) =
+                (answered.what, &answered.answer)
+            else {
+                continue;
+            };
+            is_empty = false;
+            let asked_ms = &answered.asked_at_ms;
             let known = self.newest.get(&post.id);
             if known.is_none() {
                 // Another worker may have stored it, when this one's claim had ended.
@@ -97,18 +93,14 @@ impl Simulation {
                 self.newest.entry(post.id.clone()).or_insert(newest);
             }
         }
+        if is_empty {
+            return;
+        }
         let (source, policy, now_ms) = (self.source, Arc::clone(&self.policy), self.now_ms);
+        let answers = answers.to_vec();
         self.store
             .write_blocking(source::root(source), move |tx| {
-                let found: Vec<Found<'_>> = posts
-                    .iter()
-                    .map(|(lookup_id, post, asked_at_ms)| Found {
-                        lookup_id: *lookup_id,
-                        post,
-                        asked_at_ms: *asked_at_ms,
-                    })
-                    .collect();
-                hydrate(tx, source, &found, &policy, now_ms)
+                hydrate(tx, source, &answers, &policy, now_ms)
             })
             .unwrap();
     }

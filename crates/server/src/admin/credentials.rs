@@ -14,7 +14,7 @@ use driftline_store::{
     instance, local_ids, quota,
     source::{self, NameRefused, TokenLocation},
 };
-use driftline_upstream::{Address, Upstream, look_ups};
+use driftline_upstream::{Address, look_ups};
 
 use super::{
     AddCredential, AddedCredential, CredentialRow, Host, ListCredentials, QuotaLimit,
@@ -206,11 +206,8 @@ pub(super) async fn test(
             "the credential's server is not known any more",
         ));
     };
-    let address = Address::parse(&instance.origin).map_err(CommandError::usage)?;
-    let secret = access
-        .secret(credential.token.as_ref(), &instance.origin)
-        .map_err(CommandError::usage)?;
-    let client = Upstream::new(instance.api, access.http.clone(), address, secret)
+    let client = access
+        .client(instance.api, &instance.origin, credential.token.as_ref())
         .map_err(CommandError::usage)?;
     match client.verify().await {
         Ok(who) => {

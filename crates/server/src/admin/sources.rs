@@ -7,9 +7,7 @@ use driftline_core::{
     quota::QuotaPurpose,
     timeline::{GapKind, Machine},
 };
-use driftline_mirror::{
-    Pollers, SourceFault, SourceHealth, client_of_new, quotas::Permit, same_api,
-};
+use driftline_mirror::{Pollers, SourceFault, SourceHealth, quotas::Permit, same_api};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
     SourceId, Store, StoreError,
@@ -59,7 +57,8 @@ async fn check(host: &Host, row: &NewSource) -> Result<Option<String>, CommandEr
     let Some(access) = &host.access else {
         return Err(CommandError::failed("this process cannot reach upstreams"));
     };
-    let (client, timeline) = client_of_new(row, access)
+    let (client, timeline) = access
+        .client_of(row.api, &row.origin, &row.timeline, row.token.as_ref())
         .map_err(|error| CommandError::usage(format!("{error}; {UNCHECKED}")))?;
     let scope = client.scope(ClientPurpose::Page(&timeline));
     let known = credential_of(&host.store, row).await?;

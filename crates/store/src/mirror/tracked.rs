@@ -16,7 +16,7 @@ use crate::{
     id_types::{SourceId, sql},
     local_ids,
     posts::post,
-    refresh::{self, pending_lookup},
+    refresh::{self, AnsweredLookup, LookupAnswer, LookupTarget, pending_lookup},
     text::without_nul,
 };
 
@@ -40,17 +40,6 @@ pub struct TrackedCounts {
     pub missing: u64,
     /// Posts that are stored.
     pub found: u64,
-}
-
-/// A post that a pending look-up found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found<'a> {
-    /// The look-up's ID.
-    pub lookup_id: i64,
-    /// The post.
-    pub post: &'a Post,
-    /// When it was requested, Unix ms.
-    pub asked_at_ms: i64,
 }
 
 /// Adds look-ups of upstream IDs, each at most once. They are due at once, and what they find is
@@ -133,34 +122,39 @@ fn adopt(
     held.save_usns(tx)
 }
 
-/// Stores the posts that pending look-ups of one source found, and removes these look-ups. To be
-/// written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
+/// Stores the posts that pending look-ups of one source found, among these answers, and removes these
+/// look-ups. To be written below [`crate::mirror::source::root`] of the source. Returns how many posts the source did not
 /// have.
 pub fn hydrate(
     tx: &mut Tx<'_>,
     source: SourceId,
-    found: &[Found<'_>],
+    answers: &[AnsweredLookup],
     policy: &Policy,
     now_ms: i64,
 ) -> Result<u64, StoreError> {
     let mut held = LockedSource::load(tx, source, None)?;
-    let ids: Vec<i64> = found.iter().map(|found| found.lookup_id).collect();
+    let lookup_id = |answered: &AnsweredLookup| match answered.what {
+        LookupTarget::Pending { lookup_id, .. } => Some(lookup_id),
+        LookupTarget::Stored(_) => None,
+    };
+    let ids: Vec<i64> = answers.iter().filter_map(lookup_id).collect();
     let lookups = pending_lookup::by_ids(tx, &ids)?;
     let (mut new, mut done) = (0, Vec::new());
-    let mut answers: BTreeMap<(bool, i64), Vec<&Post>> = BTreeMap::new();
-    for found in found {
-        if let Some(lookup) = lookups.get(&found.lookup_id)
+    let mut found: BTreeMap<(bool, i64), Vec<&Post>> = BTreeMap::new();
+    for answered in answers {
+        if let (Some(id), LookupAnswer::Found(post)) = (lookup_id(answered), &answered.answer)
+            && let Some(lookup) = lookups.get(&id)
             && lookup.source_id == held.id
         {
-            let answer = answers.entry((lookup.once, found.asked_at_ms));
-            answer.or_default().push(found.post);
-            done.push(found.lookup_id);
+            let found = found.entry((lookup.once, answered.asked_at_ms));
+            found.or_default().push(post);
+            done.push(id);
         }
     }
     let never = Policy::Never {
         ages: policy.ages().clone(),
     };
-    for ((once, asked_at_ms), posts) in answers {
+    for ((once, asked_at_ms), posts) in found {
         let positions: Vec<&str> = posts.iter().map(|post| post.id.as_str()).collect();
         let mut known = entry::at(tx, held.id, &positions)?;
         let observations: Vec<PostObservation<'_>> = posts

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driftline_core::{
     post::Visibility,
-    refresh::{BatchRule, Fill, Freshness, Policy},
+    refresh::{BatchRule, Fill, Freshness, LookupOutcome, Policy},
 };
 use driftline_db::{DbError, Dialect, Root, Tx};
 
@@ -78,6 +78,8 @@ pub struct DuePost {
     pub due_at_ms: i64,
     /// What its answers said.
     pub freshness: Freshness,
+    /// The outcome of its last look-up; `None` for a pending one.
+    pub last_outcome: Option<LookupOutcome>,
     /// Whether anyone may see it at the upstream.
     pub is_open: bool,
     pub(crate) slot: Slot,
@@ -401,6 +403,9 @@ fn posts(tx: &mut Tx<'_>, slots: &[Slot]) -> Result<(Vec<DuePost>, Vec<Slot>), S
                 upstream_id,
                 due_at_ms: slot.due_at_ms,
                 freshness: state.freshness,
+                last_outcome: state
+                    .outcome
+                    .filter(|_| matches!(what, LookupTarget::Stored(_))),
                 is_open,
                 slot: *slot,
             }),

@@ -2,6 +2,7 @@ use driftline_core::answer::FailureKind;
 use proptest::prelude::*;
 
 use super::*;
+use crate::testing::check_kinds;
 
 const STATUS: &str = r#"{"id":"115045591662261686","created_at":"2025-08-17T18:46:55.745Z","edited_at":"2025-08-17T18:47:00Z","visibility":"unlisted","uri":"https://a.example/users/x/statuses/1","url":"https://a.example/@x/1","replies_count":1,"reblogs_count":2,"favourites_count":3,"content":"<p>caf\u00e9</p>","reblog":null,"unknown":{"kept":[1.0,true,null]},"account":{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}}"#;
 
@@ -43,7 +44,7 @@ fn unusable_ids_are_reported() {
 
 #[test]
 fn each_wrong_body_has_its_kind() {
-    for (body, expected) in [
+    let wrong = [
         ("", FailureKind::Truncated),
         (" \r\n", FailureKind::Truncated),
         ("[", FailureKind::Truncated),
@@ -69,9 +70,8 @@ fn each_wrong_body_has_its_kind() {
         (r#"[{"id":"1"},]"#, FailureKind::BadJson),
         (r#"[{"id":"1"}]]"#, FailureKind::BadJson),
         (r#"[{"id":"1"} {"id":"2"}]"#, FailureKind::BadJson),
-    ] {
-        assert_eq!(kind(body), expected, "{body}");
-    }
+    ];
+    check_kinds(|body| page(body, &Timeline::Home), wrong);
     assert_eq!(
         page(b"[{\"id\":\"1\",\"x\":\"\xff\"}]", &Timeline::Home)
             .expect_err("not UTF-8")
@@ -124,22 +124,20 @@ fn a_mention_has_the_position_of_its_notification() {
         "they show how far the page reaches"
     );
     assert_eq!(listed[0].post, one(STATUS));
-    for (body, expected) in [
+    let wrong = [
         (r#"[{"type":"mention"}]"#, FailureKind::BadId),
         (
             r#"[{"id":"1","type":"mention","status":{}}]"#,
             FailureKind::BadId,
         ),
         ("[7]", FailureKind::BadJson),
-    ] {
-        let failure = page(body.as_bytes(), &Timeline::Mentions).expect_err(body);
-        assert_eq!(failure.kind, expected, "{body}");
-    }
+    ];
+    check_kinds(|body| page(body, &Timeline::Mentions), wrong);
 }
 
 #[test]
 fn one_post_alone() {
-    for (body, expected) in [
+    let wrong = [
         ("", FailureKind::Truncated),
         ("[]", FailureKind::BadJson),
         (r#"{"id":"1""#, FailureKind::Truncated),
@@ -147,13 +145,8 @@ fn one_post_alone() {
         ("{}", FailureKind::BadId),
         ("<html>", FailureKind::NotJson),
         (r#"{"id":"1"}{}"#, FailureKind::BadJson),
-    ] {
-        assert_eq!(
-            super::post(body.as_bytes()).expect_err(body).kind,
-            expected,
-            "{body}"
-        );
-    }
+    ];
+    check_kinds(super::post, wrong);
 }
 
 proptest! {

@@ -4,8 +4,7 @@ use driftline_core::{
     answer::Event,
     upstream_id::{MAX_ID_BYTES, UpstreamId},
 };
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use driftline_mastodon::RawObject;
 
 use crate::{excerpt, failure, parse, segment};
 
@@ -57,16 +56,16 @@ fn deleted(data: &[u8]) -> StreamMessage {
 /// # Errors
 /// What the server says instead, if it is an error.
 pub(super) fn read_message(message: &str) -> Result<StreamMessage, String> {
-    let Ok(fields) = serde_json::from_str::<Message<'_>>(message) else {
+    let Ok(fields) = RawObject::parse(message) else {
         return Ok(StreamMessage::Unusable);
     };
-    let Some(name) = fields.event.and_then(driftline_mastodon::text) else {
+    let Some(name) = fields.text("event") else {
         return match failure::said_by_object(message.as_bytes()) {
             Some(said) => Err(excerpt::words(said.as_bytes())),
             None => Ok(StreamMessage::Other),
         };
     };
-    let Some(payload) = fields.payload else {
+    let Some(payload) = fields.get("payload") else {
         return Ok(StreamMessage::Other);
     };
     // The payload is JSON in a text; some servers send it as it is.
@@ -74,14 +73,6 @@ pub(super) fn read_message(message: &str) -> Result<StreamMessage, String> {
         Ok(text) => read(&name, text.as_bytes()),
         Err(_) => read(&name, payload.get().as_bytes()),
     })
-}
-
-#[derive(Deserialize)]
-struct Message<'j> {
-    #[serde(borrow)]
-    event: Option<&'j RawValue>,
-    #[serde(borrow)]
-    payload: Option<&'j RawValue>,
 }
 
 #[cfg(test)]

@@ -37,7 +37,6 @@ use crate::{
     Timeline,
     access::{Access, Answer},
     body, failure,
-    mastodon::Mastodon,
 };
 
 /// An open stream.
@@ -63,165 +62,151 @@ enum Wire {
     WebSocket(Box<WebSocketStream<Upgraded>>),
 }
 
-/// Whether a way of streaming is there at all.
-enum Offer {
-    Open(Box<Stream>),
-    /// The server streams in another way, if it does.
-    None(Failure),
-}
+/// What a way of streaming gives; after its failure the server streams in another way, if it does.
+type Offer = Result<Stream, Failure>;
 
 /// Whether Mastodon streams a timeline.
 pub(crate) fn is_streamed(timeline: &Timeline) -> bool {
     Channel::of(timeline).is_some()
 }
 
-impl Mastodon {
-    /// Asks the server where its streams are.
-    ///
-    /// # Errors
-    /// A [`Failure`] if it does not answer; a server that names none streams
-    /// by itself.
-    pub(crate) async fn stream_endpoint(&self) -> Result<StreamEndpoint, Failure> {
-        let access = self.access();
-        let own = StreamEndpoint::own(access.address());
-        let answer = access.fetch(access.url("/api/v2/instance")).await?;
-        let named = match answer.status {
-            StatusCode::OK => named(&answer.body, &["configuration", "urls"], "streaming"),
-            StatusCode::NOT_FOUND => {
-                let answer = access.fetch(access.url("/api/v1/instance")).await?;
-                match answer.status {
-                    StatusCode::OK => named(&answer.body, &["urls"], "streaming_api"),
-                    _ => None,
-                }
-            }
-            _ => None,
-        };
-        let Some(named) = named else { return Ok(own) };
-        match StreamEndpoint::named(access.address(), &named) {
-            Some(endpoint) => Ok(endpoint),
-            None => {
-                tracing::debug!(server = %access.address(), "ignoring the streaming server that the upstream names");
-                Ok(own)
+/// Asks the server where its streams are.
+///
+/// # Errors
+/// A [`Failure`] if it does not answer; a server that names none streams
+/// by itself.
+pub(crate) async fn endpoint(access: &Access) -> Result<StreamEndpoint, Failure> {
+    let own = StreamEndpoint::own(access.address());
+    let answer = access.fetch(access.url("/api/v2/instance")).await?;
+    let named = match answer.status {
+        StatusCode::OK => named(&answer.body, &["configuration", "urls"], "streaming"),
+        StatusCode::NOT_FOUND => {
+            let answer = access.fetch(access.url("/api/v1/instance")).await?;
+            match answer.status {
+                StatusCode::OK => named(&answer.body, &["urls"], "streaming_api"),
+                _ => None,
             }
         }
-    }
-
-    /// Opens the stream of a timeline; `None` if it has none or `way` is
-    /// `Off`.
-    ///
-    /// # Errors
-    /// A [`Failure`] of whatever keeps it from opening.
-    pub(crate) async fn stream(
-        &self,
-        timeline: &Timeline,
-        way: Streaming,
-        endpoint: &StreamEndpoint,
-    ) -> Result<Option<Stream>, Failure> {
-        let Some(channel) = Channel::of(timeline) else {
-            return Ok(None);
-        };
-        let offer = match way {
-            Streaming::Off => return Ok(None),
-            Streaming::Sse => self.sse(&channel, endpoint).await?,
-            Streaming::WebSocket => self.web_socket(&channel, endpoint).await?,
-            Streaming::Auto => match self.sse(&channel, endpoint).await? {
-                Offer::None(_) => self.web_socket(&channel, endpoint).await?,
-                open => open,
-            },
-        };
-        match offer {
-            Offer::Open(stream) => Ok(Some(*stream)),
-            Offer::None(failure) => Err(failure),
+        _ => None,
+    };
+    let Some(named) = named else { return Ok(own) };
+    match StreamEndpoint::named(access.address(), &named) {
+        Some(endpoint) => Ok(endpoint),
+        None => {
+            tracing::debug!(server = %access.address(), "ignoring the streaming server that the upstream names");
+            Ok(own)
         }
     }
+}
 
-    async fn sse(
-        &self,
-        channel: &Channel<'_>,
-        endpoint: &StreamEndpoint,
-    ) -> Result<Offer, Failure> {
-        let url = endpoint.url(
-            &format!("/api/v1/streaming/{}", channel.path),
-            channel.parameter.as_slice(),
-        );
-        let headers = HeaderMap::from_iter([
-            (ACCEPT, HeaderValue::from_static("text/event-stream")),
-            // Compressors hold events back until they have enough of them.
-            (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
-            (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        ]);
-        let access = self.access();
-        let name = location(&url);
-        let response = match access.open(url, headers, StatusCode::OK).await? {
-            Opened::Stream(response) => response,
-            Opened::Refused(answer) => return refused(access, &answer.into()),
-        };
-        let declared = response.headers().get(CONTENT_TYPE);
-        let is_stream = declared.is_some_and(|declared| {
-            let declared = declared.as_bytes().to_ascii_lowercase();
-            declared.starts_with(b"text/event-stream")
-        });
-        if !is_stream {
-            return Ok(Offer::None(no_stream(&name)));
-        }
-        let wire = Wire::Sse(Box::new((response, sse::Parser::new(MAX_EVENT_BYTES))));
-        Ok(Offer::Open(Box::new(self.opened(wire, name))))
+/// Opens the stream of a timeline; `None` if it has none or `way` is
+/// `Off`.
+///
+/// # Errors
+/// A [`Failure`] of whatever keeps it from opening.
+pub(crate) async fn open(
+    access: &Access,
+    timeline: &Timeline,
+    way: Streaming,
+    endpoint: &StreamEndpoint,
+) -> Result<Option<Stream>, Failure> {
+    let Some(channel) = Channel::of(timeline) else {
+        return Ok(None);
+    };
+    let offer = match way {
+        Streaming::Off => return Ok(None),
+        Streaming::Sse => sse(access, &channel, endpoint).await?,
+        Streaming::WebSocket => web_socket(access, &channel, endpoint).await?,
+        Streaming::Auto => match sse(access, &channel, endpoint).await? {
+            Err(_) => web_socket(access, &channel, endpoint).await?,
+            open => open,
+        },
+    };
+    offer.map(Some)
+}
+
+async fn sse(
+    access: &Access,
+    channel: &Channel<'_>,
+    endpoint: &StreamEndpoint,
+) -> Result<Offer, Failure> {
+    let url = endpoint.url(
+        &format!("/api/v1/streaming/{}", channel.path),
+        channel.parameter.as_slice(),
+    );
+    let headers = HeaderMap::from_iter([
+        (ACCEPT, HeaderValue::from_static("text/event-stream")),
+        // Compressors hold events back until they have enough of them.
+        (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ]);
+    let name = location(&url);
+    let response = match access.open(url, headers, StatusCode::OK).await? {
+        Opened::Stream(response) => response,
+        Opened::Refused(answer) => return refused(access, &answer.into()),
+    };
+    let declared = response.headers().get(CONTENT_TYPE);
+    let is_stream = declared.is_some_and(|declared| {
+        let declared = declared.as_bytes().to_ascii_lowercase();
+        declared.starts_with(b"text/event-stream")
+    });
+    if !is_stream {
+        return Ok(Err(no_stream(&name)));
     }
+    let wire = Wire::Sse(Box::new((response, sse::Parser::new(MAX_EVENT_BYTES))));
+    Ok(Ok(opened(access, wire, name)))
+}
 
-    async fn web_socket(
-        &self,
-        channel: &Channel<'_>,
-        endpoint: &StreamEndpoint,
-    ) -> Result<Offer, Failure> {
-        let mut parameters = vec![("stream", channel.stream)];
-        parameters.extend(channel.parameter);
-        let url = endpoint.url("/api/v1/streaming", &parameters);
-        let key = generate_key();
-        let Ok(sent_key) = HeaderValue::from_str(&key) else {
-            return Ok(Offer::None(no_stream(&location(&url))));
-        };
-        let headers = HeaderMap::from_iter([
-            (CONNECTION, HeaderValue::from_static("Upgrade")),
-            (UPGRADE, HeaderValue::from_static("websocket")),
-            (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
-            (SEC_WEBSOCKET_KEY, sent_key),
-        ]);
-        let access = self.access();
-        let name = location(&url);
-        let expected = StatusCode::SWITCHING_PROTOCOLS;
-        let response = match access.open(url, headers, expected).await? {
-            Opened::Stream(response) => response,
-            Opened::Refused(answer) if answer.status == StatusCode::OK => {
-                return Ok(Offer::None(no_stream(&name)));
-            }
-            Opened::Refused(answer) => return refused(access, &answer.into()),
-        };
-        let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
-        if accepted.map(HeaderValue::as_bytes) != Some(derive_accept_key(key.as_bytes()).as_bytes())
-        {
-            return Ok(Offer::None(no_stream(&name)));
+async fn web_socket(
+    access: &Access,
+    channel: &Channel<'_>,
+    endpoint: &StreamEndpoint,
+) -> Result<Offer, Failure> {
+    let mut parameters = vec![("stream", channel.stream)];
+    parameters.extend(channel.parameter);
+    let url = endpoint.url("/api/v1/streaming", &parameters);
+    let key = generate_key();
+    let Ok(sent_key) = HeaderValue::from_str(&key) else {
+        return Ok(Err(no_stream(&location(&url))));
+    };
+    let headers = HeaderMap::from_iter([
+        (CONNECTION, HeaderValue::from_static("Upgrade")),
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
+        (SEC_WEBSOCKET_KEY, sent_key),
+    ]);
+    let name = location(&url);
+    let expected = StatusCode::SWITCHING_PROTOCOLS;
+    let response = match access.open(url, headers, expected).await? {
+        Opened::Stream(response) => response,
+        Opened::Refused(answer) if answer.status == StatusCode::OK => {
+            return Ok(Err(no_stream(&name)));
         }
-        let upgraded = response
-            .upgrade()
-            .await
-            .map_err(|error| access.fetch_failure(&error))?;
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER_BYTES)
-            .max_message_size(Some(MAX_EVENT_BYTES))
-            .max_frame_size(Some(MAX_EVENT_BYTES));
-        let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await;
-        let wire = Wire::WebSocket(Box::new(socket));
-        Ok(Offer::Open(Box::new(self.opened(wire, name))))
+        Opened::Refused(answer) => return refused(access, &answer.into()),
+    };
+    let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
+    if accepted.map(HeaderValue::as_bytes) != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
+        return Ok(Err(no_stream(&name)));
     }
+    let upgraded = response
+        .upgrade()
+        .await
+        .map_err(|error| access.fetch_failure(&error))?;
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .max_message_size(Some(MAX_EVENT_BYTES))
+        .max_frame_size(Some(MAX_EVENT_BYTES));
+    let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await;
+    let wire = Wire::WebSocket(Box::new(socket));
+    Ok(Ok(opened(access, wire, name)))
+}
 
-    fn opened(&self, wire: Wire, name: String) -> Stream {
-        let access = self.access().clone();
-        Stream {
-            wire,
-            silence: access.options().silence_timeout,
-            access,
-            name,
-        }
+fn opened(access: &Access, wire: Wire, name: String) -> Stream {
+    Stream {
+        wire,
+        silence: access.options().silence_timeout,
+        access: access.clone(),
+        name,
     }
 }
 
@@ -338,7 +323,7 @@ impl<'t> Channel<'t> {
 fn refused(access: &Access, answer: &Answer) -> Result<Offer, Failure> {
     let failure = access.status_failure(answer);
     match answer.status.as_u16() {
-        400 | 404 | 405 | 406 | 410 | 426 | 501 => Ok(Offer::None(failure)),
+        400 | 404 | 405 | 406 | 410 | 426 | 501 => Ok(Err(failure)),
         _ => Err(failure),
     }
 }

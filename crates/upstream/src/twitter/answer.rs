@@ -3,8 +3,6 @@
 //! Strict on what completeness rests on (the list, its IDs), tolerant on the
 //! rest, as [`crate::parse`] is for Mastodon.
 
-use std::collections::HashMap;
-
 use driftline_core::{
     answer::{Failure, FailureKind, Finding},
     post::Post,
@@ -14,7 +12,7 @@ use driftline_mastodon::RawObject;
 use serde_json::value::RawValue;
 
 use super::tweet_json::tweet as read;
-use crate::{body, excerpt, tweet};
+use crate::{body, excerpt, failure, parse, tweet};
 
 /// Reads a page of a timeline.
 ///
@@ -49,33 +47,21 @@ pub(super) fn findings(
                 .map(|(_, raw)| raw)
                 .filter(|raw| raw.get() != "null")
                 .collect(),
-            None => match refused_findings(body, &asked) {
-                Some(findings) => return Ok(findings),
-                None if is_about_posts(body) => {
-                    let kind = FailureKind::Forbidden;
-                    return Err(Failure {
-                        kind,
-                        ..refusal(body, "a map of posts")
-                    });
+            None => {
+                let mut failure = refusal(body, "a map of posts");
+                if is_about_posts(body) {
+                    failure.kind = FailureKind::Forbidden;
                 }
-                None => return Err(refusal(body, "a map of posts")),
-            },
+                return refused_findings(body, &asked).ok_or(failure);
+            }
         }
     };
-    let mut posts = HashMap::with_capacity(asked.len());
-    for raw in found {
+    let posts = found.into_iter().map(|raw| {
         let post = read(raw).and_then(|tweet| tweet.post());
-        let post = post.map_err(|bad| bad.failure("a post of the answer"))?;
-        posts.entry(post.id.clone()).or_insert(post);
-    }
-    let findings = asked.into_iter().map(|id| {
-        let finding = match posts.remove(&id) {
-            Some(post) => Finding::Found(Box::new(post)),
-            None => Finding::Missing,
-        };
-        (id, finding)
+        post.map_err(|bad| failure::of_item(bad, "a post of the answer"))
     });
-    Ok(findings.collect())
+    let posts: Vec<Post> = posts.collect::<Result<_, _>>()?;
+    Ok(parse::findings(asked, posts))
 }
 
 /// What an error says of every post that was looked up; `None`, if it is

@@ -1,29 +1,24 @@
 //! Tweets as version 1.1 writes them, in its extended form.
 
-use driftline_mastodon::RawObject;
+use driftline_mastodon::{RawObject, StatusError};
 use serde_json::value::RawValue;
 
-use crate::{
-    bad_item::BadItem,
-    excerpt,
-    tweet::{Boosts, Dialect, MAX_MEDIA, Tweet, versions},
-};
+use crate::tweet::{Boosts, Dialect, MAX_MEDIA, Tweet, versions};
 
 /// Reads a tweet.
 ///
 /// IDs are read from the members `id_str` alone: who writes the number `id`
 /// may have rounded it.
-pub(super) fn tweet(raw: &RawValue) -> Result<Tweet<'_>, BadItem> {
+pub(super) fn tweet(raw: &RawValue) -> Result<Tweet<'_>, StatusError> {
     read(raw, Boosts::Read)
 }
 
-fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {
+fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, StatusError> {
     let tweet = RawObject::parse(raw.get())?;
     let Some(id) = tweet.text_id("id_str") else {
-        return Err(BadItem::Id(tweet.get("id_str").map_or_else(
-            || "missing: Twitter's IDs are read from id_str".to_owned(),
-            |raw| excerpt::words(raw.get().as_bytes()),
-        )));
+        let found = tweet.get("id_str").map_or(NO_ID, RawValue::get);
+        let found = Some(found.to_owned());
+        return Err(StatusError::Id { found });
     };
     let whole = |raw| Some((raw, RawObject::of(raw)?));
     let entities = tweet.object("entities");
@@ -51,3 +46,5 @@ fn read(raw: &RawValue, boosts: Boosts) -> Result<Tweet<'_>, BadItem> {
         whole: (raw, tweet),
     })
 }
+
+const NO_ID: &str = "missing: Twitter's IDs are read from id_str";

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::tweet_json::Includes;
 use crate::{
-    body, excerpt,
+    body, excerpt, failure,
     tweet::{self, Tweet, is_id},
 };
 
@@ -79,8 +79,8 @@ pub(super) fn findings(
     let mut newer = HashMap::new();
     for (index, raw) in items.into_iter().enumerate() {
         let tweet = includes.tweet(raw);
-        let tweet =
-            tweet.map_err(|bad| bad.failure(&format!("item {} of the answer", index + 1)))?;
+        let item = || format!("item {} of the answer", index + 1);
+        let tweet = tweet.map_err(|bad| failure::of_item(bad, &item()))?;
         for version in tweet.versions {
             newer.entry(version).or_insert(raw);
         }
@@ -94,7 +94,9 @@ pub(super) fn findings(
                     let id = id.clone();
                     Tweet { id, ..tweet }.post()
                 });
-                Finding::Found(Box::new(post.map_err(|bad| bad.failure("a post"))?))
+                Finding::Found(Box::new(
+                    post.map_err(|bad| failure::of_item(bad, "a post"))?,
+                ))
             }
             None => errors.get(&id).cloned().unwrap_or(Finding::Missing),
         };

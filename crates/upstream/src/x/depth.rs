@@ -1,6 +1,6 @@
 //! Which tokens go on below which posts of a list.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use driftline_core::upstream_id::{Key, UpstreamId};
 
@@ -8,45 +8,45 @@ use driftline_core::upstream_id::{Key, UpstreamId};
 /// bounded number, of which the oldest go first.
 #[derive(Debug, Default)]
 pub(super) struct Depths {
-    lists: HashMap<UpstreamId, BTreeMap<Key, String>>,
-    order: VecDeque<(UpstreamId, Key)>,
+    tokens: BTreeMap<Place, String>,
+    order: VecDeque<Place>,
 }
 
 impl Depths {
     /// The token that leads to everything below a bound on the shortest way,
     /// with the ID below which it goes on.
     pub(super) fn nearest(&self, list: &UpstreamId, below: &Key) -> Option<(Key, String)> {
-        let (after, token) = self.lists.get(list)?.range(below..).next()?;
-        Some((after.clone(), token.clone()))
+        let mut tokens = self.tokens.range(place(list, below)..);
+        let ((of, after), token) = tokens.next()?;
+        (of == list.as_str()).then(|| (after.clone(), token.clone()))
     }
 
     /// Remembers the token that goes on below a page's oldest ID.
     pub(super) fn remember(&mut self, list: &UpstreamId, oldest: &Key, token: &str) {
-        let tokens = self.lists.entry(list.clone()).or_default();
-        if tokens.insert(oldest.clone(), token.to_owned()).is_none() {
-            self.order.push_back((list.clone(), oldest.clone()));
+        let at = place(list, oldest);
+        if self.tokens.insert(at.clone(), token.to_owned()).is_none() {
+            self.order.push_back(at);
         }
-        while self.order.len() > MAX_TOKENS {
-            if let Some((list, oldest)) = self.order.pop_front() {
-                self.remove(&list, &oldest);
-            }
+        if self.order.len() > MAX_TOKENS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.tokens.remove(&oldest);
         }
     }
 
     /// Forgets a token that the server no longer knows.
     pub(super) fn forget(&mut self, list: &UpstreamId, after: &Key) {
-        self.order.retain(|(l, a)| (l, a) != (list, after));
-        self.remove(list, after);
+        let at = place(list, after);
+        self.order.retain(|other| *other != at);
+        self.tokens.remove(&at);
     }
+}
 
-    fn remove(&mut self, list: &UpstreamId, after: &Key) {
-        if let Some(tokens) = self.lists.get_mut(list) {
-            tokens.remove(after);
-            if tokens.is_empty() {
-                self.lists.remove(list);
-            }
-        }
-    }
+/// A list's ID, and an ID in the list.
+type Place = (String, Key);
+
+fn place(list: &UpstreamId, key: &Key) -> Place {
+    (list.to_string(), key.clone())
 }
 
 const MAX_TOKENS: usize = 1024;
@@ -88,7 +88,7 @@ mod tests {
             depths.remember(&"1".into(), &key(id), "t");
         }
         assert_eq!(depths.order.len(), MAX_TOKENS);
-        assert_eq!(depths.lists[&UpstreamId::from("1")].len(), MAX_TOKENS);
+        assert_eq!(depths.tokens.len(), MAX_TOKENS);
         let (lowest, _) = depths.nearest(&"1".into(), &Key::lowest()).expect("many");
         assert_eq!(lowest, key(2));
     }

@@ -2,13 +2,10 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use driftline_mastodon::RawObject;
+use driftline_mastodon::{RawObject, StatusError, required_id};
 use serde_json::value::RawValue;
 
-use crate::{
-    bad_item::{BadItem, id},
-    tweet::{Boosts, Dialect, MAX_MEDIA, Tweet, Whole, versions},
-};
+use crate::tweet::{Boosts, Dialect, MAX_MEDIA, Tweet, Whole, versions};
 
 /// The rest of an answer besides its tweets: their authors, their media, and
 /// the tweets that they refer to.
@@ -43,11 +40,11 @@ impl<'j> Includes<'j> {
     }
 
     /// Reads a tweet.
-    pub(super) fn tweet(&self, raw: &'j RawValue) -> Result<Tweet<'j>, BadItem> {
+    pub(super) fn tweet(&self, raw: &'j RawValue) -> Result<Tweet<'j>, StatusError> {
         self.read((raw, RawObject::parse(raw.get())?), Boosts::Read)
     }
 
-    fn read(&self, whole: Whole<'j>, boosts: Boosts) -> Result<Tweet<'j>, BadItem> {
+    fn read(&self, whole: Whole<'j>, boosts: Boosts) -> Result<Tweet<'j>, StatusError> {
         let tweet = &whole.1;
         let long = tweet.object("note_tweet");
         let (text, entities) = match long.some_text("text") {
@@ -61,10 +58,10 @@ impl<'j> Includes<'j> {
         let media = tweet.object("attachments").list("media_keys").into_iter();
         let media = media
             .take(MAX_MEDIA)
-            .filter_map(|key| self.media.get(id(Some(key)).ok()?.as_str()).cloned());
+            .filter_map(|key| self.media.get(&driftline_mastodon::id(key)?).cloned());
         Ok(Tweet {
             dialect: Dialect::X,
-            id: id(tweet.get("id"))?,
+            id: required_id(tweet.get("id"))?,
             text,
             entities,
             metrics: tweet.object("public_metrics"),

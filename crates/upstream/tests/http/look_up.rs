@@ -225,7 +225,6 @@ async fn limits_abilities_and_scopes() {
         let abilities = Abilities { page_limit, min_id };
         assert_eq!(upstream.abilities(), abilities);
         assert_eq!([false, true].map(|has| upstream.look_up_limit(has)), limits);
-        assert_eq!(upstream.address().to_string(), server.address());
         let purposes = [
             ClientPurpose::LookUp,
             ClientPurpose::Page(&Timeline::Home),

@@ -241,13 +241,17 @@ async fn statuses_that_are_no_page() {
         ("403 Forbidden", FailureKind::Unauthorized),
         ("404 Not Found", FailureKind::NotFound),
         ("410 Gone", FailureKind::NotFound),
+        ("400 Bad Request", FailureKind::Refused),
         ("422 Unprocessable Content", FailureKind::Refused),
+        ("202 Accepted", FailureKind::UnexpectedStatus),
         ("206 Partial Content", FailureKind::UnexpectedStatus),
         ("304 Not Modified", FailureKind::UnexpectedStatus),
         ("302 Found", FailureKind::UnexpectedStatus),
         ("500 Oh", FailureKind::ServerError),
         ("502 Bad Gateway", FailureKind::ServerError),
         ("530 Cloudflare", FailureKind::ServerError),
+        ("599 Oh", FailureKind::ServerError),
+        ("600 Oh", FailureKind::UnexpectedStatus),
     ] {
         let failure = failure_of(answer(status, &[JSON], "[]")).await;
         assert_eq!(failure.kind, kind, "{status}");

@@ -13,13 +13,7 @@ const TOKEN: &str = "tOkEn-0123456789abcdefghijklmnopqrstuvwxyz";
 
 #[tokio::test]
 async fn a_server_that_repeats_the_token_does_not_make_us_repeat_it() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::listen();
 
     let padded = format!("[{}{TOKEN}", "x".repeat(60));
     let location = format!("Location: http://{TOKEN}.example/{TOKEN}?t={TOKEN}");
@@ -73,13 +67,7 @@ const KEPT: &str = "0123456789abcdefghijklmnop";
 
 #[tokio::test]
 async fn no_client_repeats_any_text_of_its_credential() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::listen();
 
     let texts = ["ck", "cs", "7-at", "ts"].map(|name| format!("{name}+{KEPT}/="));
     let [ck, cs, at, ts] = &texts;
@@ -158,6 +146,17 @@ async fn no_client_repeats_any_text_of_its_credential() {
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
+    /// Collects what is logged until the guard is dropped.
+    fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().expect("no panic")).to_ascii_lowercase()
     }

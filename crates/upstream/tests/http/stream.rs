@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use driftline_core::{
-    answer::{Event, FailureKind},
+    answer::{Event, Failure, FailureKind},
     timeline::Streaming,
 };
 use driftline_net::Options;
@@ -257,28 +257,28 @@ async fn the_token_goes_only_where_the_server_may_send_it() {
         elsewhere.port()
     );
     // Without TLS another host's name is not believed.
-    let server = Server::start(move |head| {
-        Reply::Bytes(if head.contains("/api/v2/instance") {
-            answer("200 OK", &[], &body)
-        } else {
-            answer("503 Service Unavailable", &[], "")
-        })
-    })
-    .await;
-    let client = server.client_with(options(), Some(TOKEN));
-    let named = endpoint(&client).await;
-    let opened = client
-        .stream(&Timeline::Home, Streaming::Auto, &named)
-        .await;
+    let unavailable = "503 Service Unavailable";
+    let (server, opened) = opened_at("/api/v2/instance", body, unavailable).await;
     assert!(opened.is_err());
     assert_eq!(elsewhere.targets().len(), 0);
     assert_eq!(server.targets().len(), 2);
     // Another port of the same host is, in the older answer too.
+    let (_server, opened) = opened_at("/api/v1/instance", same_host, "404 Not Found").await;
+    assert!(opened.expect("opened").is_some());
+    assert_eq!(elsewhere.targets(), ["/api/v1/streaming/user"]);
+}
+
+/// Opens the stream of a server that answers this at one path and that status elsewhere.
+async fn opened_at(
+    path: &'static str,
+    body: String,
+    otherwise: &'static str,
+) -> (Server, Result<Option<Stream>, Failure>) {
     let server = Server::start(move |head| {
-        Reply::Bytes(if head.contains("/api/v1/instance") {
-            answer("200 OK", &[], &same_host)
+        Reply::Bytes(if head.contains(path) {
+            answer("200 OK", &[], &body)
         } else {
-            answer("404 Not Found", &[], "")
+            answer(otherwise, &[], "")
         })
     })
     .await;
@@ -287,8 +287,7 @@ async fn the_token_goes_only_where_the_server_may_send_it() {
     let opened = client
         .stream(&Timeline::Home, Streaming::Auto, &named)
         .await;
-    assert!(opened.expect("opened").is_some());
-    assert_eq!(elsewhere.targets(), ["/api/v1/streaming/user"]);
+    (server, opened)
 }
 
 /// A server without server-sent events that sends these messages over a

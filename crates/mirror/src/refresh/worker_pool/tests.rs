@@ -30,10 +30,7 @@ async fn a_fault_of_all_workers_is_logged_once() {
 async fn a_claim_that_could_not_be_released_is_released_by_the_next_turn() {
     let fresh = Fresh::postgres();
     let world = World::on(fresh.target.clone()).await;
-    world.credential("one").await;
-    world.name_posts(&["5"]).await;
-    execute(&world, "delete from pending_lookup").await;
-    execute(&world, "update credential set monthly_posts = 1000000").await;
+    name_obsolete(&world).await;
     let function = "create function broken() returns trigger language plpgsql
          as 'begin raise exception ''it is broken''; end'";
     execute(&world, function).await;
@@ -55,6 +52,13 @@ async fn a_claim_that_could_not_be_released_is_released_by_the_next_turn() {
     assert!(matches!(turn, Ok(Turn::Saved)), "claimed again and saved");
 }
 
+/// Makes a post due that needs no look-up any more.
+async fn name_obsolete(world: &World) {
+    world.capped_credential("one", Some(1_000_000)).await;
+    world.name_posts(&["5"]).await;
+    execute(world, "delete from pending_lookup").await;
+}
+
 async fn execute(world: &World, sql: impl Into<String>) {
     let sql = sql.into();
     let done = world.shared.store.write(Root::none(), move |tx| {
@@ -67,11 +71,8 @@ async fn execute(world: &World, sql: impl Into<String>) {
 #[tokio::test]
 async fn a_claim_without_posts_that_fails_is_released() {
     let world = World::new().await;
-    world.credential("one").await;
-    world.name_posts(&["5"]).await;
-    // The due post needs no look-up any more, and its charge cannot be given back.
-    execute(&world, "delete from pending_lookup").await;
-    execute(&world, "update credential set monthly_posts = 1000000").await;
+    name_obsolete(&world).await;
+    // Its charge cannot be given back.
     let trigger = "create trigger broken before update on quota \
          begin select raise(abort, 'it is broken'); end";
     execute(&world, trigger).await;

@@ -6,9 +6,9 @@ use driftline_core::{
 };
 use driftline_store::{
     Store,
-    refresh::{Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue},
+    refresh::{AnsweredLookup, Claim, Claimed, LookupAnswer, LookupTarget, Overdue, overdue},
     source,
-    tracked::{AddedLookups, Found, TrackedCounts, add_lookups, hydrate, tracked_counts},
+    tracked::{AddedLookups, TrackedCounts, add_lookups, hydrate, tracked_counts},
 };
 
 use super::{MINUTE_MS, Workers, check_schedule, found, liked};
@@ -30,6 +30,24 @@ fn counts(world: &World) -> TrackedCounts {
     world.read(move |tx| tracked_counts(tx, source))
 }
 
+/// Stores a post that a pending look-up found.
+fn hydrate_one(store: &Store, what: LookupTarget, post: &Post, asked_at_ms: i64) {
+    let LookupTarget::Pending { source, .. } = what else {
+        panic!("no look-up")
+    };
+    let answer = LookupAnswer::Found(Box::new(post.clone()));
+    let found = [AnsweredLookup {
+        what,
+        answer,
+        asked_at_ms,
+    }];
+    store
+        .write_blocking(source::root(source), move |tx| {
+            hydrate(tx, source, &found, &Policy::default(), asked_at_ms)
+        })
+        .expect("hydrated");
+}
+
 /// Stores what was found and saves the rest, as a worker does.
 fn save(
     store: &Store,
@@ -38,38 +56,15 @@ fn save(
     answers: &[(u64, LookupAnswer)],
     now_ms: i64,
 ) {
-    let mut posts = Vec::new();
-    let mut source = None;
     for due in &claim.posts {
         let answer = answers
             .iter()
             .find(|(id, _)| id.to_string() == due.upstream_id);
-        if let (
-            LookupTarget::Pending {
-                lookup_id,
-                source: of,
-            },
-            Some((_, LookupAnswer::Found(post))),
-        ) = (due.what, answer)
+        if let (LookupTarget::Pending { .. }, Some((_, LookupAnswer::Found(post)))) =
+            (due.what, answer)
         {
-            source = Some(of);
-            posts.push((lookup_id, post.clone()));
+            hydrate_one(store, due.what, post, now_ms);
         }
-    }
-    if let Some(source) = source {
-        store
-            .write_blocking(source::root(source), move |tx| {
-                let found: Vec<Found<'_>> = posts
-                    .iter()
-                    .map(|(lookup_id, post)| Found {
-                        lookup_id: *lookup_id,
-                        post,
-                        asked_at_ms: now_ms,
-                    })
-                    .collect();
-                hydrate(tx, source, &found, &Policy::default(), now_ms)
-            })
-            .expect("hydrated");
     }
     workers.save(claim, answers, now_ms);
 }
@@ -294,21 +289,9 @@ fn a_worker_that_dies_after_storing_leaves_neither_loss_nor_double() {
         let Claimed::Batch(claim) = workers.ask(START_MS + 2_000, 0) else {
             panic!("no batch")
         };
-        let LookupTarget::Pending { lookup_id, source } = claim.posts[0].what else {
-            panic!("no look-up")
-        };
-        let id: u64 = claim.posts[0].upstream_id.parse().expect("a number");
-        store
-            .write_blocking(source::root(source), move |tx| {
-                let post = liked(id, 1);
-                let found = Found {
-                    lookup_id,
-                    post: &post,
-                    asked_at_ms: START_MS + 2_000,
-                };
-                hydrate(tx, source, &[found], &Policy::default(), START_MS + 2_000)
-            })
-            .expect("hydrated");
+        let due = &claim.posts[0];
+        let id: u64 = due.upstream_id.parse().expect("a number");
+        hydrate_one(store, due.what, &liked(id, 1), START_MS + 2_000);
         // The worker dies here; its lease is over.
         let heir = Workers::of(&world);
         let next = heir.claim(START_MS + 2_001);

@@ -1,9 +1,40 @@
-//! Answers that no honest server sends, for property tests.
+//! What tests of answers share.
 
+use driftline_core::{
+    answer::{Failure, FailureKind},
+    post::Post,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The answer with one value replaced by another.
+/// The JSON that a post keeps.
+pub(crate) fn raw(post: &Post) -> Value {
+    serde_json::from_str(&post.raw).expect("JSON")
+}
+
+/// What reads the stored JSON of a tweet reads Mastodon's statuses.
+pub(crate) fn check_reads_back(posts: Vec<Post>) {
+    for post in posts {
+        let mut back = crate::parse::post(post.raw.as_bytes()).expect("a status");
+        back.counts.views = post.counts.views;
+        back.hashes = driftline_mastodon::post_hashes(&back, &back.raw);
+        assert_eq!(back, post);
+    }
+}
+
+/// Each body is refused with its kind.
+pub(crate) fn check_kinds<T: std::fmt::Debug>(
+    read: impl Fn(&[u8]) -> Result<T, Failure>,
+    bodies: impl IntoIterator<Item = (impl ToString, FailureKind)>,
+) {
+    for (body, kind) in bodies {
+        let body = body.to_string();
+        let failure = read(body.as_bytes()).expect_err(&body);
+        assert_eq!(failure.kind, kind, "{body}: {failure}");
+    }
+}
+
+/// An answer that no honest server sends: the answer with one value replaced by another.
 pub(crate) fn changed(answer: &Value) -> impl Strategy<Value = Value> + use<> {
     let answer = answer.clone();
     (0..count(&answer), values()).prop_map(move |(at, value)| {
