@@ -1,10 +1,64 @@
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
 use crate::{
     copied::{Copied, Kind, copy},
     object_writer::ObjectWriter,
     raw_object::RawObject,
 };
+
+/// Mastodon's `Account`, as one is made. Accounts of servers are passed on by [`write_account`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Account<'a> {
+    /// Its ID.
+    pub id: Cow<'a, str>,
+    /// Its name on its own server.
+    pub username: Cow<'a, str>,
+    /// `name`, or `name@host`.
+    pub acct: Cow<'a, str>,
+    /// The name that people read.
+    pub display_name: Cow<'a, str>,
+    /// Whether it approves its followers.
+    pub locked: bool,
+    /// Whether it is a program.
+    pub bot: bool,
+    /// When it was made, ISO 8601.
+    pub created_at: Option<String>,
+    /// What it says of itself, HTML.
+    pub note: Cow<'a, str>,
+    /// Its address for people.
+    pub url: Cow<'a, str>,
+    /// Its name across servers.
+    pub uri: Cow<'a, str>,
+    /// The address of its picture.
+    pub avatar: Cow<'a, str>,
+    /// The same, not moving.
+    pub avatar_static: Cow<'a, str>,
+    /// The address of the picture above its profile.
+    pub header: Cow<'a, str>,
+    /// The same, not moving.
+    pub header_static: Cow<'a, str>,
+    /// How many follow it.
+    pub followers_count: Option<i64>,
+    /// How many it follows.
+    pub following_count: Option<i64>,
+    /// How many posts it has written.
+    pub statuses_count: Option<i64>,
+    /// Its custom emojis.
+    #[serde(borrow)]
+    pub emojis: Vec<&'a RawValue>,
+    /// The rows of its profile.
+    #[serde(borrow)]
+    pub fields: Vec<&'a RawValue>,
+    /// The user of X that it is.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub x: Option<&'a RawValue>,
+    /// The user of Twitter that it is.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub twitter: Option<&'a RawValue>,
+}
 
 /// Writes an account of the upstream at `origin`, under this ID; `None` for an author that the
 /// upstream leaves out.

@@ -70,3 +70,21 @@ pub(crate) fn copy(object: &mut ObjectWriter<'_>, members: &RawObject<'_>, table
         }
     }
 }
+
+/// Writes an array of objects, each with the members that `write` adds.
+pub(crate) fn write_list<'j>(
+    out: &mut Vec<u8>,
+    objects: impl Iterator<Item = RawObject<'j>>,
+    write: impl Fn(&mut ObjectWriter<'_>, &RawObject<'j>),
+) {
+    out.push(b'[');
+    for (at, members) in objects.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        let mut object = ObjectWriter::open(out);
+        write(&mut object, &members);
+        object.close();
+    }
+    out.push(b']');
+}

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     account::{AccountNames, NO_ACCOUNT, write_account},
-    copied::{Copied, Kind, copy},
+    copied::{Copied, Kind, copy, write_list},
     object_writer::ObjectWriter,
     raw_object::RawObject,
 };
@@ -22,19 +22,21 @@ pub fn copy_status<I: Serialize>(
 ) {
     copy(object, status, COPIED_OF_EDIT);
     copy(object, status, COPIED);
-    object.list("mentions", status.objects("mentions"), |object, mention| {
+    let mentions = status.objects("mentions");
+    write_list(object.key("mentions"), mentions, |object, mention| {
         let upstream_id = mention.id("id").unwrap_or(Cow::Borrowed(NO_ACCOUNT));
         match local_account(&upstream_id) {
             Some(id) => object.value("id", &id),
             None => object.value("id", &upstream_id),
         }
-        let account = AccountNames::of(&mention, origin);
+        let account = AccountNames::of(mention, origin);
         object.value("username", &account.username);
         object.value("acct", &account.acct);
         object.value("url", &mention.text("url").unwrap_or_default());
     });
-    object.list("tags", status.objects("tags"), |object, tag| {
-        copy(object, &tag, COPIED_OF_TAG);
+    let tags = status.objects("tags");
+    write_list(object.key("tags"), tags, |object, tag| {
+        copy(object, tag, COPIED_OF_TAG);
     });
     match status.get("poll").and_then(RawObject::of) {
         Some(poll) => {

@@ -1,12 +1,14 @@
 //! The JSON of the Mastodon API, read and written.
 //!
 //! What servers send is read tolerantly, through [`RawObject`]; whatever is not understood stays in
-//! the raw JSON that a post carries. Entities are written through an [`ObjectWriter`]; of posts that
-//! are passed on, [`copy_status`] and [`write_account`] say which members are copied.
+//! the raw JSON that a post carries. Entities with a fixed form are typed. Posts that are passed on
+//! are copied member by member into an [`ObjectWriter`]: [`copy_status`] and [`write_account`] say
+//! which members.
 
 mod account;
 mod copied;
 mod copied_status;
+pub mod instance;
 mod link;
 mod list;
 mod notification;
@@ -15,10 +17,11 @@ mod overlay;
 mod post_hashes;
 mod raw_object;
 mod read_status;
+mod status;
 mod time;
 pub mod viewer;
 
-pub use account::write_account;
+pub use account::{Account, write_account};
 pub use copied_status::{copy_status, write_status_edit};
 pub use link::Link;
 pub use list::List;
@@ -28,4 +31,5 @@ pub use overlay::ViewerOverlay;
 pub use post_hashes::post_hashes;
 pub use raw_object::{RawObject, id, text, whole};
 pub use read_status::{StatusError, read_parsed, read_status, required_id};
+pub use status::{MediaAttachment, MediaMeta, MediaSize, Mention, Status, Tag};
 pub use time::{iso_8601, parse_time_ms};

@@ -42,26 +42,6 @@ impl<'o> ObjectWriter<'o> {
         self.out
     }
 
-    /// A member that is an array of objects, one for each item, with the members that `write` adds.
-    pub fn list<T>(
-        &mut self,
-        key: &str,
-        items: impl IntoIterator<Item = T>,
-        write: impl Fn(&mut ObjectWriter<'_>, T),
-    ) {
-        let out = self.key(key);
-        out.push(b'[');
-        for (at, item) in items.into_iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            let mut object = ObjectWriter::open(out);
-            write(&mut object, item);
-            object.close();
-        }
-        out.push(b']');
-    }
-
     /// Ends the object.
     pub fn close(self) {
         if self.separator == b'{' {

@@ -13,7 +13,8 @@ use driftline_core::{
     upstream_id::{IdOrder, UpstreamId},
 };
 use driftline_mastodon::{
-    ObjectWriter, RawObject, StatusError, iso_8601, post_hashes, read_status,
+    Account, MediaAttachment, MediaMeta, MediaSize, Mention, RawObject, Status, StatusError, Tag,
+    iso_8601, post_hashes, read_status,
 };
 use jiff::fmt::strtime;
 use serde_json::value::RawValue;
@@ -84,9 +85,7 @@ impl<'j> Tweet<'j> {
 
     /// The status, with what concerns its reader, which the hashes cover.
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        let mut out = Vec::new();
-        self.write(&mut out);
-        serde_json::from_slice(&out)
+        serde_json::value::to_raw_value(&self.status())
     }
 
     fn views(&self) -> Option<i64> {
@@ -94,111 +93,79 @@ impl<'j> Tweet<'j> {
         count.filter(|_| self.dialect == Dialect::X)
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    fn status(&self) -> Status<'j> {
         let (dialect, (raw, tweet)) = (self.dialect, &self.whole);
-        let count = |x, twitter| self.metrics.whole(dialect.name(x, twitter));
-        let user = self.user.as_ref().filter(|(_, user)| {
-            let id = user.some_text(dialect.name("id", "id_str"));
-            id.is_some()
-        });
-        let username = user.and_then(|(_, user)| user.some_text(dialect.username()));
-        let url = match username {
-            Some(username) => format!("{}/status/{}", profile(&username), self.id),
-            None => format!("{SITE}/i/status/{}", self.id),
+        let named = |x, twitter| {
+            let entities = self.entities.objects(dialect.name(x, twitter));
+            entities.take(MAX_ENTITIES)
+        };
+        let pages = named("urls", "urls").filter_map(|it| dialect.page(&it));
+        // Twitter lists media apart. The address of them all occurs once in the text.
+        let media = named("media", "media").take(MAX_MEDIA);
+        let media = media.filter_map(|it| dialect.medium(&it));
+        let mentions = named("mentions", "user_mentions").filter_map(|it| dialect.mention(&it));
+        let (of_mentions, mentions): (Vec<_>, Vec<_>) = mentions.unzip();
+        let tags = named("hashtags", "hashtags").filter_map(|it| dialect.tag(&it));
+        let (of_tags, tags): (Vec<_>, Vec<_>) = tags.unzip();
+        let links: Vec<_> = pages
+            .chain(media)
+            .chain(of_mentions)
+            .chain(of_tags)
+            .collect();
+
+        let account = self.user.as_ref().and_then(|user| dialect.account(user));
+        let url = match &account {
+            Some(account) if !account.username.is_empty() => {
+                format!("{}/status/{}", account.url, self.id)
+            }
+            _ => format!("{SITE}/i/status/{}", self.id),
         };
         // A protected user's tweets are for their followers.
-        let visibility = match user {
-            Some((_, user)) if user.flag("protected") => Visibility::Private,
+        let visibility = match &account {
+            Some(account) if account.locked => Visibility::Private,
             _ => Visibility::Public,
         };
-        let replied_to = dialect.name("in_reply_to_user_id", "in_reply_to_user_id_str");
-        // Their word for a text whose language they do not know.
-        let language = tweet.some_text("lang").filter(|lang| lang != "und");
-        let mut status = ObjectWriter::open(out);
-        status.value("id", self.id.as_str());
-        status.value("created_at", &dialect.created_at(tweet));
-        status.value("edited_at", &edited_at_ms(&self.versions).map(iso_8601));
-        status.value("in_reply_to_id", &self.replied_to);
-        status.value("in_reply_to_account_id", &tweet.some_text(replied_to));
-        status.value("sensitive", &tweet.flag("possibly_sensitive"));
-        status.value("spoiler_text", "");
-        status.value("visibility", visibility.name());
-        status.value("language", &language);
-        status.value("uri", &url);
-        status.value("url", &url);
-        status.value("replies_count", &count("reply_count", "reply_count"));
-        status.value("reblogs_count", &count("retweet_count", "retweet_count"));
-        status.value("favourites_count", &count("like_count", "favorite_count"));
-        status.value("quotes_count", &count("quote_count", "quote_count"));
-        status.value("content", &self.content());
-        match &self.boost_of {
-            Some(boosted) => boosted.write(status.key("reblog")),
-            None => status.json("reblog", "null"),
+        let reblog = self.boost_of.as_ref().map(|boosted| boosted.status());
+        let count = |x, twitter| self.metrics.whole(dialect.name(x, twitter));
+        let (x, twitter) = dialect.original(raw);
+        Status {
+            id: self.id.as_str().to_owned().into(),
+            created_at: dialect.created_at(tweet),
+            edited_at: edited_at_ms(&self.versions).map(iso_8601),
+            in_reply_to_id: self.replied_to.clone(),
+            in_reply_to_account_id: tweet
+                .some_text(dialect.name("in_reply_to_user_id", "in_reply_to_user_id_str")),
+            sensitive: tweet.flag("possibly_sensitive"),
+            spoiler_text: "".into(),
+            visibility: visibility.name().into(),
+            // Their word for a text whose language they do not know.
+            language: tweet.some_text("lang").filter(|lang| lang != "und"),
+            uri: url.clone().into(),
+            url: url.into(),
+            replies_count: count("reply_count", "reply_count"),
+            reblogs_count: count("retweet_count", "retweet_count"),
+            favourites_count: count("like_count", "favorite_count"),
+            quotes_count: count("quote_count", "quote_count"),
+            // The text of what passes a tweet on is that tweet's, shortened.
+            content: match &reblog {
+                Some(boosted) => boosted.content.clone(),
+                None => tweet_html::html(&self.text, &links).into(),
+            },
+            reblog: reblog.map(Box::new),
+            account,
+            media_attachments: self
+                .media
+                .iter()
+                .filter_map(|media| dialect.attachment(media))
+                .collect(),
+            mentions,
+            tags,
+            emojis: Vec::new(),
+            card: None,
+            poll: None,
+            x,
+            twitter,
         }
-        match user {
-            Some(user) => dialect.write_account(status.key("account"), user),
-            None => status.json("account", "null"),
-        }
-        self.write_lists(&mut status);
-        status.json("emojis", "[]");
-        status.json("card", "null");
-        status.json("poll", "null");
-        status.json(dialect.name("x", "twitter"), raw.get());
-        status.close();
-    }
-
-    /// Writes the media, mentions and hashtags.
-    fn write_lists(&self, status: &mut ObjectWriter<'_>) {
-        let dialect = self.dialect;
-        let has_id = |(_, media): &&Whole<'_>| media.some_text(dialect.medium_id()).is_some();
-        let media = self.media.iter().filter(has_id);
-        status.list("media_attachments", media, |object, media| {
-            dialect.write_attachment(object, media);
-        });
-        let mentions = self.entities("mentions", "user_mentions");
-        let mentions = mentions.filter_map(|it| Some((dialect.mention(&it)?, it)));
-        status.list("mentions", mentions, |object, ((name, url), mention)| {
-            let id = mention.some_text(dialect.name("id", "id_str"));
-            object.value("id", &id.unwrap_or("0".into()));
-            object.value("username", &name);
-            object.value("acct", &name);
-            object.value("url", &url);
-        });
-        let tags = self.entities("hashtags", "hashtags");
-        let tags = tags.filter_map(|it| dialect.tag(&it));
-        status.list("tags", tags, |object, (name, url)| {
-            object.value("name", &name);
-            object.value("url", &url);
-        });
-    }
-
-    /// The text as HTML. The text of what passes a tweet on is that tweet's, shortened.
-    fn content(&self) -> String {
-        if let Some(boosted) = &self.boost_of {
-            return boosted.content();
-        }
-        let dialect = self.dialect;
-        let pages = self.entities("urls", "urls");
-        let pages = pages.filter_map(|it| dialect.page(&it));
-        // Twitter lists media apart. The address of them all occurs once in the text.
-        let media = self.entities("media", "media").take(MAX_MEDIA);
-        let media = media.filter_map(|it| dialect.medium(&it));
-        let mentions = self.entities("mentions", "user_mentions");
-        let mentions = mentions.filter_map(|it| Some(dialect.own(&it, dialect.mention(&it)?)));
-        let tags = self.entities("hashtags", "hashtags");
-        let tags = tags.filter_map(|it| Some(dialect.own(&it, dialect.tag(&it)?)));
-        let links: Vec<_> = pages.chain(media).chain(mentions).chain(tags).collect();
-        tweet_html::html(&self.text, &links)
-    }
-
-    /// The entities of a kind, by its name in each dialect.
-    fn entities(
-        &self,
-        x: &'static str,
-        twitter: &'static str,
-    ) -> impl Iterator<Item = RawObject<'j>> + use<'j> {
-        let entities = self.entities.objects(self.dialect.name(x, twitter));
-        entities.take(MAX_ENTITIES)
     }
 }
 
@@ -211,12 +178,12 @@ impl Dialect {
         }
     }
 
-    fn username(self) -> &'static str {
-        self.name("username", "screen_name")
-    }
-
-    fn medium_id(self) -> &'static str {
-        self.name("media_key", "id_str")
+    /// The JSON as it came, as the members `x` and `twitter` of an entity.
+    fn original(self, raw: &RawValue) -> (Option<&RawValue>, Option<&RawValue>) {
+        match self {
+            Self::X => (Some(raw), None),
+            Self::Twitter => (None, Some(raw)),
+        }
     }
 
     fn created_at(self, of: &RawObject<'_>) -> Option<String> {
@@ -227,48 +194,44 @@ impl Dialect {
         ms.map(iso_8601)
     }
 
-    fn write_account(self, out: &mut Vec<u8>, (raw, user): &Whole<'_>) {
-        let text = |name| user.text(name).unwrap_or_default();
+    fn account<'j>(self, (raw, user): &Whole<'j>) -> Option<Account<'j>> {
+        let text = |x, twitter| user.text(self.name(x, twitter)).unwrap_or_default();
         let metrics = match self {
             Self::X => user.object("public_metrics"),
             Self::Twitter => user.clone(),
         };
         let count = |x, twitter| metrics.whole(self.name(x, twitter));
-        let username = text(self.username());
-        let avatar = text(self.name("profile_image_url", "profile_image_url_https"));
-        let header = text("profile_banner_url");
+        let username = text("username", "screen_name");
+        let avatar = text("profile_image_url", "profile_image_url_https");
+        let header = text("profile_banner_url", "profile_banner_url");
         let url = profile(&username);
-        let mut account = ObjectWriter::open(out);
-        account.value("id", &text(self.name("id", "id_str")));
-        account.value("username", &username);
-        account.value("acct", &username);
-        account.value("display_name", &text("name"));
-        account.value("locked", &user.flag("protected"));
-        account.value("bot", &false);
-        account.value("created_at", &self.created_at(user));
-        account.value("note", &tweet_html::html(&text("description"), &[]));
-        account.value("url", &url);
-        account.value("uri", &url);
-        account.value("avatar", &avatar);
-        account.value("avatar_static", &avatar);
-        account.value("header", &header);
-        account.value("header_static", &header);
-        account.value(
-            "followers_count",
-            &count("followers_count", "followers_count"),
-        );
-        account.value(
-            "following_count",
-            &count("following_count", "friends_count"),
-        );
-        account.value("statuses_count", &count("tweet_count", "statuses_count"));
-        account.json("emojis", "[]");
-        account.json("fields", "[]");
-        account.json(self.name("x", "twitter"), raw.get());
-        account.close();
+        let (x, twitter) = self.original(raw);
+        Some(Account {
+            id: user.some_text(self.name("id", "id_str"))?,
+            acct: username.clone(),
+            username,
+            display_name: text("name", "name"),
+            locked: user.flag("protected"),
+            bot: false,
+            created_at: self.created_at(user),
+            note: tweet_html::html(&text("description", "description"), &[]).into(),
+            uri: url.clone().into(),
+            url: url.into(),
+            avatar_static: avatar.clone(),
+            avatar,
+            header_static: header.clone(),
+            header,
+            followers_count: count("followers_count", "followers_count"),
+            following_count: count("following_count", "friends_count"),
+            statuses_count: count("tweet_count", "statuses_count"),
+            emojis: Vec::new(),
+            fields: Vec::new(),
+            x,
+            twitter,
+        })
     }
 
-    fn write_attachment(self, object: &mut ObjectWriter<'_>, (raw, media): &Whole<'_>) {
+    fn attachment<'j>(self, (raw, media): &Whole<'j>) -> Option<MediaAttachment<'j>> {
         let (films, size) = match self {
             Self::X => (media.clone(), media.clone()),
             Self::Twitter => (media.object("video_info"), media.object("original_info")),
@@ -294,22 +257,22 @@ impl Dialect {
             "animated_gif" => "gifv",
             _ => "unknown",
         };
-        let description = media.some_text(self.name("alt_text", "ext_alt_text"));
-        object.value("id", &media.some_text(self.medium_id()));
-        object.value("type", kind);
-        object.value("url", &url);
-        object.value("preview_url", &preview_url);
-        object.value("remote_url", &url);
-        object.value("description", &description);
-        object.json("blurhash", "null");
-        let meta = match size.whole("width").zip(size.whole("height")) {
-            Some((width, height)) => {
-                format!(r#"{{"original":{{"width":{width},"height":{height}}}}}"#)
-            }
-            None => "{}".to_owned(),
-        };
-        object.json("meta", &meta);
-        object.json(self.name("x", "twitter"), raw.get());
+        let size = size.whole("width").zip(size.whole("height"));
+        let (x, twitter) = self.original(raw);
+        Some(MediaAttachment {
+            id: media.some_text(self.name("media_key", "id_str"))?,
+            kind: kind.into(),
+            remote_url: url.clone(),
+            url,
+            preview_url,
+            description: media.some_text(self.name("alt_text", "ext_alt_text")),
+            blurhash: None,
+            meta: MediaMeta {
+                original: size.map(|(width, height)| MediaSize { width, height }),
+            },
+            x,
+            twitter,
+        })
     }
 
     /// The link to a page, or to a picture or film of X's.
@@ -339,22 +302,32 @@ impl Dialect {
         })
     }
 
-    /// The name and the address of a mentioned user.
-    fn mention<'j>(self, entity: &RawObject<'j>) -> Option<(Cow<'j, str>, String)> {
-        let username = entity.some_text(self.username())?;
+    fn mention<'j>(self, entity: &RawObject<'j>) -> Option<(Link<'j>, Mention<'j>)> {
+        let username = entity.some_text(self.name("username", "screen_name"))?;
         let url = profile(&username);
-        Some((username, url))
+        let mention = Mention {
+            id: entity
+                .some_text(self.name("id", "id_str"))
+                .unwrap_or("0".into()),
+            username: username.clone(),
+            acct: username.clone(),
+            url: url.clone().into(),
+        };
+        Some((self.own(entity, username, url), mention))
     }
 
-    /// The name and the address of a hashtag.
-    fn tag<'j>(self, entity: &RawObject<'j>) -> Option<(Cow<'j, str>, String)> {
+    fn tag<'j>(self, entity: &RawObject<'j>) -> Option<(Link<'j>, Tag<'j>)> {
         let name = entity.some_text(self.name("tag", "text"))?;
         let url = format!("{SITE}/hashtag/{}", crate::segment::encoded(&name));
-        Some((name, url))
+        let tag = Tag {
+            name: name.clone(),
+            url: url.clone().into(),
+        };
+        Some((self.own(entity, name, url), tag))
     }
 
     /// The link to an address of X's.
-    fn own<'j>(self, entity: &RawObject<'j>, (written, url): (Cow<'j, str>, String)) -> Link<'j> {
+    fn own<'j>(self, entity: &RawObject<'j>, written: Cow<'j, str>, url: String) -> Link<'j> {
         Link {
             range: self.range(entity),
             written,
