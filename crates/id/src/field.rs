@@ -63,19 +63,7 @@ impl Field {
         matches!(self.kind, FieldKind::Fixed(_))
     }
 
-    pub(crate) const fn random(name: &'static str, bits: u8) -> Self {
-        Self::new(name, bits, FieldKind::Random)
-    }
-
-    pub(crate) const fn tag(name: &'static str, bits: u8) -> Self {
-        Self::new(name, bits, FieldKind::Tag)
-    }
-
-    pub(crate) const fn fixed(name: &'static str, bits: u8, value: u8) -> Self {
-        Self::new(name, bits, FieldKind::Fixed(value))
-    }
-
-    const fn new(name: &'static str, bits: u8, kind: FieldKind) -> Self {
+    pub(crate) const fn new(name: &'static str, bits: u8, kind: FieldKind) -> Self {
         Self { name, bits, kind }
     }
 }

@@ -115,7 +115,10 @@ impl Layout {
     ///
     /// Source: jointakahe/takahe, `core/snowflake.py`. IDs of one ms are in random order.
     pub const TAKAHE: Self = Self {
-        fields: &[Field::random("random", 19), Field::tag("type", 3)],
+        fields: &[
+            Field::new("random", 19, FieldKind::Random),
+            Field::new("type", 3, FieldKind::Tag),
+        ],
         ..Self::milliseconds("takahe", 41, 1_641_020_400_000)
     }
     .checked();
@@ -124,7 +127,7 @@ impl Layout {
     ///
     /// Source: ulid/spec.
     pub const ULID: Self = Self {
-        fields: &[Field::random("random", 80)],
+        fields: &[Field::new("random", 80, FieldKind::Random)],
         width_bits: 128,
         text_form: TextForm::CrockfordBase32,
         ..Self::milliseconds("ulid", 48, 0)
@@ -136,10 +139,10 @@ impl Layout {
     /// Source: RFC 9562, section 5.7.
     pub const UUIDV7: Self = Self {
         fields: &[
-            Field::fixed("version", 4, 7),
-            Field::random("rand_a", 12),
-            Field::fixed("variant", 2, 0b10),
-            Field::random("rand_b", 62),
+            Field::new("version", 4, FieldKind::Fixed(7)),
+            Field::new("rand_a", 12, FieldKind::Random),
+            Field::new("variant", 2, FieldKind::Fixed(0b10)),
+            Field::new("rand_b", 62, FieldKind::Random),
         ],
         width_bits: 128,
         text_form: TextForm::Uuid,

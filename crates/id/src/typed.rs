@@ -1,5 +1,4 @@
 use core::cmp::Ordering;
-use core::error::Error;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
@@ -38,14 +37,19 @@ pub struct Id<T> {
 }
 
 /// An ID or integer outside of what the other side can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdRangeError {
     /// A signed integer below zero.
+    #[error("{value} is negative, and IDs are not; read the integer as unsigned")]
     Negative {
         /// The integer.
         value: i64,
     },
     /// An ID above 2^63 - 1.
+    #[error(
+        "the ID {raw} is above 2^63 - 1, the largest signed 64-bit integer; \
+         keep it as text or unsigned"
+    )]
     AboveSigned {
         /// The ID's value.
         raw: u64,
@@ -150,21 +154,3 @@ impl<T> TryFrom<Id<T>> for i64 {
         i64::try_from(id.raw).map_err(|_| IdRangeError::AboveSigned { raw: id.raw })
     }
 }
-
-impl fmt::Display for IdRangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Negative { value } => write!(
-                f,
-                "{value} is negative, and IDs are not; read the integer as unsigned"
-            ),
-            Self::AboveSigned { raw } => write!(
-                f,
-                "the ID {raw} is above 2^63 - 1, the largest signed 64-bit integer; \
-                 keep it as text or unsigned"
-            ),
-        }
-    }
-}
-
-impl Error for IdRangeError {}
