@@ -1,12 +1,10 @@
 //! The user agents of clients, and counters of their IDs.
 
-use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
-};
+use std::collections::HashMap;
 
 use driftline_runtime::metrics::ID_ISSUED;
 use metrics::Counter;
+use parking_lot::RwLock;
 
 /// Whether a user agent is valid by the rule of the service of 2010: a letter, then letters, digits
 /// and hyphens, all ASCII.
@@ -32,15 +30,10 @@ pub(super) struct Agents {
 impl Agents {
     /// The counter of a valid agent: see [`is_agent`].
     pub(super) fn counter(&self, agent: &[u8]) -> Counter {
-        let known = self.counters.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counter) = known.get(agent) {
+        if let Some(counter) = self.counters.read().get(agent) {
             return counter.clone();
         }
-        drop(known);
-        let mut counters = self
-            .counters
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut counters = self.counters.write();
         let name = if counters.len() < MAX_AGENTS && agent.len() <= MAX_NAME {
             agent
         } else {

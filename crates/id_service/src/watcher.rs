@@ -1,9 +1,6 @@
 //! Watches the clock, the window and the layout's end while the service runs.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use driftline_runtime::{
     FaultLog, Weight,
@@ -13,6 +10,7 @@ use driftline_runtime::{
     },
     now_ms, show_ms,
 };
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval, sleep},
@@ -112,11 +110,7 @@ fn look(
     let life_ms = end_ms.saturating_sub(now_us.div_euclid(1_000));
     ID_LAYOUT_LEFT.set(life_ms as f64 / 1e3);
     ID_LAYOUT_DAYS_LEFT.set(life_ms as f64 / MS_A_DAY);
-    let failure = held_node
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-        .and_then(HeldNode::take_failure);
+    let failure = held_node.lock().as_ref().and_then(HeldNode::take_failure);
     if failure.is_some() {
         ID_WINDOW_FAILURES.increment(1);
     }

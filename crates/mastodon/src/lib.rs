@@ -8,7 +8,6 @@
 mod account;
 mod copied;
 mod copied_status;
-pub mod instance;
 mod link;
 mod list;
 mod notification;
