@@ -112,20 +112,13 @@ impl Calls {
         let open_connection = Rc::clone(&self.slot.connection);
         let mut closing = pin!(open_connection.closing.notified());
         loop {
-            let read = if self.pending.is_empty() {
-                tokio::select! {
-                    biased;
-                    read = read(&mut self.stream, shared, &mut self.pending) => read?,
-                    () = &mut closing => Read::Closing,
-                }
-            } else {
-                tokio::select! {
-                    biased;
-                    read = read(&mut self.stream, shared, &mut self.pending) => read?,
-                    () = &mut closing => Read::Closing,
-                    // Starts again with each read: a client that sends slowly is not silent.
-                    () = sleep(self.limits.silence) => return Err(Ended::Slow),
-                }
+            let is_within_frame = !self.pending.is_empty();
+            let read = tokio::select! {
+                biased;
+                read = read(&mut self.stream, shared, &mut self.pending) => read?,
+                () = &mut closing => Read::Closing,
+                // Starts again with each read: a client that sends slowly is not silent.
+                () = sleep(self.limits.silence), if is_within_frame => return Err(Ended::Slow),
             };
             match read {
                 Read::Bytes => {}
