@@ -1,6 +1,5 @@
 use crate::field::Field;
 use crate::layout::{Layout, TimeUnit};
-use crate::text::TextForm;
 
 /// Time and fields that make no layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,7 +88,7 @@ impl Layout {
         if bits != 63 && bits != 64 {
             return Err(LayoutError::Width { bits });
         }
-        let layout = Self::from_parts(name, unit, epoch_ms, time_bits, fields, TextForm::Decimal);
+        let layout = Self::from_parts(name, unit, epoch_ms, time_bits, fields);
         if layout.life_us().is_none() {
             return Err(LayoutError::Life);
         }

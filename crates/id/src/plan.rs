@@ -48,14 +48,9 @@ impl Plan {
 
     /// The tick at that Unix µs.
     pub(crate) fn tick_at(&self, unix_us: i64) -> Result<u64, TimeError> {
-        match unix_us.checked_sub(self.epoch_us) {
-            Some(since_us) if since_us >= 0 => {
-                let tick = since_us as u64 / self.unit_us;
-                if tick <= self.max_tick {
-                    return Ok(tick);
-                }
-            }
-            _ => {}
+        let tick = unix_us.abs_diff(self.epoch_us) / self.unit_us;
+        if unix_us >= self.epoch_us && tick <= self.max_tick {
+            return Ok(tick);
         }
         let ticks = self.layout.ticks_at(i128::from(unix_us))?;
         Ok(ticks as u64)

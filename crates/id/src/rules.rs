@@ -118,16 +118,14 @@ impl Rules {
         if next <= self.first_count {
             let behind_ms = us.div_ceil(1_000);
             let reason = Refusal::WindowAhead { behind_ms };
-            return if is_next_tick {
-                NotNow::Wait(Wait { us, reason })
-            } else {
-                self.wait(us, reason)
+            return match is_next_tick {
+                true => NotNow::Wait(Wait { us, reason }),
+                false => self.wait(us, reason),
             };
         }
         let last_tick = self.plan.tick_of(next - 1);
         if last_tick == tick {
-            let reason = Refusal::SequenceExhausted;
-            return NotNow::Wait(Wait { us, reason });
+            return self.wait(us, Refusal::SequenceExhausted);
         }
         let behind_ms = until(last_tick).div_ceil(1_000);
         self.wait(us, Refusal::ClockBehind { behind_ms })

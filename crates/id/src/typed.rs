@@ -1,8 +1,8 @@
-use core::cmp::Ordering;
 use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::str::FromStr;
+
+use derive_where::derive_where;
 
 use crate::decimal;
 use crate::text::ParseIdError;
@@ -31,6 +31,7 @@ use crate::text::ParseIdError;
 /// assert_eq!(post, same);
 /// # Ok::<(), driftline_id::ParseIdError>(())
 /// ```
+#[derive_where(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<T> {
     raw: u64,
     entity: PhantomData<fn() -> T>,
@@ -68,40 +69,6 @@ impl<T> Id<T> {
     /// The ID's value.
     pub const fn raw(self) -> u64 {
         self.raw
-    }
-}
-
-impl<T> Clone for Id<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Id<T> {}
-
-impl<T> PartialEq for Id<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw == other.raw
-    }
-}
-
-impl<T> Eq for Id<T> {}
-
-impl<T> PartialOrd for Id<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Id<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.raw.cmp(&other.raw)
-    }
-}
-
-impl<T> Hash for Id<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.raw.hash(state);
     }
 }
 

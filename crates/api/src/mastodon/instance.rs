@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse as _, Response},
+};
 use driftline_store::source;
 use serde_json::{Value, json};
 
@@ -15,17 +19,17 @@ use crate::{
 pub(super) async fn v1(
     State(app): State<Arc<App>>,
     address: Address,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Response, ApiError> {
     let instances = app.store.read(source::instances).await?;
-    Ok(Json(json!({
+    let instance = json!({
         "uri": address.domain(),
         "title": TITLE,
         "short_description": DESCRIPTION,
         "description": DESCRIPTION,
         "email": "",
         "version": VERSION,
-        "urls": { "streaming_api": address.streaming() },
-        "stats": { "user_count": 0, "status_count": 0, "domain_count": instances.len() },
+        "urls": {"streaming_api": address.streaming()},
+        "stats": {"user_count": 0, "status_count": 0, "domain_count": instances.len()},
         "thumbnail": null,
         "languages": [],
         "registrations": false,
@@ -34,23 +38,24 @@ pub(super) async fn v1(
         "configuration": limits(),
         "contact_account": null,
         "rules": [],
-    })))
+    });
+    Ok(Json(instance).into_response())
 }
 
 /// The entity `Instance`.
-pub(super) async fn v2(address: Address) -> Json<Value> {
+pub(super) async fn v2(address: Address) -> Response {
     let mut configuration = limits();
-    configuration["urls"] = json!({ "streaming": address.streaming() });
-    configuration["vapid"] = json!({ "public_key": "" });
-    configuration["translation"] = json!({ "enabled": false });
-    Json(json!({
+    configuration["urls"] = json!({"streaming": address.streaming()});
+    configuration["vapid"] = json!({"public_key": ""});
+    configuration["translation"] = json!({"enabled": false});
+    let instance = json!({
         "domain": address.domain(),
         "title": TITLE,
         "version": VERSION,
         "source_url": env!("CARGO_PKG_REPOSITORY"),
         "description": DESCRIPTION,
-        "usage": { "users": { "active_month": 0 } },
-        "thumbnail": { "url": address.of("/favicon.ico") },
+        "usage": {"users": {"active_month": 0}},
+        "thumbnail": {"url": address.of("/favicon.ico")},
         "icon": [],
         "languages": [],
         "configuration": configuration,
@@ -60,16 +65,17 @@ pub(super) async fn v2(address: Address) -> Json<Value> {
             "message": null,
             "url": null,
         },
-        "api_versions": { "mastodon": 2 },
-        "contact": { "email": "", "account": null },
+        "api_versions": {"mastodon": 2},
+        "contact": {"email": "", "account": null},
         "rules": [],
-    }))
+    });
+    Json(instance).into_response()
 }
 
 /// Nothing can be posted here; these are the values of most servers.
 fn limits() -> Value {
     json!({
-        "accounts": { "max_featured_tags": 10, "max_pinned_statuses": 5 },
+        "accounts": {"max_featured_tags": 10, "max_pinned_statuses": 5},
         "statuses": {
             "max_characters": 500,
             "max_media_attachments": 4,
