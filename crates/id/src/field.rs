@@ -51,11 +51,7 @@ impl Field {
 
     /// The largest value that fits the field's bits.
     pub const fn max(&self) -> u128 {
-        match self.bits {
-            0 => 0,
-            bits @ 1..=127 => u128::MAX >> (128 - bits),
-            128.. => u128::MAX,
-        }
+        u128::MAX.unbounded_shr(128_u32.saturating_sub(self.bits as u32))
     }
 
     /// Whether the field always holds the same value.

@@ -22,11 +22,11 @@ pub struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     /// 1 µs.
-    Microsecond,
+    Microsecond = 1,
     /// 1 ms.
-    Millisecond,
+    Millisecond = 1_000,
     /// 10 ms.
-    TenMilliseconds,
+    TenMilliseconds = 10_000,
 }
 
 impl Layout {
@@ -313,10 +313,6 @@ const _: () = {
 impl TimeUnit {
     /// The unit's length in µs.
     pub const fn us(self) -> u32 {
-        match self {
-            Self::Microsecond => 1,
-            Self::Millisecond => 1_000,
-            Self::TenMilliseconds => 10_000,
-        }
+        self as u32
     }
 }

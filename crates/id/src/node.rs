@@ -112,15 +112,15 @@ impl Node {
     pub fn from_fields(layout: &Layout, values: &[(&str, u64)]) -> Result<Self, NodeError> {
         check_layout(layout)?;
         let mut number = 0;
-        let mut used = 0;
+        let mut rest = values.to_vec();
         for (field, _) in node_fields(layout) {
-            let mut given = values.iter().filter(|(name, _)| *name == field.name());
-            let Some(&(_, value)) = given.next() else {
+            let given = rest.iter().position(|(name, _)| *name == field.name());
+            let Some(given) = given else {
                 return Err(NodeError::FieldMissing {
                     field: field.name(),
                 });
             };
-            let max = field.max() as u64;
+            let (value, max) = (rest.remove(given).1, field.max() as u64);
             if value > max {
                 return Err(NodeError::FieldTooLarge {
                     field: field.name(),
@@ -129,12 +129,8 @@ impl Node {
                 });
             }
             number = number << field.bits() | value;
-            used += 1;
         }
-        let is_known = |name: &str| node_fields(layout).any(|(field, _)| field.name() == name);
-        let unknown = values.iter().find(|(name, _)| !is_known(name));
-        let surplus = unknown.or_else(|| values.last().filter(|_| values.len() > used));
-        if let Some(&(_, value)) = surplus {
+        if let Some(&(_, value)) = rest.first() {
             return Err(NodeError::FieldUnknown {
                 layout: layout.name(),
                 value,

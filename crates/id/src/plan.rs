@@ -114,13 +114,14 @@ impl Plan {
 
     /// The IDs of a grant after its first.
     pub(crate) fn run_after(&self, grant: &Grant) -> Run {
-        Run::new(
-            self.raw(grant.first).wrapping_add(self.step()),
-            grant.length - 1,
-            self.step(),
-            self.tick_start_us(self.tick_of(grant.first)),
-            self.unit_us,
-        )
+        let (first_raw, step) = (self.raw(grant.first), self.step());
+        Run {
+            next_raw: first_raw.wrapping_add(step),
+            stop_raw: first_raw.wrapping_add(step.wrapping_mul(grant.length)),
+            step,
+            tick_start_us: self.tick_start_us(self.tick_of(grant.first)),
+            unit_us: self.unit_us,
+        }
     }
 
     /// What an ID grows by within a tick.

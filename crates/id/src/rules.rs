@@ -1,3 +1,4 @@
+use crate::batch::Batch;
 use crate::node::Node;
 use crate::origin::Origin;
 use crate::plan::Plan;
@@ -86,6 +87,16 @@ impl Rules {
             return Err(Refusal::Retired.into());
         }
         Ok(Grant { first, length })
+    }
+
+    /// The IDs of a grant, for the process of the window.
+    pub(crate) fn batch(&self, grant: &Grant) -> Batch {
+        Batch {
+            next_raw: self.plan.raw(grant.first),
+            left: grant.length as usize,
+            step: self.plan.step(),
+            origin: self.origin.clone(),
+        }
     }
 
     pub(crate) fn node(&self) -> &Node {

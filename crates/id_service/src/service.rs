@@ -110,10 +110,8 @@ impl Service {
             Arc::clone(&offsets),
             Arc::clone(&held_node),
             peers,
-            watcher::Signals {
-                stopped: watcher_stopped,
-                lost: notify_lost,
-            },
+            watcher_stopped,
+            notify_lost,
         ));
         Ok(Self {
             issuer,

@@ -24,26 +24,20 @@ use super::{
     sanity,
 };
 
-/// The signals to and from the watcher.
-pub(super) struct Signals {
-    pub(super) stopped: watch::Receiver<bool>,
-    /// Set once another process holds the node.
-    pub(super) lost: watch::Sender<bool>,
-}
-
-/// Checks the service every second and the peers now and then, until `stopped` is set.
+/// Checks the service every second and the peers now and then, until `stopped` is set. Sets `lost`
+/// once another process holds the node.
 pub(super) async fn watch(
     issuer: Arc<Issuer>,
     offsets: Arc<ClockOffsets>,
     held_node: Arc<Mutex<Option<HeldNode>>>,
     peers: Peers,
-    signals: Signals,
+    mut stopped: watch::Receiver<bool>,
+    lost: watch::Sender<bool>,
 ) {
     let layout = issuer.layout();
     if let Some(warning) = layout.expires_within_a_year(issuer.now_us().div_euclid(1_000)) {
         tracing::warn!("{warning}");
     }
-    let Signals { mut stopped, lost } = signals;
     let looking = async {
         let mut extending = Extending::default();
         let mut seconds = interval(EVERY);

@@ -30,7 +30,7 @@ where
     pub fn new(generator: R) -> Self {
         Self {
             generator,
-            run: Run::empty(),
+            run: Run::default(),
         }
     }
 

@@ -71,13 +71,7 @@ impl<C: Clock> SharedGenerator<C> {
     /// Up to `length` IDs of this tick at once, and at least one.
     pub fn reserve(&self, length: usize) -> Result<Batch, NotNow> {
         let grant = self.take(length as u64)?;
-        let plan = &self.rules.plan;
-        Ok(Batch::new(
-            plan.raw(grant.first),
-            grant.length as usize,
-            plan.step(),
-            self.rules.origin.clone(),
-        ))
+        Ok(self.rules.batch(&grant))
     }
 
     /// Fills the slice from its beginning, and returns how far: less than all of it where the tick
