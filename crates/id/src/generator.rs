@@ -74,7 +74,9 @@ impl<C: Clock> Generator<C> {
     /// Up to `length` IDs of this tick at once, and at least one.
     pub fn reserve(&mut self, length: usize) -> Result<Batch, NotNow> {
         let grant = self.decide(length as u64)?;
-        self.rest_at(grant.first + grant.length);
+        self.run_count = grant.first + grant.length;
+        self.run = Run::default();
+        self.run_raw = self.run.next_raw;
         Ok(self.rules.batch(&grant))
     }
 
@@ -91,12 +93,12 @@ impl<C: Clock> Generator<C> {
 
     /// The node and, through it, the layout.
     pub fn node(&self) -> &Node {
-        self.rules.node()
+        self.rules.window.node()
     }
 
     /// The end of the window in Unix µs, as extended so far.
     pub fn window_until_us(&self) -> i64 {
-        self.rules.window_until_us()
+        self.rules.window.until_us()
     }
 
     /// The clock policy.
@@ -133,13 +135,6 @@ impl<C: Clock> Generator<C> {
 
     fn next_count(&self) -> u64 {
         self.run_count + self.rules.plan.distance(self.run_raw, self.run.next_raw)
-    }
-
-    /// Sets the state, with an empty run.
-    fn rest_at(&mut self, count: u64) {
-        self.run_count = count;
-        self.run = Run::default();
-        self.run_raw = self.run.next_raw;
     }
 }
 

@@ -1,5 +1,4 @@
 use crate::batch::Batch;
-use crate::node::Node;
 use crate::origin::Origin;
 use crate::plan::Plan;
 use crate::policy::{ClockPolicy, SequenceStart};
@@ -17,7 +16,7 @@ pub(crate) struct Rules {
     pub(crate) origin: Origin,
     pub(crate) policy: ClockPolicy,
     pub(crate) start: SequenceStart,
-    window: Window,
+    pub(crate) window: Window,
     /// The state before the first ID.
     pub(crate) first_count: u64,
 }
@@ -97,14 +96,6 @@ impl Rules {
             step: self.plan.step(),
             origin: self.origin.clone(),
         }
-    }
-
-    pub(crate) fn node(&self) -> &Node {
-        self.window.node()
-    }
-
-    pub(crate) fn window_until_us(&self) -> i64 {
-        self.window.until_us()
     }
 
     /// Proof that nothing comes after that state: in this process, so that in a forked one it

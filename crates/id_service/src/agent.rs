@@ -9,15 +9,8 @@ use parking_lot::RwLock;
 /// Whether a user agent is valid by the rule of the service of 2010: a letter, then letters, digits
 /// and hyphens, all ASCII.
 pub fn is_agent(agent: &[u8]) -> bool {
-    match agent {
-        [first, rest @ ..] => {
-            first.is_ascii_alphabetic()
-                && rest
-                    .iter()
-                    .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
-        }
-        [] => false,
-    }
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    agent.first().is_some_and(u8::is_ascii_alphabetic) && agent.iter().all(is_allowed)
 }
 
 /// Counts IDs by user agent. The first [`MAX_AGENTS`] are counted by name, all others together:

@@ -87,12 +87,12 @@ impl<C: Clock> SharedGenerator<C> {
 
     /// The node and, through it, the layout.
     pub fn node(&self) -> &Node {
-        self.rules.node()
+        self.rules.window.node()
     }
 
     /// The end of the window in Unix µs, as extended so far.
     pub fn window_until_us(&self) -> i64 {
-        self.rules.window_until_us()
+        self.rules.window.until_us()
     }
 
     /// The clock policy.
