@@ -9,7 +9,8 @@ use crate::layout::Layout;
 pub struct Node {
     layout: Layout,
     number: u64,
-    placed: u64,
+    /// The node fields where they stand in an ID.
+    pub(crate) placed: u64,
 }
 
 /// A node that the layout cannot express, or a layout that no generator can serve.
@@ -159,11 +160,6 @@ impl Node {
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
         node_fields(&self.layout)
             .map(|(field, shift)| (field.name(), self.placed >> shift & field.max() as u64))
-    }
-
-    /// The node fields where they stand in an ID.
-    pub(crate) const fn placed(&self) -> u64 {
-        self.placed
     }
 }
 

@@ -41,7 +41,7 @@ impl Plan {
             time_shift: u32::from(layout.time_shift()),
             max_tick: layout.max_ticks() as u64,
             check_mask: (1_u64 << sequence_bits).wrapping_sub(1) & (CHECK_EVERY - 1),
-            placed_node: node.placed(),
+            placed_node: node.placed,
             layout,
         }
     }

@@ -39,7 +39,7 @@ impl Rules {
         policy: ClockPolicy,
     ) -> Result<Self, StartError> {
         let plan = Plan::new(window.node());
-        let origin = window.origin().ok_or(StartError::ForkGuard)?.clone();
+        let origin = window.origin.clone().ok_or(StartError::ForkGuard)?;
         plan.tick_at(now_us).map_err(StartError::Time)?;
         let first_tick = plan.tick_from(window.from_us());
         Ok(Self {
