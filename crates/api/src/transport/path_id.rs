@@ -13,9 +13,10 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        match Path::<LocalId>::from_request_parts(parts, state).await {
-            Ok(Path(id)) => Ok(Self(id.raw())),
-            Err(_) => Err(ApiError::NotFound),
-        }
+        let Ok(Path(text)) = Path::<String>::from_request_parts(parts, state).await else {
+            return Err(ApiError::NotFound);
+        };
+        let id: LocalId = text.parse().map_err(|_| ApiError::NotFound)?;
+        Ok(Self(id.raw()))
     }
 }
