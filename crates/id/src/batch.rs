@@ -8,21 +8,10 @@ use crate::origin::Origin;
 #[must_use = "IDs taken and not used are lost"]
 #[derive(Debug)]
 pub struct Batch {
-    next_raw: u64,
-    left: usize,
-    step: u64,
-    origin: Origin,
-}
-
-impl Batch {
-    pub(crate) fn new(first_raw: u64, length: usize, step: u64, origin: Origin) -> Self {
-        Self {
-            next_raw: first_raw,
-            left: length,
-            step,
-            origin,
-        }
-    }
+    pub(crate) next_raw: u64,
+    pub(crate) left: usize,
+    pub(crate) step: u64,
+    pub(crate) origin: Origin,
 }
 
 impl Iterator for Batch {
@@ -41,10 +30,9 @@ impl Iterator for Batch {
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = if self.origin.is_elsewhere() {
-            0
-        } else {
-            self.left
+        let left = match self.origin.is_elsewhere() {
+            true => 0,
+            false => self.left,
         };
         (left, Some(left))
     }

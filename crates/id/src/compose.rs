@@ -1,16 +1,18 @@
-use core::error::Error;
-use core::fmt;
-
 use crate::field::FieldKind;
 use crate::layout::Layout;
 use crate::span::TimeError;
 
 /// Values that do not make an ID of the layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComposeError {
     /// The layout cannot express the time.
-    Time(TimeError),
+    #[error("{0}")]
+    Time(#[from] TimeError),
     /// Too few or too many field values.
+    #[error(
+        "{found} field values were given, but the layout has {expected} free fields; \
+         give one value for each"
+    )]
     FieldCount {
         /// How many fields the layout leaves free.
         expected: usize,
@@ -18,6 +20,7 @@ pub enum ComposeError {
         found: usize,
     },
     /// A value does not fit the bits of its field.
+    #[error("{value} does not fit the field {field}; give at most {max}")]
     FieldTooLarge {
         /// The field's name.
         field: &'static str,
@@ -63,37 +66,5 @@ impl Layout {
             raw |= value << shift;
         }
         Ok(raw)
-    }
-}
-
-impl From<TimeError> for ComposeError {
-    fn from(error: TimeError) -> Self {
-        Self::Time(error)
-    }
-}
-
-impl fmt::Display for ComposeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Time(error) => error.fmt(f),
-            Self::FieldCount { expected, found } => write!(
-                f,
-                "{found} field values were given, but the layout has {expected} free fields; \
-                 give one value for each"
-            ),
-            Self::FieldTooLarge { field, value, max } => write!(
-                f,
-                "{value} does not fit the field {field}; give at most {max}"
-            ),
-        }
-    }
-}
-
-impl Error for ComposeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Time(error) => Some(error),
-            Self::FieldCount { .. } | Self::FieldTooLarge { .. } => None,
-        }
     }
 }

@@ -1,29 +1,36 @@
-use core::error::Error;
-use core::fmt;
-
 use crate::field::Field;
 use crate::layout::{Layout, TimeUnit};
-use crate::text::TextForm;
 
 /// Time and fields that make no layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Time and fields must fill 64 bits, or 63 and leave the sign bit unused.
+    #[error("time and fields fill {bits} bits; make them fill 63 or 64")]
     Width {
         /// How many bits they fill.
         bits: u32,
     },
     /// The time has no bits.
+    #[error("the time has no bits; give it some")]
     NoTime,
     /// The layout begins before, or ends after, what Unix µs in 64 signed bits express.
+    #[error(
+        "the layout's times do not fit Unix microseconds in 64 bits; \
+         give it an epoch nearer to 1970 or fewer time bits"
+    )]
     Life,
     /// The layout's name, or that of a field, does not consist of 1 to 32 of the characters a to
     /// z, 0 to 9, `_` and `-`. Names stand in the names and the text of files.
+    #[error(
+        "invalid name {name:?}: expected 1 to {MAX_NAME} characters of a to z, 0 to 9, \
+         '_' and '-'"
+    )]
     Name {
         /// The name.
         name: &'static str,
     },
     /// A field must have 1 to 63 bits.
+    #[error("the field {field} has {bits} bits; give it 1 to 63, or leave it out")]
     FieldWidth {
         /// The field's name.
         field: &'static str,
@@ -81,7 +88,7 @@ impl Layout {
         if bits != 63 && bits != 64 {
             return Err(LayoutError::Width { bits });
         }
-        let layout = Self::from_parts(name, unit, epoch_ms, time_bits, fields, TextForm::Decimal);
+        let layout = Self::from_parts(name, unit, epoch_ms, time_bits, fields);
         if layout.life_us().is_none() {
             return Err(LayoutError::Life);
         }
@@ -112,33 +119,5 @@ const fn is_name(name: &str) -> bool {
     }
     true
 }
-
-impl fmt::Display for LayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Width { bits } => write!(
-                f,
-                "time and fields fill {bits} bits; make them fill 63 or 64"
-            ),
-            Self::NoTime => write!(f, "the time has no bits; give it some"),
-            Self::Life => write!(
-                f,
-                "the layout's times do not fit Unix microseconds in 64 bits; \
-                 give it an epoch nearer to 1970 or fewer time bits"
-            ),
-            Self::Name { name } => write!(
-                f,
-                "invalid name {name:?}: expected 1 to {MAX_NAME} characters of a to z, 0 to 9, \
-                 '_' and '-'"
-            ),
-            Self::FieldWidth { field, bits } => write!(
-                f,
-                "the field {field} has {bits} bits; give it 1 to 63, or leave it out"
-            ),
-        }
-    }
-}
-
-impl Error for LayoutError {}
 
 const MAX_NAME: usize = 32;

@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 
-use crate::digits::check_characters;
+use crate::digits::check_unsigned;
 use crate::text::ParseIdError;
 
 /// Parses a number of up to 2^64 - 1.
@@ -16,11 +16,7 @@ pub fn parse_u128(text: &str) -> Result<u128, ParseIdError> {
 }
 
 fn parse<N: FromStr>(text: &str, bits: u8) -> Result<N, ParseIdError> {
-    match text.chars().next() {
-        None => return Err(ParseIdError::Empty),
-        Some(sign @ ('+' | '-')) => return Err(ParseIdError::Sign { sign }),
-        Some(_) => check_characters(text, "the digits 0-9", |c| c.is_ascii_digit())?,
-    }
+    check_unsigned(text, "the digits 0-9", |c| c.is_ascii_digit())?;
     if text.len() > 1 && text.starts_with('0') {
         return Err(ParseIdError::LeadingZero);
     }

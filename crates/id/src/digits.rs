@@ -65,6 +65,19 @@ pub(crate) fn check_length(text: &str, expected: usize) -> Result<(), ParseIdErr
     }
 }
 
+/// Refuses a sign, and the first character that is not `allowed`.
+pub(crate) fn check_unsigned(
+    text: &str,
+    expected: &'static str,
+    allowed: impl Fn(char) -> bool,
+) -> Result<(), ParseIdError> {
+    match text.chars().next() {
+        None => Err(ParseIdError::Empty),
+        Some(sign @ ('+' | '-')) => Err(ParseIdError::Sign { sign }),
+        Some(_) => check_characters(text, expected, allowed),
+    }
+}
+
 /// Refuses the first character that is not `allowed`.
 pub(crate) fn check_characters(
     text: &str,

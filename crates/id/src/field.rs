@@ -51,11 +51,7 @@ impl Field {
 
     /// The largest value that fits the field's bits.
     pub const fn max(&self) -> u128 {
-        match self.bits {
-            0 => 0,
-            bits @ 1..=127 => u128::MAX >> (128 - bits),
-            128.. => u128::MAX,
-        }
+        u128::MAX.unbounded_shr(128_u32.saturating_sub(self.bits as u32))
     }
 
     /// Whether the field always holds the same value.
@@ -63,19 +59,7 @@ impl Field {
         matches!(self.kind, FieldKind::Fixed(_))
     }
 
-    pub(crate) const fn random(name: &'static str, bits: u8) -> Self {
-        Self::new(name, bits, FieldKind::Random)
-    }
-
-    pub(crate) const fn tag(name: &'static str, bits: u8) -> Self {
-        Self::new(name, bits, FieldKind::Tag)
-    }
-
-    pub(crate) const fn fixed(name: &'static str, bits: u8, value: u8) -> Self {
-        Self::new(name, bits, FieldKind::Fixed(value))
-    }
-
-    const fn new(name: &'static str, bits: u8, kind: FieldKind) -> Self {
+    pub(crate) const fn new(name: &'static str, bits: u8, kind: FieldKind) -> Self {
         Self { name, bits, kind }
     }
 }

@@ -47,7 +47,7 @@ impl<C: Clock> Generator<C> {
     pub fn new(window: Window, clock: C, policy: ClockPolicy) -> Result<Self, StartError> {
         let rules = Rules::new(window, clock.fresh_us(), policy)?;
         Ok(Self {
-            run: Run::empty(),
+            run: Run::default(),
             clock,
             run_count: rules.first_count,
             run_raw: 0,
@@ -74,13 +74,10 @@ impl<C: Clock> Generator<C> {
     /// Up to `length` IDs of this tick at once, and at least one.
     pub fn reserve(&mut self, length: usize) -> Result<Batch, NotNow> {
         let grant = self.decide(length as u64)?;
-        self.rest_at(grant.first + grant.length);
-        Ok(Batch::new(
-            self.rules.plan.raw(grant.first),
-            grant.length as usize,
-            self.rules.plan.step(),
-            self.rules.origin.clone(),
-        ))
+        self.run_count = grant.first + grant.length;
+        self.run = Run::default();
+        self.run_raw = self.run.next_raw;
+        Ok(self.rules.batch(&grant))
     }
 
     /// Fills the slice from its beginning, and returns how far: less than all of it where the tick
@@ -96,12 +93,12 @@ impl<C: Clock> Generator<C> {
 
     /// The node and, through it, the layout.
     pub fn node(&self) -> &Node {
-        self.rules.node()
+        self.rules.window.node()
     }
 
     /// The end of the window in Unix µs, as extended so far.
     pub fn window_until_us(&self) -> i64 {
-        self.rules.window_until_us()
+        self.rules.window.until_us()
     }
 
     /// The clock policy.
@@ -124,7 +121,7 @@ impl<C: Clock> Generator<C> {
         let length = length.min(RETIRED - first);
         self.run = plan.run_after(&Grant { first, length });
         self.run_count = first + 1;
-        self.run_raw = self.run.next_raw();
+        self.run_raw = self.run.next_raw;
         Ok(plan.raw(first))
     }
 
@@ -137,14 +134,7 @@ impl<C: Clock> Generator<C> {
     }
 
     fn next_count(&self) -> u64 {
-        self.run_count + self.rules.plan.distance(self.run_raw, self.run.next_raw())
-    }
-
-    /// Sets the state, with an empty run.
-    fn rest_at(&mut self, count: u64) {
-        self.run_count = count;
-        self.run = Run::empty();
-        self.run_raw = self.run.next_raw();
+        self.run_count + self.rules.plan.distance(self.run_raw, self.run.next_raw)
     }
 }
 

@@ -3,18 +3,14 @@
 use alloc::format;
 use alloc::string::String;
 
-use crate::digits::check_characters;
+use crate::digits::check_unsigned;
 use crate::text::ParseIdError;
 
 /// Parses a number of up to 2^128 - 1, in either case, with or without `0x` before it. Leading
 /// zeros are allowed, since hexadecimal IDs are often padded.
 pub fn parse(text: &str) -> Result<u128, ParseIdError> {
     let digits = strip_prefix(text).unwrap_or(text);
-    match digits.chars().next() {
-        None => return Err(ParseIdError::Empty),
-        Some(sign @ ('+' | '-')) => return Err(ParseIdError::Sign { sign }),
-        Some(_) => check_characters(digits, "the digits 0-9 and a-f", |c| c.is_ascii_hexdigit())?,
-    }
+    check_unsigned(digits, "the digits 0-9 and a-f", |c| c.is_ascii_hexdigit())?;
     u128::from_str_radix(digits, 16).map_err(|_| ParseIdError::TooLarge { bits: 128 })
 }
 

@@ -22,11 +22,11 @@ pub struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     /// 1 µs.
-    Microsecond,
+    Microsecond = 1,
     /// 1 ms.
-    Millisecond,
+    Millisecond = 1_000,
     /// 10 ms.
-    TenMilliseconds,
+    TenMilliseconds = 10_000,
 }
 
 impl Layout {
@@ -42,8 +42,7 @@ impl Layout {
         ],
         in_use_since_ms: 1_288_915_200_000,
         ..Self::milliseconds("twitter", 41, 1_288_834_974_657)
-    }
-    .checked();
+    };
 
     /// Pulsate: 42 bits of ms since 2022-01-01, worker 10, sequence 12.
     ///
@@ -52,8 +51,7 @@ impl Layout {
     pub const PULSATE: Self = Self {
         fields: &[Field::node("worker", 10), Field::sequence(12)],
         ..Self::milliseconds("pulsate", 42, 1_640_995_200_000)
-    }
-    .checked();
+    };
 
     /// Mastodon: 48 bits of Unix ms, sequence 16.
     ///
@@ -63,8 +61,7 @@ impl Layout {
         fields: &[Field::sequence(16)],
         in_use_since_ms: 1_508_284_800_000,
         ..Self::milliseconds("mastodon", 48, 0)
-    }
-    .checked();
+    };
 
     /// Discord: 42 bits of ms since 2015-01-01, worker 5, process 5, sequence 12.
     ///
@@ -76,8 +73,7 @@ impl Layout {
             Field::sequence(12),
         ],
         ..Self::milliseconds("discord", 42, 1_420_070_400_000)
-    }
-    .checked();
+    };
 
     /// Instagram: 41 bits of ms, shard 13, sequence 10; all 64 bits used.
     ///
@@ -87,8 +83,7 @@ impl Layout {
     pub const INSTAGRAM: Self = Self {
         fields: &[Field::node("shard", 13), Field::sequence(10)],
         ..Self::milliseconds("instagram", 41, 1_314_220_021_721)
-    }
-    .checked();
+    };
 
     /// Sonyflake: 39 bits of 10 ms since 2014-09-01, sequence 8, machine 16; sign bit unused.
     ///
@@ -97,8 +92,7 @@ impl Layout {
         fields: &[Field::sequence(8), Field::node("machine", 16)],
         unit: TimeUnit::TenMilliseconds,
         ..Self::milliseconds("sonyflake", 39, 1_409_529_600_000)
-    }
-    .checked();
+    };
 
     /// Bluesky TID: 53 bits of Unix µs, clock 10; top bit zero; written in sortable base32.
     ///
@@ -108,44 +102,43 @@ impl Layout {
         unit: TimeUnit::Microsecond,
         text_form: TextForm::SortableBase32,
         ..Self::milliseconds("tid", 53, 0)
-    }
-    .checked();
+    };
 
     /// Takahe: 41 bits of ms since 2022-01-01 07:00 UTC, random 19, type 3; sign bit unused.
     ///
     /// Source: jointakahe/takahe, `core/snowflake.py`. IDs of one ms are in random order.
     pub const TAKAHE: Self = Self {
-        fields: &[Field::random("random", 19), Field::tag("type", 3)],
+        fields: &[
+            Field::new("random", 19, FieldKind::Random),
+            Field::new("type", 3, FieldKind::Tag),
+        ],
         ..Self::milliseconds("takahe", 41, 1_641_020_400_000)
-    }
-    .checked();
+    };
 
     /// ULID: 48 bits of Unix ms, random 80; written in Crockford base32.
     ///
     /// Source: ulid/spec.
     pub const ULID: Self = Self {
-        fields: &[Field::random("random", 80)],
+        fields: &[Field::new("random", 80, FieldKind::Random)],
         width_bits: 128,
         text_form: TextForm::CrockfordBase32,
         ..Self::milliseconds("ulid", 48, 0)
-    }
-    .checked();
+    };
 
     /// UUID version 7: 48 bits of Unix ms, version 7, `rand_a` 12, variant 2, `rand_b` 62.
     ///
     /// Source: RFC 9562, section 5.7.
     pub const UUIDV7: Self = Self {
         fields: &[
-            Field::fixed("version", 4, 7),
-            Field::random("rand_a", 12),
-            Field::fixed("variant", 2, 0b10),
-            Field::random("rand_b", 62),
+            Field::new("version", 4, FieldKind::Fixed(7)),
+            Field::new("rand_a", 12, FieldKind::Random),
+            Field::new("variant", 2, FieldKind::Fixed(0b10)),
+            Field::new("rand_b", 62, FieldKind::Random),
         ],
         width_bits: 128,
         text_form: TextForm::Uuid,
         ..Self::milliseconds("uuidv7", 48, 0)
-    }
-    .checked();
+    };
 
     /// Every layout above.
     pub const ALL: &'static [Self] = &[
@@ -283,13 +276,13 @@ impl Layout {
             })
     }
 
+    /// 64 bits, in decimal.
     pub(crate) const fn from_parts(
         name: &'static str,
         unit: TimeUnit,
         epoch_ms: i64,
         time_bits: u8,
         fields: &'static [Field],
-        text_form: TextForm,
     ) -> Self {
         Self {
             name,
@@ -298,30 +291,28 @@ impl Layout {
             time_bits,
             fields,
             width_bits: 64,
-            text_form,
+            text_form: TextForm::Decimal,
             in_use_since_ms: epoch_ms,
         }
     }
 
     const fn milliseconds(name: &'static str, time_bits: u8, epoch_ms: i64) -> Self {
-        let unit = TimeUnit::Millisecond;
-        Self::from_parts(name, unit, epoch_ms, time_bits, &[], TextForm::Decimal)
-    }
-
-    const fn checked(self) -> Self {
-        let unused_bits = self.width_bits - self.used_bits();
-        assert!(unused_bits <= 1, "the fields leave a hole in the ID");
-        self
+        Self::from_parts(name, TimeUnit::Millisecond, epoch_ms, time_bits, &[])
     }
 }
+
+const _: () = {
+    let mut rest = Layout::ALL;
+    while let [layout, tail @ ..] = rest {
+        let unused_bits = layout.width_bits - layout.used_bits();
+        assert!(unused_bits <= 1, "the fields leave a hole in the ID");
+        rest = tail;
+    }
+};
 
 impl TimeUnit {
     /// The unit's length in µs.
     pub const fn us(self) -> u32 {
-        match self {
-            Self::Microsecond => 1,
-            Self::Millisecond => 1_000,
-            Self::TenMilliseconds => 10_000,
-        }
+        self as u32
     }
 }

@@ -1,6 +1,3 @@
-use core::error::Error;
-use core::fmt;
-
 use crate::field::FieldKind;
 use crate::layout::Layout;
 
@@ -12,15 +9,18 @@ use crate::layout::Layout;
 pub struct Node {
     layout: Layout,
     number: u64,
-    placed: u64,
+    /// The node fields where they stand in an ID.
+    pub(crate) placed: u64,
 }
 
 /// A node that the layout cannot express, or a layout that no generator can serve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodeError {
     /// IDs of the layout cannot be generated.
-    Unfit(UnfitLayoutError),
+    #[error("{0}")]
+    Unfit(#[from] UnfitLayoutError),
     /// The number needs more bits than all node fields have together.
+    #[error("the node {number} does not fit {layout}; give at most {max}")]
     TooLarge {
         /// The layout's name.
         layout: &'static str,
@@ -30,6 +30,7 @@ pub enum NodeError {
         max: u64,
     },
     /// A field's value needs more bits than the field has.
+    #[error("{value} does not fit the field {field}; give at most {max}")]
     FieldTooLarge {
         /// The field's name.
         field: &'static str,
@@ -39,11 +40,16 @@ pub enum NodeError {
         max: u64,
     },
     /// No value was given for a node field.
+    #[error("the field {field} has no value; give it one")]
     FieldMissing {
         /// The field's name.
         field: &'static str,
     },
     /// A value was given for what is no node field of the layout, or twice for one.
+    #[error(
+        "the value {value} belongs to no node field of {layout}, or to one given twice; \
+         name each node field once"
+    )]
     FieldUnknown {
         /// The layout's name.
         layout: &'static str,
@@ -53,18 +59,28 @@ pub enum NodeError {
 }
 
 /// A layout whose IDs cannot be generated from time, node and sequence alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitLayoutError {
     /// IDs of the layout have 128 bits.
+    #[error("IDs of 128 bits are not generated here; use a 64-bit layout")]
     Width,
     /// A field is neither a node nor a sequence.
+    #[error(
+        "the field {field} is neither a node nor a sequence, so its IDs are not \
+         generated here; use a layout without it"
+    )]
     Field {
         /// The field's name.
         field: &'static str,
     },
     /// The layout has more than one sequence field.
+    #[error("the layout has several sequence fields; make one of them")]
     Sequences,
     /// The layout's times do not fit Unix µs in 64 signed bits.
+    #[error(
+        "the layout's times do not fit Unix microseconds in 64 bits; \
+         give it an epoch nearer to 1970"
+    )]
     Life,
 }
 
@@ -97,15 +113,15 @@ impl Node {
     pub fn from_fields(layout: &Layout, values: &[(&str, u64)]) -> Result<Self, NodeError> {
         check_layout(layout)?;
         let mut number = 0;
-        let mut used = 0;
+        let mut rest = values.to_vec();
         for (field, _) in node_fields(layout) {
-            let mut given = values.iter().filter(|(name, _)| *name == field.name());
-            let Some(&(_, value)) = given.next() else {
+            let given = rest.iter().position(|(name, _)| *name == field.name());
+            let Some(given) = given else {
                 return Err(NodeError::FieldMissing {
                     field: field.name(),
                 });
             };
-            let max = field.max() as u64;
+            let (value, max) = (rest.remove(given).1, field.max() as u64);
             if value > max {
                 return Err(NodeError::FieldTooLarge {
                     field: field.name(),
@@ -114,12 +130,8 @@ impl Node {
                 });
             }
             number = number << field.bits() | value;
-            used += 1;
         }
-        let is_known = |name: &str| node_fields(layout).any(|(field, _)| field.name() == name);
-        let unknown = values.iter().find(|(name, _)| !is_known(name));
-        let surplus = unknown.or_else(|| values.last().filter(|_| values.len() > used));
-        if let Some(&(_, value)) = surplus {
+        if let Some(&(_, value)) = rest.first() {
             return Err(NodeError::FieldUnknown {
                 layout: layout.name(),
                 value,
@@ -148,11 +160,6 @@ impl Node {
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
         node_fields(&self.layout)
             .map(|(field, shift)| (field.name(), self.placed >> shift & field.max() as u64))
-    }
-
-    /// The node fields where they stand in an ID.
-    pub(crate) const fn placed(&self) -> u64 {
-        self.placed
     }
 }
 
@@ -188,73 +195,3 @@ fn node_bits(layout: &Layout) -> u32 {
 fn max_number(layout: &Layout) -> u64 {
     (1 << node_bits(layout)) - 1
 }
-
-impl From<UnfitLayoutError> for NodeError {
-    fn from(error: UnfitLayoutError) -> Self {
-        Self::Unfit(error)
-    }
-}
-
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unfit(error) => error.fmt(f),
-            Self::TooLarge {
-                layout,
-                number,
-                max,
-            } => write!(
-                f,
-                "the node {number} does not fit {layout}; give at most {max}"
-            ),
-            Self::FieldTooLarge { field, value, max } => write!(
-                f,
-                "{value} does not fit the field {field}; give at most {max}"
-            ),
-            Self::FieldMissing { field } => {
-                write!(f, "the field {field} has no value; give it one")
-            }
-            Self::FieldUnknown { layout, value } => write!(
-                f,
-                "the value {value} belongs to no node field of {layout}, or to one given twice; \
-                 name each node field once"
-            ),
-        }
-    }
-}
-
-impl Error for NodeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unfit(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for UnfitLayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Width => write!(
-                f,
-                "IDs of 128 bits are not generated here; use a 64-bit layout"
-            ),
-            Self::Field { field } => write!(
-                f,
-                "the field {field} is neither a node nor a sequence, so its IDs are not \
-                 generated here; use a layout without it"
-            ),
-            Self::Sequences => write!(
-                f,
-                "the layout has several sequence fields; make one of them"
-            ),
-            Self::Life => write!(
-                f,
-                "the layout's times do not fit Unix microseconds in 64 bits; \
-                 give it an epoch nearer to 1970"
-            ),
-        }
-    }
-}
-
-impl Error for UnfitLayoutError {}

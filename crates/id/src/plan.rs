@@ -41,21 +41,16 @@ impl Plan {
             time_shift: u32::from(layout.time_shift()),
             max_tick: layout.max_ticks() as u64,
             check_mask: (1_u64 << sequence_bits).wrapping_sub(1) & (CHECK_EVERY - 1),
-            placed_node: node.placed(),
+            placed_node: node.placed,
             layout,
         }
     }
 
     /// The tick at that Unix µs.
     pub(crate) fn tick_at(&self, unix_us: i64) -> Result<u64, TimeError> {
-        match unix_us.checked_sub(self.epoch_us) {
-            Some(since_us) if since_us >= 0 => {
-                let tick = since_us as u64 / self.unit_us;
-                if tick <= self.max_tick {
-                    return Ok(tick);
-                }
-            }
-            _ => {}
+        let tick = unix_us.abs_diff(self.epoch_us) / self.unit_us;
+        if unix_us >= self.epoch_us && tick <= self.max_tick {
+            return Ok(tick);
         }
         let ticks = self.layout.ticks_at(i128::from(unix_us))?;
         Ok(ticks as u64)
@@ -119,13 +114,14 @@ impl Plan {
 
     /// The IDs of a grant after its first.
     pub(crate) fn run_after(&self, grant: &Grant) -> Run {
-        Run::new(
-            self.raw(grant.first).wrapping_add(self.step()),
-            grant.length - 1,
-            self.step(),
-            self.tick_start_us(self.tick_of(grant.first)),
-            self.unit_us,
-        )
+        let (first_raw, step) = (self.raw(grant.first), self.step());
+        Run {
+            next_raw: first_raw.wrapping_add(step),
+            stop_raw: first_raw.wrapping_add(step.wrapping_mul(grant.length)),
+            step,
+            tick_start_us: self.tick_start_us(self.tick_of(grant.first)),
+            unit_us: self.unit_us,
+        }
     }
 
     /// What an ID grows by within a tick.

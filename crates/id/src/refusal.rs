@@ -4,11 +4,13 @@ use core::fmt;
 use crate::span::TimeError;
 
 /// Why there is no ID at this moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotNow {
     /// There will be one in a while.
+    #[error("{0}")]
     Wait(Wait),
     /// Waiting does not help, or the policy forbids it.
+    #[error("{0}")]
     Refused(Refusal),
 }
 
@@ -23,44 +25,59 @@ pub struct Wait {
 }
 
 /// Why a generator refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The clock is behind the last ID's time.
+    #[error("the clock is {behind_ms} ms behind the last ID's time")]
     ClockBehind {
         /// By how many ms, rounded up.
         behind_ms: u64,
     },
     /// The clock is before the window's beginning: the time up to there may have been used by
     /// the node's last holder.
+    #[error("the clock is {behind_ms} ms before the window of this node begins")]
     WindowAhead {
         /// By how many ms, rounded up.
         behind_ms: u64,
     },
     /// The clock is past the window's end, which has not been extended yet; if it never is, its
     /// keeper is gone, or cannot record.
+    #[error(
+        "the window of this node ended at Unix us {until_us} and was not extended; \
+         its keeper must be alive, and able to record"
+    )]
     WindowEnded {
         /// The end, in Unix µs.
         until_us: i64,
     },
     /// The tick has no IDs left. As a refusal, the clock has also stopped: a blocking call has
     /// waited for two ticks and 100 ms, or as long as the policy allows if that is longer.
+    #[error("the tick has no IDs left, and the clock has stopped; start it")]
     SequenceExhausted,
     /// The layout cannot express the clock's time.
+    #[error("{0}")]
     Time(TimeError),
     /// The generator was retired.
+    #[error("the generator was retired; start another")]
     Retired,
     /// The generator belongs to the process that this one was forked from.
+    #[error(
+        "the generator belongs to the process that this one was forked from; \
+         start one with a node of its own"
+    )]
     Forked,
 }
 
 /// Why a generator cannot start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The layout cannot express the clock's time.
+    #[error("{0}")]
     Time(TimeError),
     /// The C library refused to register the handler that notices forks.
+    #[error("the handler that notices forks could not be registered; free some memory")]
     ForkGuard,
 }
 
@@ -78,15 +95,6 @@ impl From<Refusal> for NotNow {
     }
 }
 
-impl fmt::Display for NotNow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Wait(wait) => wait.fmt(f),
-            Self::Refused(refusal) => refusal.fmt(f),
-        }
-    }
-}
-
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.refusal() {
@@ -97,49 +105,4 @@ impl fmt::Display for Wait {
     }
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClockBehind { behind_ms } => {
-                write!(f, "the clock is {behind_ms} ms behind the last ID's time")
-            }
-            Self::WindowAhead { behind_ms } => write!(
-                f,
-                "the clock is {behind_ms} ms before the window of this node begins"
-            ),
-            Self::WindowEnded { until_us } => write!(
-                f,
-                "the window of this node ended at Unix us {until_us} and was not extended; \
-                 its keeper must be alive, and able to record"
-            ),
-            Self::SequenceExhausted => write!(
-                f,
-                "the tick has no IDs left, and the clock has stopped; start it"
-            ),
-            Self::Time(error) => error.fmt(f),
-            Self::Retired => write!(f, "the generator was retired; start another"),
-            Self::Forked => write!(
-                f,
-                "the generator belongs to the process that this one was forked from; \
-                 start one with a node of its own"
-            ),
-        }
-    }
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Time(error) => error.fmt(f),
-            Self::ForkGuard => write!(
-                f,
-                "the handler that notices forks could not be registered; free some memory"
-            ),
-        }
-    }
-}
-
-impl Error for NotNow {}
 impl Error for Wait {}
-impl Error for Refusal {}
-impl Error for StartError {}

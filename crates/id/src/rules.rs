@@ -1,4 +1,4 @@
-use crate::node::Node;
+use crate::batch::Batch;
 use crate::origin::Origin;
 use crate::plan::Plan;
 use crate::policy::{ClockPolicy, SequenceStart};
@@ -16,7 +16,7 @@ pub(crate) struct Rules {
     pub(crate) origin: Origin,
     pub(crate) policy: ClockPolicy,
     pub(crate) start: SequenceStart,
-    window: Window,
+    pub(crate) window: Window,
     /// The state before the first ID.
     pub(crate) first_count: u64,
 }
@@ -39,7 +39,7 @@ impl Rules {
         policy: ClockPolicy,
     ) -> Result<Self, StartError> {
         let plan = Plan::new(window.node());
-        let origin = window.origin().ok_or(StartError::ForkGuard)?.clone();
+        let origin = window.origin.clone().ok_or(StartError::ForkGuard)?;
         plan.tick_at(now_us).map_err(StartError::Time)?;
         let first_tick = plan.tick_from(window.from_us());
         Ok(Self {
@@ -88,12 +88,14 @@ impl Rules {
         Ok(Grant { first, length })
     }
 
-    pub(crate) fn node(&self) -> &Node {
-        self.window.node()
-    }
-
-    pub(crate) fn window_until_us(&self) -> i64 {
-        self.window.until_us()
+    /// The IDs of a grant, for the process of the window.
+    pub(crate) fn batch(&self, grant: &Grant) -> Batch {
+        Batch {
+            next_raw: self.plan.raw(grant.first),
+            left: grant.length as usize,
+            step: self.plan.step(),
+            origin: self.origin.clone(),
+        }
     }
 
     /// Proof that nothing comes after that state: in this process, so that in a forked one it
@@ -118,16 +120,14 @@ impl Rules {
         if next <= self.first_count {
             let behind_ms = us.div_ceil(1_000);
             let reason = Refusal::WindowAhead { behind_ms };
-            return if is_next_tick {
-                NotNow::Wait(Wait { us, reason })
-            } else {
-                self.wait(us, reason)
+            return match is_next_tick {
+                true => NotNow::Wait(Wait { us, reason }),
+                false => self.wait(us, reason),
             };
         }
         let last_tick = self.plan.tick_of(next - 1);
         if last_tick == tick {
-            let reason = Refusal::SequenceExhausted;
-            return NotNow::Wait(Wait { us, reason });
+            return self.wait(us, Refusal::SequenceExhausted);
         }
         let behind_ms = until(last_tick).div_ceil(1_000);
         self.wait(us, Refusal::ClockBehind { behind_ms })

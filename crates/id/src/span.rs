@@ -1,12 +1,13 @@
-use core::error::Error;
-use core::fmt;
-
 use crate::layout::Layout;
 
 /// A time that a layout cannot express.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
     /// The time is before the layout's epoch.
+    #[error(
+        "Unix ms {unix_ms} is before the epoch of {layout}, {epoch_ms}; \
+         give a time from then on, or a layout with an earlier epoch"
+    )]
     BeforeEpoch {
         /// The time asked for, in Unix ms.
         unix_ms: i64,
@@ -16,6 +17,10 @@ pub enum TimeError {
         layout: &'static str,
     },
     /// The time is past the last that the layout can express.
+    #[error(
+        "Unix ms {unix_ms} is past the end of {layout}, {end_of_life_ms}; \
+         give a time up to then, in ms"
+    )]
     PastEnd {
         /// The time asked for, in Unix ms.
         unix_ms: i64,
@@ -117,33 +122,6 @@ impl Layout {
         i128::from(self.epoch_ms()) * 1_000
     }
 }
-
-impl fmt::Display for TimeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BeforeEpoch {
-                unix_ms,
-                epoch_ms,
-                layout,
-            } => write!(
-                f,
-                "Unix ms {unix_ms} is before the epoch of {layout}, {epoch_ms}; \
-                 give a time from then on, or a layout with an earlier epoch"
-            ),
-            Self::PastEnd {
-                unix_ms,
-                end_of_life_ms,
-                layout,
-            } => write!(
-                f,
-                "Unix ms {unix_ms} is past the end of {layout}, {end_of_life_ms}; \
-                 give a time up to then, in ms"
-            ),
-        }
-    }
-}
-
-impl Error for TimeError {}
 
 fn saturating_i64(value: i128) -> i64 {
     value.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64

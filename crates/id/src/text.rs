@@ -1,6 +1,4 @@
 use alloc::string::{String, ToString};
-use core::error::Error;
-use core::fmt;
 
 use crate::layout::Layout;
 use crate::{base32, decimal, hex, uuid};
@@ -20,19 +18,23 @@ pub enum TextForm {
 }
 
 /// Text that is not an ID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseIdError {
     /// There is no text.
+    #[error("the ID is empty; write its digits")]
     Empty,
     /// A sign precedes the digits.
+    #[error("an ID has no sign; leave out the '{sign}'")]
     Sign {
         /// `+` or `-`.
         sign: char,
     },
     /// Zeros stand before the first digit that counts.
+    #[error("the ID begins with digits of value zero; leave them out")]
     LeadingZero,
     /// A character is no digit of the form.
+    #[error("{character:?} at position {position} is not part of an ID here; use {expected}")]
     Character {
         /// The character.
         character: char,
@@ -42,6 +44,7 @@ pub enum ParseIdError {
         expected: &'static str,
     },
     /// The form has a fixed length, and the text has another.
+    #[error("the ID has {found} characters where {expected} are needed; check that it is whole")]
     Length {
         /// The form's length in characters.
         expected: usize,
@@ -49,18 +52,28 @@ pub enum ParseIdError {
         found: usize,
     },
     /// The number needs more bits than it may have.
+    #[error("the ID does not fit {bits} bits; check for extra digits, or choose another layout")]
     TooLarge {
         /// How many bits it may have.
         bits: u8,
     },
     /// A UUID has 36 characters with hyphens or 32 without; the text has another number.
+    #[error("the UUID has {found} characters; write 36 with hyphens, or 32 without")]
     UuidLength {
         /// The text's length in characters.
         found: usize,
     },
     /// A hyphen is missing or misplaced in a UUID.
+    #[error(
+        "the UUID's hyphens are misplaced; group its digits 8-4-4-4-12, \
+         or write all 32 without hyphens"
+    )]
     UuidHyphens,
     /// A UUID that carries no time in the way of version 7.
+    #[error(
+        "the UUID has version {version} and variant {variant}; \
+         only version 7 with variant 2 carries a time here"
+    )]
     NotUuidV7 {
         /// The UUID's version field.
         version: u8,
@@ -135,48 +148,3 @@ impl Layout {
         }
     }
 }
-
-impl fmt::Display for ParseIdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => write!(f, "the ID is empty; write its digits"),
-            Self::Sign { sign } => write!(f, "an ID has no sign; leave out the '{sign}'"),
-            Self::LeadingZero => {
-                write!(f, "the ID begins with digits of value zero; leave them out")
-            }
-            Self::Character {
-                character,
-                position,
-                expected,
-            } => write!(
-                f,
-                "{character:?} at position {position} is not part of an ID here; use {expected}"
-            ),
-            Self::Length { expected, found } => write!(
-                f,
-                "the ID has {found} characters where {expected} are needed; \
-                 check that it is whole"
-            ),
-            Self::TooLarge { bits } => write!(
-                f,
-                "the ID does not fit {bits} bits; check for extra digits, or choose another layout"
-            ),
-            Self::UuidLength { found } => write!(
-                f,
-                "the UUID has {found} characters; write 36 with hyphens, or 32 without"
-            ),
-            Self::UuidHyphens => write!(
-                f,
-                "the UUID's hyphens are misplaced; group its digits 8-4-4-4-12, \
-                 or write all 32 without hyphens"
-            ),
-            Self::NotUuidV7 { version, variant } => write!(
-                f,
-                "the UUID has version {version} and variant {variant}; \
-                 only version 7 with variant 2 carries a time here"
-            ),
-        }
-    }
-}
-
-impl Error for ParseIdError {}

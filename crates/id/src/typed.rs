@@ -1,9 +1,8 @@
-use core::cmp::Ordering;
-use core::error::Error;
 use core::fmt;
-use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::str::FromStr;
+
+use derive_where::derive_where;
 
 use crate::decimal;
 use crate::text::ParseIdError;
@@ -32,20 +31,26 @@ use crate::text::ParseIdError;
 /// assert_eq!(post, same);
 /// # Ok::<(), driftline_id::ParseIdError>(())
 /// ```
+#[derive_where(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<T> {
     raw: u64,
     entity: PhantomData<fn() -> T>,
 }
 
 /// An ID or integer outside of what the other side can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdRangeError {
     /// A signed integer below zero.
+    #[error("{value} is negative, and IDs are not; read the integer as unsigned")]
     Negative {
         /// The integer.
         value: i64,
     },
     /// An ID above 2^63 - 1.
+    #[error(
+        "the ID {raw} is above 2^63 - 1, the largest signed 64-bit integer; \
+         keep it as text or unsigned"
+    )]
     AboveSigned {
         /// The ID's value.
         raw: u64,
@@ -64,40 +69,6 @@ impl<T> Id<T> {
     /// The ID's value.
     pub const fn raw(self) -> u64 {
         self.raw
-    }
-}
-
-impl<T> Clone for Id<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Id<T> {}
-
-impl<T> PartialEq for Id<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.raw == other.raw
-    }
-}
-
-impl<T> Eq for Id<T> {}
-
-impl<T> PartialOrd for Id<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Id<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.raw.cmp(&other.raw)
-    }
-}
-
-impl<T> Hash for Id<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.raw.hash(state);
     }
 }
 
@@ -150,21 +121,3 @@ impl<T> TryFrom<Id<T>> for i64 {
         i64::try_from(id.raw).map_err(|_| IdRangeError::AboveSigned { raw: id.raw })
     }
 }
-
-impl fmt::Display for IdRangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Negative { value } => write!(
-                f,
-                "{value} is negative, and IDs are not; read the integer as unsigned"
-            ),
-            Self::AboveSigned { raw } => write!(
-                f,
-                "the ID {raw} is above 2^63 - 1, the largest signed 64-bit integer; \
-                 keep it as text or unsigned"
-            ),
-        }
-    }
-}
-
-impl Error for IdRangeError {}

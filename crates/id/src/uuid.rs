@@ -8,23 +8,16 @@ use crate::text::ParseIdError;
 
 /// Parses a UUID of any version, in either case: 36 characters with hyphens, or 32 without.
 pub fn parse(text: &str) -> Result<u128, ParseIdError> {
-    let hyphenated = match text.chars().count() {
+    match text.chars().count() {
         0 => return Err(ParseIdError::Empty),
-        32 => false,
-        36 => true,
+        32 | 36 => check_characters(text, EXPECTED, |c| c.is_ascii_hexdigit() || c == '-')?,
         found => return Err(ParseIdError::UuidLength { found }),
-    };
-    let is_hyphen = |index: usize| hyphenated && HYPHENS.contains(&index);
-    check_characters(text, EXPECTED, |c| c.is_ascii_hexdigit() || c == '-')?;
-    let mut raw = 0;
-    for (index, character) in text.chars().enumerate() {
-        raw = match character.to_digit(16) {
-            Some(digit) if !is_hyphen(index) => raw << 4 | u128::from(digit),
-            None if is_hyphen(index) => raw,
-            _ => return Err(ParseIdError::UuidHyphens),
-        };
     }
-    Ok(raw)
+    let groups = text.split('-').map(str::len);
+    if !groups.clone().eq([32]) && !groups.eq(GROUPS) {
+        return Err(ParseIdError::UuidHyphens);
+    }
+    u128::from_str_radix(&text.replace('-', ""), 16).map_err(|_| ParseIdError::UuidHyphens)
 }
 
 /// Prints 36 lower-case characters with hyphens.
@@ -40,5 +33,5 @@ pub fn print(raw: u128) -> String {
     )
 }
 
-const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 const EXPECTED: &str = "the digits 0-9 and a-f, and hyphens";

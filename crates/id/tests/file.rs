@@ -10,11 +10,9 @@ use driftline_id::file::{FileError, Keeper, NodeFolder, ReservationFile};
 use driftline_id::window::{BeginError, Lease, LeaseStore, RecordError, WindowConfig};
 use driftline_id::{ClockPolicy, Field, Generator, Layout, Node, TimeUnit, Window};
 
-const NOW_US: i64 = 1_700_000_000_000_000;
-const WINDOW_CONFIG: WindowConfig = WindowConfig {
-    length_ms: 3_000,
-    max_clock_skew_ms: 60_000,
-};
+mod support;
+
+use support::{NOW_US, WINDOW_CONFIG, copy_folder, node, open};
 
 #[test]
 fn a_node_is_held_by_one() {
@@ -313,23 +311,7 @@ fn an_older_record_without_a_birth_time_is_read() {
     assert_eq!(held.record().location(), location);
 }
 
-fn node() -> Node {
-    Node::new(&Layout::TWITTER, 5).unwrap()
-}
-
 fn open_of(folder: &Path, layout: &Layout) -> Result<(ReservationFile, Window), FileError> {
     let node = Node::new(layout, 5).unwrap();
     ReservationFile::open(folder, node, WINDOW_CONFIG, NOW_US)
-}
-
-fn open(folder: &Path, now_us: i64) -> Result<(ReservationFile, Window), FileError> {
-    ReservationFile::open(folder, node(), WINDOW_CONFIG, now_us)
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
 }

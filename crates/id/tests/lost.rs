@@ -8,14 +8,12 @@ use std::time::Duration;
 
 use driftline_id::clock::{Clock, ManualClock};
 use driftline_id::file::{FileError, ReservationFile};
-use driftline_id::window::{Lease, Record, WindowConfig};
+use driftline_id::window::{Lease, Record};
 use driftline_id::{ClockPolicy, Generator, Layout, Node, Window};
 
-const NOW_US: i64 = 1_700_000_000_000_000;
-const WINDOW_CONFIG: WindowConfig = WindowConfig {
-    length_ms: 3_000,
-    max_clock_skew_ms: 60_000,
-};
+mod support;
+
+use support::{NOW_US, WINDOW_CONFIG, copy_folder, node, open};
 
 #[test]
 #[cfg(unix)]
@@ -166,23 +164,7 @@ fn recorded(folder: &Path) -> Record {
     Record::parse(&text).unwrap()
 }
 
-fn node() -> Node {
-    Node::new(&Layout::TWITTER, 5).unwrap()
-}
-
-fn open(folder: &Path, now_us: i64) -> Result<(ReservationFile, Window), FileError> {
-    ReservationFile::open(folder, node(), WINDOW_CONFIG, now_us)
-}
-
 fn open_at(folder: &Path, number: u64) -> Result<(ReservationFile, Window), FileError> {
     let node = Node::new(&Layout::TWITTER, number).unwrap();
     ReservationFile::open(folder, node, WINDOW_CONFIG, NOW_US)
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
 }

@@ -7,11 +7,9 @@ use driftline_id::window::{BeginError, Record, RecordError, WindowConfig};
 use driftline_id::{ClockPolicy, Generator, Layout, Node, NotNow, Refusal};
 use proptest::prelude::*;
 
-const NOW_US: i64 = 1_700_000_000_000_000;
-const WINDOW_CONFIG: WindowConfig = WindowConfig {
-    length_ms: 3_000,
-    max_clock_skew_ms: 60_000,
-};
+mod support;
+
+use support::{NOW_US, WINDOW_CONFIG, node};
 
 #[test]
 fn a_window_begins_at_the_end_of_the_last_or_now() {
@@ -203,8 +201,7 @@ proptest! {
 }
 
 fn begin(previous: Option<&Record>, now_us: i64) -> Result<Record, BeginError> {
-    let node = Node::new(&Layout::TWITTER, 5).unwrap();
-    Record::begin(previous, &node, "here", now_us, &WINDOW_CONFIG)
+    Record::begin(previous, &node(), "here", now_us, &WINDOW_CONFIG)
 }
 
 /// The text with its checksum made right (FNV-1a).

@@ -1,25 +1,16 @@
 //! The user agents of clients, and counters of their IDs.
 
-use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
-};
+use std::collections::HashMap;
 
 use driftline_runtime::metrics::ID_ISSUED;
 use metrics::Counter;
+use parking_lot::RwLock;
 
 /// Whether a user agent is valid by the rule of the service of 2010: a letter, then letters, digits
 /// and hyphens, all ASCII.
 pub fn is_agent(agent: &[u8]) -> bool {
-    match agent {
-        [first, rest @ ..] => {
-            first.is_ascii_alphabetic()
-                && rest
-                    .iter()
-                    .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
-        }
-        [] => false,
-    }
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    agent.first().is_some_and(u8::is_ascii_alphabetic) && agent.iter().all(is_allowed)
 }
 
 /// Counts IDs by user agent. The first [`MAX_AGENTS`] are counted by name, all others together:
@@ -32,15 +23,10 @@ pub(super) struct Agents {
 impl Agents {
     /// The counter of a valid agent: see [`is_agent`].
     pub(super) fn counter(&self, agent: &[u8]) -> Counter {
-        let known = self.counters.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counter) = known.get(agent) {
+        if let Some(counter) = self.counters.read().get(agent) {
             return counter.clone();
         }
-        drop(known);
-        let mut counters = self
-            .counters
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut counters = self.counters.write();
         let name = if counters.len() < MAX_AGENTS && agent.len() <= MAX_NAME {
             agent
         } else {

@@ -106,16 +106,15 @@ impl NodeChoice {
         let window_config = WindowConfig::default();
         let now_us = clock.fresh_us();
         match self {
-            Self::Configured { node, folder } => {
-                check_folder(folder, node.layout())?;
-                let (lease, window) = ReservationFile::open(folder, *node, window_config, now_us)?;
-                check_folder(folder, node.layout())?;
-                Ok((HeldNode::File(keep(lease, clock)?), window))
-            }
-            Self::Folder { layout, folder } => {
+            Self::Configured { folder, .. } | Self::Folder { folder, .. } => {
+                let layout = self.layout();
                 check_folder(folder, layout)?;
-                let nodes = NodeFolder::new(folder, *layout, window_config);
-                let (lease, window) = nodes.acquire(now_us)?;
+                let (lease, window) = match self {
+                    Self::Configured { node, .. } => {
+                        ReservationFile::open(folder, *node, window_config, now_us)?
+                    }
+                    _ => NodeFolder::new(folder, *layout, window_config).acquire(now_us)?,
+                };
                 check_folder(folder, layout)?;
                 Ok((HeldNode::File(keep(lease, clock)?), window))
             }

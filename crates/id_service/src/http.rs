@@ -244,24 +244,21 @@ impl Form {
     fn body(self, ids: &[u64]) -> Vec<u8> {
         match self {
             Self::Binary => ids.iter().flat_map(|id| id.to_be_bytes()).collect(),
-            Self::Lines => text(ids, "", "\n", "\n", ""),
-            Self::Json => text(ids, "[\"", "\",\"", "\"", "]"),
+            Self::Lines => text(ids, "", "\n", "\n"),
+            Self::Json => text(ids, "[\"", "\",\"", "\"]"),
         }
     }
 }
 
-/// At least one ID, in decimal.
-fn text(ids: &[u64], before: &str, between: &str, after: &str, end: &str) -> Vec<u8> {
+/// At least one ID, in decimal, between these texts.
+fn text(ids: &[u64], before: &str, between: &str, after: &str) -> Vec<u8> {
     let mut text = String::with_capacity(ids.len() * 24);
-    let mut separator = before;
-    for id in ids {
-        text.push_str(separator);
+    for (index, id) in ids.iter().enumerate() {
+        text.push_str(if index == 0 { before } else { between });
         // Writing to a string does not fail.
         let _ = write!(text, "{id}");
-        separator = between;
     }
     text.push_str(after);
-    text.push_str(end);
     text.into_bytes()
 }
 

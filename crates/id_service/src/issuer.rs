@@ -9,8 +9,8 @@ use std::{
 };
 
 use driftline_id::{
-    ClockPolicy, Layout, Node, NotNow, Refusal, Retired, SharedGenerator, StartError, Window,
-    clock::Clock,
+    ClockPolicy, FieldKind, Layout, Node, NotNow, Refusal, Retired, SharedGenerator, StartError,
+    Window, clock::Clock,
 };
 use driftline_runtime::metrics::{ID_BATCH, ID_REFUSALS, ID_WAIT};
 use metrics::Counter;
@@ -236,11 +236,9 @@ impl Issuer {
 
     /// IDs that one tick has.
     fn tick_ids(&self) -> usize {
-        let sequence = |field: &&driftline_id::Field| {
-            matches!(field.kind(), driftline_id::FieldKind::Sequence)
-        };
-        let field = self.layout().fields().iter().find(sequence);
-        field.map_or(1, |field| 1 << field.bits().min(MAX_SEQUENCE_BITS))
+        let mut fields = self.layout().fields().iter();
+        let sequence = fields.find(|field| field.kind() == FieldKind::Sequence);
+        sequence.map_or(1, |field| 1 << field.bits().min(MAX_SEQUENCE_BITS))
     }
 }
 

@@ -1,12 +1,9 @@
 //! The state of the service, for clients.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use driftline_id::ClockPolicy;
+use parking_lot::Mutex;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -88,18 +85,11 @@ impl ClockOffsets {
 
     /// The own clock less the mean of the peers' clocks at the last check.
     pub(super) fn of_peers_ms(&self) -> Option<i64> {
-        *self
-            .of_peers_ms
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *self.of_peers_ms.lock()
     }
 
     pub(super) fn set(&self, of_peers_ms: Option<i64>) {
-        let mut current = self
-            .of_peers_ms
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *current = of_peers_ms;
+        *self.of_peers_ms.lock() = of_peers_ms;
     }
 
     /// How far the clock differs from a monotonic clock since the start. The time that a machine was

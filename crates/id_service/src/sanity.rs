@@ -130,14 +130,14 @@ impl Peer {
 
 /// Connects to the first of a name's addresses that answers.
 fn connect(address: &str) -> Result<Client, ClientError> {
-    let mut failed = None;
+    let mut failed = io::Error::from(io::ErrorKind::NotFound).into();
     for address in address.to_socket_addrs()? {
         match Client::connect(address, TIMEOUT) {
             Ok(client) => return Ok(client),
-            Err(error) => failed = Some(error),
+            Err(error) => failed = error,
         }
     }
-    Err(failed.unwrap_or_else(|| io::Error::from(io::ErrorKind::NotFound).into()))
+    Err(failed)
 }
 
 /// Checks this service and its peers for conflicts.

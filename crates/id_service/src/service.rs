@@ -1,11 +1,9 @@
 //! Starts and stops the ID service.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use driftline_id::{ClockPolicy, StartError, clock::Clock as _};
+use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{
@@ -112,10 +110,8 @@ impl Service {
             Arc::clone(&offsets),
             Arc::clone(&held_node),
             peers,
-            watcher::Signals {
-                stopped: watcher_stopped,
-                lost: notify_lost,
-            },
+            watcher_stopped,
+            notify_lost,
         ));
         Ok(Self {
             issuer,
@@ -171,10 +167,7 @@ async fn wait_for_window(issuer: &Issuer, from_us: i64) {
 }
 
 async fn release(issuer: &Issuer, held_node: &Mutex<Option<HeldNode>>) {
-    let held = held_node
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    let held = held_node.lock().take();
     let (Some(retired), Some(held)) = (issuer.retire(), held) else {
         return;
     };

@@ -1,9 +1,6 @@
 //! Watches the clock, the window and the layout's end while the service runs.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use driftline_runtime::{
     FaultLog, Weight,
@@ -13,6 +10,7 @@ use driftline_runtime::{
     },
     now_ms, show_ms,
 };
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval, sleep},
@@ -26,26 +24,20 @@ use super::{
     sanity,
 };
 
-/// The signals to and from the watcher.
-pub(super) struct Signals {
-    pub(super) stopped: watch::Receiver<bool>,
-    /// Set once another process holds the node.
-    pub(super) lost: watch::Sender<bool>,
-}
-
-/// Checks the service every second and the peers now and then, until `stopped` is set.
+/// Checks the service every second and the peers now and then, until `stopped` is set. Sets `lost`
+/// once another process holds the node.
 pub(super) async fn watch(
     issuer: Arc<Issuer>,
     offsets: Arc<ClockOffsets>,
     held_node: Arc<Mutex<Option<HeldNode>>>,
     peers: Peers,
-    signals: Signals,
+    mut stopped: watch::Receiver<bool>,
+    lost: watch::Sender<bool>,
 ) {
     let layout = issuer.layout();
     if let Some(warning) = layout.expires_within_a_year(issuer.now_us().div_euclid(1_000)) {
         tracing::warn!("{warning}");
     }
-    let Signals { mut stopped, lost } = signals;
     let looking = async {
         let mut extending = Extending::default();
         let mut seconds = interval(EVERY);
@@ -112,11 +104,7 @@ fn look(
     let life_ms = end_ms.saturating_sub(now_us.div_euclid(1_000));
     ID_LAYOUT_LEFT.set(life_ms as f64 / 1e3);
     ID_LAYOUT_DAYS_LEFT.set(life_ms as f64 / MS_A_DAY);
-    let failure = held_node
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_ref()
-        .and_then(HeldNode::take_failure);
+    let failure = held_node.lock().as_ref().and_then(HeldNode::take_failure);
     if failure.is_some() {
         ID_WINDOW_FAILURES.increment(1);
     }

@@ -29,14 +29,8 @@ fn head(bytes: &[u8]) -> &[u8] {
 }
 
 fn without_tags(page: &str) -> String {
-    let mut text = String::new();
-    for part in page.split('<') {
-        if let Some((_, after)) = part.split_once('>') {
-            text.push(' ');
-            text.push_str(after);
-        }
-    }
-    text
+    let parts = page.split('<').filter_map(|part| part.split_once('>'));
+    parts.flat_map(|(_, after)| [" ", after]).collect()
 }
 
 fn one_line(text: &str) -> String {

@@ -151,22 +151,13 @@ impl FetchErrorKind {
 /// An error and all that it came from. An [`io::Error`] leaves the error it
 /// wraps out of its `source`, so it is unwrapped here.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> Vec<&'e (dyn Error + 'static)> {
-    let mut causes = vec![error];
-    let mut next = source(error);
-    while let Some(error) = next {
-        causes.push(error);
-        next = source(error);
-    }
-    causes
+    std::iter::successors(Some(error), |&error| source(error)).collect()
 }
 
 fn source<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
-    match error
-        .downcast_ref::<io::Error>()
-        .and_then(io::Error::get_ref)
-    {
-        Some(inner) => Some(inner),
-        None => error.source(),
+    match error.downcast_ref::<io::Error>().map(io::Error::get_ref) {
+        Some(Some(inner)) => Some(inner),
+        _ => error.source(),
     }
 }
 

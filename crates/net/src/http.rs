@@ -250,9 +250,7 @@ fn redirect_of(response: &Response) -> Option<&HeaderValue> {
 /// The local wall clock, Unix ms.
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
+    since.map_or(0, |since| since.as_millis() as i64)
 }
 
 const MAX_IDLE_PER_HOST: usize = 2;

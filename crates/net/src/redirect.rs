@@ -68,27 +68,11 @@ mod tests {
     #[test]
     fn the_same_server_is_followed() {
         for (from, location, to) in [
-            ("https://a.example/x?y", "/z", "https://a.example/z"),
-            (
-                "https://a.example/x/y",
-                "z?q=1",
-                "https://a.example/x/z?q=1",
-            ),
-            (
-                "http://a.example/x",
-                "https://A.example/x",
-                "https://a.example/x",
-            ),
-            (
-                "http://a.example:1/x",
-                "http://a.example:1/y",
-                "http://a.example:1/y",
-            ),
-            (
-                "https://a.example/x",
-                "https://a.example:443/y",
-                "https://a.example/y",
-            ),
+            ("https://a/x?y", "/z", "https://a/z"),
+            ("https://a/x/y", "z?q=1", "https://a/x/z?q=1"),
+            ("http://a/x", "https://A/x", "https://a/x"),
+            ("http://a:1/x", "http://a:1/y", "http://a:1/y"),
+            ("https://a/x", "https://a:443/y", "https://a/y"),
         ] {
             assert_eq!(follow(from, location).as_deref(), Ok(to));
         }
@@ -97,30 +81,18 @@ mod tests {
     #[test]
     fn everything_else_is_refused() {
         use RedirectError as Is;
+        let other = |origin: &str| Is::OtherServer(origin.to_owned());
         for (location, refused) in [
-            ("http://a.example/", Is::Downgrade),
-            ("//b.example/", Is::OtherServer("https://b.example".into())),
-            (
-                "https://a.example:8443/",
-                Is::OtherServer("https://a.example:8443".into()),
-            ),
-            (
-                "https://a.example.b.example/?t",
-                Is::OtherServer("https://a.example.b.example".into()),
-            ),
-            (
-                "https://169.254.169.254/x",
-                Is::OtherServer("https://169.254.169.254".into()),
-            ),
-            ("https://me@a.example/", Is::UserInfo),
+            ("http://a/", Is::Downgrade),
+            ("//b/", other("https://b")),
+            ("https://a:8443/", other("https://a:8443")),
+            ("https://a.b/?t", other("https://a.b")),
+            ("https://169.254.169.254/", other("https://169.254.169.254")),
+            ("https://me@a/", Is::UserInfo),
             ("file:///etc/passwd", Is::Scheme("file".into())),
             ("https://", Is::Unreadable),
         ] {
-            assert_eq!(
-                follow("https://a.example/x", location),
-                Err(refused),
-                "{location}"
-            );
+            assert_eq!(follow("https://a/x", location), Err(refused), "{location}");
         }
     }
 }

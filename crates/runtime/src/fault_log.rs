@@ -1,10 +1,8 @@
 //! Decides when to log a fault of an operation that is retried.
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, hash::Hash};
+
+use parking_lot::Mutex;
 
 /// Logs a fault once when it begins and once when it is over, and neither twice a minute.
 #[derive(Debug, Clone, Default)]
@@ -77,17 +75,12 @@ impl<K> Default for FaultLogs<K> {
 impl<K: Eq + Hash> FaultLogs<K> {
     /// [`FaultLog::failed`] of one operation.
     pub fn failed(&self, of: K, weight: Weight, now_ms: i64) -> bool {
-        self.lock().entry(of).or_default().failed(weight, now_ms)
+        self.0.lock().entry(of).or_default().failed(weight, now_ms)
     }
 
     /// [`FaultLog::succeeded`] of one operation.
     pub fn succeeded(&self, of: &K, now_ms: i64) -> Option<i64> {
-        self.lock().get_mut(of)?.succeeded(now_ms)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, FaultLog>> {
-        // Logs are consistent even if a holder of the lock panicked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get_mut(of)?.succeeded(now_ms)
     }
 }
 

@@ -12,12 +12,10 @@ pub fn show_ms(ms: i64) -> String {
         10_000..600_000 => ms / 100 * 100,
         _ => ms / 1_000 * 1_000,
     };
-    let duration = Duration::from_millis(whole.unsigned_abs());
-    match humantime::format_duration(duration)
-        .to_string()
-        .replace(' ', "")
-    {
-        zero if zero == "0s" => "0ms".into(),
-        text => text,
+    if whole == 0 {
+        return "0ms".into();
     }
+    let duration = Duration::from_millis(whole.unsigned_abs());
+    let text = humantime::format_duration(duration).to_string();
+    text.replace(' ', "")
 }

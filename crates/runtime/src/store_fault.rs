@@ -1,8 +1,9 @@
 //! Outages of the store, logged once for the whole process.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use driftline_store::{Store, StoreError};
+use parking_lot::Mutex;
 
 use crate::{
     clock::now_ms,
@@ -38,7 +39,7 @@ impl StoreFault {
 
     /// Records an outage of the store.
     pub fn failed(&self, error: &StoreError) {
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         let now = now_ms();
         seen.failed_at_ms = now;
         seen.works_since_ms = None;
@@ -58,7 +59,7 @@ impl StoreFault {
 
     /// Whether an outage lasts. Probes the store only after a failure.
     pub async fn lasts(&self) -> bool {
-        if self.seen().log.since_ms().is_none() {
+        if self.seen.lock().log.since_ms().is_none() {
             return false;
         }
         match self.probe.check().await {
@@ -77,7 +78,7 @@ impl StoreFault {
     /// A disk that is nearly full may accept a probe and no page, so the outage is over only when
     /// nothing has failed for longer than a source waits.
     fn answered(&self, now_ms: i64) {
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         let works_since_ms = *seen.works_since_ms.get_or_insert(now_ms);
         if now_ms.saturating_sub(seen.failed_at_ms) <= STORE_RETRY_MS + SURE_MS {
             return;
@@ -90,10 +91,6 @@ impl StoreFault {
                 show_ms(failed_ms)
             );
         }
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

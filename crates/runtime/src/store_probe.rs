@@ -1,11 +1,9 @@
 //! Probes whether the store can be read and written.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use driftline_store::{Root, Store, StoreError, nonce, touch};
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -62,7 +60,7 @@ impl StoreProbe {
         if let Some(mut ended) = self.ask() {
             let _ = timeout(MAX_WAIT, async { while ended.changed().await.is_ok() {} }).await;
         }
-        let state = self.lock();
+        let state = self.state.lock();
         let is_silent = state
             .running
             .as_ref()
@@ -75,7 +73,7 @@ impl StoreProbe {
 
     /// Starts a probe unless the last answer is fresh. Returns the end of the running probe.
     fn ask(&self) -> Option<watch::Receiver<()>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(running) = &state.running {
             return Some(running.ended.clone());
         }
@@ -90,16 +88,12 @@ impl StoreProbe {
         let probe = self.clone();
         tokio::spawn(async move {
             let answer = read_and_write(&probe.store).await;
-            let mut state = probe.lock();
+            let mut state = probe.state.lock();
             state.last = Some((Instant::now(), answer));
             state.running = None;
             drop(end);
         });
         Some(ended)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,7 +12,7 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
 };
-use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use ring::digest::{Digest, SHA256, digest};
 use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
 use url::{Host, Url};
@@ -34,7 +34,7 @@ pub enum Authorization {
 
 /// The operator's token. Only a digest of it is kept.
 #[derive(Clone)]
-pub struct OperatorToken([u8; SHA256_OUTPUT_LEN]);
+pub struct OperatorToken(Digest);
 
 /// Why a text is not a valid operator's token. Never holds the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,12 +64,13 @@ impl OperatorToken {
         if token.len() < MIN_CHARACTERS {
             return Err(OperatorTokenError::Short);
         }
-        Ok(Self(digest_of(token.as_bytes())))
+        Ok(Self(digest(&SHA256, token.as_bytes())))
     }
 
     /// Takes the same time for every token of one length.
     fn is(&self, presented: &[u8]) -> bool {
-        self.0.ct_eq(&digest_of(presented)).into()
+        let presented = digest(&SHA256, presented);
+        self.0.as_ref().ct_eq(presented.as_ref()).into()
     }
 }
 
@@ -99,16 +100,8 @@ impl Authorization {
         match self {
             // No browser adds the token by itself, so a request with it may come from any page and by
             // any name. Without a token, a page must be this server's own.
-            Self::ThisMachine if !is_same_site(headers, public_base) => {
-                Err(ApiError::Forbidden(NOT_FOR_OTHER_SITES))
-            }
-            authorization => authorization.check_token(headers),
-        }
-    }
-
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        match self {
-            Self::ThisMachine => Ok(()),
+            Self::ThisMachine if is_same_site(headers, public_base) => Ok(()),
+            Self::ThisMachine => Err(ApiError::Forbidden(NOT_FOR_OTHER_SITES)),
             Self::Closed => Err(ApiError::Forbidden(
                 "Other machines may reach this server, and no operator's token is configured; set server.token_env or server.token_file",
             )),
@@ -198,12 +191,6 @@ fn is_own_name(host: &str, public_base: Option<&Url>) -> bool {
         Some(Host::Domain(name)) => name == "localhost" || Some(name) == public,
         None => false,
     }
-}
-
-fn digest_of(bytes: &[u8]) -> [u8; SHA256_OUTPUT_LEN] {
-    let mut out = [0; SHA256_OUTPUT_LEN];
-    out.copy_from_slice(digest(&SHA256, bytes).as_ref());
-    out
 }
 
 const FETCH_SITE: &str = "sec-fetch-site";

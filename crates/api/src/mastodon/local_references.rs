@@ -26,6 +26,9 @@ impl LocalReferences {
     /// Finds the references of `statuses`.
     pub(super) fn find(tx: &mut Tx<'_>, statuses: &[Status<'_>]) -> Result<Self, StoreError> {
         let mut local = Self::default();
+        if statuses.is_empty() {
+            return Ok(local);
+        }
         for instance in source::instances(tx)? {
             local.origins.insert(instance.id, instance.origin);
         }

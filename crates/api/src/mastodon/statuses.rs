@@ -23,8 +23,12 @@ pub(super) async fn one(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    let id = LocalId::new(id);
-    answer(app.store.read(move |tx| status(tx, id)).await?)
+    answer(&app, id, |_, status, local| {
+        let mut body = Vec::with_capacity(status.post().raw.len() * 2);
+        status.write(&mut body, local);
+        Ok(body)
+    })
+    .await
 }
 
 /// A post's versions, the oldest first, the one that is shown now at the end.
@@ -32,41 +36,36 @@ pub(super) async fn history(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
 ) -> Result<Response, ApiError> {
-    let id = LocalId::new(id);
-    answer(app.store.read(move |tx| edits(tx, id)).await?)
-}
-
-fn status(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(post) = timeline::status(tx, id, Viewer::Anonymous)? else {
-        return Ok(None);
-    };
-    let status = Status::of(&post);
-    let local = LocalReferences::find(tx, slice::from_ref(&status))?;
-    let mut body = Vec::with_capacity(post.raw.len() * 2);
-    status.write(&mut body, &local, None);
-    Ok(Some(body))
-}
-
-fn edits(tx: &mut Tx<'_>, id: LocalId) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(post) = timeline::status(tx, id, Viewer::Anonymous)? else {
-        return Ok(None);
-    };
-    let versions = history::versions(tx, post.post_id)?;
-    let status = Status::of(&post);
-    let local = LocalReferences::find(tx, slice::from_ref(&status))?;
-    let mut body = Vec::with_capacity(post.raw.len() * (versions.len() + 1));
-    body.push(b'[');
-    for version in &versions {
-        if status.write_version(&mut body, &local, version) {
-            body.push(b',');
+    answer(&app, id, |tx, status, local| {
+        let versions = history::versions(tx, status.post().post_id)?;
+        let mut body = Vec::with_capacity(status.post().raw.len() * (versions.len() + 1));
+        body.push(b'[');
+        for version in &versions {
+            if status.write_version(&mut body, local, version) {
+                body.push(b',');
+            }
         }
-    }
-    status.write_edit(&mut body, &local);
-    body.push(b']');
-    Ok(Some(body))
+        status.write_edit(&mut body, local);
+        body.push(b']');
+        Ok(body)
+    })
+    .await
 }
 
-fn answer(body: Option<Vec<u8>>) -> Result<Response, ApiError> {
-    let body = body.ok_or(ApiError::NotFound)?;
+/// Answers what `write` makes of the post of that ID.
+async fn answer(
+    app: &App,
+    id: u64,
+    write: fn(&mut Tx<'_>, &Status<'_>, &LocalReferences) -> Result<Vec<u8>, StoreError>,
+) -> Result<Response, ApiError> {
+    let written = app.store.read(move |tx| {
+        let Some(post) = timeline::status(tx, LocalId::new(id), Viewer::Anonymous)? else {
+            return Ok(None);
+        };
+        let status = Status::of(&post);
+        let local = LocalReferences::find(tx, slice::from_ref(&status))?;
+        write(tx, &status, &local).map(Some)
+    });
+    let body = written.await?.ok_or(ApiError::NotFound)?;
     Ok(([(CONTENT_TYPE, JSON)], body).into_response())
 }

@@ -25,12 +25,15 @@ pub(super) async fn public(
     address: Address,
     query: PageQuery,
 ) -> Result<Response, ApiError> {
-    let range = query.range;
-    let page = if query.local {
-        Page::default()
-    } else {
-        app.store.read(move |tx| public_page(tx, &range)).await?
-    };
+    let (range, local) = (query.range, query.local);
+    let written = app.store.read(move |tx| {
+        let posts = match local {
+            true => Vec::new(),
+            false => timeline::public(tx, &range)?,
+        };
+        Page::write(tx, &posts)
+    });
+    let page = written.await?;
     Ok(page.answer(&address, "/api/v1/timelines/public", &query))
 }
 
@@ -49,11 +52,6 @@ pub(super) async fn list(
     Ok(page.answer(&address, &path, &query))
 }
 
-fn public_page(tx: &mut Tx<'_>, range: &Range) -> Result<Page, StoreError> {
-    let posts = timeline::public(tx, range)?;
-    Page::write(tx, &posts)
-}
-
 /// `None` if the source may not be read.
 fn source_page(tx: &mut Tx<'_>, id: SourceId, range: &Range) -> Result<Option<Page>, StoreError> {
     if !source::by_id(tx, id)?.is_some_and(|source| source.readable) {
@@ -70,35 +68,23 @@ struct Page {
     ends: Option<(LocalId, LocalId)>,
 }
 
-impl Default for Page {
-    fn default() -> Self {
-        Self {
-            body: b"[]".to_vec(),
-            ends: None,
-        }
-    }
-}
-
 impl Page {
     fn write(tx: &mut Tx<'_>, posts: &[TimelinePost]) -> Result<Self, StoreError> {
-        let (Some(newest), Some(oldest)) = (posts.first(), posts.last()) else {
-            return Ok(Self::default());
-        };
         let statuses: Vec<Status<'_>> = posts.iter().map(Status::of).collect();
         let local = LocalReferences::find(tx, &statuses)?;
         let raw_bytes: usize = posts.iter().map(|post| post.raw.len()).sum();
         let mut body = Vec::with_capacity(raw_bytes + posts.len() * ADDED_BYTES);
-        let mut separator = b'[';
-        for status in &statuses {
-            body.push(separator);
-            status.write(&mut body, &local, None);
-            separator = b',';
+        body.push(b'[');
+        for (index, status) in statuses.iter().enumerate() {
+            if index > 0 {
+                body.push(b',');
+            }
+            status.write(&mut body, &local);
         }
         body.push(b']');
-        Ok(Self {
-            body,
-            ends: Some((newest.id, oldest.id)),
-        })
+        let ends = posts.first().zip(posts.last());
+        let ends = ends.map(|(newest, oldest)| (newest.id, oldest.id));
+        Ok(Self { body, ends })
     }
 
     fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {

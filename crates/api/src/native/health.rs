@@ -17,11 +17,6 @@ use crate::{
     transport::{ApiError, rendered},
 };
 
-/// Whether the process answers at all.
-pub(crate) async fn live() -> &'static str {
-    "ok"
-}
-
 /// Whether the process is ready and the store can be read and written.
 ///
 /// The first line is `ok` or the error. Then come the stalled sources, by name for the operator and

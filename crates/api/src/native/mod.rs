@@ -14,7 +14,7 @@ use crate::App;
 /// The routes whose answers are compressed and which pages of other sites may ask for.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
-        .route("/livez", get(health::live))
+        .route("/livez", get(async || "ok"))
         .route("/metrics", get(health::metrics))
         .route("/api/openapi.json", get(described))
 }

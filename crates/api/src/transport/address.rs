@@ -8,20 +8,17 @@ use axum::{
 use crate::App;
 
 /// The server's own address as its clients write it, without a trailing slash.
-pub(crate) struct Address {
-    base: String,
-    is_encrypted: bool,
-}
+pub(crate) struct Address(String);
 
 impl Address {
     /// The URL of a path; without a host if the request named none.
     pub(crate) fn of(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
+        format!("{}{path}", self.0)
     }
 
     /// The host and, if it is not the default, the port.
     pub(crate) fn domain(&self) -> &str {
-        let rest = self.base.split_once("://").map_or("", |(_, rest)| rest);
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
         match rest.split('/').next() {
             None | Some("") => "localhost",
             Some(domain) => domain,
@@ -30,7 +27,8 @@ impl Address {
 
     /// Where a client would look for streams.
     pub(crate) fn streaming(&self) -> String {
-        let scheme = if self.is_encrypted { "wss" } else { "ws" };
+        let is_encrypted = self.0.starts_with("https:");
+        let scheme = if is_encrypted { "wss" } else { "ws" };
         format!("{scheme}://{}", self.domain())
     }
 }
@@ -39,14 +37,10 @@ impl FromRequestParts<Arc<App>> for Address {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
-        let base = match &app.public_base {
+        Ok(Self(match &app.public_base {
             Some(base) => base.as_str().trim_end_matches('/').to_owned(),
             None => request_host(parts).map_or_else(String::new, |host| format!("http://{host}")),
-        };
-        Ok(Self {
-            is_encrypted: base.starts_with("https:"),
-            base,
-        })
+        }))
     }
 }
 

@@ -1,11 +1,13 @@
 //! HTTP itself: connections, paths, addresses and errors.
 
+mod accept;
 mod address;
 mod error;
 mod metrics_text;
 mod path_id;
 mod serve;
 
+pub use accept::accept;
 pub use error::{ApiError, Problem};
 pub use metrics_text::rendered;
 pub use serve::{Limits, serve};

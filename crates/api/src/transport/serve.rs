@@ -1,18 +1,16 @@
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
-use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
+use driftline_runtime::FaultLog;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto::Builder, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::{sleep, timeout},
-};
+use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 use tower_http::normalize_path::NormalizePath;
+
+use super::accept;
 
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +58,10 @@ pub async fn serve(
     loop {
         let next = async {
             let permit = Arc::clone(&room).acquire_owned().await;
-            (permit, accept(&listener, &mut accepting).await)
+            (
+                permit,
+                accept(&listener, "HTTP", &mut accepting, || {}).await,
+            )
         };
         let (permit, stream) = tokio::select! {
             next = next => next,
@@ -83,30 +84,4 @@ pub async fn serve(
     Ok(())
 }
 
-async fn accept(listener: &TcpListener, log: &mut FaultLog) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                if let Some(failed_ms) = log.succeeded(now_ms()) {
-                    tracing::warn!(
-                        "HTTP connections are accepted again, after {}",
-                        show_ms(failed_ms)
-                    );
-                }
-                if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "TCP_NODELAY could not be set");
-                }
-                return stream;
-            }
-            Err(error) => {
-                if log.failed(Weight::Lasting, now_ms()) {
-                    tracing::warn!(%error, "HTTP connections are not accepted; trying again");
-                }
-                sleep(PAUSE).await;
-            }
-        }
-    }
-}
-
 const GRACE: Duration = Duration::from_secs(4);
-const PAUSE: Duration = Duration::from_millis(200);

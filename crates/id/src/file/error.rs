@@ -1,5 +1,3 @@
-use std::error::Error;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::string::String;
@@ -9,21 +7,34 @@ use crate::refusal::StartError;
 use crate::window::{BeginError, RecordError};
 
 /// A node that cannot be leased, or a window that cannot be recorded.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// Another process, or another part of this one, holds the node.
+    #[error(
+        "{} is locked: the node is held by another process; stop it, or use another node",
+        path.display()
+    )]
     Held {
         /// The lock file.
         path: PathBuf,
     },
     /// All nodes of the layout are held.
+    #[error(
+        "all nodes in {} are held; stop a process, or use a layout with more nodes",
+        folder.display()
+    )]
     AllHeld {
         /// The folder.
         folder: PathBuf,
     },
     /// The folder is a copy of the one that the record names, or was restored: the other one's
     /// nodes may be in use.
+    #[error(
+        "{} belongs to the folder '{recorded}' and was found in '{found}': it is a copy, or was \
+         restored; use another node here, or adopt it if the original is not used any more",
+        path.display()
+    )]
     Copied {
         /// The record.
         path: PathBuf,
@@ -33,53 +44,72 @@ pub enum FileError {
         found: String,
     },
     /// The record does not let a window begin.
+    #[error("{}: {error}", path.display())]
     Begin {
         /// The record.
         path: PathBuf,
         /// Why.
+        #[source]
         error: BeginError,
     },
     /// The file is not a valid record.
+    #[error("{}: {error}", path.display())]
     Record {
         /// The file.
         path: PathBuf,
         /// Why.
+        #[source]
         error: RecordError,
     },
     /// The file system refuses.
+    #[error("{}: {error}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// Why.
+        #[source]
         error: io::Error,
     },
     /// The layout has no nodes that could be leased.
-    Node(NodeError),
+    #[error("{0}")]
+    Node(#[source] NodeError),
     /// The generator had another window.
+    #[error("the retired generator had another window; release each lease with its own")]
     OtherWindow,
     /// This process was forked from the one that holds the node.
+    #[error("the node belongs to the process that this one was forked from; lease another")]
     Forked,
     /// The node's files are not those that were locked and written: they were removed, replaced
     /// or moved, or another holder has written. Nothing more is recorded for this lease.
+    #[error(
+        "{} or the record next to it was removed, replaced or moved while the node was \
+         held: another process may hold it; leave the folder alone, and start again",
+        path.display()
+    )]
     Lost {
         /// The lock file.
         path: PathBuf,
     },
     /// No thread can be started.
-    Thread(io::Error),
+    #[error("no thread can be started: {0}")]
+    Thread(#[source] io::Error),
     /// The generator cannot start.
-    Start(StartError),
+    #[error("{0}")]
+    Start(#[source] StartError),
 }
 
 /// A keeper that could not end well.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeeperError<E> {
     /// The lease was not released: the next holder may have to wait for its window's end.
-    Lease(E),
+    #[error("{0}")]
+    Lease(#[source] E),
     /// The keeper's thread panicked.
+    #[error("the thread that extends the window panicked")]
     Panicked,
     /// This process was forked from the keeper's.
+    #[error("the keeper belongs to the parent of this process")]
     Forked,
 }
 
@@ -87,84 +117,5 @@ pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> FileError {
     move |error| FileError::Io {
         path: path.to_path_buf(),
         error,
-    }
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Held { path } => write!(
-                f,
-                "{} is locked: the node is held by another process; stop it, or use another node",
-                path.display()
-            ),
-            Self::AllHeld { folder } => write!(
-                f,
-                "all nodes in {} are held; stop a process, or use a layout with more nodes",
-                folder.display()
-            ),
-            Self::Copied {
-                path,
-                recorded,
-                found,
-            } => write!(
-                f,
-                "{} belongs to the folder '{recorded}' and was found in '{found}': it is a copy, or was \
-                 restored; use another node here, or adopt it if the original is not used any more",
-                path.display()
-            ),
-            Self::Begin { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Record { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Node(error) => error.fmt(f),
-            Self::OtherWindow => write!(
-                f,
-                "the retired generator had another window; release each lease with its own"
-            ),
-            Self::Forked => write!(
-                f,
-                "the node belongs to the process that this one was forked from; lease another"
-            ),
-            Self::Lost { path } => write!(
-                f,
-                "{} or the record next to it was removed, replaced or moved while the node was \
-                 held: another process may hold it; leave the folder alone, and start again",
-                path.display()
-            ),
-            Self::Thread(error) => write!(f, "no thread can be started: {error}"),
-            Self::Start(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for FileError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Begin { error, .. } => Some(error),
-            Self::Record { error, .. } => Some(error),
-            Self::Io { error, .. } | Self::Thread(error) => Some(error),
-            Self::Start(error) => Some(error),
-            Self::Node(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for KeeperError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lease(error) => error.fmt(f),
-            Self::Panicked => write!(f, "the thread that extends the window panicked"),
-            Self::Forked => write!(f, "the keeper belongs to the parent of this process"),
-        }
-    }
-}
-
-impl<E: Error + 'static> Error for KeeperError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Lease(error) => Some(error),
-            Self::Panicked | Self::Forked => None,
-        }
     }
 }

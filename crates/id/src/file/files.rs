@@ -15,8 +15,8 @@ use crate::window::Record;
 pub(super) struct Files {
     /// Canonical, so that it stays the same folder when the process changes its own.
     folder: PathBuf,
-    lock: PathBuf,
-    record: PathBuf,
+    pub(super) lock: PathBuf,
+    pub(super) record: PathBuf,
     /// A record while it is being written.
     draft: PathBuf,
     /// Closing it releases the lock. It is never unlocked by hand: that would free the node of
@@ -61,11 +61,6 @@ impl Files {
         Err(FileError::Held { path: lock })
     }
 
-    /// The record's file.
-    pub(super) fn record(&self) -> &Path {
-        &self.record
-    }
-
     pub(super) fn folder_identity(&self) -> Result<FolderIdentity, FileError> {
         FolderIdentity::of(&self.folder).map_err(at(&self.folder))
     }
@@ -73,12 +68,6 @@ impl Files {
     /// Whether the lock file in the folder is still the one that is locked.
     pub(super) fn is_locked(&self) -> Result<bool, FileError> {
         is_at(&self.held, &self.lock).map_err(at(&self.lock))
-    }
-
-    pub(super) fn lost(&self) -> FileError {
-        FileError::Lost {
-            path: self.lock.clone(),
-        }
     }
 
     pub(super) fn read(&self) -> Result<Option<Record>, FileError> {

@@ -48,7 +48,7 @@ impl ReservationFile {
             && !identity.is_named_by(previous.location())
         {
             return Err(FileError::Copied {
-                path: files.record().to_path_buf(),
+                path: files.record.clone(),
                 recorded: previous.location().to_string(),
                 found: identity.to_string(),
             });
@@ -56,7 +56,7 @@ impl ReservationFile {
         let location = identity.to_string();
         let begun = Record::begin(previous.as_ref(), &node, &location, now_us, &config);
         let record = begun.map_err(|error| FileError::Begin {
-            path: files.record().to_path_buf(),
+            path: files.record.clone(),
             error,
         })?;
         files.write(&record)?;
@@ -105,7 +105,8 @@ impl ReservationFile {
     fn write(&mut self, record: &Record) -> Result<(), FileError> {
         if self.lost || !self.is_held()? {
             self.lost = true;
-            return Err(self.files.lost());
+            let path = self.files.lock.clone();
+            return Err(FileError::Lost { path });
         }
         self.attempt = Some(record.clone());
         self.files.write(record)?;

@@ -30,7 +30,7 @@ where
     pub fn new(generator: R) -> Self {
         Self {
             generator,
-            run: Run::empty(),
+            run: Run::default(),
         }
     }
 
@@ -42,6 +42,23 @@ where
             Some(raw) if !generator.rules.origin.is_elsewhere() => Ok(raw),
             _ => self.try_next_run(),
         }
+    }
+
+    /// An ID, after a wait if need be: for the next tick, or as long as the policy allows.
+    #[cfg(feature = "std")]
+    #[inline]
+    pub fn next_id(&mut self) -> Result<u64, crate::Refusal> {
+        match self.try_next() {
+            Ok(raw) => Ok(raw),
+            Err(not_now) => crate::blocking::wait(self, not_now, |lane| lane.try_next()),
+        }
+    }
+
+    /// An ID before the deadline, on a Tokio runtime with its timer enabled; [`NotNow::Wait`] if
+    /// the deadline comes first. Cancel-safe: an ID is taken only when it is returned.
+    #[cfg(feature = "tokio")]
+    pub async fn next_before(&mut self, deadline: tokio::time::Instant) -> Result<u64, NotNow> {
+        crate::waiting::wait(deadline, || self.try_next()).await
     }
 
     #[cold]
@@ -57,49 +74,17 @@ where
 }
 
 #[cfg(feature = "std")]
-impl<R, C> Lane<R>
-where
-    R: Deref<Target = SharedGenerator<C>>,
-    C: Clock,
-{
-    /// An ID, after a wait if need be: for the next tick, or as long as the policy allows.
-    #[inline]
-    pub fn next_id(&mut self) -> Result<u64, crate::Refusal> {
-        match self.try_next() {
-            Ok(raw) => Ok(raw),
-            Err(not_now) => crate::blocking::wait(self, not_now, |lane| lane.try_next()),
-        }
-    }
-}
-
-#[cfg(feature = "std")]
 impl<R, C> crate::blocking::Source for Lane<R>
 where
     R: Deref<Target = SharedGenerator<C>>,
     C: Clock,
 {
     fn limits(&self) -> (crate::ClockPolicy, u64) {
-        (
-            self.generator.rules.policy,
-            self.generator.rules.plan.unit_us,
-        )
+        (&*self.generator).limits()
     }
 
     fn fresh_us(&self) -> i64 {
         self.generator.clock.fresh_us()
-    }
-}
-
-#[cfg(feature = "tokio")]
-impl<R, C> Lane<R>
-where
-    R: Deref<Target = SharedGenerator<C>>,
-    C: Clock,
-{
-    /// An ID before the deadline, on a Tokio runtime with its timer enabled; [`NotNow::Wait`] if
-    /// the deadline comes first. Cancel-safe: an ID is taken only when it is returned.
-    pub async fn next_before(&mut self, deadline: tokio::time::Instant) -> Result<u64, NotNow> {
-        crate::waiting::wait(deadline, || self.try_next()).await
     }
 }
 

@@ -71,13 +71,7 @@ impl<C: Clock> SharedGenerator<C> {
     /// Up to `length` IDs of this tick at once, and at least one.
     pub fn reserve(&self, length: usize) -> Result<Batch, NotNow> {
         let grant = self.take(length as u64)?;
-        let plan = &self.rules.plan;
-        Ok(Batch::new(
-            plan.raw(grant.first),
-            grant.length as usize,
-            plan.step(),
-            self.rules.origin.clone(),
-        ))
+        Ok(self.rules.batch(&grant))
     }
 
     /// Fills the slice from its beginning, and returns how far: less than all of it where the tick
@@ -93,12 +87,12 @@ impl<C: Clock> SharedGenerator<C> {
 
     /// The node and, through it, the layout.
     pub fn node(&self) -> &Node {
-        self.rules.node()
+        self.rules.window.node()
     }
 
     /// The end of the window in Unix µs, as extended so far.
     pub fn window_until_us(&self) -> i64 {
-        self.rules.window_until_us()
+        self.rules.window.until_us()
     }
 
     /// The clock policy.

@@ -1,12 +1,14 @@
 use alloc::string::String;
-use core::error::Error;
-use core::fmt;
 
 /// A record that does not let a new window begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BeginError {
     /// The recorded window lies further ahead of the clock than is allowed: the clock is wrong, or
     /// was wrong when the record was written.
+    #[error(
+        "times up to Unix us {until_us} may have been used, and the clock is {behind_ms} ms \
+         behind that; set the clock right, wait until then, or use another node"
+    )]
     ClockBehind {
         /// How far behind the recorded end the clock is, in ms.
         behind_ms: u64,
@@ -14,6 +16,10 @@ pub enum BeginError {
         until_us: i64,
     },
     /// The record is of another layout.
+    #[error(
+        "the record is of the layout '{recorded}', not '{wanted}'; \
+         use the recorded layout, or another location"
+    )]
     ForeignLayout {
         /// The layout in the record.
         recorded: String,
@@ -21,6 +27,7 @@ pub enum BeginError {
         wanted: String,
     },
     /// The record is of another node.
+    #[error("the record is of the node {recorded}, not {wanted}; put it back where it belongs")]
     ForeignNode {
         /// The node in the record.
         recorded: u64,
@@ -30,57 +37,20 @@ pub enum BeginError {
 }
 
 /// Text that is not a valid record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// The text is cut off, or its checksum is wrong.
+    #[error("the record is damaged: its checksum is wrong; {REMEDY}")]
     Torn,
     /// The text is of another version.
+    #[error("the record is of another version of this library; {REMEDY}")]
     Version,
     /// A line is missing or wrong.
+    #[error("the record's line '{name}' is missing or wrong; {REMEDY}")]
     Line {
         /// The line's name.
         name: &'static str,
     },
 }
 
-impl fmt::Display for BeginError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClockBehind {
-                behind_ms,
-                until_us,
-            } => write!(
-                f,
-                "times up to Unix us {until_us} may have been used, and the clock is {behind_ms} ms \
-                 behind that; set the clock right, wait until then, or use another node"
-            ),
-            Self::ForeignLayout { recorded, wanted } => write!(
-                f,
-                "the record is of the layout '{recorded}', not '{wanted}'; \
-                 use the recorded layout, or another location"
-            ),
-            Self::ForeignNode { recorded, wanted } => write!(
-                f,
-                "the record is of the node {recorded}, not {wanted}; put it back where it belongs"
-            ),
-        }
-    }
-}
-
-impl Error for BeginError {}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Torn => write!(f, "the record is damaged: its checksum is wrong")?,
-            Self::Version => write!(f, "the record is of another version of this library")?,
-            Self::Line { name } => write!(f, "the record's line '{name}' is missing or wrong")?,
-        }
-        write!(
-            f,
-            "; find out which times the node has used, or use another node"
-        )
-    }
-}
-
-impl Error for RecordError {}
+const REMEDY: &str = "find out which times the node has used, or use another node";

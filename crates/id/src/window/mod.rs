@@ -38,8 +38,8 @@ pub struct Window {
     node: Node,
     from_us: i64,
     end: Arc<AtomicI64>,
-    /// `None` where forks cannot be noticed.
-    origin: Option<Origin>,
+    /// The process that the window was made in; `None` where forks cannot be noticed.
+    pub(crate) origin: Option<Origin>,
 }
 
 /// The end of a [`Window`], held by the code that records it.
@@ -99,11 +99,6 @@ impl Window {
     /// The end of the window in Unix µs, as extended so far.
     pub fn until_us(&self) -> i64 {
         self.end.load(Ordering::Acquire)
-    }
-
-    /// The process that the window was made in.
-    pub(crate) const fn origin(&self) -> Option<&Origin> {
-        self.origin.as_ref()
     }
 
     pub(crate) fn retired(&self, until_us: i64) -> Retired {

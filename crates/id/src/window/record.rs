@@ -62,11 +62,7 @@ impl Record {
         if let Some(previous) = previous {
             previous.check_subject(&record)?;
             let ahead_us = previous.until_us.saturating_sub(now_us);
-            if ahead_us
-                > config
-                    .length_us()
-                    .saturating_add(config.max_clock_skew_us())
-            {
+            if ahead_us > config.length_us() + config.max_clock_skew_us() {
                 return Err(BeginError::ClockBehind {
                     behind_ms: ahead_us as u64 / 1_000,
                     until_us: previous.until_us,

@@ -63,13 +63,6 @@ enum Ended {
     Unread,
 }
 
-/// The result of a read.
-enum Read {
-    Bytes,
-    End,
-    Closing,
-}
-
 impl Calls {
     pub(super) fn new(
         stream: TcpStream,
@@ -112,26 +105,19 @@ impl Calls {
         let open_connection = Rc::clone(&self.slot.connection);
         let mut closing = pin!(open_connection.closing.notified());
         loop {
-            let read = if self.pending.is_empty() {
-                tokio::select! {
-                    biased;
-                    read = read(&mut self.stream, shared, &mut self.pending) => read?,
-                    () = &mut closing => Read::Closing,
-                }
-            } else {
-                tokio::select! {
-                    biased;
-                    read = read(&mut self.stream, shared, &mut self.pending) => read?,
-                    () = &mut closing => Read::Closing,
-                    // Starts again with each read: a client that sends slowly is not silent.
-                    () = sleep(self.limits.silence) => return Err(Ended::Slow),
-                }
+            let is_within_frame = !self.pending.is_empty();
+            let read = tokio::select! {
+                biased;
+                read = read(&mut self.stream, shared, &mut self.pending) => Some(read?),
+                () = &mut closing => None,
+                // Starts again with each read: a client that sends slowly is not silent.
+                () = sleep(self.limits.silence), if is_within_frame => return Err(Ended::Slow),
             };
             match read {
-                Read::Bytes => {}
-                Read::End => return Ok(()),
+                Some(0) => return Ok(()),
+                Some(_) => {}
                 // Calls that the client has already sent are still answered.
-                Read::Closing => {
+                None => {
                     read_now(&self.stream, &mut self.pending);
                     self.answer().await?;
                     return self.send().await;
@@ -257,8 +243,8 @@ impl Calls {
     }
 }
 
-/// Reads the available bytes, at most one buffer. Cancel-safe.
-async fn read(stream: &mut TcpStream, shared: &Shared, pending: &mut Vec<u8>) -> io::Result<Read> {
+/// Reads the available bytes, at most one buffer, and says how many; 0 at the end. Cancel-safe.
+async fn read(stream: &mut TcpStream, shared: &Shared, pending: &mut Vec<u8>) -> io::Result<usize> {
     let read = poll_fn(|context| {
         let mut shared = shared.borrow_mut();
         let mut buffer = ReadBuf::new(&mut shared);
@@ -268,15 +254,12 @@ async fn read(stream: &mut TcpStream, shared: &Shared, pending: &mut Vec<u8>) ->
             buffer.filled().len()
         })
     });
-    match read.await? {
-        0 => Ok(Read::End),
-        READ_BYTES => {
-            // More is likely to follow: the other connections come first.
-            tokio::task::yield_now().await;
-            Ok(Read::Bytes)
-        }
-        _ => Ok(Read::Bytes),
+    let count = read.await?;
+    if count == READ_BYTES {
+        // More is likely to follow: the other connections come first.
+        tokio::task::yield_now().await;
     }
+    Ok(count)
 }
 
 /// Reads bytes that have already arrived. Errors show at the next write.

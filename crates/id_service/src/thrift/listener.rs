@@ -9,12 +9,9 @@ use std::{
     time::Duration,
 };
 
-use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
-use tokio::{
-    sync::oneshot,
-    task::LocalSet,
-    time::{sleep, timeout},
-};
+use driftline_api::transport::accept;
+use driftline_runtime::FaultLog;
+use tokio::{sync::oneshot, task::LocalSet, time::timeout};
 
 use super::{
     calls::{Calls, shared_buffer},
@@ -113,38 +110,14 @@ async fn serve(
     let shared = shared_buffer();
     let mut accepting = FaultLog::default();
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let accepted = accept(&listener, "Thrift", &mut accepting, || connections.evict());
+        let stream = tokio::select! {
+            stream = accepted => stream,
             _ = &mut stopped => break,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                if let Some(failed_ms) = accepting.succeeded(now_ms()) {
-                    tracing::warn!(
-                        "Thrift connections are accepted again, after {}",
-                        show_ms(failed_ms)
-                    );
-                }
-                if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "TCP_NODELAY could not be set");
-                }
-                let slot = connections.add(limits.connections);
-                let calls = Calls::new(stream, Arc::clone(&issuer), limits, slot);
-                tokio::task::spawn_local(calls.run(Rc::clone(&shared)));
-            }
-            // Caused by that client.
-            Err(error) if is_of_one_client(&error) => {
-                tracing::debug!(%error, "a connection was not accepted");
-            }
-            Err(error) => {
-                // Most likely out of file descriptors: evicting a connection frees one.
-                if accepting.failed(Weight::Lasting, now_ms()) {
-                    tracing::warn!(%error, "Thrift connections are not accepted; trying again");
-                }
-                connections.evict();
-                sleep(PAUSE).await;
-            }
-        }
+        let slot = connections.add(limits.connections);
+        let calls = Calls::new(stream, Arc::clone(&issuer), limits, slot);
+        tokio::task::spawn_local(calls.run(Rc::clone(&shared)));
     }
     drop(listener);
     connections.end_all();
@@ -158,15 +131,4 @@ async fn serve(
     }
 }
 
-fn is_of_one_client(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::Interrupted
-    )
-}
-
-const PAUSE: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_secs(4);

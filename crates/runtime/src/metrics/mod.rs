@@ -87,11 +87,6 @@ impl Metric {
 }
 
 impl MetricLabel {
-    /// Whether all values are listed.
-    pub const fn is_closed(&self) -> bool {
-        matches!(self.values, LabelValues::Closed(_))
-    }
-
     fn allows(&self, value: &str) -> bool {
         match self.values {
             LabelValues::Closed(values) => values.contains(&value),

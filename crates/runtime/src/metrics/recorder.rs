@@ -55,22 +55,15 @@ fn begin_series(metric: &Metric, labels: Vec<::metrics::Label>) {
     }
 }
 
-/// The labels of each series that exists from the start: all combinations of listed values.
+/// The labels of each series that exists from the start: one for each listed value. No metric has two
+/// labels with listed values.
 fn first_series(metric: &Metric) -> Vec<Vec<::metrics::Label>> {
-    let mut series = vec![Vec::new()];
-    for label in metric.labels {
-        let LabelValues::Closed(values) = label.values else {
-            return Vec::new();
-        };
-        series = series
-            .iter()
-            .flat_map(|before: &Vec<_>| {
-                values.iter().map(|value| {
-                    let last = ::metrics::Label::from_static_parts(label.name, value);
-                    before.iter().cloned().chain([last]).collect()
-                })
-            })
-            .collect();
+    match metric.labels {
+        [] => vec![Vec::new()],
+        [label] if let LabelValues::Closed(values) = label.values => {
+            let first = |value| vec![::metrics::Label::from_static_parts(label.name, value)];
+            values.iter().copied().map(first).collect()
+        }
+        _ => Vec::new(),
     }
-    series
 }

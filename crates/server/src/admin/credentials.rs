@@ -18,7 +18,7 @@ use driftline_upstream::{Address, look_ups};
 
 use super::{
     AddCredential, AddedCredential, CredentialRow, Host, ListCredentials, QuotaLimit,
-    RemoveCredential, RemovedCredential, TestCredential, TestedCredential,
+    RemoveCredential, RemovedCredential, TestCredential, TestedCredential, named,
 };
 use driftline_mirror::{
     quotas::{Charge, MONTH, capped},
@@ -198,7 +198,7 @@ pub(super) async fn test(
             "this process asks no upstreams; test the credential with `driftline credential test`",
         ));
     };
-    let credential = find(&host.store, &name).await?;
+    let credential = named(&host.store, "credential", &name, credential::by_name).await?;
     let id = credential.instance;
     let instances = host.store.read(source::instances).await?;
     let Some(instance) = instances.into_iter().find(|instance| instance.id == id) else {
@@ -216,8 +216,7 @@ pub(super) async fn test(
                 name,
                 good: true,
                 who: Some(who),
-                kind: None,
-                reason: None,
+                ..TestedCredential::default()
             })
         }
         Err(failure) => {
@@ -228,10 +227,9 @@ pub(super) async fn test(
             }
             Ok(TestedCredential {
                 name,
-                good: false,
-                who: None,
                 kind: Some(failure.kind),
                 reason: Some(failure.message),
+                ..TestedCredential::default()
             })
         }
     }
@@ -243,7 +241,7 @@ pub(super) async fn remove(
     request: RemoveCredential,
 ) -> Result<RemovedCredential, CommandError> {
     let RemoveCredential { name } = request;
-    let credential = find(&host.store, &name).await?;
+    let credential = named(&host.store, "credential", &name, credential::by_name).await?;
     let id = credential.id;
     // In the same transaction: a source that is added meanwhile finds the credential gone.
     let used = host
@@ -267,18 +265,6 @@ pub(super) async fn remove(
             "the source {source:?} is read with the same token, so what is known of its limits is kept; remove the source first, or give it another token; `refresh.credentials` says which credentials posts are refreshed with"
         ))),
     }
-}
-
-async fn find(store: &Store, name: &str) -> Result<Credential, CommandError> {
-    let name_owned = name.to_owned();
-    store
-        .read(move |tx| credential::by_name(tx, &name_owned))
-        .await?
-        .ok_or_else(|| {
-            CommandError::usage(format!(
-                "there is no credential named {name:?}; `driftline credential list` shows the names"
-            ))
-        })
 }
 
 async fn free_name(store: &Store, host: &str) -> Result<String, CommandError> {

@@ -102,15 +102,23 @@ pub fn not_understood(error: impl std::fmt::Display) -> CommandError {
 /// # Errors
 /// [`CommandError`] if there is none.
 pub async fn find(store: &Store, name: &str) -> Result<Source, CommandError> {
+    named(store, "source", name, source::by_name).await
+}
+
+/// What the store has under that name: a source or a credential.
+async fn named<T: Send + 'static>(
+    store: &Store,
+    kind: &str,
+    name: &str,
+    by_name: fn(&mut Tx<'_>, &str) -> Result<Option<T>, StoreError>,
+) -> Result<T, CommandError> {
     let name_owned = name.to_owned();
-    store
-        .read(move |tx| source::by_name(tx, &name_owned))
-        .await?
-        .ok_or_else(|| {
-            CommandError::usage(format!(
-                "there is no source named {name:?}; `driftline source list` shows the names"
-            ))
-        })
+    let found = store.read(move |tx| by_name(tx, &name_owned)).await?;
+    found.ok_or_else(|| {
+        CommandError::usage(format!(
+            "there is no {kind} named {name:?}; `driftline {kind} list` shows the names"
+        ))
+    })
 }
 
 /// The current report of a source, from its running session if there is one.

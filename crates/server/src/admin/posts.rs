@@ -122,14 +122,8 @@ pub(super) async fn history(
 }
 
 async fn policy_of(host: &Host, post: LocalId) -> Result<Arc<Policy>, CommandError> {
-    let Some(access) = &host.access else {
-        return Ok(Arc::default());
-    };
-    let instance = host
-        .store
-        .read(move |tx| find::instance_of(tx, post))
-        .await?;
-    let Some(instance) = instance else {
+    let instance = host.store.read(move |tx| find::instance_of(tx, post));
+    let (Some(access), Some(instance)) = (&host.access, instance.await?) else {
         return Ok(Arc::default());
     };
     access.policies.load(&host.store, instance).await?;

@@ -3,17 +3,13 @@
 use driftline_core::api::Api;
 use driftline_db::testing::{Fresh, databases};
 use driftline_mirror::refresh::RefreshOptions;
-use driftline_sim::WorldConfig;
 use futures_util::future::join_all;
 
-use crate::world::{World, every, growing, now, plan, wait};
+use crate::world::{World, every, growing_for, now, plan, wait};
 
 /// A world whose posts were all refreshed three times by so many workers, and are again and again.
 pub(crate) async fn refreshed(fresh: Fresh, api: Api, workers: usize) -> World {
-    let config = WorldConfig {
-        publish_for_ms: Some(29_000),
-        ..growing()
-    };
+    let config = growing_for(29_000);
     let mut world = World::without_workers(fresh, config, api, plan()).await;
     world.refresh(plan(), of(workers));
     world.mirror_as(api, "mirrored", "driftline").await;

@@ -11,7 +11,7 @@ use driftline_sim::{BatchAbility, ThrottleRule, WorldConfig};
 
 use crate::{
     fill::{check_batches, in_each, refreshed},
-    world::{World, agrees, growing, now, plan, wait},
+    world::{World, agrees, growing, growing_for, now, plan, wait},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,10 +81,7 @@ async fn edits_and_deletions_are_noticed_by_look_up_alone() {
         ..growing()
     };
     let world = World::start(config, Api::Mastodon).await;
-    wait("the posts are stored", async || {
-        world.posts().await.len() >= 50
-    })
-    .await;
+    world.stored(50).await;
     // From here on only look-ups can notice anything.
     world.host.pollers.as_ref().unwrap().stop().await;
     wait("an edit and a missing post are noticed", async || {
@@ -122,15 +119,9 @@ async fn edits_and_deletions_are_noticed_by_look_up_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poisonous_post_does_not_hold_the_others_up() {
-    let config = WorldConfig {
-        publish_for_ms: Some(20_000),
-        ..growing()
-    };
+    let config = growing_for(20_000);
     let world = World::start(config, Api::Mastodon).await;
-    wait("the posts are stored", async || {
-        world.posts().await.len() >= 60
-    })
-    .await;
+    world.stored(60).await;
     let (poison, local, _) = world.posts().await[7].clone();
     world.faults(|faults| faults.poison_ids = vec![poison.clone()]);
     let since_ms = now();
@@ -153,16 +144,10 @@ async fn a_poisonous_post_does_not_hold_the_others_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn poisonous_posts_in_a_row_do_not_hold_the_others_up() {
     const POISONOUS: usize = 12;
-    let mut config = WorldConfig {
-        publish_for_ms: Some(5_000),
-        ..growing()
-    };
+    let mut config = growing_for(5_000);
     config.batches.ability = BatchAbility::MethodNotAllowed;
     let world = World::start(config, Api::Mastodon).await;
-    wait("the posts are stored", async || {
-        world.posts().await.len() > POISONOUS
-    })
-    .await;
+    world.stored(POISONOUS + 1).await;
     let mut posts = world.posts().await;
     posts.sort_by_key(|(.., refresh_state)| refresh_state.due_at_ms);
     let poison: Vec<_> = posts.iter().take(POISONOUS).map(|p| p.0.clone()).collect();

@@ -16,10 +16,7 @@ async fn a_poll_without_news_ends_the_doubt_that_a_look_up_left() {
         ..WorldConfig::default()
     };
     let world = World::start_with(still, Api::Mastodon, rarely()).await;
-    wait("the posts are stored", async || {
-        world.posts().await.len() >= 10
-    })
-    .await;
+    world.stored(10).await;
     let (poison, post, _) = world.posts().await.pop().unwrap();
     world.faults(|faults| faults.poison_ids = vec![poison]);
     world.hasten(post).await;
@@ -39,10 +36,7 @@ async fn a_poll_without_news_ends_the_doubt_that_a_look_up_left() {
 async fn libraries_hear_of_counts_that_polls_show_without_workers() {
     let world = World::start_with(growing(), Api::Mastodon, rarely()).await;
     world.host.refreshers.as_ref().unwrap().stop().await;
-    wait("the posts are stored", async || {
-        world.posts().await.len() >= 20
-    })
-    .await;
+    world.stored(20).await;
     // Two hours pass.
     let age = |tx: &mut Tx<'_>| {
         tx.execute(

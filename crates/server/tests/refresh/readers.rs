@@ -8,14 +8,11 @@ use driftline_server::admin::{ListCredentials, RemoveCredential, RemoveSource, R
 use driftline_sim::{BatchAbility, FaultsConfig, Hiding, PoisonAnswer, SpanMs, WorldConfig};
 use driftline_store::{LocalId, StoreError, source};
 
-use crate::world::{World, growing, now, plan, wait};
+use crate::world::{World, growing, growing_for, now, plan, wait};
 
 /// Posts are refreshed with the first source's token alone; another source is read with another.
 async fn two_readers(api: Api) -> World {
-    let config = WorldConfig {
-        publish_for_ms: Some(25_000),
-        ..growing()
-    };
+    let config = growing_for(25_000);
     let options = RefreshOptions {
         credentials: vec!["mirrored".into()],
         ..RefreshOptions::new("test")
@@ -258,10 +255,7 @@ async fn unanswered(world: &World, more: u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_that_nothing_is_answered_to_may_be_the_first_of_all() {
     let world = hasty(silence(Vec::new(), 1.0), 1).await;
-    wait("the posts are stored", async || {
-        world.posts().await.len() >= 50
-    })
-    .await;
+    world.stored(50).await;
     let posts = world.posts().await;
     let first = posts.iter().min_by_key(|(.., state)| state.due_at_ms);
     let (first, ..) = first.unwrap().clone();
@@ -301,15 +295,9 @@ async fn notes(world: &World) -> i64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_cannot_be_told_keeps_the_others_from_nothing() {
-    let config = WorldConfig {
-        publish_for_ms: Some(25_000),
-        ..growing()
-    };
+    let config = growing_for(25_000);
     let world = World::start(config, Api::Mastodon).await;
-    wait("the posts are stored", async || {
-        world.posts().await.len() >= 50
-    })
-    .await;
+    world.stored(50).await;
     world
         .mirror_timeline(Api::Mastodon, "broken", "public", "driftline")
         .await;

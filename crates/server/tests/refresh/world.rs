@@ -52,6 +52,14 @@ pub(crate) fn growing() -> WorldConfig {
     }
 }
 
+/// The same, published for so many ms.
+pub(crate) fn growing_for(publish_for_ms: i64) -> WorldConfig {
+    WorldConfig {
+        publish_for_ms: Some(publish_for_ms),
+        ..growing()
+    }
+}
+
 /// Everything is refreshed once a second for an hour.
 pub(crate) fn plan() -> RefreshPlan {
     every(1_000)
@@ -183,6 +191,14 @@ impl World {
             check: false,
         };
         self.run(add).await;
+    }
+
+    /// Waits until so many posts are stored.
+    pub(crate) async fn stored(&self, posts: usize) {
+        wait("the posts are stored", async || {
+            self.posts().await.len() >= posts
+        })
+        .await;
     }
 
     /// Waits until so many posts were refreshed that often.

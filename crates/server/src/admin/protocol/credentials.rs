@@ -82,7 +82,7 @@ pub struct TestCredential {
 }
 
 /// The result of a credential's test. What does not apply is left out of its JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestedCredential {
     /// Its name.
     pub name: String,
