@@ -7,8 +7,12 @@ use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
 };
+use driftline_mastodon::instance::{
+    AccountLimits, ActiveUsers, ApiVersions, Configuration, Contact, Instance, InstanceV1,
+    MediaLimits, Offers, PollLimits, Registrations, Stats, StatusLimits, Thumbnail, Translation,
+    Urls, UrlsV1, Usage, Vapid,
+};
 use driftline_store::source;
-use serde_json::{Value, json};
 
 use crate::{
     App,
@@ -21,83 +25,104 @@ pub(super) async fn v1(
     address: Address,
 ) -> Result<Response, ApiError> {
     let instances = app.store.read(source::instances).await?;
-    let instance = json!({
-        "uri": address.domain(),
-        "title": TITLE,
-        "short_description": DESCRIPTION,
-        "description": DESCRIPTION,
-        "email": "",
-        "version": VERSION,
-        "urls": {"streaming_api": address.streaming()},
-        "stats": {"user_count": 0, "status_count": 0, "domain_count": instances.len()},
-        "thumbnail": null,
-        "languages": [],
-        "registrations": false,
-        "approval_required": false,
-        "invites_enabled": false,
-        "configuration": limits(),
-        "contact_account": null,
-        "rules": [],
-    });
+    let instance = InstanceV1 {
+        uri: address.domain(),
+        title: TITLE,
+        short_description: DESCRIPTION,
+        description: DESCRIPTION,
+        email: "",
+        version: VERSION,
+        urls: UrlsV1 {
+            streaming_api: &address.streaming(),
+        },
+        stats: Stats {
+            user_count: 0,
+            status_count: 0,
+            domain_count: instances.len(),
+        },
+        thumbnail: None,
+        languages: &[],
+        registrations: false,
+        approval_required: false,
+        invites_enabled: false,
+        configuration: LIMITS,
+        contact_account: None,
+        rules: &[],
+    };
     Ok(Json(instance).into_response())
 }
 
 /// The entity `Instance`.
 pub(super) async fn v2(address: Address) -> Response {
-    let mut configuration = limits();
-    configuration["urls"] = json!({"streaming": address.streaming()});
-    configuration["vapid"] = json!({"public_key": ""});
-    configuration["translation"] = json!({"enabled": false});
-    let instance = json!({
-        "domain": address.domain(),
-        "title": TITLE,
-        "version": VERSION,
-        "source_url": env!("CARGO_PKG_REPOSITORY"),
-        "description": DESCRIPTION,
-        "usage": {"users": {"active_month": 0}},
-        "thumbnail": {"url": address.of("/favicon.ico")},
-        "icon": [],
-        "languages": [],
-        "configuration": configuration,
-        "registrations": {
-            "enabled": false,
-            "approval_required": false,
-            "message": null,
-            "url": null,
+    let streaming = address.streaming();
+    let instance = Instance {
+        domain: address.domain(),
+        title: TITLE,
+        version: VERSION,
+        source_url: env!("CARGO_PKG_REPOSITORY"),
+        description: DESCRIPTION,
+        usage: Usage {
+            users: ActiveUsers { active_month: 0 },
         },
-        "api_versions": {"mastodon": 2},
-        "contact": {"email": "", "account": null},
-        "rules": [],
-    });
+        thumbnail: Thumbnail {
+            url: &address.of("/favicon.ico"),
+        },
+        icon: &[],
+        languages: &[],
+        configuration: Configuration {
+            offers: Some(Offers {
+                urls: Urls {
+                    streaming: &streaming,
+                },
+                vapid: Vapid { public_key: "" },
+                translation: Translation { enabled: false },
+            }),
+            ..LIMITS
+        },
+        registrations: Registrations {
+            enabled: false,
+            approval_required: false,
+            message: None,
+            url: None,
+        },
+        api_versions: ApiVersions { mastodon: 2 },
+        contact: Contact {
+            email: "",
+            account: None,
+        },
+        rules: &[],
+    };
     Json(instance).into_response()
 }
 
 /// Nothing can be posted here; these are the values of most servers.
-fn limits() -> Value {
-    json!({
-        "accounts": {"max_featured_tags": 10, "max_pinned_statuses": 5},
-        "statuses": {
-            "max_characters": 500,
-            "max_media_attachments": 4,
-            "characters_reserved_per_url": 23,
-        },
-        "media_attachments": {
-            "supported_mime_types": [],
-            "description_limit": 1500,
-            "image_size_limit": 0,
-            "image_matrix_limit": 0,
-            "video_size_limit": 0,
-            "video_frame_rate_limit": 0,
-            "video_matrix_limit": 0,
-        },
-        "polls": {
-            "max_options": 4,
-            "max_characters_per_option": 50,
-            "min_expiration": 300,
-            "max_expiration": 2_629_746,
-        },
-    })
-}
+const LIMITS: Configuration<'static> = Configuration {
+    accounts: AccountLimits {
+        max_featured_tags: 10,
+        max_pinned_statuses: 5,
+    },
+    statuses: StatusLimits {
+        max_characters: 500,
+        max_media_attachments: 4,
+        characters_reserved_per_url: 23,
+    },
+    media_attachments: MediaLimits {
+        supported_mime_types: &[],
+        description_limit: 1500,
+        image_size_limit: 0,
+        image_matrix_limit: 0,
+        video_size_limit: 0,
+        video_frame_rate_limit: 0,
+        video_matrix_limit: 0,
+    },
+    polls: PollLimits {
+        max_options: 4,
+        max_characters_per_option: 50,
+        min_expiration: 300,
+        max_expiration: 2_629_746,
+    },
+    offers: None,
+};
 
 const TITLE: &str = "Driftline";
 const DESCRIPTION: &str = "A complete, fresh copy of the timelines that its people care about.";

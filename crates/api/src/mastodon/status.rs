@@ -1,18 +1,23 @@
 //! Posts as Mastodon shows them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use driftline_core::post::Visibility;
 use driftline_id::Layout;
 use driftline_mastodon::{
-    ObjectWriter, RawObject, copy_status, iso_8601, write_account, write_status_edit,
+    ObjectWriter, RawObject, ViewerOverlay, copy_status, iso_8601, write_account, write_status_edit,
 };
 use driftline_store::{
+    LocalId,
     history::{EndedBy, Version},
     timeline::TimelinePost,
 };
 
 use super::local_references::LocalReferences;
+
+/// What posts say of the account that views them, by their IDs in the public timeline. A post
+/// without an entry says nothing special.
+pub(super) type Overlays = HashMap<LocalId, ViewerOverlay>;
 
 /// A stored post with its JSON parsed.
 #[derive(Debug)]
@@ -64,11 +69,18 @@ impl<'p> Status<'p> {
         .flatten()
     }
 
-    /// Writes the entity `Status` for a viewer without an account.
-    pub(super) fn write(&self, out: &mut Vec<u8>, local: &LocalReferences) {
+    /// Writes the entity `Status`. `overlays` are those of the viewer; `None` for one without an
+    /// account.
+    pub(super) fn write(
+        &self,
+        out: &mut Vec<u8>,
+        local: &LocalReferences,
+        overlays: Option<&Overlays>,
+    ) {
         let post = self.post;
         let context = Context {
             local,
+            overlays,
             post,
             origin: local.origin(post.instance),
         };
@@ -90,6 +102,7 @@ impl<'p> Status<'p> {
             context.origin,
         );
         self.entity.write_rest(&mut object, &context);
+        context.write_overlay(&mut object, Some(post.public_id));
         match &self.boosted {
             Some(boosted) => boosted.write_boosted(object.key("reblog"), &context),
             None => object.json("reblog", "null"),
@@ -153,6 +166,7 @@ struct Entity<'p> {
 /// The post that an entity was seen in, and its local references.
 struct Context<'a> {
     local: &'a LocalReferences,
+    overlays: Option<&'a Overlays>,
     post: &'a TimelinePost,
     origin: &'a str,
 }
@@ -163,6 +177,14 @@ impl Context<'_> {
         match uri.or(url) {
             Some(uri) => uri.to_owned(),
             None => format!("{}/statuses/{upstream_id}", self.origin),
+        }
+    }
+
+    /// Writes what a post says of the viewer; a post without a local ID says nothing special.
+    fn write_overlay(&self, object: &mut ObjectWriter<'_>, post: Option<LocalId>) {
+        if let Some(overlays) = self.overlays {
+            let overlay = post.and_then(|id| overlays.get(&id));
+            overlay.unwrap_or(&ViewerOverlay::default()).write(object);
         }
     }
 }
@@ -227,6 +249,7 @@ impl<'p> Entity<'p> {
             context.origin,
         );
         self.write_rest(&mut object, context);
+        context.write_overlay(&mut object, local_post.map(|post| post.id));
         object.json("reblog", "null");
         object.close();
     }
@@ -247,4 +270,63 @@ fn is_for_anyone(status: &RawObject<'_>) -> bool {
 fn created_at_ms(post: &TimelinePost) -> i64 {
     post.created_at_ms
         .unwrap_or_else(|| Layout::PULSATE.time_ms(post.post_id.raw().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json, value::to_raw_value};
+
+    use super::*;
+    use driftline_store::InstanceId;
+
+    fn written(post: &TimelinePost, overlays: Option<&Overlays>) -> Value {
+        let mut out = Vec::new();
+        Status::of(post).write(&mut out, &LocalReferences::default(), overlays);
+        serde_json::from_slice(&out).expect("JSON")
+    }
+
+    #[test]
+    fn only_a_viewer_with_an_account_sees_its_overlay() {
+        let id = LocalId::new(7);
+        let boosted = json!({ "id": "6", "visibility": "public", "muted": true });
+        let post = TimelinePost {
+            id,
+            post_id: id,
+            public_id: id,
+            instance: InstanceId::new(1),
+            upstream_id: "7".to_owned(),
+            uri: None,
+            url: None,
+            account: None,
+            created_at_ms: Some(0),
+            edited_at_ms: None,
+            visibility: Visibility::Public,
+            boost_of: None,
+            raw: json!({ "id": "7", "bookmarked": true, "reblog": boosted }).to_string(),
+        };
+        let members = "favourited reblogged muted bookmarked pinned filtered";
+        let overlay_of = |status: &Value| -> Vec<Value> {
+            let members = members.split(' ');
+            members.map(|name| json!(status.get(name))).collect()
+        };
+        let status = written(&post, None);
+        for status in [&status, &status["reblog"]] {
+            assert!(overlay_of(status).iter().all(Value::is_null), "{status}");
+        }
+        let overlay = ViewerOverlay {
+            favourited: true,
+            pinned: Some(false),
+            filtered: vec![to_raw_value(&json!({ "filter": {} })).expect("JSON")],
+            ..ViewerOverlay::default()
+        };
+        let status = written(&post, Some(&Overlays::from([(id, overlay)])));
+        assert_eq!(
+            json!(overlay_of(&status)),
+            json!([true, false, false, false, false, [{ "filter": {} }]])
+        );
+        assert_eq!(
+            json!(overlay_of(&status["reblog"])),
+            json!([false, false, false, false, null, []])
+        );
+    }
 }

@@ -25,7 +25,7 @@ pub(super) async fn one(
 ) -> Result<Response, ApiError> {
     answer(&app, id, |_, status, local| {
         let mut body = Vec::with_capacity(status.post().raw.len() * 2);
-        status.write(&mut body, local);
+        status.write(&mut body, local, None);
         Ok(body)
     })
     .await

@@ -79,7 +79,7 @@ impl Page {
             if index > 0 {
                 body.push(b',');
             }
-            status.write(&mut body, &local);
+            status.write(&mut body, &local, None);
         }
         body.push(b']');
         let ends = posts.first().zip(posts.last());
