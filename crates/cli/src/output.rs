@@ -1,7 +1,12 @@
 //! What is printed.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    fmt,
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
 
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -49,6 +54,29 @@ pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// A progress bar, or a spinner where the end is not known; hidden unless a person watches. Its
+/// template may show a `rate`.
+pub fn bar(length: Option<u64>, template: &str) -> ProgressBar {
+    let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        // A failed write cannot be reported here.
+        let _ = write!(out, "{:.0}/s", state.per_sec());
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.with_key("rate", rate));
+    }
+    bar
+}
+
+/// The time between two messages of progress: where nobody watches, each is a line of its own.
+pub fn between_progress() -> Duration {
+    if is_watched() {
+        REDRAWN
+    } else {
+        Duration::from_secs(5)
+    }
+}
+
 /// The error of a write to standard output.
 pub fn broken(error: &io::Error) -> CliError {
     if error.kind() == io::ErrorKind::BrokenPipe {
@@ -57,3 +85,6 @@ pub fn broken(error: &io::Error) -> CliError {
         CliError::failed(format!("standard output cannot be written: {error}"))
     }
 }
+
+/// The time between two drawings of a bar.
+pub const REDRAWN: Duration = Duration::from_millis(200);

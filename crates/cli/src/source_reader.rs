@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use driftline_core::timeline::{RequestPurpose, Step};
-use driftline_mirror::{Done, Following, Session, SessionError, UpstreamAccess};
-use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
+use driftline_mirror::{Done, Following, Session, UpstreamAccess};
+use driftline_runtime::{StoreFault, now_ms};
 use driftline_store::{
     Store, StoreError,
     source::{self, Source},
@@ -54,7 +54,7 @@ impl SourceReader {
     ) -> Result<Self, CliError> {
         let lease = claim(&store, &source, holder).await?;
         let session = Session::open(store.clone(), access, source, Some(lease.fence)).await?;
-        let renewing = tokio::spawn(renew(store.clone(), lease));
+        let renewing = tokio::spawn(renew(store.clone(), access.store_fault.clone(), lease));
         Ok(Self {
             following: session.follow(),
             store,
@@ -94,8 +94,12 @@ impl SourceReader {
                 self.session.poll_soon();
             }
             let polls = over && !settling.polled && self.polls_next(now);
-            let Some(done) = self.step(over, stop).await? else {
-                break;
+            let done = tokio::select! {
+                done = self.session.step(over) => done?,
+                _ = stop.changed() => {
+                    self.abandoned = true;
+                    break;
+                }
             };
             settling.polled |= polls && matches!(done, Done::Read(_));
             progress(&self.session, over);
@@ -140,25 +144,6 @@ impl SourceReader {
         closed?;
         released?;
         Ok(())
-    }
-
-    /// A step, or `None` if it did not end soon after the stop.
-    async fn step(
-        &mut self,
-        settling: bool,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Result<Option<Done>, SessionError> {
-        let step = self.session.step(settling);
-        tokio::pin!(step);
-        tokio::select! {
-            done = &mut step => return done.map(Some),
-            _ = stop.changed() => {}
-        }
-        if let Ok(done) = tokio::time::timeout(TIMEOUT, step).await {
-            return done.map(Some);
-        }
-        self.abandoned = true;
-        Ok(None)
     }
 
     fn polls_next(&self, now_ms: i64) -> bool {
@@ -221,8 +206,7 @@ async fn claim(store: &Store, source: &Source, holder: &str) -> Result<Lease, Cl
     }
 }
 
-async fn renew(store: Store, lease: Lease) {
-    let mut log = FaultLog::default();
+async fn renew(store: Store, store_fault: StoreFault, lease: Lease) {
     loop {
         sleep(LEASE / 5).await;
         let renewed = store
@@ -231,24 +215,14 @@ async fn renew(store: Store, lease: Lease) {
             })
             .await;
         match renewed {
-            Ok(Some(_)) => {
-                if let Some(failed_ms) = log.succeeded(now_ms()) {
-                    tracing::warn!("the lease is renewed again, after {}", show_ms(failed_ms));
-                }
-            }
+            Ok(Some(_)) => {}
             // The next commit finds out.
             Ok(None) | Err(StoreError::NoSource) => return,
-            Err(error) => {
-                if log.failed(Weight::Lasting, now_ms()) {
-                    tracing::warn!(%error, "the lease was not renewed; trying again");
-                }
-            }
+            Err(error) => store_fault.failed(&error),
         }
     }
 }
 
 const LEASE: Duration = Duration::from_secs(5);
 const LEASE_MS: i64 = 5_000;
-/// How long a step may go on after the stop signal.
-const TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_WAIT_MS: i64 = 60_000;

@@ -1,7 +1,6 @@
 //! `track`: posts from elsewhere.
 
 use std::{
-    fmt,
     fs::File,
     io::{self, BufRead, BufReader, Read as _},
     time::Duration,
@@ -14,7 +13,7 @@ use driftline_core::{
 };
 use driftline_mirror::is_usable;
 use driftline_server::admin::CountTracked;
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -298,23 +297,12 @@ fn next_line(lines: &mut dyn BufRead, name: &str) -> Result<Option<String>, CliE
 }
 
 fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
-    if !output::is_watched() {
-        return ProgressBar::hidden();
-    }
-    let bar = all.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
     let template = match all {
         Some(_) => "{msg} {bar:30} {human_pos} of {human_len}, {rate}, {eta} left",
         None => "{spinner} {msg}: {human_pos}, {rate}",
     };
-    let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
-        // A failed write cannot be reported here.
-        let _ = write!(out, "{:.0}/s", state.per_sec());
-    };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.with_key("rate", rate));
-    }
-    bar.set_message(what);
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let bar = output::bar(all, template).with_message(what);
+    bar.enable_steady_tick(output::REDRAWN);
     bar
 }
 
