@@ -1,9 +1,10 @@
 //! Addresses to listen on.
 
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr};
 
-use driftline_api::transport::Limits;
-use tokio::net::TcpListener;
+use axum::Router;
+use driftline_api::transport::{self, Limits};
+use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::error::CliError;
 
@@ -32,12 +33,36 @@ pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, CliErr
     })
 }
 
-/// The limits on HTTP clients.
-pub fn http_limits() -> Limits {
-    Limits {
+/// Serves HTTP until `ending` is over; requests in flight are answered.
+///
+/// # Errors
+/// Those of `ending`, or [`CliError::Failed`] if the listener broke.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    ending: impl Future<Output = Result<(), CliError>>,
+) -> Result<(), CliError> {
+    let limits = Limits {
         connections: connection_limits().http,
         ..Limits::default()
-    }
+    };
+    let (end, ended) = oneshot::channel::<()>();
+    let ended = async {
+        let _ = ended.await;
+    };
+    let serving = transport::serve(listener, router, limits, ended);
+    let ending = async {
+        let outcome = ending.await;
+        drop(end);
+        outcome
+    };
+    let (served, outcome) = tokio::join!(serving, ending);
+    outcome.and(served.map_err(|error| broke(&error)))
+}
+
+/// The error of a listener.
+pub fn broke(error: &io::Error) -> CliError {
+    CliError::failed(format!("HTTP broke: {error}"))
 }
 
 /// The largest number of open connections.

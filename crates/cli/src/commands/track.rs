@@ -69,7 +69,7 @@ struct Counts {
 
 impl Counts {
     /// Takes in what was answered to lines that were sent, in their order.
-    fn take<'i>(&mut self, result: &TrackResult, sent: impl Iterator<Item = (u64, &'i str)>) {
+    fn take(&mut self, result: &TrackResult, sent: &[(u64, String)]) {
         self.new += result.new;
         self.stored += result.stored;
         self.known += result.waiting_or_missing;
@@ -78,11 +78,9 @@ impl Counts {
         // What fits an ID need not fit one of that upstream; it comes back, perhaps cut.
         let mut bad = result.bad.iter().peekable();
         for (line, id) in sent {
-            if bad
-                .next_if(|bad| !bad.is_empty() && id.starts_with(bad.as_str()))
-                .is_some()
-            {
-                self.note_bad(line, id);
+            let is_bad = |bad: &&String| !bad.is_empty() && id.starts_with(bad.as_str());
+            if bad.next_if(is_bad).is_some() {
+                self.note_bad(*line, id);
             }
         }
     }
@@ -124,8 +122,8 @@ impl Track {
         for (line, text) in &counts.examples {
             output::note(&format!("line {line}: invalid ID {text:?}"));
         }
-        if counts.bad > counts.examples.len() as u64 {
-            let more = counts.bad - counts.examples.len() as u64;
+        let more = counts.bad - counts.examples.len() as u64;
+        if more > 0 {
             output::note(&format!("{more} more lines have invalid IDs"));
         }
         let is_served = matches!(store_access, StoreAccess::Server(_));
@@ -168,40 +166,24 @@ impl Track {
                     counts.note_bad(number, id);
                 }
             }
-            if chunk.len() >= CHUNK
-                || (is_end && !chunk.is_empty())
-                || (is_end && counts.source.is_empty())
-            {
-                let ready = std::mem::take(&mut chunk);
-                let size = ready.len() as u64;
-                self.send(store_access, ready, &mut counts).await?;
-                bar.inc(size);
+            // One answer at least names the source.
+            let is_left = !chunk.is_empty() || counts.source.is_empty();
+            if chunk.len() >= CHUNK || (is_end && is_left) {
+                let request = tracking::Track {
+                    instance: self.instance.clone(),
+                    api: self.kind,
+                    ids: chunk.iter().map(|(_, id)| id.clone()).collect(),
+                    once: self.once,
+                };
+                counts.take(&store_access.execute(request).await?, &chunk);
+                bar.inc(chunk.len() as u64);
+                chunk.clear();
             }
             if is_end {
                 bar.finish_and_clear();
                 return Ok(counts);
             }
         }
-    }
-
-    async fn send(
-        &self,
-        store_access: &mut StoreAccess,
-        chunk: Vec<(u64, String)>,
-        counts: &mut Counts,
-    ) -> Result<(), CliError> {
-        let (lines, ids): (Vec<u64>, Vec<String>) = chunk.into_iter().unzip();
-        let result = store_access
-            .execute(tracking::Track {
-                instance: self.instance.clone(),
-                api: self.kind,
-                ids: ids.clone(),
-                once: self.once,
-            })
-            .await?;
-        let sent = lines.into_iter().zip(ids.iter().map(String::as_str));
-        counts.take(&result, sent);
-        Ok(())
     }
 
     /// Waits until every pending look-up is done.
@@ -233,24 +215,13 @@ impl Track {
 }
 
 fn print(counts: &Counts) -> Result<(), CliError> {
-    let Counts {
-        bad,
-        examples: _,
-        found,
-        known,
-        lines,
-        missing,
-        new,
-        repeated,
-        source,
-        stored,
-        waiting,
-    } = counts;
     output::line(&format!(
-        "{lines} lines: {new} new, {stored} stored already, {known} pending before, {repeated} repeated, {bad} bad"
+        "{} lines: {} new, {} stored already, {} pending before, {} repeated, {} bad",
+        counts.lines, counts.new, counts.stored, counts.known, counts.repeated, counts.bad
     ))?;
     output::line(&format!(
-        "{source}: {found} posts found, {missing} unavailable, {waiting} waiting"
+        "{}: {} posts found, {} unavailable, {} waiting",
+        counts.source, counts.found, counts.missing, counts.waiting
     ))
 }
 
@@ -323,13 +294,14 @@ mod tests {
         counts.note_bad(3, "a b");
         let long = "x".repeat(80);
         let sent = [(1, "12"), (2, "abc"), (4, "123"), (5, "abc"), (6, &long)];
+        let sent = sent.map(|(line, id)| (line, id.to_owned()));
         let result = TrackResult {
             source: "x-tracked".into(),
             new: 2,
             bad: vec!["abc".into(), "abc".into(), "x".repeat(60)],
             ..TrackResult::default()
         };
-        counts.take(&result, sent.into_iter());
+        counts.take(&result, &sent);
         assert_eq!((counts.new, counts.bad), (2, 4));
         let lines: Vec<u64> = counts.examples.iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [2, 3, 5, 6]);

@@ -3,16 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::Args;
-use driftline_api::transport;
 use driftline_id_service::{self as ids, RunningIdService};
 use driftline_runtime::metrics::Part;
 use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
-use tokio::{
-    net::TcpListener,
-    sync::{oneshot, watch},
-};
+use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     commands::serve::{node_lost, record_metrics},
@@ -130,38 +126,41 @@ impl Serve {
 async fn serve(
     running: &mut RunningIdService,
     http: Option<(TcpListener, PrometheusHandle)>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
     json: bool,
 ) -> Result<(), CliError> {
-    let broke = |error: std::io::Error| CliError::failed(format!("HTTP broke: {error}"));
     let address = http.as_ref().map(|(listener, _)| listener.local_addr());
-    announce(running, address.transpose().map_err(broke)?, json)?;
-    let (end, ended) = oneshot::channel::<()>();
-    let serving = async {
-        let Some((listener, metrics)) = http else {
-            return Ok(());
-        };
-        let router = ids::standalone(&running.service, metrics);
-        let ended = async {
-            let _ = ended.await;
-        };
-        transport::serve(listener, router, listen::http_limits(), ended).await
-    };
-    let thrift = running.thrift.take();
-    let stopping = async {
-        let outcome = tokio::select! {
+    announce(
+        running,
+        address.transpose().map_err(|error| listen::broke(&error))?,
+        json,
+    )?;
+    let (thrift, service) = (running.thrift.take(), &running.service);
+    let end = || async {
+        let mut stop = stop.clone();
+        tokio::select! {
             _ = stop.wait_for(|&stop| stop) => Ok(()),
-            () = running.service.lost() => Err(node_lost()),
-        };
-        // Both at once: stopping must not take long.
-        drop(end);
+            () = service.lost() => Err(node_lost()),
+        }
+    };
+    // Both at once: stopping must not take long.
+    let over_http = async {
+        match http {
+            Some((listener, metrics)) => {
+                listen::serve(listener, ids::standalone(service, metrics), end()).await
+            }
+            None => end().await,
+        }
+    };
+    let over_thrift = async {
+        let outcome = end().await;
         if let Some(thrift) = thrift {
             thrift.stop().await;
         }
         outcome
     };
-    let (served, outcome) = tokio::join!(serving, stopping);
-    outcome.and(served.map_err(broke))
+    let (http, thrift) = tokio::join!(over_http, over_thrift);
+    thrift.and(http)
 }
 
 fn announce(
