@@ -37,18 +37,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
 
 fn check_crates(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Offence>, TaskError> {
     let mut offences = Vec::new();
-    let packages = metadata.workspace_packages();
-    let members: Vec<&str> = packages.iter().map(|member| member.name.as_str()).collect();
-    for package in &packages {
+    for package in metadata.workspace_packages() {
         let path = relative(workspace, &package.manifest_path);
         let text = workspace.shell.read_file(&path)?;
-        let member = edges::Member {
-            name: package.name.as_str(),
-            path: &path,
-            text: &text,
-            dependencies: package.dependencies.iter().map(Into::into).collect(),
-        };
-        offences.extend(edges::check(&member, &members));
+        offences.extend(edges::check(package, &path, &text));
         offences.extend(manifest::check_lints(&path, &text));
         for found in purity::unwanted(workspace, package.name.as_str())? {
             offences.push(Offence::new(&path, 1, found));

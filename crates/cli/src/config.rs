@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::{
     cli::Global,
-    duration::{HumanMs, duration},
+    duration::{HumanMs, duration_or},
     error::CliError,
     id_options::{self, LeaseStore, NodeText},
     origins::Origins,
@@ -173,7 +173,7 @@ impl Config {
                     "a timeout in [upstream] is zero; leave it out for the default",
                 ));
             }
-            *timeout = given.map_or(*timeout, |HumanMs(ms)| duration(ms));
+            *timeout = duration_or(given, *timeout);
         }
         Http::new(options).map_err(CliError::usage)
     }

@@ -203,7 +203,7 @@ pub async fn start_id_service(
         );
     }
     let limits = thrift::Limits {
-        connections: listen::connection_limits().thrift,
+        connections: listen::thrift_connections(),
         ..thrift::Limits::default()
     };
     let started = listener.map(|listener| thrift::Listener::start(listener, issuer, limits));

@@ -43,7 +43,7 @@ pub async fn serve(
     ending: impl Future<Output = Result<(), CliError>>,
 ) -> Result<(), CliError> {
     let limits = Limits {
-        connections: connection_limits().http,
+        connections: (open_files() / 3).clamp(1, MAX_HTTP),
         ..Limits::default()
     };
     let (end, ended) = oneshot::channel::<()>();
@@ -65,33 +65,22 @@ pub fn broke(error: &io::Error) -> CliError {
     CliError::failed(format!("HTTP broke: {error}"))
 }
 
-/// The largest number of open connections.
-#[derive(Debug, Clone, Copy)]
-pub struct ConnectionLimits {
-    /// Over HTTP.
-    pub http: usize,
-    /// Over Thrift.
-    pub thrift: usize,
+/// The largest number of open connections over Thrift.
+pub fn thrift_connections() -> usize {
+    (open_files() / 3 * 2).clamp(1, MAX_THRIFT)
 }
 
-/// Raises the limit of open files to what the system allows, and shares it out. Some are reserved:
-/// windows and posts are recorded however many clients there are.
-pub fn connection_limits() -> ConnectionLimits {
-    let files = open_files().saturating_sub(RESERVED_FILES);
-    ConnectionLimits {
-        http: (files / 3).clamp(1, MAX_HTTP),
-        thrift: (files / 3 * 2).clamp(1, MAX_THRIFT),
-    }
-}
-
+/// Raises the limit of open files to what the system allows, for clients over HTTP and Thrift to share.
+/// Some are reserved: windows and posts are recorded however many clients there are.
 fn open_files() -> usize {
-    match rlimit::increase_nofile_limit(rlimit::INFINITY) {
+    let files = match rlimit::increase_nofile_limit(rlimit::INFINITY) {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
         Err(error) => {
             tracing::info!(%error, "the limit of open files stays as it is");
             DEFAULT_FILES
         }
-    }
+    };
+    files.saturating_sub(RESERVED_FILES)
 }
 
 const RESERVED_FILES: usize = 128;

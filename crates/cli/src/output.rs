@@ -32,16 +32,19 @@ pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     line(&text)
 }
 
-/// Prints a command's reply, as JSON or for people.
+/// Prints a command's reply: as JSON, or its lines for people.
 ///
 /// # Errors
 /// As for [`line()`].
 pub fn reply<R: Serialize>(
     as_json: bool,
     reply: &R,
-    print: impl FnOnce(&R) -> Result<(), CliError>,
+    shown: impl FnOnce(&R) -> Vec<String>,
 ) -> Result<(), CliError> {
-    if as_json { json(reply) } else { print(reply) }
+    if as_json {
+        return json(reply);
+    }
+    shown(reply).iter().try_for_each(|text| line(text))
 }
 
 /// Prints a message that is not a result on standard error.

@@ -7,7 +7,8 @@ use driftline_core::{
     upstream_id::IdOrder,
 };
 use driftline_id::Layout;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize as _, Deserializer, de::Error as _};
+use serde_json::Value;
 
 use crate::duration::parse_ms;
 
@@ -19,20 +20,10 @@ pub fn written<'de, D: Deserializer<'de>, T>(
     from: D,
     parse: fn(&str) -> Result<T, String>,
 ) -> Result<T, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Whole(u64),
-        Number(f64),
-        Flag(bool),
-        Text(String),
-    }
-    let text = match Written::deserialize(from) {
-        Ok(Written::Whole(number)) => number.to_string(),
-        Ok(Written::Number(number)) => number.to_string(),
-        Ok(Written::Flag(flag)) => flag.to_string(),
-        Ok(Written::Text(text)) => text,
-        Err(_) => return Err(D::Error::custom("write a text or a number")),
+    let text = match Value::deserialize(from) {
+        Ok(Value::String(text)) => text,
+        Ok(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
+        _ => return Err(D::Error::custom("write a text or a number")),
     };
     parse(&text).map_err(D::Error::custom)
 }

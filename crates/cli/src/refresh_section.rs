@@ -12,7 +12,7 @@ use serde::{
 
 use crate::{
     ages,
-    duration::{HumanMs, duration},
+    duration::{HumanMs, duration_or},
     error::CliError,
     origins::Origins,
 };
@@ -98,15 +98,14 @@ impl RefreshSection {
     /// # Errors
     /// [`CliError::Usage`] if a value is invalid.
     pub fn options(&self, holder: String) -> Result<RefreshOptions, CliError> {
-        let mut options = RefreshOptions::new(holder);
-        options.credentials.clone_from(&self.credentials);
-        if let Some(HumanMs(ms)) = self.buffer_ttl {
-            options.buffer_ttl = duration(ms);
-        }
-        if let Some(HumanMs(ms)) = self.lease {
-            options.lease = duration(ms);
-        }
-        options.workers = self.workers.unwrap_or(options.workers);
+        let defaults = RefreshOptions::new(holder);
+        let options = RefreshOptions {
+            credentials: self.credentials.clone(),
+            buffer_ttl: duration_or(self.buffer_ttl, defaults.buffer_ttl),
+            lease: duration_or(self.lease, defaults.lease),
+            workers: self.workers.unwrap_or(defaults.workers),
+            ..defaults
+        };
         if options.lease < MIN_LEASE {
             return Err(self.wrong("lease", "must be at least 5s; a look-up has to fit in it"));
         }

@@ -124,9 +124,9 @@ pub async fn show<R: Request>(
     config: &Config,
     json: bool,
     request: R,
-    print: impl FnOnce(&R::Reply) -> Result<(), CliError>,
+    shown: impl FnOnce(&R::Reply) -> Vec<String>,
 ) -> Result<(), CliError> {
-    output::reply(json, &once(config, Missing::Refuse, request).await?, print)
+    output::reply(json, &once(config, Missing::Refuse, request).await?, shown)
 }
 
 /// A command must not go to another database than the configured one.

@@ -2,8 +2,6 @@
 
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 
-use crate::{error::CliError, output};
-
 /// A column and its head.
 #[derive(Debug, Clone, Copy)]
 pub enum Column {
@@ -34,19 +32,6 @@ pub fn lines<const N: usize>(
         .lines()
         .map(|line| line.trim_end().to_owned())
         .collect()
-}
-
-/// Prints a table, indented by some spaces.
-///
-/// # Errors
-/// As for [`output::line`].
-pub fn print<const N: usize>(
-    indent: usize,
-    columns: [Column; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> Result<(), CliError> {
-    let mut lines = lines(columns, rows).into_iter();
-    lines.try_for_each(|line| output::line(&format!("{:indent$}{line}", "")))
 }
 
 const GAP: u16 = 2;

@@ -74,45 +74,36 @@ impl Credential {
         match self {
             Self::Add(add) => {
                 let added = once(config, Missing::Make, add.request(config)?).await?;
-                output::reply(json, &added, print_added)
+                output::reply(json, &added, shown_added)
             }
-            Self::List => {
-                let print = |rows: &Vec<_>| print(rows);
-                show(config, json, ListCredentials, print).await
-            }
+            Self::List => show(config, json, ListCredentials, |rows| list(rows)).await,
             Self::Test(CredentialName { name }) => {
                 let tested = once(config, Missing::Refuse, TestCredential { name }).await?;
-                output::reply(json, &tested, print_tested)?;
-                match tested.reason {
-                    Some(reason) => Err(CliError::failed(format!(
-                        "the credential is not good: {reason}"
-                    ))),
-                    None => Ok(()),
-                }
+                output::reply(json, &tested, |TestedCredential { name, who, .. }| {
+                    let who = who.iter();
+                    who.map(|who| format!("{name} is good: {who}")).collect()
+                })?;
+                let not_good = |reason| format!("the credential is not good: {reason}");
+                tested
+                    .reason
+                    .map(not_good)
+                    .map_or(Ok(()), |error| Err(CliError::failed(error)))
             }
             Self::Remove(CredentialName { name }) => {
-                let print = |of: &RemovedCredential| output::line(&format!("{} removed", of.name));
-                let request = RemoveCredential { name };
-                show(config, json, request, print).await
+                let shown = |of: &RemovedCredential| vec![format!("{} removed", of.name)];
+                show(config, json, RemoveCredential { name }, shown).await
             }
         }
     }
 }
 
-fn print_added(AddedCredential { name, warning, .. }: &AddedCredential) -> Result<(), CliError> {
+fn shown_added(AddedCredential { name, warning, .. }: &AddedCredential) -> Vec<String> {
     if let Some(warning) = warning {
         output::note(&format!("its token cannot be read yet: {warning}"));
     }
-    output::line(&format!(
+    vec![format!(
         "{name} added; `driftline credential test {name}` asks the server whose it is"
-    ))
-}
-
-fn print_tested(TestedCredential { name, who, .. }: &TestedCredential) -> Result<(), CliError> {
-    match who {
-        Some(who) => output::line(&format!("{name} is good: {who}")),
-        None => Ok(()),
-    }
+    )]
 }
 
 impl Add {
@@ -153,32 +144,31 @@ fn sealed(config: &Config, url: &str) -> Result<TokenLocation, CliError> {
         .map_err(CliError::usage)
 }
 
-/// Prints credentials with their limits.
-pub fn print(rows: &[CredentialRow]) -> Result<(), CliError> {
+/// The lines of credentials with their limits.
+pub fn list(rows: &[CredentialRow]) -> Vec<String> {
     if rows.is_empty() {
-        return output::line(
-            "no credentials yet; `driftline credential add URL` adds one, and sources bring theirs",
-        );
+        return vec![
+            "no credentials yet; `driftline credential add URL` adds one, and sources bring theirs"
+                .to_owned(),
+        ];
     }
-    let now = now_ms();
+    let (now, mut lines) = (now_ms(), Vec::new());
     for row in rows {
         let (name, token, state) = (&row.name, &row.token, &row.state);
         let instance = row.instance.as_deref().unwrap_or("?");
         let api = row.api.map_or("?", Api::name);
-        output::line(&format!(
+        lines.push(format!(
             "{name}  {instance} ({api}), token: {token}, {state}"
-        ))?;
-        if let Some(reason) = &row.reason {
+        ));
+        lines.extend(row.reason.iter().map(|reason| {
             let rests = row.until_ms.map_or_else(String::new, |until_ms| {
                 format!("rests for {}: ", show_ms((until_ms - now).max(0)))
             });
-            output::line(&format!("    {rests}{reason}"))?;
-        }
-        for limit in &row.limits {
-            output::line(&limit_line(limit, now))?;
-        }
+            format!("    {rests}{reason}")
+        }));
+        lines.extend(row.limits.iter().map(|limit| limit_line(limit, now)));
     }
-    Ok(())
+    lines
 }
 
 fn limit_line(limit: &QuotaLimit, now_ms: i64) -> String {

@@ -93,7 +93,7 @@ impl Mirror {
         stopped: bool,
     ) -> Result<(), CliError> {
         let report = report_on(store, None, name).await?;
-        output::reply(json, &report, shown::print)?;
+        output::reply(json, &report, shown::report)?;
         if let Some(error) = shown::never_fetched(&report) {
             return Err(CliError::failed(format!(
                 "nothing was ever fetched: {}",

@@ -56,12 +56,12 @@ impl Serve {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let mut stop = stop::on_signal()?;
+        let stop = stop::on_signal()?;
         let ending = Notify::new();
         let run = Box::pin(self.run_in_order(config, json, stop.clone(), &ending));
         let end_comes = async {
             tokio::select! {
-                _ = stop.wait_for(|&stop| stop) => {}
+                () = stop::stopped(stop) => {}
                 () = ending.notified() => {}
             }
         };
@@ -164,9 +164,9 @@ async fn start(
 
 /// Waits for the stop signal, or until the server can give out no more IDs: another process has
 /// taken the node, and only a restart takes a new one.
-async fn early_end(mut stop: watch::Receiver<bool>, daemon: &Daemon) -> Result<(), CliError> {
+async fn early_end(stop: watch::Receiver<bool>, daemon: &Daemon) -> Result<(), CliError> {
     tokio::select! {
-        _ = stop.wait_for(|&stop| stop) => Ok(()),
+        () = stop::stopped(stop) => Ok(()),
         () = daemon.id_node_lost() => Err(node_lost()),
     }
 }

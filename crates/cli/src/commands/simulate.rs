@@ -98,17 +98,17 @@ impl Simulate {
         };
         let table = PolicyKind::Table(plan.ages.clone());
         let policies = [(PolicyName::Age, table), (PolicyName::Value, value)];
-        let mut rows = Vec::new();
-        for (name, policy) in policies {
-            if self.policy.is_none_or(|policy| policy == name) {
-                let outcome = run(&world, &quota, &policy, length_ms, None);
-                rows.push((name, outcome));
-            }
-        }
+        let is_asked = |of: &(PolicyName, _)| self.policy.is_none_or(|policy| policy == of.0);
+        let rows: Vec<_> = policies
+            .into_iter()
+            .filter(is_asked)
+            .map(|(name, policy)| (name, run(&world, &quota, &policy, length_ms, None)))
+            .collect();
         if json {
             return output::json(&self.answer(&instance, &world, &rows));
         }
-        self.print(&instance, &world, &rows)
+        let lines = self.lines(&instance, &world, &rows);
+        lines.iter().try_for_each(|line| output::line(line))
     }
 
     /// Every history, its times from the beginning of the replay.
@@ -136,38 +136,30 @@ impl Simulate {
         }
     }
 
-    fn answer(&self, instance: &str, world: &World, rows: &[(PolicyName, PolicyOutcome)]) -> Value {
-        let rows: Vec<Value> = rows
-            .iter()
-            .map(|(name, outcome)| {
-                json!({
-                    "policy": name,
-                    "refreshes": outcome.refreshes,
-                    "requests": sent(outcome),
-                    "requests_allowed": outcome.requests.len(),
-                    "mean_age_ms": outcome.mean_age_ms,
-                    "longest_ms": outcome.longest_ms,
-                    "unseen_count_hours": outcome.unseen_h,
-                    "stretch": outcome.stretch,
-                })
+    fn answer(&self, instance: &str, world: &World, rows: &[Row]) -> Value {
+        let rows = rows.iter().map(|(name, outcome)| {
+            json!({
+                "policy": name,
+                "refreshes": outcome.refreshes,
+                "requests": sent(outcome),
+                "requests_allowed": outcome.requests.len(),
+                "mean_age_ms": outcome.mean_age_ms,
+                "longest_ms": outcome.longest_ms,
+                "unseen_count_hours": outcome.unseen_h,
+                "stretch": outcome.stretch,
             })
-            .collect();
+        });
         json!({
             "instance": instance,
             "days": self.days,
             "posts": world.len(),
             "changes": world.changes(),
-            "policies": rows,
+            "policies": rows.collect::<Vec<_>>(),
         })
     }
 
-    fn print(
-        &self,
-        instance: &str,
-        world: &World,
-        rows: &[(PolicyName, PolicyOutcome)],
-    ) -> Result<(), CliError> {
-        output::line(&format!(
+    fn lines(&self, instance: &str, world: &World, rows: &[Row]) -> Vec<String> {
+        let head = format!(
             "{instance}, {} days: {} posts with {} changes of counts, {} requests in {}, {} posts each",
             self.days,
             world.len(),
@@ -175,7 +167,7 @@ impl Simulate {
             self.quota.requests,
             show_ms(self.quota.in_ms),
             self.batch
-        ))?;
+        );
         let cells = rows.iter().map(|(name, outcome)| {
             let part = 100.0 * sent(outcome) as f64 / outcome.requests.len().max(1) as f64;
             [
@@ -188,34 +180,29 @@ impl Simulate {
                 format!("{:.1}", outcome.unseen_h),
             ]
         });
-        let lines = table::lines(COLUMNS, cells);
         let notes = rows.iter().map(|(_, outcome)| stretched(outcome));
-        for (line, note) in lines.iter().zip(std::iter::once(None).chain(notes)) {
-            output::line(line)?;
-            note.iter().try_for_each(|note| output::line(note))?;
-        }
-        Ok(())
+        let notes = std::iter::once(None).chain(notes);
+        let table = table::lines(COLUMNS, cells).into_iter().zip(notes);
+        let table = table.flat_map(|(line, note)| std::iter::once(line).chain(note));
+        std::iter::once(head).chain(table).collect()
     }
 }
 
-fn stretched(outcome: &PolicyOutcome) -> Option<String> {
-    (outcome.stretch > 1.01).then(|| {
-        format!(
-            "         the quota is short: intervals are {:.1} times as long at the end",
-            outcome.stretch
-        )
-    })
+fn stretched(PolicyOutcome { stretch, .. }: &PolicyOutcome) -> Option<String> {
+    let note = || {
+        format!("         the quota is short: intervals are {stretch:.1} times as long at the end")
+    };
+    (*stretch > 1.01).then(note)
 }
 
 fn history(row: &GrowthHistory, since_ms: i64) -> History {
     let totals = row.totals.iter();
-    let totals: Vec<(i64, i64)> = totals
+    let totals: Vec<_> = totals
         .map(|(at_ms, total)| (at_ms - since_ms, *total))
         .collect();
     let created_at_ms = row.created_at_ms - since_ms;
-    let first = totals
-        .first()
-        .map(|(_, total)| (created_at_ms, *total as f64));
+    let first = totals.first();
+    let first = first.map(|(_, total)| (created_at_ms, *total as f64));
     let grown = totals.windows(2).filter_map(|pair| {
         let [(from_ms, from), (to_ms, to)] = pair else {
             return None;
@@ -244,6 +231,8 @@ fn pace(text: &str) -> Result<Pace, String> {
     }
     Ok(Pace { requests, in_ms })
 }
+
+type Row = (PolicyName, PolicyOutcome);
 
 const COLUMNS: [Column; 7] = [
     Column::Left("POLICY"),

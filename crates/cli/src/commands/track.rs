@@ -134,7 +134,7 @@ impl Track {
         counts.waiting = totals.waiting;
         counts.missing = totals.missing;
         counts.found = totals.found;
-        output::reply(json, &counts, print)?;
+        output::reply(json, &counts, shown)?;
         if !json && counts.waiting > 0 && !is_served {
             output::note("`driftline serve` looks up what waits");
         }
@@ -214,15 +214,17 @@ impl Track {
     }
 }
 
-fn print(counts: &Counts) -> Result<(), CliError> {
-    output::line(&format!(
-        "{} lines: {} new, {} stored already, {} pending before, {} repeated, {} bad",
-        counts.lines, counts.new, counts.stored, counts.known, counts.repeated, counts.bad
-    ))?;
-    output::line(&format!(
-        "{}: {} posts found, {} unavailable, {} waiting",
-        counts.source, counts.found, counts.missing, counts.waiting
-    ))
+fn shown(of: &Counts) -> Vec<String> {
+    vec![
+        format!(
+            "{} lines: {} new, {} stored already, {} pending before, {} repeated, {} bad",
+            of.lines, of.new, of.stored, of.known, of.repeated, of.bad
+        ),
+        format!(
+            "{}: {} posts found, {} unavailable, {} waiting",
+            of.source, of.found, of.missing, of.waiting
+        ),
+    ]
 }
 
 fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
@@ -235,15 +237,19 @@ fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
 
 /// A file that cannot be opened is a usage error; one that fails midway is not.
 fn unreadable(name: &str, error: &io::Error) -> CliError {
+    use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
+    let what = if name == STDIN {
+        "standard input"
+    } else {
+        name
+    };
+    let text = format!("{what} cannot be read: {error}");
     match error.kind() {
-        io::ErrorKind::IsADirectory => CliError::usage(format!(
+        IsADirectory => CliError::usage(format!(
             "{name} is a folder; name a file with an ID on each line"
         )),
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
-            CliError::usage(format!("{name} cannot be read: {error}"))
-        }
-        _ if name == STDIN => CliError::failed(format!("standard input cannot be read: {error}")),
-        _ => CliError::failed(format!("{name} cannot be read: {error}")),
+        NotFound | PermissionDenied => CliError::Usage(text),
+        _ => CliError::Failed(text),
     }
 }
 

@@ -4,24 +4,21 @@ use driftline_core::{answer::Throttle, timeline::LastError};
 use driftline_mirror::{CompletenessReport, GapReport, GapState, RungReport};
 
 use super::{histogram, time::time};
-use crate::{duration::show_ms, error::CliError, output};
+use crate::duration::show_ms;
 
-/// Prints a report for people.
-///
-/// # Errors
-/// As for [`output::line`].
-pub fn print(report: &CompletenessReport) -> Result<(), CliError> {
+/// The lines of a report for people.
+pub fn report(report: &CompletenessReport) -> Vec<String> {
     let mut text = Text::default();
     let (name, timeline, upstream) = (&report.name, &report.timeline, &report.upstream);
     let verdict = verdict(report);
-    text.line(&format!("{name}: {timeline} of {upstream}, {verdict}"));
+    text.line(format!("{name}: {timeline} of {upstream}, {verdict}"));
     text.posts(report);
     text.gaps(report);
     text.lateness(report);
     text.plan(report);
     text.cost(report);
     text.proof(report);
-    output::line(text.0.trim_end())
+    text.0
 }
 
 /// Open ranges, history included, that have not been read.
@@ -52,16 +49,15 @@ fn verdict(report: &CompletenessReport) -> &'static str {
 
 /// Lines with their titles in a column.
 #[derive(Debug, Default)]
-struct Text(String);
+struct Text(Vec<String>);
 
 impl Text {
-    fn line(&mut self, line: &str) {
-        self.0.push_str(line);
-        self.0.push('\n');
+    fn line(&mut self, line: impl Into<String>) {
+        self.0.push(line.into());
     }
 
     fn item(&mut self, title: &str, line: &str) {
-        self.line(&format!("  {title:<12} {line}"));
+        self.line(format!("  {title:<12} {line}"));
     }
 
     fn list(&mut self, lines: impl ExactSizeIterator<Item = String>) {
@@ -83,32 +79,32 @@ impl Text {
         let at_most = match (proof.is_enough, proof.page_fulls) {
             (true, _) => "10,000".to_owned(),
             (_, 0) => {
-                return self.line(&format!(
+                return self.line(format!(
                     "  proven       nothing yet: no page has been read again up to the age of {up_to} without a find"
                 ));
             }
             _ => (1.0 / proof.bound).floor().to_string(),
         };
-        self.line(&format!(
+        self.line(format!(
             "  proven       at most 1 page in {at_most} lacks a post that came later than {above} and within {up_to} (95%; {pages} read again)"
         ));
     }
 
     fn posts(&mut self, report: &CompletenessReport) {
         let (posts, deleted, streamed) = (report.posts, report.deleted, report.streamed);
-        self.line(&format!(
+        self.line(format!(
             "  posts        {posts} stored, {deleted} of them deleted since"
         ));
         if streamed > 0 {
-            self.line(&format!(
+            self.line(format!(
                 "  unproven     {streamed} posts that only the stream has shown so far"
             ));
         }
         if let (Some(from), Some(to)) = (&report.covered_from, &report.covered_to) {
-            self.line(&format!("  covered      from {from} to {to}"));
+            self.line(format!("  covered      from {from} to {to}"));
         }
         let of = &report.counters;
-        self.line(&format!(
+        self.line(format!(
             "  caught       {} posts only by the overlap, {} only by a rescan; {} edits, {} deletions seen",
             of.caught_by_overlap, of.caught_by_rescan, of.edited, of.deleted
         ));
@@ -141,7 +137,7 @@ impl Text {
                 None => format!("until they are {} old", show_ms(report.plan.proof.up_to_ms)),
             };
             let ranges = count(waiting.len() as u64, "range");
-            self.line(&format!("  provisional  {ranges} {until}{span}"));
+            self.line(format!("  provisional  {ranges} {until}{span}"));
         }
     }
 
@@ -151,7 +147,7 @@ impl Text {
             return self.line("  lateness     not measured yet");
         }
         let (posts, latest, ahead) = (count(of.posts, "post"), show_ms(of.longest_ms), of.ahead);
-        self.line(&format!(
+        self.line(format!(
             "  lateness     estimated from {posts} read again: latest {latest}, {ahead} ahead of the server's time"
         ));
         let quantiles = of.quantiles.iter();
@@ -165,7 +161,7 @@ impl Text {
         let ages = plan.ladder.rungs().iter().map(|rung| show_ms(rung.age_ms));
         let ages = ages.collect::<Vec<_>>().join(", ");
         let (every, overlap) = (show_ms(plan.every_ms), show_ms(plan.overlap_ms));
-        self.line(&format!(
+        self.line(format!(
             "  plan         a poll every {every} with an overlap of {overlap}, read again at {ages}"
         ));
         self.list(plan.reasons.iter().cloned());
@@ -187,7 +183,7 @@ impl Text {
         let requests = count(report.counters.requests, "request");
         let ratio = report.fetched_per_post;
         let ratio = ratio.map_or_else(String::new, |ratio| format!(", {ratio:.2} times each"));
-        self.line(&format!(
+        self.line(format!(
             "  cost         {requests} ({failures} failed), {fetched} posts fetched{ratio}"
         ));
         match report.clock_lead_ms {
@@ -197,7 +193,7 @@ impl Text {
             Some(ms) if ms.abs() > REPORTED_CLOCK_LEAD_MS => {
                 let lead = show_ms(ms.abs());
                 let side = if ms > 0 { "ahead of" } else { "behind" };
-                self.line(&format!(
+                self.line(format!(
                     "  clock        this machine's clock is {lead} {side} the server's"
                 ));
             }
@@ -210,16 +206,14 @@ impl Text {
         }) = report.throttle
         {
             let reset = time(reset_at_ms);
-            self.line(&format!(
+            self.line(format!(
                 "  quota        {remaining} of {limit} requests left until {reset}"
             ));
         }
         if let Some(error) = &report.last_error {
             let state = if error.over { "over since" } else { "ONGOING" };
             let (kind, at, message) = (error.kind, time(error.at_ms), &error.message);
-            self.line(&format!(
-                "  last error   {kind} at {at}, {state}: {message}"
-            ));
+            self.line(format!("  last error   {kind} at {at}, {state}: {message}"));
         }
     }
 }

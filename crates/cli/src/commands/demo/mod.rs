@@ -201,8 +201,9 @@ impl Demo {
                 "freshness": freshness,
             }))?;
         } else {
-            print(&published, &scores)?;
-            output::line(&freshness.line())?;
+            let lines = lines(&published, &scores).into_iter();
+            let mut lines = lines.chain([freshness.line()]);
+            lines.try_for_each(|line| output::line(&line))?;
         }
         match scores[2].missed {
             0 => Ok(()),
@@ -248,7 +249,7 @@ impl Freshness {
 }
 
 /// One line a poller, below a head; and what does not count.
-fn print(published: &Published, scores: &[Score; NAMES.len()]) -> Result<(), CliError> {
+fn lines(published: &Published, scores: &[Score; NAMES.len()]) -> Vec<String> {
     let ms = |ms: Option<i64>| ms.map_or_else(|| "-".to_owned(), show_ms);
     let rows = NAMES.iter().zip(scores).map(|(name, score)| {
         [
@@ -262,16 +263,16 @@ fn print(published: &Published, scores: &[Score; NAMES.len()]) -> Result<(), Cli
             ms(score.delay_p99_ms),
         ]
     });
-    table::print(0, COLUMNS, rows)?;
-    if published.short_lived.is_empty() {
-        return Ok(());
+    let mut lines = table::lines(COLUMNS, rows);
+    if !published.short_lived.is_empty() {
+        let [naive, clamp, driftline] = scores.each_ref().map(|score| score.short_lived_stored);
+        lines.push(format!(
+            "In addition, {} posts were deleted within {}, before a poller can be sure to see them; stored all the same: naive {naive}, clamp {clamp}, driftline {driftline}.",
+            published.short_lived.len(),
+            show_ms(LAST_RUNG_MS),
+        ));
     }
-    let [naive, clamp, driftline] = scores.each_ref().map(|score| score.short_lived_stored);
-    output::line(&format!(
-        "In addition, {} posts were deleted within {}, before a poller can be sure to see them; stored all the same: naive {naive}, clamp {clamp}, driftline {driftline}.",
-        published.short_lived.len(),
-        show_ms(LAST_RUNG_MS),
-    ))
+    lines
 }
 
 /// Names the posts that were missed, and the report.

@@ -32,15 +32,8 @@ impl Decode {
                 all => output::json(&all),
             };
         }
-        for (number, reading) in readings.iter().enumerate() {
-            if number > 0 {
-                output::line("")?;
-            }
-            for line in reading.lines() {
-                output::line(&line)?;
-            }
-        }
-        Ok(())
+        let readings: Vec<_> = readings.iter().map(|of| of.lines().join("\n")).collect();
+        output::line(&readings.join("\n\n"))
     }
 
     fn readings(&self, now_ms: i64) -> Result<Vec<Reading>, CliError> {

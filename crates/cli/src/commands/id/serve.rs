@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::Args;
 use driftline_id_service::{self as ids, RunningIdService};
 use driftline_runtime::metrics::Part;
-use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
 use tokio::{net::TcpListener, sync::watch};
@@ -13,7 +12,7 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     commands::serve::{node_lost, record_metrics},
     config::{Config, IdSection},
-    data_dir::{DataDir, Lock},
+    data_dir::DataDir,
     duration::HumanMs,
     error::CliError,
     id_options::{
@@ -83,12 +82,11 @@ impl Serve {
             }
             None => None,
         };
-        let mut stopped = stop.clone();
-        let end_comes = async move {
-            let _ = stopped.wait_for(|&stop| stop).await;
-        };
         let run = async {
-            let shared = shared_store(&data_dir, &id_options).await?;
+            let shared = match id_options.lease {
+                Some(LeaseStore::Store) => Some(data_dir.open_shared(LEASE_REMEDY).await?),
+                _ => None,
+            };
             let store = shared.as_ref().map(|(_, store)| store);
             let node = id_options.choice(data_dir.data(), store)?;
             let outcome = match start_id_service(&section, node, thrift, stop.clone()).await {
@@ -106,7 +104,7 @@ impl Serve {
             }
             outcome
         };
-        stop::soon_after(end_comes, Box::pin(run)).await
+        stop::soon_after(stop::stopped(stop.clone()), Box::pin(run)).await
     }
 
     /// `[id]` with the flags above it.
@@ -137,9 +135,8 @@ async fn serve(
     )?;
     let (thrift, service) = (running.thrift.take(), &running.service);
     let end = || async {
-        let mut stop = stop.clone();
         tokio::select! {
-            _ = stop.wait_for(|&stop| stop) => Ok(()),
+            () = stop::stopped(stop.clone()) => Ok(()),
             () = service.lost() => Err(node_lost()),
         }
     };
@@ -186,18 +183,6 @@ fn announce(
     output::line(&format!("{layout} IDs of {node}{thrift}{http}"))
 }
 
-/// The store where nodes are leased, if they are.
-async fn shared_store(
-    data_dir: &DataDir,
-    id_options: &IdOptions,
-) -> Result<Option<(Option<Lock>, Store)>, CliError> {
-    if id_options.lease != Some(LeaseStore::Store) {
-        return Ok(None);
-    }
-    data_dir
-        .open_shared("use --lease file, or share a PostgreSQL database")
-        .await
-        .map(Some)
-}
-
+/// What to do where another process has the database file.
+const LEASE_REMEDY: &str = "use --lease file, or share a PostgreSQL database";
 const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7610);

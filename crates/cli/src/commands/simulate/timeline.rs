@@ -56,13 +56,14 @@ impl SimulateTimeline {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let configured = config.settings();
         let settings = Settings {
             backfill: Backfill::None,
             refreshed: true,
-            every_ms: self.every.unwrap_or(config.settings().every_ms).max(1),
-            overlap: self.overlap.unwrap_or(config.settings().overlap),
-            fetches_percent: self.fetches.unwrap_or(config.settings().fetches_percent),
-            ..config.settings()
+            every_ms: self.every.unwrap_or(configured.every_ms).max(1),
+            overlap: self.overlap.unwrap_or(configured.overlap),
+            fetches_percent: self.fetches.unwrap_or(configured.fetches_percent),
+            ..configured
         };
         let workload = Workload {
             rate_per_s: self.rate,
@@ -92,14 +93,15 @@ impl SimulateTimeline {
             ("newest ID", peer(Baseline::Newest)),
         ];
         if json {
-            let rows: Vec<Value> = rows.iter().map(|(name, of)| row_json(name, of)).collect();
-            return output::json(&json!({ "pollers": rows }));
+            return output::json(&json!({ "pollers": rows.each_ref().map(row_json) }));
         }
-        print(&rows)
+        lines(&rows).iter().try_for_each(|line| output::line(line))
     }
 }
 
-fn row_json(name: &str, of: &PollerOutcome) -> Value {
+type Row = (&'static str, PollerOutcome);
+
+fn row_json((name, of): &Row) -> Value {
     json!({
         "poller": name,
         "posts": of.posts,
@@ -113,7 +115,7 @@ fn row_json(name: &str, of: &PollerOutcome) -> Value {
     })
 }
 
-fn print(rows: &[(&str, PollerOutcome)]) -> Result<(), CliError> {
+fn lines(rows: &[Row; 3]) -> Vec<String> {
     let cells = rows.iter().map(|(name, of)| {
         let [p50, p99, p999] = SHARES.map(|share| show_ms(of.delays.quantile_ms(share)));
         [
@@ -129,20 +131,14 @@ fn print(rows: &[(&str, PollerOutcome)]) -> Result<(), CliError> {
             p999,
         ]
     });
-    table::print(0, COLUMNS, cells)?;
-    if let Some(plan) = rows.first().and_then(|(_, of)| of.plans.last()) {
+    let mut lines = table::lines(COLUMNS, cells);
+    lines.extend(rows[0].1.plans.last().map(|plan| {
         let looks: Vec<String> = plan.looks_ms.iter().map(|ms| show_ms(*ms)).collect();
         let (overlap, looks) = (show_ms(plan.overlap_ms), looks.join(", "));
-        let proven = if plan.is_proven {
-            ", proven"
-        } else {
-            "; not proven"
-        };
-        output::line(&format!(
-            "The plan at the end: an overlap of {overlap}, every post read again at {looks}{proven}."
-        ))?;
-    }
-    Ok(())
+        let proven = if plan.is_proven { ", proven" } else { "; not proven" };
+        format!("The plan at the end: an overlap of {overlap}, every post read again at {looks}{proven}.")
+    }));
+    lines
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -197,15 +193,7 @@ mod tests {
         assert_eq!(even, Tail::always(0.02, 20_000.0, 90_000.0));
         let logarithmic = late("0.5% : 1m~1h").expect("written right");
         assert!(logarithmic.logarithmic && logarithmic.to_ms > 3_599_000.0);
-        for bad in [
-            "",
-            "2%",
-            "2:1s-2s",
-            "2%:9s-1s",
-            "101%:1s-2s",
-            "x%:1s-2s",
-            "2%:1s",
-        ] {
+        for bad in "|2%|2:1s-2s|2%:9s-1s|101%:1s-2s|x%:1s-2s|2%:1s".split('|') {
             assert!(late(bad).is_err(), "{bad}");
         }
     }
