@@ -8,7 +8,7 @@ use std::{
 };
 
 use driftline_store::{
-    MigrationPlan, SecretUrl, Store, StoreError, Target, source,
+    MigrationPlan, Root, SecretUrl, Store, StoreError, Target, Tx, source,
     source_lease::{self, Lease},
 };
 use secrecy::{ExposeSecret as _, SecretString};
@@ -175,7 +175,7 @@ impl DataDir {
     pub async fn open(&self, _lock: &Lock) -> Result<Store, CliError> {
         let store = self.blocking(Store::open).await?;
         if matches!(self.target, Target::Sqlite { .. }) {
-            end_leases_of_the_dead(&store).await?;
+            store.write(Root::none(), end_leases_of_the_dead).await?;
         }
         Ok(store)
     }
@@ -230,25 +230,16 @@ fn without_secrets(url: &SecretString) -> Result<String, CliError> {
 
 /// A database file belongs to the process with the folder's lock, so whoever
 /// else has a lease is dead.
-async fn end_leases_of_the_dead(store: &Store) -> Result<(), CliError> {
-    for source in store.read(source::list).await? {
-        let Some(holding) = source.holding else {
-            continue;
-        };
-        let lease = Lease {
-            source: source.id,
-            fence: holding.fence,
-            until_ms: holding.until_ms,
-        };
-        store
-            .write(source::root(source.id), move |tx| {
-                source_lease::release(tx, &lease)
-            })
-            .await
-            .or_else(|error| match error {
-                StoreError::NoSource => Ok(false),
-                error => Err(error),
-            })?;
+fn end_leases_of_the_dead(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    for source in source::list(tx)? {
+        if let Some(holding) = source.holding {
+            let lease = Lease {
+                source: source.id,
+                fence: holding.fence,
+                until_ms: holding.until_ms,
+            };
+            source_lease::release(tx, &lease)?;
+        }
     }
     Ok(())
 }
@@ -256,11 +247,12 @@ async fn end_leases_of_the_dead(store: &Store) -> Result<(), CliError> {
 /// A name for this process's leases that no other process has.
 pub fn holder_name() -> String {
     use std::hash::{BuildHasher as _, RandomState};
-    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+    let places = ["/proc/sys/kernel/hostname", "/etc/hostname"];
+    let host = places
         .iter()
-        .find_map(|path| std::fs::read_to_string(path).ok())
-        .or_else(|| std::env::var("HOSTNAME").ok())
-        .unwrap_or_else(|| "host".into());
+        .find_map(|path| std::fs::read_to_string(path).ok());
+    let host = host.or_else(|| std::env::var("HOSTNAME").ok());
+    let host = host.unwrap_or_else(|| "host".into());
     let random = RandomState::new().hash_one(std::process::id());
     format!("{}-{}-{random:016x}", host.trim(), std::process::id())
 }

@@ -28,6 +28,11 @@ pub fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
+/// The given duration, or a default, ms.
+pub fn ms_or(given: Option<HumanMs>, default_ms: i64) -> i64 {
+    given.map_or(default_ms, |HumanMs(ms)| ms)
+}
+
 /// The given duration, or a default.
 pub fn duration_or(given: Option<HumanMs>, default: Duration) -> Duration {
     given.map_or(default, |HumanMs(ms)| duration(ms))

@@ -1,10 +1,13 @@
 //! The operator's token, and what is open without one.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::Path,
+};
 
 use driftline_api::auth::{Authorization, OperatorToken};
 use secrecy::SecretString;
-use url::{Host, Url};
+use url::Url;
 
 use crate::error::CliError;
 
@@ -63,12 +66,9 @@ pub fn authorization(
 }
 
 fn is_here(base: &Url) -> bool {
-    match base.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
+    let is_loopback = |host: &str| host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    let host = base.host_str().map(|host| host.trim_matches(['[', ']']));
+    host.is_some_and(|host| host == "localhost" || is_loopback(host))
 }
 
 #[cfg(test)]

@@ -114,13 +114,9 @@ pub fn streaming(text: &str) -> Result<Streaming, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn id_order(text: &str) -> Result<IdOrder, String> {
-    IdOrder::named(text).ok_or_else(|| {
-        let names: Vec<&str> = IdOrder::ALL.iter().map(|order| order.name()).collect();
-        format!(
-            "invalid order of IDs {text:?}: expected one of {}",
-            names.join(", ")
-        )
-    })
+    let names = IdOrder::ALL.map(IdOrder::name).join(", ");
+    IdOrder::named(text)
+        .ok_or_else(|| format!("invalid order of IDs {text:?}: expected one of {names}"))
 }
 
 /// The name of a layout of IDs, or `none`.
@@ -141,11 +137,7 @@ pub fn id_layout(text: &str) -> Result<String, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn layout(text: &str) -> Result<Layout, String> {
-    Layout::named(text).ok_or_else(|| {
-        let names: Vec<&str> = Layout::ALL.iter().map(Layout::name).collect();
-        format!(
-            "unknown layout {text:?}: expected one of {}",
-            names.join(", ")
-        )
-    })
+    let names: Vec<&str> = Layout::ALL.iter().map(Layout::name).collect();
+    let names = names.join(", ");
+    Layout::named(text).ok_or_else(|| format!("unknown layout {text:?}: expected one of {names}"))
 }

@@ -80,20 +80,23 @@ impl SourceReader {
         stop: &mut watch::Receiver<bool>,
         mut progress: impl FnMut(&Session, bool),
     ) -> Result<(), CliError> {
-        let mut settling = Settling::default();
+        // A poll that began after the end has succeeded: what is settled then is all there was, not
+        // only all that was known.
+        let mut polled = false;
+        let mut is_settling = false;
         while !*stop.borrow() {
             let now = now_ms();
             let over = until.at_ms.is_some_and(|at_ms| now >= at_ms);
-            if over && settling.is_over(&self.session, until, now) {
+            if over && self.is_settled(until, polled, now) {
                 break;
             }
-            if over && !settling.begun {
-                settling.begun = true;
+            if over && !is_settling {
+                is_settling = true;
                 // The last poll is to prove all that the stream has shown, however rare polls are.
                 self.following.end().await;
                 self.session.poll_soon();
             }
-            let polls = over && !settling.polled && self.polls_next(now);
+            let polls = over && !polled && self.polls_next(now);
             let done = tokio::select! {
                 done = self.session.step(over) => done?,
                 _ = stop.changed() => {
@@ -101,7 +104,7 @@ impl SourceReader {
                     break;
                 }
             };
-            settling.polled |= polls && matches!(done, Done::Read(_));
+            polled |= polls && matches!(done, Done::Read(_));
             progress(&self.session, over);
             if is_hopeless(&self.session, &done) {
                 break;
@@ -146,33 +149,23 @@ impl SourceReader {
         Ok(())
     }
 
+    fn is_settled(&self, until: ReadUntil, polled: bool, now_ms: i64) -> bool {
+        let (Some(at_ms), Some(rungs)) = (until.at_ms, until.settle_rungs) else {
+            return true;
+        };
+        let (machine, settings) = (self.session.machine(), &self.session.source().settings);
+        let counters = machine.counters();
+        let never_answered = counters.requests == counters.failures && counters.failures > 0;
+        never_answered
+            || (polled && machine.is_settled(settings, at_ms, rungs))
+            || now_ms >= at_ms + until.settle_ms
+    }
+
     fn polls_next(&self, now_ms: i64) -> bool {
         let settings = &self.session.source().settings;
         let mut machine = self.session.machine().clone();
         let step = machine.next(settings, self.session.abilities(), now_ms, true);
         matches!(step, Step::Fetch(fetch) if fetch.purpose == RequestPurpose::Poll)
-    }
-}
-
-/// What settling needs to know.
-#[derive(Debug, Default)]
-struct Settling {
-    begun: bool,
-    /// A poll that began after the end has succeeded: what is settled then is
-    /// all there was, not only all that was known.
-    polled: bool,
-}
-
-impl Settling {
-    fn is_over(&self, session: &Session, until: ReadUntil, now_ms: i64) -> bool {
-        let (Some(at_ms), Some(rungs)) = (until.at_ms, until.settle_rungs) else {
-            return true;
-        };
-        let machine = session.machine();
-        let never_answered = machine.counters().requests == machine.counters().failures
-            && machine.counters().failures > 0;
-        let settled = machine.is_settled(&session.source().settings, at_ms, rungs);
-        never_answered || (self.polled && settled) || now_ms >= at_ms + until.settle_ms
     }
 }
 

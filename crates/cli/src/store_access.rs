@@ -91,14 +91,24 @@ impl StoreAccess {
             Self::Server(client) => client.execute(request).await,
         }
     }
+}
 
-    /// Closes the store, if this process opened it.
-    pub async fn close(self) {
-        if let Self::Here { host, lock } = self {
-            host.store.close().await;
-            drop(lock);
-        }
+/// Works with a store.
+///
+/// # Errors
+/// As for [`StoreAccess::open`], or those of the work.
+pub async fn with<T>(
+    config: &Config,
+    missing: Missing,
+    work: impl AsyncFnOnce(&mut StoreAccess) -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    let mut access = StoreAccess::open(config, missing).await?;
+    let outcome = work(&mut access).await;
+    if let StoreAccess::Here { host, lock } = access {
+        host.store.close().await;
+        drop(lock);
     }
+    outcome
 }
 
 /// Executes one command.
@@ -110,10 +120,10 @@ pub async fn once<R: Request>(
     missing: Missing,
     request: R,
 ) -> Result<R::Reply, CliError> {
-    let mut store_access = StoreAccess::open(config, missing).await?;
-    let outcome = store_access.execute(request).await;
-    store_access.close().await;
-    outcome
+    with(config, missing, async |access| {
+        access.execute(request).await
+    })
+    .await
 }
 
 /// Executes a command on a store that exists, and prints the reply.

@@ -1,37 +1,54 @@
 //! Tables of text.
 
-use comfy_table::{CellAlignment, Table, presets::NOTHING};
+use std::fmt::Display;
 
-/// A column and its head.
-#[derive(Debug, Clone, Copy)]
-pub enum Column {
-    /// Its cells begin below the head's beginning, as words do.
-    Left(&'static str),
-    /// Its cells end below the head's end, as numbers do.
-    Right(&'static str),
+use comfy_table::{Cell, CellAlignment, Table, presets::NOTHING};
+
+/// A cell, with its column's head.
+#[derive(Debug, Clone)]
+pub struct Headed {
+    head: &'static str,
+    text: String,
+    alignment: CellAlignment,
 }
 
-/// The lines of a table, the head first: plain text, two spaces between columns, nothing wrapped or
-/// cut.
-pub fn lines<const N: usize>(
-    columns: [Column; N],
-    rows: impl IntoIterator<Item = [String; N]>,
-) -> Vec<String> {
+/// A cell that begins below its head's beginning, as words do.
+pub fn left(head: &'static str, text: impl Display) -> Headed {
+    Headed {
+        head,
+        text: text.to_string(),
+        alignment: CellAlignment::Left,
+    }
+}
+
+/// A cell that ends below its head's end, as numbers do.
+pub fn right(head: &'static str, text: impl Display) -> Headed {
+    Headed {
+        alignment: CellAlignment::Right,
+        ..left(head, text)
+    }
+}
+
+/// The lines of a table, the head of its first row first: plain text, two spaces between columns,
+/// nothing wrapped or cut. No line for no rows.
+pub fn lines<const N: usize>(rows: impl IntoIterator<Item = [Headed; N]>) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(NOTHING);
-    table.set_header(columns.map(|(Column::Left(head) | Column::Right(head))| head));
-    table.add_rows(rows);
-    for (column, of) in table.column_iter_mut().zip(columns) {
-        column.set_padding((0, GAP));
-        column.set_cell_alignment(match of {
-            Column::Left(_) => CellAlignment::Left,
-            Column::Right(_) => CellAlignment::Right,
-        });
+    for row in rows {
+        if table.header().is_none() {
+            table.set_header(row.each_ref().map(|of| cell(of.head, of)));
+        }
+        table.add_row(row.each_ref().map(|of| cell(&of.text, of)));
     }
-    table
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+    for column in table.column_iter_mut() {
+        column.set_padding((0, GAP));
+    }
+    let lines = table.lines();
+    lines.map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn cell(text: &str, of: &Headed) -> Cell {
+    Cell::new(text).set_alignment(of.alignment)
 }
 
 const GAP: u16 = 2;
@@ -43,20 +60,20 @@ mod tests {
     #[test]
     fn columns_are_below_their_heads_and_nothing_is_wrapped() {
         let why = "failing: ".to_owned() + &"no ".repeat(100) + "more";
-        let row = |name: &str, updates: &str| [name.into(), updates.into(), why.clone()];
-        let columns = [
-            Column::Left("NAME"),
-            Column::Right("UPDATES"),
-            Column::Left("STATE"),
-        ];
+        let row = |name, updates| {
+            [
+                left("NAME", name),
+                right("UPDATES", updates),
+                left("STATE", &why),
+            ]
+        };
         assert_eq!(
-            lines(columns, [row("a", "7"), row("b.example", "12345678")]),
+            lines([row("a", 7), row("b.example", 12_345_678)]),
             [
                 "NAME        UPDATES  STATE".to_owned(),
                 format!("a                 7  {why}"),
                 format!("b.example  12345678  {why}"),
             ]
         );
-        assert_eq!(lines([Column::Left("ONLY")], []), ["ONLY"]);
     }
 }

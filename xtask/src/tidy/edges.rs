@@ -181,13 +181,6 @@ mod tests {
         for package in &packages {
             assert_eq!(found(&package.name, |_| {}), [""; 0]);
         }
-        let store_asks_more = found("driftline-store", |store| {
-            store
-                .dependencies
-                .iter_mut()
-                .for_each(|of| of.features.push("file".into()));
-        });
-        assert_eq!(store_asks_more, [""; 0]);
         let core_asks_more = found("driftline-core", |core| {
             let is_id = |of: &&mut cargo_metadata::Dependency| of.name == "driftline-id";
             let id = core.dependencies.iter_mut().find(is_id).unwrap();

@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     error::CliError,
     output, shown,
-    store_access::{Missing, StoreAccess},
+    store_access::{self, Missing},
 };
 
 /// Prints a source's posts in order of arrival, one JSON object a line.
@@ -37,29 +37,24 @@ impl Export {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config) -> Result<(), CliError> {
-        let mut store_access = StoreAccess::open(config, Missing::Refuse).await?;
-        let outcome = self.pages(&mut store_access).await;
-        store_access.close().await;
-        outcome
-    }
-
-    async fn pages(&self, store_access: &mut StoreAccess) -> Result<(), CliError> {
-        let mut after = 0;
-        loop {
-            let page = store_access
-                .execute(ExportPosts {
+        store_access::with(config, Missing::Refuse, async |access| {
+            let mut after = 0;
+            loop {
+                let request = ExportPosts {
                     name: self.name.clone(),
                     after,
                     since_ms: self.since,
                     limit: PAGE,
-                })
-                .await?;
-            print(&page.rows).map_err(|error| output::broken(&error))?;
-            match page.next {
-                Some(next) => after = next,
-                None => return Ok(()),
+                };
+                let page = access.execute(request).await?;
+                print(&page.rows).map_err(|error| output::broken(&error))?;
+                match page.next {
+                    Some(next) => after = next,
+                    None => return Ok(()),
+                }
             }
-        }
+        })
+        .await
     }
 }
 

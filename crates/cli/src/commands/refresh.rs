@@ -9,7 +9,7 @@ use crate::{
     duration::show_ms,
     error::CliError,
     store_access::show,
-    table::{self, Column},
+    table::{self, Headed, right},
 };
 
 /// What can be asked about refreshing.
@@ -64,7 +64,7 @@ fn instance_lines(instance: &InstanceRow) -> Vec<String> {
     if instance.policy == "value" {
         lines.push("    by value: TARGET is the interval by age; no wait is longer than twice that while the quota suffices".to_owned());
     }
-    let table = table::lines(COLUMNS, instance.bands.iter().map(cells)).into_iter();
+    let table = table::lines(instance.bands.iter().map(cells)).into_iter();
     lines.extend(table.map(|line| format!("    {line}")));
     if let (Some(since), Some(mean)) = (&instance.since_start, instance.mean_posts_a_request) {
         let outcomes = since.outcomes.iter().filter(|(_, count)| **count != 0);
@@ -78,22 +78,13 @@ fn instance_lines(instance: &InstanceRow) -> Vec<String> {
     lines
 }
 
-fn cells(row: &BandRow) -> [String; 6] {
+fn cells(row: &BandRow) -> [Headed; 6] {
     [
-        show_ms(row.band.below_ms),
-        show_ms(row.band.every_ms),
-        row.state.posts.to_string(),
-        row.state.overdue.to_string(),
-        show_ms(row.state.mean_staleness_ms),
-        show_ms(row.state.max_staleness_ms),
+        right("YOUNGER THAN", show_ms(row.band.below_ms)),
+        right("TARGET", show_ms(row.band.every_ms)),
+        right("POSTS", row.state.posts),
+        right("OVERDUE", row.state.overdue),
+        right("MEAN AGE OF COUNTS", show_ms(row.state.mean_staleness_ms)),
+        right("OLDEST", show_ms(row.state.max_staleness_ms)),
     ]
 }
-
-const COLUMNS: [Column; 6] = [
-    Column::Right("YOUNGER THAN"),
-    Column::Right("TARGET"),
-    Column::Right("POSTS"),
-    Column::Right("OVERDUE"),
-    Column::Right("MEAN AGE OF COUNTS"),
-    Column::Right("OLDEST"),
-];

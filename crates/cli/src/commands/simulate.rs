@@ -16,8 +16,8 @@ use crate::{
     error::CliError,
     output,
     refresh_section::PolicyName,
-    store_access::{Missing, StoreAccess},
-    table::{self, Column},
+    store_access::{self, Missing, StoreAccess},
+    table::{self, left, right},
 };
 
 /// Replays the stored history of counts under a policy and a quota, and shows how stale counts would
@@ -74,10 +74,8 @@ impl Simulate {
         let until_ms = now_ms();
         let length_ms = i64::from(self.days) * DAY_MS;
         let since_ms = until_ms - length_ms;
-        let mut store_access = StoreAccess::open(config, Missing::Refuse).await?;
-        let read = self.histories(&mut store_access, since_ms).await;
-        store_access.close().await;
-        let (instance, histories) = read?;
+        let read = async |access: &mut _| self.histories(access, since_ms).await;
+        let (instance, histories) = store_access::with(config, Missing::Refuse, read).await?;
         let world = World::new(histories);
         if world.is_empty() {
             return Err(CliError::usage(format!(
@@ -114,20 +112,19 @@ impl Simulate {
     /// Every history, its times from the beginning of the replay.
     async fn histories(
         &self,
-        store_access: &mut StoreAccess,
+        access: &mut StoreAccess,
         since_ms: i64,
     ) -> Result<(String, Vec<History>), CliError> {
         let mut after = LocalId::new(0);
         let mut histories = Vec::new();
         loop {
-            let page = store_access
-                .execute(ListGrowth {
-                    instance: self.instance.clone(),
-                    since_ms,
-                    after,
-                    limit: PAGE,
-                })
-                .await?;
+            let request = ListGrowth {
+                instance: self.instance.clone(),
+                since_ms,
+                after,
+                limit: PAGE,
+            };
+            let page = access.execute(request).await?;
             histories.extend(page.rows.iter().map(|row| history(row, since_ms)));
             match page.next {
                 Some(next) => after = next,
@@ -171,18 +168,18 @@ impl Simulate {
         let cells = rows.iter().map(|(name, outcome)| {
             let part = 100.0 * sent(outcome) as f64 / outcome.requests.len().max(1) as f64;
             [
-                format!("{name:?}").to_lowercase(),
-                outcome.refreshes.to_string(),
-                sent(outcome).to_string(),
-                format!("{part:.1} %"),
-                show_ms(outcome.mean_age_ms),
-                show_ms(outcome.longest_ms),
-                format!("{:.1}", outcome.unseen_h),
+                left("POLICY", format!("{name:?}").to_lowercase()),
+                right("REFRESHES", outcome.refreshes),
+                right("REQUESTS", sent(outcome)),
+                right("OF QUOTA", format!("{part:.1} %")),
+                right("MEAN AGE OF COUNTS", show_ms(outcome.mean_age_ms)),
+                right("LONGEST", show_ms(outcome.longest_ms)),
+                right("UNSEEN, COUNT-HOURS", format!("{:.1}", outcome.unseen_h)),
             ]
         });
         let notes = rows.iter().map(|(_, outcome)| stretched(outcome));
         let notes = std::iter::once(None).chain(notes);
-        let table = table::lines(COLUMNS, cells).into_iter().zip(notes);
+        let table = table::lines(cells).into_iter().zip(notes);
         let table = table.flat_map(|(line, note)| std::iter::once(line).chain(note));
         std::iter::once(head).chain(table).collect()
     }
@@ -234,15 +231,6 @@ fn pace(text: &str) -> Result<Pace, String> {
 
 type Row = (PolicyName, PolicyOutcome);
 
-const COLUMNS: [Column; 7] = [
-    Column::Left("POLICY"),
-    Column::Right("REFRESHES"),
-    Column::Right("REQUESTS"),
-    Column::Right("OF QUOTA"),
-    Column::Right("MEAN AGE OF COUNTS"),
-    Column::Right("LONGEST"),
-    Column::Right("UNSEEN, COUNT-HOURS"),
-];
 const DAY_MS: i64 = 86_400_000;
 const PAGE: u32 = 2_000;
 

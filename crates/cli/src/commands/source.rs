@@ -13,7 +13,7 @@ use crate::{
     output, shown,
     source_options::SourceOptions,
     store_access::{Missing, once, show},
-    table::{self, Column},
+    table::{self, left, right},
 };
 
 /// What can be done with sources.
@@ -115,16 +115,17 @@ fn list(sources: &Vec<SourceRow>) -> Vec<String> {
     if sources.is_empty() {
         return vec!["no sources yet; `driftline source add URL` adds one".to_owned()];
     }
-    let rows = sources.iter().map(|source| {
+    // What a source is doing comes last: why it fails may take some words.
+    table::lines(sources.iter().map(|source| {
+        let timeline = format!("{} of {}", source.timeline, source.upstream);
         [
-            source.name.clone(),
-            source.update_count.to_string(),
-            show_ms(source.every_ms),
-            format!("{} of {}", source.timeline, source.upstream),
-            source.state_text.clone(),
+            left("NAME", &source.name),
+            right("UPDATES", source.update_count),
+            right("EVERY", show_ms(source.every_ms)),
+            left("TIMELINE", timeline),
+            left("STATE", &source.state_text),
         ]
-    });
-    table::lines(COLUMNS, rows)
+    }))
 }
 
 fn added(AddedSource { name, warning, .. }: &AddedSource) -> Vec<String> {
@@ -150,12 +151,3 @@ fn removed(of: &RemovedSource) -> Vec<String> {
         "{name} removed, with {entries} entries and {posts} posts"
     )]
 }
-
-/// What a source is doing comes last: why it fails may take some words.
-const COLUMNS: [Column; 5] = [
-    Column::Left("NAME"),
-    Column::Right("UPDATES"),
-    Column::Right("EVERY"),
-    Column::Left("TIMELINE"),
-    Column::Left("STATE"),
-];

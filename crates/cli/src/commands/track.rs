@@ -21,7 +21,7 @@ use crate::{
     config::Config,
     error::CliError,
     output, parse, stop,
-    store_access::{Missing, StoreAccess},
+    store_access::{self, Missing, StoreAccess},
 };
 
 /// Looks posts up by their IDs, stores them and keeps them fresh.
@@ -103,12 +103,8 @@ impl Track {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let mut lines = open(&self.ids)?;
         let stop = stop::on_signal()?;
-        let mut store_access = StoreAccess::open(config, Missing::Make).await?;
-        let outcome = self
-            .carry_out(&mut lines, &mut store_access, stop, json)
-            .await;
-        store_access.close().await;
-        outcome
+        let work = async |access: &mut _| self.carry_out(&mut lines, access, stop, json).await;
+        store_access::with(config, Missing::Make, work).await
     }
 
     async fn carry_out(

@@ -28,7 +28,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output, stop,
-    table::{self, Column},
+    table::{self, left, right},
 };
 
 /// Mirrors a simulated server next to two baseline pollers and compares what each
@@ -253,17 +253,17 @@ fn lines(published: &Published, scores: &[Score; NAMES.len()]) -> Vec<String> {
     let ms = |ms: Option<i64>| ms.map_or_else(|| "-".to_owned(), show_ms);
     let rows = NAMES.iter().zip(scores).map(|(name, score)| {
         [
-            (*name).to_owned(),
-            published.counted.len().to_string(),
-            score.stored.to_string(),
-            score.missed.to_string(),
-            score.redundant.to_string(),
-            score.requests.to_string(),
-            ms(score.delay_p50_ms),
-            ms(score.delay_p99_ms),
+            left("", name),
+            right("published", published.counted.len()),
+            right("stored", score.stored),
+            right("missed", score.missed),
+            right("duplicates", score.redundant),
+            right("requests", score.requests),
+            right("delay p50", ms(score.delay_p50_ms)),
+            right("delay p99", ms(score.delay_p99_ms)),
         ]
     });
-    let mut lines = table::lines(COLUMNS, rows);
+    let mut lines = table::lines(rows);
     if !published.short_lived.is_empty() {
         let [naive, clamp, driftline] = scores.each_ref().map(|score| score.short_lived_stored);
         lines.push(format!(
@@ -293,15 +293,5 @@ fn explain(published: &Published, mirrored: &Mirrored, begun_ms: i64) -> Result<
 
 /// The pollers, and the tokens of the baselines.
 const NAMES: [&str; 3] = ["naive", "clamp", "driftline"];
-const COLUMNS: [Column; 8] = [
-    Column::Left(""),
-    Column::Right("published"),
-    Column::Right("stored"),
-    Column::Right("missed"),
-    Column::Right("duplicates"),
-    Column::Right("requests"),
-    Column::Right("delay p50"),
-    Column::Right("delay p99"),
-];
 /// The seed's `k`.
 const CLAMP_MS: i64 = 1_000;

@@ -13,7 +13,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output, parse,
-    table::{self, Column},
+    table::{self, left, right},
 };
 
 /// Draws a timeline with your own figures and reads it in virtual time, next to baseline pollers:
@@ -118,20 +118,21 @@ fn row_json((name, of): &Row) -> Value {
 fn lines(rows: &[Row; 3]) -> Vec<String> {
     let cells = rows.iter().map(|(name, of)| {
         let [p50, p99, p999] = SHARES.map(|share| show_ms(of.delays.quantile_ms(share)));
+        let proven = of.proven_after_ms.map_or_else(|| "-".to_owned(), show_ms);
         [
-            (*name).to_owned(),
-            of.posts.to_string(),
-            of.missed.to_string(),
-            of.listed.to_string(),
-            of.requests.to_string(),
-            format!("{:.2}", of.fetches_after),
-            of.proven_after_ms.map_or_else(|| "-".to_owned(), show_ms),
-            p50,
-            p99,
-            p999,
+            left("POLLER", name),
+            right("POSTS", of.posts),
+            right("MISSED", of.missed),
+            right("LISTED", of.listed),
+            right("REQUESTS", of.requests),
+            right("FETCHES/POST", format!("{:.2}", of.fetches_after)),
+            right("PROVEN", proven),
+            right("DELAY P50", p50),
+            right("P99", p99),
+            right("P99.9", p999),
         ]
     });
-    let mut lines = table::lines(COLUMNS, cells);
+    let mut lines = table::lines(cells);
     lines.extend(rows[0].1.plans.last().map(|plan| {
         let looks: Vec<String> = plan.looks_ms.iter().map(|ms| show_ms(*ms)).collect();
         let (overlap, looks) = (show_ms(plan.overlap_ms), looks.join(", "));
@@ -167,18 +168,6 @@ fn late(text: &str) -> Result<Tail, String> {
     })
 }
 
-const COLUMNS: [Column; 10] = [
-    Column::Left("POLLER"),
-    Column::Right("POSTS"),
-    Column::Right("MISSED"),
-    Column::Right("LISTED"),
-    Column::Right("REQUESTS"),
-    Column::Right("FETCHES/POST"),
-    Column::Right("PROVEN"),
-    Column::Right("DELAY P50"),
-    Column::Right("P99"),
-    Column::Right("P99.9"),
-];
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 const DAY_MS: i64 = 86_400_000;
 const MAX_POSTS: f64 = 40_000_000.0;
