@@ -222,11 +222,8 @@ pub async fn start_id_service(
 ///
 /// # Errors
 /// [`CliError::Usage`] if it is invalid, or remote without `allow_remote`.
-pub fn thrift_address(
-    flag: Option<&str>,
-    config: &IdSection,
-) -> Result<Option<SocketAddr>, CliError> {
-    match flag.or(config.listen_thrift.as_deref()) {
+pub fn thrift_address(config: &IdSection) -> Result<Option<SocketAddr>, CliError> {
+    match config.listen_thrift.as_deref() {
         Some("none") => Ok(None),
         Some(text) => open_address(text, DEFAULT_THRIFT, config.allow_remote).map(Some),
         None => Ok(Some(DEFAULT_THRIFT)),

@@ -53,14 +53,15 @@ impl StoreAccess {
                 let store = data_dir.open(&lock).await?;
                 let http = config.http(false);
                 let access = http.and_then(|http| config.access(&store, http, data_dir.data()));
-                let mut host = Box::new(Host::of(&store));
-                match access {
-                    Ok(access) => host.access = Some(access),
+                let access = match access {
+                    Ok(access) => Some(access),
                     Err(error) => {
                         store.close().await;
                         return Err(error);
                     }
-                }
+                };
+                let of = Host::of(&store);
+                let host = Box::new(Host { access, ..of });
                 return Ok(Self::Here { host, lock });
             }
             // It may be starting or ending, or carry a short command out.

@@ -2,19 +2,19 @@
 
 use std::fmt::Display;
 
-use comfy_table::{Cell, CellAlignment, Table, presets::NOTHING};
+use comfy_table::{CellAlignment, Table, presets::NOTHING};
 
 /// A cell, with its column's head.
 #[derive(Debug, Clone)]
-pub struct Headed {
+pub struct Cell {
     head: &'static str,
     text: String,
     alignment: CellAlignment,
 }
 
 /// A cell that begins below its head's beginning, as words do.
-pub fn left(head: &'static str, text: impl Display) -> Headed {
-    Headed {
+pub fn left(head: &'static str, text: impl Display) -> Cell {
+    Cell {
         head,
         text: text.to_string(),
         alignment: CellAlignment::Left,
@@ -22,8 +22,8 @@ pub fn left(head: &'static str, text: impl Display) -> Headed {
 }
 
 /// A cell that ends below its head's end, as numbers do.
-pub fn right(head: &'static str, text: impl Display) -> Headed {
-    Headed {
+pub fn right(head: &'static str, text: impl Display) -> Cell {
+    Cell {
         alignment: CellAlignment::Right,
         ..left(head, text)
     }
@@ -31,14 +31,14 @@ pub fn right(head: &'static str, text: impl Display) -> Headed {
 
 /// The lines of a table, the head of its first row first: plain text, two spaces between columns,
 /// nothing wrapped or cut. No line for no rows.
-pub fn lines<const N: usize>(rows: impl IntoIterator<Item = [Headed; N]>) -> Vec<String> {
+pub fn lines<const N: usize>(rows: impl IntoIterator<Item = [Cell; N]>) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(NOTHING);
     for row in rows {
         if table.header().is_none() {
-            table.set_header(row.each_ref().map(|of| cell(of.head, of)));
+            table.set_header(row.each_ref().map(|of| of.shown(of.head)));
         }
-        table.add_row(row.each_ref().map(|of| cell(&of.text, of)));
+        table.add_row(row.each_ref().map(|of| of.shown(&of.text)));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, GAP));
@@ -47,8 +47,10 @@ pub fn lines<const N: usize>(rows: impl IntoIterator<Item = [Headed; N]>) -> Vec
     lines.map(|line| line.trim_end().to_owned()).collect()
 }
 
-fn cell(text: &str, of: &Headed) -> Cell {
-    Cell::new(text).set_alignment(of.alignment)
+impl Cell {
+    fn shown(&self, text: &str) -> comfy_table::Cell {
+        comfy_table::Cell::new(text).set_alignment(self.alignment)
+    }
 }
 
 const GAP: u16 = 2;

@@ -93,8 +93,10 @@ fn short(name: &str) -> &str {
 
 const ANY: &[&str] = &["*"];
 const SHELLS: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "tokio-postgres"];
+/// What no pure crate is built from, directly or not.
 #[rustfmt::skip]
-const PURE: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "tokio-postgres", "rand"];
+pub(super) const PURE: &[&str] =
+    &["tokio", "axum", "hyper", "reqwest", "rusqlite", "tokio-postgres", "rand", "getrandom"];
 const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
 const SQL_AND_CLIENT: &[&str] = &["rusqlite", "tokio-postgres", "reqwest"];
 const HTTP: &[&str] = &["axum", "reqwest"];

@@ -7,7 +7,7 @@ use driftline_core::{api::Api, quota::Unit};
 use driftline_runtime::now_ms;
 use driftline_server::admin::{
     AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
-    RemovedCredential, TestCredential, TestedCredential,
+    RemovedCredential, TestCredential,
 };
 use driftline_store::source::TokenLocation;
 use driftline_upstream::Address;
@@ -79,15 +79,15 @@ impl Credential {
             Self::List => show(config, json, ListCredentials, |rows| list(rows)).await,
             Self::Test(CredentialName { name }) => {
                 let tested = once(config, Missing::Refuse, TestCredential { name }).await?;
-                output::reply(json, &tested, |TestedCredential { name, who, .. }| {
-                    let who = who.iter();
-                    who.map(|who| format!("{name} is good: {who}")).collect()
-                })?;
-                let not_good = |reason| format!("the credential is not good: {reason}");
-                tested
-                    .reason
-                    .map(not_good)
-                    .map_or(Ok(()), |error| Err(CliError::failed(error)))
+                let name = &tested.name;
+                let good = |who: &String| format!("{name} is good: {who}");
+                output::reply(json, &tested, |of| of.who.iter().map(good).collect())?;
+                match &tested.reason {
+                    Some(reason) => Err(CliError::failed(format!(
+                        "the credential is not good: {reason}"
+                    ))),
+                    None => Ok(()),
+                }
             }
             Self::Remove(CredentialName { name }) => {
                 let shown = |of: &RemovedCredential| vec![format!("{} removed", of.name)];
@@ -130,18 +130,13 @@ fn sealed(config: &Config, url: &str) -> Result<TokenLocation, CliError> {
     if input.is_terminal() {
         output::note("paste the token, then a line break and Ctrl-D");
     }
-    input
-        .read_to_string(&mut text)
-        .map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
+    let read = input.read_to_string(&mut text);
+    read.map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
     let data_dir = DataDir::new(&config.store)?;
     data_dir.make()?;
-    config
-        .secrets(data_dir.data())
-        .seal(
-            &SecretString::from(text.trim().to_owned()),
-            &origin.to_string(),
-        )
-        .map_err(CliError::usage)
+    let (secrets, token) = (config.secrets(data_dir.data()), text.trim().to_owned());
+    let sealed = secrets.seal(&SecretString::from(token), &origin.to_string());
+    sealed.map_err(CliError::usage)
 }
 
 /// The lines of credentials with their limits.

@@ -91,15 +91,13 @@ impl Mirror {
     ) -> Result<(), CliError> {
         let report = report_on(store, None, name).await?;
         output::reply(json, &report, shown::report)?;
-        if let Some(error) = shown::never_fetched(&report) {
-            return Err(CliError::failed(format!(
+        let settled = !self.no_settle && !stopped;
+        match (shown::never_fetched(&report), shown::open_gaps(&report)) {
+            (Some(error), _) => Err(CliError::failed(format!(
                 "nothing was ever fetched: {}",
                 error.message
-            )));
-        }
-        let settled = !self.no_settle && !stopped;
-        match shown::open_gaps(&report) {
-            gaps if gaps > 0 && settled => Err(CliError::failed(format!(
+            ))),
+            (None, gaps @ 1..) if settled => Err(CliError::failed(format!(
                 "{gaps} gaps are still open; mirror again to fill them"
             ))),
             _ => Ok(()),

@@ -9,7 +9,7 @@ use crate::{
     duration::show_ms,
     error::CliError,
     store_access::show,
-    table::{self, Headed, right},
+    table::{self, Cell, right},
 };
 
 /// What can be asked about refreshing.
@@ -78,7 +78,7 @@ fn instance_lines(instance: &InstanceRow) -> Vec<String> {
     lines
 }
 
-fn cells(row: &BandRow) -> [Headed; 6] {
+fn cells(row: &BandRow) -> [Cell; 6] {
     [
         right("YOUNGER THAN", show_ms(row.band.below_ms)),
         right("TARGET", show_ms(row.band.every_ms)),

@@ -149,7 +149,7 @@ async fn start(
     let ids = if config.id.serve {
         let id_options = IdOptions::default().or(&config.id)?;
         let node = id_options.choice(data_dir.data(), Some(store))?;
-        let thrift = thrift_address(None, &config.id)?;
+        let thrift = thrift_address(&config.id)?;
         Some(start_id_service(&config.id, node, thrift, stop).await?)
     } else {
         None

@@ -48,12 +48,8 @@ pub struct Demo {
     seed: u64,
 }
 
-/// What the three pollers saw.
-struct Polled {
-    naive: Seen,
-    clamp: Seen,
-    mirrored: Mirrored,
-}
+/// What the naive poller, the clamp and Driftline saw.
+type Polled = (Seen, Seen, Mirrored);
 
 /// What the posts had got, and what each poller knows of it.
 #[derive(Debug, Serialize)]
@@ -137,15 +133,10 @@ impl Demo {
                 mirrored
             )
         };
-        let (naive, clamp, mirrored) = tokio::select! {
-            polled = polling => polled?,
+        tokio::select! {
+            polled = polling => polled,
             never = self.watch(&progress, begun_ms) => match never {},
-        };
-        Ok(Polled {
-            naive,
-            clamp,
-            mirrored,
-        })
+        }
     }
 
     /// Shows the progress of all three, for ever.
@@ -187,8 +178,8 @@ impl Demo {
         let truth = server.truth(&Timeline::Public).unwrap_or_default();
         let published = Published::new(truth, LAST_RUNG_MS);
         let freshness = Freshness::new(server, &published, polled);
-        let scores = [&polled.naive, &polled.clamp, &polled.mirrored.seen]
-            .map(|seen| Score::new(&published, seen));
+        let (naive, clamp, mirrored) = polled;
+        let scores = [naive, clamp, &mirrored.seen].map(|seen| Score::new(&published, seen));
         if json {
             let [naive, clamp, driftline] = &scores;
             output::json(&serde_json::json!({
@@ -208,7 +199,7 @@ impl Demo {
         match scores[2].missed {
             0 => Ok(()),
             missed => {
-                explain(&published, &polled.mirrored, begun_ms)?;
+                explain(&published, mirrored, begun_ms)?;
                 Err(CliError::failed(format!("driftline missed {missed} posts")))
             }
         }
@@ -217,16 +208,15 @@ impl Demo {
 
 impl Freshness {
     /// Compares what is held with what the server shows now.
-    fn new(server: &SimServer, published: &Published, polled: &Polled) -> Self {
+    fn new(server: &SimServer, published: &Published, (naive, clamp, mirrored): &Polled) -> Self {
         let now = now_ms();
         let at = |ms, post: &TruePost| Some(server.counts_at(ms, &post.id)?.total());
         let at_first_sight =
             |seen: &Seen| published.sum(|post| at(*seen.stored_at_ms.get(&post.id)?, post));
-        let mirrored = &polled.mirrored;
         Self {
             counts: published.sum(|post| at(now, post)),
-            naive: at_first_sight(&polled.naive),
-            clamp: at_first_sight(&polled.clamp),
+            naive: at_first_sight(naive),
+            clamp: at_first_sight(clamp),
             driftline: published.sum(|post| mirrored.counts.get(&post.id).copied()),
             requests: mirrored.refresh_stats.requests,
             posts_a_request: mirrored.refresh_stats.mean_posts(),

@@ -61,11 +61,9 @@ impl Serve {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let section = self.section(&config.id);
         let id_options = self.id_options.or(&section)?;
-        let thrift = thrift_address(self.listen_thrift.as_deref(), &section)?;
-        let listen_http = self.listen_http.as_ref().or(section.listen_http.as_ref());
-        let http = listen_http
-            .map(|text| open_address(text, DEFAULT_HTTP, section.allow_remote))
-            .transpose()?;
+        let thrift = thrift_address(&section)?;
+        let http_address = |text: &String| open_address(text, DEFAULT_HTTP, section.allow_remote);
+        let http = section.listen_http.as_ref().map(http_address).transpose()?;
         if thrift.is_none() && http.is_none() {
             return Err(CliError::usage(
                 "the service would listen nowhere; give --listen-thrift or --listen-http an address",
@@ -113,6 +111,8 @@ impl Serve {
         section.allow_remote |= self.allow_remote;
         section.skip_sanity_check |= self.skip_sanity_check;
         section.wait = self.wait.or(section.wait);
+        section.listen_thrift = self.listen_thrift.clone().or(section.listen_thrift);
+        section.listen_http = self.listen_http.clone().or(section.listen_http);
         if !self.peers.is_empty() {
             section.peers.clone_from(&self.peers);
         }
