@@ -8,20 +8,20 @@ use crate::{setup, tidy};
 /// Runs every step in turn and stops at the first that fails.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let mut report = Vec::new();
+    let mut outcome = Ok(());
     for (name, step) in STEPS {
         eprintln!("ci: {name}");
         let start = Instant::now();
-        let outcome = step.run(workspace);
+        outcome = step
+            .run(workspace)
+            .map_err(|error| TaskError::message(format!("ci: step `{name}` failed: {error}")));
         report.push((name, start.elapsed(), outcome.is_ok()));
-        if let Err(error) = outcome {
-            print_report(&report);
-            return Err(TaskError::message(format!(
-                "ci: step `{name}` failed: {error}"
-            )));
+        if outcome.is_err() {
+            break;
         }
     }
     print_report(&report);
-    Ok(())
+    outcome
 }
 
 fn print_report(report: &[(&str, Duration, bool)]) {

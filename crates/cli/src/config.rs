@@ -19,7 +19,7 @@ use crate::{
     duration::{HumanMs, duration_or},
     error::CliError,
     id_options::{self, LeaseStore, NodeText},
-    origins::Origins,
+    origins::{Origins, is_variable},
     refresh_section::RefreshSection,
     source_settings::SourceSettings,
 };
@@ -136,12 +136,10 @@ impl Config {
         let environment = Env::prefixed("DRIFTLINE_")
             .filter(|key| key.as_str().contains("__"))
             .split("__");
-        let variables = environment.iter().map(|(key, _)| key.to_string());
-        let origins = Origins::new(file.as_deref(), variables);
-        let mut config: Self = figment
-            .merge(environment)
-            .extract()
-            .map_err(|error| wrong(&error, &origins))?;
+        let values = figment.merge(environment);
+        let origins = Origins { file, values };
+        let config = origins.values.extract();
+        let mut config: Self = config.map_err(|error| wrong(&error, &origins))?;
         config.refresh.origins = origins;
         let store = &mut config.store;
         store.data = global.data.clone().or(store.data.take());
@@ -223,10 +221,7 @@ fn file(global: &Global) -> Option<PathBuf> {
 
 /// One line, without any value: it may be a secret.
 fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
-    let from_environment = error
-        .metadata
-        .as_ref()
-        .is_some_and(|metadata| metadata.name.contains("environment"));
+    let from_environment = is_variable(error.metadata.as_ref());
     let origin = origins.of(from_environment);
     let key = |last: Option<&str>| {
         let mut path: Vec<&str> = error.path.iter().map(String::as_str).collect();

@@ -69,11 +69,12 @@ impl IdOptions {
     /// # Errors
     /// [`CliError::Usage`] if the configuration contradicts itself.
     pub fn or(mut self, config: &IdSection) -> Result<Self, CliError> {
-        let configured = match &config.layout {
-            Some(name) => parse::layout(name)
-                .map_err(|error| CliError::usage(format!("id.layout: {error}")))?,
-            None => Layout::TWITTER,
-        };
+        let configured = config
+            .layout
+            .as_deref()
+            .map_or(Ok(Layout::TWITTER), parse::layout);
+        let configured =
+            configured.map_err(|error| CliError::usage(format!("id.layout: {error}")))?;
         if config.node.is_some() && config.lease.is_some() {
             return Err(CliError::usage(
                 "id.node and id.lease are both set; a node is either configured or leased",
@@ -94,10 +95,8 @@ impl IdOptions {
     /// The layout.
     pub fn layout(&self) -> Layout {
         let layout = self.layout.unwrap_or(Layout::TWITTER);
-        match self.epoch_ms {
-            Some(epoch_ms) => layout.with_epoch(epoch_ms),
-            None => layout,
-        }
+        let moved = self.epoch_ms.map(|epoch_ms| layout.with_epoch(epoch_ms));
+        moved.unwrap_or(layout)
     }
 
     /// The configured node.

@@ -71,12 +71,11 @@ pub fn bar(length: Option<u64>, template: &str) -> ProgressBar {
     bar
 }
 
-/// The time between two messages of progress: where nobody watches, each is a line of its own.
-pub fn between_progress() -> Duration {
-    if is_watched() {
-        REDRAWN
-    } else {
-        Duration::from_secs(5)
+/// The time between two messages of progress: below a hidden bar, each is a line of its own.
+pub fn between_progress(bar: &ProgressBar) -> Duration {
+    match bar.is_hidden() {
+        true => Duration::from_secs(5),
+        false => REDRAWN,
     }
 }
 

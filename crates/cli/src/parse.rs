@@ -56,9 +56,8 @@ pub fn overlap(text: &str) -> Result<Overlap, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn fetches(text: &str) -> Result<u32, String> {
-    let number: Option<f64> = text.parse().ok();
-    match number {
-        Some(number) if (1.0..=100.0).contains(&number) => Ok((number * 100.0).round() as u32),
+    match text.parse::<f64>() {
+        Ok(number) if (1.0..=100.0).contains(&number) => Ok((number * 100.0).round() as u32),
         _ => Err(format!(
             "invalid number of fetches a post {text:?}: expected 1 to 100, such as 2.5"
         )),
@@ -70,17 +69,15 @@ pub fn fetches(text: &str) -> Result<u32, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn backfill(text: &str) -> Result<Backfill, String> {
-    let number = || text.parse().ok().map(Backfill::Count);
-    match text {
-        "none" => Ok(Backfill::None),
-        "all" => Ok(Backfill::All),
-        _ => number()
-            .or_else(|| parse_ms(text).ok().map(Backfill::Duration))
-            .ok_or_else(|| {
-                format!(
-                    "invalid backfill {text:?}: expected none, all, a number of posts, or a duration such as 1d"
-                )
-            }),
+    match (text, text.parse()) {
+        ("none", _) => Ok(Backfill::None),
+        ("all", _) => Ok(Backfill::All),
+        (_, Ok(posts)) => Ok(Backfill::Count(posts)),
+        _ => parse_ms(text).map(Backfill::Duration).map_err(|_| {
+            format!(
+                "invalid backfill {text:?}: expected none, all, a number of posts, or a duration such as 1d"
+            )
+        }),
     }
 }
 

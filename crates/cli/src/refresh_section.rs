@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// `[refresh]`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RefreshSection {
     /// Whether stored posts are not refreshed.

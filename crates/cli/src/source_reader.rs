@@ -131,10 +131,9 @@ impl SourceReader {
     /// [`CliError`] if the store failed or the lease was lost.
     pub async fn close(mut self) -> Result<(), CliError> {
         self.following.end().await;
-        let closed = if self.abandoned {
-            Ok(())
-        } else {
-            self.session.close().await
+        let closed = match self.abandoned {
+            true => Ok(()),
+            false => self.session.close().await,
         };
         self.renewing.abort();
         let lease = self.lease;

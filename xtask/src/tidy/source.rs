@@ -59,16 +59,9 @@ fn is_source(path: &str) -> bool {
 
 /// A marker of unfinished work.
 fn leftover(line: &str) -> Option<&'static str> {
-    let word = |marker: &&&str| {
-        line.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-            .any(|word| word == **marker)
-    };
-    let text = |marker: &&&str| line.contains(**marker);
-    WORDS
-        .iter()
-        .find(word)
-        .or_else(|| CODE.iter().find(text))
-        .copied()
+    let mut words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let word = words.find_map(|word| WORDS.into_iter().find(|marker| *marker == word));
+    word.or_else(|| CODE.into_iter().find(|marker| line.contains(marker)))
 }
 
 /// The start of an absolute path that only some machines have.

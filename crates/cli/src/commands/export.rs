@@ -27,7 +27,7 @@ pub struct Export {
     _format: String,
     /// Only posts that were stored since: a time such as
     /// 2026-03-01T12:00:00Z, or how long ago, such as 2h.
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| shown::ago_or_time_ms(text, now_ms()))]
     since: Option<i64>,
 }
 
@@ -69,10 +69,6 @@ fn print(rows: &[ExportRow]) -> io::Result<()> {
         out.write_all(b"\n")?;
     }
     out.flush()
-}
-
-fn since(text: &str) -> Result<i64, String> {
-    shown::ago_or_time_ms(text, now_ms())
 }
 
 const PAGE: u32 = 500;

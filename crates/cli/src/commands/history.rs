@@ -4,7 +4,7 @@ use clap::Args;
 use driftline_core::{post::Counts, refresh::LookupOutcome};
 use driftline_server::admin::{PostHistory, ShowHistory, Version};
 use driftline_store::history::EndedBy;
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{config::Config, error::CliError, shown, store_access::show};
 
@@ -101,14 +101,12 @@ fn timeline(history: &PostHistory) -> Vec<String> {
 
 /// The text of a version, if its upstream's posts have a `content`.
 fn content(version: &Version) -> String {
-    #[derive(Deserialize)]
-    struct Status {
-        content: String,
-    }
     let status = version.status.as_ref();
-    status
-        .and_then(|status| serde_json::from_str(status.get()).ok())
-        .map_or_else(String::new, |Status { content }| content)
+    let status = status.and_then(|status| serde_json::from_str::<Value>(status.get()).ok());
+    let content = status
+        .as_ref()
+        .and_then(|status| status["content"].as_str());
+    content.unwrap_or_default().to_owned()
 }
 
 fn csv(history: &PostHistory) -> Vec<String> {

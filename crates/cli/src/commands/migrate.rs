@@ -32,11 +32,8 @@ impl Migrate {
             store.close().await;
             drop(lock);
         }
-        if json {
-            return output::json(&as_json(&plan, data_dir.shown(), is_done));
-        }
-        let lines = lines(&plan, data_dir.shown(), is_done);
-        lines.iter().try_for_each(|line| output::line(line))
+        let answer = as_json(&plan, data_dir.shown(), is_done);
+        output::reply(json, &answer, |_| lines(&plan, data_dir.shown(), is_done))
     }
 }
 

@@ -102,11 +102,8 @@ impl Simulate {
             .filter(is_asked)
             .map(|(name, policy)| (name, run(&world, &quota, &policy, length_ms, None)))
             .collect();
-        if json {
-            return output::json(&self.answer(&instance, &world, &rows));
-        }
-        let lines = self.lines(&instance, &world, &rows);
-        lines.iter().try_for_each(|line| output::line(line))
+        let answer = self.answer(&instance, &world, &rows);
+        output::reply(json, &answer, |_| self.lines(&instance, &world, &rows))
     }
 
     /// Every history, its times from the beginning of the replay.
@@ -200,13 +197,12 @@ fn history(row: &GrowthHistory, since_ms: i64) -> History {
     let created_at_ms = row.created_at_ms - since_ms;
     let first = totals.first();
     let first = first.map(|(_, total)| (created_at_ms, *total as f64));
-    let grown = totals.windows(2).filter_map(|pair| {
-        let [(from_ms, from), (to_ms, to)] = pair else {
-            return None;
-        };
-        let middle_ms = from_ms + (to_ms - from_ms) / 2;
-        (to != from).then(|| (middle_ms, (to - from) as f64))
-    });
+    let grown = totals
+        .array_windows()
+        .filter_map(|[(from_ms, from), (to_ms, to)]| {
+            let middle_ms = from_ms + (to_ms - from_ms) / 2;
+            (to != from).then(|| (middle_ms, (to - from) as f64))
+        });
     History {
         created_at_ms,
         first_stored_ms: (row.first_ms - since_ms).max(0),

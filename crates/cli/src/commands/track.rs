@@ -234,11 +234,8 @@ fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
 /// A file that cannot be opened is a usage error; one that fails midway is not.
 fn unreadable(name: &str, error: &io::Error) -> CliError {
     use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
-    let what = if name == STDIN {
-        "standard input"
-    } else {
-        name
-    };
+    let what = Some(name).filter(|name| *name != STDIN);
+    let what = what.unwrap_or("standard input");
     let text = format!("{what} cannot be read: {error}");
     match error.kind() {
         IsADirectory => CliError::usage(format!(

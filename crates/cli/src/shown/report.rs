@@ -1,6 +1,6 @@
 //! The completeness report as text.
 
-use driftline_core::{answer::Throttle, timeline::LastError};
+use driftline_core::timeline::LastError;
 use driftline_mirror::{CompletenessReport, GapReport, GapState, RungReport};
 
 use super::{histogram, time::time};
@@ -111,11 +111,15 @@ impl Text {
     }
 
     fn gaps(&mut self, report: &CompletenessReport) {
-        for (kind, title) in TITLES {
+        for (kind, title, what) in [
+            (GapState::Open, "open gaps", OPEN),
+            (GapState::History, "history", "not read yet"),
+            (GapState::PassedOver, "passed over", PASSED_OVER),
+            (GapState::Unrecoverable, "lost", BEYOND),
+        ] {
             let gaps = report.gaps.iter().filter(|gap| gap.kind == kind);
             let ranges: Vec<String> = gaps.map(range).collect();
             if !ranges.is_empty() {
-                let (title, what) = title;
                 self.item(title, &format!("{}, {what}", ranges.len()));
                 self.list(ranges.into_iter());
             } else if kind == GapState::Open {
@@ -199,15 +203,10 @@ impl Text {
             }
             _ => {}
         }
-        if let Some(Throttle {
-            remaining,
-            limit,
-            reset_at_ms,
-        }) = report.throttle
-        {
-            let reset = time(reset_at_ms);
+        if let Some(of) = report.throttle {
+            let (left, limit, reset) = (of.remaining, of.limit, time(of.reset_at_ms));
             self.line(format!(
-                "  quota        {remaining} of {limit} requests left until {reset}"
+                "  quota        {left} of {limit} requests left until {reset}"
             ));
         }
         if let Some(error) = &report.last_error {
@@ -236,25 +235,9 @@ fn count(number: u64, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The ranges that are listed, with their titles.
-const TITLES: [(GapState, (&str, &str)); 4] = [
-    (
-        GapState::Open,
-        (
-            "open gaps",
-            "not read yet; `source fill` asks for one by its first ID",
-        ),
-    ),
-    (GapState::History, ("history", "not read yet")),
-    (
-        GapState::PassedOver,
-        ("passed over", "read, but not again at the last age"),
-    ),
-    (
-        GapState::Unrecoverable,
-        ("lost", "beyond the upstream's depth"),
-    ),
-];
+const OPEN: &str = "not read yet; `source fill` asks for one by its first ID";
+const PASSED_OVER: &str = "read, but not again at the last age";
+const BEYOND: &str = "beyond the upstream's depth";
 const MAX_LIST: usize = 20;
 /// The server's time is known to a second and a round trip.
 const REPORTED_CLOCK_LEAD_MS: i64 = 2_500;

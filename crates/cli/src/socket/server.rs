@@ -90,10 +90,9 @@ async fn converse(stream: UnixStream, host: Host) {
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = String::new();
-        match (&mut stream).take(MAX_COMMAND).read_line(&mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
+        let Ok(1..) = (&mut stream).take(MAX_COMMAND).read_line(&mut line).await else {
+            return;
+        };
         let answer = match answer(&host, &line).await {
             Ok(reply) => Answer::Ok(reply),
             Err(error) => Answer::Error(error),

@@ -154,7 +154,7 @@ impl Demo {
             all.add(bar).with_prefix(name)
         });
         loop {
-            sleep(output::between_progress()).await;
+            sleep(output::between_progress(&bars[0])).await;
             let elapsed_ms = now_ms() - begun_ms;
             for ((name, bar), progress) in NAMES.iter().zip(&bars).zip(progress) {
                 let text = progress.borrow().to_string();
@@ -180,23 +180,18 @@ impl Demo {
         let freshness = Freshness::new(server, &published, polled);
         let (naive, clamp, mirrored) = polled;
         let scores = [naive, clamp, &mirrored.seen].map(|seen| Score::new(&published, seen));
-        if json {
-            let [naive, clamp, driftline] = &scores;
-            output::json(&serde_json::json!({
-                "seed": self.seed,
-                "published": published.counted.len(),
-                "short_lived": published.short_lived.len(),
-                "naive": naive,
-                "clamp": clamp,
-                "driftline": driftline,
-                "freshness": freshness,
-            }))?;
-        } else {
-            let lines = lines(&published, &scores).into_iter();
-            let mut lines = lines.chain([freshness.line()]);
-            lines.try_for_each(|line| output::line(&line))?;
-        }
-        match scores[2].missed {
+        let [naive, clamp, driftline] = &scores;
+        let answer = serde_json::json!({
+            "seed": self.seed,
+            "published": published.counted.len(),
+            "short_lived": published.short_lived.len(),
+            "naive": naive,
+            "clamp": clamp,
+            "driftline": driftline,
+            "freshness": freshness,
+        });
+        output::reply(json, &answer, |_| lines(&published, &scores, &freshness))?;
+        match driftline.missed {
             0 => Ok(()),
             missed => {
                 explain(&published, mirrored, begun_ms)?;
@@ -239,7 +234,11 @@ impl Freshness {
 }
 
 /// One line a poller, below a head; and what does not count.
-fn lines(published: &Published, scores: &[Score; NAMES.len()]) -> Vec<String> {
+fn lines(
+    published: &Published,
+    scores: &[Score; NAMES.len()],
+    freshness: &Freshness,
+) -> Vec<String> {
     let ms = |ms: Option<i64>| ms.map_or_else(|| "-".to_owned(), show_ms);
     let rows = NAMES.iter().zip(scores).map(|(name, score)| {
         [
@@ -262,6 +261,7 @@ fn lines(published: &Published, scores: &[Score; NAMES.len()]) -> Vec<String> {
             show_ms(LAST_RUNG_MS),
         ));
     }
+    lines.push(freshness.line());
     lines
 }
 

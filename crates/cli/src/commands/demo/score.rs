@@ -21,16 +21,9 @@ pub(super) struct Progress {
 
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            stored,
-            requests,
-            redundant,
-            remark,
-        } = self;
-        write!(
-            f,
-            "{stored:>5} stored, {requests:>4} requests, {redundant:>5} fetched again{remark}"
-        )
+        let (stored, requests, redundant) = (self.stored, self.requests, self.redundant);
+        write!(f, "{stored:>5} stored, {requests:>4} requests, ")?;
+        write!(f, "{redundant:>5} fetched again{}", self.remark)
     }
 }
 

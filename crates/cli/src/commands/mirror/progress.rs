@@ -28,7 +28,7 @@ impl Progress {
 
     /// Shows the progress of the session.
     pub fn show(&mut self, session: &Session, settling: bool) {
-        let is_shown = |at: Instant| at.elapsed() < output::between_progress();
+        let is_shown = |at: Instant| at.elapsed() < output::between_progress(&self.bar);
         if self.shown_at.is_some_and(is_shown) {
             return;
         }

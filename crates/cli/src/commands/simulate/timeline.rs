@@ -92,10 +92,8 @@ impl SimulateTimeline {
             ("clamp 1s", peer(Baseline::Clamp(1_000))),
             ("newest ID", peer(Baseline::Newest)),
         ];
-        if json {
-            return output::json(&json!({ "pollers": rows.each_ref().map(row_json) }));
-        }
-        lines(&rows).iter().try_for_each(|line| output::line(line))
+        let answer = json!({ "pollers": rows.each_ref().map(row_json) });
+        output::reply(json, &answer, |_| lines(&rows))
     }
 }
 
