@@ -1,4 +1,4 @@
-//! Addresses to listen on.
+//! Addresses to listen on, and HTTP on them.
 
 use std::{io, net::SocketAddr};
 

@@ -145,10 +145,8 @@ impl Demo {
         progress: &[watch::Sender<Progress>; NAMES.len()],
         begun_ms: i64,
     ) -> Infallible {
-        let (length, all) = (
-            u64::try_from(self.for_ms).unwrap_or(0),
-            MultiProgress::new(),
-        );
+        let length = u64::try_from(self.for_ms).unwrap_or(0);
+        let all = MultiProgress::new();
         let bars = NAMES.map(|name| {
             let bar = output::bar(Some(length), "{prefix:>9} [{bar:24}] {msg}");
             all.add(bar).with_prefix(name)
