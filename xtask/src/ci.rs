@@ -1,7 +1,5 @@
 use std::time::{Duration, Instant};
 
-use xshell::cmd;
-
 use crate::error::TaskError;
 use crate::test::{self, TestArgs};
 use crate::workspace::{Workspace, run as run_program};
@@ -10,21 +8,20 @@ use crate::{setup, tidy};
 /// Runs every step in turn and stops at the first that fails.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let mut report = Vec::new();
+    let mut outcome = Ok(());
     for (name, step) in STEPS {
         eprintln!("ci: {name}");
         let start = Instant::now();
-        let outcome = step(workspace);
+        outcome = step
+            .run(workspace)
+            .map_err(|error| TaskError::message(format!("ci: step `{name}` failed: {error}")));
         report.push((name, start.elapsed(), outcome.is_ok()));
-        if let Err(error) = outcome {
-            print_report(&report);
-            return Err(TaskError::Step {
-                step: name,
-                error: Box::new(error),
-            });
+        if outcome.is_err() {
+            break;
         }
     }
     print_report(&report);
-    Ok(())
+    outcome
 }
 
 fn print_report(report: &[(&str, Duration, bool)]) {
@@ -32,34 +29,6 @@ fn print_report(report: &[(&str, Duration, bool)]) {
         let outcome = if *ok { "ok" } else { "FAILED" };
         eprintln!("ci: {name:<7} {:>7.1} s  {outcome}", took.as_secs_f64());
     }
-}
-
-fn format(workspace: &Workspace) -> Result<(), TaskError> {
-    let shell = &workspace.shell;
-    run_program(cmd!(shell, "cargo fmt --all -- --check"))
-}
-
-fn clippy(workspace: &Workspace) -> Result<(), TaskError> {
-    let shell = &workspace.shell;
-    run_program(cmd!(
-        shell,
-        "cargo clippy --workspace --all-targets --all-features --locked -- -D warnings"
-    ))
-}
-
-/// The benchmarks stand in a workspace of their own, which nothing else builds.
-fn bench(workspace: &Workspace) -> Result<(), TaskError> {
-    let shell = &workspace.shell;
-    run_program(cmd!(
-        shell,
-        "cargo check --manifest-path bench/Cargo.toml --locked"
-    ))
-}
-
-fn doc(workspace: &Workspace) -> Result<(), TaskError> {
-    let shell = &workspace.shell;
-    let doc = cmd!(shell, "cargo doc --workspace --no-deps --locked");
-    run_program(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The README gives the test command, which must not rot there.
@@ -73,15 +42,33 @@ fn test(workspace: &Workspace) -> Result<(), TaskError> {
     test::run(workspace, &TestArgs::default())
 }
 
-type Step = fn(&Workspace) -> Result<(), TaskError>;
+enum Step {
+    /// A command of cargo, a word after each space.
+    Cargo(&'static str),
+    Task(fn(&Workspace) -> Result<(), TaskError>),
+}
+
+impl Step {
+    fn run(&self, workspace: &Workspace) -> Result<(), TaskError> {
+        match self {
+            Self::Cargo(line) => {
+                let cargo = workspace.shell.cmd("cargo").args(line.split(' '));
+                run_program(cargo.env("RUSTDOCFLAGS", "-D warnings"))
+            }
+            Self::Task(task) => task(workspace),
+        }
+    }
+}
 
 const README_LINE: &str = "$ cargo xtask test";
+#[rustfmt::skip]
 const STEPS: [(&str, Step); 7] = [
-    ("setup", setup::run),
-    ("fmt", format),
-    ("tidy", tidy::run),
-    ("clippy", clippy),
-    ("bench", bench),
-    ("doc", doc),
-    ("test", test),
+    ("setup", Step::Task(setup::run)),
+    ("fmt", Step::Cargo("fmt --all -- --check")),
+    ("tidy", Step::Task(tidy::run)),
+    ("clippy", Step::Cargo("clippy --workspace --all-targets --all-features --locked -- -D warnings")),
+    // A workspace of its own, which nothing else builds.
+    ("bench", Step::Cargo("check --manifest-path bench/Cargo.toml --locked")),
+    ("doc", Step::Cargo("doc --workspace --no-deps --locked")),
+    ("test", Step::Task(test)),
 ];

@@ -3,15 +3,6 @@ use std::io;
 /// Why a developer command did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TaskError {
-    /// A step of `ci` failed.
-    #[error("ci: step `{step}` failed: {error}")]
-    Step {
-        /// The step's name.
-        step: &'static str,
-        /// The reason.
-        error: Box<TaskError>,
-    },
-
     /// A program could not be run.
     #[error("{0}: {1}")]
     Program(String, io::Error),

@@ -59,11 +59,7 @@ impl SeededTest {
         flags: &[&str],
         variables: &[(&str, String)],
     ) -> Result<(), TaskError> {
-        let SeededTest {
-            package,
-            name,
-            filter,
-        } = self;
+        let (package, name, filter) = (self.package, self.name, self.filter);
         let shell = &workspace.shell;
         let test = cmd!(
             shell,

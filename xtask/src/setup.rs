@@ -16,21 +16,16 @@ pub(crate) struct Server {
     programs: &'static [&'static str],
 }
 
+const fn server(package: &'static str, programs: &'static [&'static str]) -> Server {
+    Server { package, programs }
+}
+
 /// What the tests keep data in.
-const POSTGRES: Server = Server {
-    package: "postgresql",
-    programs: &["initdb", "postgres"],
-};
+const POSTGRES: Server = server("postgresql", &["initdb", "postgres"]);
 /// What nothing but a benchmark needs.
-pub(crate) const REDIS: Server = Server {
-    package: "redis-server",
-    programs: &["redis-server", "redis-benchmark"],
-};
+pub(crate) const REDIS: Server = server("redis-server", &["redis-server", "redis-benchmark"]);
 /// What nothing but a benchmark needs.
-pub(crate) const BEANSTALKD: Server = Server {
-    package: "beanstalkd",
-    programs: &["beanstalkd"],
-};
+pub(crate) const BEANSTALKD: Server = server("beanstalkd", &["beanstalkd"]);
 
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {

@@ -8,7 +8,6 @@ mod source;
 
 use std::fs;
 
-use cargo_metadata::camino::Utf8Path;
 use cargo_metadata::{Metadata, MetadataCommand};
 use xshell::cmd;
 
@@ -37,21 +36,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
 
 fn check_crates(workspace: &Workspace, metadata: &Metadata) -> Result<Vec<Offence>, TaskError> {
     let mut offences = Vec::new();
-    let packages = metadata.workspace_packages();
-    let members: Vec<&str> = packages.iter().map(|member| member.name.as_str()).collect();
-    for package in &packages {
-        let path = relative(workspace, &package.manifest_path);
-        let text = workspace.shell.read_file(&path)?;
-        let member = edges::Member {
-            name: package.name.as_str(),
-            path: &path,
-            text: &text,
-            dependencies: package.dependencies.iter().map(Into::into).collect(),
-        };
-        offences.extend(edges::check(&member, &members));
-        offences.extend(manifest::check_lints(&path, &text));
+    for package in metadata.workspace_packages() {
+        let path = &package.manifest_path;
+        let path = path.strip_prefix(&workspace.root).unwrap_or(path).as_str();
+        let text = workspace.shell.read_file(path)?;
+        offences.extend(edges::check(package, path, &text));
+        offences.extend(manifest::check_lints(path, &text));
         for found in purity::unwanted(workspace, package.name.as_str())? {
-            offences.push(Offence::new(&path, 1, found));
+            offences.push(Offence::new(path, 1, found));
         }
     }
     for path in CLOCKLESS {
@@ -79,12 +71,6 @@ fn check_files(workspace: &Workspace) -> Result<Vec<Offence>, TaskError> {
         offences.extend(source::check(path, &text));
     }
     Ok(offences)
-}
-
-fn relative(workspace: &Workspace, path: &Utf8Path) -> String {
-    let path = path.as_std_path();
-    let inside = path.strip_prefix(&workspace.root).unwrap_or(path);
-    inside.display().to_string()
 }
 
 /// What makes clippy refuse a clock in the pure crates.

@@ -20,34 +20,31 @@ pub fn table(
     skew_ms: i64,
     origins: &Origins,
 ) -> Result<AgeTable, CliError> {
-    let mut bands: Vec<Written<'_>> = Vec::new();
-    for (age, HumanMs(every_ms)) in given.into_iter().flatten() {
+    let mut by_age: BTreeMap<i64, Written<'_>> = BTreeMap::new();
+    for (age, &HumanMs(every_ms)) in given.into_iter().flatten() {
         let wrong = |what: &str| {
             let name = origins.name(&["refresh", "ages", age]);
             CliError::usage(format!("{name}: {what}"))
         };
         let below_ms = parse_ms(age).map_err(|error| wrong(&error))?;
-        if let Some(other) = bands.iter().find(|band| band.of.below_ms == below_ms) {
+        let of = AgeBand { below_ms, every_ms };
+        if let Some(other) = by_age.insert(below_ms, Written { key: Some(age), of }) {
             let other = other.age();
             return Err(wrong(&format!(
                 "{other:?} is the same age; leave one of them out"
             )));
         }
-        let of = AgeBand {
-            below_ms,
-            every_ms: *every_ms,
-        };
-        bands.push(Written { key: Some(age), of });
     }
     let defaults = AgeTable::default();
-    let default_ages = defaults.bands().iter().map(|of| of.below_ms);
-    let is_default = |band: &Written<'_>| default_ages.clone().any(|age| age == band.of.below_ms);
-    if given.is_none() || (!bands.is_empty() && bands.iter().all(is_default)) {
-        let is_left_out = |of: &&AgeBand| !bands.iter().any(|band| band.of.below_ms == of.below_ms);
-        let left_out: Vec<_> = defaults.bands().iter().filter(is_left_out).collect();
-        bands.extend(left_out.into_iter().map(|&of| Written { key: None, of }));
+    let is_default = |age: &i64| defaults.bands().iter().any(|of| of.below_ms == *age);
+    if given.is_none() || (!by_age.is_empty() && by_age.keys().all(is_default)) {
+        for &of in defaults.bands() {
+            by_age
+                .entry(of.below_ms)
+                .or_insert(Written { key: None, of });
+        }
     }
-    bands.sort_by_key(|band| band.of.below_ms);
+    let bands: Vec<Written<'_>> = by_age.into_values().collect();
     let of_all = bands.iter().map(|band| band.of).collect();
     AgeTable::new(of_all, skew_ms).map_err(|error| wrong(error, &bands, origins))
 }

@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use secrecy::SecretString;
 
-use crate::{
-    commands::{
-        credential, demo, export, history, id, migrate, mirror, refresh, serve, simulate, source,
-        track, why,
-    },
-    config::DatabaseUrl,
+use crate::commands::{
+    credential, demo, export, history, id, migrate, mirror, refresh, serve, simulate, source,
+    track, why,
 };
 
 /// Driftline keeps complete copies of timelines.
@@ -37,7 +35,7 @@ pub struct Global {
     /// postgres://USER@HOST:PORT/DATABASE. A password is better kept in
     /// DRIFTLINE_STORE__DATABASE_URL, where no process list shows it.
     #[arg(long, global = true, value_name = "URL")]
-    pub database_url: Option<DatabaseUrl>,
+    pub database_url: Option<SecretString>,
     /// The configuration [default: driftline.toml, here or in the platform's
     /// folder for configurations].
     #[arg(long, global = true, value_name = "FILE")]

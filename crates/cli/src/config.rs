@@ -1,9 +1,6 @@
 //! The configuration: a TOML file, then the environment, then flags.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use driftline_core::timeline::Settings;
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
@@ -14,22 +11,22 @@ use figment::{
     error::Kind,
     providers::{Env, Format as _, Toml},
 };
+use secrecy::SecretString;
 use serde::Deserialize;
-use url::Url;
 
 use crate::{
     cli::Global,
-    duration::{HumanMs, duration},
+    duration::{HumanMs, duration_or},
     error::CliError,
     id_options::{self, LeaseStore, NodeText},
-    origins::Origins,
+    origins::{Origins, is_variable},
     refresh_section::RefreshSection,
     source_settings::SourceSettings,
 };
 
 /// Everything that can be configured. What is not set has the default that
 /// `docs/operating.md` lists.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The server.
@@ -47,7 +44,7 @@ pub struct Config {
 }
 
 /// `[server]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSection {
     /// The address that it listens on.
@@ -61,19 +58,19 @@ pub struct ServerSection {
 }
 
 /// `[store]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSection {
     /// The data folder.
     pub data: Option<PathBuf>,
     /// The PostgreSQL database that replaces the database file.
-    pub database_url: Option<DatabaseUrl>,
+    pub database_url: Option<SecretString>,
     /// The schema in it.
     pub database_schema: Option<String>,
 }
 
 /// `[id]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IdSection {
     /// Whether `serve` gives out IDs too.
@@ -102,7 +99,7 @@ pub struct IdSection {
 }
 
 /// `[upstream]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpstreamSection {
     /// Whether upstreams may be in private networks.
@@ -121,46 +118,6 @@ pub struct UpstreamSection {
     pub user_agent: Option<String>,
 }
 
-/// A PostgreSQL URL. It is never shown whole: it may hold a password.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct DatabaseUrl(String);
-
-impl From<String> for DatabaseUrl {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl DatabaseUrl {
-    /// The whole URL, for the database only.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// Host, port and database: what may be shown.
-    ///
-    /// # Errors
-    /// [`CliError::Usage`] if it is not a PostgreSQL URL.
-    pub fn shown(&self) -> Result<String, CliError> {
-        let wrong =
-            || CliError::usage("invalid database URL: expected postgres://USER@HOST:PORT/DATABASE");
-        let url = Url::parse(&self.0).map_err(|_| wrong())?;
-        if !matches!(url.scheme(), "postgres" | "postgresql") {
-            return Err(wrong());
-        }
-        let host = url.host_str().unwrap_or("");
-        let port = url.port().map_or(String::new(), |port| format!(":{port}"));
-        Ok(format!("postgres://{host}{port}{}", url.path()))
-    }
-}
-
-impl fmt::Debug for DatabaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("DatabaseUrl(…)")
-    }
-}
-
 impl Config {
     /// Reads the file and the environment and puts the flags above them.
     ///
@@ -171,29 +128,22 @@ impl Config {
         let file = file(global);
         if let Some(path) = &file {
             let text = std::fs::read_to_string(path).map_err(|error| {
-                CliError::usage(format!(
-                    "the configuration {} cannot be read: {error}",
-                    path.display()
-                ))
+                let path = path.display();
+                CliError::usage(format!("the configuration {path} cannot be read: {error}"))
             })?;
             figment = figment.merge(Toml::string(&text));
         }
         let environment = Env::prefixed("DRIFTLINE_")
             .filter(|key| key.as_str().contains("__"))
             .split("__");
-        let variables = environment.iter().map(|(key, _)| key.to_string());
-        let origins = Origins::new(file.as_deref(), variables);
-        let mut config: Self = figment
-            .merge(environment)
-            .extract()
-            .map_err(|error| wrong(&error, &origins))?;
+        let values = figment.merge(environment);
+        let origins = Origins { file, values };
+        let config = origins.values.extract();
+        let mut config: Self = config.map_err(|error| wrong(&error, &origins))?;
         config.refresh.origins = origins;
-        if let Some(data) = &global.data {
-            config.store.data = Some(data.clone());
-        }
-        if let Some(url) = &global.database_url {
-            config.store.database_url = Some(url.clone());
-        }
+        let store = &mut config.store;
+        store.data = global.data.clone().or(store.data.take());
+        store.database_url = global.database_url.clone().or(store.database_url.take());
         Ok(config)
     }
 
@@ -216,15 +166,12 @@ impl Config {
             (upstream.total_timeout, &mut options.total_timeout),
             (upstream.silence_timeout, &mut options.silence_timeout),
         ] {
-            match given {
-                None => {}
-                Some(HumanMs(0)) => {
-                    return Err(CliError::usage(
-                        "a timeout in [upstream] is zero; leave it out for the default",
-                    ));
-                }
-                Some(HumanMs(ms)) => *timeout = duration(ms),
+            if given == Some(HumanMs(0)) {
+                return Err(CliError::usage(
+                    "a timeout in [upstream] is zero; leave it out for the default",
+                ));
             }
+            *timeout = duration_or(given, *timeout);
         }
         Http::new(options).map_err(CliError::usage)
     }
@@ -266,29 +213,19 @@ fn file(global: &Global) -> Option<PathBuf> {
     if let Some(path) = &global.config {
         return Some(path.clone());
     }
-    let here = PathBuf::from(FILE);
-    let platform = directories::ProjectDirs::from("", "", "driftline")
-        .map(|folders| folders.config_dir().join(FILE));
-    [Some(here), platform]
-        .into_iter()
-        .flatten()
-        .find(|path| path.is_file())
+    let platform = directories::ProjectDirs::from("", "", "driftline");
+    let platform = platform.map(|folders| folders.config_dir().join(FILE));
+    let mut places = std::iter::once(PathBuf::from(FILE)).chain(platform);
+    places.find(|path| path.is_file())
 }
 
 /// One line, without any value: it may be a secret.
 fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
-    let from_environment = error
-        .metadata
-        .as_ref()
-        .is_some_and(|metadata| metadata.name.contains("environment"));
+    let from_environment = is_variable(error.metadata.as_ref());
     let origin = origins.of(from_environment);
     let key = |last: Option<&str>| {
         let mut path: Vec<&str> = error.path.iter().map(String::as_str).collect();
-        if let Some(last) = last
-            && path.last() != Some(&last)
-        {
-            path.push(last);
-        }
+        path.extend(last.filter(|last| path.last() != Some(last)));
         Origins::key(&path, from_environment)
     };
     let message = match &error.kind {
@@ -298,11 +235,8 @@ fn wrong(error: &figment::Error, origins: &Origins) -> CliError {
             known.join(", ")
         ),
         Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
-            format!(
-                "{origin}: {:?} must be {}",
-                key(None),
-                in_words(&expected.to_string())
-            )
+            let expected = expected.to_string();
+            format!("{origin}: {:?} must be {}", key(None), in_words(&expected))
         }
         Kind::UnknownVariant(_, known) => {
             let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
@@ -333,12 +267,9 @@ fn in_words(expected: &str) -> &str {
 
 /// A parser's message without the lines of the file that it quotes.
 fn without_source(message: &str) -> String {
-    let kept: Vec<&str> = message
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.contains('|'))
-        .collect();
-    kept.join(": ")
+    let lines = message.lines().map(str::trim);
+    let kept = lines.filter(|line| !line.is_empty() && !line.contains('|'));
+    kept.collect::<Vec<_>>().join(": ")
 }
 
 const KEY_FILE: &str = "credentials.key";

@@ -8,9 +8,11 @@ use std::{
 };
 
 use driftline_store::{
-    MigrationPlan, SecretUrl, Store, StoreError, Target, source,
+    MigrationPlan, Root, SecretUrl, Store, StoreError, Target, Tx, source,
     source_lease::{self, Lease},
 };
+use secrecy::{ExposeSecret as _, SecretString};
+use url::Url;
 
 use crate::{config::StoreSection, error::CliError};
 
@@ -43,28 +45,24 @@ impl DataDir {
                     CliError::usage("this system has no folder for data; name one with --data")
                 })?,
         };
-        let (target, shown) = match &store.database_url {
-            Some(url) => {
-                let shown = url.shown()?;
-                let target = Target::Postgres {
-                    url: SecretUrl::new(url.expose()),
-                    schema: store.database_schema.clone(),
-                };
-                let schema = store.database_schema.iter();
-                (
-                    target,
-                    schema.fold(shown, |shown, schema| format!("{shown} schema {schema}")),
-                )
-            }
-            None => {
-                let path = data.join(DATABASE);
-                (Target::Sqlite { path }, DATABASE.to_owned())
-            }
+        let Some(url) = &store.database_url else {
+            return Ok(Self {
+                target: Target::Sqlite {
+                    path: data.join(DATABASE),
+                },
+                data,
+                shown: DATABASE.to_owned(),
+            });
         };
+        let schema = store.database_schema.clone();
+        let in_schema = schema.as_ref().map(|schema| format!(" schema {schema}"));
         Ok(Self {
             data,
-            target,
-            shown,
+            shown: without_secrets(url)? + &in_schema.unwrap_or_default(),
+            target: Target::Postgres {
+                url: SecretUrl::new(url.expose_secret()),
+                schema,
+            },
         })
     }
 
@@ -111,12 +109,11 @@ impl DataDir {
     /// [`CliError::Failed`] if that cannot be done.
     pub fn make(&self) -> Result<(), CliError> {
         let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        builder.mode(0o700);
-        builder.create(&self.data).map_err(|error| {
+        let made = builder.recursive(true).mode(0o700).create(&self.data);
+        made.map_err(|error| {
+            let data = self.data.display();
             CliError::failed(format!(
-                "the data folder {} cannot be made: {error}; name another one with --data",
-                self.data.display()
+                "the data folder {data} cannot be made: {error}; name another one with --data"
             ))
         })
     }
@@ -129,18 +126,12 @@ impl DataDir {
         self.make()?;
         let path = self.data.join("lock");
         let wrong = |error: io::Error| {
-            CliError::failed(format!(
-                "the lock {} cannot be taken: {error}",
-                path.display()
-            ))
+            let path = path.display();
+            CliError::failed(format!("the lock {path} cannot be taken: {error}"))
         };
-        let mut file = File::options()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(wrong)?;
+        let mut options = File::options();
+        let options = options.create(true).truncate(false).read(true).write(true);
+        let mut file = options.open(&path).map_err(wrong)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
@@ -184,7 +175,7 @@ impl DataDir {
     pub async fn open(&self, _lock: &Lock) -> Result<Store, CliError> {
         let store = self.blocking(Store::open).await?;
         if matches!(self.target, Target::Sqlite { .. }) {
-            end_leases_of_the_dead(&store).await?;
+            store.write(Root::none(), end_leases_of_the_dead).await?;
         }
         Ok(store)
     }
@@ -219,35 +210,36 @@ impl DataDir {
             .await
             .map_err(|error| CliError::failed(format!("the store was not opened: {error}")))?;
         done.map_err(|error| {
-            CliError::failed(format!(
-                "the store {} cannot be opened: {error}",
-                self.shown
-            ))
+            let shown = &self.shown;
+            CliError::failed(format!("the store {shown} cannot be opened: {error}"))
         })
     }
 }
 
+/// Host, port and database of a PostgreSQL URL: what may be shown.
+fn without_secrets(url: &SecretString) -> Result<String, CliError> {
+    let url = Url::parse(url.expose_secret()).ok();
+    let is_postgres = |url: &Url| matches!(url.scheme(), "postgres" | "postgresql");
+    let url = url.filter(is_postgres).ok_or_else(|| {
+        CliError::usage("invalid database URL: expected postgres://USER@HOST:PORT/DATABASE")
+    })?;
+    let host = url.host_str().unwrap_or("");
+    let port = url.port().map_or(String::new(), |port| format!(":{port}"));
+    Ok(format!("postgres://{host}{port}{}", url.path()))
+}
+
 /// A database file belongs to the process with the folder's lock, so whoever
 /// else has a lease is dead.
-async fn end_leases_of_the_dead(store: &Store) -> Result<(), CliError> {
-    for source in store.read(source::list).await? {
-        let Some(holding) = source.holding else {
-            continue;
-        };
-        let lease = Lease {
-            source: source.id,
-            fence: holding.fence,
-            until_ms: holding.until_ms,
-        };
-        store
-            .write(source::root(source.id), move |tx| {
-                source_lease::release(tx, &lease)
-            })
-            .await
-            .or_else(|error| match error {
-                StoreError::NoSource => Ok(false),
-                error => Err(error),
-            })?;
+fn end_leases_of_the_dead(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    for source in source::list(tx)? {
+        if let Some(holding) = source.holding {
+            let lease = Lease {
+                source: source.id,
+                fence: holding.fence,
+                until_ms: holding.until_ms,
+            };
+            source_lease::release(tx, &lease)?;
+        }
     }
     Ok(())
 }
@@ -255,11 +247,12 @@ async fn end_leases_of_the_dead(store: &Store) -> Result<(), CliError> {
 /// A name for this process's leases that no other process has.
 pub fn holder_name() -> String {
     use std::hash::{BuildHasher as _, RandomState};
-    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+    let places = ["/proc/sys/kernel/hostname", "/etc/hostname"];
+    let host = places
         .iter()
-        .find_map(|path| std::fs::read_to_string(path).ok())
-        .or_else(|| std::env::var("HOSTNAME").ok())
-        .unwrap_or_else(|| "host".into());
+        .find_map(|path| std::fs::read_to_string(path).ok());
+    let host = host.or_else(|| std::env::var("HOSTNAME").ok());
+    let host = host.unwrap_or_else(|| "host".into());
     let random = RandomState::new().hash_one(std::process::id());
     format!("{}-{}-{random:016x}", host.trim(), std::process::id())
 }

@@ -28,6 +28,16 @@ pub fn duration(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
+/// The given duration, or a default, ms.
+pub fn ms_or(given: Option<HumanMs>, default_ms: i64) -> i64 {
+    given.map_or(default_ms, |HumanMs(ms)| ms)
+}
+
+/// The given duration, or a default.
+pub fn duration_or(given: Option<HumanMs>, default: Duration) -> Duration {
+    given.map_or(default, |HumanMs(ms)| duration(ms))
+}
+
 /// A duration in a configuration or a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HumanMs(pub i64);
@@ -56,15 +66,8 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_people_write_them() {
-        for (text, ms) in [
-            ("500ms", 500),
-            ("90s", 90_000),
-            ("1h30m", 5_400_000),
-            ("1h 30m", 5_400_000),
-            ("1d", 86_400_000),
-        ] {
-            assert_eq!(parse_ms(text), Ok(ms), "{text}");
-        }
+        let read = ["500ms", "90s", "1h30m", "1h 30m", "1d"].map(|text| parse_ms(text).unwrap());
+        assert_eq!(read, [500, 90_000, 5_400_000, 5_400_000, 86_400_000]);
         for text in ["", "5", "fast", "-1s"] {
             let refused = parse_ms(text).unwrap_err();
             assert!(refused.contains("invalid duration"), "{refused}");
@@ -77,14 +80,7 @@ mod tests {
 
     #[test]
     fn durations_are_shown_as_they_are_read() {
-        for (ms, text) in [
-            (0, "0ms"),
-            (1_234, "1s234ms"),
-            (61_234, "1m1s200ms"),
-            (5_400_000, "1h30m"),
-            (-500, "-500ms"),
-        ] {
-            assert_eq!(show_ms(ms), text);
-        }
+        let shown = [0, 1_234, 61_234, 5_400_000, -500].map(show_ms);
+        assert_eq!(shown, ["0ms", "1s234ms", "1m1s200ms", "1h30m", "-500ms"]);
     }
 }

@@ -43,10 +43,9 @@ impl CliError {
 
 impl From<CommandError> for CliError {
     fn from(error: CommandError) -> Self {
-        if error.usage {
-            Self::Usage(error.message)
-        } else {
-            Self::Failed(error.message)
+        match error.usage {
+            true => Self::Usage(error.message),
+            false => Self::Failed(error.message),
         }
     }
 }

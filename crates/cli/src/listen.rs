@@ -1,9 +1,10 @@
-//! Addresses to listen on.
+//! Addresses to listen on, and HTTP on them.
 
-use std::net::SocketAddr;
+use std::{io, net::SocketAddr};
 
-use driftline_api::transport::Limits;
-use tokio::net::TcpListener;
+use axum::Router;
+use driftline_api::transport::{self, Limits};
+use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::error::CliError;
 
@@ -32,41 +33,54 @@ pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, CliErr
     })
 }
 
-/// The limits on HTTP clients.
-pub fn http_limits() -> Limits {
-    Limits {
-        connections: connection_limits().http,
+/// Serves HTTP until `ending` is over; requests in flight are answered.
+///
+/// # Errors
+/// Those of `ending`, or [`CliError::Failed`] if the listener broke.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    ending: impl Future<Output = Result<(), CliError>>,
+) -> Result<(), CliError> {
+    let limits = Limits {
+        connections: (open_files() / 3).clamp(1, MAX_HTTP),
         ..Limits::default()
-    }
+    };
+    let (end, ended) = oneshot::channel::<()>();
+    let ended = async {
+        let _ = ended.await;
+    };
+    let serving = transport::serve(listener, router, limits, ended);
+    let ending = async {
+        let outcome = ending.await;
+        drop(end);
+        outcome
+    };
+    let (served, outcome) = tokio::join!(serving, ending);
+    outcome.and(served.map_err(|error| broke(&error)))
 }
 
-/// The largest number of open connections.
-#[derive(Debug, Clone, Copy)]
-pub struct ConnectionLimits {
-    /// Over HTTP.
-    pub http: usize,
-    /// Over Thrift.
-    pub thrift: usize,
+/// The error of a listener.
+pub fn broke(error: &io::Error) -> CliError {
+    CliError::failed(format!("HTTP broke: {error}"))
 }
 
-/// Raises the limit of open files to what the system allows, and shares it out. Some are reserved:
-/// windows and posts are recorded however many clients there are.
-pub fn connection_limits() -> ConnectionLimits {
-    let files = open_files().saturating_sub(RESERVED_FILES);
-    ConnectionLimits {
-        http: (files / 3).clamp(1, MAX_HTTP),
-        thrift: (files / 3 * 2).clamp(1, MAX_THRIFT),
-    }
+/// The largest number of open connections over Thrift.
+pub fn thrift_connections() -> usize {
+    (open_files() / 3 * 2).clamp(1, MAX_THRIFT)
 }
 
+/// Raises the limit of open files to what the system allows, for clients over HTTP and Thrift to share.
+/// Some are reserved: windows and posts are recorded however many clients there are.
 fn open_files() -> usize {
-    match rlimit::increase_nofile_limit(rlimit::INFINITY) {
+    let files = match rlimit::increase_nofile_limit(rlimit::INFINITY) {
         Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
         Err(error) => {
             tracing::info!(%error, "the limit of open files stays as it is");
             DEFAULT_FILES
         }
-    }
+    };
+    files.saturating_sub(RESERVED_FILES)
 }
 
 const RESERVED_FILES: usize = 128;

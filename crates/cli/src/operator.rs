@@ -1,19 +1,25 @@
 //! The operator's token, and what is open without one.
 
-use std::net::SocketAddr;
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::Path,
+};
 
 use driftline_api::auth::{Authorization, OperatorToken};
 use secrecy::SecretString;
-use url::{Host, Url};
+use url::Url;
 
-use crate::{config::ServerSection, error::CliError};
+use crate::error::CliError;
 
 /// Reads the operator's token from where the configuration says that it is.
 ///
 /// # Errors
 /// [`CliError::Usage`] if it is missing or invalid. Never holds the token.
-pub fn token(section: &ServerSection) -> Result<Option<OperatorToken>, CliError> {
-    let (text, location) = match (&section.token_env, &section.token_file) {
+pub fn token(
+    variable: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<OperatorToken>, CliError> {
+    let (text, location) = match (variable, file) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {
             return Err(CliError::usage(
@@ -22,22 +28,19 @@ pub fn token(section: &ServerSection) -> Result<Option<OperatorToken>, CliError>
         }
         (Some(name), None) => {
             let location = format!("the environment variable {name}");
-            let text = std::env::var(name).map_err(|_| {
-                CliError::usage(format!("{location} with the operator's token is not set"))
-            });
-            (text?, location)
+            let text = std::env::var(name)
+                .map_err(|_| format!("{location} with the operator's token is not set"));
+            (text, location)
         }
         (None, Some(path)) => {
             let location = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|error| {
-                CliError::usage(format!(
-                    "the file {location} with the operator's token cannot be read: {error}"
-                ))
+                format!("the file {location} with the operator's token cannot be read: {error}")
             });
-            (text?, location)
+            (text, location)
         }
     };
-    OperatorToken::new(&SecretString::from(text))
+    OperatorToken::new(&SecretString::from(text.map_err(CliError::usage)?))
         .map(Some)
         .map_err(|error| CliError::usage(format!("{location}: {error}")))
 }
@@ -63,46 +66,36 @@ pub fn authorization(
 }
 
 fn is_here(base: &Url) -> bool {
-    match base.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
+    let is_loopback = |host: &str| host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    let host = base.host_str().map(|host| host.trim_matches(['[', ']']));
+    host.is_some_and(|host| host == "localhost" || is_loopback(host))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn decide(
-        address: &str,
-        public_base: Option<&str>,
-        has_token: bool,
-    ) -> Result<Authorization, CliError> {
-        let base = public_base.map(|base| Url::parse(base).unwrap());
-        let token = has_token.then(|| OperatorToken::new(&"0".repeat(32).into()).unwrap());
+    const PUBLIC: &str = "https://drift.example";
+
+    fn decide(address: &str, base: &str, token: Option<&str>) -> Result<Authorization, CliError> {
+        let token = token.map(|token| OperatorToken::new(&token.to_owned().into()).unwrap());
+        let base = Url::parse(base).ok();
         authorization(address.parse().unwrap(), base.as_ref(), token)
     }
 
     #[test]
     fn without_a_token_other_machines_get_public_posts_only() {
         for address in ["0.0.0.0:0", "[::]:7171", "192.0.2.1:80", "10.0.0.1:7171"] {
-            let refused = decide(address, None, false).unwrap_err().to_string();
-            assert!(
-                refused.contains("openssl") && refused.contains(address),
-                "{refused}"
-            );
+            let refused = decide(address, "", None).unwrap_err().to_string();
+            assert!(refused.contains("openssl"), "{refused}");
+            assert!(refused.contains(address), "{refused}");
         }
         for address in ["127.0.0.1:7171", "127.8.0.1:1", "[::1]:0"] {
-            for base in [None, Some("http://localhost:7171"), Some("http://[::1]/")] {
-                let open = decide(address, base, false).unwrap();
-                assert!(
-                    matches!(open, Authorization::ThisMachine),
-                    "{address} {base:?}"
-                );
+            for base in ["", "http://localhost:7171", "http://[::1]/"] {
+                let open = decide(address, base, None).unwrap();
+                assert!(matches!(open, Authorization::ThisMachine), "{base}");
             }
-            let public = decide(address, Some("https://drift.example"), false).unwrap();
+            let public = decide(address, PUBLIC, None).unwrap();
             assert!(matches!(public, Authorization::Closed), "{address}");
         }
     }
@@ -110,12 +103,9 @@ mod tests {
     #[test]
     fn a_token_is_asked_for_on_every_address() {
         for address in ["0.0.0.0:0", "127.0.0.1:7171", "[::1]:0"] {
-            for base in [None, Some("https://drift.example")] {
-                let closed = decide(address, base, true).unwrap();
-                assert!(
-                    matches!(closed, Authorization::Operator(_)),
-                    "{address} {base:?}"
-                );
+            for base in ["", PUBLIC] {
+                let closed = decide(address, base, Some(&"0".repeat(32))).unwrap();
+                assert!(matches!(closed, Authorization::Operator(_)), "{address}");
             }
         }
     }

@@ -1,36 +1,25 @@
 //! Where the values of a configuration come from, and how messages name them.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
+
+use figment::{Figment, Metadata};
 
 /// Where the values of a configuration come from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Origins {
-    file: Option<PathBuf>,
-    /// What the environment sets: `refresh.lease`, in lower case.
-    variables: BTreeSet<String>,
+    /// The file, if there is one.
+    pub file: Option<PathBuf>,
+    /// The values, with what set each.
+    pub values: Figment,
 }
 
 impl Origins {
-    /// Of a file, if there is one, and of what the environment sets above it.
-    pub fn new(file: Option<&Path>, variables: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            file: file.map(Path::to_owned),
-            variables: variables.into_iter().collect(),
-        }
-    }
-
     /// Where a key is set, and its name there: `driftline.toml: "refresh.lease"`, or
     /// `the environment: "DRIFTLINE_REFRESH__LEASE"`.
     pub fn name(&self, path: &[&str]) -> String {
-        let is_variable = self.variables.contains(&path.join(".").to_lowercase());
-        format!(
-            "{}: {:?}",
-            self.of(is_variable),
-            Self::key(path, is_variable)
-        )
+        let is_variable = is_variable(self.values.find_metadata(&path.join(".")));
+        let (origin, key) = (self.of(is_variable), Self::key(path, is_variable));
+        format!("{origin}: {key:?}")
     }
 
     /// The environment, or the file.
@@ -50,4 +39,9 @@ impl Origins {
             path.join(".")
         }
     }
+}
+
+/// Whether a value was set by the environment.
+pub fn is_variable(metadata: Option<&Metadata>) -> bool {
+    metadata.is_some_and(|metadata| metadata.name.contains("environment"))
 }

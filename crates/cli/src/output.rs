@@ -1,7 +1,12 @@
 //! What is printed.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    fmt,
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
 
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -27,16 +32,19 @@ pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     line(&text)
 }
 
-/// Prints a command's reply, as JSON or for people.
+/// Prints a command's reply: as JSON, or its lines for people.
 ///
 /// # Errors
 /// As for [`line()`].
 pub fn reply<R: Serialize>(
     as_json: bool,
     reply: &R,
-    print: impl FnOnce(&R) -> Result<(), CliError>,
+    shown: impl FnOnce(&R) -> Vec<String>,
 ) -> Result<(), CliError> {
-    if as_json { json(reply) } else { print(reply) }
+    if as_json {
+        return json(reply);
+    }
+    shown(reply).iter().try_for_each(|text| line(text))
 }
 
 /// Prints a message that is not a result on standard error.
@@ -49,6 +57,28 @@ pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// A progress bar, or a spinner where the end is not known; hidden unless a person watches. Its
+/// template may show a `rate`.
+pub fn bar(length: Option<u64>, template: &str) -> ProgressBar {
+    let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        // A failed write cannot be reported here.
+        let _ = write!(out, "{:.0}/s", state.per_sec());
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.with_key("rate", rate));
+    }
+    bar
+}
+
+/// The time between two messages of progress: below a hidden bar, each is a line of its own.
+pub fn between_progress(bar: &ProgressBar) -> Duration {
+    match bar.is_hidden() {
+        true => Duration::from_secs(5),
+        false => REDRAWN,
+    }
+}
+
 /// The error of a write to standard output.
 pub fn broken(error: &io::Error) -> CliError {
     if error.kind() == io::ErrorKind::BrokenPipe {
@@ -57,3 +87,6 @@ pub fn broken(error: &io::Error) -> CliError {
         CliError::failed(format!("standard output cannot be written: {error}"))
     }
 }
+
+/// The time between two drawings of a bar.
+pub const REDRAWN: Duration = Duration::from_millis(200);

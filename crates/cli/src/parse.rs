@@ -7,7 +7,8 @@ use driftline_core::{
     upstream_id::IdOrder,
 };
 use driftline_id::Layout;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize as _, Deserializer, de::Error as _};
+use serde_json::Value;
 
 use crate::duration::parse_ms;
 
@@ -19,20 +20,10 @@ pub fn written<'de, D: Deserializer<'de>, T>(
     from: D,
     parse: fn(&str) -> Result<T, String>,
 ) -> Result<T, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Whole(u64),
-        Number(f64),
-        Flag(bool),
-        Text(String),
-    }
-    let text = match Written::deserialize(from) {
-        Ok(Written::Whole(number)) => number.to_string(),
-        Ok(Written::Number(number)) => number.to_string(),
-        Ok(Written::Flag(flag)) => flag.to_string(),
-        Ok(Written::Text(text)) => text,
-        Err(_) => return Err(D::Error::custom("write a text or a number")),
+    let text = match Value::deserialize(from) {
+        Ok(Value::String(text)) => text,
+        Ok(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
+        _ => return Err(D::Error::custom("write a text or a number")),
     };
     parse(&text).map_err(D::Error::custom)
 }
@@ -65,9 +56,8 @@ pub fn overlap(text: &str) -> Result<Overlap, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn fetches(text: &str) -> Result<u32, String> {
-    let number: Option<f64> = text.parse().ok();
-    match number {
-        Some(number) if (1.0..=100.0).contains(&number) => Ok((number * 100.0).round() as u32),
+    match text.parse::<f64>() {
+        Ok(number) if (1.0..=100.0).contains(&number) => Ok((number * 100.0).round() as u32),
         _ => Err(format!(
             "invalid number of fetches a post {text:?}: expected 1 to 100, such as 2.5"
         )),
@@ -79,17 +69,15 @@ pub fn fetches(text: &str) -> Result<u32, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn backfill(text: &str) -> Result<Backfill, String> {
-    let number = || text.parse().ok().map(Backfill::Count);
-    match text {
-        "none" => Ok(Backfill::None),
-        "all" => Ok(Backfill::All),
-        _ => number()
-            .or_else(|| parse_ms(text).ok().map(Backfill::Duration))
-            .ok_or_else(|| {
-                format!(
-                    "invalid backfill {text:?}: expected none, all, a number of posts, or a duration such as 1d"
-                )
-            }),
+    match (text, text.parse()) {
+        ("none", _) => Ok(Backfill::None),
+        ("all", _) => Ok(Backfill::All),
+        (_, Ok(posts)) => Ok(Backfill::Count(posts)),
+        _ => parse_ms(text).map(Backfill::Duration).map_err(|_| {
+            format!(
+                "invalid backfill {text:?}: expected none, all, a number of posts, or a duration such as 1d"
+            )
+        }),
     }
 }
 
@@ -123,13 +111,9 @@ pub fn streaming(text: &str) -> Result<Streaming, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn id_order(text: &str) -> Result<IdOrder, String> {
-    IdOrder::named(text).ok_or_else(|| {
-        let names: Vec<&str> = IdOrder::ALL.iter().map(|order| order.name()).collect();
-        format!(
-            "invalid order of IDs {text:?}: expected one of {}",
-            names.join(", ")
-        )
-    })
+    let names = IdOrder::ALL.map(IdOrder::name).join(", ");
+    IdOrder::named(text)
+        .ok_or_else(|| format!("invalid order of IDs {text:?}: expected one of {names}"))
 }
 
 /// The name of a layout of IDs, or `none`.
@@ -150,11 +134,7 @@ pub fn id_layout(text: &str) -> Result<String, String> {
 /// # Errors
 /// A message that names the accepted values.
 pub fn layout(text: &str) -> Result<Layout, String> {
-    Layout::named(text).ok_or_else(|| {
-        let names: Vec<&str> = Layout::ALL.iter().map(Layout::name).collect();
-        format!(
-            "unknown layout {text:?}: expected one of {}",
-            names.join(", ")
-        )
-    })
+    let names: Vec<&str> = Layout::ALL.iter().map(Layout::name).collect();
+    let names = names.join(", ");
+    Layout::named(text).ok_or_else(|| format!("unknown layout {text:?}: expected one of {names}"))
 }

@@ -12,13 +12,13 @@ use serde::{
 
 use crate::{
     ages,
-    duration::{HumanMs, duration},
+    duration::{HumanMs, duration_or, ms_or},
     error::CliError,
     origins::Origins,
 };
 
 /// `[refresh]`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RefreshSection {
     /// Whether stored posts are not refreshed.
@@ -75,17 +75,12 @@ impl RefreshSection {
     /// # Errors
     /// [`CliError::Usage`] if the ages are invalid.
     pub fn plan(&self) -> Result<RefreshPlan, CliError> {
-        let skew_ms = self
-            .skew
-            .map_or(AgeTable::default().skew_ms(), |HumanMs(ms)| ms);
+        let is_valid = self.half_life != Some(HumanMs(0));
+        let skew_ms = ms_or(self.skew, AgeTable::default().skew_ms());
         let table = ages::table(self.ages.as_ref(), skew_ms, &self.origins)?;
-        if self.half_life == Some(HumanMs(0)) {
-            return Err(self.wrong(
-                "half_life",
-                "must not be zero; posts take some time to grow",
-            ));
-        }
-        let half_life_ms = self.half_life.map_or(HALF_LIFE_MS, |HumanMs(ms)| ms);
+        let why = "must not be zero; posts take some time to grow";
+        self.require(is_valid, "half_life", why)?;
+        let half_life_ms = ms_or(self.half_life, HALF_LIFE_MS);
         Ok(RefreshPlan {
             ages: table,
             by_value: (self.policy == PolicyName::Value).then(ValueSettings::default),
@@ -98,30 +93,23 @@ impl RefreshSection {
     /// # Errors
     /// [`CliError::Usage`] if a value is invalid.
     pub fn options(&self, holder: String) -> Result<RefreshOptions, CliError> {
-        let mut options = RefreshOptions::new(holder);
-        options.credentials.clone_from(&self.credentials);
-        if let Some(HumanMs(ms)) = self.buffer_ttl {
-            options.buffer_ttl = duration(ms);
-        }
-        if let Some(HumanMs(ms)) = self.lease {
-            options.lease = duration(ms);
-        }
-        options.workers = self.workers.unwrap_or(options.workers);
-        if options.lease < MIN_LEASE {
-            return Err(self.wrong("lease", "must be at least 5s; a look-up has to fit in it"));
-        }
-        if options.buffer_ttl >= options.lease {
-            return Err(self.wrong(
-                "buffer_ttl",
-                "must be shorter than refresh.lease; a claim outlives the wait for a full batch",
-            ));
-        }
-        if !(1..=MAX_WORKERS).contains(&options.workers) {
-            let why = format!(
-                "must be between 1 and {MAX_WORKERS}; it is the number of look-ups of one upstream at a time"
-            );
-            return Err(self.wrong("workers", &why));
-        }
+        let defaults = RefreshOptions::new(holder);
+        let options = RefreshOptions {
+            credentials: self.credentials.clone(),
+            buffer_ttl: duration_or(self.buffer_ttl, defaults.buffer_ttl),
+            lease: duration_or(self.lease, defaults.lease),
+            workers: self.workers.unwrap_or(defaults.workers),
+            ..defaults
+        };
+        let why = "must be at least 5s; a look-up has to fit in it";
+        self.require(options.lease >= MIN_LEASE, "lease", why)?;
+        let why = "must be shorter than refresh.lease; a claim outlives the wait for a full batch";
+        self.require(options.buffer_ttl < options.lease, "buffer_ttl", why)?;
+        let why = format!(
+            "must be between 1 and {MAX_WORKERS}; it is the number of look-ups of one upstream at a time"
+        );
+        let is_valid = (1..=MAX_WORKERS).contains(&options.workers);
+        self.require(is_valid, "workers", &why)?;
         Ok(options)
     }
 
@@ -131,18 +119,19 @@ impl RefreshSection {
     /// [`CliError::Usage`] if it is out of range.
     pub fn polling_share(&self) -> Result<f64, CliError> {
         let share = self.polling_share.unwrap_or(POLLING_SHARE);
-        if (0.0..=1.0).contains(&share) {
-            return Ok(share);
-        }
-        Err(self.wrong(
-            "polling_share",
-            "must be between 0.0 and 1.0; it is the part of each quota that polling may always use",
-        ))
+        let why =
+            "must be between 0.0 and 1.0; it is the part of each quota that polling may always use";
+        self.require((0.0..=1.0).contains(&share), "polling_share", why)?;
+        Ok(share)
     }
 
-    /// An invalid value, and where it comes from.
-    fn wrong(&self, key: &str, why: &str) -> CliError {
-        CliError::usage(format!("{} {why}", self.origins.name(&["refresh", key])))
+    /// The error of an invalid value says where it comes from.
+    fn require(&self, is_valid: bool, key: &str, why: &str) -> Result<(), CliError> {
+        if is_valid {
+            return Ok(());
+        }
+        let name = self.origins.name(&["refresh", key]);
+        Err(CliError::usage(format!("{name} {why}")))
     }
 }
 

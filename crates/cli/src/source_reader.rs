@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use driftline_core::timeline::{RequestPurpose, Step};
-use driftline_mirror::{Done, Following, Session, SessionError, UpstreamAccess};
-use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
+use driftline_mirror::{Done, Following, Session, UpstreamAccess};
+use driftline_runtime::{StoreFault, now_ms};
 use driftline_store::{
     Store, StoreError,
     source::{self, Source},
@@ -54,7 +54,7 @@ impl SourceReader {
     ) -> Result<Self, CliError> {
         let lease = claim(&store, &source, holder).await?;
         let session = Session::open(store.clone(), access, source, Some(lease.fence)).await?;
-        let renewing = tokio::spawn(renew(store.clone(), lease));
+        let renewing = tokio::spawn(renew(store.clone(), access.store_fault.clone(), lease));
         Ok(Self {
             following: session.follow(),
             store,
@@ -80,24 +80,31 @@ impl SourceReader {
         stop: &mut watch::Receiver<bool>,
         mut progress: impl FnMut(&Session, bool),
     ) -> Result<(), CliError> {
-        let mut settling = Settling::default();
+        // A poll that began after the end has succeeded: what is settled then is all there was, not
+        // only all that was known.
+        let mut polled = false;
+        let mut is_settling = false;
         while !*stop.borrow() {
             let now = now_ms();
             let over = until.at_ms.is_some_and(|at_ms| now >= at_ms);
-            if over && settling.is_over(&self.session, until, now) {
+            if over && self.is_settled(until, polled, now) {
                 break;
             }
-            if over && !settling.begun {
-                settling.begun = true;
+            if over && !is_settling {
+                is_settling = true;
                 // The last poll is to prove all that the stream has shown, however rare polls are.
                 self.following.end().await;
                 self.session.poll_soon();
             }
-            let polls = over && !settling.polled && self.polls_next(now);
-            let Some(done) = self.step(over, stop).await? else {
-                break;
+            let polls = over && !polled && self.polls_next(now);
+            let done = tokio::select! {
+                done = self.session.step(over) => done?,
+                _ = stop.changed() => {
+                    self.abandoned = true;
+                    break;
+                }
             };
-            settling.polled |= polls && matches!(done, Done::Read(_));
+            polled |= polls && matches!(done, Done::Read(_));
             progress(&self.session, over);
             if is_hopeless(&self.session, &done) {
                 break;
@@ -124,10 +131,9 @@ impl SourceReader {
     /// [`CliError`] if the store failed or the lease was lost.
     pub async fn close(mut self) -> Result<(), CliError> {
         self.following.end().await;
-        let closed = if self.abandoned {
-            Ok(())
-        } else {
-            self.session.close().await
+        let closed = match self.abandoned {
+            true => Ok(()),
+            false => self.session.close().await,
         };
         self.renewing.abort();
         let lease = self.lease;
@@ -142,23 +148,16 @@ impl SourceReader {
         Ok(())
     }
 
-    /// A step, or `None` if it did not end soon after the stop.
-    async fn step(
-        &mut self,
-        settling: bool,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Result<Option<Done>, SessionError> {
-        let step = self.session.step(settling);
-        tokio::pin!(step);
-        tokio::select! {
-            done = &mut step => return done.map(Some),
-            _ = stop.changed() => {}
-        }
-        if let Ok(done) = tokio::time::timeout(TIMEOUT, step).await {
-            return done.map(Some);
-        }
-        self.abandoned = true;
-        Ok(None)
+    fn is_settled(&self, until: ReadUntil, polled: bool, now_ms: i64) -> bool {
+        let (Some(at_ms), Some(rungs)) = (until.at_ms, until.settle_rungs) else {
+            return true;
+        };
+        let (machine, settings) = (self.session.machine(), &self.session.source().settings);
+        let counters = machine.counters();
+        let never_answered = counters.requests == counters.failures && counters.failures > 0;
+        never_answered
+            || (polled && machine.is_settled(settings, at_ms, rungs))
+            || now_ms >= at_ms + until.settle_ms
     }
 
     fn polls_next(&self, now_ms: i64) -> bool {
@@ -166,28 +165,6 @@ impl SourceReader {
         let mut machine = self.session.machine().clone();
         let step = machine.next(settings, self.session.abilities(), now_ms, true);
         matches!(step, Step::Fetch(fetch) if fetch.purpose == RequestPurpose::Poll)
-    }
-}
-
-/// What settling needs to know.
-#[derive(Debug, Default)]
-struct Settling {
-    begun: bool,
-    /// A poll that began after the end has succeeded: what is settled then is
-    /// all there was, not only all that was known.
-    polled: bool,
-}
-
-impl Settling {
-    fn is_over(&self, session: &Session, until: ReadUntil, now_ms: i64) -> bool {
-        let (Some(at_ms), Some(rungs)) = (until.at_ms, until.settle_rungs) else {
-            return true;
-        };
-        let machine = session.machine();
-        let never_answered = machine.counters().requests == machine.counters().failures
-            && machine.counters().failures > 0;
-        let settled = machine.is_settled(&session.source().settings, at_ms, rungs);
-        never_answered || (self.polled && settled) || now_ms >= at_ms + until.settle_ms
     }
 }
 
@@ -221,8 +198,7 @@ async fn claim(store: &Store, source: &Source, holder: &str) -> Result<Lease, Cl
     }
 }
 
-async fn renew(store: Store, lease: Lease) {
-    let mut log = FaultLog::default();
+async fn renew(store: Store, store_fault: StoreFault, lease: Lease) {
     loop {
         sleep(LEASE / 5).await;
         let renewed = store
@@ -231,24 +207,14 @@ async fn renew(store: Store, lease: Lease) {
             })
             .await;
         match renewed {
-            Ok(Some(_)) => {
-                if let Some(failed_ms) = log.succeeded(now_ms()) {
-                    tracing::warn!("the lease is renewed again, after {}", show_ms(failed_ms));
-                }
-            }
+            Ok(Some(_)) => {}
             // The next commit finds out.
             Ok(None) | Err(StoreError::NoSource) => return,
-            Err(error) => {
-                if log.failed(Weight::Lasting, now_ms()) {
-                    tracing::warn!(%error, "the lease was not renewed; trying again");
-                }
-            }
+            Err(error) => store_fault.failed(&error),
         }
     }
 }
 
 const LEASE: Duration = Duration::from_secs(5);
 const LEASE_MS: i64 = 5_000;
-/// How long a step may go on after the stop signal.
-const TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_WAIT_MS: i64 = 60_000;

@@ -4,7 +4,10 @@ use clap::Args;
 use driftline_core::timeline::{Backfill, Overlap, Settings, Streaming};
 use serde::{Deserialize, Deserializer};
 
-use crate::{duration::HumanMs, parse};
+use crate::{
+    duration::{HumanMs, ms_or},
+    parse,
+};
 
 /// The settings of a source, as far as they are given: in `[defaults]`, or as flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
@@ -51,15 +54,14 @@ pub struct SourceSettings {
 impl SourceSettings {
     /// These settings; `others` where none is given.
     pub fn or(&self, others: Settings) -> Settings {
-        let ms = |given: Option<HumanMs>, other| given.map_or(other, |HumanMs(ms)| ms);
         Settings {
-            every_ms: ms(self.every, others.every_ms),
-            streamed_every_ms: ms(self.streamed_every, others.streamed_every_ms),
-            spacing_ms: ms(self.spacing, others.spacing_ms),
+            every_ms: ms_or(self.every, others.every_ms),
+            streamed_every_ms: ms_or(self.streamed_every, others.streamed_every_ms),
+            spacing_ms: ms_or(self.spacing, others.spacing_ms),
             overlap: self.overlap.unwrap_or(others.overlap),
             fetches_percent: self.fetches.unwrap_or(others.fetches_percent),
             backfill: self.backfill.unwrap_or(others.backfill),
-            second_look_ms: ms(self.second_look, others.second_look_ms),
+            second_look_ms: ms_or(self.second_look, others.second_look_ms),
             fill_gaps: self.fill_gaps.unwrap_or(others.fill_gaps),
             stream: self.stream.unwrap_or(others.stream),
             ..others

@@ -36,6 +36,11 @@ pub fn on_signal() -> Result<watch::Receiver<bool>, CliError> {
     Ok(receiver)
 }
 
+/// Waits for the signal.
+pub async fn stopped(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|&stop| stop).await;
+}
+
 /// Runs what ends by itself once `end_comes` is over; where it has not after a while, since the
 /// store does not answer, it is dropped.
 ///

@@ -53,14 +53,15 @@ impl StoreAccess {
                 let store = data_dir.open(&lock).await?;
                 let http = config.http(false);
                 let access = http.and_then(|http| config.access(&store, http, data_dir.data()));
-                let mut host = Box::new(Host::of(&store));
-                match access {
-                    Ok(access) => host.access = Some(access),
+                let access = match access {
+                    Ok(access) => Some(access),
                     Err(error) => {
                         store.close().await;
                         return Err(error);
                     }
-                }
+                };
+                let of = Host::of(&store);
+                let host = Box::new(Host { access, ..of });
                 return Ok(Self::Here { host, lock });
             }
             // It may be starting or ending, or carry a short command out.
@@ -91,14 +92,24 @@ impl StoreAccess {
             Self::Server(client) => client.execute(request).await,
         }
     }
+}
 
-    /// Closes the store, if this process opened it.
-    pub async fn close(self) {
-        if let Self::Here { host, lock } = self {
-            host.store.close().await;
-            drop(lock);
-        }
+/// Works with a store.
+///
+/// # Errors
+/// As for [`StoreAccess::open`], or those of the work.
+pub async fn with<T>(
+    config: &Config,
+    missing: Missing,
+    work: impl AsyncFnOnce(&mut StoreAccess) -> Result<T, CliError>,
+) -> Result<T, CliError> {
+    let mut access = StoreAccess::open(config, missing).await?;
+    let outcome = work(&mut access).await;
+    if let StoreAccess::Here { host, lock } = access {
+        host.store.close().await;
+        drop(lock);
     }
+    outcome
 }
 
 /// Executes one command.
@@ -110,10 +121,10 @@ pub async fn once<R: Request>(
     missing: Missing,
     request: R,
 ) -> Result<R::Reply, CliError> {
-    let mut store_access = StoreAccess::open(config, missing).await?;
-    let outcome = store_access.execute(request).await;
-    store_access.close().await;
-    outcome
+    with(config, missing, async |access| {
+        access.execute(request).await
+    })
+    .await
 }
 
 /// Executes a command on a store that exists, and prints the reply.
@@ -124,9 +135,9 @@ pub async fn show<R: Request>(
     config: &Config,
     json: bool,
     request: R,
-    print: impl FnOnce(&R::Reply) -> Result<(), CliError>,
+    shown: impl FnOnce(&R::Reply) -> Vec<String>,
 ) -> Result<(), CliError> {
-    output::reply(json, &once(config, Missing::Refuse, request).await?, print)
+    output::reply(json, &once(config, Missing::Refuse, request).await?, shown)
 }
 
 /// A command must not go to another database than the configured one.

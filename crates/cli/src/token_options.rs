@@ -23,16 +23,12 @@ impl TokenOptions {
     /// # Errors
     /// [`CliError::Usage`] if the path is not UTF-8.
     pub fn location(&self) -> Result<Option<TokenLocation>, CliError> {
-        if let Some(name) = &self.token_env {
-            return Ok(Some(TokenLocation::Environment(name.clone())));
-        }
-        let absolute = |path: &String| {
-            std::path::absolute(path)
-                .ok()
-                .and_then(|path| path.into_os_string().into_string().ok())
-                .map(TokenLocation::File)
-                .ok_or_else(|| CliError::usage(format!("invalid path {path:?}: it is not UTF-8")))
+        let Some(path) = &self.token_file else {
+            return Ok(self.token_env.clone().map(TokenLocation::Environment));
         };
-        self.token_file.as_ref().map(absolute).transpose()
+        let absolute = std::path::absolute(path).ok();
+        let text = absolute.and_then(|path| path.into_os_string().into_string().ok());
+        text.map(|path| Some(TokenLocation::File(path)))
+            .ok_or_else(|| CliError::usage(format!("invalid path {path:?}: it is not UTF-8")))
     }
 }

@@ -20,13 +20,20 @@ pub(super) fn install(shell: &Shell, packages: &[&str]) -> Result<(), TaskError>
     })?;
     eprintln!("setup: installing {list}");
     run_program(root.command(&["apt-get", "update"]))?;
-    let _no_cluster = Declared::write(&root, &NO_CLUSTER)?;
-    let _no_start = match Path::new(NO_START.path).exists() {
-        true => None,
-        false => Some(Declared::write(&root, &NO_START)?),
-    };
+    let is_ours = |of: &&Declaration| of.path.contains("driftline") || !Path::new(of.path).exists();
+    let declared: Vec<_> = DECLARATIONS.iter().filter(is_ours).collect();
     let line = ["apt-get", "install", "-y", "--no-install-recommends"];
-    run_program(root.command(&line).args(packages))
+    let mut written = declared.iter().map(|declaration| root.write(declaration));
+    let installed = match written.find(Result::is_err) {
+        Some(failed) => failed,
+        None => run_program(root.command(&line).args(packages)),
+    };
+    for Declaration { path, .. } in declared {
+        if let Err(error) = root.command(&["rm", "-f", path]).quiet().run() {
+            eprintln!("setup: {path} is left behind: {error}");
+        }
+    }
+    installed
 }
 
 /// Who may install packages.
@@ -50,49 +57,33 @@ impl<'a> Root<'a> {
         };
         command.arg("DEBIAN_FRONTEND=noninteractive").args(line)
     }
+
+    fn write(&self, declaration: &Declaration) -> Result<(), TaskError> {
+        let &Declaration { path, mode, text } = declaration;
+        let write = self.command(&["install", "-D", "-m", mode, "/dev/stdin", path]);
+        Ok(write.stdin(text).quiet().run()?)
+    }
 }
 
-/// A file that packages read as they are installed; it is removed with this value.
-struct Declared<'a> {
-    root: &'a Root<'a>,
-    path: &'static str,
-}
-
-/// What such a file says.
+/// A file that packages read as they are installed, and that is removed then.
 struct Declaration {
     path: &'static str,
     mode: &'static str,
     text: &'static str,
 }
 
-impl<'a> Declared<'a> {
-    fn write(root: &'a Root<'a>, declaration: &Declaration) -> Result<Declared<'a>, TaskError> {
-        let &Declaration { path, mode, text } = declaration;
-        let guard = Declared { root, path };
-        let write = root.command(&["install", "-D", "-m", mode, "/dev/stdin", path]);
-        write.stdin(text).quiet().run()?;
-        Ok(guard)
-    }
-}
-
-impl Drop for Declared<'_> {
-    fn drop(&mut self) {
-        if let Err(error) = self.root.command(&["rm", "-f", self.path]).quiet().run() {
-            eprintln!("setup: {} is left behind: {error}", self.path);
-        }
-    }
-}
-
-/// Keeps Debian's PostgreSQL package from making and starting a cluster of its own: the tests
-/// make theirs. Read by its `createcluster.conf`.
-const NO_CLUSTER: Declaration = Declaration {
-    path: "/etc/postgresql-common/createcluster.d/driftline.conf",
-    mode: "644",
-    text: "create_main_cluster = false\n",
-};
-/// Keeps packages from starting services. Run by Debian's `invoke-rc.d`, which takes 101 as a no.
-const NO_START: Declaration = Declaration {
-    path: "/usr/sbin/policy-rc.d",
-    mode: "755",
-    text: "#!/bin/sh\nexit 101\n",
-};
+const DECLARATIONS: [Declaration; 2] = [
+    // Keeps Debian's PostgreSQL package from making and starting a cluster of its own: the tests
+    // make theirs. Read by its `createcluster.conf`.
+    Declaration {
+        path: "/etc/postgresql-common/createcluster.d/driftline.conf",
+        mode: "644",
+        text: "create_main_cluster = false\n",
+    },
+    // Keeps packages from starting services. Run by Debian's `invoke-rc.d`, which takes 101 as a no.
+    Declaration {
+        path: "/usr/sbin/policy-rc.d",
+        mode: "755",
+        text: "#!/bin/sh\nexit 101\n",
+    },
+];

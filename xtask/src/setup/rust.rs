@@ -6,13 +6,12 @@ use crate::workspace::{Workspace, run as run_program, succeeds};
 /// Adds rustfmt and clippy, which rustup's minimal profile lacks.
 pub(super) fn install_components(workspace: &Workspace) -> Result<(), TaskError> {
     let shell = &workspace.shell;
-    let mut missing = Vec::new();
-    if !succeeds(cmd!(shell, "cargo fmt --version")) {
-        missing.push("rustfmt");
-    }
-    if !succeeds(cmd!(shell, "cargo clippy --version")) {
-        missing.push("clippy");
-    }
+    let is_missing = |(command, _): &(&str, _)| !succeeds(cmd!(shell, "cargo {command} --version"));
+    let components = [("fmt", "rustfmt"), ("clippy", "clippy")].into_iter();
+    let missing = components
+        .filter(is_missing)
+        .map(|(_, component)| component);
+    let missing: Vec<&str> = missing.collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,83 +1,34 @@
-use cargo_metadata::DependencyKind;
+use cargo_metadata::{DependencyKind, Package};
 
 use super::offence::Offence;
 
-/// A crate of the workspace.
-pub(super) struct Member<'a> {
-    /// The package's name.
-    pub(super) name: &'a str,
-    /// Its manifest, from the root.
-    pub(super) path: &'a str,
-    /// The manifest's text, for line numbers.
-    pub(super) text: &'a str,
-    /// What the manifest names.
-    pub(super) dependencies: Vec<Dependency<'a>>,
-}
-
-/// A dependency that a manifest names.
-pub(super) struct Dependency<'a> {
-    name: &'a str,
-    dev: bool,
-    optional: bool,
-    features: &'a [String],
-}
-
-impl<'a> From<&'a cargo_metadata::Dependency> for Dependency<'a> {
-    fn from(dependency: &'a cargo_metadata::Dependency) -> Dependency<'a> {
-        Dependency {
-            name: &dependency.name,
-            dev: dependency.kind == DependencyKind::Development,
-            optional: dependency.optional,
-            features: &dependency.features,
-        }
-    }
-}
-
-/// Crates that a feature brings, which shells ask for and pure crates do not.
-const FEATURES: [(&str, &str); 1] = [("driftline-id", "tokio")];
-
-/// Holds a crate's manifest against the table of who may know whom.
-pub(super) fn check(member: &Member<'_>, members: &[&str]) -> Vec<Offence> {
-    let Some(rule) = RULES.iter().find(|rule| rule.name == short(member.name)) else {
+/// Holds a crate's manifest, at `path` from the root, against the table of who may know whom.
+pub(super) fn check(package: &Package, path: &str, manifest: &str) -> Vec<Offence> {
+    let name = package.name.as_str();
+    let Some(rule) = Rule::of(name) else {
         let text = format!(
-            "crate `{}` is not in the table of edges: add it to xtask/src/tidy/edges.rs",
-            member.name
+            "crate `{name}` is not in the table of edges: add it to xtask/src/tidy/edges.rs"
         );
-        return vec![Offence::new(member.path, 1, text)];
+        return vec![Offence::new(path, 1, text)];
     };
     let mut offences = Vec::new();
-    for dependency in &member.dependencies {
-        let name = dependency.name;
-        let of_workspace = members.contains(&name) && name != member.name;
-        let wrong_edge = of_workspace
-            && !dependency.dev
-            && rule.knows != ANY
-            && !rule.knows.contains(&short(name));
-        let of_feature = FEATURES.contains(&(member.name, name));
-        let never =
-            !dependency.dev && rule.never.contains(&name) && !(of_feature && dependency.optional);
-        let never_in_tests = dependency.dev && rule.never_in_tests.contains(&name) && !of_feature;
-        if wrong_edge || never || never_in_tests {
-            let tests = if dependency.dev {
-                ", even in tests"
-            } else {
-                ""
-            };
-            let text = format!("`{}` must not know `{name}`{tests}: remove it", member.name);
-            offences.push(offence(member, name, text));
+    for dependency in &package.dependencies {
+        let known = dependency.name.as_str();
+        let is_dev = dependency.kind == DependencyKind::Development;
+        let mut offend = |text| offences.push(Offence::new(path, line_of(manifest, known), text));
+        if known != name && rule.forbids(known, is_dev) {
+            let tests = if is_dev { ", even in tests" } else { "" };
+            offend(format!(
+                "`{name}` must not know `{known}`{tests}: remove it"
+            ));
         }
-        if member.name == "driftline-core" && name == "driftline-id" && !dependency.dev {
+        if name == "driftline-core" && known == "driftline-id" && !is_dev {
             for feature in dependency.features.iter().filter(|name| *name != "serde") {
-                let text = format!("`{}` must not ask `{name}` for `{feature}`", member.name);
-                offences.push(offence(member, name, text));
+                offend(format!("`{name}` must not ask `{known}` for `{feature}`"));
             }
         }
     }
     offences
-}
-
-fn offence(member: &Member<'_>, dependency: &str, text: String) -> Offence {
-    Offence::new(member.path, line_of(member.text, dependency), text)
 }
 
 /// The line that names a dependency first.
@@ -99,6 +50,21 @@ struct Rule {
     never: &'static [&'static str],
     /// The same for its tests.
     never_in_tests: &'static [&'static str],
+}
+
+impl Rule {
+    fn of(name: &str) -> Option<&'static Rule> {
+        RULES.iter().find(|rule| rule.name == short(name))
+    }
+
+    fn forbids(&self, dependency: &str, is_dev: bool) -> bool {
+        if is_dev {
+            return self.never_in_tests.contains(&dependency);
+        }
+        let of_workspace = dependency.starts_with("driftline");
+        let may_know = self.knows == ANY || self.knows.contains(&short(dependency));
+        (of_workspace && !may_know) || self.never.contains(&dependency)
+    }
 }
 
 const fn pure(name: &'static str, knows: &'static [&'static str]) -> Rule {
@@ -127,31 +93,25 @@ fn short(name: &str) -> &str {
 
 const ANY: &[&str] = &["*"];
 const SHELLS: &[&str] = &["tokio", "axum", "reqwest", "rusqlite", "tokio-postgres"];
-const PURE: &[&str] = &[
-    "tokio",
-    "axum",
-    "reqwest",
-    "rusqlite",
-    "tokio-postgres",
-    "rand",
-];
+/// What no pure crate is built from, directly or not.
+#[rustfmt::skip]
+pub(super) const PURE: &[&str] =
+    &["tokio", "axum", "hyper", "reqwest", "rusqlite", "tokio-postgres", "rand", "getrandom"];
 const SQL: &[&str] = &["rusqlite", "tokio-postgres"];
 const SQL_AND_CLIENT: &[&str] = &["rusqlite", "tokio-postgres", "reqwest"];
 const HTTP: &[&str] = &["axum", "reqwest"];
-const SERVER_KNOWS: &[&str] = &[
-    "core",
-    "mastodon",
-    "store",
-    "upstream",
-    "runtime",
-    "mirror",
-    "api",
-    "id-service",
-];
+/// A feature of it brings Tokio to the shells that ask; `purity` sees to it that no other does.
+#[rustfmt::skip]
+const ID: Rule = Rule {
+    name: "id",
+    knows: &[],
+    never: &["axum", "reqwest", "rusqlite", "tokio-postgres", "rand"],
+    never_in_tests: &["axum", "reqwest", "rusqlite", "tokio-postgres"],
+};
 
 #[rustfmt::skip]
 const RULES: [Rule; 16] = [
-    pure("id", &[]),
+    ID,
     pure("core", &["id"]),
     pure("mastodon", &["core"]),
     shell("db", &[], HTTP),
@@ -164,7 +124,7 @@ const RULES: [Rule; 16] = [
     shell("mirror", &["core", "net", "store", "upstream", "runtime"], SQL_AND_CLIENT),
     shell("api", &["core", "id", "mastodon", "store", "runtime"], SQL_AND_CLIENT),
     shell("id-service", &["id", "store", "runtime", "api"], SQL_AND_CLIENT),
-    shell("server", SERVER_KNOWS, SQL),
+    shell("server", &["core", "mastodon", "store", "upstream", "runtime", "mirror", "api", "id-service"], SQL),
     shell("driftline", ANY, SQL),
     shell("xtask", &[], &[]),
 ];
@@ -173,107 +133,72 @@ const RULES: [Rule; 16] = [
 mod tests {
     use super::*;
 
-    const MEMBERS: [&str; 4] = [
-        "driftline-id",
-        "driftline-core",
-        "driftline-store",
-        "driftline",
-    ];
-
-    fn named(name: &str) -> Dependency<'_> {
-        Dependency {
-            name,
-            dev: false,
-            optional: false,
-            features: &[],
-        }
-    }
-
-    fn of_tests(name: &str) -> Dependency<'_> {
-        Dependency {
-            dev: true,
-            ..named(name)
-        }
-    }
-
-    fn offences(name: &str, dependency: Dependency<'_>) -> Vec<String> {
-        let text = format!("[dependencies]\n{}.workspace = true\n", dependency.name);
-        let member = Member {
-            name,
-            path: "Cargo.toml",
-            text: &text,
-            dependencies: vec![dependency],
-        };
-        let found = check(&member, &MEMBERS);
-        found.iter().map(ToString::to_string).collect()
-    }
-
     #[test]
     fn arrows_point_one_way() {
-        assert_eq!(
-            offences("driftline-core", named("driftline-store")),
-            ["Cargo.toml:2: `driftline-core` must not know `driftline-store`: remove it"]
-        );
-        for (name, known) in [
-            ("driftline-core", "driftline-id"),
-            ("driftline-store", "driftline-core"),
-            ("driftline", "driftline-store"),
+        for (name, known, allowed, allowed_in_tests) in [
+            ("driftline-core", "driftline-store", false, true),
+            ("driftline-core", "driftline-id", true, true),
+            ("driftline-core", "tokio", false, false),
+            ("driftline-core", "tokio-util", true, true),
+            ("driftline-core", "rand", false, true),
+            ("driftline-id", "axum", false, false),
+            ("driftline-id", "rand", false, true),
+            ("driftline-id", "tokio", true, true),
+            ("driftline-store", "driftline-core", true, true),
+            ("driftline-store", "driftline", false, true),
+            ("driftline-store", "axum", false, true),
+            ("driftline-store", "reqwest", false, true),
+            ("driftline", "driftline-store", true, true),
+            ("driftline", "rusqlite", false, true),
+            ("driftline", "tokio-postgres", false, true),
         ] {
-            assert!(offences(name, named(known)).is_empty(), "{name} {known}");
-        }
-        assert_eq!(offences("driftline-extra", named("clap")).len(), 1);
-    }
-
-    #[test]
-    fn tests_may_know_more_except_those_of_pure_crates() {
-        for (name, known) in [
-            ("driftline-store", "driftline"),
-            ("driftline-store", "axum"),
-            ("driftline-core", "rand"),
-        ] {
-            assert!(offences(name, of_tests(known)).is_empty(), "{name} {known}");
+            let rule = Rule::of(name).unwrap();
+            assert_eq!(rule.forbids(known, false), !allowed, "{name} {known}");
+            assert_eq!(
+                rule.forbids(known, true),
+                !allowed_in_tests,
+                "{name} {known}"
+            );
         }
         for shell in SHELLS {
-            assert_eq!(offences("driftline-core", of_tests(shell)).len(), 1);
-            assert_eq!(offences("driftline-id", named(shell)).len(), 1);
+            assert!(Rule::of("driftline-core").unwrap().forbids(shell, true));
         }
-        assert_eq!(offences("driftline-id", of_tests("axum")).len(), 1);
-        assert_eq!(offences("driftline-id", named("rand")).len(), 1);
+        assert!(Rule::of("driftline-extra").is_none());
     }
 
+    /// With the real packages, changed to break the rules.
     #[test]
-    fn what_a_feature_brings_is_for_shells() {
-        let tokio = |optional| Dependency {
-            optional,
-            ..named("tokio")
+    fn an_offence_is_reported_with_its_line() {
+        let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec();
+        let packages = metadata.unwrap().packages;
+        let found = |name: &str, change: fn(&mut Package)| {
+            let mut package = packages.iter().find(|of| *of.name == name).unwrap().clone();
+            change(&mut package);
+            let manifest = "driftline-idle.workspace = true\ndriftline-id = \"1\"\n";
+            let offences = check(&package, "Cargo.toml", manifest).into_iter();
+            offences
+                .map(|offence| offence.to_string())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(offences("driftline-id", tokio(true)).len(), 0);
-        assert_eq!(offences("driftline-id", tokio(false)).len(), 1);
-        assert_eq!(offences("driftline-core", tokio(true)).len(), 1);
-        let features = ["serde".to_owned(), "file".to_owned()];
-        let id = |features| Dependency {
-            features,
-            ..named("driftline-id")
-        };
-        assert_eq!(offences("driftline-core", id(&features[..1])).len(), 0);
-        assert_eq!(offences("driftline-core", id(&features)).len(), 1);
-        assert_eq!(offences("driftline-store", id(&features)).len(), 0);
-    }
-
-    #[test]
-    fn the_binary_knows_no_sql() {
-        for (name, known) in [
-            ("driftline", "rusqlite"),
-            ("driftline", "tokio-postgres"),
-            ("driftline-store", "reqwest"),
-        ] {
-            assert_eq!(offences(name, named(known)).len(), 1, "{name} {known}");
+        for package in &packages {
+            assert_eq!(found(&package.name, |_| {}), [""; 0]);
         }
-    }
-
-    #[test]
-    fn a_longer_name_is_another_dependency() {
-        let manifest = "tokio-util.workspace = true\ntokio = \"1\"\n";
-        assert_eq!(line_of(manifest, "tokio"), 2);
+        let core_asks_more = found("driftline-core", |core| {
+            let is_id = |of: &&mut cargo_metadata::Dependency| of.name == "driftline-id";
+            let id = core.dependencies.iter_mut().find(is_id).unwrap();
+            id.features.push("file".into());
+        });
+        assert_eq!(
+            core_asks_more,
+            ["Cargo.toml:2: `driftline-core` must not ask `driftline-id` for `file`"]
+        );
+        let db_knows_id = found("driftline-db", |db| {
+            db.dependencies[0].name = "driftline-id".into();
+            db.dependencies[0].kind = DependencyKind::Normal;
+        });
+        assert_eq!(
+            db_knows_id,
+            ["Cargo.toml:2: `driftline-db` must not know `driftline-id`: remove it"]
+        );
     }
 }

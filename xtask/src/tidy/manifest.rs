@@ -47,7 +47,6 @@ mod tests {
     fn clippy_refuses_the_clocks() {
         let own = include_str!("../../../crates/id/clippy.toml");
         assert_eq!(check_clippy("a", own), []);
-        assert_eq!(check_clippy("a", "").len(), CLOCKS.len());
         let commented = own.replace(
             "    { path = \"std::time::I",
             "    # { path = \"std::time::I",
@@ -56,7 +55,8 @@ mod tests {
             check_clippy("a", &commented)[0].to_string(),
             "a:1: clippy does not refuse `std::time::Instant::now`: add it to disallowed-methods"
         );
-        let elsewhere = own.replace("disallowed-methods", "other");
-        assert_eq!(check_clippy("a", &elsewhere).len(), CLOCKS.len());
+        for other in ["", &own.replace("disallowed-methods", "other")] {
+            assert_eq!(check_clippy("a", other).len(), CLOCKS.len());
+        }
     }
 }

@@ -7,7 +7,7 @@ use driftline_core::{api::Api, quota::Unit};
 use driftline_runtime::now_ms;
 use driftline_server::admin::{
     AddCredential, AddedCredential, CredentialRow, ListCredentials, QuotaLimit, RemoveCredential,
-    RemovedCredential, TestCredential, TestedCredential,
+    RemovedCredential, TestCredential,
 };
 use driftline_store::source::TokenLocation;
 use driftline_upstream::Address;
@@ -74,16 +74,15 @@ impl Credential {
         match self {
             Self::Add(add) => {
                 let added = once(config, Missing::Make, add.request(config)?).await?;
-                output::reply(json, &added, print_added)
+                output::reply(json, &added, shown_added)
             }
-            Self::List => {
-                let print = |rows: &Vec<_>| print(rows);
-                show(config, json, ListCredentials, print).await
-            }
+            Self::List => show(config, json, ListCredentials, |rows| list(rows)).await,
             Self::Test(CredentialName { name }) => {
                 let tested = once(config, Missing::Refuse, TestCredential { name }).await?;
-                output::reply(json, &tested, print_tested)?;
-                match tested.reason {
+                let name = &tested.name;
+                let good = |who: &String| format!("{name} is good: {who}");
+                output::reply(json, &tested, |of| of.who.iter().map(good).collect())?;
+                match &tested.reason {
                     Some(reason) => Err(CliError::failed(format!(
                         "the credential is not good: {reason}"
                     ))),
@@ -91,28 +90,20 @@ impl Credential {
                 }
             }
             Self::Remove(CredentialName { name }) => {
-                let print = |of: &RemovedCredential| output::line(&format!("{} removed", of.name));
-                let request = RemoveCredential { name };
-                show(config, json, request, print).await
+                let shown = |of: &RemovedCredential| vec![format!("{} removed", of.name)];
+                show(config, json, RemoveCredential { name }, shown).await
             }
         }
     }
 }
 
-fn print_added(AddedCredential { name, warning, .. }: &AddedCredential) -> Result<(), CliError> {
+fn shown_added(AddedCredential { name, warning, .. }: &AddedCredential) -> Vec<String> {
     if let Some(warning) = warning {
         output::note(&format!("its token cannot be read yet: {warning}"));
     }
-    output::line(&format!(
+    vec![format!(
         "{name} added; `driftline credential test {name}` asks the server whose it is"
-    ))
-}
-
-fn print_tested(TestedCredential { name, who, .. }: &TestedCredential) -> Result<(), CliError> {
-    match who {
-        Some(who) => output::line(&format!("{name} is good: {who}")),
-        None => Ok(()),
-    }
+    )]
 }
 
 impl Add {
@@ -139,46 +130,40 @@ fn sealed(config: &Config, url: &str) -> Result<TokenLocation, CliError> {
     if input.is_terminal() {
         output::note("paste the token, then a line break and Ctrl-D");
     }
-    input
-        .read_to_string(&mut text)
-        .map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
+    let read = input.read_to_string(&mut text);
+    read.map_err(|error| CliError::failed(format!("standard input cannot be read: {error}")))?;
     let data_dir = DataDir::new(&config.store)?;
     data_dir.make()?;
-    config
-        .secrets(data_dir.data())
-        .seal(
-            &SecretString::from(text.trim().to_owned()),
-            &origin.to_string(),
-        )
-        .map_err(CliError::usage)
+    let (secrets, token) = (config.secrets(data_dir.data()), text.trim().to_owned());
+    let sealed = secrets.seal(&SecretString::from(token), &origin.to_string());
+    sealed.map_err(CliError::usage)
 }
 
-/// Prints credentials with their limits.
-pub fn print(rows: &[CredentialRow]) -> Result<(), CliError> {
+/// The lines of credentials with their limits.
+pub fn list(rows: &[CredentialRow]) -> Vec<String> {
     if rows.is_empty() {
-        return output::line(
-            "no credentials yet; `driftline credential add URL` adds one, and sources bring theirs",
-        );
+        return vec![
+            "no credentials yet; `driftline credential add URL` adds one, and sources bring theirs"
+                .to_owned(),
+        ];
     }
-    let now = now_ms();
+    let (now, mut lines) = (now_ms(), Vec::new());
     for row in rows {
         let (name, token, state) = (&row.name, &row.token, &row.state);
         let instance = row.instance.as_deref().unwrap_or("?");
         let api = row.api.map_or("?", Api::name);
-        output::line(&format!(
+        lines.push(format!(
             "{name}  {instance} ({api}), token: {token}, {state}"
-        ))?;
-        if let Some(reason) = &row.reason {
+        ));
+        lines.extend(row.reason.iter().map(|reason| {
             let rests = row.until_ms.map_or_else(String::new, |until_ms| {
                 format!("rests for {}: ", show_ms((until_ms - now).max(0)))
             });
-            output::line(&format!("    {rests}{reason}"))?;
-        }
-        for limit in &row.limits {
-            output::line(&limit_line(limit, now))?;
-        }
+            format!("    {rests}{reason}")
+        }));
+        lines.extend(row.limits.iter().map(|limit| limit_line(limit, now)));
     }
-    Ok(())
+    lines
 }
 
 fn limit_line(limit: &QuotaLimit, now_ms: i64) -> String {

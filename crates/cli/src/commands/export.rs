@@ -10,7 +10,7 @@ use crate::{
     config::Config,
     error::CliError,
     output, shown,
-    store_access::{Missing, StoreAccess},
+    store_access::{self, Missing},
 };
 
 /// Prints a source's posts in order of arrival, one JSON object a line.
@@ -27,7 +27,7 @@ pub struct Export {
     _format: String,
     /// Only posts that were stored since: a time such as
     /// 2026-03-01T12:00:00Z, or how long ago, such as 2h.
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| shown::ago_or_time_ms(text, now_ms()))]
     since: Option<i64>,
 }
 
@@ -37,29 +37,24 @@ impl Export {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config) -> Result<(), CliError> {
-        let mut store_access = StoreAccess::open(config, Missing::Refuse).await?;
-        let outcome = self.pages(&mut store_access).await;
-        store_access.close().await;
-        outcome
-    }
-
-    async fn pages(&self, store_access: &mut StoreAccess) -> Result<(), CliError> {
-        let mut after = 0;
-        loop {
-            let page = store_access
-                .execute(ExportPosts {
+        store_access::with(config, Missing::Refuse, async |access| {
+            let mut after = 0;
+            loop {
+                let request = ExportPosts {
                     name: self.name.clone(),
                     after,
                     since_ms: self.since,
                     limit: PAGE,
-                })
-                .await?;
-            print(&page.rows).map_err(|error| output::broken(&error))?;
-            match page.next {
-                Some(next) => after = next,
-                None => return Ok(()),
+                };
+                let page = access.execute(request).await?;
+                print(&page.rows).map_err(|error| output::broken(&error))?;
+                match page.next {
+                    Some(next) => after = next,
+                    None => return Ok(()),
+                }
             }
-        }
+        })
+        .await
     }
 }
 
@@ -74,10 +69,6 @@ fn print(rows: &[ExportRow]) -> io::Result<()> {
         out.write_all(b"\n")?;
     }
     out.flush()
-}
-
-fn since(text: &str) -> Result<i64, String> {
-    shown::ago_or_time_ms(text, now_ms())
 }
 
 const PAGE: u32 = 500;

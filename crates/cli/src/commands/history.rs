@@ -4,9 +4,9 @@ use clap::Args;
 use driftline_core::{post::Counts, refresh::LookupOutcome};
 use driftline_server::admin::{PostHistory, ShowHistory, Version};
 use driftline_store::history::EndedBy;
-use serde::Deserialize;
+use serde_json::Value;
 
-use crate::{config::Config, error::CliError, output, shown, store_access::show};
+use crate::{config::Config, error::CliError, shown, store_access::show};
 
 /// Prints a post's counts over time, its edits and its deletion.
 #[derive(Debug, Args)]
@@ -24,9 +24,9 @@ impl History {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let print = if self.csv { csv } else { print };
+        let lines = if self.csv { csv } else { timeline };
         let request = ShowHistory { post: self.post };
-        show(config, json, request, print).await
+        show(config, json, request, lines).await
     }
 }
 
@@ -47,22 +47,16 @@ fn named(counts: &Counts) -> [(&'static str, Option<i64>); 5] {
     ]
 }
 
-fn print(history: &PostHistory) -> Result<(), CliError> {
-    timeline(history)
-        .iter()
-        .try_for_each(|line| output::line(line))
-}
-
 /// The events of a post, in order of time, and the open questions.
 fn timeline(history: &PostHistory) -> Vec<String> {
     let deleted_at_ms = history.deleted_at_ms;
     // A post that came back may have been deleted before; the last deletion is the valid one.
-    let last_deletion = history
+    let deletions = history
         .versions
         .iter()
-        .filter(|version| version.ended_by == EndedBy::Deletion)
-        .max_by_key(|version| version.until_ms);
-    let current = last_deletion.filter(|_| deleted_at_ms.is_some());
+        .filter(|of| of.ended_by == EndedBy::Deletion);
+    let current = deletions.max_by_key(|version| version.until_ms);
+    let current = current.filter(|_| deleted_at_ms.is_some());
     let rows = history.counts.iter();
     let mut events: Vec<(i64, String)> = rows.map(|row| (row.at_ms, counts(&row.counts))).collect();
     for version in &history.versions {
@@ -92,10 +86,8 @@ fn timeline(history: &PostHistory) -> Vec<String> {
     }
     events.sort_by_key(|(at_ms, _)| *at_ms);
     let lines = events.into_iter();
-    let mut lines: Vec<String> = lines
-        .map(|(at_ms, what)| format!("{}  {what}", shown::time(at_ms)))
-        .collect();
-    lines.extend(match history.outcome {
+    let lines = lines.map(|(at_ms, what)| format!("{}  {what}", shown::time(at_ms)));
+    let open = match history.outcome {
         _ if deleted_at_ms.is_some() => None,
         Some(LookupOutcome::Missing) => Some(
             "since then an answer left it out: it is asked for once more before it counts as deleted"
@@ -103,31 +95,29 @@ fn timeline(history: &PostHistory) -> Vec<String> {
         ),
         Some(LookupOutcome::Failed) => Some("since then look-ups brought nothing".to_owned()),
         _ => None,
-    });
-    lines
+    };
+    lines.chain(open).collect()
 }
 
 /// The text of a version, if its upstream's posts have a `content`.
 fn content(version: &Version) -> String {
-    #[derive(Deserialize)]
-    struct Status {
-        content: String,
-    }
     let status = version.status.as_ref();
-    status
-        .and_then(|status| serde_json::from_str(status.get()).ok())
-        .map_or_else(String::new, |Status { content }| content)
+    let status = status.and_then(|status| serde_json::from_str::<Value>(status.get()).ok());
+    let content = status
+        .as_ref()
+        .and_then(|status| status["content"].as_str());
+    content.unwrap_or_default().to_owned()
 }
 
-fn csv(history: &PostHistory) -> Result<(), CliError> {
+fn csv(history: &PostHistory) -> Vec<String> {
     let names = named(&Counts::default()).map(|(name, _)| name);
-    output::line(&format!("at_ms,{}", names.join(",")))?;
-    for row in &history.counts {
-        let cells = named(&row.counts)
-            .map(|(_, count)| count.map_or_else(String::new, |count| count.to_string()));
-        output::line(&format!("{},{}", row.at_ms, cells.join(",")))?;
-    }
-    Ok(())
+    let head = format!("at_ms,{}", names.join(","));
+    let rows = history.counts.iter().map(|row| {
+        let count =
+            |(_, count): (_, Option<i64>)| count.map_or_else(String::new, |of| of.to_string());
+        format!("{},{}", row.at_ms, named(&row.counts).map(count).join(","))
+    });
+    std::iter::once(head).chain(rows).collect()
 }
 
 #[cfg(test)]
@@ -156,9 +146,9 @@ mod tests {
         }
     }
 
+    /// What is shown, without the day, which is the same in all of it.
     fn events(history: &PostHistory) -> Vec<String> {
         let lines = timeline(history).into_iter();
-        // The day is the same in all of them.
         lines
             .map(|line| line.replace("1970-01-01 00:00:0", ""))
             .collect()
@@ -175,45 +165,39 @@ mod tests {
 
     #[test]
     fn edits_and_the_deletion_are_listed_in_order_of_time() {
-        let edited = PostHistory {
-            versions: vec![version(3_000, EndedBy::Edit, "typo")],
-            ..unchanged()
-        };
-        let deleted = PostHistory {
-            versions: vec![
-                version(3_000, EndedBy::Deletion, "first"),
-                version(9_100, EndedBy::Deletion, "last"),
-            ],
-            deleted_at_ms: Some(9_050),
-            outcome: Some(LookupOutcome::Deleted),
-            ..unchanged()
-        };
-        let erased = PostHistory {
-            deleted_at_ms: Some(9_050),
-            ..unchanged()
-        };
-        let before = "3.000Z  edited; before: typo";
-        let first = "3.000Z  deleted; before: first";
-        let last = "9.050Z  deleted; before: last";
         let (one, two) = ("1.000Z  1 boosts", "5.000Z  2 boosts");
+        let mut history = unchanged();
+        history.versions = vec![version(3_000, EndedBy::Edit, "typo")];
         let still = "9.000Z  still so at the last answer with it";
-        assert_eq!(events(&edited), [one, before, two, still]);
-        assert_eq!(events(&deleted), [one, first, two, last]);
-        assert_eq!(events(&erased), [one, two, "9.050Z  deleted"]);
+        assert_eq!(
+            events(&history),
+            [one, "3.000Z  edited; before: typo", two, still]
+        );
+        history.deleted_at_ms = Some(9_050);
+        history.versions = vec![
+            version(3_000, EndedBy::Deletion, "first"),
+            version(9_100, EndedBy::Deletion, "last"),
+        ];
+        let (first, last) = (
+            "3.000Z  deleted; before: first",
+            "9.050Z  deleted; before: last",
+        );
+        assert_eq!(events(&history), [one, first, two, last]);
+        // Erased.
+        history.versions.clear();
+        assert_eq!(events(&history), [one, two, "9.050Z  deleted"]);
     }
 
     #[test]
     fn the_last_word_is_no_other_than_the_last_answers() {
+        let mut history = unchanged();
         for (outcome, text) in [
             (LookupOutcome::Missing, "since then an answer left it out"),
             (LookupOutcome::Failed, "since then look-ups brought nothing"),
             (LookupOutcome::Hidden, "9.000Z  hidden at the last answer"),
             (LookupOutcome::Updated, "9.000Z  still so"),
         ] {
-            let history = PostHistory {
-                outcome: Some(outcome),
-                ..unchanged()
-            };
+            history.outcome = Some(outcome);
             let last = events(&history).pop().unwrap();
             assert!(last.starts_with(text), "{last}");
         }

@@ -32,11 +32,8 @@ impl Migrate {
             store.close().await;
             drop(lock);
         }
-        if json {
-            return output::json(&as_json(&plan, data_dir.shown(), is_done));
-        }
-        let lines = lines(&plan, data_dir.shown(), is_done);
-        lines.iter().try_for_each(|line| output::line(line))
+        let answer = as_json(&plan, data_dir.shown(), is_done);
+        output::reply(json, &answer, |_| lines(&plan, data_dir.shown(), is_done))
     }
 }
 
@@ -44,25 +41,21 @@ fn lines(plan: &MigrationPlan, database: &str, is_done: bool) -> Vec<String> {
     let (version, program) = (plan.version.unwrap_or(0), plan.program);
     if plan.pending.is_empty() {
         let nothing = "there is nothing to migrate";
-        return vec![match version > program {
-            true => format!(
-                "{database} has schema version {version}, newer than this program's {program}, \
-                 which can use it: {nothing}"
-            ),
-            false => format!("{database} has schema version {version}: {nothing}"),
-        }];
+        let newer = match version > program {
+            true => format!(", newer than this program's {program}, which can use it"),
+            false => String::new(),
+        };
+        return vec![format!(
+            "{database} has schema version {version}{newer}: {nothing}"
+        )];
     }
-    let first = match is_done {
-        true => format!("{database} is migrated from schema version {version} to {program}"),
-        false => format!("{database} would be migrated from schema version {version} to {program}"),
-    };
+    let is = if is_done { "is" } else { "would be" };
+    let first = format!("{database} {is} migrated from schema version {version} to {program}");
     let steps = plan.pending.iter().map(|step| {
         let PendingMigration { migration, tables } = step;
         let tables = tables.iter().map(|(table, rows)| {
-            format!(
-                "{table}: {rows} {}",
-                if *rows == 1 { "row" } else { "rows" }
-            )
+            let plural = if *rows == 1 { "" } else { "s" };
+            format!("{table}: {rows} row{plural}")
         });
         let tables = tables.collect::<Vec<_>>().join(", ");
         let line = format!("  {} {}  {tables}", migration.version, migration.name);

@@ -69,11 +69,8 @@ impl Mirror {
             settle_ms: MAX_SETTLING_MS,
         };
         let mut progress = Progress::start();
-        let read = reader
-            .run(until, &mut stop, |session, settling| {
-                progress.show(session, settling);
-            })
-            .await;
+        let show = |session: &_, settling| progress.show(session, settling);
+        let read = reader.run(until, &mut stop, show).await;
         progress.finish();
         let closed = reader.close().await;
         let outcome = match read.and(closed) {
@@ -93,16 +90,14 @@ impl Mirror {
         stopped: bool,
     ) -> Result<(), CliError> {
         let report = report_on(store, None, name).await?;
-        output::reply(json, &report, shown::print)?;
-        if let Some(error) = shown::never_fetched(&report) {
-            return Err(CliError::failed(format!(
+        output::reply(json, &report, shown::report)?;
+        let settled = !self.no_settle && !stopped;
+        match (shown::never_fetched(&report), shown::open_gaps(&report)) {
+            (Some(error), _) => Err(CliError::failed(format!(
                 "nothing was ever fetched: {}",
                 error.message
-            )));
-        }
-        let settled = !self.no_settle && !stopped;
-        match shown::open_gaps(&report) {
-            gaps if gaps > 0 && settled => Err(CliError::failed(format!(
+            ))),
+            (None, gaps @ 1..) if settled => Err(CliError::failed(format!(
                 "{gaps} gaps are still open; mirror again to fill them"
             ))),
             _ => Ok(()),
@@ -112,20 +107,15 @@ impl Mirror {
 
 /// The source of that name, or of that timeline, or a new one.
 async fn find_or_add(store: &Store, add: &AddSource) -> Result<Source, CliError> {
-    let address = Address::parse(&add.address)
-        .map_err(CliError::usage)?
-        .to_string();
-    let timeline = add
-        .timeline
-        .parse::<Timeline>()
-        .map_err(CliError::usage)?
-        .to_string();
+    let address = Address::parse(&add.address).map_err(CliError::usage)?;
+    let timeline: Timeline = add.timeline.parse().map_err(CliError::usage)?;
+    let (address, timeline) = (address.to_string(), timeline.to_string());
     let same = |source: &Source| source.upstream == address && source.timeline == timeline;
     let sources = store.read(source::list).await?;
-    let known = match &add.name {
-        Some(name) => sources.into_iter().find(|source| source.name == *name),
-        None => sources.into_iter().find(same),
-    };
+    let known = sources.into_iter().find(|source| match &add.name {
+        Some(name) => source.name == *name,
+        None => same(source),
+    });
     if let Some(source) = known {
         if !same(&source) {
             return Err(CliError::usage(format!(

@@ -8,9 +8,8 @@ use crate::{
     config::Config,
     duration::show_ms,
     error::CliError,
-    output,
     store_access::show,
-    table::{self, Column},
+    table::{self, Cell, right},
 };
 
 /// What can be asked about refreshing.
@@ -27,29 +26,29 @@ impl Refresh {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let Self::Status = self;
-        show(config, json, ShowRefreshStatus, print).await
+        show(config, json, ShowRefreshStatus, lines).await
     }
 }
 
-fn print(status: &RefreshStatus) -> Result<(), CliError> {
+fn lines(status: &RefreshStatus) -> Vec<String> {
+    let mut lines = Vec::new();
     if status.instances.is_empty() {
-        output::line("no servers yet; `driftline source add URL` adds a timeline of one")?;
+        lines.push("no servers yet; `driftline source add URL` adds a timeline of one".to_owned());
     }
     if !status.running {
-        output::line("nothing refreshes posts now: `driftline serve` does")?;
+        lines.push("nothing refreshes posts now: `driftline serve` does".to_owned());
     }
-    for name in &status.unknown_credentials {
-        output::line(&format!(
-            "refresh.credentials names {name:?}, and there is no such credential; `driftline credential list` shows the names"
-        ))?;
-    }
-    status.instances.iter().try_for_each(print_instance)?;
-    output::line("")?;
-    credential::print(&status.credentials)
+    lines.extend(status.unknown_credentials.iter().map(|name| {
+        format!("refresh.credentials names {name:?}, and there is no such credential; `driftline credential list` shows the names")
+    }));
+    lines.extend(status.instances.iter().flat_map(instance_lines));
+    lines.push(String::new());
+    lines.extend(credential::list(&status.credentials));
+    lines
 }
 
-fn print_instance(instance: &InstanceRow) -> Result<(), CliError> {
-    output::line(&format!(
+fn instance_lines(instance: &InstanceRow) -> Vec<String> {
+    let mut lines = vec![format!(
         "{}: {} posts scheduled, {} overdue (the oldest for {}), {} pending look-ups, {} being looked up",
         instance.instance,
         instance.scheduled,
@@ -57,44 +56,35 @@ fn print_instance(instance: &InstanceRow) -> Result<(), CliError> {
         show_ms(instance.oldest_overdue_ms),
         instance.pending_lookups,
         instance.leased,
-    ))?;
+    )];
     if instance.without_credential {
-        output::line("    not refreshed: refresh.credentials names no credential of this server")?;
+        let why = "refresh.credentials names no credential of this server";
+        lines.push(format!("    not refreshed: {why}"));
     }
     if instance.policy == "value" {
-        output::line(
-            "    by value: TARGET is the interval by age; no wait is longer than twice that while the quota suffices",
-        )?;
+        lines.push("    by value: TARGET is the interval by age; no wait is longer than twice that while the quota suffices".to_owned());
     }
-    table::print(4, COLUMNS, instance.bands.iter().map(cells))?;
+    let table = table::lines(instance.bands.iter().map(cells)).into_iter();
+    lines.extend(table.map(|line| format!("    {line}")));
     if let (Some(since), Some(mean)) = (&instance.since_start, instance.mean_posts_a_request) {
         let outcomes = since.outcomes.iter().filter(|(_, count)| **count != 0);
         let outcomes = outcomes.map(|(name, count)| format!("{count} {name}"));
-        output::line(&format!(
+        lines.push(format!(
             "    since the server began: {} requests, {mean:.1} posts each: {}",
             since.requests,
             outcomes.collect::<Vec<_>>().join(", ")
-        ))?;
+        ));
     }
-    Ok(())
+    lines
 }
 
-fn cells(row: &BandRow) -> [String; 6] {
+fn cells(row: &BandRow) -> [Cell; 6] {
     [
-        show_ms(row.band.below_ms),
-        show_ms(row.band.every_ms),
-        row.state.posts.to_string(),
-        row.state.overdue.to_string(),
-        show_ms(row.state.mean_staleness_ms),
-        show_ms(row.state.max_staleness_ms),
+        right("YOUNGER THAN", show_ms(row.band.below_ms)),
+        right("TARGET", show_ms(row.band.every_ms)),
+        right("POSTS", row.state.posts),
+        right("OVERDUE", row.state.overdue),
+        right("MEAN AGE OF COUNTS", show_ms(row.state.mean_staleness_ms)),
+        right("OLDEST", show_ms(row.state.max_staleness_ms)),
     ]
 }
-
-const COLUMNS: [Column; 6] = [
-    Column::Right("YOUNGER THAN"),
-    Column::Right("TARGET"),
-    Column::Right("POSTS"),
-    Column::Right("OVERDUE"),
-    Column::Right("MEAN AGE OF COUNTS"),
-    Column::Right("OLDEST"),
-];

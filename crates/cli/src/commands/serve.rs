@@ -6,9 +6,7 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
 use clap::Args;
-use driftline_api::transport;
 use driftline_mirror::PollersOptions;
 use driftline_net::Http;
 use driftline_runtime::metrics::{self, Part};
@@ -18,13 +16,13 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
 use tokio::{
     net::TcpListener,
-    sync::{Notify, oneshot, watch},
+    sync::{Notify, watch},
     time::sleep,
 };
 use url::Url;
 
 use crate::{
-    config::{Config, ServerSection},
+    config::Config,
     data_dir::{DataDir, holder_name},
     error::CliError,
     id_options::{IdOptions, start_id_service, thrift_address},
@@ -58,12 +56,12 @@ impl Serve {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
-        let mut stop = stop::on_signal()?;
+        let stop = stop::on_signal()?;
         let ending = Notify::new();
         let run = Box::pin(self.run_in_order(config, json, stop.clone(), &ending));
         let end_comes = async {
             tokio::select! {
-                _ = stop.wait_for(|&stop| stop) => {}
+                () = stop::stopped(stop) => {}
                 () = ending.notified() => {}
             }
         };
@@ -80,36 +78,28 @@ impl Serve {
         let listen = self.listen.as_ref().or(config.server.listen.as_ref());
         let address = listen.map_or(Ok(DEFAULT), |text| listen::address(text, DEFAULT))?;
         let upstreams = config.http(self.allow_private)?;
-        let public_base = config.server.public_url.as_deref().map(base).transpose()?;
-        let token = operator::token(&self.server_section(config))?;
-        let authorization = operator::authorization(address, public_base.as_ref(), token)?;
-        if !address.ip().is_loopback() {
-            output::note(
-                "HTTP is not encrypted here: a proxy that speaks TLS belongs before this server, or a network that you trust",
-            );
-        }
+        let mut http = self.http(config, address)?;
         let data_dir = DataDir::new(&config.store)?;
         let lock = data_dir.lock(" already; end it")?;
-        let metrics = record_metrics(|part| part != Part::IdService || config.id.serve)?;
+        let runs_here = |part| part != Part::IdService || config.id.serve;
+        http.metrics = Some(record_metrics(runs_here)?);
         let listener = listen::bind(address, "--listen").await?;
-        let http = HttpOptions {
-            metrics: Some(metrics),
-            public_base,
-            authorization,
-            ids_for_anyone: config.id.allow_remote,
-        };
         let store = data_dir.open(&lock).await?;
         let run = async {
             let daemon = start(config, &data_dir, &store, upstreams, stop.clone()).await?;
             let served = match Listening::start(&data_dir.socket(), daemon.host()) {
                 Ok(socket) => {
-                    let end_comes = early_end(stop, &daemon);
-                    let served =
-                        serve(listener, daemon.router(http), end_comes, json, async || {
-                            ending.notify_one();
-                            daemon.wind_down().await;
-                        });
-                    let served = served.await;
+                    let announced = announce(&listener, json);
+                    let end = async {
+                        let end = match announced {
+                            Ok(()) => early_end(stop, &daemon).await,
+                            error => error,
+                        };
+                        ending.notify_one();
+                        daemon.wind_down().await;
+                        end
+                    };
+                    let served = listen::serve(listener, daemon.router(http), end).await;
                     socket.close().await;
                     served
                 }
@@ -124,14 +114,27 @@ impl Serve {
         outcome
     }
 
-    /// `[server]` with the flags above it. A flag replaces both settings of the token.
-    fn server_section(&self, config: &Config) -> ServerSection {
-        let mut section = config.server.clone();
-        if self.token_env.is_some() || self.token_file.is_some() {
-            section.token_env.clone_from(&self.token_env);
-            section.token_file.clone_from(&self.token_file);
+    /// How HTTP requests to that address are answered, without metrics.
+    fn http(&self, config: &Config, address: SocketAddr) -> Result<HttpOptions, CliError> {
+        let public_base = config.server.public_url.as_deref().map(base).transpose()?;
+        // A flag replaces both settings of the token.
+        let (variable, file) = match (&self.token_env, &self.token_file) {
+            (None, None) => (&config.server.token_env, &config.server.token_file),
+            flags => flags,
+        };
+        let token = operator::token(variable.as_deref(), file.as_deref())?;
+        let authorization = operator::authorization(address, public_base.as_ref(), token)?;
+        if !address.ip().is_loopback() {
+            output::note(
+                "HTTP is not encrypted here: a proxy that speaks TLS belongs before this server, or a network that you trust",
+            );
         }
-        section
+        Ok(HttpOptions {
+            metrics: None,
+            public_base,
+            authorization,
+            ids_for_anyone: config.id.allow_remote,
+        })
     }
 }
 
@@ -146,7 +149,7 @@ async fn start(
     let ids = if config.id.serve {
         let id_options = IdOptions::default().or(&config.id)?;
         let node = id_options.choice(data_dir.data(), Some(store))?;
-        let thrift = thrift_address(None, &config.id)?;
+        let thrift = thrift_address(&config.id)?;
         Some(start_id_service(&config.id, node, thrift, stop).await?)
     } else {
         None
@@ -161,9 +164,9 @@ async fn start(
 
 /// Waits for the stop signal, or until the server can give out no more IDs: another process has
 /// taken the node, and only a restart takes a new one.
-async fn early_end(mut stop: watch::Receiver<bool>, daemon: &Daemon) -> Result<(), CliError> {
+async fn early_end(stop: watch::Receiver<bool>, daemon: &Daemon) -> Result<(), CliError> {
     tokio::select! {
-        _ = stop.wait_for(|&stop| stop) => Ok(()),
+        () = stop::stopped(stop) => Ok(()),
         () = daemon.id_node_lost() => Err(node_lost()),
     }
 }
@@ -173,46 +176,10 @@ pub fn node_lost() -> CliError {
     CliError::failed("the node is another process's now; start again for one of your own")
 }
 
-/// Serves HTTP until `end` comes, and while `wind_down` runs.
-async fn serve(
-    listener: TcpListener,
-    router: Router,
-    end_comes: impl Future<Output = Result<(), CliError>>,
-    json: bool,
-    wind_down: impl AsyncFnOnce(),
-) -> Result<(), CliError> {
-    let wrong = |error: &dyn std::fmt::Display| CliError::failed(format!("HTTP broke: {error}"));
-    let address = listener.local_addr().map_err(|error| wrong(&error))?;
-    let (end, ended) = oneshot::channel::<()>();
-    let mut serving = tokio::spawn(transport::serve(
-        listener,
-        router,
-        listen::http_limits(),
-        async {
-            let _ = ended.await;
-        },
-    ));
-    let announced = announce(address, json);
-    let (why, early) = match announced {
-        Err(error) => (Err(error), None),
-        Ok(()) => tokio::select! {
-            reason = end_comes => (reason, None),
-            early = &mut serving => (Ok(()), Some(early)),
-        },
-    };
-    wind_down().await;
-    let _ = end.send(());
-    let served = match early {
-        Some(early) => early,
-        None => serving.await,
-    };
-    why?;
-    served
-        .map_err(|error| wrong(&error))?
-        .map_err(|error| wrong(&error))
-}
-
-fn announce(address: SocketAddr, json: bool) -> Result<(), CliError> {
+fn announce(listener: &TcpListener, json: bool) -> Result<(), CliError> {
+    let address = listener
+        .local_addr()
+        .map_err(|error| listen::broke(&error))?;
     let url = format!("http://{address}");
     if json {
         output::json(&json!({ "listening": url }))

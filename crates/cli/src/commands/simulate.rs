@@ -16,8 +16,8 @@ use crate::{
     error::CliError,
     output,
     refresh_section::PolicyName,
-    store_access::{Missing, StoreAccess},
-    table::{self, Column},
+    store_access::{self, Missing, StoreAccess},
+    table::{self, left, right},
 };
 
 /// Replays the stored history of counts under a policy and a quota, and shows how stale counts would
@@ -74,10 +74,8 @@ impl Simulate {
         let until_ms = now_ms();
         let length_ms = i64::from(self.days) * DAY_MS;
         let since_ms = until_ms - length_ms;
-        let mut store_access = StoreAccess::open(config, Missing::Refuse).await?;
-        let read = self.histories(&mut store_access, since_ms).await;
-        store_access.close().await;
-        let (instance, histories) = read?;
+        let read = async |access: &mut _| self.histories(access, since_ms).await;
+        let (instance, histories) = store_access::with(config, Missing::Refuse, read).await?;
         let world = World::new(histories);
         if world.is_empty() {
             return Err(CliError::usage(format!(
@@ -98,36 +96,32 @@ impl Simulate {
         };
         let table = PolicyKind::Table(plan.ages.clone());
         let policies = [(PolicyName::Age, table), (PolicyName::Value, value)];
-        let mut rows = Vec::new();
-        for (name, policy) in policies {
-            if self.policy.is_none_or(|policy| policy == name) {
-                let outcome = run(&world, &quota, &policy, length_ms, None);
-                rows.push((name, outcome));
-            }
-        }
-        if json {
-            return output::json(&self.answer(&instance, &world, &rows));
-        }
-        self.print(&instance, &world, &rows)
+        let is_asked = |of: &(PolicyName, _)| self.policy.is_none_or(|policy| policy == of.0);
+        let rows: Vec<_> = policies
+            .into_iter()
+            .filter(is_asked)
+            .map(|(name, policy)| (name, run(&world, &quota, &policy, length_ms, None)))
+            .collect();
+        let answer = self.answer(&instance, &world, &rows);
+        output::reply(json, &answer, |_| self.lines(&instance, &world, &rows))
     }
 
     /// Every history, its times from the beginning of the replay.
     async fn histories(
         &self,
-        store_access: &mut StoreAccess,
+        access: &mut StoreAccess,
         since_ms: i64,
     ) -> Result<(String, Vec<History>), CliError> {
         let mut after = LocalId::new(0);
         let mut histories = Vec::new();
         loop {
-            let page = store_access
-                .execute(ListGrowth {
-                    instance: self.instance.clone(),
-                    since_ms,
-                    after,
-                    limit: PAGE,
-                })
-                .await?;
+            let request = ListGrowth {
+                instance: self.instance.clone(),
+                since_ms,
+                after,
+                limit: PAGE,
+            };
+            let page = access.execute(request).await?;
             histories.extend(page.rows.iter().map(|row| history(row, since_ms)));
             match page.next {
                 Some(next) => after = next,
@@ -136,38 +130,30 @@ impl Simulate {
         }
     }
 
-    fn answer(&self, instance: &str, world: &World, rows: &[(PolicyName, PolicyOutcome)]) -> Value {
-        let rows: Vec<Value> = rows
-            .iter()
-            .map(|(name, outcome)| {
-                json!({
-                    "policy": name,
-                    "refreshes": outcome.refreshes,
-                    "requests": sent(outcome),
-                    "requests_allowed": outcome.requests.len(),
-                    "mean_age_ms": outcome.mean_age_ms,
-                    "longest_ms": outcome.longest_ms,
-                    "unseen_count_hours": outcome.unseen_h,
-                    "stretch": outcome.stretch,
-                })
+    fn answer(&self, instance: &str, world: &World, rows: &[Row]) -> Value {
+        let rows = rows.iter().map(|(name, outcome)| {
+            json!({
+                "policy": name,
+                "refreshes": outcome.refreshes,
+                "requests": sent(outcome),
+                "requests_allowed": outcome.requests.len(),
+                "mean_age_ms": outcome.mean_age_ms,
+                "longest_ms": outcome.longest_ms,
+                "unseen_count_hours": outcome.unseen_h,
+                "stretch": outcome.stretch,
             })
-            .collect();
+        });
         json!({
             "instance": instance,
             "days": self.days,
             "posts": world.len(),
             "changes": world.changes(),
-            "policies": rows,
+            "policies": rows.collect::<Vec<_>>(),
         })
     }
 
-    fn print(
-        &self,
-        instance: &str,
-        world: &World,
-        rows: &[(PolicyName, PolicyOutcome)],
-    ) -> Result<(), CliError> {
-        output::line(&format!(
+    fn lines(&self, instance: &str, world: &World, rows: &[Row]) -> Vec<String> {
+        let head = format!(
             "{instance}, {} days: {} posts with {} changes of counts, {} requests in {}, {} posts each",
             self.days,
             world.len(),
@@ -175,54 +161,48 @@ impl Simulate {
             self.quota.requests,
             show_ms(self.quota.in_ms),
             self.batch
-        ))?;
+        );
         let cells = rows.iter().map(|(name, outcome)| {
             let part = 100.0 * sent(outcome) as f64 / outcome.requests.len().max(1) as f64;
             [
-                format!("{name:?}").to_lowercase(),
-                outcome.refreshes.to_string(),
-                sent(outcome).to_string(),
-                format!("{part:.1} %"),
-                show_ms(outcome.mean_age_ms),
-                show_ms(outcome.longest_ms),
-                format!("{:.1}", outcome.unseen_h),
+                left("POLICY", format!("{name:?}").to_lowercase()),
+                right("REFRESHES", outcome.refreshes),
+                right("REQUESTS", sent(outcome)),
+                right("OF QUOTA", format!("{part:.1} %")),
+                right("MEAN AGE OF COUNTS", show_ms(outcome.mean_age_ms)),
+                right("LONGEST", show_ms(outcome.longest_ms)),
+                right("UNSEEN, COUNT-HOURS", format!("{:.1}", outcome.unseen_h)),
             ]
         });
-        let lines = table::lines(COLUMNS, cells);
         let notes = rows.iter().map(|(_, outcome)| stretched(outcome));
-        for (line, note) in lines.iter().zip(std::iter::once(None).chain(notes)) {
-            output::line(line)?;
-            note.iter().try_for_each(|note| output::line(note))?;
-        }
-        Ok(())
+        let notes = std::iter::once(None).chain(notes);
+        let table = table::lines(cells).into_iter().zip(notes);
+        let table = table.flat_map(|(line, note)| std::iter::once(line).chain(note));
+        std::iter::once(head).chain(table).collect()
     }
 }
 
-fn stretched(outcome: &PolicyOutcome) -> Option<String> {
-    (outcome.stretch > 1.01).then(|| {
-        format!(
-            "         the quota is short: intervals are {:.1} times as long at the end",
-            outcome.stretch
-        )
-    })
+fn stretched(PolicyOutcome { stretch, .. }: &PolicyOutcome) -> Option<String> {
+    let note = || {
+        format!("         the quota is short: intervals are {stretch:.1} times as long at the end")
+    };
+    (*stretch > 1.01).then(note)
 }
 
 fn history(row: &GrowthHistory, since_ms: i64) -> History {
     let totals = row.totals.iter();
-    let totals: Vec<(i64, i64)> = totals
+    let totals: Vec<_> = totals
         .map(|(at_ms, total)| (at_ms - since_ms, *total))
         .collect();
     let created_at_ms = row.created_at_ms - since_ms;
-    let first = totals
-        .first()
-        .map(|(_, total)| (created_at_ms, *total as f64));
-    let grown = totals.windows(2).filter_map(|pair| {
-        let [(from_ms, from), (to_ms, to)] = pair else {
-            return None;
-        };
-        let middle_ms = from_ms + (to_ms - from_ms) / 2;
-        (to != from).then(|| (middle_ms, (to - from) as f64))
-    });
+    let first = totals.first();
+    let first = first.map(|(_, total)| (created_at_ms, *total as f64));
+    let grown = totals
+        .array_windows()
+        .filter_map(|[(from_ms, from), (to_ms, to)]| {
+            let middle_ms = from_ms + (to_ms - from_ms) / 2;
+            (to != from).then(|| (middle_ms, (to - from) as f64))
+        });
     History {
         created_at_ms,
         first_stored_ms: (row.first_ms - since_ms).max(0),
@@ -245,15 +225,8 @@ fn pace(text: &str) -> Result<Pace, String> {
     Ok(Pace { requests, in_ms })
 }
 
-const COLUMNS: [Column; 7] = [
-    Column::Left("POLICY"),
-    Column::Right("REFRESHES"),
-    Column::Right("REQUESTS"),
-    Column::Right("OF QUOTA"),
-    Column::Right("MEAN AGE OF COUNTS"),
-    Column::Right("LONGEST"),
-    Column::Right("UNSEEN, COUNT-HOURS"),
-];
+type Row = (PolicyName, PolicyOutcome);
+
 const DAY_MS: i64 = 86_400_000;
 const PAGE: u32 = 2_000;
 

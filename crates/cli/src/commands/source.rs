@@ -13,7 +13,7 @@ use crate::{
     output, shown,
     source_options::SourceOptions,
     store_access::{Missing, once, show},
-    table::{self, Column},
+    table::{self, left, right},
 };
 
 /// What can be done with sources.
@@ -72,35 +72,28 @@ impl Source {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         match self {
-            Self::Add(add) => output::reply(json, &add.run(config).await?, print_added),
-            Self::List => show(config, json, ListSources, print).await,
-            Self::Pause(SourceName { name }) => pause(config, json, name, true).await,
-            Self::Resume(SourceName { name }) => pause(config, json, name, false).await,
-            Self::Remove(SourceName { name }) => {
-                let print = |RemovedSource {
-                                 name,
-                                 entries,
-                                 posts,
-                             }: &_| {
-                    output::line(&format!(
-                        "{name} removed, with {entries} entries and {posts} posts"
-                    ))
+            Self::Add(add) => output::reply(json, &add.run(config).await?, added),
+            Self::List => show(config, json, ListSources, list).await,
+            Self::Pause(SourceName { name }) => {
+                let request = PauseSource { name, paused: true };
+                show(config, json, request, paused).await
+            }
+            Self::Resume(SourceName { name }) => {
+                let request = PauseSource {
+                    name,
+                    paused: false,
                 };
-                show(config, json, RemoveSource { name }, print)
-                    .await
-                    .map(drop)
+                show(config, json, request, paused).await
+            }
+            Self::Remove(SourceName { name }) => {
+                show(config, json, RemoveSource { name }, removed).await
             }
             Self::Verify(SourceName { name }) => {
-                show(config, json, VerifySource { name }, shown::print)
-                    .await
-                    .map(drop)
+                show(config, json, VerifySource { name }, shown::report).await
             }
             Self::Fill(Fill { name, gap }) => {
-                let print =
-                    |of: &RequestedFill| output::line(&format!("{} will fill the gap", of.name));
-                show(config, json, FillGap { name, gap }, print)
-                    .await
-                    .map(drop)
+                let shown = |of: &RequestedFill| vec![format!("{} will fill the gap", of.name)];
+                show(config, json, FillGap { name, gap }, shown).await
             }
         }
     }
@@ -118,48 +111,43 @@ impl Add {
 }
 
 #[expect(clippy::ptr_arg, reason = "a reply")]
-fn print(sources: &Vec<SourceRow>) -> Result<(), CliError> {
+fn list(sources: &Vec<SourceRow>) -> Vec<String> {
     if sources.is_empty() {
-        return output::line("no sources yet; `driftline source add URL` adds one");
+        return vec!["no sources yet; `driftline source add URL` adds one".to_owned()];
     }
-    let rows = sources.iter().map(|source| {
+    // What a source is doing comes last: why it fails may take some words.
+    table::lines(sources.iter().map(|source| {
+        let timeline = format!("{} of {}", source.timeline, source.upstream);
         [
-            source.name.clone(),
-            source.update_count.to_string(),
-            show_ms(source.every_ms),
-            format!("{} of {}", source.timeline, source.upstream),
-            source.state_text.clone(),
+            left("NAME", &source.name),
+            right("UPDATES", source.update_count),
+            right("EVERY", show_ms(source.every_ms)),
+            left("TIMELINE", timeline),
+            left("STATE", &source.state_text),
         ]
-    });
-    table::print(0, COLUMNS, rows)
+    }))
 }
 
-fn print_added(AddedSource { name, warning, .. }: &AddedSource) -> Result<(), CliError> {
+fn added(AddedSource { name, warning, .. }: &AddedSource) -> Vec<String> {
     if let Some(warning) = warning {
         output::note(&format!("not tried: {warning}"));
     }
-    output::line(&format!("{name} added; `driftline serve` reads it"))
+    vec![format!("{name} added; `driftline serve` reads it")]
 }
 
-async fn pause(config: &Config, json: bool, name: String, paused: bool) -> Result<(), CliError> {
-    let print = |of: &PausedSource| {
-        let what = match (of.paused, of.changed) {
-            (true, true) => "paused",
-            (true, false) => "is paused already",
-            (false, true) => "resumed",
-            (false, false) => "is not paused",
-        };
-        output::line(&format!("{} {what}", of.name))
+fn paused(of: &PausedSource) -> Vec<String> {
+    let what = match (of.paused, of.changed) {
+        (true, true) => "paused",
+        (true, false) => "is paused already",
+        (false, true) => "resumed",
+        (false, false) => "is not paused",
     };
-    let request = PauseSource { name, paused };
-    show(config, json, request, print).await
+    vec![format!("{} {what}", of.name)]
 }
 
-/// What a source is doing comes last: why it fails may take some words.
-const COLUMNS: [Column; 5] = [
-    Column::Left("NAME"),
-    Column::Right("UPDATES"),
-    Column::Right("EVERY"),
-    Column::Left("TIMELINE"),
-    Column::Left("STATE"),
-];
+fn removed(of: &RemovedSource) -> Vec<String> {
+    let (name, entries, posts) = (&of.name, of.entries, of.posts);
+    vec![format!(
+        "{name} removed, with {entries} entries and {posts} posts"
+    )]
+}

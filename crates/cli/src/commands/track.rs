@@ -1,7 +1,6 @@
 //! `track`: posts from elsewhere.
 
 use std::{
-    fmt,
     fs::File,
     io::{self, BufRead, BufReader, Read as _},
     time::Duration,
@@ -14,7 +13,7 @@ use driftline_core::{
 };
 use driftline_mirror::is_usable;
 use driftline_server::admin::CountTracked;
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -22,7 +21,7 @@ use crate::{
     config::Config,
     error::CliError,
     output, parse, stop,
-    store_access::{Missing, StoreAccess},
+    store_access::{self, Missing, StoreAccess},
 };
 
 /// Looks posts up by their IDs, stores them and keeps them fresh.
@@ -70,7 +69,7 @@ struct Counts {
 
 impl Counts {
     /// Takes in what was answered to lines that were sent, in their order.
-    fn take<'i>(&mut self, result: &TrackResult, sent: impl Iterator<Item = (u64, &'i str)>) {
+    fn take(&mut self, result: &TrackResult, sent: &[(u64, String)]) {
         self.new += result.new;
         self.stored += result.stored;
         self.known += result.waiting_or_missing;
@@ -79,11 +78,9 @@ impl Counts {
         // What fits an ID need not fit one of that upstream; it comes back, perhaps cut.
         let mut bad = result.bad.iter().peekable();
         for (line, id) in sent {
-            if bad
-                .next_if(|bad| !bad.is_empty() && id.starts_with(bad.as_str()))
-                .is_some()
-            {
-                self.note_bad(line, id);
+            let is_bad = |bad: &&String| !bad.is_empty() && id.starts_with(bad.as_str());
+            if bad.next_if(is_bad).is_some() {
+                self.note_bad(*line, id);
             }
         }
     }
@@ -106,12 +103,8 @@ impl Track {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let mut lines = open(&self.ids)?;
         let stop = stop::on_signal()?;
-        let mut store_access = StoreAccess::open(config, Missing::Make).await?;
-        let outcome = self
-            .carry_out(&mut lines, &mut store_access, stop, json)
-            .await;
-        store_access.close().await;
-        outcome
+        let work = async |access: &mut _| self.carry_out(&mut lines, access, stop, json).await;
+        store_access::with(config, Missing::Make, work).await
     }
 
     async fn carry_out(
@@ -125,8 +118,8 @@ impl Track {
         for (line, text) in &counts.examples {
             output::note(&format!("line {line}: invalid ID {text:?}"));
         }
-        if counts.bad > counts.examples.len() as u64 {
-            let more = counts.bad - counts.examples.len() as u64;
+        let more = counts.bad - counts.examples.len() as u64;
+        if more > 0 {
             output::note(&format!("{more} more lines have invalid IDs"));
         }
         let is_served = matches!(store_access, StoreAccess::Server(_));
@@ -137,7 +130,7 @@ impl Track {
         counts.waiting = totals.waiting;
         counts.missing = totals.missing;
         counts.found = totals.found;
-        output::reply(json, &counts, print)?;
+        output::reply(json, &counts, shown)?;
         if !json && counts.waiting > 0 && !is_served {
             output::note("`driftline serve` looks up what waits");
         }
@@ -169,40 +162,24 @@ impl Track {
                     counts.note_bad(number, id);
                 }
             }
-            if chunk.len() >= CHUNK
-                || (is_end && !chunk.is_empty())
-                || (is_end && counts.source.is_empty())
-            {
-                let ready = std::mem::take(&mut chunk);
-                let size = ready.len() as u64;
-                self.send(store_access, ready, &mut counts).await?;
-                bar.inc(size);
+            // One answer at least names the source.
+            let is_left = !chunk.is_empty() || counts.source.is_empty();
+            if chunk.len() >= CHUNK || (is_end && is_left) {
+                let request = tracking::Track {
+                    instance: self.instance.clone(),
+                    api: self.kind,
+                    ids: chunk.iter().map(|(_, id)| id.clone()).collect(),
+                    once: self.once,
+                };
+                counts.take(&store_access.execute(request).await?, &chunk);
+                bar.inc(chunk.len() as u64);
+                chunk.clear();
             }
             if is_end {
                 bar.finish_and_clear();
                 return Ok(counts);
             }
         }
-    }
-
-    async fn send(
-        &self,
-        store_access: &mut StoreAccess,
-        chunk: Vec<(u64, String)>,
-        counts: &mut Counts,
-    ) -> Result<(), CliError> {
-        let (lines, ids): (Vec<u64>, Vec<String>) = chunk.into_iter().unzip();
-        let result = store_access
-            .execute(tracking::Track {
-                instance: self.instance.clone(),
-                api: self.kind,
-                ids: ids.clone(),
-                once: self.once,
-            })
-            .await?;
-        let sent = lines.into_iter().zip(ids.iter().map(String::as_str));
-        counts.take(&result, sent);
-        Ok(())
     }
 
     /// Waits until every pending look-up is done.
@@ -233,26 +210,17 @@ impl Track {
     }
 }
 
-fn print(counts: &Counts) -> Result<(), CliError> {
-    let Counts {
-        bad,
-        examples: _,
-        found,
-        known,
-        lines,
-        missing,
-        new,
-        repeated,
-        source,
-        stored,
-        waiting,
-    } = counts;
-    output::line(&format!(
-        "{lines} lines: {new} new, {stored} stored already, {known} pending before, {repeated} repeated, {bad} bad"
-    ))?;
-    output::line(&format!(
-        "{source}: {found} posts found, {missing} unavailable, {waiting} waiting"
-    ))
+fn shown(of: &Counts) -> Vec<String> {
+    vec![
+        format!(
+            "{} lines: {} new, {} stored already, {} pending before, {} repeated, {} bad",
+            of.lines, of.new, of.stored, of.known, of.repeated, of.bad
+        ),
+        format!(
+            "{}: {} posts found, {} unavailable, {} waiting",
+            of.source, of.found, of.missing, of.waiting
+        ),
+    ]
 }
 
 fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
@@ -265,15 +233,16 @@ fn open(name: &str) -> Result<Box<dyn BufRead>, CliError> {
 
 /// A file that cannot be opened is a usage error; one that fails midway is not.
 fn unreadable(name: &str, error: &io::Error) -> CliError {
+    use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
+    let what = Some(name).filter(|name| *name != STDIN);
+    let what = what.unwrap_or("standard input");
+    let text = format!("{what} cannot be read: {error}");
     match error.kind() {
-        io::ErrorKind::IsADirectory => CliError::usage(format!(
+        IsADirectory => CliError::usage(format!(
             "{name} is a folder; name a file with an ID on each line"
         )),
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
-            CliError::usage(format!("{name} cannot be read: {error}"))
-        }
-        _ if name == STDIN => CliError::failed(format!("standard input cannot be read: {error}")),
-        _ => CliError::failed(format!("{name} cannot be read: {error}")),
+        NotFound | PermissionDenied => CliError::Usage(text),
+        _ => CliError::Failed(text),
     }
 }
 
@@ -298,23 +267,12 @@ fn next_line(lines: &mut dyn BufRead, name: &str) -> Result<Option<String>, CliE
 }
 
 fn bar(what: &'static str, all: Option<u64>) -> ProgressBar {
-    if !output::is_watched() {
-        return ProgressBar::hidden();
-    }
-    let bar = all.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
     let template = match all {
         Some(_) => "{msg} {bar:30} {human_pos} of {human_len}, {rate}, {eta} left",
         None => "{spinner} {msg}: {human_pos}, {rate}",
     };
-    let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
-        // A failed write cannot be reported here.
-        let _ = write!(out, "{:.0}/s", state.per_sec());
-    };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.with_key("rate", rate));
-    }
-    bar.set_message(what);
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let bar = output::bar(all, template).with_message(what);
+    bar.enable_steady_tick(output::REDRAWN);
     bar
 }
 
@@ -335,13 +293,14 @@ mod tests {
         counts.note_bad(3, "a b");
         let long = "x".repeat(80);
         let sent = [(1, "12"), (2, "abc"), (4, "123"), (5, "abc"), (6, &long)];
+        let sent = sent.map(|(line, id)| (line, id.to_owned()));
         let result = TrackResult {
             source: "x-tracked".into(),
             new: 2,
             bad: vec!["abc".into(), "abc".into(), "x".repeat(60)],
             ..TrackResult::default()
         };
-        counts.take(&result, sent.into_iter());
+        counts.take(&result, &sent);
         assert_eq!((counts.new, counts.bad), (2, 4));
         let lines: Vec<u64> = counts.examples.iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [2, 3, 5, 6]);

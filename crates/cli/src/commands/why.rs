@@ -6,9 +6,7 @@ use driftline_runtime::now_ms;
 use driftline_server::admin::{ExplainPost, PendingState, PostState};
 
 use super::history::counts;
-use crate::{
-    config::Config, duration::show_ms, error::CliError, output, shown, store_access::show,
-};
+use crate::{config::Config, duration::show_ms, error::CliError, shown, store_access::show};
 
 /// Shows a post's state: its refreshes, its counts, when it is due next, and why.
 #[derive(Debug, Args)]
@@ -24,63 +22,60 @@ impl Why {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let request = ExplainPost { post: self.post };
-        show(config, json, request, print).await
+        show(config, json, request, lines).await
     }
 }
 
-fn print(state: &PostState) -> Result<(), CliError> {
-    let why = match state {
+fn lines(state: &PostState) -> Vec<String> {
+    let (mut lines, why) = match state {
         PostState::Stored(post) => {
             let url = post.url.as_deref().unwrap_or("-");
-            output::line(&format!("post {} ({url})", post.id))?;
-            print_times([
+            let mut lines = vec![format!("post {} ({url})", post.id)];
+            lines.extend(times([
                 ("written", post.created_at_ms),
                 ("edited", post.edited_at_ms),
                 ("deleted", post.deleted_at_ms),
                 ("last answer", post.refreshed_at_ms),
                 ("due", post.due_at_ms),
-            ])?;
-            if let Some(refreshes) = post.refreshes {
-                let refreshed = refreshed(refreshes, post.outcome);
-                output::line(&format!("    refreshed    {refreshed}"))?;
-            }
-            if let Some(now) = &post.counts {
-                output::line(&format!("    counts       {}", counts(now)))?;
-            }
-            for row in &post.history {
+            ]));
+            let refreshed = post.refreshes.map(|times| refreshed(times, post.outcome));
+            lines.extend(refreshed.map(|text| format!("    refreshed    {text}")));
+            let now = post.counts.as_ref().map(counts);
+            lines.extend(now.map(|now| format!("    counts       {now}")));
+            lines.extend(post.history.iter().map(|row| {
                 let at = shown::time(row.at_ms);
-                output::line(&format!("        {at}  {}", counts(&row.counts)))?;
-            }
-            &post.why
+                format!("        {at}  {}", counts(&row.counts))
+            }));
+            (lines, &post.why)
         }
         PostState::Pending(post) => {
             let state = match post.state {
                 PendingState::Waiting => "waiting",
                 PendingState::Missing => "missing",
             };
-            output::line(&format!(
-                "{} of {}, not stored ({state})",
-                post.upstream_id, post.instance
-            ))?;
-            print_times([("named", Some(post.named_at_ms)), ("due", post.due_at_ms)])?;
-            &post.why
+            let (id, instance) = (&post.upstream_id, &post.instance);
+            let mut lines = vec![format!("{id} of {instance}, not stored ({state})")];
+            lines.extend(times([
+                ("named", Some(post.named_at_ms)),
+                ("due", post.due_at_ms),
+            ]));
+            (lines, &post.why)
         }
     };
-    output::line(&format!("    why          {why}"))
+    lines.push(format!("    why          {why}"));
+    lines
 }
 
-fn print_times<const N: usize>(times: [(&str, Option<i64>); N]) -> Result<(), CliError> {
-    for (what, at_ms) in times {
-        let Some(at_ms) = at_ms else { continue };
-        let ago_ms = now_ms() - at_ms;
-        let ago = match ago_ms {
-            0.. => format!("{} ago", show_ms(ago_ms)),
-            _ => format!("in {}", show_ms(-ago_ms)),
+fn times<const N: usize>(times: [(&str, Option<i64>); N]) -> Vec<String> {
+    let known = times.into_iter().filter_map(|(what, at_ms)| {
+        let at_ms = at_ms?;
+        let ago = match now_ms() - at_ms {
+            ago_ms @ 0.. => format!("{} ago", show_ms(ago_ms)),
+            ago_ms => format!("in {}", show_ms(-ago_ms)),
         };
-        let at = shown::time(at_ms);
-        output::line(&format!("    {what:<12} {at}  ({ago})"))?;
-    }
-    Ok(())
+        Some(format!("    {what:<12} {}  ({ago})", shown::time(at_ms)))
+    });
+    known.collect()
 }
 
 /// How often look-ups have refreshed a post, and the last outcome.
@@ -102,23 +97,16 @@ mod tests {
 
     #[test]
     fn refreshes_are_counted_in_words() {
+        use LookupOutcome::{Failed, Hidden, Updated};
         for (times, outcome, text) in [
             (0, None, "not yet by a look-up"),
-            (
-                1,
-                Some(LookupOutcome::Updated),
-                "once, the last outcome: updated",
-            ),
+            (1, Some(Updated), "once, the last outcome: updated"),
             (
                 0,
-                Some(LookupOutcome::Failed),
+                Some(Failed),
                 "not yet by a look-up, the last outcome: failed",
             ),
-            (
-                2,
-                Some(LookupOutcome::Hidden),
-                "2 times, the last outcome: hidden",
-            ),
+            (2, Some(Hidden), "2 times, the last outcome: hidden"),
         ] {
             assert_eq!(refreshed(times, outcome), text);
         }

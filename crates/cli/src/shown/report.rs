@@ -1,19 +1,24 @@
 //! The completeness report as text.
 
-use std::ops::Deref;
-
-use driftline_core::timeline::{Counters, LastError, RungStats};
-use driftline_mirror::{CompletenessReport, GapReport, GapState};
+use driftline_core::timeline::LastError;
+use driftline_mirror::{CompletenessReport, GapReport, GapState, RungReport};
 
 use super::{histogram, time::time};
-use crate::{duration::show_ms, error::CliError, output};
+use crate::duration::show_ms;
 
-/// Prints a report for people.
-///
-/// # Errors
-/// As for [`output::line`].
-pub fn print(report: &CompletenessReport) -> Result<(), CliError> {
-    output::line(Shown(report).text().trim_end())
+/// The lines of a report for people.
+pub fn report(report: &CompletenessReport) -> Vec<String> {
+    let mut text = Text::default();
+    let (name, timeline, upstream) = (&report.name, &report.timeline, &report.upstream);
+    let verdict = verdict(report);
+    text.line(format!("{name}: {timeline} of {upstream}, {verdict}"));
+    text.posts(report);
+    text.gaps(report);
+    text.lateness(report);
+    text.plan(report);
+    text.cost(report);
+    text.proof(report);
+    text.0
 }
 
 /// Open ranges, history included, that have not been read.
@@ -25,147 +30,105 @@ pub fn open_gaps(report: &CompletenessReport) -> usize {
 
 /// The ongoing error, if nothing was ever fetched.
 pub fn never_fetched(report: &CompletenessReport) -> Option<&LastError> {
-    let counters = &report.counters;
-    report
-        .last_error
-        .as_ref()
-        .filter(|error| !error.over && counters.requests == counters.failures)
+    let nothing_fetched = report.counters.requests == report.counters.failures;
+    let error = report.last_error.as_ref();
+    error.filter(|error| !error.over && nothing_fetched)
 }
 
-/// A report as text.
-struct Shown<'r>(&'r CompletenessReport);
-
-impl Deref for Shown<'_> {
-    type Target = CompletenessReport;
-
-    fn deref(&self) -> &CompletenessReport {
-        self.0
+fn verdict(report: &CompletenessReport) -> &'static str {
+    let is_left = |kind| report.gaps.iter().any(|gap| gap.kind == kind);
+    match (report.settled, report.complete) {
+        (true, _) => "complete, nothing left to be read again",
+        (_, true) if report.readable => "no gaps; part of it waits to be read again",
+        _ if report.covered_to.is_none() => "nothing read yet",
+        _ if is_left(GapState::Open) || is_left(GapState::Unrecoverable) => "NOT complete",
+        _ if is_left(GapState::History) => "history is still being read",
+        _ => "no gaps; part of it was passed over by later looks",
     }
 }
 
-impl Shown<'_> {
-    fn text(&self) -> String {
-        let mut text = Text::default();
-        let (name, timeline, upstream) = (&self.name, &self.timeline, &self.upstream);
-        let verdict = self.verdict();
-        text.line(&format!("{name}: {timeline} of {upstream}, {verdict}"));
-        self.posts_text(&mut text);
-        self.gaps_text(&mut text);
-        self.lateness_text(&mut text);
-        self.plan_text(&mut text);
-        self.cost_text(&mut text);
-        self.proof_text(&mut text);
-        text.0
+/// Lines with their titles in a column.
+#[derive(Debug, Default)]
+struct Text(Vec<String>);
+
+impl Text {
+    fn line(&mut self, line: impl Into<String>) {
+        self.0.push(line.into());
     }
 
-    fn verdict(&self) -> &'static str {
-        let is_left = |kind| self.gaps.iter().any(|gap| gap.kind == kind);
-        match (self.settled, self.complete) {
-            (true, _) => "complete, nothing left to be read again",
-            (_, true) if self.readable => "no gaps; part of it waits to be read again",
-            _ if self.covered_to.is_none() => "nothing read yet",
-            _ if is_left(GapState::Open) || is_left(GapState::Unrecoverable) => "NOT complete",
-            _ if is_left(GapState::History) => "history is still being read",
-            _ => "no gaps; part of it was passed over by later looks",
+    fn item(&mut self, title: &str, line: &str) {
+        self.line(format!("  {title:<12} {line}"));
+    }
+
+    fn list(&mut self, lines: impl ExactSizeIterator<Item = String>) {
+        let rest = lines.len().saturating_sub(MAX_LIST);
+        lines.take(MAX_LIST).for_each(|line| self.item("", &line));
+        if rest > 0 {
+            self.item("", &format!("and {rest} more (--json shows all)"));
         }
     }
 
     /// What reading again has proven, and what it rests on.
-    fn proof_text(&self, text: &mut Text) {
-        if self.covered_to.is_none() {
+    fn proof(&mut self, report: &CompletenessReport) {
+        if report.covered_to.is_none() {
             return;
         }
-        let proof = &self.plan.proof;
+        let proof = &report.plan.proof;
         let (above, up_to) = (show_ms(proof.above_ms), show_ms(proof.up_to_ms));
         let pages = count(proof.page_fulls, "page");
         let at_most = match (proof.is_enough, proof.page_fulls) {
             (true, _) => "10,000".to_owned(),
             (_, 0) => {
-                return text.item(
-                    "proven",
-                    &format!(
-                        "nothing yet: no page has been read again up to the age of {up_to} without a find"
-                    ),
-                );
+                return self.line(format!(
+                    "  proven       nothing yet: no page has been read again up to the age of {up_to} without a find"
+                ));
             }
             _ => (1.0 / proof.bound).floor().to_string(),
         };
-        text.item(
-            "proven",
-            &format!(
-                "at most 1 page in {at_most} lacks a post that came later than {above} and within {up_to} (95%; {pages} read again)"
-            ),
-        );
+        self.line(format!(
+            "  proven       at most 1 page in {at_most} lacks a post that came later than {above} and within {up_to} (95%; {pages} read again)"
+        ));
     }
 
-    fn posts_text(&self, text: &mut Text) {
-        let Self(CompletenessReport {
-            posts,
-            deleted,
-            streamed,
-            ..
-        }) = self;
-        text.item(
-            "posts",
-            &format!("{posts} stored, {deleted} of them deleted since"),
-        );
-        if *streamed > 0 {
-            let unproven = format!("{streamed} posts that only the stream has shown so far");
-            text.item("unproven", &unproven);
+    fn posts(&mut self, report: &CompletenessReport) {
+        let (posts, deleted, streamed) = (report.posts, report.deleted, report.streamed);
+        self.line(format!(
+            "  posts        {posts} stored, {deleted} of them deleted since"
+        ));
+        if streamed > 0 {
+            self.line(format!(
+                "  unproven     {streamed} posts that only the stream has shown so far"
+            ));
         }
-        if let (Some(from), Some(to)) = (&self.covered_from, &self.covered_to) {
-            text.item("covered", &format!("from {from} to {to}"));
+        if let (Some(from), Some(to)) = (&report.covered_from, &report.covered_to) {
+            self.line(format!("  covered      from {from} to {to}"));
         }
-        let Counters {
-            caught_by_overlap,
-            caught_by_rescan,
-            edited,
-            deleted,
-            ..
-        } = &self.counters;
-        text.item(
-            "caught",
-            &format!(
-                "{caught_by_overlap} posts only by the overlap, {caught_by_rescan} only by a rescan; {edited} edits, {deleted} deletions seen"
-            ),
-        );
+        let of = &report.counters;
+        self.line(format!(
+            "  caught       {} posts only by the overlap, {} only by a rescan; {} edits, {} deletions seen",
+            of.caught_by_overlap, of.caught_by_rescan, of.edited, of.deleted
+        ));
     }
 
-    fn gaps_text(&self, text: &mut Text) {
+    fn gaps(&mut self, report: &CompletenessReport) {
         for (kind, title, what) in [
-            (
-                GapState::Open,
-                "open gaps",
-                "not read yet; `source fill` asks for one by its first ID",
-            ),
+            (GapState::Open, "open gaps", OPEN),
             (GapState::History, "history", "not read yet"),
-            (
-                GapState::PassedOver,
-                "passed over",
-                "read, but not again at the last age",
-            ),
-            (
-                GapState::Unrecoverable,
-                "lost",
-                "beyond the upstream's depth",
-            ),
+            (GapState::PassedOver, "passed over", PASSED_OVER),
+            (GapState::Unrecoverable, "lost", BEYOND),
         ] {
-            let gaps: Vec<&GapReport> = self.gaps.iter().filter(|gap| gap.kind == kind).collect();
-            if gaps.is_empty() {
-                if kind == GapState::Open {
-                    text.item(title, "none");
-                }
-                continue;
+            let gaps = report.gaps.iter().filter(|gap| gap.kind == kind);
+            let ranges: Vec<String> = gaps.map(range).collect();
+            if !ranges.is_empty() {
+                self.item(title, &format!("{}, {what}", ranges.len()));
+                self.list(ranges.into_iter());
+            } else if kind == GapState::Open {
+                self.line("  open gaps    none");
             }
-            text.item(title, &format!("{}, {what}", gaps.len()));
-            text.list(gaps.iter().map(|gap| range(gap)));
         }
-        for rung in 0..=self.rungs.len() {
-            let waiting: Vec<&GapReport> = self
-                .gaps
-                .iter()
-                .filter(|gap| gap.rung == Some(rung))
-                .collect();
+        for rung in 0..=report.rungs.len() {
+            let waiting = report.gaps.iter().filter(|gap| gap.rung == Some(rung));
+            let waiting: Vec<&GapReport> = waiting.collect();
             let (Some(first), Some(last)) = (waiting.first(), waiting.last()) else {
                 continue;
             };
@@ -173,106 +136,83 @@ impl Shown<'_> {
                 (Some(from), Some(to)) => format!(", {} to {}", time(from), time(to)),
                 _ => String::new(),
             };
-            let until = match self.rungs.get(rung) {
+            let until = match report.rungs.get(rung) {
                 Some(of) => format!("until the {} at {}", rung_name(rung), show_ms(of.age_ms)),
-                None => format!("until they are {} old", show_ms(self.plan.proof.up_to_ms)),
+                None => format!("until they are {} old", show_ms(report.plan.proof.up_to_ms)),
             };
             let ranges = count(waiting.len() as u64, "range");
-            text.item("provisional", &format!("{ranges} {until}{span}"));
+            self.line(format!("  provisional  {ranges} {until}{span}"));
         }
     }
 
-    fn lateness_text(&self, text: &mut Text) {
-        let lateness = &self.lateness;
-        if lateness.posts == 0 {
-            text.item("lateness", "not measured yet");
-            return;
+    fn lateness(&mut self, report: &CompletenessReport) {
+        let of = &report.lateness;
+        if of.posts == 0 {
+            return self.line("  lateness     not measured yet");
         }
-        let (posts, ahead) = (count(lateness.posts, "post"), lateness.ahead);
-        let latest = show_ms(lateness.longest_ms);
-        text.item(
-            "lateness",
-            &format!(
-                "estimated from {posts} read again: latest {latest}, {ahead} ahead of the server's time"
-            ),
-        );
-        let quantiles: Vec<String> = lateness
-            .quantiles
-            .iter()
-            .map(|&(share, ms)| format!("{}% {}", share * 100.0, show_ms(ms)))
-            .collect();
-        text.list([quantiles.join("; ")]);
-        text.list(histogram::rows(&lateness.bins));
+        let (posts, latest, ahead) = (count(of.posts, "post"), show_ms(of.longest_ms), of.ahead);
+        self.line(format!(
+            "  lateness     estimated from {posts} read again: latest {latest}, {ahead} ahead of the server's time"
+        ));
+        let quantiles = of.quantiles.iter();
+        let quantiles = quantiles.map(|(share, ms)| format!("{}% {}", share * 100.0, show_ms(*ms)));
+        self.item("", &quantiles.collect::<Vec<_>>().join("; "));
+        self.list(histogram::rows(&of.bins).into_iter());
     }
 
-    fn plan_text(&self, text: &mut Text) {
-        let plan = &self.plan;
+    fn plan(&mut self, report: &CompletenessReport) {
+        let plan = &report.plan;
         let ages = plan.ladder.rungs().iter().map(|rung| show_ms(rung.age_ms));
         let ages = ages.collect::<Vec<_>>().join(", ");
         let (every, overlap) = (show_ms(plan.every_ms), show_ms(plan.overlap_ms));
-        text.item(
-            "plan",
-            &format!("a poll every {every} with an overlap of {overlap}, read again at {ages}"),
-        );
-        text.list(plan.reasons.iter().cloned());
-        for (rung, of) in self.rungs.iter().enumerate() {
-            let RungStats {
-                looks,
-                found,
-                edited,
-                deleted,
-                skipped_quota,
-                unreachable,
-            } = of.found;
-            if looks + skipped_quota + unreachable == 0 {
+        self.line(format!(
+            "  plan         a poll every {every} with an overlap of {overlap}, read again at {ages}"
+        ));
+        self.list(plan.reasons.iter().cloned());
+        for (rung, RungReport { found: of, .. }) in report.rungs.iter().enumerate() {
+            if of.looks + of.skipped_quota + of.unreachable == 0 {
                 continue;
             }
-            let looks = count(looks, "look");
-            text.item(
-                rung_name(rung),
-                &format!(
-                    "{looks}: {found} posts, {edited} edits, {deleted} deletions; skipped {skipped_quota} for the quota, {unreachable} out of reach"
-                ),
+            let looks = count(of.looks, "look");
+            let line = format!(
+                "{looks}: {} posts, {} edits, {} deletions; skipped {} for the quota, {} out of reach",
+                of.found, of.edited, of.deleted, of.skipped_quota, of.unreachable
             );
+            self.item(rung_name(rung), &line);
         }
     }
 
-    fn cost_text(&self, text: &mut Text) {
-        let (failures, fetched) = (self.counters.failures, self.counters.fetched);
-        let requests = count(self.counters.requests, "request");
-        let ratio = self.fetched_per_post;
+    fn cost(&mut self, report: &CompletenessReport) {
+        let (failures, fetched) = (report.counters.failures, report.counters.fetched);
+        let requests = count(report.counters.requests, "request");
+        let ratio = report.fetched_per_post;
         let ratio = ratio.map_or_else(String::new, |ratio| format!(", {ratio:.2} times each"));
-        text.item(
-            "cost",
-            &format!("{requests} ({failures} failed), {fetched} posts fetched{ratio}"),
-        );
-        match self.clock_lead_ms {
-            None if self.covered_to.is_some() => text.item(
-                "clock",
-                "the server sends no Date header: this machine's clock has to be right",
+        self.line(format!(
+            "  cost         {requests} ({failures} failed), {fetched} posts fetched{ratio}"
+        ));
+        match report.clock_lead_ms {
+            None if report.covered_to.is_some() => self.line(
+                "  clock        the server sends no Date header: this machine's clock has to be right",
             ),
             Some(ms) if ms.abs() > REPORTED_CLOCK_LEAD_MS => {
                 let lead = show_ms(ms.abs());
                 let side = if ms > 0 { "ahead of" } else { "behind" };
-                text.item(
-                    "clock",
-                    &format!("this machine's clock is {lead} {side} the server's"),
-                );
+                self.line(format!(
+                    "  clock        this machine's clock is {lead} {side} the server's"
+                ));
             }
             _ => {}
         }
-        if let Some(throttle) = self.throttle {
-            let (remaining, limit) = (throttle.remaining, throttle.limit);
-            let reset = time(throttle.reset_at_ms);
-            text.item(
-                "quota",
-                &format!("{remaining} of {limit} requests left until {reset}"),
-            );
+        if let Some(of) = report.throttle {
+            let (left, limit, reset) = (of.remaining, of.limit, time(of.reset_at_ms));
+            self.line(format!(
+                "  quota        {left} of {limit} requests left until {reset}"
+            ));
         }
-        if let Some(error) = &self.last_error {
+        if let Some(error) = &report.last_error {
             let state = if error.over { "over since" } else { "ONGOING" };
             let (kind, at, message) = (error.kind, time(error.at_ms), &error.message);
-            text.item("last error", &format!("{kind} at {at}, {state}: {message}"));
+            self.line(format!("  last error   {kind} at {at}, {state}: {message}"));
         }
     }
 }
@@ -286,32 +226,6 @@ fn range(gap: &GapReport) -> String {
     }
 }
 
-/// Lines with their titles in a column.
-#[derive(Debug, Default)]
-struct Text(String);
-
-impl Text {
-    fn line(&mut self, line: &str) {
-        self.0.push_str(line);
-        self.0.push('\n');
-    }
-
-    fn item(&mut self, title: &str, line: &str) {
-        self.line(&format!("  {title:<12} {line}"));
-    }
-
-    fn list(&mut self, lines: impl IntoIterator<Item = String>) {
-        let lines: Vec<String> = lines.into_iter().collect();
-        for line in lines.iter().take(MAX_LIST) {
-            self.line(&format!("  {:<12} {line}", ""));
-        }
-        if lines.len() > MAX_LIST {
-            let rest = lines.len() - MAX_LIST;
-            self.line(&format!("  {:<12} and {rest} more (--json shows all)", ""));
-        }
-    }
-}
-
 fn rung_name(rung: usize) -> &'static str {
     if rung == 0 { "second look" } else { "rescan" }
 }
@@ -321,6 +235,9 @@ fn count(number: u64, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
+const OPEN: &str = "not read yet; `source fill` asks for one by its first ID";
+const PASSED_OVER: &str = "read, but not again at the last age";
+const BEYOND: &str = "beyond the upstream's depth";
 const MAX_LIST: usize = 20;
 /// The server's time is known to a second and a round trip.
 const REPORTED_CLOCK_LEAD_MS: i64 = 2_500;

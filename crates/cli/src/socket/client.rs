@@ -5,20 +5,14 @@ use std::{io, path::Path};
 use driftline_server::admin::Request;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    net::UnixStream,
 };
 
 use super::{Answer, Call, VERSION};
 use crate::error::CliError;
 
 /// A conversation with the process that holds the data folder.
-pub struct Client {
-    lines: BufReader<OwnedReadHalf>,
-    write: OwnedWriteHalf,
-}
+pub struct Client(BufReader<UnixStream>);
 
 impl Client {
     /// Connects.
@@ -26,11 +20,7 @@ impl Client {
     /// # Errors
     /// If no process listens there.
     pub async fn connect(path: &Path) -> io::Result<Self> {
-        let (read, write) = UnixStream::connect(path).await?.into_split();
-        Ok(Self {
-            lines: BufReader::new(read),
-            write,
-        })
+        Ok(Self(BufReader::new(UnixStream::connect(path).await?)))
     }
 
     /// Executes a command.
@@ -55,9 +45,9 @@ impl Client {
         };
         let mut text = serde_json::to_string(&call).map_err(not_json)?;
         text.push('\n');
-        self.write.write_all(text.as_bytes()).await.map_err(gone)?;
+        self.0.write_all(text.as_bytes()).await.map_err(gone)?;
         let mut line = String::new();
-        if self.lines.read_line(&mut line).await.map_err(gone)? == 0 {
+        if self.0.read_line(&mut line).await.map_err(gone)? == 0 {
             return Err(gone(io::ErrorKind::UnexpectedEof.into()));
         }
         match serde_json::from_str(&line).map_err(not_json)? {

@@ -31,9 +31,9 @@ impl Listening {
     /// [`CliError::Failed`] if the socket cannot be made.
     pub fn start(path: &Path, host: Host) -> Result<Self, CliError> {
         let listener = bind(path).map_err(|error| {
+            let path = path.display();
             CliError::failed(format!(
-                "the socket {} cannot be made: {error}; a shorter --data may help",
-                path.display()
+                "the socket {path} cannot be made: {error}; a shorter --data may help"
             ))
         })?;
         let accepting = tokio::spawn(accept(listener, host));
@@ -87,14 +87,12 @@ async fn accept(listener: UnixListener, host: Host) {
 }
 
 async fn converse(stream: UnixStream, host: Host) {
-    let (read, mut write) = stream.into_split();
-    let mut lines = BufReader::new(read);
+    let mut stream = BufReader::new(stream);
     loop {
         let mut line = String::new();
-        match (&mut lines).take(MAX_COMMAND).read_line(&mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
+        let Ok(1..) = (&mut stream).take(MAX_COMMAND).read_line(&mut line).await else {
+            return;
+        };
         let answer = match answer(&host, &line).await {
             Ok(reply) => Answer::Ok(reply),
             Err(error) => Answer::Error(error),
@@ -103,7 +101,7 @@ async fn converse(stream: UnixStream, host: Host) {
             return;
         };
         text.push('\n');
-        if write.write_all(text.as_bytes()).await.is_err() {
+        if stream.write_all(text.as_bytes()).await.is_err() {
             return;
         }
     }

@@ -27,7 +27,7 @@ fn invalid_flags_are_refused_with_a_message() {
     );
     with_port(
         &["--node", "datacenter=1,worker=1,rack=1"],
-        "twitter has no node field \"rack\"",
+        "twitter has no node field \"rack\"; its node fields are: datacenter, worker",
     );
     with_port(&["--node", "here"], "invalid node \"here\"");
     with_port(&["--node", "1", "--lease", "file"], "--lease");

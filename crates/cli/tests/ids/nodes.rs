@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path, process::Command};
 use crate::{
     service::{PATIENT, Service, assert_rising, id, node_of, now_us, run, serve},
     support::{DataDir, Ended},
-    taker::{Taker, all_differ},
+    taker::{Taker, all_differ, start_all},
 };
 
 fn assert_failed(ended: &Ended, why: &str) {
@@ -40,12 +40,7 @@ fn leased_nodes_are_the_lowest_free_ones() {
     let data_dir = DataDir::new();
     let start = || Service::start(&data_dir, &["--lease", "file"]);
     let mut services = vec![start(), start(), start()];
-    let nodes: Vec<u64> = services.iter().map(|service| service.node).collect();
-    assert_eq!(nodes, [0, 1, 2]);
-    let takers: Vec<Taker> = services
-        .iter()
-        .map(|service| Taker::start(service.thrift))
-        .collect();
+    let takers = start_all(&services);
 
     let printed = data_dir.run(&["id", "next", "-n", "20000", "--lease", "file"]);
     assert_eq!(printed.status, 0, "{printed:?}");

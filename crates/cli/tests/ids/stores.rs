@@ -7,7 +7,7 @@ use driftline_db::testing::postgres_database;
 use crate::{
     service::{Service, run, serve},
     support::DataDir,
-    taker::{Taker, all_differ},
+    taker::{all_differ, start_all},
 };
 
 /// Each has a data folder of its own, as on machines of their own. A killed one's node is not
@@ -22,12 +22,7 @@ fn services_of_one_store_have_nodes_of_their_own() {
         .iter()
         .map(|data_dir| Service::start(data_dir, &lease))
         .collect();
-    let nodes: Vec<u64> = services.iter().map(|service| service.node).collect();
-    assert_eq!(nodes, [0, 1, 2]);
-    let takers: Vec<Taker> = services
-        .iter()
-        .map(|service| Taker::start(service.thrift))
-        .collect();
+    let takers = start_all(&services);
     let mut all = HashSet::new();
     all_differ(takers, 1_000, &mut all);
 

@@ -13,7 +13,7 @@ use std::{
 use driftline_id_service::thrift::{Client, ClientError};
 
 use crate::{
-    service::{assert_rising, client, node_of},
+    service::{Service, assert_rising, client, node_of},
     support::wait_for,
 };
 
@@ -94,6 +94,15 @@ impl Shared {
         }
         taken
     }
+}
+
+/// A taker of each of the services, which have the nodes 0, 1 and so on.
+pub fn start_all(services: &[Service]) -> Vec<Taker> {
+    let start = |(node, service): (u64, &Service)| {
+        assert_eq!(service.node, node);
+        Taker::start(service.thrift)
+    };
+    (0..).zip(services).map(start).collect()
 }
 
 /// Takes that many IDs more from each of the nodes 0, 1 and so on, whose IDs rise and are not in

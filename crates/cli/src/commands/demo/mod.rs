@@ -1,38 +1,34 @@
 //! `demo`: a simulated server, Driftline, and two baseline pollers.
 
-mod freshness;
+mod baseline;
 mod mirrored;
 mod scene;
 mod score;
-mod script;
-mod table;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::convert::Infallible;
 
 use clap::Args;
 use driftline_core::api::Api;
 use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
 use driftline_sim::{
+    TruePost,
     baseline::{Poller, WalkEnd},
     http::{Clock, SimServer, Timeline},
 };
 use driftline_upstream::{Address, Credential, Upstream};
-use freshness::Freshness;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use mirrored::{Mirrored, Outcome};
-use scene::Scene;
-use score::{Published, Score, Seen};
-use script::Script;
+use indicatif::MultiProgress;
+use mirrored::Mirrored;
+use scene::{LAST_RUNG_MS, Scene};
+use score::{Progress, Published, Score, Seen};
+use serde::Serialize;
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    duration::{duration, parse_ms, show_ms},
+    duration::{parse_ms, show_ms},
     error::CliError,
     output, stop,
+    table::{self, left, right},
 };
 
 /// Mirrors a simulated server next to two baseline pollers and compares what each
@@ -52,8 +48,25 @@ pub struct Demo {
     seed: u64,
 }
 
-/// Everything that a poller has seen, for all to look at.
-type Shared = Arc<Mutex<Seen>>;
+/// What the naive poller, the clamp and Driftline saw.
+type Polled = (Seen, Seen, Mirrored);
+
+/// What the posts had got, and what each poller knows of it.
+#[derive(Debug, Serialize)]
+struct Freshness {
+    /// Replies, boosts and favourites of all posts that were published, by now.
+    counts: i64,
+    /// What the naive poller stored of them: the counts at first sight.
+    naive: i64,
+    /// Likewise for the clamp.
+    clamp: i64,
+    /// What Driftline has after its refreshes.
+    driftline: i64,
+    /// Look-ups that the refreshes took.
+    requests: u64,
+    /// Posts in one of them, on average.
+    posts_a_request: Option<f64>,
+}
 
 impl Demo {
     /// Runs it.
@@ -71,102 +84,187 @@ impl Demo {
             "a simulated server publishes for {} with seed {}; all polls come every {} with {}; done in {}",
             show_ms(scene.publish_ms()),
             self.seed,
-            show_ms(scene.every_ms()),
+            show_ms(scene::EVERY_MS),
             scene.budget(),
             show_ms(self.for_ms)
         ));
-        let polled = self.poll(&server, &scene, begun_ms, stop.clone()).await;
-        let (seen, mirrored) = match polled {
-            Ok(polled) if !*stop.borrow() => polled,
-            ended => {
-                server.shutdown().await;
-                ended?;
-                return Err(CliError::failed("stopped before the end"));
-            }
+        let polled = Box::pin(self.poll(&server, scene, begun_ms, stop.clone())).await;
+        let outcome = match polled {
+            Ok(_) if *stop.borrow() => Err(CliError::failed("stopped before the end")),
+            Ok(polled) => self.compare(&server, &polled, begun_ms, json),
+            Err(error) => Err(error),
         };
-        let truth = server.truth(&Timeline::Public).unwrap_or_default();
-        let published = Published::new(truth, scene.stay_ms());
-        let fresh = Freshness::new(&server, &published, &seen, &mirrored);
         server.shutdown().await;
-        let [naive, clamp] = seen.map(|seen| Score::new(&published, &seen));
-        let driftline = Score::new(&published, &mirrored.seen);
-        if json {
-            output::json(&serde_json::json!({
-                "seed": self.seed,
-                "published": published.counted.len(),
-                "short_lived": published.short_lived.len(),
-                "naive": naive,
-                "clamp": clamp,
-                "driftline": driftline,
-                "freshness": fresh,
-            }))?;
-        } else {
-            let scores = [
-                ("naive", &naive),
-                ("clamp", &clamp),
-                ("driftline", &driftline),
-            ];
-            for line in table::lines(&published, &scene, &scores) {
-                output::line(&line)?;
-            }
-            output::line(&fresh.line())?;
-        }
-        match driftline.missed {
-            0 => Ok(()),
-            missed => {
-                explain(&published, &mirrored, begun_ms);
-                let message = format!("driftline missed {missed} posts");
-                Err(CliError::failed(message))
-            }
-        }
+        outcome
     }
 
-    /// Has all three poll to the end: what the baselines saw, and Driftline's outcome.
+    /// Has all three poll to the end, or to the stop signal.
     async fn poll(
         &self,
         server: &SimServer,
-        scene: &Scene,
+        scene: Scene,
         begun_ms: i64,
         stop: watch::Receiver<bool>,
-    ) -> Result<([Seen; 2], Outcome), CliError> {
-        let http = Options {
+    ) -> Result<Polled, CliError> {
+        let (url, until_ms) = (server.url(), begun_ms + self.for_ms);
+        let http = Http::new(Options {
             allow_private: true,
             ..Options::default()
-        };
-        let http = Http::new(http).map_err(CliError::failed)?;
-        let start = |token: &str, poller: Poller| {
-            let address = Address::parse(&server.url()).map_err(CliError::failed)?;
-            let credential = Credential::Bearer(token.to_owned().into());
-            let client = Upstream::new(Api::Mastodon, http.clone(), address, credential)
+        });
+        let http = http.map_err(CliError::failed)?;
+        let progress: [watch::Sender<Progress>; NAMES.len()] = Default::default();
+        let baseline = |number: usize, poller: Poller| {
+            let address = Address::parse(&url).map_err(CliError::failed)?;
+            let token = Credential::Bearer(NAMES[number].to_owned().into());
+            let client = Upstream::new(Api::Mastodon, http.clone(), address, token)
                 .map_err(CliError::failed)?;
-            let script = Script {
-                client,
-                poller: poller.walking_to(WalkEnd::EmptyPage),
-                every: duration(scene.every_ms()),
-                until_ms: begun_ms + self.for_ms,
-            };
-            Ok::<_, CliError>(script.start(stop.clone()))
+            let poller = poller.walking_to(WalkEnd::EmptyPage);
+            let (stop, progress) = (stop.clone(), &progress[number]);
+            Ok::<_, CliError>(baseline::poll(client, poller, until_ms, stop, progress))
         };
-        let mirrored =
-            Mirrored::start(&server.url(), http.clone(), scene, begun_ms, stop.clone()).await?;
-        let naive = start("naive", Poller::naive())?;
-        let clamp = start("clamp", Poller::clamp(CLAMP_MS))?;
-        let shared = [
-            ("naive", Arc::clone(&naive.seen)),
-            ("clamp", Arc::clone(&clamp.seen)),
-            ("driftline", Arc::clone(&mirrored.seen)),
-        ];
-        let watching = tokio::spawn(watch(shared, begun_ms, self.for_ms));
-        let seen = [naive.end().await?, clamp.end().await?];
-        let mirrored = mirrored.end().await;
-        watching.abort();
-        let _ = watching.await;
-        Ok((seen, mirrored?))
+        let naive = baseline(0, Poller::naive())?;
+        let clamp = baseline(1, Poller::clamp(CLAMP_MS))?;
+        let (http, stop) = (http.clone(), stop.clone());
+        let mirrored = mirrored::mirror(&url, http, scene, begun_ms, stop, &progress[2]);
+        let polling = async {
+            tokio::try_join!(
+                async { Ok(naive.await) },
+                async { Ok(clamp.await) },
+                mirrored
+            )
+        };
+        tokio::select! {
+            polled = polling => polled,
+            never = self.watch(&progress, begun_ms) => match never {},
+        }
+    }
+
+    /// Shows the progress of all three, for ever.
+    async fn watch(
+        &self,
+        progress: &[watch::Sender<Progress>; NAMES.len()],
+        begun_ms: i64,
+    ) -> Infallible {
+        let length = u64::try_from(self.for_ms).unwrap_or(0);
+        let all = MultiProgress::new();
+        let bars = NAMES.map(|name| {
+            let bar = output::bar(Some(length), "{prefix:>9} [{bar:24}] {msg}");
+            all.add(bar).with_prefix(name)
+        });
+        loop {
+            sleep(output::between_progress(&bars[0])).await;
+            let elapsed_ms = now_ms() - begun_ms;
+            for ((name, bar), progress) in NAMES.iter().zip(&bars).zip(progress) {
+                let text = progress.borrow().to_string();
+                bar.set_position(u64::try_from(elapsed_ms).unwrap_or(0));
+                if bar.is_hidden() {
+                    output::note(&format!("{:>6}  {name:<9} {text}", show_ms(elapsed_ms)));
+                }
+                bar.set_message(text);
+            }
+        }
+    }
+
+    /// Prints what each has missed.
+    fn compare(
+        &self,
+        server: &SimServer,
+        polled: &Polled,
+        begun_ms: i64,
+        json: bool,
+    ) -> Result<(), CliError> {
+        let truth = server.truth(&Timeline::Public).unwrap_or_default();
+        let published = Published::new(truth, LAST_RUNG_MS);
+        let freshness = Freshness::new(server, &published, polled);
+        let (naive, clamp, mirrored) = polled;
+        let scores = [naive, clamp, &mirrored.seen].map(|seen| Score::new(&published, seen));
+        let [naive, clamp, driftline] = &scores;
+        let answer = serde_json::json!({
+            "seed": self.seed,
+            "published": published.counted.len(),
+            "short_lived": published.short_lived.len(),
+            "naive": naive,
+            "clamp": clamp,
+            "driftline": driftline,
+            "freshness": freshness,
+        });
+        output::reply(json, &answer, |_| lines(&published, &scores, &freshness))?;
+        match driftline.missed {
+            0 => Ok(()),
+            missed => {
+                explain(&published, mirrored, begun_ms)?;
+                Err(CliError::failed(format!("driftline missed {missed} posts")))
+            }
+        }
     }
 }
 
-/// Names the posts that were missed, and the state of the ledger.
-fn explain(published: &Published, mirrored: &Outcome, begun_ms: i64) {
+impl Freshness {
+    /// Compares what is held with what the server shows now.
+    fn new(server: &SimServer, published: &Published, (naive, clamp, mirrored): &Polled) -> Self {
+        let now = now_ms();
+        let at = |ms, post: &TruePost| Some(server.counts_at(ms, &post.id)?.total());
+        let at_first_sight =
+            |seen: &Seen| published.sum(|post| at(*seen.stored_at_ms.get(&post.id)?, post));
+        Self {
+            counts: published.sum(|post| at(now, post)),
+            naive: at_first_sight(naive),
+            clamp: at_first_sight(clamp),
+            driftline: published.sum(|post| mirrored.counts.get(&post.id).copied()),
+            requests: mirrored.refresh_stats.requests,
+            posts_a_request: mirrored.refresh_stats.mean_posts(),
+        }
+    }
+
+    /// It in words.
+    fn line(&self) -> String {
+        let part = |known: i64| 100.0 * known as f64 / self.counts.max(1) as f64;
+        format!(
+            "Of the {} replies, boosts and favourites by now, naive has {:.0} %, clamp {:.0} %, driftline {:.0} %: it looked stored posts up in {} requests, {:.1} posts each.",
+            self.counts,
+            part(self.naive),
+            part(self.clamp),
+            part(self.driftline),
+            self.requests,
+            self.posts_a_request.unwrap_or(0.0),
+        )
+    }
+}
+
+/// One line a poller, below a head; and what does not count.
+fn lines(
+    published: &Published,
+    scores: &[Score; NAMES.len()],
+    freshness: &Freshness,
+) -> Vec<String> {
+    let ms = |ms: Option<i64>| ms.map_or_else(|| "-".to_owned(), show_ms);
+    let rows = NAMES.iter().zip(scores).map(|(name, score)| {
+        [
+            left("", name),
+            right("published", published.counted.len()),
+            right("stored", score.stored),
+            right("missed", score.missed),
+            right("duplicates", score.redundant),
+            right("requests", score.requests),
+            right("delay p50", ms(score.delay_p50_ms)),
+            right("delay p99", ms(score.delay_p99_ms)),
+        ]
+    });
+    let mut lines = table::lines(rows);
+    if !published.short_lived.is_empty() {
+        let [naive, clamp, driftline] = scores.each_ref().map(|score| score.short_lived_stored);
+        lines.push(format!(
+            "In addition, {} posts were deleted within {}, before a poller can be sure to see them; stored all the same: naive {naive}, clamp {clamp}, driftline {driftline}.",
+            published.short_lived.len(),
+            show_ms(LAST_RUNG_MS),
+        ));
+    }
+    lines.push(freshness.line());
+    lines
+}
+
+/// Names the posts that were missed, and the report.
+fn explain(published: &Published, mirrored: &Mirrored, begun_ms: i64) -> Result<(), CliError> {
     for post in published.missed_by(&mirrored.seen) {
         output::note(&format!(
             "driftline missed {}: visible {} after the start, {} after its ID's time, for {}",
@@ -176,45 +274,12 @@ fn explain(published: &Published, mirrored: &Outcome, begun_ms: i64) {
             post.visible_for_ms.map_or("good".into(), show_ms)
         ));
     }
-    output::note(&format!("state of driftline: {}", mirrored.ledger));
+    let report = serde_json::to_string(&mirrored.report).map_err(CliError::failed)?;
+    output::note(&format!("state of driftline: {report}"));
+    Ok(())
 }
 
-/// Shows the progress of all three, until it is aborted.
-async fn watch(pollers: [(&'static str, Shared); 3], begun_ms: i64, for_ms: i64) {
-    let bars = output::is_watched().then(|| {
-        let all = MultiProgress::new();
-        pollers.each_ref().map(|(name, _)| {
-            let bar = all.add(ProgressBar::new(u64::try_from(for_ms).unwrap_or(0)));
-            if let Ok(style) = ProgressStyle::with_template("{prefix:>9} [{bar:24}] {msg}") {
-                bar.set_style(style);
-            }
-            bar.set_prefix(*name);
-            bar
-        })
-    });
-    let between = match bars {
-        Some(_) => Duration::from_millis(200),
-        None => Duration::from_secs(5),
-    };
-    loop {
-        sleep(between).await;
-        let elapsed_ms = now_ms() - begun_ms;
-        for (number, (name, seen)) in pollers.iter().enumerate() {
-            let text = lock(seen).line();
-            match &bars {
-                Some(bars) => {
-                    bars[number].set_position(u64::try_from(elapsed_ms).unwrap_or(0));
-                    bars[number].set_message(text);
-                }
-                None => output::note(&format!("{:>6}  {name:<9} {text}", show_ms(elapsed_ms))),
-            }
-        }
-    }
-}
-
-fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
+/// The pollers, and the tokens of the baselines.
+const NAMES: [&str; 3] = ["naive", "clamp", "driftline"];
 /// The seed's `k`.
 const CLAMP_MS: i64 = 1_000;

@@ -6,7 +6,7 @@ use driftline_core::{
 };
 use driftline_sim::{Growth, WorldConfig};
 
-use crate::error::CliError;
+use crate::{duration::show_ms, error::CliError};
 
 /// A demo of some length.
 #[derive(Debug, Clone, Copy)]
@@ -45,29 +45,16 @@ impl Scene {
         self.for_ms - SILENCE_MS
     }
 
-    /// The time between two polls, the same for all.
-    pub(super) fn every_ms(self) -> i64 {
-        EVERY_MS
-    }
-
-    /// A post that stays this long is there when the last rung reads posts of
-    /// its age, however late it became visible.
-    pub(super) fn stay_ms(self) -> i64 {
-        LAST_RUNG_MS
-    }
-
     /// The request budget in words.
     pub(super) fn budget(self) -> String {
-        self.world().faults.throttles.first().map_or_else(
-            || "no request budget".into(),
-            |rule| {
-                format!(
-                    "a budget of {} requests in {}",
-                    rule.limit,
-                    crate::duration::show_ms(rule.window_ms)
-                )
-            },
-        )
+        match self.world().faults.throttles.first() {
+            Some(rule) => format!(
+                "a budget of {} requests in {}",
+                rule.limit,
+                show_ms(rule.window_ms)
+            ),
+            None => "no request budget".into(),
+        }
     }
 
     /// When Driftline refreshes: the default table's first ages, in which minutes are fractions of a
@@ -103,12 +90,15 @@ impl Scene {
     }
 }
 
+/// The time between two polls, the same for all.
+pub(super) const EVERY_MS: i64 = 1_000;
+/// A post that stays this long is there when the last rung reads posts of its age, however late it
+/// became visible.
+pub(super) const LAST_RUNG_MS: i64 = 13_500;
 const SHORTEST_MS: i64 = 20_000;
 /// From the last post's creation to the end.
 const SILENCE_MS: i64 = LAST_RUNG_MS + 1_500;
-const LAST_RUNG_MS: i64 = 13_500;
 /// Posts have half of what they will ever get by this age.
 const HALF_LIFE_MS: i64 = 10_000;
 /// Longer than any of the world's posts is dated ahead.
 const SKEW_MS: i64 = 300_000;
-const EVERY_MS: i64 = 1_000;

@@ -1,36 +1,39 @@
 //! What a poller saw, and how that compares with the truth.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 use driftline_core::upstream_id::UpstreamId;
 use driftline_sim::{TruePost, Truth};
 use serde::Serialize;
 
-/// What a poller has seen so far.
+/// What a poller has done so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
-    /// When each post was stored, Unix ms.
-    pub(super) stored_at_ms: HashMap<UpstreamId, i64>,
+pub(super) struct Progress {
+    /// Posts stored.
+    pub(super) stored: u64,
     /// Requests sent.
     pub(super) requests: u64,
     /// Posts fetched that were stored already.
     pub(super) redundant: u64,
-    /// A remark on its progress, if there is one.
-    pub(super) remark: Option<String>,
+    /// More words, if there are any.
+    pub(super) remark: String,
 }
 
-impl Seen {
-    /// One line of progress.
-    pub(super) fn line(&self) -> String {
-        let remark = self.remark.as_ref();
-        format!(
-            "{:>5} stored, {:>4} requests, {:>5} fetched again{}",
-            self.stored_at_ms.len(),
-            self.requests,
-            self.redundant,
-            remark.map_or_else(String::new, |remark| format!(", {remark}"))
-        )
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (stored, requests, redundant) = (self.stored, self.requests, self.redundant);
+        write!(f, "{stored:>5} stored, {requests:>4} requests, ")?;
+        write!(f, "{redundant:>5} fetched again{}", self.remark)
     }
+}
+
+/// What a poller has seen in the end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// When each post was stored, Unix ms.
+    pub(super) stored_at_ms: HashMap<UpstreamId, i64>,
+    /// What it has done for that.
+    pub(super) progress: Progress,
 }
 
 /// A poller's result.
@@ -55,28 +58,25 @@ pub(super) struct Score {
 impl Score {
     /// Compares what was seen with what was published.
     pub(super) fn new(published: &Published, seen: &Seen) -> Self {
-        let mut delays_ms: Vec<i64> = published
-            .counted
-            .iter()
-            .filter_map(|post| Some(seen.stored_at_ms.get(&post.id)? - post.visible_at_ms))
-            .collect();
-        delays_ms.sort_unstable();
+        let delays_ms = |posts: &[TruePost]| {
+            let stored =
+                |post: &TruePost| Some(seen.stored_at_ms.get(&post.id)? - post.visible_at_ms);
+            posts.iter().filter_map(stored).collect::<Vec<i64>>()
+        };
+        let mut counted_ms = delays_ms(&published.counted);
+        counted_ms.sort_unstable();
         let quantile = |percent: usize| {
-            let index = (delays_ms.len() * percent).div_ceil(100).max(1) - 1;
-            delays_ms.get(index).copied()
+            let index = (counted_ms.len() * percent).div_ceil(100).max(1) - 1;
+            counted_ms.get(index).copied()
         };
         Self {
-            stored: delays_ms.len(),
-            missed: published.counted.len() - delays_ms.len(),
-            requests: seen.requests,
-            redundant: seen.redundant,
+            stored: counted_ms.len(),
+            missed: published.counted.len() - counted_ms.len(),
+            requests: seen.progress.requests,
+            redundant: seen.progress.redundant,
             delay_p50_ms: quantile(50),
             delay_p99_ms: quantile(99),
-            short_lived_stored: published
-                .short_lived
-                .iter()
-                .filter(|post| seen.stored_at_ms.contains_key(&post.id))
-                .count(),
+            short_lived_stored: delays_ms(&published.short_lived).len(),
         }
     }
 }
@@ -94,10 +94,8 @@ pub(super) struct Published {
 impl Published {
     /// Separates the posts that were deleted within `stay_ms` from the rest.
     pub(super) fn new(truth: Truth, stay_ms: i64) -> Self {
-        let (counted, short_lived) = truth
-            .posts
-            .into_iter()
-            .partition(|post| post.visible_for_ms.is_none_or(|ms| ms >= stay_ms));
+        let stays = |post: &TruePost| post.visible_for_ms.is_none_or(|ms| ms >= stay_ms);
+        let (counted, short_lived) = truth.posts.into_iter().partition(stays);
         Self {
             counted,
             short_lived,
@@ -106,9 +104,15 @@ impl Published {
 
     /// The posts that count and were not stored.
     pub(super) fn missed_by(&self, seen: &Seen) -> impl Iterator<Item = &TruePost> {
-        self.counted
-            .iter()
-            .filter(|post| !seen.stored_at_ms.contains_key(&post.id))
+        let posts = self.counted.iter();
+        posts.filter(|post| !seen.stored_at_ms.contains_key(&post.id))
+    }
+
+    /// The sum over the posts that count and are not deleted.
+    pub(super) fn sum(&self, of: impl FnMut(&TruePost) -> Option<i64>) -> i64 {
+        let posts = self.counted.iter();
+        let left = posts.filter(|post| post.deleted_at_ms.is_none());
+        left.filter_map(of).sum()
     }
 }
 
@@ -131,39 +135,27 @@ mod tests {
 
     #[test]
     fn what_was_deleted_early_does_not_count_as_missed() {
-        let published = Published::new(
-            Truth {
-                posts: vec![
-                    post("1", 100, None),
-                    post("2", 200, Some(999)),
-                    post("3", 300, Some(1_000)),
-                    post("4", 400, None),
-                    post("5", 500, Some(20)),
-                ],
-            },
-            1_000,
-        );
+        let posts = vec![
+            post("1", 100, None),
+            post("2", 200, Some(999)),
+            post("3", 300, Some(1_000)),
+            post("4", 400, None),
+            post("5", 500, Some(20)),
+        ];
+        let published = Published::new(Truth { posts }, 1_000);
+        let stored = [("1", 150), ("4", 500), ("5", 510)];
         let seen = Seen {
-            stored_at_ms: [("1", 150), ("4", 500), ("5", 510)]
-                .map(|(id, at)| (id.into(), at))
-                .into(),
-            requests: 7,
-            redundant: 5,
-            remark: None,
+            stored_at_ms: stored.map(|(id, at)| (id.into(), at)).into(),
+            progress: Progress::default(),
         };
+        let score = Score::new(&published, &seen);
+        assert_eq!((score.stored, score.missed), (2, 1));
         assert_eq!(
-            Score::new(&published, &seen),
-            Score {
-                stored: 2,
-                missed: 1,
-                requests: 7,
-                redundant: 5,
-                delay_p50_ms: Some(50),
-                delay_p99_ms: Some(100),
-                short_lived_stored: 1,
-            }
+            (score.delay_p50_ms, score.delay_p99_ms),
+            (Some(50), Some(100))
         );
-        let missed: Vec<&str> = published
+        assert_eq!(score.short_lived_stored, 1);
+        let missed: Vec<_> = published
             .missed_by(&seen)
             .map(|post| post.id.as_str())
             .collect();

@@ -32,15 +32,8 @@ impl Decode {
                 all => output::json(&all),
             };
         }
-        for (number, reading) in readings.iter().enumerate() {
-            if number > 0 {
-                output::line("")?;
-            }
-            for line in reading.lines() {
-                output::line(&line)?;
-            }
-        }
-        Ok(())
+        let readings: Vec<_> = readings.iter().map(|of| of.lines().join("\n")).collect();
+        output::line(&readings.join("\n\n"))
     }
 
     fn readings(&self, now_ms: i64) -> Result<Vec<Reading>, CliError> {
@@ -50,10 +43,9 @@ impl Decode {
                 .map_err(|error| CliError::usage(format!("{:?}: {error}", self.id)))?;
             return Ok(vec![Reading::new(layout.decode(raw), now_ms)]);
         }
-        let mut readings: Vec<Reading> = candidates(&self.id)
-            .into_iter()
-            .map(|decoded| Reading::new(decoded, now_ms))
-            .collect();
+        let candidates = candidates(&self.id).into_iter();
+        let readings = candidates.map(|decoded| Reading::new(decoded, now_ms));
+        let mut readings: Vec<Reading> = readings.collect();
         if readings.is_empty() {
             return Err(CliError::usage(format!(
                 "{:?} is an ID of no known layout; write it whole, in decimal, as 0x…, or as its system does",

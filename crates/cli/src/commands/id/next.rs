@@ -1,6 +1,6 @@
 //! `id next`: IDs for scripts.
 
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Write as _};
 
 use clap::Args;
 use driftline_id::file::{FileError, LocalIds};
@@ -72,34 +72,31 @@ fn print(
     })?;
     // Again: a store may have been leased from in between.
     check_folder(folder, &layout).map_err(CliError::failed)?;
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut printed = || -> Result<(), CliError> {
-        let mut write = |text: &str| {
-            out.write_all(text.as_bytes())
-                .map_err(|e| output::broken(&e))
-        };
-        let mut left = count;
-        if json {
-            write("[")?;
-        }
-        while left > 0 {
-            let length = usize::try_from(left).unwrap_or(usize::MAX);
-            let batch = ids.reserve_waiting(length).map_err(CliError::failed)?;
-            for id in batch {
-                left -= 1;
-                match (json, left) {
-                    (true, 0) => write(&format!("\"{id}\""))?,
-                    (true, _) => write(&format!("\"{id}\","))?,
-                    (false, _) => write(&format!("{id}\n"))?,
-                }
-            }
-        }
-        if json {
-            write("]\n")?;
-        }
-        out.flush().map_err(|error| output::broken(&error))
-    };
-    let outcome = printed();
+    let outcome = write(&ids, count, json);
     ids.close().map_err(CliError::failed)?;
     outcome
+}
+
+fn write(ids: &LocalIds, mut left: u64, json: bool) -> Result<(), CliError> {
+    let broken = |error: io::Error| output::broken(&error);
+    let mut out = BufWriter::new(io::stdout().lock());
+    if json {
+        out.write_all(b"[").map_err(broken)?;
+    }
+    while left > 0 {
+        let length = usize::try_from(left).unwrap_or(usize::MAX);
+        for id in ids.reserve_waiting(length).map_err(CliError::failed)? {
+            left -= 1;
+            let written = match (json, left) {
+                (true, 0) => write!(out, "\"{id}\""),
+                (true, _) => write!(out, "\"{id}\","),
+                (false, _) => writeln!(out, "{id}"),
+            };
+            written.map_err(broken)?;
+        }
+    }
+    if json {
+        out.write_all(b"]\n").map_err(broken)?;
+    }
+    out.flush().map_err(broken)
 }

@@ -3,21 +3,16 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::Args;
-use driftline_api::transport;
 use driftline_id_service::{self as ids, RunningIdService};
 use driftline_runtime::metrics::Part;
-use driftline_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
-use tokio::{
-    net::TcpListener,
-    sync::{oneshot, watch},
-};
+use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     commands::serve::{node_lost, record_metrics},
     config::{Config, IdSection},
-    data_dir::{DataDir, Lock},
+    data_dir::DataDir,
     duration::HumanMs,
     error::CliError,
     id_options::{
@@ -66,11 +61,9 @@ impl Serve {
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         let section = self.section(&config.id);
         let id_options = self.id_options.or(&section)?;
-        let thrift = thrift_address(self.listen_thrift.as_deref(), &section)?;
-        let listen_http = self.listen_http.as_ref().or(section.listen_http.as_ref());
-        let http = listen_http
-            .map(|text| open_address(text, DEFAULT_HTTP, section.allow_remote))
-            .transpose()?;
+        let thrift = thrift_address(&section)?;
+        let http_address = |text: &String| open_address(text, DEFAULT_HTTP, section.allow_remote);
+        let http = section.listen_http.as_ref().map(http_address).transpose()?;
         if thrift.is_none() && http.is_none() {
             return Err(CliError::usage(
                 "the service would listen nowhere; give --listen-thrift or --listen-http an address",
@@ -87,12 +80,11 @@ impl Serve {
             }
             None => None,
         };
-        let mut stopped = stop.clone();
-        let end_comes = async move {
-            let _ = stopped.wait_for(|&stop| stop).await;
-        };
         let run = async {
-            let shared = shared_store(&data_dir, &id_options).await?;
+            let shared = match id_options.lease {
+                Some(LeaseStore::Store) => Some(data_dir.open_shared(LEASE_REMEDY).await?),
+                _ => None,
+            };
             let store = shared.as_ref().map(|(_, store)| store);
             let node = id_options.choice(data_dir.data(), store)?;
             let outcome = match start_id_service(&section, node, thrift, stop.clone()).await {
@@ -110,7 +102,7 @@ impl Serve {
             }
             outcome
         };
-        stop::soon_after(end_comes, Box::pin(run)).await
+        stop::soon_after(stop::stopped(stop.clone()), Box::pin(run)).await
     }
 
     /// `[id]` with the flags above it.
@@ -119,6 +111,8 @@ impl Serve {
         section.allow_remote |= self.allow_remote;
         section.skip_sanity_check |= self.skip_sanity_check;
         section.wait = self.wait.or(section.wait);
+        section.listen_thrift = self.listen_thrift.clone().or(section.listen_thrift);
+        section.listen_http = self.listen_http.clone().or(section.listen_http);
         if !self.peers.is_empty() {
             section.peers.clone_from(&self.peers);
         }
@@ -130,38 +124,40 @@ impl Serve {
 async fn serve(
     running: &mut RunningIdService,
     http: Option<(TcpListener, PrometheusHandle)>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
     json: bool,
 ) -> Result<(), CliError> {
-    let broke = |error: std::io::Error| CliError::failed(format!("HTTP broke: {error}"));
     let address = http.as_ref().map(|(listener, _)| listener.local_addr());
-    announce(running, address.transpose().map_err(broke)?, json)?;
-    let (end, ended) = oneshot::channel::<()>();
-    let serving = async {
-        let Some((listener, metrics)) = http else {
-            return Ok(());
-        };
-        let router = ids::standalone(&running.service, metrics);
-        let ended = async {
-            let _ = ended.await;
-        };
-        transport::serve(listener, router, listen::http_limits(), ended).await
+    announce(
+        running,
+        address.transpose().map_err(|error| listen::broke(&error))?,
+        json,
+    )?;
+    let (thrift, service) = (running.thrift.take(), &running.service);
+    let end = || async {
+        tokio::select! {
+            () = stop::stopped(stop.clone()) => Ok(()),
+            () = service.lost() => Err(node_lost()),
+        }
     };
-    let thrift = running.thrift.take();
-    let stopping = async {
-        let outcome = tokio::select! {
-            _ = stop.wait_for(|&stop| stop) => Ok(()),
-            () = running.service.lost() => Err(node_lost()),
-        };
-        // Both at once: stopping must not take long.
-        drop(end);
+    // Both at once: stopping must not take long.
+    let over_http = async {
+        match http {
+            Some((listener, metrics)) => {
+                listen::serve(listener, ids::standalone(service, metrics), end()).await
+            }
+            None => end().await,
+        }
+    };
+    let over_thrift = async {
+        let outcome = end().await;
         if let Some(thrift) = thrift {
             thrift.stop().await;
         }
         outcome
     };
-    let (served, outcome) = tokio::join!(serving, stopping);
-    outcome.and(served.map_err(broke))
+    let (http, thrift) = tokio::join!(over_http, over_thrift);
+    thrift.and(http)
 }
 
 fn announce(
@@ -187,18 +183,6 @@ fn announce(
     output::line(&format!("{layout} IDs of {node}{thrift}{http}"))
 }
 
-/// The store where nodes are leased, if they are.
-async fn shared_store(
-    data_dir: &DataDir,
-    id_options: &IdOptions,
-) -> Result<Option<(Option<Lock>, Store)>, CliError> {
-    if id_options.lease != Some(LeaseStore::Store) {
-        return Ok(None);
-    }
-    data_dir
-        .open_shared("use --lease file, or share a PostgreSQL database")
-        .await
-        .map(Some)
-}
-
+/// What to do where another process has the database file.
+const LEASE_REMEDY: &str = "use --lease file, or share a PostgreSQL database";
 const DEFAULT_HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7610);

@@ -1,33 +1,25 @@
 //! The progress of a mirror, while it runs.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use driftline_core::timeline::GapKind;
 use driftline_mirror::Session;
 use driftline_runtime::now_ms;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::{duration::show_ms, output};
 
 /// One line that changes, on a terminal; elsewhere a line now and then.
 pub struct Progress {
-    bar: Option<ProgressBar>,
+    bar: ProgressBar,
     shown_at: Option<Instant>,
 }
 
 impl Progress {
     /// Begins to show.
     pub fn start() -> Self {
-        let bar = output::is_watched().then(|| {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) =
-                ProgressStyle::with_template("{spinner} {elapsed_precise} {wide_msg}")
-            {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar
-        });
+        let bar = output::bar(None, "{spinner} {elapsed_precise} {wide_msg}");
+        bar.enable_steady_tick(output::REDRAWN);
         Self {
             bar,
             shown_at: None,
@@ -36,26 +28,21 @@ impl Progress {
 
     /// Shows the progress of the session.
     pub fn show(&mut self, session: &Session, settling: bool) {
-        let between = match self.bar {
-            Some(_) => Duration::from_millis(200),
-            None => Duration::from_secs(5),
-        };
-        if self.shown_at.is_some_and(|at| at.elapsed() < between) {
+        let is_shown = |at: Instant| at.elapsed() < output::between_progress(&self.bar);
+        if self.shown_at.is_some_and(is_shown) {
             return;
         }
         self.shown_at = Some(Instant::now());
         let text = text(session, settling);
-        match &self.bar {
-            Some(bar) => bar.set_message(text),
-            None => output::note(&text),
+        if self.bar.is_hidden() {
+            output::note(&text);
         }
+        self.bar.set_message(text);
     }
 
     /// Ends showing.
     pub fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     duration::{parse_ms, show_ms},
     error::CliError,
     output, parse,
-    table::{self, Column},
+    table::{self, left, right},
 };
 
 /// Draws a timeline with your own figures and reads it in virtual time, next to baseline pollers:
@@ -56,13 +56,14 @@ impl SimulateTimeline {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        let configured = config.settings();
         let settings = Settings {
             backfill: Backfill::None,
             refreshed: true,
-            every_ms: self.every.unwrap_or(config.settings().every_ms).max(1),
-            overlap: self.overlap.unwrap_or(config.settings().overlap),
-            fetches_percent: self.fetches.unwrap_or(config.settings().fetches_percent),
-            ..config.settings()
+            every_ms: self.every.unwrap_or(configured.every_ms).max(1),
+            overlap: self.overlap.unwrap_or(configured.overlap),
+            fetches_percent: self.fetches.unwrap_or(configured.fetches_percent),
+            ..configured
         };
         let workload = Workload {
             rate_per_s: self.rate,
@@ -91,15 +92,14 @@ impl SimulateTimeline {
             ("clamp 1s", peer(Baseline::Clamp(1_000))),
             ("newest ID", peer(Baseline::Newest)),
         ];
-        if json {
-            let rows: Vec<Value> = rows.iter().map(|(name, of)| row_json(name, of)).collect();
-            return output::json(&json!({ "pollers": rows }));
-        }
-        print(&rows)
+        let answer = json!({ "pollers": rows.each_ref().map(row_json) });
+        output::reply(json, &answer, |_| lines(&rows))
     }
 }
 
-fn row_json(name: &str, of: &PollerOutcome) -> Value {
+type Row = (&'static str, PollerOutcome);
+
+fn row_json((name, of): &Row) -> Value {
     json!({
         "poller": name,
         "posts": of.posts,
@@ -113,36 +113,31 @@ fn row_json(name: &str, of: &PollerOutcome) -> Value {
     })
 }
 
-fn print(rows: &[(&str, PollerOutcome)]) -> Result<(), CliError> {
+fn lines(rows: &[Row; 3]) -> Vec<String> {
     let cells = rows.iter().map(|(name, of)| {
         let [p50, p99, p999] = SHARES.map(|share| show_ms(of.delays.quantile_ms(share)));
+        let proven = of.proven_after_ms.map_or_else(|| "-".to_owned(), show_ms);
         [
-            (*name).to_owned(),
-            of.posts.to_string(),
-            of.missed.to_string(),
-            of.listed.to_string(),
-            of.requests.to_string(),
-            format!("{:.2}", of.fetches_after),
-            of.proven_after_ms.map_or_else(|| "-".to_owned(), show_ms),
-            p50,
-            p99,
-            p999,
+            left("POLLER", name),
+            right("POSTS", of.posts),
+            right("MISSED", of.missed),
+            right("LISTED", of.listed),
+            right("REQUESTS", of.requests),
+            right("FETCHES/POST", format!("{:.2}", of.fetches_after)),
+            right("PROVEN", proven),
+            right("DELAY P50", p50),
+            right("P99", p99),
+            right("P99.9", p999),
         ]
     });
-    table::print(0, COLUMNS, cells)?;
-    if let Some(plan) = rows.first().and_then(|(_, of)| of.plans.last()) {
+    let mut lines = table::lines(cells);
+    lines.extend(rows[0].1.plans.last().map(|plan| {
         let looks: Vec<String> = plan.looks_ms.iter().map(|ms| show_ms(*ms)).collect();
         let (overlap, looks) = (show_ms(plan.overlap_ms), looks.join(", "));
-        let proven = if plan.is_proven {
-            ", proven"
-        } else {
-            "; not proven"
-        };
-        output::line(&format!(
-            "The plan at the end: an overlap of {overlap}, every post read again at {looks}{proven}."
-        ))?;
-    }
-    Ok(())
+        let proven = if plan.is_proven { ", proven" } else { "; not proven" };
+        format!("The plan at the end: an overlap of {overlap}, every post read again at {looks}{proven}.")
+    }));
+    lines
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -171,18 +166,6 @@ fn late(text: &str) -> Result<Tail, String> {
     })
 }
 
-const COLUMNS: [Column; 10] = [
-    Column::Left("POLLER"),
-    Column::Right("POSTS"),
-    Column::Right("MISSED"),
-    Column::Right("LISTED"),
-    Column::Right("REQUESTS"),
-    Column::Right("FETCHES/POST"),
-    Column::Right("PROVEN"),
-    Column::Right("DELAY P50"),
-    Column::Right("P99"),
-    Column::Right("P99.9"),
-];
 const SHARES: [f64; 3] = [0.5, 0.99, 0.999];
 const DAY_MS: i64 = 86_400_000;
 const MAX_POSTS: f64 = 40_000_000.0;
@@ -197,15 +180,7 @@ mod tests {
         assert_eq!(even, Tail::always(0.02, 20_000.0, 90_000.0));
         let logarithmic = late("0.5% : 1m~1h").expect("written right");
         assert!(logarithmic.logarithmic && logarithmic.to_ms > 3_599_000.0);
-        for bad in [
-            "",
-            "2%",
-            "2:1s-2s",
-            "2%:9s-1s",
-            "101%:1s-2s",
-            "x%:1s-2s",
-            "2%:1s",
-        ] {
+        for bad in "|2%|2:1s-2s|2%:9s-1s|101%:1s-2s|x%:1s-2s|2%:1s".split('|') {
             assert!(late(bad).is_err(), "{bad}");
         }
     }
