@@ -97,12 +97,7 @@ impl Faults {
                 round_trip_ms,
             };
         }
-        let budget = if self.config.budget_per_token {
-            token
-        } else {
-            ""
-        };
-        let ruling = self.throttles.count(now_ms, budget, asked);
+        let ruling = self.throttles.count(now_ms, token, asked);
         let kind = if ruling.refused {
             Some(FaultKind::Throttled)
         } else {
@@ -126,12 +121,10 @@ impl Faults {
                 reset_at_ms: now_ms + draw(&mut rng, self.config.throttled_reset_ms),
             });
         }
-        let throttle = throttle
-            .filter(|_| self.config.throttle_headers)
-            .map(|throttle| Throttle {
-                reset_at_ms: throttle.reset_at_ms + self.config.date_offset_ms,
-                ..throttle
-            });
+        let throttle = throttle.map(|throttle| Throttle {
+            reset_at_ms: throttle.reset_at_ms + self.config.date_offset_ms,
+            ..throttle
+        });
         Decision {
             fault,
             throttle,
@@ -208,11 +201,12 @@ impl Faults {
 
     fn drawn(&self, rng: &mut Rng) -> Option<FaultKind> {
         let mut draw = rng.share();
-        self.config.shares().into_iter().find_map(|(kind, share)| {
-            let hit = draw < share;
+        let mut shares = self.config.shares.iter();
+        let hit = shares.find(|(_, share)| {
             draw -= share.max(0.0);
-            hit.then_some(kind)
-        })
+            draw < 0.0
+        });
+        hit.map(|(kind, _)| *kind)
     }
 
     fn next_mishap(&mut self, now_ms: i64, token: &str) -> Option<FaultKind> {
@@ -309,7 +303,7 @@ mod tests {
                 *seen.entry(kind).or_default() += 1.0 / 40_000.0;
             }
         }
-        for (kind, share) in FaultsConfig::hard().shares() {
+        for (kind, share) in FaultsConfig::hard().shares {
             let seen = seen.get(&kind).copied().unwrap_or_default();
             assert!((seen - share).abs() < 0.004, "{kind:?}: {seen}");
         }
@@ -362,7 +356,6 @@ mod tests {
                 token: "a".into(),
                 after_ms: 100,
             }];
-            config.budget_per_token = false;
             config.throttles = vec![ThrottleRule::all(5, 1_000_000)];
         });
         for (at_ms, token, fault, remaining) in [

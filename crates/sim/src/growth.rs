@@ -1,7 +1,6 @@
 //! How what an upstream counts on a post grows.
 
 use driftline_core::post::Counts;
-use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use crate::{
@@ -15,8 +14,7 @@ use crate::{
 /// The defaults follow the measured median half-life of impressions of about
 /// 80 minutes, with about 95% of posts at rest after a day (Pfeffer et al.,
 /// ICWSM 2023); the totals' spread is a choice, not a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, SmartDefault, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, SmartDefault)]
 pub struct Growth {
     /// The median post's final total of replies, boosts, favourites and
     /// quotes. Default 8.
@@ -37,10 +35,6 @@ pub struct Growth {
     /// Default 0.5.
     #[default(0.5)]
     pub half_life_spread: f64,
-    /// The share still to come falls with this power of age. Default 1.5, so
-    /// 2.5% is still to come when the median post is a day old.
-    #[default(1.5)]
-    pub decay: f64,
     /// The share of posts that are found again much later. Default 0.03.
     #[default(0.03)]
     pub late_share: f64,
@@ -48,12 +42,6 @@ pub struct Growth {
     /// hours to 5 days.
     #[default(SpanMs::new(6 * 3_600_000, 5 * 86_400_000))]
     pub late_after_ms: SpanMs,
-    /// The share of its total that such a post gets then. Default 0.8.
-    #[default(0.8)]
-    pub late_part: f64,
-    /// Views for each of the total. Default 60.
-    #[default(60.0)]
-    pub views_per_count: f64,
 }
 
 impl Growth {
@@ -89,7 +77,6 @@ impl Growth {
         let late_after_ms = rng.between(self.late_after_ms.min, self.late_after_ms.max);
         let finals = PARTS.map(|part| {
             let taste = (0.4 * normal(&mut rng)).exp();
-            let part = part.unwrap_or(self.views_per_count.max(0.0));
             (total * part * taste + rng.share()) as i64
         });
         Life {
@@ -105,16 +92,14 @@ impl Growth {
             return early;
         };
         let late = self.reached(age_ms - late_after_ms as f64, life.half_life_ms);
-        let part = self.late_part.clamp(0.0, 1.0);
-        (1.0 - part) * early + part * late
+        (1.0 - LATE_PART) * early + LATE_PART * late
     }
 
     /// `1 - (1 + age / scale)^-decay`, with the scale that puts one half at
     /// the half-life.
     fn reached(&self, age_ms: f64, half_life_ms: f64) -> f64 {
-        let decay = self.decay.max(0.1);
-        let scale = half_life_ms.max(1.0) / ((1.0 / decay).exp2() - 1.0);
-        1.0 - (1.0 + age_ms.max(0.0) / scale).powf(-decay)
+        let scale = half_life_ms.max(1.0) / ((1.0 / DECAY).exp2() - 1.0);
+        1.0 - (1.0 + age_ms.max(0.0) / scale).powf(-DECAY)
     }
 }
 
@@ -148,9 +133,13 @@ fn normal(rng: &mut Rng) -> f64 {
     radius * (std::f64::consts::TAU * rng.share()).cos()
 }
 
-/// The parts of the total that are replies, boosts, favourites and quotes;
-/// views have a knob.
-const PARTS: [Option<f64>; 5] = [Some(0.12), Some(0.2), Some(0.65), Some(0.03), None];
+/// The replies, boosts, favourites, quotes and views for each of the total.
+const PARTS: [f64; 5] = [0.12, 0.2, 0.65, 0.03, 60.0];
+/// The share still to come falls with this power of age: 2.5% is still to come when the median post
+/// is a day old.
+const DECAY: f64 = 1.5;
+/// The share of its total that a post gets when it is found again.
+const LATE_PART: f64 = 0.8;
 /// Above this, several readers come at once.
 const MAX_STEPS: i64 = 512;
 /// The random stream of a post's genes.

@@ -1,14 +1,12 @@
 //! How long after its creation a post becomes visible.
 
 use driftline_core::timeline::simulation::tweet_lateness_ms;
-use serde::{Deserialize, Serialize};
 
 use crate::rng::Rng;
 
 /// The distribution of lateness: the one measured on two million real IDs
 /// (`docs/timeline.md`), scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lateness {
     /// Multiplies every lateness; 0 makes all posts punctual. Default 1.
     pub scale: f64,

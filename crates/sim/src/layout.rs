@@ -1,11 +1,9 @@
 //! How the world's IDs are made, written and ordered.
 
 use driftline_core::upstream_id::{IdOrder, UpstreamId};
-use serde::{Deserialize, Serialize};
 
 /// An ID layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdLayout {
     /// 48 bits of Unix ms, 16 of a sequence that starts anywhere in each ms.
     #[default]

@@ -29,12 +29,10 @@ mod upstream;
 mod wire;
 mod world;
 
-pub use config::{
-    BatchAbility, Batches, Bursts, DatedTomorrow, Lane, ShortPages, SpanMs, WorldConfig,
-};
+pub use config::{BatchAbility, Batches, Bursts, DatedTomorrow, Lane, SpanMs, WorldConfig};
 pub use faults::{Decision, Fault, Faults};
 pub use faults_config::{
-    FaultKind, FaultsConfig, Hiding, Mishap, Outage, PoisonAnswer, ResetFormat, Revocation,
+    FaultKind, FaultsConfig, Hiding, Mishap, Outage, PoisonAnswer, Revocation,
 };
 pub use growth::Growth;
 pub use lateness::Lateness;

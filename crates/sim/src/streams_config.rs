@@ -1,14 +1,12 @@
 //! The knobs of streams.
 
-use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use crate::config::SpanMs;
 
 /// What goes wrong with streams. By default nothing does. Shares are of
 /// events, between 0 and 1.
-#[derive(Debug, Clone, PartialEq, SmartDefault, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, SmartDefault)]
 pub struct StreamsConfig {
     /// Whether connections are refused with 503. Default false.
     pub refused: bool,

@@ -43,7 +43,6 @@ pub struct World {
     records: Vec<Record>,
     /// All records by the value of their ID, visible or not.
     by_value: BTreeMap<u128, u32>,
-    pages_answered: u64,
     /// Kept only once events are asked for.
     events: Option<EventLog>,
 }
@@ -62,7 +61,6 @@ impl World {
             worker_offsets_ms,
             records: Vec::new(),
             by_value: BTreeMap::new(),
-            pages_answered: 0,
             events: None,
             config,
             seed,
@@ -90,9 +88,8 @@ impl World {
     ///
     /// `min_id` answers the posts next above it and wins over `since`;
     /// otherwise the newest posts below `below` are sliced and cut at
-    /// `since`. Posts that an answer hides (see
-    /// [`crate::ShortPages`]) are hidden after slicing, and which ones
-    /// depends on the number of pages answered before.
+    /// `since`. Posts that no reader sees are left
+    /// out after slicing.
     pub fn page(&mut self, now_ms: i64, request: &PageRequest) -> Vec<Status> {
         self.cut(now_ms, request).statuses
     }
@@ -100,13 +97,14 @@ impl World {
     /// The same page, and where its slice ended.
     pub(crate) fn cut(&mut self, now_ms: i64, request: &PageRequest) -> Cut {
         self.advance(now_ms);
-        let answer = self.pages_answered;
-        self.pages_answered += 1;
         let mut slice = self.slice(now_ms, request);
         let id = |index: Option<&u32>| index.map(|&index| self.id(index));
         let (newest, oldest) = (id(slice.first()), id(slice.last()));
         let full = slice.len() >= usize::from(request.limit.min(self.config.page_limit));
-        self.hide(answer, now_ms, &mut slice);
+        slice.retain(|&index| {
+            let record = self.record(index);
+            !self.is_filtered(record) && !self.is_hidden(record, now_ms)
+        });
         Cut {
             statuses: slice
                 .into_iter()
@@ -263,22 +261,6 @@ impl World {
         self.config.filtered_share > 0.0
             && Rng::stream(mix(self.seed, record.genes), FILTERED)
                 .happens(self.config.filtered_share)
-    }
-
-    fn hide(&self, answer: u64, now_ms: i64, slice: &mut Vec<u32>) {
-        slice.retain(|&index| {
-            let record = self.record(index);
-            !self.is_filtered(record) && !self.is_hidden(record, now_ms)
-        });
-        let knob = self.config.short_pages;
-        let mut rng = Rng::stream(mix(self.seed, answer), HIDDEN);
-        if !rng.happens(knob.share) {
-            return;
-        }
-        if rng.happens(knob.empty_share) {
-            slice.clear();
-        }
-        slice.retain(|_| !rng.happens(knob.hidden_share));
     }
 
     fn status(&self, index: u32, now_ms: i64) -> Status {
@@ -451,7 +433,6 @@ fn visibility(draw: f64, non_public_share: f64) -> Visibility {
 const ARRIVALS: u64 = 1;
 const POSTS: u64 = 2;
 const OFFSETS: u64 = 3;
-const HIDDEN: u64 = 4;
 const FILTERED: u64 = 5;
 // 6 is that of growth, under a post's genes.
 const HIDING: u64 = 7;

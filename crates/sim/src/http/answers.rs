@@ -11,7 +11,7 @@ use axum::{
     response::Response,
 };
 use driftline_core::{answer::Throttle, api::Api};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 
 use super::{
     refusal::{Refusal, Silence, refuse},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     faults::{Decision, Fault},
-    faults_config::{FaultKind, ResetFormat},
+    faults_config::FaultKind,
     wire::iso_8601,
 };
 
@@ -49,12 +49,7 @@ pub(crate) async fn answer(
         sim.hold(sim.faults_config().stall_ms.max).await;
         response = broken_before_head();
     }
-    add_throttle(
-        response.headers_mut(),
-        decision.throttle,
-        sim.api(),
-        sim.faults_config().reset_format,
-    );
+    add_throttle(response.headers_mut(), decision.throttle, sim.config.api);
     response
 }
 
@@ -89,7 +84,7 @@ pub(crate) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 }
 
 async fn wrong(sim: &Arc<Sim>, fault: Fault, right: impl FnOnce() -> Response) -> Response {
-    let api = sim.api();
+    let api = sim.config.api;
     match fault.kind {
         FaultKind::Throttled => refuse(api, &Refusal::Throttled),
         FaultKind::InternalError => refuse(api, &Refusal::Internal),
@@ -132,29 +127,23 @@ async fn cut(response: Response) -> Response {
         &(whole.len() + 1).to_string(),
     );
     let half = whole.slice(..whole.len() / 2);
-    Response::from_parts(head, Body::from_stream(half_then_break(half)))
-}
-
-fn half_then_break(half: Bytes) -> impl futures_util::Stream<Item = io::Result<Bytes>> + Send {
-    stream::unfold(Some(half), |half| async move {
-        match half {
-            Some(half) if !half.is_empty() => Some((Ok(half), Some(Bytes::new()))),
-            Some(_) => {
-                // The half has to leave the socket's buffer before the break.
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                Some((Err(io::Error::from(io::ErrorKind::ConnectionReset)), None))
-            }
-            None => None,
-        }
-    })
+    let pieces = stream::iter([Ok(half)]).chain(stream::once(async {
+        // The half has to leave the socket's buffer before the break.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Err(reset())
+    }));
+    Response::from_parts(head, Body::from_stream(pieces))
 }
 
 /// hyper writes the head together with the first chunk; a body that breaks
 /// before it closes the connection.
 fn broken_before_head() -> Response {
-    let broken =
-        stream::once(async { Err::<Bytes, _>(io::Error::from(io::ErrorKind::ConnectionReset)) });
-    Response::new(Body::from_stream(broken))
+    Response::new(Body::from_stream(stream::iter([Err::<Bytes, _>(reset())])))
+}
+
+/// What breaks a connection when a body has it.
+pub(crate) fn reset() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
 }
 
 fn html(status: StatusCode) -> Response {
@@ -170,24 +159,12 @@ fn with_type(status: StatusCode, content_type: &'static str, body: Body) -> Resp
     response
 }
 
-fn add_throttle(
-    headers: &mut HeaderMap,
-    throttle: Option<Throttle>,
-    api: Api,
-    format: ResetFormat,
-) {
+fn add_throttle(headers: &mut HeaderMap, throttle: Option<Throttle>, api: Api) {
     let Some(throttle) = throttle else { return };
-    let (format, prefix) = match api {
-        Api::Mastodon => (format, "x-ratelimit"),
-        Api::X | Api::Twitter => (ResetFormat::EpochSeconds, "x-rate-limit"),
-    };
-    let reset = match format {
-        ResetFormat::Iso8601 => iso_8601(throttle.reset_at_ms, 6),
-        ResetFormat::EpochSeconds => throttle
-            .reset_at_ms
-            .saturating_add(999)
-            .div_euclid(1000)
-            .to_string(),
+    let reset_s = throttle.reset_at_ms.saturating_add(999).div_euclid(1000);
+    let (prefix, reset) = match api {
+        Api::Mastodon => ("x-ratelimit", iso_8601(throttle.reset_at_ms, 6)),
+        Api::X | Api::Twitter => ("x-rate-limit", reset_s.to_string()),
     };
     for (name, value) in [
         ("limit", throttle.limit.to_string()),

@@ -78,20 +78,19 @@ impl SimServer {
         self.sim.counts_at(now_ms, id)
     }
 
-    /// Changes what goes wrong from now on; `PUT /_sim/faults` does the same
-    /// with a whole [`FaultsConfig`] in JSON.
+    /// Changes what goes wrong from now on.
     pub fn change_faults(&self, change: impl FnOnce(&mut FaultsConfig)) {
         self.sim.change_faults(change);
     }
 
     /// How many streams are open.
-    pub fn open_streams(&self) -> u64 {
+    pub fn open_streams(&self) -> usize {
         self.sim.open_streams()
     }
 
     /// Breaks all streams that are open.
     pub fn drop_streams(&self) {
-        self.sim.drop_streams();
+        self.sim.break_streams();
     }
 
     /// What all clients asked and were given.

@@ -14,12 +14,12 @@ use tokio::sync::watch;
 
 use super::{
     clock::Clock,
-    config::{OAuth1Keys, ServerConfig},
+    config::ServerConfig,
     refusal::Refusal,
     timeline::{MAX_LISTS, Timeline},
 };
 use crate::{
-    config::{BatchAbility, DEFAULT_PAGE_LIMIT, WorldConfig},
+    config::{BatchAbility, DEFAULT_PAGE_LIMIT},
     faults::{Decision, Faults},
     faults_config::FaultsConfig,
     layout::IdLayout,
@@ -32,46 +32,30 @@ use crate::{
 
 pub(crate) struct Sim {
     pub(crate) clock: Clock,
-    config: ServerConfig,
-    seed: u64,
+    pub(crate) config: ServerConfig,
+    pub(crate) seed: u64,
     worlds: Mutex<HashMap<Timeline, Arc<Mutex<World>>>>,
     faults: Mutex<Faults>,
     traffic: Mutex<Traffic>,
     stopping: watch::Receiver<bool>,
-    streams: Arc<Streams>,
-}
-
-/// The streams that are open, and those that ever were.
-#[derive(Debug, Default)]
-struct Streams {
+    /// How many streams were ever opened.
     opened: AtomicU64,
-    open: AtomicU64,
-    /// Streams opened before this many are broken.
-    dropped: AtomicU64,
+    /// Tells the open streams to break.
+    breaks: watch::Sender<()>,
 }
 
 /// One open stream, counted as long as it lives.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
-    streams: Arc<Streams>,
-    number: u64,
+    /// How many were opened before it.
+    pub(crate) number: u64,
+    breaks: watch::Receiver<()>,
 }
 
 impl OpenStream {
-    /// How many were opened before it.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Whether the server is configured to fail.
-    pub(crate) fn is_dropped(&self) -> bool {
-        self.number < self.streams.dropped.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.streams.open.fetch_sub(1, Ordering::SeqCst);
+    /// Whether its owner has broken the streams that were open.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.breaks.has_changed().unwrap_or(true)
     }
 }
 
@@ -100,20 +84,9 @@ impl Sim {
             faults: Mutex::new(faults),
             traffic: Mutex::default(),
             stopping,
-            streams: Arc::default(),
+            opened: AtomicU64::new(0),
+            breaks: watch::Sender::new(()),
         }
-    }
-
-    pub(crate) fn world_config(&self) -> &WorldConfig {
-        &self.config.world
-    }
-
-    pub(crate) fn api(&self) -> Api {
-        self.config.api
-    }
-
-    pub(crate) fn oauth1_keys(&self) -> &[OAuth1Keys] {
-        &self.config.oauth1
     }
 
     /// The timeline's world, made when it is first asked for: what it
@@ -160,7 +133,7 @@ impl Sim {
 
     /// Whether several posts can be looked up at once.
     pub(crate) fn check_batches(&self) -> Result<(), Refusal> {
-        match (self.config.world.batches.ability, self.api()) {
+        match (self.config.world.batches.ability, self.config.api) {
             (BatchAbility::Served, _) => Ok(()),
             (BatchAbility::NotFound, Api::Twitter) => Err(Refusal::NoSuchPath),
             (BatchAbility::NotFound, _) => Err(Refusal::NotFound),
@@ -293,29 +266,23 @@ impl Sim {
         lock(&self.faults).hides(now_ms, token, id)
     }
 
-    pub(crate) fn seed(&self) -> u64 {
-        self.seed
-    }
-
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }
 
     pub(crate) fn open_stream(&self) -> OpenStream {
-        self.streams.open.fetch_add(1, Ordering::SeqCst);
         OpenStream {
-            number: self.streams.opened.fetch_add(1, Ordering::SeqCst),
-            streams: Arc::clone(&self.streams),
+            number: self.opened.fetch_add(1, Ordering::SeqCst),
+            breaks: self.breaks.subscribe(),
         }
     }
 
-    pub(crate) fn open_streams(&self) -> u64 {
-        self.streams.open.load(Ordering::SeqCst)
+    pub(crate) fn open_streams(&self) -> usize {
+        self.breaks.receiver_count()
     }
 
-    pub(crate) fn drop_streams(&self) {
-        let opened = self.streams.opened.load(Ordering::SeqCst);
-        self.streams.dropped.store(opened, Ordering::SeqCst);
+    pub(crate) fn break_streams(&self) {
+        self.breaks.send_replace(());
     }
 
     /// Waits, but not longer than the server lives.

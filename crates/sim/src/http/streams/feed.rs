@@ -84,7 +84,7 @@ impl Feed {
             .is_some_and(|max_ms| now_ms - self.connected_at_ms >= max_ms);
         Due {
             events: due,
-            breaks: full || old || self.open.is_dropped() || self.sim.is_revoked(&self.token),
+            breaks: full || old || self.open.is_broken() || self.sim.is_revoked(&self.token),
         }
     }
 
@@ -130,7 +130,7 @@ impl Feed {
         // Of several channels, in order of time.
         taken.sort_by_key(|&(at_ms, ..)| at_ms);
         for (at_ms, own, event) in taken {
-            let seed = mix(mix(self.sim.seed(), self.open.number()), own);
+            let seed = mix(mix(self.sim.seed, self.open.number), own);
             self.plan(at_ms, &event, config, &mut Rng::stream(seed, STREAM));
         }
     }

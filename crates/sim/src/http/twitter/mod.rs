@@ -65,7 +65,6 @@ async fn list(request: ApiRequest) -> Response {
 }
 
 async fn page(request: &ApiRequest, endpoint: Endpoint, timeline: Option<Timeline>) -> Response {
-    request.sim.count(|traffic| traffic.page_requests += 1);
     let paged = request.params.has_any(&["since_id", "max_id"]);
     let right = || {
         let timeline = timeline.ok_or(Refusal::NoSuchPath)?;
@@ -99,7 +98,6 @@ fn bounds(params: &Params) -> Result<PageRequest, Refusal> {
 
 /// Up to 100 IDs; with `map=true` those that are not shown are `null`.
 async fn several(request: ApiRequest) -> Response {
-    request.sim.count(|traffic| traffic.batches += 1);
     let right = || look_ups(&request).map(|body| ok(&body));
     request.answer_plain(Endpoint::LookUps, right).await
 }
@@ -113,7 +111,7 @@ fn look_ups(request: &ApiRequest) -> Result<Value, Refusal> {
     if ids.is_empty() {
         return Err(Refusal::bad("id", "", "id parameter is missing."));
     }
-    if ids.len() > usize::from(sim.world_config().batches.most.unwrap_or(MOST)) {
+    if ids.len() > usize::from(sim.config.world.batches.most.unwrap_or(MOST)) {
         return Err(Refusal::TooMany);
     }
     let found = sim.find_several(&request.token, &ids)?.into_iter();
@@ -138,7 +136,6 @@ async fn show_named(request: ApiRequest) -> Response {
 }
 
 async fn one(request: &ApiRequest, id: &str) -> Response {
-    request.sim.count(|traffic| traffic.look_ups += 1);
     let right = || match request.sim.find_one(&request.token, &id.into())? {
         Found::Shown(status) => Ok(ok(&shown(request, &status))),
         Found::Hidden => Err(Refusal::Forbidden),

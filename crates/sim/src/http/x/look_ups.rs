@@ -20,13 +20,11 @@ use crate::{
 };
 
 pub(super) async fn several(request: ApiRequest) -> Response {
-    request.sim.count(|traffic| traffic.batches += 1);
     let right = || many(&request).map(|body| ok(&Value::Object(body)));
     request.answer_plain(Endpoint::LookUps, right).await
 }
 
 pub(super) async fn one(Path(id): Path<String>, request: ApiRequest) -> Response {
-    request.sim.count(|traffic| traffic.look_ups += 1);
     let right = || single(&request, &id).map(|body| ok(&Value::Object(body)));
     request.answer_plain(Endpoint::LookUp, right).await
 }
@@ -39,7 +37,7 @@ fn many(request: &ApiRequest) -> Result<Map<String, Value>, Refusal> {
     params.only(&known)?;
     let fields = Fields::of(params)?;
     let asked = params.list("ids");
-    let most = usize::from(sim.world_config().batches.most.unwrap_or(MOST));
+    let most = usize::from(sim.config.world.batches.most.unwrap_or(MOST));
     if asked.is_empty() || asked.len() > most {
         let message = format!(
             "The number of values in the `ids` query parameter list [{}] is not between 1 and {most}",

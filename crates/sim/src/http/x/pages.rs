@@ -57,7 +57,6 @@ pub(super) async fn page(
     rules: &Rules,
 ) -> Response {
     let (sim, params) = (&request.sim, &request.params);
-    sim.count(|traffic| traffic.page_requests += 1);
     let kind = RequestKind {
         endpoint: rules.endpoint,
         paged: params.has_any(&["since_id", "until_id", "pagination_token"]),
