@@ -158,12 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_nothing_is_refused_or_reported() {
-        let ruling = Throttles::new(&[], 0).count(0, "a", PAGED);
-        assert!(!ruling.refused && ruling.tightest.is_none());
-    }
-
-    #[test]
     fn windows_from_the_first_request_last_their_length() {
         let mut throttles = Throttles::new(&[ThrottleRule::endpoint(Endpoint::LookUps, 2)], 0);
         let look_ups = RequestKind::plain(Endpoint::LookUps);

@@ -379,9 +379,7 @@ impl World {
         let serial = self.records.len() as u128;
         let first = match layout {
             IdLayout::Mastodon => u128::from(mix(id_time_ms as u64, 0)) + serial,
-            IdLayout::Twitter | IdLayout::Pulsate => {
-                slots / self.worker_offsets_ms.len() as u128 * worker as u128
-            }
+            IdLayout::Twitter => slots / self.worker_offsets_ms.len() as u128 * worker as u128,
             IdLayout::Takahe => u128::from(genes) << 3,
             IdLayout::Ulid => (u128::from(genes) << 16) ^ u128::from(mix(genes, 1)),
             IdLayout::Sequential => serial + 1,

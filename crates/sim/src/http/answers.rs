@@ -63,11 +63,6 @@ pub(crate) fn json(status: StatusCode, body: String) -> Response {
     with_type(status, JSON, Body::from(body))
 }
 
-/// Mastodon's error object, with a message of its own.
-pub(crate) fn error(status: StatusCode, message: &str) -> Response {
-    json(status, serde_json::json!({ "error": message }).to_string())
-}
-
 /// The front end's `Date`, on every answer.
 pub(crate) fn add_date(sim: &Sim, headers: &mut HeaderMap) {
     let Some(date_ms) = sim.date_ms() else { return };

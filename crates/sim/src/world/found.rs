@@ -53,17 +53,6 @@ impl World {
         }
     }
 
-    /// What a look-up of several posts answers at a time, Unix ms: those that
-    /// are visible, each once, in the order that
-    /// [`crate::Batches::shuffled`] says. How many may be asked for is the
-    /// caller's affair.
-    pub fn look_ups(&mut self, now_ms: i64, ids: &[UpstreamId]) -> Vec<Status> {
-        let ids = answer_order(ids, self.config.batches.shuffled);
-        ids.iter()
-            .filter_map(|id| self.look_up(now_ms, id))
-            .collect()
-    }
-
     /// What is truly counted on a published post at a time, Unix ms: past or
     /// to come, shown or not; a deleted post keeps what it had. `None` for a
     /// post that the world has not published yet and before it is visible.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use driftline_core::{
-    timeline::{Gap, GapKind},
+    timeline::{Gap, GapKind, Provisional},
     upstream_id::Key,
 };
 use driftline_db::{Column, DbError, Row, Tx};
@@ -108,17 +108,12 @@ impl<'a> Cells<'a> {
                 tries: i64::from(tries),
                 ..blank
             },
-            GapKind::Provisional {
-                read_age_ms,
-                from_ms,
-                until_ms,
-                tries,
-            } => Cells {
+            GapKind::Provisional(read) => Cells {
                 kind: PROVISIONAL,
-                tries: i64::from(tries),
-                read_age_ms,
-                from_ms,
-                until_ms,
+                tries: i64::from(read.tries),
+                read_age_ms: read.read_age_ms,
+                from_ms: read.from_ms,
+                until_ms: read.until_ms,
                 ..blank
             },
             GapKind::PassedOver { read_age_ms } => Cells {
@@ -142,12 +137,12 @@ fn from_row(row: &Row<'_>) -> Result<Gap, DbError> {
             tries: tries()?,
             fill_requested: row.bool("fill_requested")?,
         },
-        PROVISIONAL => GapKind::Provisional {
+        PROVISIONAL => GapKind::Provisional(Provisional {
             read_age_ms: row.i64("read_age_ms")?,
             from_ms: row.i64("from_ms")?,
             until_ms: row.i64("until_ms")?,
             tries: tries()?,
-        },
+        }),
         PASSED_OVER => GapKind::PassedOver {
             read_age_ms: row.i64("read_age_ms")?,
         },

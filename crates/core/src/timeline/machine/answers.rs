@@ -6,7 +6,7 @@ use crate::{
     timeline::{
         backoff::backoff_ms,
         evidence::PAGE_FULL,
-        gap_ledger::GapKind,
+        gap_ledger::Provisional,
         plan::Plan,
         request::{Reading, Request, RequestPurpose},
         scheme::IdScheme,
@@ -404,12 +404,9 @@ impl Machine {
 
     /// Whether the range that begins at `low` still waits for a rung.
     fn waits_for(&self, plan: &Plan, rung: usize, low: &Key) -> bool {
-        self.ledger.gaps().iter().any(|gap| match gap.kind {
-            GapKind::Provisional { read_age_ms, .. } => {
-                gap.low == *low && plan.ladder.next(read_age_ms) == rung
-            }
-            _ => false,
-        })
+        let waits = |read: Provisional| plan.ladder.next(read.read_age_ms) == rung;
+        let mut gaps = self.ledger.gaps().iter();
+        gaps.any(|gap| gap.low == *low && gap.provisional().is_some_and(waits))
     }
 
     /// Applies what a page proves to the ledger. `false` if it proves nothing.

@@ -2,20 +2,25 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::channel::Channel;
+use super::channel::{Channel, StreamParams};
 use crate::{
-    http::sim::{OpenStream, Sim},
+    http::{
+        refusal::Refusal,
+        sim::{OpenStream, Sim},
+    },
     rng::{Rng, hash_text, mix},
     streams_config::StreamsConfig,
     world::Happening,
 };
 
-/// One connection: its channels, and what is still to be sent on them.
+/// One connection: its channel, and what is still to be sent on it.
 pub(super) struct Feed {
     sim: Arc<Sim>,
     token: String,
     open: OpenStream,
-    channels: Vec<(Channel, i64)>,
+    channel: Channel,
+    /// What happened until then is taken.
+    until_ms: i64,
     /// By the time when it is sent, by the server's clock.
     pending: BTreeMap<(i64, u64), Event>,
     taken: u64,
@@ -26,6 +31,7 @@ pub(super) struct Feed {
 /// An event as it is sent.
 #[derive(Debug, Clone)]
 pub(super) struct Event {
+    /// Its name and parameter.
     pub(super) channel: Vec<String>,
     pub(super) name: &'static str,
     pub(super) payload: String,
@@ -40,27 +46,39 @@ pub(super) struct Due {
 
 impl Feed {
     /// Starts now: what happened before is not sent.
-    pub(super) fn new(sim: Arc<Sim>, token: String) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// Why a connection gets no stream.
+    pub(super) fn open(
+        sim: Arc<Sim>,
+        token: String,
+        stream: &str,
+        params: &StreamParams,
+    ) -> Result<Self, Refusal> {
+        if sim.faults_config().streams.refused {
+            return Err(Refusal::NotNow);
+        }
+        if sim.is_revoked(&token) {
+            return Err(Refusal::Unauthorized);
+        }
+        let channel = Channel::of(stream, params)
+            .filter(|channel| sim.world(&channel.timeline).is_some())
+            .ok_or(Refusal::NotFound)?;
+        if channel.is_private() && token.is_empty() {
+            return Err(Refusal::Unauthorized);
+        }
+        let now_ms = sim.clock.now_ms();
+        Ok(Self {
             open: sim.open_stream(),
             token,
-            channels: Vec::new(),
+            channel,
+            until_ms: now_ms,
             pending: BTreeMap::new(),
             taken: 0,
             sent: 0,
-            connected_at_ms: sim.clock.now_ms(),
+            connected_at_ms: now_ms,
             sim,
-        }
-    }
-
-    pub(super) fn subscribe(&mut self, channel: Channel) {
-        if !self.channels.iter().any(|(it, _)| *it == channel) {
-            self.channels.push((channel, self.sim.clock.now_ms()));
-        }
-    }
-
-    pub(super) fn unsubscribe(&mut self, channel: &Channel) {
-        self.channels.retain(|(it, _)| it != channel);
+        })
     }
 
     /// What is due; waits a moment first, so that callers can loop.
@@ -101,37 +119,30 @@ impl Feed {
 
     /// Takes what happened since the last time.
     fn take(&mut self, now_ms: i64, config: &StreamsConfig) {
-        let mut taken = Vec::new();
-        for (channel, until_ms) in &mut self.channels {
-            let after_ms = std::mem::replace(until_ms, now_ms.max(*until_ms));
-            for event in self.sim.events(&channel.timeline, after_ms, now_ms) {
-                let (name, id, payload) = match event.happening {
-                    Happening::Deleted(id) => ("delete", id.clone(), id.to_string()),
-                    Happening::Appeared(status) | Happening::Edited(status)
-                        if !channel.shows(&status)
-                            || self.sim.hides(event.at_ms, &self.token, &status.id) =>
-                    {
-                        continue;
-                    }
-                    Happening::Appeared(status) => ("update", status.id.clone(), status.to_json()),
-                    Happening::Edited(status) => {
-                        ("status.update", status.id.clone(), status.to_json())
-                    }
-                };
-                let own = mix(hash_text(id.as_str()), hash_text(name));
-                let sent = Event {
-                    channel: channel.name.clone(),
-                    name,
-                    payload,
-                };
-                taken.push((event.at_ms, own, sent));
-            }
-        }
-        // Of several channels, in order of time.
-        taken.sort_by_key(|&(at_ms, ..)| at_ms);
-        for (at_ms, own, event) in taken {
+        let until_ms = now_ms.max(self.until_ms);
+        let after_ms = std::mem::replace(&mut self.until_ms, until_ms);
+        let happened = self.sim.events(&self.channel.timeline, after_ms, now_ms);
+        for event in happened {
+            let (name, id, payload) = match event.happening {
+                Happening::Deleted(id) => ("delete", id.clone(), id.to_string()),
+                Happening::Appeared(status) | Happening::Edited(status)
+                    if !self.channel.shows(&status)
+                        || self.sim.hides(event.at_ms, &self.token, &status.id) =>
+                {
+                    continue;
+                }
+                Happening::Appeared(status) => ("update", status.id.clone(), status.to_json()),
+                Happening::Edited(status) => ("status.update", status.id.clone(), status.to_json()),
+            };
+            let own = mix(hash_text(id.as_str()), hash_text(name));
             let seed = mix(mix(self.sim.seed, self.open.number), own);
-            self.plan(at_ms, &event, config, &mut Rng::stream(seed, STREAM));
+            let sent = Event {
+                channel: self.channel.name.clone(),
+                name,
+                payload,
+            };
+            let rng = &mut Rng::stream(seed, STREAM);
+            self.plan(event.at_ms, &sent, config, rng);
         }
     }
 

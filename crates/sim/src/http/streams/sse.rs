@@ -6,7 +6,7 @@ use axum::{
     body::{Body, Bytes},
     extract::{Path, Query, State},
     http::{
-        HeaderMap, StatusCode,
+        HeaderMap,
         header::{CACHE_CONTROL, CONTENT_TYPE},
     },
     response::Response,
@@ -16,12 +16,12 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::{
-    channel::{Channel, StreamParams},
+    channel::StreamParams,
     feed::{Event, Feed},
 };
 use crate::http::{
-    answers::{add, error, reset},
-    refusal::{Refusal, refuse},
+    answers::{add, reset},
+    refusal::refuse,
     request::bearer,
     sim::Sim,
 };
@@ -34,33 +34,15 @@ pub(super) async fn open(
 ) -> Response {
     let token = params.access_token.as_deref();
     let token = token.unwrap_or_else(|| bearer(&headers)).to_owned();
-    if let Some(refusal) = refused(&sim, &token) {
-        return refusal;
-    }
-    let channel = Channel::of(&name.replace('/', ":"), &params)
-        .filter(|channel| sim.world(&channel.timeline).is_some());
-    let Some(channel) = channel else {
-        return refuse(Api::Mastodon, &Refusal::NotFound);
+    let feed = match Feed::open(sim, token, &name.replace('/', ":"), &params) {
+        Ok(feed) => feed,
+        Err(refusal) => return refuse(Api::Mastodon, &refusal),
     };
-    if channel.is_private() && token.is_empty() {
-        return refuse(Api::Mastodon, &Refusal::Unauthorized);
-    }
-    let mut feed = Feed::new(sim, token);
-    feed.subscribe(channel);
     let mut response = Response::new(Body::from_stream(body(feed)));
     let headers = response.headers_mut();
     add(headers, CONTENT_TYPE, "text/event-stream");
     add(headers, CACHE_CONTROL, "private, no-store");
     response
-}
-
-/// The answer to a connection that gets no stream at all.
-pub(super) fn refused(sim: &Sim, token: &str) -> Option<Response> {
-    if sim.faults_config().streams.refused {
-        return Some(error(StatusCode::SERVICE_UNAVAILABLE, "Not now"));
-    }
-    sim.is_revoked(token)
-        .then(|| refuse(Api::Mastodon, &Refusal::Unauthorized))
 }
 
 /// A connection's state between two pieces of its body.
